@@ -103,8 +103,7 @@ private:
                           now_.number / config_->completion_slots + 1)
                       | completion::slot.at(slot()), credit)) break;
             completed++;
-            for (size_t k = 0; k < open_.size(); k++)
-                if (open_[k].number == now_.number) open_.erase(open_.begin() + long(k--));
+            std::erase_if(open_, [&](const Step& step) { return step.number == now_.number; });
             state_ = WAIT;
         }
         if (state_ != before) clock_->moved = true;

@@ -159,7 +159,7 @@ private:
 class IndexPackager {
 public:
     uint64_t indices = 0, packets = 0, full = 0, timeouts = 0, step_ends = 0, changes = 0;
-    Departure out;
+    Closed closed;
 
     void init(Clock* clock, const Config& config, Packets* packets) {
         clock_ = clock;
@@ -167,17 +167,15 @@ public:
         made_ = packets;
         room_ = config.host_payload_beats - 1;
         front_.skid(clock);
-        beats_.fifo(clock, 2 * config.host_payload_beats);
-        packets_.fifo(clock, config.index_packets);
-        out.init(clock);
+        closed.init(clock, 2 * config.host_payload_beats, config.index_packets);
     }
     // When the open packet is old.
     Cycle timer() const {
         return packet_ && !old_ ? std::max(opened_ + config_->index_timeout, clock_->now) : NEVER;
     }
     void step(Queue<SlotIndex>& told, uint16_t credit) {
-        if (told.empty() && front_.empty() && !packet_ && !current_ && packets_.empty()) return;
-        leave(credit);
+        if (told.empty() && front_.empty() && !packet_ && closed.empty()) return;
+        packets += closed.step(credit) != nullptr;
         const bool ends = ending_ && !front_.has();
         gather(ends);
         enter(told);
@@ -204,7 +202,7 @@ private:
         ended_ = ending_ = false;
     }
     void gather(bool ends) {
-        const bool go = beats_.room() && packets_.room(), has = front_.has();
+        const bool go = closed.room(), has = front_.has();
         const bool fills = whole_ && left_ == 0, follows = has && front_.front().follows;
         const bool close = packet_ && go && (fills || old_ || ends || (has && !follows));
         const bool takes = has && go;
@@ -212,13 +210,13 @@ private:
         const bool was_open = packet_;
         const bool old = packet_ && !close
                          && uint32_t(clock_->now - opened_) >= config_->index_timeout;
-        if (close || (takes && was_open && whole_)) beats_.push(close);
+        if (close || (takes && was_open && whole_)) closed.beats.push(close);
         if (close) {
             (fills ? full : old_ ? timeouts : ends ? step_ends : changes)++;
             index_tag::samples.set(packet_->words.data(), samples_);
             index_tag::last.set(packet_->words.data(), last_);
             packet_->answers = samples_ - !last_;
-            packets_.push(packet_);
+            closed.packets.push(packet_);
             packet_ = nullptr;
         }
         if (old != old_) clock_->moved = true;
@@ -254,28 +252,12 @@ private:
         lane_ = lane + 1;
         whole_ = lane_ == INDICES_PER_BEAT;
     }
-    void leave(uint16_t credit) {
-        if (current_) {
-            if (!beats_.has() || !out.payload.room()) return;
-            const bool last = beats_.pop();
-            out.payload.push({current_, last});
-            if (last) current_ = nullptr;
-        } else if (packets_.has() && out.headers.room() && out.payload.room()) {
-            current_ = packets_.pop();
-            current_->credit = credit;
-            out.headers.push(current_);
-            out.payload.push({current_, false});
-            packets++;
-        }
-    }
 
     Clock* clock_ = nullptr;
     const Config* config_ = nullptr;
     Packets* made_ = nullptr;
     Queue<Entry> front_;
-    Queue<char> beats_;
-    Queue<Packet*> packets_;
-    Packet *packet_ = nullptr, *current_ = nullptr;
+    Packet* packet_ = nullptr;
     Cycle opened_ = 0;
     uint32_t room_ = 0, left_ = 0, lane_ = 0, number_ = 0, samples_ = 0, sample_ = 0;
     uint16_t step_ = 0;

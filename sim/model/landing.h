@@ -259,33 +259,21 @@ private:
 class ResultPackager {
 public:
     uint64_t samples = 0, packets = 0, vectors = 0;
-    Departure out;
+    Closed closed;
 
     void init(Clock* clock, const Config& config, Packets* packets) {
         config_ = &config;
         made_ = packets;
         room_ = config.host_payload_beats - 1;
         left_ = room_;
-        out.init(clock);
-        beats_.fifo(clock, 2 * config.host_payload_beats);
-        packets_.fifo(clock, 2 * config.host_payload_beats);
+        closed.init(clock, 2 * config.host_payload_beats, 2 * config.host_payload_beats);
     }
     void step(Queue<PooledBeat>& in, uint16_t credit) {
-        if (current_) {
-            if (beats_.has() && out.payload.room()) {
-                const bool last = beats_.pop();
-                out.payload.push({current_, last});
-                if (last) current_ = nullptr;
-            }
-        } else if (packets_.has() && out.headers.room() && out.payload.room()) {
-            current_ = packets_.pop();
-            current_->credit = credit;
-            out.headers.push(current_);
-            out.payload.push({current_, false});
+        if (const Packet* packet = closed.step(credit)) {
             packets++;
-            vectors += current_->count;
+            vectors += packet->count;
         }
-        if (in.has() && beats_.room() && packets_.room()) take(in.pop());
+        if (in.has() && closed.room()) take(in.pop());
     }
 
 private:
@@ -296,7 +284,7 @@ private:
         const uint32_t left = left_ - config.vector_beats;
         const bool closes = item.last && (item.ends || (full && left < config.vector_beats));
         if (full || closes) {
-            beats_.push(closes);
+            closed.beats.push(closes);
             payload_++;
         }
         if (!item.last) return;
@@ -309,7 +297,7 @@ private:
             pooled_tag::first_bag.set(packet->words.data(), bags_ - in_packet_);
             pooled_tag::last.set(packet->words.data(), item.ends);
             packet->answers = item.ends;
-            packets_.push(packet);
+            closed.packets.push(packet);
             payload_ = 0;
             samples += item.ends;
         }
@@ -321,9 +309,6 @@ private:
     const Config* config_ = nullptr;
     Packets* made_ = nullptr;
     uint32_t room_ = 0, left_ = 0, in_packet_ = 0, bags_ = 0, payload_ = 0;
-    Queue<char> beats_;
-    Queue<Packet*> packets_;
-    Packet* current_ = nullptr;
 };
 
 }  // namespace ember

@@ -97,8 +97,8 @@ public:
         net_assembler.init(&clock, c.net_payload_beats, c.assembled, c.assembler_room);
         host_assembler.init(&clock, c.host_payload_beats, c.assembled, c.assembler_room);
         net_ports_ = {&lookup_reader.out, &vector_reader.out};
-        host_ports_ = {&request_reader.out, &interaction.requests.out, &results.out,
-                       &interaction.frames.out, &reporter_, &indices.out, &completions.out};
+        host_ports_ = {&request_reader.out, &interaction.requests.out, &results.closed.out,
+                       &interaction.frames.out, &reporter_, &indices.closed.out, &completions.out};
     }
 
     Clock clock;

@@ -56,6 +56,41 @@ struct Departure {
     }
 };
 
+// Closed packets of a packager and their beats: header and tag beat leave together, then the beats.
+class Closed {
+public:
+    Departure out;
+    Queue<char> beats;  // whether each is the last of its packet
+    Queue<Packet*> packets;
+
+    void init(Clock* clock, size_t beats_held, size_t packets_held) {
+        out.init(clock);
+        beats.fifo(clock, beats_held);
+        packets.fifo(clock, packets_held);
+    }
+    bool room() const { return beats.room() && packets.room(); }
+    bool empty() const { return !current_ && packets.empty(); }
+    // Returns the packet whose header leaves in this cycle, or null.
+    Packet* step(uint16_t credit) {
+        if (current_) {
+            if (!beats.has() || !out.payload.room()) return nullptr;
+            const bool last = beats.pop();
+            out.payload.push({current_, last});
+            if (last) current_ = nullptr;
+            return nullptr;
+        }
+        if (!packets.has() || !out.headers.room() || !out.payload.room()) return nullptr;
+        current_ = packets.pop();
+        current_->credit = credit;
+        out.headers.push(current_);
+        out.payload.push({current_, false});
+        return current_;
+    }
+
+private:
+    Packet* current_ = nullptr;
+};
+
 // rtl.network.packet_pool: collects records or vectors by destination.
 struct Item {
     uint32_t destination, step;
