@@ -63,7 +63,8 @@ LINKS = (
     # Arrival: packets checked whole, then taken apart.
     Link("host_rx", "host_receiver.i"),
     Link("net_rx", "net_receiver.i"),
-    Link("host_receiver.o", "host_parser.i"),
+    Link("host_receiver.o", "gpu_rings.i"),
+    Link("gpu_rings.o", "host_parser.i"),
     Link("host_receiver.refused", "host_reporter.refused"),
     Link("net_receiver.o", "net_parser.i"),
     Link("host_parser.records", "query_checker.i"),
@@ -114,7 +115,8 @@ LINKS = (
     Link("lookup_packager.payload", "net_mux.payload.0"),
     Link("vector_packager.headers", "net_mux.headers.1"),
     Link("vector_packager.payload", "net_mux.payload.1"),
-    Link("request_packager.headers", "host_mux.headers.0", _to_host),
+    Link("request_packager.headers", "gpu_rings.lists"),
+    Link("gpu_rings.list_headers", "host_mux.headers.0"),
     Link("request_packager.payload", "host_mux.payload.0"),
     Link("result_packager.headers", "host_mux.headers.2"),
     Link("result_packager.payload", "host_mux.payload.2"),
@@ -128,6 +130,8 @@ LINKS = (
     Link("index_packager.payload", "host_mux.payload.5"),
     Link("completion_writer.headers", "host_mux.headers.6"),
     Link("completion_writer.payload", "host_mux.payload.6"),
+    Link("gpu_rings.headers", "host_mux.headers.7"),
+    Link("gpu_rings.payload", "host_mux.payload.7"),
     Link("net_mux.header_out", "net_assembler.headers"),
     Link("net_mux.payload_out", "net_assembler.payload"),
     Link("host_mux.header_out", "host_assembler.headers"),
@@ -150,8 +154,8 @@ TRAINING_LINKS = (
     Link("training_path.write", "local_cache.write"),
     Link("training_path.net_headers", "net_mux.headers.2"),
     Link("training_path.net_payload", "net_mux.payload.2"),
-    Link("training_path.host_headers", "host_mux.headers.7", _to_host),
-    Link("training_path.host_payload", "host_mux.payload.7"),
+    Link("training_path.host_headers", "host_mux.headers.8", _to_host),
+    Link("training_path.host_payload", "host_mux.payload.8"),
 )
 """The additional streams of a NIC that trains."""
 

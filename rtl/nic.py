@@ -98,7 +98,7 @@ from rtl.nic_control import control, watch
 from rtl.nic_training import connect_training
 from rtl.query import Dispatcher, HostReporter, QueryChecker
 from rtl.reset import ResetBranch, reset_root
-from rtl.rings import CompletionWriter, RingMessages
+from rtl.rings import CompletionWriter, GpuRings, RingMessages
 from rtl.stream import Arbiter, StreamFIFO
 from rtl.training import TrainingPath
 
@@ -168,6 +168,7 @@ class SmartNic(wiring.Component):
             "interaction": Interaction(config),
             "result_frames": ResultFrames(config),
             "index_packager": IndexPackager(config),
+            "gpu_rings": GpuRings(),
             "ring_messages": RingMessages(),
             "completion_writer": CompletionWriter(config.completion_slots),
             "host_reporter": HostReporter(config),
@@ -200,7 +201,7 @@ class SmartNic(wiring.Component):
         router, pooled = VectorRouter(), PooledRouter()
         credits = CreditCounter(self.config.nodes, 2)
         net_mux = PacketMux(2 + self.config.training)
-        host_mux = PacketMux(7 + self.config.training, HostFrame)
+        host_mux = PacketMux(8 + self.config.training, HostFrame)
         parts = {**self._blocks, "request_fifo": own, "request_arbiter": requests,
                  "vector_router": router, "pooled_router": pooled, "net_mux": net_mux,
                  "host_mux": host_mux}
@@ -222,7 +223,8 @@ class SmartNic(wiring.Component):
             m.d.comb += [credits.node[port].eq(packager.credit_node),
                          packager.credit.eq(credits.value[port])]
         for packager in (blocks.request_packager, blocks.dense_ring, blocks.result_packager,
-                         blocks.result_frames, blocks.index_packager, blocks.completion_writer):
+                         blocks.result_frames, blocks.index_packager, blocks.completion_writer,
+                         blocks.gpu_rings):
             # Every packet to the host carries the credit of the queries consumed.
             m.d.comb += packager.credit.eq(blocks.query_checker.consumed)
         if self.config.training:

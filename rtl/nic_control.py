@@ -74,6 +74,19 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
     give("completion_writer", flush=csr.completion_flush, timeout=csr.step_timeout,
          base=Cat(csr.completion_base_low, csr.completion_base_high))
     give("access_tap", select=csr.tap_select)
+    give("gpu_rings", enable=csr.gpu_rings, consumed=csr.lists_consumed,
+         produced=csr.vectors_produced)
+    for name, port in (("list", blocks.gpu_rings.list_place),
+                       ("vector", blocks.gpu_rings.vector_place)):
+        def register(member: str, ring: str = name) -> Value:
+            return getattr(csr, f"{ring}_{member}")
+
+        given.extend(("gpu_rings", port_, value) for port_, value in (
+            (port.ring.base, Cat(register("ring_low"), register("ring_high"))),
+            (port.ring.ring_shift, register("ring_shift")),
+            (port.ring.slot_shift, register("slot_shift")),
+            (port.index_address, Cat(register("index_low"), register("ring_high"))),
+            (port.every, register("every"))))
     for name, port, value in given:
         # Each block has its own copy, which may lie beside it.
         kept = Signal(len(Value.cast(value)), reset_less=True, name=f"{name}_{port.name}")

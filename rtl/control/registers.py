@@ -6,6 +6,7 @@ from zlib import crc32
 
 from amaranth.hdl import Shape
 from amaranth.lib import data
+from amaranth.utils import ceil_log2
 
 from rtl.config import POLICY_CODES, NicConfig
 from rtl.control.axi_lite import ADDRESS_BITS
@@ -195,6 +196,7 @@ def _controls(config: NicConfig):
     yield "completion_base_high", 32, 0, 0, word, "the same, bits 63 to 32"
     yield "completion_flush", 1, 1, 0, 1, "a completion waits until what was written before is seen"
     yield "step_timeout", 32, 0, 0, word, "cycles after which an open step is completed, 0 is never"
+    yield from _ring_controls(config)
     yield ("mac_base_low", 32, 0x4D420000, 0, word,
            "MAC address of node 0, bits 31 to 0")
     yield "mac_base_high", 16, 0x0245, 0, largest, "MAC address of node 0, bits 47 to 32"
@@ -202,6 +204,25 @@ def _controls(config: NicConfig):
     yield "udp_port", 16, 0x4853, 0, largest, "UDP port, source and destination"
     if config.training:
         yield from _training_controls(config)
+
+
+def _ring_controls(config: NicConfig):
+    """Yield the same for the rings in GPU memory, through which a kernel there serves misses."""
+    word = (1 << 32) - 1
+    yield "gpu_rings", 1, 0, 0, 1, "request lists go to a ring in GPU memory, vectors come from one"
+    longest = {"list": config.net_payload_beats + 1, "vector": config.host_payload_beats}
+    for ring, what in (("list", "request lists"), ("vector", "vectors, a slot a list")):
+        shift = 6 + ceil_log2(longest[ring])
+        yield f"{ring}_ring_low", 32, 0, 0, word, f"address of the ring of {what}, bits 31 to 0"
+        yield f"{ring}_ring_high", 32, 0, 0, word, "the same, bits 63 to 32"
+        yield f"{ring}_ring_shift", 4, 8, 0, 15, "log2 of the ring's slots"
+        yield f"{ring}_slot_shift", 5, shift, shift, 31, "log2 of the bytes of a slot"
+        yield (f"{ring}_index_low", 32, 0, 0, word,
+               f"address of the word with the count of {ring} slots that the NIC is done with, bits "
+               "31 to 0; the others as of the ring")
+        yield f"{ring}_every", 8, 1, 0, 255, "slots after which that count is written at the latest"
+    yield "lists_consumed", 16, 0, 0, 0xFFFF, "lists that the kernel has read, modulo 2^16"
+    yield "vectors_produced", 16, 0, 0, 0xFFFF, "slots of vectors it has filled, modulo 2^16"
 
 
 def _training_controls(config: NicConfig):

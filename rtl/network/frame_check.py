@@ -21,7 +21,7 @@ from rtl.formats import (
     Opcode,
 )
 from rtl.network.crc import Crc32c
-from rtl.network.opcodes import RECORDS, TRAINING, UNCOUNTED, VALUES, VECTORS, more_records
+from rtl.network.opcodes import READS, RECORDS, TRAINING, UNCOUNTED, VALUES, VECTORS, more_records
 from rtl.network.wire import (
     DONT_FRAGMENT,
     IP_LENGTH,
@@ -82,7 +82,7 @@ class FrameCheck(wiring.Component):
         self._max_beats, self._framing = max_beats, framing
         self._records, self._vectors = RECORDS[edge], VECTORS[edge]
         self._training = tuple(TRAINING[edge].values()) if training else ()
-        self._known = (self._records, *more_records(edge, training).values())
+        self._known = (self._records, *more_records(edge, training).values(), *READS[edge])
         super().__init__({
             "valid": In(1), "beat": In(Beat),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from rtl.formats import Opcode
 
-__all__ = ["RECORDS", "RINGS", "TRAINING", "UNCOUNTED", "VALUES", "VECTORS", "more_records"]
+__all__ = ["READS", "RECORDS", "RINGS", "TRAINING", "UNCOUNTED", "VALUES", "VECTORS", "more_records"]
 
 RECORDS = MappingProxyType({"network": Opcode.LOOKUPS, "host": Opcode.QUERIES})
 """Records of 8 bytes, by edge."""
@@ -25,6 +25,10 @@ RINGS = MappingProxyType({
     "network": MappingProxyType({}),
     "host": MappingProxyType({"opens": Opcode.STEP_OPEN, "flushed": Opcode.FLUSHED})})
 """Records about the rings in GPU memory, by edge and by the parser's port."""
+
+READS = MappingProxyType({"network": (), "host": (Opcode.READ_DATA,)})
+"""Words of 8 bytes that a NIC has read from GPU memory, by edge: no parser sees them, since
+:class:`rtl.rings.VectorRing` makes GPU_VECTORS of them."""
 
 VALUES = (Opcode.PARTIALS, Opcode.RETURNED)
 """Each record has a beat of values, or a share of one."""

@@ -1,10 +1,12 @@
 """Rings in GPU memory: lists for it to answer, its vectors, and the completions of steps."""
 
 from rtl.rings.completion import CompletionWriter
+from rtl.rings.gpu_rings import GpuRings, RingPlace
 from rtl.rings.list_ring import ListRing
 from rtl.rings.messages import RingMessages
 from rtl.rings.slot_length import SlotLength
 from rtl.rings.step_table import StepTable
 from rtl.rings.vector_ring import VectorRing
 
-__all__ = ["CompletionWriter", "ListRing", "RingMessages", "SlotLength", "StepTable", "VectorRing"]
+__all__ = ["CompletionWriter", "GpuRings", "ListRing", "RingMessages", "RingPlace", "SlotLength",
+           "StepTable", "VectorRing"]

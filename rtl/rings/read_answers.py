@@ -4,40 +4,44 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.formats import HeaderBeat, Opcode
+from rtl.formats import RECORDS_PER_BEAT, HeaderBeat, Opcode
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import PacketBeat
 from rtl.rings.layouts import INDEX_BITS
 from rtl.rings.slot_length import Length
-from rtl.stream import SkidBuffer
 
 __all__ = ["READ_ANSWER_COUNTERS", "ReadAnswers"]
 
 READ_ANSWER_COUNTERS = CounterLayout("bad_data", "short_data")
 
+_WORDS = RECORDS_PER_BEAT.bit_length() - 1
+
 
 class ReadAnswers(wiring.Component):
-    """Pass on the packets of reads that are asked, and drop the others.
+    """Pass on the packets of reads that are asked, drop those of other reads, and let the rest by.
 
-    A packet names its read by the tag in its header. If that is asked and the packet has as many
-    beats as the slot, it leaves as a packet of GPU_VECTORS. Otherwise it is dropped: one of a read
-    that is not asked (``bad_data``), or one of another length (``short_data``), whose read is to be
-    made again. Its receiver has checked that ``count`` in the header is its number of beats.
+    A packet READ_DATA names its read by the tag in its header. If that is asked and the packet has
+    as many beats as the slot, it leaves as a packet of GPU_VECTORS. Otherwise it is dropped: one of
+    a read that is not asked (``bad_data``), or one of another length (``short_data``), whose read
+    is to be made again. Its receiver has checked that ``count`` in the header is its number of
+    words of 8 bytes, and that there is one.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    Latency and rate: see ``LATENCY`` and ``RATE``. ``i.ready`` follows ``o.ready``, and ``o`` has
+    the beats of ``i``.
 
     Ports
     -----
-    i: stream of :data:`~rtl.network.layouts.PacketBeat`, packets of READ_DATA.
+    i: stream of :data:`~rtl.network.layouts.PacketBeat`, packets from the host.
     tag: that of the packet at ``i``; asked, length: of the slot of that number, a cycle later.
     answered: event: the read of ``tag``, which was asked, has come. short, landed: event, later: it
         is to be made again; its packet has left whole. answered_tag: of both.
-    o: stream of :data:`~rtl.network.layouts.PacketBeat`, packets of GPU_VECTORS.
+    o: stream of :data:`~rtl.network.layouts.PacketBeat`, packets of the host's, GPU_VECTORS among
+        them in place of READ_DATA.
     counters. idle: nothing inside; the rest of a packet is waited for.
     """
 
-    LATENCY = {("header beat", "the header beat that leaves"): 5}
-    RATE = "a packet of n payload beats in n + 4 cycles"
+    LATENCY = {("header beat", "the header beat that leaves"): 3, ("beat", "the same beat"): 0}
+    RATE = "1 beat per cycle; a packet of n payload beats that were read in n + 4 cycles"
 
     def __init__(self):
         super().__init__({
@@ -49,26 +53,32 @@ class ReadAnswers(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.source = source = SkidBuffer(PacketBeat)
-        m.submodules.output = output = SkidBuffer(PacketBeat)
-        wiring.connect(m, wiring.flipped(self.i), source.i)
-        wiring.connect(m, output.o, wiring.flipped(self.o))
-        beat, come = source.o.payload, source.o.valid
+        beat, come = self.i.payload, self.i.valid
         header, following = data.View(HeaderBeat, beat.item), Signal(HeaderBeat)
-        beats, fits, moving = Signal(16, reset_less=True), Signal(), Signal()
+        fits, moving, of_read = Signal(), Signal(), Signal()
         bad, short, head = Signal(), Signal(), Signal()
         m.d.comb += [
-            fits.eq(self.length.beats == beats), following.eq(header),
+            # The last bits of the count are 0 if the slot was read, which is of whole beats.
+            fits.eq(self.length.beats << _WORDS == header.ember.count),
+            of_read.eq(header.ember.opcode == Opcode.READ_DATA), following.eq(header),
             following.ember.opcode.eq(Opcode.GPU_VECTORS),
             following.ember.count.eq(self.length.vectors),
-            output.i.payload.last.eq(beat.last),
-            output.i.payload.item.eq(Mux(head, following, beat.item)),
+            self.o.payload.last.eq(beat.last),
+            self.o.payload.item.eq(Mux(head, following, beat.item)),
         ]
         with m.FSM(name="answers"):
             with m.State("HEADER"):
-                m.d.sync += [self.tag.eq(header.ember.acknowledge), beats.eq(header.ember.count)]
-                with m.If(come):
+                m.d.comb += [self.o.valid.eq(come & ~of_read),
+                             self.i.ready.eq(self.o.ready & ~of_read)]
+                m.d.sync += self.tag.eq(header.ember.acknowledge)
+                with m.If(come & of_read):
                     m.next = "LOOK"
+                with m.Elif(come & self.o.ready & ~beat.last):
+                    m.next = "BY"
+            with m.State("BY"):
+                m.d.comb += [self.o.valid.eq(come), self.i.ready.eq(self.o.ready)]
+                with m.If(come & self.o.ready & beat.last):
+                    m.next = "HEADER"
             with m.State("LOOK"):
                 m.d.comb += moving.eq(1)
                 m.next = "DECIDE"
@@ -81,17 +91,17 @@ class ReadAnswers(wiring.Component):
                     m.d.sync += head.eq(1)
                     m.next = "PASS"
             with m.State("PASS"):
-                m.d.comb += [output.i.valid.eq(come), source.o.ready.eq(output.i.ready)]
-                with m.If(come & output.i.ready):
+                m.d.comb += [self.o.valid.eq(come), self.i.ready.eq(self.o.ready)]
+                with m.If(come & self.o.ready):
                     m.d.sync += head.eq(0)
                     with m.If(beat.last):
                         m.d.comb += self.landed.eq(1)
                         m.next = "HEADER"
             with m.State("DROP"):
-                m.d.comb += source.o.ready.eq(1)
+                m.d.comb += self.i.ready.eq(1)
                 with m.If(come & beat.last):
                     m.next = "HEADER"
         m.d.sync += self.short.eq(short)
-        m.d.comb += self.idle.eq(~(moving | self.short) & source.idle & output.idle)
+        m.d.comb += self.idle.eq(~(moving | self.short | come))
         count(m, self.counters, bad_data=bad, short_data=self.short)
         return m

@@ -7,11 +7,8 @@ from amaranth.utils import ceil_log2
 
 from rtl.formats import (
     BEAT_BYTES,
-    CREDIT_BITS,
-    HostFrame,
     IndexRecord,
     Opcode,
-    RawBeat,
     ReadRecord,
 )
 from rtl.memory import Ram
@@ -19,7 +16,7 @@ from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import PacketBeat
 from rtl.rings.layouts import INDEX_BITS, RingIndex
 from rtl.rings.read_answers import READ_ANSWER_COUNTERS, ReadAnswers
-from rtl.rings.record_writer import RecordWriter
+from rtl.rings.record_writer import ShortPacket
 from rtl.rings.slot_address import Place, SlotAddress
 from rtl.rings.slot_length import Length
 from rtl.stream import StreamFIFO
@@ -27,9 +24,10 @@ from rtl.stream import StreamFIFO
 __all__ = ["VECTOR_RING_COUNTERS", "VectorRing"]
 
 VECTOR_RING_COUNTERS = CounterLayout(
-    "reads", "repeats", "slots", "indexes", "bad_index", *READ_ANSWER_COUNTERS.members)
+    "reads", "repeats", "slots", "slots_told", "bad_index", *READ_ANSWER_COUNTERS.members)
 
 _HALF = 1 << (INDEX_BITS - 1)
+_RECORD = ShortPacket(ReadRecord.size)
 
 
 class VectorRing(wiring.Component):
@@ -61,11 +59,10 @@ class VectorRing(wiring.Component):
     produced: event :data:`~rtl.rings.layouts.RingIndex`, slots filled so far.
     place: :data:`~rtl.rings.slot_address.Place` of the ring. index_address: of the word.
     every: slots of one INDEX, 0 is 1.
-    headers, payload: streams of :data:`rtl.formats.HostFrame` and :data:`~rtl.formats.RawBeat`.
-    credit: that the headers carry.
-    i: stream of :data:`~rtl.network.layouts.PacketBeat`, the packets of READ_DATA.
-    o: stream of the same, those of GPU_VECTORS.
-    counters: ``reads`` made, ``repeats`` of them; ``slots`` read out; ``indexes`` sent;
+    records: stream of :func:`~rtl.rings.record_writer.ShortPacket`, READ and INDEX packets.
+    i: stream of :data:`~rtl.network.layouts.PacketBeat`, packets from the host.
+    o: stream of the same, GPU_VECTORS among them in place of READ_DATA.
+    counters: ``reads`` made, ``repeats`` of them; ``slots`` read out; ``slots_told``, INDEX packets;
         ``bad_index``, counts refused; ``bad_data`` and ``short_data`` of
         :class:`~rtl.rings.read_answers.ReadAnswers`.
     idle: nothing moves until an input does; it waits for data.
@@ -89,8 +86,7 @@ class VectorRing(wiring.Component):
         super().__init__({
             "lengths": In(stream.Signature(Length)), "produced": In(RingIndex), "place": In(Place),
             "index_address": In(64), "every": In(8),
-            "headers": Out(stream.Signature(HostFrame)),
-            "payload": Out(stream.Signature(RawBeat)), "credit": In(CREDIT_BITS),
+            "records": Out(stream.Signature(_RECORD)),
             "i": In(stream.Signature(PacketBeat)), "o": Out(stream.Signature(PacketBeat)),
             "counters": Out(VECTOR_RING_COUNTERS), "idle": Out(1)})
 
@@ -170,17 +166,14 @@ class VectorRing(wiring.Component):
 
     def _ask(self, m: Module, slot, to_ask, again, filled, read, out, number, asks):
         """Make reads, and tell the GPU what was read out; return whether anything moves."""
-        m.submodules.writer = writer = RecordWriter(ReadRecord.size)
-        wiring.connect(m, writer.headers, wiring.flipped(self.headers))
-        wiring.connect(m, writer.payload, wiring.flipped(self.payload))
-        packet, record, index = writer.i.payload, Signal(ReadRecord), Signal(IndexRecord)
+        packet, record, index = self.records.payload, Signal(ReadRecord), Signal(IndexRecord)
         length, told, ahead = Signal(Length), Signal(INDEX_BITS), Signal(INDEX_BITS)
         more, due, drained, choosing, tells = Signal(), Signal(), Signal(), Signal(), Signal()
         wait, repeats, calm = Signal(range(4)), Signal(), Signal()
         m.d.comb += [
             length.eq(to_ask.read_data), record.address.eq(slot.address),
             record.bytes.eq(length.beats * BEAT_BYTES), record.tag.eq(number),
-            index.index.eq(out), writer.credit.eq(self.credit), ahead.eq(out - told),
+            ahead.eq(out - told),
             packet.opcode.eq(Mux(tells, Opcode.INDEX, Opcode.READ)),
             packet.address.eq(Mux(tells, self.index_address, slot.address)),
             packet.record.eq(Mux(tells, index.as_value(), record.as_value())),
@@ -194,7 +187,8 @@ class VectorRing(wiring.Component):
         with m.FSM(name="asks"):
             with m.State("CHOOSE"):
                 m.d.comb += choosing.eq(1)
-                m.d.sync += [number.eq(Mux(again.o.valid, again.o.payload, read)), wait.eq(3)]
+                m.d.sync += [number.eq(Mux(again.o.valid, again.o.payload, read)), wait.eq(3),
+                             index.index.eq(out)]
                 with m.If(calm):
                     with m.If(again.o.valid):
                         m.d.comb += again.o.ready.eq(1)
@@ -210,15 +204,15 @@ class VectorRing(wiring.Component):
                 with m.If(wait == 0):
                     m.next = "ASK"
             with m.State("ASK"):
-                m.d.comb += [writer.i.valid.eq(1), asks.eq(writer.i.ready)]
-                with m.If(writer.i.ready):
+                m.d.comb += [self.records.valid.eq(1), asks.eq(self.records.ready)]
+                with m.If(self.records.ready):
                     m.d.sync += read.eq(read + ~repeats)
                     m.next = "CHOOSE"
             with m.State("TELL"):
-                m.d.comb += [tells.eq(1), writer.i.valid.eq(1)]
-                with m.If(writer.i.ready):
-                    m.d.sync += told.eq(out)
+                m.d.comb += [tells.eq(1), self.records.valid.eq(1)]
+                with m.If(self.records.ready):
+                    m.d.sync += told.eq(index.index)
                     m.next = "CHOOSE"
         count(m, self.counters, reads=asks, repeats=asks & repeats,
-              indexes=tells & writer.i.ready)
-        return ~choosing | ~calm | more | due | drained | ~writer.idle
+              slots_told=tells & self.records.ready)
+        return ~choosing | ~calm | more | due | drained

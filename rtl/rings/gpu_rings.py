@@ -1,0 +1,113 @@
+"""GPU rings: request lists to a ring in GPU memory, and vectors from one, beside the host."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.formats import CREDIT_BITS, FrameInfo, HostFrame, RawBeat, ReadRecord
+from rtl.monitor.counters import CounterLayout
+from rtl.network.layouts import PacketBeat
+from rtl.rings.layouts import INDEX_BITS, RingIndex
+from rtl.rings.list_ring import LIST_RING_COUNTERS, ListRing
+from rtl.rings.record_writer import RecordWriter, ShortPacket
+from rtl.rings.slot_address import Place
+from rtl.rings.slot_length import SlotLength
+from rtl.rings.vector_ring import VECTOR_RING_COUNTERS, VectorRing
+from rtl.stream import Arbiter
+
+__all__ = ["GPU_RINGS_COUNTERS", "GpuRings", "RingPlace"]
+
+GPU_RINGS_COUNTERS = CounterLayout(*LIST_RING_COUNTERS.members, *VECTOR_RING_COUNTERS.members)
+
+_RECORD = ShortPacket(ReadRecord.size)
+
+RingPlace = wiring.Signature({"ring": Out(Place), "index_address": Out(64), "every": Out(8)})
+"""A ring's place, that of the word with the count of its slots, and the slots of one such count."""
+
+
+class GpuRings(wiring.Component):
+    """Serve misses by a kernel on the GPU, without the host's thread.
+
+    With ``enable``, request lists go to slots of a ring in GPU memory, an index behind them
+    (:class:`~rtl.rings.ListRing`). The kernel answers list n in slot n of a second ring and stores
+    to a register how many it has answered; that slot is read by DMA
+    (:class:`~rtl.rings.VectorRing`), and its packet goes on to the parser as if the host had sent
+    it. Without ``enable``, lists go to the host, and packets pass by unchanged.
+
+    Latency and rate: those of the two rings.
+
+    Ports
+    -----
+    lists: stream of :data:`rtl.formats.FrameInfo`, whose payload passes by. list_headers: stream of
+        :data:`rtl.formats.HostFrame`.
+    i, o: streams of :data:`~rtl.network.layouts.PacketBeat`, packets from the host, and those for
+        its parser.
+    headers, payload: streams of :data:`rtl.formats.HostFrame` and :data:`~rtl.formats.RawBeat`, the
+        packets READ and INDEX. credit: that they carry.
+    enable, list_place, vector_place (:data:`RingPlace`): may change while idle.
+    consumed, produced: counts that the kernel stored last, of lists that it has taken and of slots
+        that it has filled; a change counts.
+    vector_beats, vector_packing: as in :class:`rtl.network.PacketParser`; fixed.
+    counters: those of both rings. idle: nothing moves until an input does.
+    """
+
+    LATENCY = {}
+    RATE = f"lists: {ListRing.RATE}; {VectorRing.RATE}"
+
+    def __init__(self):
+        super().__init__({
+            "lists": In(stream.Signature(FrameInfo)),
+            "list_headers": Out(stream.Signature(HostFrame)),
+            "i": In(stream.Signature(PacketBeat)), "o": Out(stream.Signature(PacketBeat)),
+            "headers": Out(stream.Signature(HostFrame)),
+            "payload": Out(stream.Signature(RawBeat)), "credit": In(CREDIT_BITS),
+            "enable": In(1), "list_place": In(RingPlace), "vector_place": In(RingPlace),
+            "consumed": In(INDEX_BITS), "produced": In(INDEX_BITS),
+            "vector_beats": In(5), "vector_packing": In(2),
+            "counters": Out(GPU_RINGS_COUNTERS), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.list_ring = lists = ListRing()
+        m.submodules.lengths = lengths = SlotLength()
+        m.submodules.vector_ring = vectors = VectorRing()
+        m.submodules.arbiter = arbiter = Arbiter(_RECORD, 2)
+        m.submodules.writer = writer = RecordWriter(ReadRecord.size)
+        wiring.connect(m, wiring.flipped(self.lists), lists.headers)
+        wiring.connect(m, lists.header_out, wiring.flipped(self.list_headers))
+        wiring.connect(m, lists.lists, lengths.i)
+        wiring.connect(m, lengths.o, vectors.lengths)
+        wiring.connect(m, wiring.flipped(self.i), vectors.i)
+        wiring.connect(m, vectors.o, wiring.flipped(self.o))
+        wiring.connect(m, vectors.records, arbiter.i[0])
+        wiring.connect(m, arbiter.o, writer.i)
+        wiring.connect(m, writer.headers, wiring.flipped(self.headers))
+        wiring.connect(m, writer.payload, wiring.flipped(self.payload))
+        told, index = lists.indexes, arbiter.i[1]
+        m.d.comb += [
+            index.valid.eq(told.valid), told.ready.eq(index.ready),
+            *(index.payload[name].eq(told.payload[name]) for name in _RECORD.members),
+            lists.enable.eq(self.enable), writer.credit.eq(self.credit),
+            lists.most.eq(self.list_place.every), vectors.every.eq(self.vector_place.every),
+            lengths.vector_beats.eq(self.vector_beats),
+            lengths.vector_packing.eq(self.vector_packing),
+        ]
+        for ring, place in ((lists, self.list_place), (vectors, self.vector_place)):
+            wiring.connect(m, wiring.flipped(place.ring), ring.place)
+            m.d.comb += ring.index_address.eq(place.index_address)
+        storing = [_changed(m, self.consumed, lists.consumed),
+                   _changed(m, self.produced, vectors.produced)]
+        for ring, layout in ((lists, LIST_RING_COUNTERS), (vectors, VECTOR_RING_COUNTERS)):
+            m.d.comb += [self.counters[name].eq(ring.counters[name]) for name in layout.members]
+        m.d.comb += self.idle.eq(
+            lists.idle & lengths.idle & vectors.idle & arbiter.idle & writer.idle
+            & ~(storing[0] | storing[1]))
+        return m
+
+
+def _changed(m: Module, stored, event):
+    """Make an event of each count that was stored; return whether there is one."""
+    last, changed = Signal(RingIndex["index"].shape), Signal()
+    m.d.comb += [changed.eq(stored != last), event.valid.eq(changed), event.index.eq(stored)]
+    m.d.sync += last.eq(stored)
+    return changed
