@@ -76,17 +76,14 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
     give("access_tap", select=csr.tap_select)
     give("gpu_rings", enable=csr.gpu_rings, consumed=csr.lists_consumed,
          produced=csr.vectors_produced)
-    for name, port in (("list", blocks.gpu_rings.list_place),
-                       ("vector", blocks.gpu_rings.vector_place)):
-        def register(member: str, ring: str = name) -> Value:
-            return getattr(csr, f"{ring}_{member}")
-
-        given.extend(("gpu_rings", port_, value) for port_, value in (
-            (port.ring.base, Cat(register("ring_low"), register("ring_high"))),
-            (port.ring.ring_shift, register("ring_shift")),
-            (port.ring.slot_shift, register("slot_shift")),
-            (port.index_address, Cat(register("index_low"), register("ring_high"))),
-            (port.every, register("every"))))
+    for name in ("list", "vector"):
+        place = getattr(blocks.gpu_rings, f"{name}_place")
+        low, high, index_low, *others = (getattr(csr, f"{name}_{word}") for word in (
+            "ring_low", "ring_high", "index_low", "ring_shift", "slot_shift", "every"))
+        ports = (place.ring.base, place.index_address, place.ring.ring_shift,
+                 place.ring.slot_shift, place.every)
+        given.extend(("gpu_rings", *pair) for pair in zip(
+            ports, (Cat(low, high), Cat(index_low, high), *others)))
     for name, port, value in given:
         # Each block has its own copy, which may lie beside it.
         kept = Signal(len(Value.cast(value)), reset_less=True, name=f"{name}_{port.name}")

@@ -88,8 +88,7 @@ class ListRing(wiring.Component):
             send.eq(self.enable & self.header_out.valid & self.header_out.ready),
             slot.number.eq(written), counts.i.valid.eq(send), counts.i.payload.eq(info.count),
             # Not while the next one is about to follow.
-            tell.eq(some & ~telling & ~send
-                    & (enough | full | ~counts.i.ready | ~self.headers.valid)),
+            tell.eq(some & ~telling & (enough | full | ~counts.i.ready | ~self.headers.valid)),
             self.indexes.valid.eq(telling), self.indexes.payload.record.eq(record.as_value()),
             self.indexes.payload.opcode.eq(Opcode.INDEX),
             self.indexes.payload.address.eq(self.index_address),

@@ -70,8 +70,7 @@ class VectorRing(wiring.Component):
     Raises ``TypeError`` or ``ValueError`` for a parameter out of range.
     """
 
-    LATENCY = {("slots filled", "header of the first read"): 9,
-               ("last beat of a slot", "header of the index"): 4} | ReadAnswers.LATENCY
+    LATENCY = {("slots filled", "the first read"): 8, ("last beat of a slot", "its index"): 4} | ReadAnswers.LATENCY
     RATE = "1 read in 7 cycles; data: " + ReadAnswers.RATE
 
     def __init__(self, outstanding: int = 32, lists: int = 256):

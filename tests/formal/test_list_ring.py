@@ -1,10 +1,10 @@
 """Proof of the list ring: it overwrites nothing that was not consumed, and tells of nothing early.
 
-Counts are modulo 2^16 in the hardware and modulo 2^2 here, of rings of one slot or two.
+Counts are modulo 2^16 in the hardware and modulo 2^3 here, of rings of one to four slots.
 """
 
 import pytest
-from amaranth.hdl import Cat, Signal
+from amaranth.hdl import Cat, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import Out
 
@@ -14,87 +14,107 @@ from rtl.rings.slot_address import SlotAddress
 from tests.formal.bench import Bench
 from tests.formal.mutants import variant
 from tests.formal.prove import prove
-from tests.formal.wires import Wires
 
-BITS, DEPTH = 2, 32
+BITS, DEPTH = 3, 32
 INFO = data.StructLayout({"opcode": 8, "destination": 1, "step": 1, "count": 1, "credit": 1,
                           "empty": 1})
-FRAME = data.StructLayout(INFO.members | {"address": 2})
-BEAT = data.StructLayout({"data": BITS, "last": 1})
+FRAME = data.StructLayout(INFO.members | {"address": 3})
+SHORT = data.StructLayout({"opcode": 8, "step": 1, "address": 3, "record": BITS})
 INDEX = data.StructLayout({"valid": 1, "index": BITS})
 RECORD = data.StructLayout({"index": BITS})
-PLACE = wiring.Signature({"base": Out(2), "slot_shift": Out(1), "ring_shift": Out(1)})
+PLACE = wiring.Signature({"base": Out(3), "slot_shift": Out(1), "ring_shift": Out(2)})
 
 
 def ring(*edits: tuple[str, str], soon: bool = False) -> Bench:
     """Return a bench of a ring, a kernel that stores any counts, and memory with a slot's state."""
     bench = Bench()
     m = bench.m
-    address = variant(SlotAddress, ("Signal(INDEX_BITS + 31, reset_less=True)", "Signal(2)"),
-                      ('"address": Out(64)', '"address": Out(2)'), INDEX_BITS=BITS, Place=PLACE)
+    address = variant(SlotAddress, ("Signal(INDEX_BITS + 31, reset_less=True)", "Signal(3)"),
+                      ('"address": Out(64)', '"address": Out(3)'), INDEX_BITS=BITS, Place=PLACE)
     m.submodules.dut = dut = variant(
-        ListRing, *edits, ('"index_address": In(64)', '"index_address": In(2)'),
-        ('"most": In(8)', '"most": In(2)'), ("since, enough = Signal(_SETTLED), Signal(8)",
-                                             "since, enough = Signal(_SETTLED), Signal(2)"),
-        INDEX_BITS=BITS, _HALF=1 << (BITS - 1), CREDIT_BITS=1, FrameInfo=INFO, HostFrame=FRAME,
-        RawBeat=BEAT, RingIndex=INDEX, IndexRecord=RECORD, Place=PLACE, SlotAddress=address,
-        SkidBuffer=Wires)()
-    shift = bench.constant(1, "shift")
-    index = bench.free(BITS, "index")
+        ListRing, *edits, ('"index_address": In(64)', '"index_address": In(3)'),
+        ("SkidBuffer(16)", "SkidBuffer(1)"),
+        ('"lists": Out(stream.Signature(16))', '"lists": Out(stream.Signature(1))'),
+        ("self.enable.replicate(64)", "self.enable.replicate(3)"),
+        ('"most": In(8)', '"most": In(2)'),
+        ("since, enough, closed = Signal(_SETTLED), Signal(8)",
+         "since, enough, closed = Signal(_SETTLED), Signal(2)"),
+        INDEX_BITS=BITS, _HALF=1 << (BITS - 1), FrameInfo=INFO, HostFrame=FRAME, _INDEX=SHORT,
+        RingIndex=INDEX, IndexRecord=RECORD, Place=PLACE, SlotAddress=address)()
+    shift, most = Signal(2), bench.constant(2, "most")
+    given = bench.constant(2, "shift")
+    m.d.comb += shift.eq(Mux(given == 3, 2, given))
+    index, on = bench.free(BITS, "index"), bench.constant(1, "on")
+    # The ring is there some cycles before the first list.
+    started = Signal(3)
+    m.d.sync += started.eq(Cat(1, started))
     m.d.comb += [
-        dut.place.ring_shift.eq(shift), dut.index_address.eq(3), dut.most.eq(
-            bench.constant(2, "most")),
-        dut.consumed.valid.eq(bench.free(name="stores")), dut.consumed.index.eq(index)]
-    info, beat = Signal(INFO), Signal(BEAT)
-    m.d.comb += [info.opcode.eq(Opcode.LOOKUP_REQUESTS), info.count.eq(bench.free(name="count")),
-                 beat.last.eq(bench.free(name="last"))]
-    bench.source(dut.headers, info)
-    beats_in = bench.source(dut.payload, beat)
-    # The places of the buffers at the outputs, any of which may be full: what enters them leaves.
-    ways = dut.header_out, dut.payload_out, dut.lists
+        dut.enable.eq(on), dut.place.ring_shift.eq(shift), dut.index_address.eq(7),
+        dut.most.eq(most), dut.consumed.valid.eq(bench.free(name="stores")),
+        dut.consumed.index.eq(index)]
+    info, offered = Signal(INFO), Signal()
+    m.d.comb += [info.opcode.eq(Opcode.LOOKUP_REQUESTS), info.count.eq(bench.free(name="count"))]
+    # A header that is offered stays until it is taken.
+    waits = Signal()
+    m.d.comb += [
+        offered.eq((bench.free(name="offers") | waits) & started[2]),
+        dut.headers.valid.eq(offered), dut.headers.payload.eq(info)]
+    m.d.sync += waits.eq(offered & ~dut.headers.ready)
+    ways = dut.header_out, dut.indexes, dut.lists
     m.d.comb += [way.ready.eq(bench.free(name="ready")) for way in ways]
-    head, body, counted = (way.valid & way.ready for way in ways)
+    goes, tells, counted = (way.valid & way.ready for way in ways)
     slots = Signal(BITS)
     m.d.comb += slots.eq(1 << shift)
 
     # What the kernel was told of; what it has truly consumed is what it stores of that.
-    header, word = dut.header_out.payload, dut.payload_out.payload.data
-    tells, goes = head & (header.opcode == Opcode.INDEX), head & (
-        header.opcode == Opcode.LOOKUP_REQUESTS)
+    header, word = dut.header_out.payload, dut.indexes.payload
     sent, known, consumed = (Signal(BITS, name=n) for n in ("sent", "known", "consumed"))
     # The count is looked at a cycle after it came.
     count, came = Signal(BITS), Signal()
-    m.d.sync += [sent.eq(sent + goes), count.eq(index), came.eq(dut.consumed.valid)]
+    m.d.sync += [sent.eq(sent + (goes & on)), count.eq(index), came.eq(dut.consumed.valid)]
     with m.If(came & ((count - consumed)[:BITS] <= (known - consumed)[:BITS])):
         m.d.sync += consumed.eq(count)
 
-    bench.always("nothing_overwritten", ~goes | ((sent - consumed)[:BITS] < slots))
-    bench.always("in_its_slot", ~goes | (header.address == (sent & (slots - 1))))
-    bench.always("index_goes_to_its_word", ~tells | (header.address == 3))
-    bench.always("one_or_the_other", ~head | tells | goes)
-    bench.always("counted", counted == goes)
-
-    # A packet's payload is out before the next header is, but for that of an index, in its cycle.
-    inside = Signal()
-    with m.If(goes):
-        m.d.sync += inside.eq(1)
-    with m.Elif(body & dut.payload_out.payload.last):
-        m.d.sync += inside.eq(0)
-    bench.always("data_first", ~(tells | goes) | ~inside)
-    bench.always("index_true", ~tells | (body & (word == sent) & dut.payload_out.payload.last))
-    bench.always("no_beat_between", ~body | inside | tells)
-    bench.always("beats_pass", ~beats_in | (body & inside))
+    bench.always("passes", goes == (dut.headers.valid & dut.headers.ready))
+    bench.always("as_it_came", ~goes | ((header.opcode == info.opcode)
+                                        & (header.count == info.count)))
+    bench.always("nothing_overwritten", ~(goes & on) | ((sent - consumed)[:BITS] < slots))
+    bench.always("in_its_slot", ~goes | (header.address == ((sent & (slots - 1)) & on.replicate(3))))
+    bench.always("index_goes_to_its_word", ~tells | (
+        (word.address == 7) & (word.opcode == Opcode.INDEX)))
+    # What a list asks for waits in a buffer of two places, in order.
+    held, first, second = Signal(2), Signal(), Signal()
+    m.d.sync += held.eq(held + (goes & on) - counted)
+    with m.If(counted):
+        m.d.sync += first.eq(second)
+    with m.If(goes & on):
+        with m.If(held == counted):
+            m.d.sync += first.eq(info.count)
+        with m.Else():
+            m.d.sync += second.eq(info.count)
+    bench.always("counted", (held <= 2) & (~dut.lists.valid | (held != 0)))
+    bench.always("counts", ~counted | (dut.lists.payload == first))
+    # Of lists whose headers left before it came, and of something new.
+    bench.always("index_true", ~tells | (
+        (word.record != known) & ((word.record - known)[:BITS] <= (sent - known)[:BITS])))
+    bench.always("bounded", ~tells | ((word.record - known)[:BITS] <= Mux(most == 0, 1, most)))
+    before = Signal(SHORT)
+    kept = Signal()
+    m.d.sync += [before.eq(word), kept.eq(dut.indexes.valid & ~dut.indexes.ready)]
+    bench.always("index_stays", ~kept | (dut.indexes.valid & (word == before)))
+    bench.always("off", on | ~dut.indexes.valid)
     with m.If(tells):
-        m.d.sync += known.eq(sent)
-    bench.always("news", ~tells | (sent != known))
+        m.d.sync += known.eq(word.record)
     if soon:
-        ready = dut.header_out.ready & dut.payload_out.ready & dut.lists.ready
-        # With no other packet, or a full ring, the index follows soon; a packet, where it may.
-        bench.within("told_soon", 6, (sent != known) & ~inside & ready & (
-            ~dut.headers.valid | ((sent - consumed)[:BITS] >= slots)), tells)
-        bench.within("goes_soon", 10, dut.headers.valid & ~inside & ready & (
-            (sent - consumed)[:BITS] < slots), goes)
-    bench.always("idle", ~dut.idle | ~Cat(dut.header_out.valid, dut.payload_out.valid).any())
+        # With no other packet, a full ring or none that is taken, the index follows soon; and a
+        # packet, where it may.
+        bench.within("told_soon", 6, (sent != known) & dut.indexes.ready & (
+            ~dut.headers.valid | ((sent - consumed)[:BITS] >= slots) 
+                | ((held == 2) & ~dut.lists.ready)), tells)
+        bench.within("goes_soon", 12, dut.headers.valid & Cat(way.ready for way in ways).all() & (
+            ((sent - consumed)[:BITS] < slots) | ~on), goes)
+        bench.within("counted_soon", 3, (held != 0) & dut.lists.ready, counted)
+    bench.always("idle", ~dut.idle | ~Cat(way.valid for way in ways).any())
     return bench
 
 
@@ -113,14 +133,22 @@ def test_it_goes_on():
     ("(written - consumed)[:INDEX_BITS] < slots", "(written - consumed)[:INDEX_BITS] <= slots"),
     ("with m.If(event.valid & (ahead <= most)):", "with m.If(event.valid):"),
     ("most.eq(told - consumed)", "most.eq(written - consumed + 1)"),
-    ("tell.eq(some & ~body &", "tell.eq(some &"),
-    ("free & settled.all() & ~body & ~tell", "free & ~body & ~tell"),
+    ("tell.eq(some & ~telling &", "tell.eq(some &"),
+    ("send | ~free | ~settled.all() |", "send | ~free |"),
+    ("send | ~free | ~settled.all() |", "~free | ~settled.all() |"),
+    ("| ~counts.i.ready | enough", "| enough"),
+    ("| ~counts.i.ready | enough", "| ~counts.i.ready"),
     ("record.index.eq(written)", "record.index.eq(written + 1)"),
-    ("(enough | ~fits)", "enough", True),
-    ("m.d.sync += [told.eq(written), since.eq(0)", "m.d.sync += [since.eq(0)", True),
+    ("(enough | full | ~counts", "(enough | ~counts", True),
+    ("full | ~counts.i.ready | ~self.headers.valid", "full | ~self.headers.valid", True),
+    ("m.d.sync += [telling.eq(1), record.index.eq(written), since.eq(0)]",
+     "m.d.sync += [telling.eq(1), record.index.eq(written)]"),
+    ("m.d.sync += [telling.eq(0), told.eq(record.index)]", "m.d.sync += telling.eq(0)", True),
     ("ahead.eq(event.index - consumed)", "ahead.eq(consumed - event.index)"),
-], ids=["one-too-many", "believes", "beyond", "in-the-middle", "old-address", "ahead", "never-told",
-        "told-forgotten", "backwards"])
+    ("slot.address & self.enable", "slot.address & ~self.enable"),
+], ids=["one-too-many", "believes", "beyond", "told-over", "old-address", "twice", "uncounted",
+        "unbounded", "ahead", "never-told", "waits-for-each-other", "told-again", "told-forgotten",
+        "backwards", "address-off"])
 def test_broken_list_ring(edit):
     """``True``: what breaks is how soon something happens."""
     old, new, *soon = edit

@@ -1,7 +1,6 @@
 """List ring: each list in its slot, the index behind it, and no slot that is not consumed."""
 
 import random
-from collections import deque
 
 import pytest
 
@@ -14,38 +13,33 @@ BASE, INDEX_AT = 0x7000_0001_0000, 0x7000_0000_0040
 
 
 def lists_of(rng: random.Random, count: int):
-    """Return headers and beats of lists."""
-    headers, beats = [], []
-    for _ in range(count):
-        length = rng.choice((1, 1, 2, rng.randrange(1, 9)))
-        headers.append({"opcode": Opcode.LOOKUP_REQUESTS, "destination": 0,
-                        "step": rng.getrandbits(16), "count": 8 * length - rng.randrange(8),
-                        "credit": rng.getrandbits(16), "empty": 0})
-        beats.append([rng.getrandbits(512) for _ in range(length)])
-    return headers, beats
+    """Return headers of lists."""
+    return [{"opcode": Opcode.LOOKUP_REQUESTS, "destination": 0, "step": rng.getrandbits(16),
+             "count": rng.randrange(1, 177), "credit": rng.getrandbits(16), "empty": 0}
+            for _ in range(count)]
 
 
 class Gpu:
     """GPU memory with a ring, and a kernel that consumes what the index says is there."""
 
-    def __init__(self, rng: random.Random, headers, beats, slots: int, bytes_: int, most: int):
-        self.rng, self.headers, self.beats = rng, headers, beats
+    def __init__(self, rng: random.Random, headers, slots: int, bytes_: int, most: int):
+        self.rng, self.headers = rng, headers
         self.slots, self.bytes, self.most = slots, bytes_, max(1, most)
         self.came, self.index, self.consumed, self.indexes = 0, 0, 0, 0
 
-    def packet(self, header: dict, beats: list[int]) -> None:
-        """Check what is written: the next list, in its slot, or the number of those before."""
-        if header["opcode"] == Opcode.INDEX:
-            assert header["address"] == INDEX_AT and header["count"] == 1 == len(beats)
-            assert header["credit"] == 0x5EED and not header["step"]
-            assert beats[0] == self.came & 0xFFFF and 0 < self.came - self.index <= self.most
-            self.index, self.indexes = self.came, self.indexes + 1
-            return
+    def list(self, header: dict) -> None:
+        """Check a header: that of the next list, in its slot."""
         assert {k: header[k] for k in self.headers[0]} == self.headers[self.came]
-        assert beats == self.beats[self.came]
         assert header["address"] == BASE + self.came % self.slots * self.bytes
         assert self.came - self.consumed < self.slots, "not consumed"
         self.came += 1
+
+    def told(self, packet: dict) -> None:
+        """Check an index: the number of some lists that have left."""
+        assert packet["address"] == INDEX_AT and packet["opcode"] == Opcode.INDEX
+        ahead = (packet["record"] - self.index) & 0xFFFF
+        assert 0 < ahead <= min(self.most, self.came - self.index)
+        self.index, self.indexes = self.index + ahead, self.indexes + 1
 
     def stores(self, wrong: float) -> int | None:
         """Return a count that the kernel stores: true, old or beyond what it was told of."""
@@ -64,129 +58,132 @@ class Gpu:
     (8, 0, 0.4, 0.5, 0.2), (1, 2, 0.2, 0.2, 0.0)])
 def test_every_list_in_its_slot_and_then_its_index(slots, most, gap, stall, wrong):
     rng, shift = random.Random(slots + most), 10
-    headers, beats = lists_of(rng, 80)
-    gpu = Gpu(rng, headers, beats, slots, 1 << shift, most)
+    headers = lists_of(rng, 80)
+    gpu = Gpu(rng, headers, slots, 1 << shift, most)
     dut, counters, counts = made(ListRing), {}, []
 
     async def kernel(ctx):
+        ctx.set(dut.enable, 1)
         ctx.set(dut.place.base, BASE)
         ctx.set(dut.place.slot_shift, shift)
         ctx.set(dut.place.ring_shift, slots.bit_length() - 1)
         ctx.set(dut.index_address, INDEX_AT)
         ctx.set(dut.most, most)
-        ctx.set(dut.credit, 0x5EED)
-        heads, body, bodies = deque(), [], deque()
         stream = random.Random(3)
         while gpu.index < len(headers) or gpu.consumed < gpu.index:
             index = gpu.stores(wrong)
             ctx.set(dut.consumed, {"valid": index is not None, "index": (index or 0) & 0xFFFF})
-            for port in (dut.header_out, dut.payload_out):
+            for port in (dut.header_out, dut.indexes):
                 ctx.set(port.ready, stream.random() >= stall)
-            _, _, head, header, come, beat = await ctx.tick().sample(
+            _, _, head, header, tells, packet = await ctx.tick().sample(
                 dut.header_out.valid & dut.header_out.ready, dut.header_out.payload,
-                dut.payload_out.valid & dut.payload_out.ready, dut.payload_out.payload)
+                dut.indexes.valid & dut.indexes.ready, dut.indexes.payload)
+            if tells:  # of headers that left in cycles before this one
+                gpu.told(decoder(dut.indexes.payload.shape())(packet.as_value().value))
             if head:
-                heads.append(decoder(dut.header_out.payload.shape())(header.as_value().value))
-            if come:
-                body.append(beat.data)
-                if beat.last:
-                    bodies.append(body)
-                    body = []
-            while heads and bodies:
-                gpu.packet(heads.popleft(), bodies.popleft())
+                gpu.list(decoder(dut.header_out.payload.shape())(header.as_value().value))
         ctx.set(dut.consumed, {})
         await ctx.tick().repeat(6)
-        assert ctx.get(dut.idle) and not (heads or body or bodies)
+        assert ctx.get(dut.idle)
         counters.update({name: ctx.get(dut.counters[name])
                          for name in dut.counters.shape().members})
 
-    simulate(powered_up(dut), kernel, sender(dut.headers, headers, stall=gap),
-             sender(dut.payload, [{"data": beat, "last": k == len(each) - 1}
-                                  for each in beats for k, beat in enumerate(each)], stall=gap),
+    async def early(ctx):
+        """The ring is there some cycles before the first list."""
+        ctx.set(dut.headers.valid, 0)
+        await ctx.tick().repeat(6)
+        await sender(dut.headers, headers, stall=gap)(ctx)
+
+    simulate(powered_up(dut), kernel, early,
              receiver(dut.lists, counts, len(headers), stall=stall))
     assert counts == [header["count"] for header in headers]
-    assert counters["lists"] == 80 and counters["indexes"] == gpu.indexes
+    assert counters["lists"] == 80 and counters["lists_told"] == gpu.indexes
     assert (counters["bad_consumed"] > 0) == (wrong > 0)
     if most == 255:
         assert gpu.indexes < 80
 
 
+def test_off():
+    """Without rings, headers pass in the cycle in which they come, to a queue of the host's."""
+    headers = lists_of(random.Random(2), 20)
+    dut, out = made(ListRing), []
+
+    async def settings(ctx):
+        ctx.set(dut.place.base, BASE)
+
+    cycles = simulate(dut, settings, sender(dut.headers, headers),
+                      receiver(dut.header_out, out, 20))
+    assert cycles <= 22
+    assert out == [{**header, "address": 0, "answers": 0, "status": 0} for header in headers]
+
+
 def test_a_kernel_that_consumes_nothing():
     """The ring fills up, its index is told, and the rest waits, counted."""
-    rng = random.Random(5)
-    headers, beats = lists_of(rng, 6)
-    dut = made(ListRing)
-    seen = []
+    headers = lists_of(random.Random(5), 6)
+    dut, seen = made(ListRing), []
 
     async def bench(ctx):
+        ctx.set(dut.enable, 1)
         ctx.set(dut.place.ring_shift, 2)
         ctx.set(dut.most, 200)
-        for port in (dut.header_out, dut.payload_out, dut.lists):
+        for port in (dut.header_out, dut.indexes, dut.lists):
             ctx.set(port.ready, 1)
         for _ in range(200):
-            _, _, come, opcode, beat, data = await ctx.tick().sample(
-                dut.header_out.valid, dut.header_out.payload.opcode, dut.payload_out.valid,
-                dut.payload_out.payload.data)
-            if come:
-                seen.append(opcode)
-            if beat and seen[-1] == Opcode.INDEX:
-                assert data == 4
+            _, _, come, tells, packet = await ctx.tick().sample(
+                dut.header_out.valid, dut.indexes.valid, dut.indexes.payload)
+            if tells:
+                seen.append(packet.record)
+            seen.extend(["list"] * come)
         assert not ctx.get(dut.idle) and ctx.get(dut.counters.stall_full) > 100
 
-    simulate(dut, bench, background=[
-        sender(dut.headers, headers),
-        sender(dut.payload, [{"data": beat, "last": k == len(each) - 1}
-                             for each in beats for k, beat in enumerate(each)])])
-    assert seen == [Opcode.LOOKUP_REQUESTS] * 4 + [Opcode.INDEX]
+    simulate(dut, bench, background=[sender(dut.headers, headers)])
+    assert seen == ["list"] * 4 + [4]
 
 
-def test_latency():
-    dut, at = made(ListRing), {}
+def test_a_list_that_waits_for_those_before_is_no_reason_to_keep_silent():
+    """What is to be answered is not taken until the GPU answers, so it must know of it."""
+    dut, told = made(ListRing), []
 
     async def bench(ctx):
-        ctx.set(dut.place.ring_shift, 2)
-        for port in (dut.header_out, dut.payload_out, dut.lists):
+        ctx.set(dut.enable, 1)
+        ctx.set(dut.place.ring_shift, 4)
+        ctx.set(dut.most, 200)
+        ctx.set(dut.header_out.ready, 1)
+        ctx.set(dut.indexes.ready, 1)
+        for _ in range(100):
+            _, _, tells, packet = await ctx.tick().sample(dut.indexes.valid, dut.indexes.payload)
+            told.extend([packet.record] * tells)
+
+    simulate(dut, bench, background=[sender(dut.headers, lists_of(random.Random(5), 6))])
+    assert told == [2]  # that many are kept for the GPU to answer
+
+
+def test_latency_and_rate():
+    dut, at, heads = made(ListRing), {}, []
+    head = lists_of(random.Random(1), 1)[0]
+
+    async def bench(ctx):
+        ctx.set(dut.enable, 1)
+        ctx.set(dut.place.ring_shift, 10)
+        ctx.set(dut.most, 100)
+        for port in (dut.header_out, dut.indexes, dut.lists):
             ctx.set(port.ready, 1)
         await ctx.tick().repeat(8)
+        ctx.set(dut.headers.payload, head)
         ctx.set(dut.headers.valid, 1)
-        ctx.set(dut.payload.payload, {"data": 77, "last": 1})
-        ctx.set(dut.payload.valid, 1)
         for cycle in range(12):
-            _, _, head, opcode, beat, data, taken = await ctx.tick().sample(
-                dut.header_out.valid, dut.header_out.payload.opcode, dut.payload_out.valid,
-                dut.payload_out.payload.data, dut.payload.ready)
+            _, _, came, tells = await ctx.tick().sample(dut.header_out.valid, dut.indexes.valid)
             ctx.set(dut.headers.valid, 0)
-            if taken:
-                ctx.set(dut.payload.valid, 0)
-                at.setdefault("taken", cycle)
-            if head:
-                at["index" if opcode == Opcode.INDEX else "header"] = cycle
-            if beat and data == 77:
-                at["beat"] = cycle
+            if came:
+                at["header"] = cycle
+            if tells:
+                at["index"] = cycle
+        ctx.set(dut.headers.valid, 1)
+        for cycle in range(120):
+            _, _, came = await ctx.tick().sample(dut.header_out.valid)
+            heads.extend([cycle] * came)
 
     simulate(dut, bench)
     assert at["header"] == dut.LATENCY["header", "the same header"]
-    assert at["beat"] - at["taken"] == dut.LATENCY["payload beat", "the same beat"]
-    assert at["index"] - at["taken"] == dut.LATENCY["last payload beat", "header of its index"]
-
-
-def test_rate():
-    """Packets of four beats leave without a gap but for their headers."""
-    dut = made(ListRing)
-    head = {"opcode": Opcode.LOOKUP_REQUESTS, "destination": 0, "step": 0, "count": 32,
-            "credit": 0, "empty": 0}
-    out, counts, beats = [], [], []
-
-    async def kernel(ctx):
-        ctx.set(dut.place.ring_shift, 10)
-        ctx.set(dut.most, 100)
-        ctx.set(dut.payload_out.ready, 1)
-        while sum(beats) < 200:
-            _, _, come = await ctx.tick().sample(dut.payload_out.valid)
-            beats.append(come)
-
-    simulate(dut, kernel, sender(dut.headers, [head] * 50),
-             sender(dut.payload, [{"data": k, "last": k % 4 == 3} for k in range(200)]),
-             background=[receiver(dut.lists, counts, 50),
-                         receiver(dut.header_out, out, 1000)])
-    assert len(beats) <= 50 * 5 + 20
+    assert at["index"] == dut.LATENCY["header", "its index"]
+    assert [b - a for a, b in zip(heads, heads[1:])] == [6] * (len(heads) - 1) and len(heads) > 15

@@ -48,11 +48,12 @@ def test_a_packet_for_each_record(stall):
                         "status": 0} for item in items]
 
 
-@pytest.mark.parametrize("asked, beats, what", [
-    (1, 2, "passed"), (0, 2, "bad_data"), (1, 1, "short_data"), (1, 3, "short_data")])
-def test_only_what_was_asked_and_is_whole_passes(asked, beats, what):
+@pytest.mark.parametrize("asked, beats, words, what", [
+    (1, 2, 16, "passed"), (0, 2, 16, "bad_data"), (1, 1, 8, "short_data"), (1, 1, 1, "short_data"),
+    (1, 3, 24, "short_data"), (1, 2, 15, "short_data")])
+def test_only_what_was_asked_and_is_whole_passes(asked, beats, words, what):
     dut, seen, out = made(ReadAnswers), {"answered": 0, "short": 0, "landed": 0}, []
-    head = HeaderBeat.const({"ember": {"version": 1, "opcode": Opcode.READ_DATA, "count": beats,
+    head = HeaderBeat.const({"ember": {"version": 1, "opcode": Opcode.READ_DATA, "count": words,
                                        "acknowledge": 0x1234}}).as_value().value
     items = [{"item": head, "last": 0}, *({"item": k, "last": k == beats - 1}
                                           for k in range(beats))]
@@ -79,3 +80,37 @@ def test_only_what_was_asked_and_is_whole_passes(asked, beats, what):
     if passed:
         header = HeaderBeat.from_bits(out[0]).ember
         assert (header.opcode, header.count) == (Opcode.GPU_VECTORS, 9) and out[1:] == [0, 1]
+
+
+@pytest.mark.parametrize("gap, stall", [(0.0, 0.0), (0.4, 0.0), (0.0, 0.5), (0.3, 0.3)])
+def test_other_packets_pass_by_between_those_that_were_read(gap, stall):
+    """In order and unchanged, whatever their length; nobody's data goes, whatever its length."""
+    rng, dut, out = random.Random(7), made(ReadAnswers), []
+    items, expected = [], []
+    for number in range(60):
+        read, tag = rng.random() < 0.5, rng.randrange(4)
+        beats = rng.randrange(1, 4) if read else rng.randrange(4)
+        head = {"version": 1, "opcode": Opcode.READ_DATA if read else Opcode.QUERIES,
+                "count": 8 * beats, "acknowledge": tag}
+        body = [number << 8 | k for k in range(beats)]
+        packet = [HeaderBeat.const({"ember": head}).as_value().value, *body]
+        items += [{"item": beat, "last": k == beats} for k, beat in enumerate(packet)]
+        if read and tag == 1 and beats == 2:
+            head |= {"opcode": Opcode.GPU_VECTORS, "count": 9}
+            packet = [HeaderBeat.const({"ember": head}).as_value().value, *body]
+        if not read or (tag == 1 and beats == 2):
+            expected += [{"item": beat, "last": k == beats} for k, beat in enumerate(packet)]
+
+    async def slots(ctx):
+        ctx.set(dut.length, {"vectors": 9, "beats": 2})
+        asked = 0
+        while True:
+            ctx.set(dut.asked, asked)
+            _, _, tag = await ctx.tick().sample(dut.tag)
+            asked = tag == 1
+
+    cycles = simulate(dut, sender(dut.i, items, stall=gap),
+                      receiver(dut.o, out, len(expected), stall=stall), background=[slots])
+    assert out == expected
+    if not (gap or stall):
+        assert cycles <= len(items) + 3 * 60 + 2
