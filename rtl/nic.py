@@ -236,6 +236,7 @@ class SmartNic(wiring.Component):
             blocks.host_reporter.consumed.eq(blocks.query_checker.consumed),
             leaves.eq(sent.valid & sent.ready), blocks.host_reporter.reported.valid.eq(leaves),
             blocks.host_reporter.reported.value.eq(sent.payload.credit),
+            blocks.gpu_rings.read.eq(blocks.host_receiver.read),
             blocks.index_packager.step_end.eq(blocks.delivery.step_end),
             blocks.completion_writer.flushed.eq(blocks.ring_messages.flushed),
             blocks.completion_writer.freed.eq(blocks.ring_messages.freed),

@@ -43,13 +43,13 @@ packet's length is ``bad_length`` only where none of the others applies: it may 
 def CheckedBeat(max_beats: int) -> data.StructLayout:
     """Layout of a beat after the check. Verdict and header fields are valid on the last beat.
 
-    ``gradient``: a packet of training, and its ``credit`` is that of gradients. ``paid``: a packet
+    ``read``: a packet READ_DATA. ``gradient``: a packet of training, and its ``credit`` is that of gradients. ``paid``: a packet
     of a kind that is sent against credits of gradients.
     """
     return data.StructLayout({
         "valid": 1, "first": 1, "last": 1, "data": BEAT_BITS, "beats": range(max_beats + 2),
         "drop": 1, "verdict": data.StructLayout({name: 1 for name in VERDICTS}),
-        "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "gradient": 1, "paid": 1})
+        "read": 1, "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "gradient": 1, "paid": 1})
 
 
 class FrameCheck(wiring.Component):
@@ -81,8 +81,9 @@ class FrameCheck(wiring.Component):
         edge = edge_of(framing)
         self._max_beats, self._framing = max_beats, framing
         self._records, self._vectors = RECORDS[edge], VECTORS[edge]
+        self._reads = READS[edge]
         self._training = tuple(TRAINING[edge].values()) if training else ()
-        self._known = (self._records, *more_records(edge, training).values(), *READS[edge])
+        self._known = (self._records, *more_records(edge, training).values(), *self._reads)
         super().__init__({
             "valid": In(1), "beat": In(Beat),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
@@ -117,8 +118,8 @@ class FrameCheck(wiring.Component):
         stage1, beats1 = Signal(stage, reset_less=True), Signal(beats_shape, reset_less=True)
         head1 = Signal(data.StructLayout({
             "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "count": 16, "crc": 32,
-            "vectors": 1, "bad_opcode": 1, "gradient": 1, "values": 1, "uncounted": 1,
-            "factor": 5}), reset_less=True)
+            "vectors": 1, "bad_opcode": 1, "read": 1, "gradient": 1, "values": 1,
+            "uncounted": 1, "factor": 5}), reset_less=True)
         header = data.View(HeaderBeat, beat.data)
         ember = header.ember
         of_vectors, of_training = Signal(), Signal()
@@ -140,6 +141,7 @@ class FrameCheck(wiring.Component):
                     head1.vectors.eq(of_vectors),
                     head1.bad_opcode.eq((ember.version != VERSION) | ~(
                         of_vectors | _one_of(ember.opcode, self._known))),
+                    head1.read.eq(_one_of(ember.opcode, self._reads)),
                     head1.gradient.eq(of_training),
                     head1.values.eq(_one_of(ember.opcode, values)),
                     head1.factor.eq(Mux(_one_of(ember.opcode, values), 1, self.vector_beats)),
@@ -191,7 +193,7 @@ class FrameCheck(wiring.Component):
         m.d.sync += [
             checked.first.eq(stage2.first), checked.last.eq(stage2.last),
             checked.data.eq(stage2.data), checked.beats.eq(beats2), checked.drop.eq(earlier),
-            checked.source.eq(head2.source), checked.step.eq(head2.step),
+            checked.read.eq(head2.read), checked.source.eq(head2.source), checked.step.eq(head2.step),
             checked.credit.eq(head2.credit), checked.gradient.eq(head2.gradient),
             checked.paid.eq(head2.values | head2.uncounted),
         ]

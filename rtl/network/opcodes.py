@@ -5,7 +5,8 @@ from types import MappingProxyType
 
 from rtl.formats import Opcode
 
-__all__ = ["READS", "RECORDS", "RINGS", "TRAINING", "UNCOUNTED", "VALUES", "VECTORS", "more_records"]
+__all__ = ["READS", "RECORDS", "RINGS", "TRAINING", "UNCOUNTED", "VALUES", "VECTORS",
+           "more_records"]
 
 RECORDS = MappingProxyType({"network": Opcode.LOOKUPS, "host": Opcode.QUERIES})
 """Records of 8 bytes, by edge."""

@@ -34,8 +34,8 @@ class FrameReceiver(wiring.Component):
     config: sizes; a packet may have ``net_payload_beats`` or ``host_payload_beats``.
     framing: ``ethernet`` (LOOKUPS, VECTORS); ``udp`` (the same after a UDP stack of the shell: the
         first 42 bytes must be those that the CRC covers as 0, and are otherwise ignored); ``host``
-        (QUERIES, GPU_VECTORS, DENSE_VECTORS, STEP_OPEN, FLUSHED: the first 42 bytes, nodes and CRC
-        are ignored).
+        (QUERIES, GPU_VECTORS, DENSE_VECTORS, STEP_OPEN, FLUSHED, READ_DATA: the first 42 bytes,
+        nodes and CRC are ignored).
     depth: beats of the packet FIFO, at least twice the largest packet.
     training: also accept packets of training: PARTIALS and STEPS, or GRADIENTS, RETURNED, STATES
         and WRITTEN.
@@ -50,6 +50,7 @@ class FrameReceiver(wiring.Component):
     o: stream of :data:`rtl.network.layouts.PacketBeat`, good packets in the order of arrival.
     header: event :data:`rtl.network.layouts.ReceivedHeader` of each good packet, those that find no
         room included (network only).
+    read: whether the packet at ``o`` is READ_DATA, a register (host only).
     refused: stream of :data:`rtl.formats.Refused`, messages that were dropped; when its FIFO of 4
         is full they are only counted (host only).
     dropped: beats after the header of a GRADIENTS or RETURNED packet that was dropped in the
@@ -85,7 +86,7 @@ class FrameReceiver(wiring.Component):
             "udp_port": In(16), "vector_beats": In(5), "vector_packing": In(2),
             "o": Out(stream.Signature(PacketBeat)),
             "counters": Out(FRAME_RECEIVER_COUNTERS), "idle": Out(1),
-        } | ({"refused": Out(stream.Signature(Refused))} if edge == "host" else
+        } | ({"refused": Out(stream.Signature(Refused)), "read": Out(1)} if edge == "host" else
              {"header": Out(ReceivedHeader)})
           | ({"dropped": Out(CREDIT_BITS)} if edge == "host" and training else {}))
 
@@ -125,12 +126,23 @@ class FrameReceiver(wiring.Component):
         refusing = C(0)
         if self._edge == "host":
             refusing = self._refuse(m, beat, overrun)
+            self._mark(m, good & admit, beat.read)
         else:
             m.d.comb += [
                 self.header.valid.eq(good), self.header.source.eq(beat.source),
                 self.header.credit.eq(beat.credit), self.header.gradient.eq(beat.gradient)]
         m.d.comb += self.idle.eq(check.idle & fifo.idle & ~refusing)
         return m
+
+    def _mark(self, m, good, read) -> None:
+        """Say of the packet at the output whether it was read, beside its beats and as early.
+
+        A packet has two beats at least, so that as many marks as half of the beats never wait.
+        """
+        m.submodules.marks = marks = StreamFIFO(1, self._depth // 2, style="lutram")
+        m.d.comb += [
+            marks.i.valid.eq(good), marks.i.payload.eq(read), self.read.eq(marks.o.payload),
+            marks.o.ready.eq(self.o.valid & self.o.ready & self.o.payload.last)]
 
     def _refuse(self, m, beat, overrun) -> Value:
         """Queue a refused message; return whether any waits, or has just been dropped."""

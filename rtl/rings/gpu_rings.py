@@ -41,7 +41,7 @@ class GpuRings(wiring.Component):
     lists: stream of :data:`rtl.formats.FrameInfo`, whose payload passes by. list_headers: stream of
         :data:`rtl.formats.HostFrame`.
     i, o: streams of :data:`~rtl.network.layouts.PacketBeat`, packets from the host, and those for
-        its parser.
+        its parser. read: whether the packet at ``i`` is READ_DATA.
     headers, payload: streams of :data:`rtl.formats.HostFrame` and :data:`~rtl.formats.RawBeat`, the
         packets READ and INDEX. credit: that they carry.
     enable, list_place, vector_place (:data:`RingPlace`): may change while idle.
@@ -58,7 +58,8 @@ class GpuRings(wiring.Component):
         super().__init__({
             "lists": In(stream.Signature(FrameInfo)),
             "list_headers": Out(stream.Signature(HostFrame)),
-            "i": In(stream.Signature(PacketBeat)), "o": Out(stream.Signature(PacketBeat)),
+            "i": In(stream.Signature(PacketBeat)), "read": In(1),
+            "o": Out(stream.Signature(PacketBeat)),
             "headers": Out(stream.Signature(HostFrame)),
             "payload": Out(stream.Signature(RawBeat)), "credit": In(CREDIT_BITS),
             "enable": In(1), "list_place": In(RingPlace), "vector_place": In(RingPlace),
@@ -83,6 +84,7 @@ class GpuRings(wiring.Component):
         wiring.connect(m, arbiter.o, writer.i)
         wiring.connect(m, writer.headers, wiring.flipped(self.headers))
         wiring.connect(m, writer.payload, wiring.flipped(self.payload))
+        m.d.comb += vectors.read.eq(self.read)
         told, index = lists.indexes, arbiter.i[1]
         m.d.comb += [
             index.valid.eq(told.valid), told.ready.eq(index.ready),

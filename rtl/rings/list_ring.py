@@ -1,4 +1,4 @@
-"""List ring: gives lists of requests their slots of a ring in GPU memory, and says they are there."""
+"""List ring: gives lists their slots of a ring in GPU memory, and says that they are there."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring

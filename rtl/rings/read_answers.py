@@ -32,6 +32,7 @@ class ReadAnswers(wiring.Component):
     Ports
     -----
     i: stream of :data:`~rtl.network.layouts.PacketBeat`, packets from the host.
+    read: whether the packet at ``i`` is READ_DATA.
     tag: that of the packet at ``i``; asked, length: of the slot of that number, a cycle later.
     answered: event: the read of ``tag``, which was asked, has come. short, landed: event, later: it
         is to be made again; its packet has left whole. answered_tag: of both.
@@ -40,12 +41,12 @@ class ReadAnswers(wiring.Component):
     counters. idle: nothing inside; the rest of a packet is waited for.
     """
 
-    LATENCY = {("header beat", "the header beat that leaves"): 3, ("beat", "the same beat"): 0}
-    RATE = "1 beat per cycle; a packet of n payload beats that were read in n + 4 cycles"
+    LATENCY = {("header beat", "the header beat that leaves"): 4, ("beat", "the same beat"): 0}
+    RATE = "1 beat per cycle; a packet of n payload beats that were read in n + 5 cycles"
 
     def __init__(self):
         super().__init__({
-            "i": In(stream.Signature(PacketBeat)), "o": Out(stream.Signature(PacketBeat)),
+            "i": In(stream.Signature(PacketBeat)), "read": In(1), "o": Out(stream.Signature(PacketBeat)),
             "tag": Out(INDEX_BITS), "asked": In(1), "length": In(Length),
             "answered": Out(1), "short": Out(1), "landed": Out(1),
             "answered_tag": Out(INDEX_BITS),
@@ -55,23 +56,27 @@ class ReadAnswers(wiring.Component):
         m = Module()
         beat, come = self.i.payload, self.i.valid
         header, following = data.View(HeaderBeat, beat.item), Signal(HeaderBeat)
-        fits, moving, of_read = Signal(), Signal(), Signal()
-        bad, short, head = Signal(), Signal(), Signal()
-        m.d.comb += [
+        moving, bad, short, head = Signal(), Signal(), Signal(), Signal()
+        # Registers, since lengths come out of a memory.
+        asked, fits = Signal(), Signal()
+        vectors = Signal.like(self.length.vectors, reset_less=True)
+        m.d.sync += [
             # The last bits of the count are 0 if the slot was read, which is of whole beats.
-            fits.eq(self.length.beats << _WORDS == header.ember.count),
-            of_read.eq(header.ember.opcode == Opcode.READ_DATA), following.eq(header),
-            following.ember.opcode.eq(Opcode.GPU_VECTORS),
-            following.ember.count.eq(self.length.vectors),
+            asked.eq(self.asked), fits.eq(self.length.beats << _WORDS == header.ember.count),
+            vectors.eq(self.length.vectors),
+        ]
+        m.d.comb += [
+            following.eq(header), following.ember.opcode.eq(Opcode.GPU_VECTORS),
+            following.ember.count.eq(vectors),
             self.o.payload.last.eq(beat.last),
             self.o.payload.item.eq(Mux(head, following, beat.item)),
         ]
         with m.FSM(name="answers"):
             with m.State("HEADER"):
-                m.d.comb += [self.o.valid.eq(come & ~of_read),
-                             self.i.ready.eq(self.o.ready & ~of_read)]
+                m.d.comb += [self.o.valid.eq(come & ~self.read),
+                             self.i.ready.eq(self.o.ready & ~self.read)]
                 m.d.sync += self.tag.eq(header.ember.acknowledge)
-                with m.If(come & of_read):
+                with m.If(come & self.read):
                     m.next = "LOOK"
                 with m.Elif(come & self.o.ready & ~beat.last):
                     m.next = "BY"
@@ -81,13 +86,16 @@ class ReadAnswers(wiring.Component):
                     m.next = "HEADER"
             with m.State("LOOK"):
                 m.d.comb += moving.eq(1)
+                m.next = "CHECK"
+            with m.State("CHECK"):
+                m.d.comb += moving.eq(1)
                 m.next = "DECIDE"
             with m.State("DECIDE"):
-                m.d.comb += [moving.eq(1), self.answered.eq(self.asked), bad.eq(~self.asked),
-                             short.eq(self.asked & ~fits)]
+                m.d.comb += [moving.eq(1), self.answered.eq(asked), bad.eq(~asked),
+                             short.eq(asked & ~fits)]
                 m.d.sync += self.answered_tag.eq(self.tag)
                 m.next = "DROP"
-                with m.If(self.asked & fits):
+                with m.If(asked & fits):
                     m.d.sync += head.eq(1)
                     m.next = "PASS"
             with m.State("PASS"):

@@ -60,17 +60,19 @@ class VectorRing(wiring.Component):
     place: :data:`~rtl.rings.slot_address.Place` of the ring. index_address: of the word.
     every: slots of one INDEX, 0 is 1.
     records: stream of :func:`~rtl.rings.record_writer.ShortPacket`, READ and INDEX packets.
-    i: stream of :data:`~rtl.network.layouts.PacketBeat`, packets from the host.
+    i: stream of :data:`~rtl.network.layouts.PacketBeat`, packets from the host. read: whether the
+        packet is READ_DATA.
     o: stream of the same, GPU_VECTORS among them in place of READ_DATA.
-    counters: ``reads`` made, ``repeats`` of them; ``slots`` read out; ``slots_told``, INDEX packets;
-        ``bad_index``, counts refused; ``bad_data`` and ``short_data`` of
+    counters: ``reads`` made, ``repeats`` of them; ``slots`` read out; ``slots_told``, INDEX
+        packets; ``bad_index``, counts refused; ``bad_data`` and ``short_data`` of
         :class:`~rtl.rings.read_answers.ReadAnswers`.
     idle: nothing moves until an input does; it waits for data.
 
     Raises ``TypeError`` or ``ValueError`` for a parameter out of range.
     """
 
-    LATENCY = {("slots filled", "the first read"): 8, ("last beat of a slot", "its index"): 4} | ReadAnswers.LATENCY
+    LATENCY = {("slots filled", "the first read"): 8,
+               ("last beat of a slot", "its index"): 4} | ReadAnswers.LATENCY
     RATE = "1 read in 7 cycles; data: " + ReadAnswers.RATE
 
     def __init__(self, outstanding: int = 32, lists: int = 256):
@@ -86,7 +88,7 @@ class VectorRing(wiring.Component):
             "lengths": In(stream.Signature(Length)), "produced": In(RingIndex), "place": In(Place),
             "index_address": In(64), "every": In(8),
             "records": Out(stream.Signature(_RECORD)),
-            "i": In(stream.Signature(PacketBeat)), "o": Out(stream.Signature(PacketBeat)),
+            "i": In(stream.Signature(PacketBeat)), "read": In(1), "o": Out(stream.Signature(PacketBeat)),
             "counters": Out(VECTOR_RING_COUNTERS), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -97,6 +99,7 @@ class VectorRing(wiring.Component):
         wiring.connect(m, wiring.flipped(self.place), slot.place)
         wiring.connect(m, wiring.flipped(self.i), answers.i)
         wiring.connect(m, answers.o, wiring.flipped(self.o))
+        m.d.comb += answers.read.eq(self.read)
         # Cumulative: lists sent, slots filled, those whose first read was made, those read out.
         sent, filled, read, out = (Signal(INDEX_BITS, name=name)
                                    for name in ("sent", "filled", "read", "out"))

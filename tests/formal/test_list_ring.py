@@ -79,7 +79,8 @@ def ring(*edits: tuple[str, str], soon: bool = False) -> Bench:
     bench.always("as_it_came", ~goes | ((header.opcode == info.opcode)
                                         & (header.count == info.count)))
     bench.always("nothing_overwritten", ~(goes & on) | ((sent - consumed)[:BITS] < slots))
-    bench.always("in_its_slot", ~goes | (header.address == ((sent & (slots - 1)) & on.replicate(3))))
+    place = (sent & (slots - 1)) & on.replicate(3)
+    bench.always("in_its_slot", ~goes | (header.address == place))
     bench.always("index_goes_to_its_word", ~tells | (
         (word.address == 7) & (word.opcode == Opcode.INDEX)))
     # What a list asks for waits in a buffer of two places, in order.
@@ -108,8 +109,8 @@ def ring(*edits: tuple[str, str], soon: bool = False) -> Bench:
     if soon:
         # With no other packet, a full ring or none that is taken, the index follows soon; and a
         # packet, where it may.
-        bench.within("told_soon", 6, (sent != known) & dut.indexes.ready & (
-            ~dut.headers.valid | ((sent - consumed)[:BITS] >= slots) 
+        bench.within("told_soon", 8, (sent != known) & dut.indexes.ready & (
+            ~dut.headers.valid | ((sent - consumed)[:BITS] >= slots)
                 | ((held == 2) & ~dut.lists.ready)), tells)
         bench.within("goes_soon", 12, dut.headers.valid & Cat(way.ready for way in ways).all() & (
             ((sent - consumed)[:BITS] < slots) | ~on), goes)

@@ -17,7 +17,7 @@ from rtl.rings.vector_ring import VectorRing
 from tests.formal.bench import Bench
 from tests.formal.mutants import variant
 from tests.formal.prove import prove
-from tests.formal.wires import ShortFIFO, Wires
+from tests.formal.wires import ShortFIFO
 
 BITS = 2
 RECORD = data.StructLayout({"address": 2, "bytes": 8, "tag": BITS})
@@ -61,6 +61,7 @@ def vectors(*edits: tuple[str, str, str], soon: bool = False) -> Bench:
         dut.produced.index.eq(bench.free(BITS, "index"))]
     listed = bench.source(dut.lengths)
     bench.source(dut.i)
+    m.d.comb += dut.read.eq(data.View(HEADER, dut.i.payload.item).ember.opcode == CODE.READ_DATA)
     ready, takes = bench.free(name="ready"), bench.free(name="takes")
     m.d.comb += [dut.records.ready.eq(ready), dut.o.ready.eq(takes)]
     head, header = dut.records.valid & ready, dut.records.payload
@@ -194,9 +195,9 @@ def test_it_goes_on():
     ("VectorRing", "self._lists - 1)", "self._lists)"),
     ("VectorRing", "again.i.valid.eq(answers.short)", "again.i.valid.eq(0)"),
     ("VectorRing", "with m.If(calm):", "with m.If(1):"),
-    ("ReadAnswers", "with m.If(self.asked & fits):", "with m.If(self.asked):"),
+    ("ReadAnswers", "with m.If(asked & fits):", "with m.If(asked):"),
     ("ReadAnswers", "with m.If(come & beat.last):", "with m.If(come):"),
-    ("ReadAnswers", "self.o.valid.eq(come & ~of_read)", "self.o.valid.eq(come)"),
+    ("ReadAnswers", "self.o.valid.eq(come & ~self.read)", "self.o.valid.eq(come)"),
     ("ReadAnswers", "with m.If(come & self.o.ready & beat.last):", "with m.If(come & beat.last):"),
     ("ReadAnswers", "with m.Elif(come & self.o.ready & ~beat.last):",
      "with m.Elif(come & self.o.ready):"),

@@ -121,6 +121,7 @@ def test_every_slot_once_whatever_comes(outstanding, slots, every, stall, wrong)
     counters = {}
 
     async def kernel(ctx):
+        ctx.set(dut.read, 1)
         ctx.set(dut.place.base, BASE)
         ctx.set(dut.place.slot_shift, SHIFT)
         ctx.set(dut.place.ring_shift, slots.bit_length() - 1)
@@ -212,6 +213,7 @@ def test_latency():
         ctx.set(dut.place.ring_shift, 3)
         for port in (dut.records, dut.o):
             ctx.set(port.ready, 1)
+        ctx.set(dut.read, 1)
         ctx.set(dut.lengths.payload, {"vectors": 1, "beats": 1})
         ctx.set(dut.lengths.valid, 1)
         await ctx.tick()
@@ -266,6 +268,7 @@ def test_rates():
     headers.clear()
 
     async def data(ctx):
+        ctx.set(dut.read, 1)
         ctx.set(dut.place.ring_shift, 6)
         ctx.set(dut.every, 200)
         await ctx.tick().repeat(total + 4)
@@ -284,7 +287,7 @@ def test_rates():
                 if ready:
                     break
         ctx.set(dut.i.valid, 0)
-        assert cycles <= total * (4 + 4) + 4
+        assert cycles <= total * (4 + 5) + 4
 
     simulate(dut, data, background=[
         sender(dut.lengths, [{"vectors": 2, "beats": 4}] * total),
