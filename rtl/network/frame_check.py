@@ -49,7 +49,8 @@ def CheckedBeat(max_beats: int) -> data.StructLayout:
     return data.StructLayout({
         "valid": 1, "first": 1, "last": 1, "data": BEAT_BITS, "beats": range(max_beats + 2),
         "drop": 1, "verdict": data.StructLayout({name: 1 for name in VERDICTS}),
-        "read": 1, "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "gradient": 1, "paid": 1})
+        "read": 1, "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "gradient": 1,
+        "paid": 1})
 
 
 class FrameCheck(wiring.Component):
@@ -193,8 +194,8 @@ class FrameCheck(wiring.Component):
         m.d.sync += [
             checked.first.eq(stage2.first), checked.last.eq(stage2.last),
             checked.data.eq(stage2.data), checked.beats.eq(beats2), checked.drop.eq(earlier),
-            checked.read.eq(head2.read), checked.source.eq(head2.source), checked.step.eq(head2.step),
-            checked.credit.eq(head2.credit), checked.gradient.eq(head2.gradient),
+            checked.read.eq(head2.read), checked.source.eq(head2.source),
+            checked.step.eq(head2.step), checked.credit.eq(head2.credit), checked.gradient.eq(head2.gradient),
             checked.paid.eq(head2.values | head2.uncounted),
         ]
         m.d.sync += [checked.verdict[name].eq(value) for name, value in verdict.items()]

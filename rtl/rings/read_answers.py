@@ -46,7 +46,8 @@ class ReadAnswers(wiring.Component):
 
     def __init__(self):
         super().__init__({
-            "i": In(stream.Signature(PacketBeat)), "read": In(1), "o": Out(stream.Signature(PacketBeat)),
+            "i": In(stream.Signature(PacketBeat)), "read": In(1),
+            "o": Out(stream.Signature(PacketBeat)),
             "tag": Out(INDEX_BITS), "asked": In(1), "length": In(Length),
             "answered": Out(1), "short": Out(1), "landed": Out(1),
             "answered_tag": Out(INDEX_BITS),
@@ -56,7 +57,8 @@ class ReadAnswers(wiring.Component):
         m = Module()
         beat, come = self.i.payload, self.i.valid
         header, following = data.View(HeaderBeat, beat.item), Signal(HeaderBeat)
-        moving, bad, short, head = Signal(), Signal(), Signal(), Signal()
+        moving, bad, short, landed = Signal(), Signal(), Signal(), Signal()
+        head = Signal()
         # Registers, since lengths come out of a memory.
         asked, fits = Signal(), Signal()
         vectors = Signal.like(self.length.vectors, reset_less=True)
@@ -103,13 +105,13 @@ class ReadAnswers(wiring.Component):
                 with m.If(come & self.o.ready):
                     m.d.sync += head.eq(0)
                     with m.If(beat.last):
-                        m.d.comb += self.landed.eq(1)
+                        m.d.comb += landed.eq(1)
                         m.next = "HEADER"
             with m.State("DROP"):
                 m.d.comb += self.i.ready.eq(1)
                 with m.If(come & beat.last):
                     m.next = "HEADER"
-        m.d.sync += self.short.eq(short)
-        m.d.comb += self.idle.eq(~(moving | self.short | come))
+        m.d.sync += [self.short.eq(short), self.landed.eq(landed)]
+        m.d.comb += self.idle.eq(~(moving | self.short | self.landed | come))
         count(m, self.counters, bad_data=bad, short_data=self.short)
         return m

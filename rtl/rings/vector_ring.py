@@ -72,7 +72,7 @@ class VectorRing(wiring.Component):
     """
 
     LATENCY = {("slots filled", "the first read"): 8,
-               ("last beat of a slot", "its index"): 4} | ReadAnswers.LATENCY
+               ("last beat of a slot", "its index"): 5} | ReadAnswers.LATENCY
     RATE = "1 read in 7 cycles; data: " + ReadAnswers.RATE
 
     def __init__(self, outstanding: int = 32, lists: int = 256):
@@ -88,7 +88,8 @@ class VectorRing(wiring.Component):
             "lengths": In(stream.Signature(Length)), "produced": In(RingIndex), "place": In(Place),
             "index_address": In(64), "every": In(8),
             "records": Out(stream.Signature(_RECORD)),
-            "i": In(stream.Signature(PacketBeat)), "read": In(1), "o": Out(stream.Signature(PacketBeat)),
+            "i": In(stream.Signature(PacketBeat)), "read": In(1),
+            "o": Out(stream.Signature(PacketBeat)),
             "counters": Out(VECTOR_RING_COUNTERS), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:

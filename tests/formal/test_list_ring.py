@@ -15,7 +15,7 @@ from tests.formal.bench import Bench
 from tests.formal.mutants import variant
 from tests.formal.prove import prove
 
-BITS, DEPTH = 3, 32
+BITS, DEPTH = 3, 40
 INFO = data.StructLayout({"opcode": 8, "destination": 1, "step": 1, "count": 1, "credit": 1,
                           "empty": 1})
 FRAME = data.StructLayout(INFO.members | {"address": 3})
@@ -107,9 +107,9 @@ def ring(*edits: tuple[str, str], soon: bool = False) -> Bench:
     with m.If(tells):
         m.d.sync += known.eq(word.record)
     if soon:
-        # With no other packet, a full ring or none that is taken, the index follows soon; and a
-        # packet, where it may.
-        bench.within("told_soon", 8, (sent != known) & dut.indexes.ready & (
+        # With no other packet, a full ring or none that is taken, the index follows soon, even if
+        # such cycles are scattered over the lists of a ring; and a packet, where it may.
+        bench.within("told_soon", 16, (sent != known) & dut.indexes.ready & (
             ~dut.headers.valid | ((sent - consumed)[:BITS] >= slots)
                 | ((held == 2) & ~dut.lists.ready)), tells)
         bench.within("goes_soon", 12, dut.headers.valid & Cat(way.ready for way in ways).all() & (

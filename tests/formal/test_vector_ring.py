@@ -111,12 +111,12 @@ def vectors(*edits: tuple[str, str, str], soon: bool = False) -> Bench:
     bench.always("what_leaves_came", ~left | (
         entered & (dut.o.payload.last == dut.i.payload.last)))
     begins, number = left & ~coming & ~other, item.ember.acknowledge
-    last, landing = Signal(BITS), Signal()
+    last, landing, place = Signal(BITS), Signal(), Signal(BITS)
     with m.If(begins):
         m.d.sync += last.eq(number)
-    m.d.comb += landing.eq(left & ~other & dut.o.payload.last)
-    place = Signal(BITS)
-    m.d.comb += place.eq(Mux(coming, last, number))
+    # A slot is out in the cycle after its last beat.
+    m.d.sync += [landing.eq(left & ~other & dut.o.payload.last),
+                 place.eq(Mux(coming, last, number))]
     bench.always("as_it_was_read", ~(left & coming) | (dut.o.payload == dut.i.payload))
     good = asked.bit_select(number[0], 1) & ((number - out)[:BITS] < (read - out)[:BITS])
     bench.always("asked_for", ~begins | (
