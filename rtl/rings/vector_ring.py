@@ -119,7 +119,11 @@ class VectorRing(wiring.Component):
         asking = self._ask(m, slot, to_ask, again, filled, read, out, number, asks)
         for name in READ_ANSWER_COUNTERS.members:
             m.d.comb += self.counters[name].eq(answers.counters[name])
-        m.d.comb += self.idle.eq(answers.idle & again.idle & ~(ringing | leaving | asking))
+        # What follows of a count is a register of the next cycle.
+        follows = Signal()
+        m.d.sync += follows.eq(ringing | leaving)
+        m.d.comb += self.idle.eq(answers.idle & again.idle
+                                 & ~(ringing | leaving | asking | follows))
         return m
 
     def _ring(self, m: Module, sent, filled, out, slots):
