@@ -95,10 +95,12 @@ class GpuProfile:
 
 @dataclass(frozen=True)
 class Gather(Generic[T]):
-    """One launch: the lists it serves and when their vectors are ready, in cycles."""
+    """One launch: the lists it serves, when it reads the first row, and when their vectors are
+    ready, in cycles."""
 
     lists: tuple[T, ...]
     start: float
+    first: float
     end: float
 
 
@@ -185,12 +187,13 @@ class GpuLookups(Generic[T]):
         self._waiting.clear()
         # Launches overlap, but there is only one memory; and a kernel is never shorter than one.
         begun = time + self._launch
-        self._memory_free = max(begun, self._memory_free) + rows * self._cycles_per_row
+        first = max(begun, self._memory_free)
+        self._memory_free = first + rows * self._cycles_per_row
         end = max(begun + self._kernel, self._memory_free)
         self.launches += 1
         self.rows += rows
         self.busy += end - time
-        return Gather(lists, time, end)
+        return Gather(lists, time, first, end)
 
 
 class GpuMlp:

@@ -203,6 +203,11 @@ class CompiledEngine(Engine):
             lib.ember_run, lib.ember_cycle, lib.ember_next_event, lib.ember_pop, lib.ember_push))
         return self._engine, self._index[output], self._index[input], *calls
 
+    @property
+    def native_access(self) -> int:
+        """The address of ``ember_register_op`` of ``harness.cpp``."""
+        return ctypes.cast(self._lib.ember_register_op, c_void_p).value or 0
+
     def close(self) -> None:
         if self._engine is not None:
             self._lib.ember_free(self._engine)

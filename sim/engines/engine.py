@@ -179,7 +179,8 @@ class Engine(ABC):
         return self._get_signal(self._signal(name).name)
 
     def write(self, addr: int, data: int, cycle: int = 0) -> None:
-        """Queue a register write. Accesses are done in order, none before its cycle."""
+        """Queue a register write. Accesses are done in order of their cycles, none before its own;
+        those of one cycle in the order in which they were queued."""
         self._check_access(addr, data)
         self._access(addr, data, cycle, True)
 

@@ -132,7 +132,7 @@ struct RegisterResult {
     uint32_t addr, data, resp, write;
 };
 
-// AXI4-Lite master: one operation at a time, in order.
+// AXI4-Lite master: one operation at a time, in order of their cycles.
 struct Registers {
     enum { awaddr, awvalid, awready, wdata, wstrb, wvalid, wready, bresp, bvalid, bready,
            araddr, arvalid, arready, rdata, rresp, rvalid, rready, MEMBERS };
@@ -525,7 +525,12 @@ void ember_get_signal(Engine* engine, uint32_t port, uint8_t* value) {
 }
 
 void ember_register_op(Engine* engine, uint32_t addr, uint32_t data, uint64_t cycle, int write) {
-    engine->registers.ops.push_back({std::max(cycle, engine->reached), addr, data, write != 0});
+    auto& ops = engine->registers.ops;
+    const uint64_t due = std::max(cycle, engine->reached);
+    // Behind those of the same cycle, and so behind one under way.
+    auto at = ops.end();
+    while (at != ops.begin() && (at - 1)->cycle > due) --at;
+    ops.insert(at, {due, addr, data, write != 0});
 }
 
 uint64_t ember_registers_pending(Engine* engine) { return engine->registers.ops.size(); }

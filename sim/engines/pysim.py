@@ -1,5 +1,7 @@
 """The pysim engine: runs a design on Amaranth's simulator, cycle for cycle as the harness does."""
 
+from bisect import insort
+
 import numpy as np
 from amaranth.hdl import ClockDomain, Fragment, Module, Signal
 from amaranth.lib import wiring
@@ -341,7 +343,8 @@ class PysimEngine(Engine):
         return self._ctx.get(port.value) & (1 << port.width) - 1
 
     def _access(self, addr: int, data: int, cycle: int, is_write: bool) -> None:
-        self._ops.append((addr, data, max(cycle, self._reached), is_write))
+        due = max(cycle, self._reached)
+        insort(self._ops, (addr, data, due, is_write), key=lambda op: op[2])
 
     def _pop_registers(self) -> list[tuple[int, int, int, int, int]]:
         answers, self._answers = self._answers, []

@@ -48,8 +48,10 @@ class Runtime:
     completion_flush: whether the NIC reads back from GPU memory before it writes the word.
     step_timeout: cycles from the opening of a step until it is completed without its answers; 0 for
         never.
+    gpu_rings: whether NICs write request lists to a ring in GPU memory, and read vectors from one,
+        which a kernel fills that never ends; without, the host launches a gather for the lists.
     request_batch: entries at which a request list to the GPU leaves: lookups, or samples whose
-        dense vectors are requested.
+        dense vectors are requested. With ``gpu_rings`` no more than the vectors of one packet.
     request_timeout, lookup_timeout, vector_timeout, result_timeout, index_timeout,
     gradient_timeout: cycles after which a request list, a lookups packet, a vectors packet, a
         results packet, a packet of indices and a packet of partial sums leave though they are not
@@ -75,6 +77,7 @@ class Runtime:
     completions: bool = False
     completion_flush: bool = True
     step_timeout: int = 0
+    gpu_rings: bool = False
     request_batch: int = 128
     request_timeout: int = 64
     lookup_timeout: int = 32

@@ -158,6 +158,8 @@ public:
         return inputs[stream].any && inputs[stream].crossed >= reached;
     }
     void floor(uint16_t step, Cycle cycle) { floors_.put(step, cycle); }
+    void store_consumed(uint16_t, Cycle) {}
+    void store_produced(uint16_t, Cycle) {}
 
     void run(Cycle until) {
         reached = std::max(reached, until);

@@ -28,9 +28,10 @@ struct Step : Asked {
 // A protocol violation of a NIC.
 struct Fault {
     enum Kind : uint64_t {
-        NONE, ANSWER, OPCODE, COUNT, ROW, DENSE, LATE, VECTORS, INDICES, CLOSED, SLOT, EARLY
+        NONE, ANSWER, OPCODE, COUNT, ROW, DENSE, LATE, VECTORS, INDICES, CLOSED, SLOT, EARLY,
+        LIST, TOLD, EMPTIED, INDEX, READ
     } kind = NONE;
-    uint64_t value = 0;  // the sample, opcode, row, cycle or step
+    uint64_t value = 0;  // the sample, opcode, row, cycle, step, count, address or slot
 };
 
 struct Refusal {

@@ -10,5 +10,6 @@ using Pop = uint64_t(void* engine, uint32_t stream, uint64_t room, uint32_t* bea
                      uint64_t* cycles);
 using Push = void(void* engine, uint32_t stream, uint64_t count, const uint32_t* beats,
                   const uint64_t* cycles);
+using Access = void(void* engine, uint32_t address, uint32_t data, uint64_t cycle, int write);
 
 }  // namespace ember

@@ -28,6 +28,10 @@ public:
     void push(uint64_t beats, const uint32_t* words, const uint64_t* cycles) {
         port_.push(port_.engine, port_.to, beats, words, cycles);
     }
+    // Write a register.
+    void access(ember::Access* access, uint32_t address, uint32_t data, uint64_t cycle) {
+        access(port_.engine, address, data, cycle, 1);
+    }
     // A packet without framing.
     void arrive(uint32_t* words, uint32_t beats, const uint64_t* cycles) {
         for (uint32_t beat = 0; beat < beats; beat++)

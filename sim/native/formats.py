@@ -30,12 +30,14 @@ from rtl.formats import (
     EmberHeader,
     ErrorRecord,
     HostHeaderBeat,
+    IndexRecord,
     IndexTag,
     InteractionMode,
     LookupRecord,
     Opcode,
     PooledTag,
     QueryRecord,
+    ReadRecord,
     RecordKind,
     ResultPartTag,
     SampleRecord,
@@ -60,10 +62,12 @@ _ENUMS: dict[str, type[IntEnum]] = {
 _LAYOUTS = {
     "lookup": LookupRecord, "query": QueryRecord, "sample": SampleRecord, "dense": DenseRecord,
     "error": ErrorRecord, "pooled_tag": PooledTag, "part_tag": ResultPartTag,
-    "index_tag": IndexTag, "opening": StepOpenRecord, "completion": CompletionRecord}
+    "index_tag": IndexTag, "opening": StepOpenRecord, "completion": CompletionRecord,
+    "ring_index": IndexRecord, "ring_read": ReadRecord}
 _STRUCTURES = (
-    structures.Plan, structures.Rows, structures.GpuTimes, structures.HostConfig,
-    structures.Asked, structures.EnginePort, structures.Share, structures.HostCounts,
+    structures.Plan, structures.Rows, structures.GpuTimes, structures.RingPlace,
+    structures.HostConfig, structures.Asked, structures.EnginePort, structures.CountPort,
+    structures.Share, structures.HostCounts,
     structures.Link, structures.Exchanged)
 
 

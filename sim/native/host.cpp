@@ -4,13 +4,27 @@
 
 namespace {
 
-struct Held {
-    ember::Engine engine;
+struct Nic : ember::Engine {
+    const ember::CountPort counts;
+
+    Nic(const ember::EnginePort& port, const ember::CountPort& counts)
+        : ember::Engine(port), counts(counts) {}
+    void store_consumed(uint16_t lists, uint64_t cycle) {
+        access(counts.access, counts.lists_consumed, lists, cycle);
+    }
+    void store_produced(uint16_t slots, uint64_t cycle) {
+        access(counts.access, counts.vectors_produced, slots, cycle);
+    }
 };
 
-struct Host : Held, ember::Host<ember::Engine> {
-    Host(const ember::EnginePort& port, const ember::HostConfig& config)
-        : Held{ember::Engine(port)}, ember::Host<ember::Engine>(engine, config) {}
+struct Held {
+    Nic nic;
+};
+
+struct Host : Held, ember::Host<Nic> {
+    Host(const ember::EnginePort& port, const ember::CountPort& counts,
+         const ember::HostConfig& config)
+        : Held{Nic(port, counts)}, ember::Host<Nic>(nic, config) {}
 };
 
 }  // namespace
@@ -18,6 +32,6 @@ struct Host : Held, ember::Host<ember::Engine> {
 #include "host_calls.h"
 
 extern "C" __attribute__((visibility("default"))) Host* ember_host_new(
-    const ember::EnginePort* port, const ember::HostConfig* config) {
-    return new Host(*port, *config);
+    const ember::EnginePort* port, const ember::CountPort* counts, const ember::HostConfig* config) {
+    return new Host(*port, *counts, *config);
 }

@@ -10,14 +10,16 @@
 
 #include "answers.h"
 #include "gathers.h"
+#include "gpu_rings.h"
 #include "outbox.h"
 #include "queries.h"
 #include "rows.h"
 
 namespace ember {
 
-// `Nic` must have run(cycle), cycle(), next_event(); received(), the Beats not dropped yet; and
-// arrive(words, beats, cycles), which delivers a packet.
+// `Nic` must have run(cycle), cycle(), next_event(); received(), the Beats not dropped yet;
+// arrive(words, beats, cycles), which delivers a packet; and store_consumed(lists, cycle) and
+// store_produced(slots, cycle), which write the registers of those counts.
 template <class Nic>
 class Host {
 public:
@@ -27,6 +29,7 @@ public:
     Outbox outbox;
     LaunchThread thread;
     Gathers gpu;
+    GpuRings rings;
     BottomMlp bottom;
     uint64_t dense_rows = 0;  // dense vectors sent
     std::vector<Share> finished;
@@ -34,7 +37,7 @@ public:
     Host(Nic& nic, const HostConfig& given)
         : answers(given),
           outbox(uint32_t(given.node), given.latency, given.cycles_per_byte),
-          thread{given.gpu.call}, gpu(given.gpu, thread), bottom(given.gpu), nic_(nic),
+          thread{given.gpu.call}, gpu(given.gpu, thread), rings(given), bottom(given.gpu), nic_(nic),
           config_(given), queries_(given, outbox, answers.completions) {}
 
     void submit(const Asked& asked) {
@@ -74,8 +77,9 @@ public:
     HostCounts counts() const {
         uint64_t unanswered = 0;
         for (const auto& step : answers.steps) unanswered += uint64_t(*step.left);
-        return {.to_nic = outbox.bytes, .from_nic = from_nic, .launches = gpu.launches,
-                .rows = gpu.rows, .dense_rows = dense_rows,
+        return {.to_nic = outbox.bytes, .from_nic = from_nic,
+                .launches = rings ? rings.launches() : gpu.launches,
+                .rows = rings ? rings.rows : gpu.rows, .dense_rows = dense_rows,
                 .unanswered = unanswered, .queries_waiting = queries_.waiting(), .nic_ns = nic_ns,
                 .host_ns = host_ns, .fault = answers.fault.kind, .value = answers.fault.value};
     }
@@ -85,9 +89,9 @@ private:
     static constexpr uint64_t NEVER = ~uint64_t(0);
 
     struct Event {
-        enum Kind { ADD, GATHERED, DENSE_READ, CALLED, PACKET } kind;
+        enum Kind { ADD, GATHERED, DENSE_READ, CALLED, LIST_READ, FILLED, PACKET } kind;
         Step* step = nullptr;
-        size_t place = 0;  // index in `taken_` or among gathers
+        size_t place = 0;  // index in `taken_` or among gathers, or number of a list
         double time = 0;
         uint64_t order = 0;
 
@@ -103,6 +107,7 @@ private:
     // A packet of the NIC that the host has yet to act on.
     struct Taken {
         Head head;
+        uint64_t address;
         std::vector<uint64_t> records;
         std::vector<Step*> completed;
         List dense;  // requested vectors; the step may end before they are sent
@@ -119,8 +124,8 @@ private:
         double answer = event == NEVER ? INFINITE : double(event);
         const double host = next_event() + double(config_.latency);
         answer += double(2 * config_.latency);
-        // Dense vectors are read at once, and so is what a flush is to read.
-        if (!queries_.left() && !config_.interaction && !answers.completions)
+        // Dense vectors are read at once, and so are rings and what a flush is to read.
+        if (!queries_.left() && !config_.interaction && !answers.completions && !rings)
             answer += gpu.launch();
         return std::min(answer, host);
     }
@@ -156,14 +161,16 @@ private:
         free_taken_.pop_back();
         Taken& kept = taken_[at];
         kept.head = head;
+        kept.address = host_header::address.get(words);
         kept.records.clear();
         kept.completed.clear();
         if (answers_only) kept.completed = answers.completed;
         else if (head.count > RECORDS_PER_BEAT * (beats - 1)
-                 || (flushes(head) && (head.count != 1 || beats != 2)))
+                 || (one(head) && (head.count != 1 || beats != 2)))
             answers.fail(Fault::COUNT, head.opcode);
         else
-            for (uint32_t k = 0; k < head.count; k++)
+            // The record of a read has 16 bytes.
+            for (uint32_t k = 0; k < head.count + (head.opcode == opcode::READ); k++)
                 kept.records.push_back(record_at(words, k));
         put(double(cycle + config_.latency), {Event::PACKET, nullptr, at});
     }
@@ -184,13 +191,20 @@ private:
             free_taken_.push_back(event.place);
             break;
         case Event::CALLED: called(event.time); break;
+        case Event::LIST_READ:
+            rings.consumed++;
+            nic_.store_consumed(uint16_t(rings.consumed), stored(event.time));
+            break;
+        case Event::FILLED: fill(event.place, event.time); break;
         }
     }
     void packet(size_t at, double now) {
         const Head head = taken_[at].head;
         queries_.consumed(head.credit);
         bool keeps = false;
-        if (head.opcode == opcode::LOOKUP_REQUESTS) {
+        if (rings.takes(head.opcode)) {
+            ring(taken_[at], now);
+        } else if (head.opcode == opcode::LOOKUP_REQUESTS) {
             List rows{head.step, taken_[at].records};
             launched(gpu.arrive(now, std::move(rows)));
         } else if (head.opcode == opcode::DENSE_REQUESTS && config_.interaction) {
@@ -204,9 +218,48 @@ private:
         if (!keeps) free_taken_.push_back(at);
         send_queries(now);
     }
+    // Whether a packet must have one record.
+    bool one(const Head& head) const {
+        return flushes(head) || (rings.takes(head.opcode) && head.opcode != opcode::LOOKUP_REQUESTS);
+    }
     bool flushes(const Head& head) const {
         return answers.completions && head.opcode == opcode::FLUSH;
     }
+    // Take a packet for a ring, or a read of one. Reference: sim.node.gpu_rings.GpuRings.take.
+    void ring(Taken& kept, double now) {
+        Fault wrong;
+        if (kept.head.opcode == opcode::LOOKUP_REQUESTS) {
+            wrong = rings.list(kept.address, {kept.head.step, kept.records, {}});
+        } else if (kept.head.opcode == opcode::INDEX) {
+            wrong = rings.index(kept.address, uint16_t(ring_index::index.of(kept.records[0])));
+            if (wrong.kind == Fault::NONE) begin_lists(now);
+        } else {
+            const uint32_t words[] = {uint32_t(kept.records[0]), uint32_t(kept.records[0] >> 32),
+                                      uint32_t(kept.records[1]), uint32_t(kept.records[1] >> 32)};
+            const uint64_t tag = ring_read::tag.get(words);
+            const List* list = rings.read(kept.address, ring_read::address.get(words),
+                                          uint32_t(ring_read::bytes.get(words)), uint16_t(tag), wrong);
+            if (list)
+                outbox.send_read(*list, uint32_t(tag), lookup::landing, config_.dimension, now,
+                                 config_.rows, rows_of(*list));
+        }
+        if (wrong.kind != Fault::NONE) answers.fail(wrong.kind, wrong.value);
+    }
+    void begin_lists(double now) {
+        for (Begun begun = rings.begin(now); begun.any; begun = rings.begin(now)) {
+            put(begun.first, {Event::LIST_READ, nullptr, begun.number});
+            put(begun.end, {Event::FILLED, nullptr, begun.number});
+        }
+    }
+    void fill(uint64_t number, double now) {
+        const List& list = rings.fill(number);
+        for (const uint64_t record : list.records)
+            if (config_.rows && !inside(*config_.rows, lookup::table.of(record), lookup::row.of(record)))
+                answers.fail(Fault::ROW, lookup::row.of(record));
+        nic_.store_produced(uint16_t(number + 1), stored(now));
+    }
+    // When a register has what is stored at `now`.
+    uint64_t stored(double now) const { return uint64_t(std::ceil(now + double(config_.latency))); }
     void send_record(uint32_t opcode, uint32_t step, uint64_t record, double now) {
         uint32_t* words = outbox.send(opcode, step, 1, 2, 2, now) + BEAT_WORDS;
         words[0] = uint32_t(record);
@@ -296,14 +349,17 @@ private:
     }
 
     void send_rows(const List& list, double now) {
-        const Rows* rows = config_.rows;
         outbox.send_vectors(opcode::GPU_VECTORS, list, lookup::landing, config_.dimension,
-                            config_.vectors_fit, now, rows, [&](uint64_t k, float* vector) {
+                            config_.vectors_fit, now, config_.rows, rows_of(list));
+    }
+    // A function that writes the row of a list's record.
+    auto rows_of(const List& list) {
+        return [this, &list](uint64_t k, float* vector) {
             const uint64_t table = lookup::table.of(list.records[k]);
             const uint64_t row = lookup::row.of(list.records[k]);
-            if (inside(*rows, table, row)) fill(*rows, table, row, vector);
+            if (inside(*config_.rows, table, row)) ember::fill(*config_.rows, table, row, vector);
             else answers.fail(Fault::ROW, row);
-        });
+        };
     }
     void send_dense(const List& list, double now) {
         dense_rows += list.records.size();

@@ -6,7 +6,7 @@ Gain: a run of 4 modelled NICs is 3.0 times as fast as with the reference (``pyt
 
 from collections.abc import Callable
 from ctypes import POINTER, c_bool, c_double, c_uint64, c_void_p
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from math import inf
 from types import SimpleNamespace
 from typing import Any
@@ -21,8 +21,9 @@ from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES
 from sim.engines.compiled import CompiledEngine
 from sim.job.faults import Windows
+from sim.job.rings import rings_of
 from sim.job.settings import COMPLETION_BASE
-from sim.native.structures import Asked, GpuTimes, HostConfig, HostCounts, Share
+from sim.native.structures import Asked, GpuTimes, HostConfig, HostCounts, RingPlace, Share
 from sim.nic.ports import LAST_BIT
 from sim.nic.timed import TIMED
 from sim.node.delivery import Delivery
@@ -60,7 +61,12 @@ _FAULTS = (
     "sent indices of sample {}, or with it, which were not to come now",
     "completed step {}, which is not open",
     "completed step {} in a slot or a lap that are not its own",
-    "completed step {}, whose answers have not all come, without an error")
+    "completed step {}, whose answers have not all come, without an error",
+    "wrote request list {} to another slot than its own, or over one that was not read yet",
+    "counted {} request lists, which are not written, or were counted",
+    "counted {} slots of vectors, which were not read, or were counted",
+    "wrote a count to {:#x}, where no ring has it",
+    "read slot {} of vectors, which is not filled, or has other bytes")
 """Messages by the C++ ``Fault``."""
 
 
@@ -109,10 +115,13 @@ class NativeNode:
         self.finished: list[Step] = []
         """Steps whose share at this node is fully answered, in time order."""
         self._quanta, self._steps = 0, {}
+        self._rings = delivery.gpu_rings
         self._interacts, self._values = bottom is not None, rows is not None
         self._errors: list[tuple[int, int]] = []
-        launch = cycles_of_us(gpu.latency_us)
-        times = GpuTimes(launch, cycles_of_us(gpu.kernel_us), gpu.cycles_per_row(4 * dimension),
+        launch, call = cycles_of_us(gpu.latency_us), 0.0 if delivery.gpu_rings else gpu.call_us
+        rings = ((RingPlace(*astuple(ring)) for ring in rings_of(config)) if delivery.gpu_rings else
+                 (RingPlace(), RingPlace()))
+        times = GpuTimes(cycles_of_us(replace(gpu, call_us=call).latency_us), cycles_of_us(gpu.kernel_us), gpu.cycles_per_row(4 * dimension),
                          launch, gpu.cycles_of_products(bottom or 0), cycles_of_us(gpu.call_us),
                          gpu.streams)
         self._lib = library
@@ -121,7 +130,7 @@ class NativeNode:
             vectors_that_fit(dimension, config.host_payload_beats), self.pcie.latency,
             self._interacts, delivery.pooling is not None, delivery.pooling == "mean",
             delivery.completion_slots, COMPLETION_BASE, self.pcie.to_nic.cycles_per_byte, rows,
-            times))
+            times, *rings))
         engine.set_rate("host_tx", cycles_per_beat=BEAT_BYTES * self.pcie.from_nic.cycles_per_byte,
                         last_bit=LAST_BIT, burst=64)
 
@@ -192,6 +201,7 @@ class NativeNode:
         """Whether NIC and host stay idle until something arrives from outside."""
         return (self._lib.ember_host_next_event(self._host) == inf
                 and not self.engine.waiting("host_rx") and not self.engine.waiting("net_rx")
+                and not (self._rings and self.engine.registers_pending)
                 and bool(self.engine.get_signal("idle")))
 
     def submit(self, step: Step, time: float) -> None:

@@ -15,13 +15,15 @@ from sim.engines.library import library
 from sim.native.formats import header_text
 from sim.native.host import HOST_FUNCTIONS, HOST_LONG, NativeNode
 from sim.native.rows import rows_of
-from sim.native.structures import EnginePort, HostConfig
+from sim.native.structures import CountPort, EnginePort, HostConfig
+from sim.nic.registers import address_of
 from sim.node.delivery import Delivery
 
 __all__ = ["CompiledNode"]
 
 
-_FUNCTIONS = {"ember_host_new": (c_void_p, [POINTER(EnginePort), POINTER(HostConfig)])}
+_FUNCTIONS = {"ember_host_new": (
+    c_void_p, [POINTER(EnginePort), POINTER(CountPort), POINTER(HostConfig)])}
 
 
 @cache
@@ -48,8 +50,10 @@ class CompiledNode(NativeNode):
                  seed: int, pcie: PcieProfile, gpu: GpuProfile, in_flight: int,
                  bottom: int | None = None, delivery: Delivery | None = None):
         functions, port = _library(), EnginePort(*engine.native("host_tx", "host_rx"))
+        counts = CountPort(engine.native_access, *(
+            address_of(config, name) for name in ("lists_consumed", "vectors_produced")))
         self._rows = rows_of(model, seed)  # must live as long as the host
         super().__init__(
             number, engine, config, model.dimension, pcie, gpu, in_flight, bottom, functions,
-            lambda host: functions.ember_host_new(port, host), ctypes.addressof(self._rows),
+            lambda host: functions.ember_host_new(port, counts, host), ctypes.addressof(self._rows),
             delivery)

@@ -43,24 +43,24 @@ public:
     template <class Fill>
     void send_vectors(uint32_t opcode, const List& list, const Field& landing, uint64_t dimension,
                       uint64_t most, double now, bool values, Fill fill) {
-        vector_.resize(dimension);
         for (uint64_t first = 0; first < list.records.size(); first += most) {
             const uint64_t count = std::min<uint64_t>(most, list.records.size() - first);
-            const uint64_t tag_beats = (count + TAGS_PER_BEAT - 1) / TAGS_PER_BEAT;
-            const uint64_t beats = 1 + tag_beats
-                                   + (count * dimension + DATA_WORDS - 1) / DATA_WORDS;
+            const uint64_t tags = tag_beats(count), beats = 1 + tags + value_beats(count, dimension);
             uint32_t* words = send(opcode, list.step, uint32_t(count), beats,
-                                   values ? beats : 1 + tag_beats, now);
-            uint32_t* data = words + (1 + tag_beats) * BEAT_WORDS;
-            for (uint64_t k = 0; k < count; k++) {
-                const uint64_t record = list.records[first + k];
-                words[(1 + k / TAGS_PER_BEAT) * BEAT_WORDS + k % TAGS_PER_BEAT / 2] |=
-                    uint32_t(landing.of(record)) << 16 * (k % 2);
-                if (!values) continue;
-                fill(first + k, vector_.data());
-                put(data, k * dimension);
-            }
+                                   values ? beats : 1 + tags, now);
+            put_vectors(words, list, first, count, landing, dimension, values, fill);
         }
+    }
+    // Send the same of a whole list in answer to a read with `tag`.
+    template <class Fill>
+    void send_read(const List& list, uint32_t tag, const Field& landing, uint64_t dimension, double now,
+                   bool values, Fill fill) {
+        const uint64_t count = list.records.size(), tags = tag_beats(count);
+        const uint64_t beats = tags + value_beats(count, dimension);
+        uint32_t* words = send(opcode::READ_DATA, 0, uint32_t(RECORDS_PER_BEAT * beats), 1 + beats,
+                               1 + (values ? beats : tags), now);
+        header::acknowledge.set(words, tag);
+        put_vectors(words, list, 0, count, landing, dimension, values, fill);
     }
     // Deliver all packets to the NIC and return 2^64 - 1; if the first beat's cycle has passed, deliver
     // nothing and return that cycle.
@@ -82,6 +82,25 @@ private:
         uint64_t words, first;
         uint32_t beats;
     };
+
+    static uint64_t tag_beats(uint64_t count) { return (count + TAGS_PER_BEAT - 1) / TAGS_PER_BEAT; }
+    static uint64_t value_beats(uint64_t count, uint64_t dimension) {
+        return (count * dimension + DATA_WORDS - 1) / DATA_WORDS;
+    }
+    // Write tags and vectors of `count` records of a list, from `first` on, behind a header.
+    template <class Fill>
+    void put_vectors(uint32_t* words, const List& list, uint64_t first, uint64_t count,
+                     const Field& landing, uint64_t dimension, bool values, Fill fill) {
+        vector_.resize(dimension);
+        uint32_t* data = words + (1 + tag_beats(count)) * BEAT_WORDS;
+        for (uint64_t k = 0; k < count; k++) {
+            words[(1 + k / TAGS_PER_BEAT) * BEAT_WORDS + k % TAGS_PER_BEAT / 2] |=
+                uint32_t(landing.of(list.records[first + k])) << 16 * (k % 2);
+            if (!values) continue;
+            fill(first + k, vector_.data());
+            put(data, k * dimension);
+        }
+    }
 
     // Write the current vector from value `at` on, into consecutive beats.
     void put(uint32_t* data, uint64_t at) const {

@@ -4,8 +4,8 @@ import ctypes
 from ctypes import c_bool, c_double, c_int64, c_uint32, c_uint64, c_void_p
 from typing import ClassVar
 
-__all__ = ["Asked", "EnginePort", "Exchanged", "GpuTimes", "HostConfig", "HostCounts", "Link",
-           "Plan", "Rows", "Share", "Shared", "definition", "fields"]
+__all__ = ["Asked", "CountPort", "EnginePort", "Exchanged", "GpuTimes", "HostConfig", "HostCounts",
+           "Link", "Plan", "RingPlace", "Rows", "Share", "Shared", "definition", "fields"]
 
 _TYPES = {c_bool: "bool", c_double: "double", c_int64: "int64_t", c_uint32: "uint32_t",
           c_uint64: "uint64_t", c_void_p: "void*"}
@@ -61,17 +61,25 @@ class GpuTimes(Shared):
                         "cycles_per_sample", "call"), ("streams", c_uint64))
 
 
+class RingPlace(Shared):
+    """A ring in GPU memory, see :class:`sim.job.rings.Ring`; no ``slots`` without it."""
+
+    _fields_ = fields(c_uint64, "base", "slots", "slot_bytes", "index")
+
+
 class HostConfig(Shared):
     """Configuration of a host. ``unique``: the NIC sends each different vector of a share once, and
     the host pools, as ``mean`` or sum. ``completion_slots``: 0 without completions;
     ``completion_base``: address of the ring.
+    ``lists``, ``vectors``: rings of request lists and of vectors.
     ``cycles_per_byte``: of PCIe towards the NIC. ``rows``: null if vectors, and so answers, have no
     values."""
 
     _fields_ = (*fields(c_uint64, "node", "dimension", "payload_beats", "buffer_beats",
                         "in_flight", "vectors_fit", "latency", "interaction", "unique", "mean",
                         "completion_slots", "completion_base"),
-                ("cycles_per_byte", c_double), ("rows", c_void_p), ("gpu", GpuTimes))
+                ("cycles_per_byte", c_double), ("rows", c_void_p), ("gpu", GpuTimes),
+                ("lists", RingPlace), ("vectors", RingPlace))
     pointers = {"rows": "const Rows*"}
 
 
@@ -115,6 +123,13 @@ class EnginePort(Shared):
                 *fields(c_void_p, "run", "cycle", "next_event", "pop", "push"))
     pointers = {"run": "Run*", "cycle": "Ask*", "next_event": "Ask*", "pop": "Pop*",
                 "push": "Push*"}
+
+
+class CountPort(Shared):
+    """The register accesses of an engine, and the addresses of the counts that a GPU stores."""
+
+    _fields_ = (("access", c_void_p), *fields(c_uint32, "lists_consumed", "vectors_produced"))
+    pointers = {"access": "Access*"}
 
 
 class Link(Shared):

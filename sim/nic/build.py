@@ -7,9 +7,11 @@ from amaranth.hdl import UnusedElaboratable
 
 from host.model import Model as Dlrm
 from host.placement.shard import ShardPlan
+from host.wire.packets import vectors_that_fit
 from rtl.config import NicConfig, beats_of, packing_of
 from rtl.nic import SmartNic
 from sim.engines import Engine, Model, load
+from sim.job.rings import ring_registers
 from sim.job.settings import COMPLETION_BASE, MODES, Runtime
 from sim.nic.registers import RegisterFile
 
@@ -68,14 +70,22 @@ def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: i
         "remote_cache_sets": runtime.remote_cache_sets or config.remote_cache_sets,
         "requester_merge": int(runtime.requester_merge),
         "dedupe_enable": int(runtime.dedupe),
-        "request_batch": runtime.request_batch,
+        "request_batch": _request_batch(config, runtime, dimension),
         "request_timeout": runtime.request_timeout,
         "lookup_timeout": runtime.lookup_timeout,
         "vector_timeout": runtime.vector_timeout,
         "result_timeout": runtime.result_timeout,
         # An honest peer leaves an eighth of its share unused; one that exceeds it misbehaves.
         "lookup_window": max(1, share - share // 8), "lookup_share": share,
-    } | _delivery_values(runtime)
+    } | _delivery_values(runtime) | (ring_registers(config) if runtime.gpu_rings else {})
+
+
+def _request_batch(config: NicConfig, runtime: Runtime, dimension: int) -> int:
+    """Return the most entries of a request list."""
+    if not runtime.gpu_rings:
+        return runtime.request_batch
+    # The vectors of a list are read from one slot, as one packet.
+    return min(runtime.request_batch, vectors_that_fit(dimension, config.host_payload_beats))
 
 
 def _delivery_values(runtime: Runtime) -> dict[str, int]:

@@ -1,9 +1,19 @@
 """Registers of a running NIC by name: written before a run, read after it."""
 
-from rtl.control.registers import Register
+from functools import cache
+
+from rtl.config import NicConfig
+from rtl.control.registers import Register, register_map
 from sim.engines import Engine
 
-__all__ = ["RegisterFile"]
+__all__ = ["RegisterFile", "address_of"]
+
+
+@cache
+def address_of(config: NicConfig, name: str) -> int:
+    """Return the address of a register, not a counter, of a NIC of ``config``; ``KeyError`` when
+    there is none of that name."""
+    return {register.name: register.address for register in register_map(config, {})}[name]
 
 
 class RegisterFile:

@@ -1,4 +1,4 @@
-"""How the answers of a NIC reach its host."""
+"""How the answers of a NIC reach its host, and its requests the GPU."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ __all__ = ["Delivery"]
 
 @dataclass(frozen=True)
 class Delivery:
-    """How the answers of a NIC reach its host.
+    """How the answers of a NIC reach its host, and its requests the GPU.
 
     Members
     -------
@@ -19,13 +19,15 @@ class Delivery:
         vector of a share once; None where it does not.
     completion_slots: slots of the ring to which the NIC writes the completions of steps; 0 where
         the host does without completions.
+    gpu_rings: whether request lists and vectors go through rings in GPU memory.
     """
 
     pooling: str | None = None
     completion_slots: int = 0
+    gpu_rings: bool = False
 
     @classmethod
     def of(cls, config: NicConfig, runtime: Runtime, model: Model) -> "Delivery":
         """Return the delivery that ``runtime`` asks for."""
         return cls(model.pooling if runtime.deliver == "unique" else None,
-                   config.completion_slots if runtime.completions else 0)
+                   config.completion_slots if runtime.completions else 0, runtime.gpu_rings)

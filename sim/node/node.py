@@ -7,7 +7,7 @@ round trip after its cause at the earliest, and rows take a gather on the GPU be
 
 from collections.abc import Sequence
 from functools import partial
-from math import inf
+from math import ceil, inf
 from time import thread_time
 
 import numpy as np
@@ -21,6 +21,7 @@ from rtl.formats import BEAT_BYTES, Opcode
 from sim.engines import Engine
 from sim.job.faults import Windows
 from sim.nic.ports import LAST_BIT
+from sim.nic.registers import address_of
 from sim.nic.timed import TIMED
 from sim.node.answers import Answers
 from sim.node.completions import Completions
@@ -28,9 +29,11 @@ from sim.node.delivery import Delivery
 from sim.node.dense_vectors import DenseVectors
 from sim.node.errors import COUNT, OPCODE, ProtocolError
 from sim.node.events import EventQueue, Rank
+from sim.node.gpu_rings import GpuRings
 from sim.node.gradients import TrainingOf
 from sim.node.host_port import HostPort
 from sim.node.queries import Queries
+from sim.node.resident_kernel import ResidentKernel
 from sim.node.step import Step
 
 __all__ = ["Node"]
@@ -54,7 +57,7 @@ class Node:
     in_flight: steps that this host keeps in flight.
     bottom: float32 operations of a sample's bottom MLP, if the NIC computes the interaction.
     training: makes the `TrainingHost`, if the NIC trains.
-    delivery: how the NIC's answers come.
+    delivery: how the NIC's answers come, and its requests for rows.
     """
 
     def __init__(self, number: int, engine: Engine, config: NicConfig, answer: Answer,
@@ -63,13 +66,17 @@ class Node:
                  delivery: Delivery | None = None):
         self.number = number
         self.engine = engine
-        self._answer = answer
+        self._config, self._answer = config, answer
         self._pcie = Pcie(pcie)
         self._events = EventQueue()
         thread = LaunchThread(gpu, self._events.at)
         self._gpu: GpuLookups[tuple[int, np.ndarray]] = GpuLookups(gpu, 4 * dimension, thread)
         thread.join(lambda now: self._schedule_end(self._gpu.start(now)))
         delivery = delivery or Delivery()
+        self._rings = None if not delivery.gpu_rings else GpuRings(
+            number, config, dimension, ResidentKernel(
+                gpu, 4 * dimension, self._events, lambda end: self.silent_gpu.after(end),
+                self._store), answer)
         self._completions = (Completions(number, delivery.completion_slots)
                              if delivery.completion_slots else None)
         self._queries = Queries(
@@ -113,12 +120,13 @@ class Node:
         """Return a cycle before which nothing from the host reaches the NIC: the lookahead.
 
         A host replies at once to a credit for which queries wait, to requests for dense vectors,
-        to flushes and to training reports; to requests for rows only after a gather on the GPU. Its
-        pending events count too.
+        to flushes, to reads of a ring and to training reports; to requests for rows only after a
+        gather on the GPU. Its pending events count too, and with the NIC's what it stored to
+        registers.
         """
         nic, host = self.next_events
         answer = nic + self._pcie.lookahead
-        if not (self._queries.left or self.dense or self._completions
+        if not (self._queries.left or self.dense or self._completions or self._rings
                 or (self.training and self.training.busy)):
             answer += self._gpu.lookahead
         return min(answer, host + self._pcie.latency)
@@ -127,12 +135,18 @@ class Node:
     def quiet(self) -> bool:
         """Whether NIC and host stay idle until something arrives from outside."""
         return (not self._events and not self.engine.waiting("host_rx")
-                and not self.engine.waiting("net_rx") and bool(self.engine.get_signal("idle")))
+                and not self.engine.waiting("net_rx") and not self._storing
+                and bool(self.engine.get_signal("idle")))
+
+    @property
+    def _storing(self) -> bool:
+        """Whether counts of the rings are on their way to the NIC."""
+        return self._rings is not None and self.engine.registers_pending > 0
 
     @property
     def gpu(self) -> GpuLookups:
         """The GPU's gathers, for its counts."""
-        return self._gpu
+        return self._gpu if self._rings is None else self._rings.gathers
 
     @property
     def unanswered(self) -> int:
@@ -199,7 +213,11 @@ class Node:
                 now: float) -> None:
         self._queries.consumed(head.credit)
         trains = self.training is not None and self.training.packet(packet, head, now)
-        if head.opcode == Opcode.LOOKUP_REQUESTS:
+        if self._rings is not None and head.opcode in self._rings.opcodes:
+            data = self._rings.take(packet, head, now)
+            if data is not None:
+                self._send(data, now)
+        elif head.opcode == Opcode.LOOKUP_REQUESTS:
             records = payload_records(packet[1:], head.count)
             if len(records) != head.count:
                 raise self._violation(COUNT, head)
@@ -240,6 +258,12 @@ class Node:
         self.host_bytes["to_nic"] += packet.nbytes
         self._to_nic.append(packet)
         self._to_nic_starts.append(self._pcie.to_nic.send(now, packet.nbytes)[0])
+
+    def _store(self, register: str, count: int, now: float) -> None:
+        """Store a count of a ring, modulo 2^16, to a register of the NIC at ``now``."""
+        if (now := self.silent_host.after(now)) < inf:
+            self.engine.write(address_of(self._config, register), count & 0xFFFF,
+                              ceil(now + self._pcie.latency))
 
     def _push_sent(self) -> None:
         """Pass all packets sent in this quantum to the engine in one call."""

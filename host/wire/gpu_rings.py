@@ -1,0 +1,70 @@
+"""Packets of the rings of request lists and vectors in GPU memory."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from host.wire.layouts import pack, unpack
+from host.wire.packets import header_beat, pack_records, parse_records, records_to_beats
+from rtl.formats import (
+    RECORDS_PER_BEAT,
+    HostHeaderBeat,
+    IndexRecord,
+    Opcode,
+    ReadRecord,
+)
+
+__all__ = ["RingRead", "addressed", "address_of", "parse_read", "parse_ring_index",
+           "read_data_packet", "read_packet", "ring_index_packet"]
+
+
+class RingRead(NamedTuple):
+    """A read of GPU memory: ``bytes`` from ``address`` on; the answer has the ``tag``."""
+
+    address: int
+    bytes: int
+    tag: int
+
+
+def address_of(packet: np.ndarray) -> int:
+    """Return the address in GPU memory that a packet from a NIC is for; 0 for a queue."""
+    return int(unpack(HostHeaderBeat, packet[:1], "address")[0])
+
+
+def addressed(packet: np.ndarray, address: int) -> np.ndarray:
+    """Return a packet with address 0 as one for ``address``."""
+    return np.concatenate((packet[:1] | pack(HostHeaderBeat, address=address), packet[1:]))
+
+
+def parse_ring_index(packet: np.ndarray) -> int:
+    """Return the count in an INDEX packet."""
+    return int(parse_records(IndexRecord, packet[1:], 1)["index"][0])
+
+
+def parse_read(packet: np.ndarray) -> RingRead:
+    """Return what a READ packet asks for."""
+    record = np.ascontiguousarray(packet[1:2])
+    return RingRead(*(int(unpack(ReadRecord, record, name)[0]) for name in RingRead._fields))
+
+
+def ring_index_packet(index: int, address: int, *, node: int) -> np.ndarray:
+    """Return an INDEX packet that writes the count ``index`` to ``address``."""
+    record = records_to_beats(pack_records(IndexRecord, index=index & 0xFFFF))
+    head = header_beat(Opcode.INDEX, node=node, step=0, count=1)
+    return addressed(np.concatenate((head, record)), address)
+
+
+def read_packet(read: RingRead, *, node: int) -> np.ndarray:
+    """Return a READ packet."""
+    record = np.zeros((1, 16), np.uint32)
+    words = pack(ReadRecord, address=read.address, bytes=read.bytes, tag=read.tag & 0xFFFF)
+    record[:, :words.shape[1]] = words
+    head = header_beat(Opcode.READ, node=node, step=0, count=1)
+    return addressed(np.concatenate((head, record)), read.address)
+
+
+def read_data_packet(data: np.ndarray, tag: int, *, node: int) -> np.ndarray:
+    """Return the READ_DATA packet with the beats ``data``, uint32 ``[n, 16]``, of a read."""
+    head = header_beat(Opcode.READ_DATA, node=node, step=0, acknowledge=tag & 0xFFFF,
+                       count=RECORDS_PER_BEAT * len(data))
+    return np.concatenate((head, data))

@@ -1,0 +1,85 @@
+"""The resident kernel: a kernel that never ends, which answers request lists in a ring."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from host.timing.gpu import GpuLookups, GpuProfile
+from sim.node.events import EventQueue
+
+__all__ = ["RequestList", "ResidentKernel"]
+
+
+class RequestList(NamedTuple):
+    """Lookup records that a NIC asks for in a ``step``."""
+
+    step: int
+    records: np.ndarray
+
+
+class ResidentKernel:
+    """Answers request lists in order, each in the slot of its number, and stores its counts.
+
+    It waits for a count of lists, and for a slot to be read out where none is free; either is seen
+    after the launch latency of ``gpu``, in place of which a poll stands. Then it gathers, one
+    list after the other through the GPU's memory. When it reads a list, it stores to the NIC how
+    many it has read; when a slot is filled, how many are.
+
+    Parameters
+    ----------
+    gpu: the profile, of whose calls it has none. row_bytes: of a vector.
+    events: of the host. awake: given when the kernel would act, returns when it does; infinite for
+        never.
+    store: stores a count, modulo 2^16, to a register of the NIC at a given time.
+
+    Members: ``consumed``, lists that it has read; ``emptied``, slots that were read out; ``slots``,
+    of its ring; ``fill``, called with each slot's number and list when it is filled.
+    """
+
+    def __init__(self, gpu: GpuProfile, row_bytes: int, events: EventQueue,
+                 awake: Callable[[float], float], store: Callable[[str, int, float], None]):
+        # Lists do not share a launch.
+        self.gathers: GpuLookups[tuple[int, RequestList]] = GpuLookups(
+            replace(gpu, call_us=0.0, streams=1 << 16), row_bytes)
+        self._events, self._awake, self._store = events, awake, store
+        self._waiting: deque[RequestList] = deque()
+        self._taken = self.consumed = self.emptied = 0
+        self.slots = 1
+        self.fill: Callable[[int, RequestList], None] = lambda number, filled: None
+
+    def take(self, lists: Sequence[RequestList], now: float) -> None:
+        """Take ``lists``, which a count at ``now`` tells of."""
+        self._waiting.extend(lists)
+        self._start(now)
+
+    def empty(self, count: int, now: float) -> None:
+        """Take ``count`` more slots as read out, which a count at ``now`` tells of."""
+        self.emptied += count
+        self._start(now)
+
+    def _start(self, now: float) -> None:
+        while self._waiting and self._taken - self.emptied < self.slots:
+            taken, number = self._waiting.popleft(), self._taken
+            self._taken += 1
+            gather = self.gathers.arrive(now, (number, taken), len(taken.records))
+            assert gather is not None
+            self._at(gather.first, self._read)
+            self._at(gather.end, lambda now, number=number, taken=taken:
+                     self._finish(number, taken, now))
+
+    def _at(self, time: float, action: Callable[[float], None]) -> None:
+        if (time := self._awake(time)) < inf:
+            self._events.at(time, action)
+
+    def _read(self, now: float) -> None:
+        self.consumed += 1
+        self._store("lists_consumed", self.consumed, now)
+
+    def _finish(self, number: int, filled: RequestList, now: float) -> None:
+        self.fill(number, filled)
+        self._store("vectors_produced", number + 1, now)
+        self.gathers.finish(now)
