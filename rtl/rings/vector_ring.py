@@ -73,9 +73,10 @@ class VectorRing(wiring.Component):
 
     LATENCY = {("slots filled", "the first read"): 8,
                ("last beat of a slot", "its index"): 5} | ReadAnswers.LATENCY
+    OUTSTANDING, LISTS = 32, 256
     RATE = "1 read in 7 cycles; data: " + ReadAnswers.RATE
 
-    def __init__(self, outstanding: int = 32, lists: int = 256):
+    def __init__(self, outstanding: int = OUTSTANDING, lists: int = LISTS):
         for name, value, low, high in (("outstanding", outstanding, 2, 256),
                                        ("lists", lists, outstanding, 4096)):
             if isinstance(value, bool) or not isinstance(value, int):

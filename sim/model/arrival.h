@@ -24,16 +24,17 @@ public:
 
     void init(const Config& config) { config_ = &config; }
 
-    // A packet of `count` beats after its header, whose last beat arrived in cycle `end`.
+    // A packet of `count` beats after its header, whose last beat arrived in cycle `end`, and whose
+    // header is held for some cycles. Returns when its header is taken.
     template <class Records, class Vector>
-    void take(const uint32_t* words, uint32_t count, Cycle end, bool records, Records give,
-              Vector land) {
+    Cycle take(const uint32_t* words, uint32_t count, Cycle end, bool records, Records give,
+               Vector land, Cycle held = 0, uint32_t vectors = 0) {
         const Config& config = *config_;
-        const Cycle header = std::max(end + config.parser_header, free_);
+        const Cycle header = std::max(end + config.parser_header, free_) + held;
         free_ = header + 1 + count;
         packets++;
         beats += count;
-        uint32_t left = header::count.get(words);
+        uint32_t left = held ? vectors : uint32_t(header::count.get(words));
         const uint32_t* payload = words + BEAT_WORDS;
         if (records) {
             for (uint32_t k = 0; k < count; k++) {
@@ -46,7 +47,7 @@ public:
                     beat.records[r] = record_at(words, k * RECORDS_PER_BEAT + r);
                 give(beat, header + config.parser_record + k);
             }
-            return;
+            return header;
         }
         const uint32_t tags = (left + 31) / 32;
         for (uint32_t k = 0; k < left; k++) {
@@ -62,6 +63,7 @@ public:
             }
             land(tag, out + 1);
         }
+        return header;
     }
 
 private:

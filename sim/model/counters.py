@@ -28,6 +28,8 @@ COUNTED: dict[str, str] = {
     **_same("index_packager", "indices", "indices", "packets", "full", "timeouts", "step_ends",
             "changes"),
     **_same("completion_writer", "completions", "opened", "completed", "flushes", "finished"),
+    **_same("gpu_rings", "rings", "lists", "lists_told", "stall_full", "reads", "slots",
+            "slots_told"),
     "dispatcher.local": "dispatched_local", "dispatcher.remote": "dispatched_remote",
     **_same("remote_cache", "remote.counters", *_CACHE, "unmerged", *_CACHE_END),
     **_same("local_cache", "local.counters", *_CACHE, *_CACHE_END),

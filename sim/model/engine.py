@@ -89,7 +89,7 @@ class ModelEngine(CompiledEngine):
         self._engine = self._lib.ember_new(config_of(self._config, registers), self._plan)
 
     def floor(self, step: int, cycle: int) -> None:
-        """Set the step floor: from ``cycle`` on, no step before ``step`` is open."""
+        """Write the step floor at ``cycle``: no step before ``step`` is open."""
         self._lib.ember_floor(self._engine, step, cycle)
 
     def counts(self) -> dict[str, int]:

@@ -8,6 +8,7 @@ from rtl.cache.fills import FillWriter
 from rtl.cache.free_list import FreeList
 from rtl.cache.number_pool import NumberPool
 from rtl.config import NicConfig
+from rtl.control.csr import RegisterBlock
 from rtl.delivery import indices, unique
 from rtl.float import (
     COUNT_DIVIDER_LANE_LATENCY,
@@ -26,14 +27,19 @@ from rtl.keys.set_loop import SetLoop
 from rtl.network import FrameAssembler, FrameReceiver, PacketParser
 from rtl.network.packet_pool import packet_buffers
 from rtl.nic import REQUEST_FIFO
+from rtl.nic_control import SETTLING
 from rtl.query.reporter import OwedCredit
-from rtl.rings import CompletionWriter, RingMessages, StepTable
+from rtl.rings import CompletionWriter, RingMessages, StepTable, VectorRing
 from rtl.stream import CreditQueue
 from sim.model.counters import counters_header
 from sim.native.formats import header_text
 from sim.native.structures import Shared, definition, fields
 
-__all__ = ["Config", "config_of", "generated_headers", "latencies"]
+__all__ = ["BETWEEN", "Config", "config_of", "generated_headers", "latencies"]
+
+
+BETWEEN = 1
+"""Cycles from the answer to a register access until the next one is taken."""
 
 
 def latencies(config: NicConfig) -> dict[str, int]:
@@ -63,6 +69,10 @@ def latencies(config: NicConfig) -> dict[str, int]:
         "unique_sets": config.unique_keys // config.unique_ways,
         "credit_item": CreditQueue.LATENCY["item", "the same item"],
         "index_packets": indices.PACKETS, **_completion_latencies(),
+        "rings_lists": VectorRing.LISTS, "rings_outstanding": VectorRing.OUTSTANDING,
+        "read_checked": VectorRing.LATENCY["header beat", "the header beat that leaves"],
+        "register_set": RegisterBlock.LATENCY["write", "answer"] + SETTLING,
+        "register_next": RegisterBlock.LATENCY["write", "answer"] + BETWEEN,
         "dot_first": DotArray.latency(config) + Flattener.LATENCY["group's dots", "beat"],
         "dot_reuse": REUSE, "dot_room": DotInteraction.ROOM,
     }
@@ -114,7 +124,9 @@ _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "inte
               "local_enable", "local_sets", "remote_enable", "remote_sets", "requester_merge",
               "dedupe_enable", "dedupe_sets", "request_batch", "request_timeout",
               "lookup_timeout", "vector_timeout", "result_timeout", "lookup_window", "unique",
-              "index_timeout", "completion_base_low", "completion_base_high", "completion_flush")
+              "index_timeout", "completion_base_low", "completion_base_high", "completion_flush",
+              "gpu_rings", *(f"{ring}_{word}" for ring in ("list", "vector") for word in (
+                  "ring_low", "ring_high", "ring_shift", "slot_shift", "index_low", "every")))
 _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider", "loop",
               "tag_phases", "tag_now", "tag_result", "tag_decision", "decision_places", "append",
               "operation", "operation_places", "read", "read_places", "hits_ahead", "fill_close",
@@ -124,7 +136,8 @@ _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider"
               "one_buffers", "result_groups", "credit_share", "assembled", "assembler_room",
               "unique_ways", "unique_queue", "unique_sets", "credit_item", "index_packets",
               "step_opened", "step_finished", "flush_answered", "slice_ring", "slice_loaded",
-              "dot_first", "dot_reuse", "dot_room")
+              "dot_first", "dot_reuse", "dot_room", "rings_lists", "rings_outstanding",
+              "read_checked", "register_set", "register_next")
 
 
 class Config(Shared):
@@ -150,8 +163,7 @@ def config_of(config: NicConfig, registers: Mapping[str, int]) -> Config:
         "remote_enable": registers["remote_cache_enable"],
         "remote_sets": registers["remote_cache_sets"], "dedupe_sets": config.dedupe_sets,
         "unique": registers.get("unique_delivery", 0)}
-    values |= {name: registers.get(name, 0) for name in (
-        "index_timeout", "completion_base_low", "completion_base_high", "completion_flush")}
+    values = {name: 0 for name in _REGISTERS} | values
     return Config(**{name: sizes[name] for name in _CONFIG},
                   **{name: values[name] for name in _REGISTERS}, **latencies(config))
 

@@ -10,6 +10,7 @@
 #include "interaction.h"
 #include "landing.h"
 #include "packets.h"
+#include "rings.h"
 
 namespace ember {
 
@@ -47,6 +48,7 @@ public:
         for (auto* queue : {&local_fills_, &remote_fills_, &dense_fills_})
             queue->init(&clock, 0, 0);
         floors_.init(&clock, 0, 0);
+        if (c.gpu_rings) rings.init(&clock, c, &packets_);
         host_parser.init(c);
         net_parser.init(c);
         checker.init(&clock, c, plan);
@@ -98,7 +100,8 @@ public:
         host_assembler.init(&clock, c.host_payload_beats, c.assembled, c.assembler_room);
         net_ports_ = {&lookup_reader.out, &vector_reader.out};
         host_ports_ = {&request_reader.out, &interaction.requests.out, &results.closed.out,
-                       &interaction.frames.out, &reporter_, &indices.closed.out, &completions.out};
+                       &interaction.frames.out, &reporter_, &indices.closed.out, &completions.out,
+                       &rings.out};
     }
 
     Clock clock;
@@ -120,6 +123,7 @@ public:
     Delivery delivery;
     IndexPackager indices;
     CompletionWriter completions;
+    NicRings rings;
     Assembler net_assembler, host_assembler;
     uint64_t dispatched_local = 0, dispatched_remote = 0, credits = 0, retired_early = 0;
     Cycle reached = 0, last_beat = NEVER;
@@ -157,9 +161,10 @@ public:
     bool waiting(uint32_t stream) const {
         return inputs[stream].any && inputs[stream].crossed >= reached;
     }
-    void floor(uint16_t step, Cycle cycle) { floors_.put(step, cycle); }
-    void store_consumed(uint16_t, Cycle) {}
-    void store_produced(uint16_t, Cycle) {}
+    // Writes of registers, in the order of their cycles, one at a time.
+    void floor(uint16_t step, Cycle cycle) { access(floors_, step, cycle); }
+    void store_consumed(uint16_t lists, Cycle cycle) { access(rings.consumed, lists, cycle); }
+    void store_produced(uint16_t slots, Cycle cycle) { access(rings.produced, slots, cycle); }
 
     void run(Cycle until) {
         reached = std::max(reached, until);
@@ -196,6 +201,29 @@ private:
         bool inside = false;
     };
 
+    struct Access {
+        Cycle cycle;
+        Queue<uint16_t>* target;
+        uint16_t value;
+    };
+
+    void access(Queue<uint16_t>& target, uint16_t value, Cycle cycle) {
+        const Cycle due = std::max(cycle, reached);
+        const auto later = [&](const Access& each) { return each.cycle > due; };
+        accesses_.insert(std::find_if(accesses_.begin(), accesses_.end(), later),
+                         {due, &target, value});
+    }
+    Cycle accessed() const {
+        return accesses_.empty() ? NEVER : std::max(accesses_.front().cycle, access_free_);
+    }
+    // rtl.control.csr: begin the next write; its value comes to the blocks some cycles later.
+    void write() {
+        if (accessed() > clock.now) return;
+        const Access access = accesses_.front();
+        accesses_.erase(accesses_.begin());
+        access.target->put(access.value, clock.now + config.register_set);
+        access_free_ = clock.now + config.register_next;
+    }
     bool outputs_empty() const { return net_assembler.out.empty() && host_assembler.out.empty(); }
 
     Cycle due() const {
@@ -204,14 +232,18 @@ private:
                                lookup_pool.timer(), request_pool.timer(), vector_pool.timer()});
         if (config.interaction) next = std::min(next, interaction.timer());
         if (config.unique) next = std::min(next, indices.timer());
-        return std::min({next, completions.opens.next(), completions.flushed.next()});
+        if (config.gpu_rings) next = std::min(next, rings.next());
+        return std::min({next, completions.opens.next(), completions.flushed.next(), accessed()});
     }
 
     // A packet of `count` beats after its header, whose last beat arrived in cycle `end`.
     void from_host(const uint32_t* words, uint32_t count, Cycle end) {
         const uint32_t opcode = header::opcode.get(words);
         const bool opens = opcode == opcode::STEP_OPEN, flushed = opcode == opcode::FLUSHED;
-        host_parser.take(words, count, end, opcode == opcode::QUERIES || opens || flushed,
+        const bool read = opcode == opcode::READ_DATA;
+        const uint16_t list = header::acknowledge.get(words);
+        const Cycle header = host_parser.take(words, count, end,
+                         opcode == opcode::QUERIES || opens || flushed,
                          [&](const RecordBeat& beat, Cycle at) {
                              if (opens || flushed)
                                  (opens ? completions.opens : completions.flushed).put(beat, at);
@@ -221,7 +253,8 @@ private:
                          [&](uint32_t tag, Cycle at) {
                              (opcode == opcode::DENSE_VECTORS ? dense_fills_ : local_fills_)
                                  .put(tag, at);
-                         });
+                         }, read ? config.read_checked : 0, read ? rings.vectors(list) : 0);
+        if (read) rings.landed.put(list, header + count + 1);
     }
     void from_net(const uint32_t* words, uint32_t count, Cycle end) {
         const uint32_t opcode = header::opcode.get(words);
@@ -241,7 +274,13 @@ private:
         net_assembler.header(net_mux_);
         report();
         net_mux_.step(net_ports_);
-        host_mux_.step(host_ports_);
+        Packet* left = host_mux_.step(host_ports_);
+        write();
+        if (config.gpu_rings) {
+            const bool list = left && left->opcode == opcode::LOOKUP_REQUESTS;
+            rings.step(request_reader.out, list ? left : nullptr, checker.consumed);
+            request_reader.out.closed = rings.closed();
+        }
 
         const auto peers = [&](uint32_t node) { return receiver.consumed[node]; };
         const auto host = [&](uint32_t) { return checker.consumed; };
@@ -417,6 +456,8 @@ private:
     Queue<Lookup> own_, requests_;
     Queue<uint32_t> local_fills_, remote_fills_, dense_fills_;
     Queue<uint16_t> floors_;
+    std::vector<Access> accesses_;
+    Cycle access_free_ = 0;
     Queue<CacheBeat> router_, to_local_, to_remote_;
     Departure reporter_;
     Mux net_mux_, host_mux_;

@@ -7,16 +7,13 @@ from host.placement.shard import ShardPlan
 from rtl.config import NicConfig
 from rtl.control.csr import RegisterBlock
 from rtl.nic import SmartNic
-from rtl.nic_control import SETTLING
 from rtl.reset import QUIET_CYCLES
 from sim.job.settings import Runtime
 from sim.model.engine import ModelEngine
+from sim.model.layout import BETWEEN
 from sim.nic.build import register_values
 
 __all__ = ["ModelNic", "ModelRegisters"]
-
-_BETWEEN = 1
-"""Cycles from the answer to a register access until the next one is taken."""
 
 
 class ModelRegisters:
@@ -36,7 +33,7 @@ class ModelRegisters:
         self._engine.begin(values, plan)
         # As on the RTL, they are written one by one.
         words = len(values) + len(plan.tables) * (1 + plan.descriptors().shape[1])
-        self._ready = QUIET_CYCLES + words * (self._write + _BETWEEN)
+        self._ready = QUIET_CYCLES + words * (self._write + BETWEEN)
         self._engine.written(self._ready)
 
     def write(self, name: str, value: int, cycle: int = 0) -> None:
@@ -44,7 +41,7 @@ class ModelRegisters:
         another."""
         if name != "step_floor":
             raise KeyError(name)
-        self._engine.floor(value & 0xFFFF, cycle + self._write + SETTLING)
+        self._engine.floor(value & 0xFFFF, cycle)
 
     def finish(self) -> None:
         """Run until every register is written."""

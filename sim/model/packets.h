@@ -49,11 +49,13 @@ struct PayloadBeat {
 struct Departure {
     Queue<Packet*> headers;
     Queue<PayloadBeat> payload;
+    bool closed = false;  // headers wait
 
     void init(Clock* clock) {
         headers.skid(clock);
         payload.skid(clock);
     }
+    bool offers() const { return !closed && headers.has(); }
 };
 
 // Closed packets of a packager and their beats: header and tag beat leave together, then the beats.
@@ -337,7 +339,8 @@ public:
         payload.skid(clock);
         order_.skid(clock);
     }
-    void step(const std::vector<Departure*>& ports) {
+    // Returns the packet whose header leaves a port in this cycle, or null.
+    Packet* step(const std::vector<Departure*>& ports) {
         if (order_.has()) {
             auto& from = ports[order_.front()]->payload;
             if (from.has() && payload.room()) {
@@ -351,17 +354,18 @@ public:
             headers.push(packet);
             if (packet->beats) order_.push(port_);
             granted_ = false;
-            return;
+            return packet;
         }
-        if (!order_.room() || !headers.room()) return;
+        if (!order_.room() || !headers.room()) return nullptr;
         const uint32_t n = ports.size();
         for (uint32_t k = 0, port = port_; k < n && !granted_; k++) {
             port = port + 1 == n ? 0 : port + 1;
-            if (!ports[port]->headers.has()) continue;
+            if (!ports[port]->offers()) continue;
             port_ = port;
             granted_ = true;
             clock_->moved = true;
         }
+        return nullptr;
     }
 
 private:

@@ -1,0 +1,240 @@
+// rtl.rings.gpu_rings: lists to a ring in GPU memory, vectors from another.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "packets.h"
+
+namespace ember {
+
+// The GPU is honest: it stores counts of what it has read and filled, and each read brings its slot.
+class NicRings {
+public:
+    uint64_t lists = 0, lists_told = 0, stall_full = 0, reads = 0, slots = 0, slots_told = 0;
+    Departure out;
+    // The count that a register shows from a cycle on; the slot whose last beat left in the cycle
+    // before.
+    Queue<uint16_t> consumed, produced, landed;
+
+    void init(Clock* clock, const Config& config, Packets* packets) {
+        clock_ = clock;
+        config_ = &config;
+        made_ = packets;
+        out.init(clock);
+        for (auto* queue : {&consumed, &produced, &landed}) queue->init(clock, 0, 0);
+        counts_.skid(clock);
+        records_.skid(clock);
+        vectors_.assign(config.rings_lists, 0);
+        landed_.assign(config.rings_outstanding, false);
+        list_ = {address(config.list_ring_low, config.list_ring_high), config.list_slot_shift,
+                 1u << config.list_ring_shift};
+        vector_ = {address(config.vector_ring_low, config.vector_ring_high),
+                   config.vector_slot_shift, 1u << config.vector_ring_shift};
+    }
+    bool closed() const { return closed_; }
+    Cycle next() const { return std::min({consumed.next(), produced.next(), landed.next()}); }
+    uint32_t vectors(uint16_t list) const { return vectors_[list % vectors_.size()]; }
+
+    // `lists`: the packager whose headers pass; `taken`: the one that leaves in this cycle, or null.
+    void step(const Departure& lists, Packet* taken, uint16_t credit) {
+        // In this cycle, all see the registers as they were.
+        const bool offered = taken || lists.headers.has(), room = counts_.room(), full = full_;
+        const bool granted = arbitrate();
+        write(credit);
+        ask(granted && reading_);
+        land();
+        measure(full);
+        tell(offered, room, taken, granted && !reading_);
+        if (taken) counts_.push(taken->count);
+    }
+
+private:
+    struct Ring {
+        uint64_t base;
+        uint32_t shift, slots;
+        uint64_t slot(uint16_t number) const {
+            return base + (uint64_t(number & (slots - 1)) << shift);
+        }
+    };
+    struct Record {
+        uint32_t opcode;
+        uint64_t address, bytes;
+        uint16_t number;
+    };
+    struct Event {
+        bool valid = false;
+        uint16_t count = 0;
+    };
+    enum State { CHOOSE, ADDRESS, ASK, TELL };
+    static constexpr uint32_t SETTLED = 4;
+
+    static uint64_t address(uint32_t low, uint32_t high) { return low | uint64_t{high} << 32; }
+
+    static void pass(Clock* clock, Queue<uint16_t>& stored, Event& event, uint16_t& count) {
+        if (event.valid) {
+            count = event.count;
+            clock->moved = true;
+        }
+        event.valid = stored.has();
+        if (event.valid) event.count = stored.pop();
+    }
+    template <class T>
+    void set(T& state, T value) {
+        if (state == value) return;
+        state = value;
+        clock_->moved = true;
+    }
+
+    // Grant one of the two that have a record; `reading_` is whether it is a read or its index.
+    bool arbitrate() {
+        const bool reads = state_ == ASK || state_ == TELL;
+        if (!(reads || telling_) || !records_.room()) return false;
+        reading_ = reads && telling_ ? !reading_ : reads;
+        if (!reading_) {
+            records_.push({opcode::INDEX, address(config_->list_index_low,
+                                                  config_->list_ring_high), 0, index_});
+        } else if (state_ == TELL) {
+            records_.push({opcode::INDEX, address(config_->vector_index_low,
+                                                  config_->vector_ring_high), 0, out_index_});
+        } else {
+            const uint32_t count = vectors(number_);
+            const uint64_t beats = (count + 31) / 32 + uint64_t{config_->vector_beats} * (
+                (count + (1u << config_->vector_packing) - 1) >> config_->vector_packing);
+            records_.push({opcode::READ, vector_.slot(number_), beats * BEAT_BYTES, number_});
+        }
+        return true;
+    }
+    // The writer of packets of one record.
+    void write(uint16_t credit) {
+        if (!records_.has() || !out.headers.room() || !out.payload.room()) return;
+        const Record record = records_.pop();
+        Packet* packet = made_->get(record.opcode, 0, 0);
+        packet->count = packet->beats = 1;
+        packet->credit = credit;
+        packet->address = record.address;
+        if (record.opcode == opcode::INDEX)
+            packet->words = {record.number};
+        else
+            packet->words = {uint32_t(record.address), uint32_t(record.address >> 32),
+                             uint32_t(record.bytes), record.number};
+        out.headers.push(packet);
+        out.payload.push({packet, true});
+    }
+
+    // rtl.rings.vector_ring.
+    void ask(bool granted) {
+        const uint16_t ahead = out_ - told_out_;
+        const bool more = more_, due = due_ || (drained_ && !more_), calm = calm_;
+        set(more_, read_ != filled_ && uint16_t(read_ - out_) < config_->rings_outstanding);
+        set(due_, ahead && ahead >= config_->vector_every);
+        set(drained_, ahead && read_ == out_);
+        set(calm_, state_ == CHOOSE);
+        switch (state_) {
+        case CHOOSE:
+            number_ = read_;
+            out_index_ = out_;
+            wait_ = 3;
+            if (calm && due)
+                set(state_, TELL);
+            else if (calm && more)
+                set(state_, ADDRESS);
+            break;
+        case ADDRESS:
+            clock_->moved = true;
+            if (!wait_--) state_ = ASK;
+            break;
+        case ASK:
+            if (!granted) break;
+            read_++;
+            reads++;
+            set(state_, CHOOSE);
+            break;
+        case TELL:
+            if (!granted) break;
+            told_out_ = out_index_;
+            slots_told++;
+            set(state_, CHOOSE);
+        }
+    }
+    void land() {
+        // A count passes two registers, of which the first makes it an event.
+        pass(clock_, produced, filling_, filled_);
+        const uint32_t place = out_ % landed_.size();
+        set(full_, uint16_t(sent_ - out_) >= config_->rings_lists - 1);
+        if (landed_[place]) {
+            landed_[place] = false;
+            out_++;
+            slots++;
+            clock_->moved = true;
+        }
+        if (landed.has()) landed_[landed.pop() % landed_.size()] = true;
+    }
+    // rtl.rings.slot_length: what a list asks for, in the order of the lists.
+    void measure(bool full) {
+        if (measured_) {
+            if (full) return;
+            vectors_[sent_++ % vectors_.size()] = measuring_;
+            measured_ = false;
+            clock_->moved = true;
+        } else if (bits_) {
+            measured_ = --bits_ == 0;
+            clock_->moved = true;
+        } else if (counts_.has()) {
+            measuring_ = counts_.pop();
+            bits_ = 5;
+        }
+    }
+
+    // rtl.rings.list_ring.
+    void tell(bool offered, bool room, Packet* taken, bool granted) {
+        const bool tells = since_ && !telling_ && (enough_ || full_lists_ || !room || !offered);
+        const bool settled = settled_ == SETTLED, free = free_, enough = enough_;
+        if (full_lists_ && offered) stall_full++;
+        set(enough_, since_ && since_ >= config_->list_every && !tells);
+        set(closed_, taken || !free || !settled || !room || enough);
+        set(full_lists_, settled && !free && !taken);
+        set(free_, uint16_t(written_ - consumed_) < list_.slots);
+        pass(clock_, consumed, consuming_, consumed_);
+        if (granted) {
+            telling_ = false;
+            clock_->moved = true;
+        }
+        if (tells) {
+            telling_ = true;
+            index_ = written_;
+            since_ = 0;
+            lists_told++;
+            clock_->moved = true;
+        }
+        if (taken) {
+            taken->address = list_.slot(written_++);
+            since_++;
+            settled_ = 0;
+            lists++;
+        } else if (!settled) {
+            settled_++;
+            clock_->moved = true;
+        }
+    }
+
+    Clock* clock_ = nullptr;
+    const Config* config_ = nullptr;
+    Packets* made_ = nullptr;
+    Ring list_{}, vector_{};
+    Queue<uint32_t> counts_;
+    Queue<Record> records_;
+    std::vector<uint32_t> vectors_;  // of each list
+    std::vector<bool> landed_;
+    Event consuming_, filling_;
+    // Lists written, told of at the next index, and consumed; sent to be answered; slots filled, read
+    // and read out; slots told of.
+    uint16_t written_ = 0, index_ = 0, consumed_ = 0, sent_ = 0, filled_ = 0, read_ = 0, out_ = 0;
+    uint16_t told_out_ = 0, number_ = 0, out_index_ = 0;
+    uint32_t since_ = 0, settled_ = SETTLED, bits_ = 0, measuring_ = 0, wait_ = 0;
+    State state_ = CHOOSE;
+    bool free_ = true, closed_ = false, enough_ = false, full_lists_ = false;
+    bool telling_ = false, reading_ = true, measured_ = false, full_ = false;
+    bool more_ = false, due_ = false, drained_ = false, calm_ = true;
+};
+
+}  // namespace ember
