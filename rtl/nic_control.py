@@ -75,13 +75,13 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
          base=Cat(csr.completion_base_low, csr.completion_base_high))
     give("access_tap", select=csr.tap_select)
     give("gpu_rings", enable=csr.gpu_rings, consumed=csr.lists_consumed,
-         produced=csr.vectors_produced)
+         produced=csr.vectors_produced, every=csr.vector_every)
     for name in ("list", "vector"):
         place = getattr(blocks.gpu_rings, f"{name}_place")
         low, high, index_low, *others = (getattr(csr, f"{name}_{word}") for word in (
-            "ring_low", "ring_high", "index_low", "ring_shift", "slot_shift", "every"))
+            "ring_low", "ring_high", "index_low", "ring_shift", "slot_shift"))
         ports = (place.ring.base, place.index_address, place.ring.ring_shift,
-                 place.ring.slot_shift, place.every)
+                 place.ring.slot_shift)
         given.extend(("gpu_rings", *pair) for pair in zip(
             ports, (Cat(low, high), Cat(index_low, high), *others)))
     for name, port, value in given:

@@ -220,7 +220,7 @@ def _ring_controls(config: NicConfig):
         yield (f"{ring}_index_low", 32, 0, 0, word,
                f"address of the word with the count of {ring} slots that the NIC is done with, "
                "bits 31 to 0; the others as of the ring")
-        yield f"{ring}_every", 8, 1, 0, 255, "slots after which that count is written"
+    yield "vector_every", 8, 1, 0, 255, "slots read out after which their count is written"
     yield "lists_consumed", 16, 0, 0, 0xFFFF, "lists that the kernel has read, modulo 2^16"
     yield "vectors_produced", 16, 0, 0, 0xFFFF, "slots of vectors it has filled, modulo 2^16"
 

@@ -21,8 +21,8 @@ GPU_RINGS_COUNTERS = CounterLayout(*LIST_RING_COUNTERS.members, *VECTOR_RING_COU
 
 _RECORD = ShortPacket(ReadRecord.size)
 
-RingPlace = wiring.Signature({"ring": Out(Place), "index_address": Out(64), "every": Out(8)})
-"""A ring's place, that of the word with the count of its slots, and the slots of one such count."""
+RingPlace = wiring.Signature({"ring": Out(Place), "index_address": Out(64)})
+"""A ring's place, and that of the word with the count of its slots."""
 
 
 class GpuRings(wiring.Component):
@@ -44,7 +44,8 @@ class GpuRings(wiring.Component):
         its parser. read: whether the packet at ``i`` is READ_DATA.
     headers, payload: streams of :data:`rtl.formats.HostFrame` and :data:`~rtl.formats.RawBeat`, the
         packets READ and INDEX. credit: that they carry.
-    enable, list_place, vector_place (:data:`RingPlace`): may change while idle.
+    enable, list_place, vector_place (:data:`RingPlace`), every (slots of vectors of one INDEX):
+        may change while idle.
     consumed, produced: counts that the kernel stored last, of lists that it has taken and of slots
         that it has filled; a change counts.
     vector_beats, vector_packing: as in :class:`rtl.network.PacketParser`; fixed.
@@ -63,6 +64,7 @@ class GpuRings(wiring.Component):
             "headers": Out(stream.Signature(HostFrame)),
             "payload": Out(stream.Signature(RawBeat)), "credit": In(CREDIT_BITS),
             "enable": In(1), "list_place": In(RingPlace), "vector_place": In(RingPlace),
+            "every": In(8),
             "consumed": In(INDEX_BITS), "produced": In(INDEX_BITS),
             "vector_beats": In(5), "vector_packing": In(2),
             "counters": Out(GPU_RINGS_COUNTERS), "idle": Out(1)})
@@ -90,7 +92,7 @@ class GpuRings(wiring.Component):
             index.valid.eq(told.valid), told.ready.eq(index.ready),
             *(index.payload[name].eq(told.payload[name]) for name in _RECORD.members),
             lists.enable.eq(self.enable), writer.credit.eq(self.credit),
-            lists.most.eq(self.list_place.every), vectors.every.eq(self.vector_place.every),
+            lists.answerable.eq(vectors.known), vectors.every.eq(self.every),
             lengths.vector_beats.eq(self.vector_beats),
             lengths.vector_packing.eq(self.vector_packing),
         ]

@@ -24,12 +24,12 @@ class ListRing(wiring.Component):
     """Give each packet the address of the next slot of a ring, and say behind it that it is there.
 
     Packet number n, counted from reset, goes whole, header beat first, to slot n mod slots. An
-    INDEX packet writes the number of packets so far, modulo 2^16: one for several that follow each
-    other without a pause, at most ``most``. It is offered when the headers of all these have been
-    taken. A packet multiplexer passes payloads in the order in which it takes headers, so the index
-    is behind their data. The GPU stores how many it has consumed; a packet waits until that frees
-    its slot. A count of more than it was told of is ignored, so nothing is overwritten that was not
-    consumed; an older one says nothing. Without ``enable`` headers pass, to address 0.
+    INDEX packet writes the number of packets so far whose answers would be taken, modulo 2^16; one
+    for all that are news when it is made. A packet multiplexer passes payloads in the order in
+    which it takes headers, so the index is behind their data. The GPU stores how many it has
+    consumed; a packet waits until that frees its slot. A count of more than it was told of is
+    ignored, so nothing is overwritten that was not consumed; an older one says nothing. Without
+    ``enable`` headers pass, to address 0.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -39,16 +39,17 @@ class ListRing(wiring.Component):
     header_out: stream of :data:`rtl.formats.HostFrame`.
     indexes: stream of :func:`~rtl.rings.record_writer.ShortPacket`, the INDEX packets.
     lists: stream of the ``count`` of each packet, in order: what the GPU is to answer in the slot
-        of the same number (:class:`~rtl.rings.VectorRing`).
+        of the same number (:class:`~rtl.rings.VectorRing`). answerable: how many of these the
+        vector ring has taken.
     enable: may change while idle. consumed: event :data:`~rtl.rings.layouts.RingIndex`.
     place: :data:`~rtl.rings.slot_address.Place` of the ring; a slot takes the largest packet.
-    index_address: of the word with the number of packets. most: packets of one INDEX, 0 is 1.
+    index_address: of the word with the number of packets.
     counters: ``lists`` sent; ``lists_told``, INDEX packets; ``bad_consumed``, counts ignored;
         ``stall_full``, cycles in which a packet waits for a slot.
     idle: nothing inside; a packet that waits for a slot is counted, hence not idle.
     """
 
-    LATENCY = {("header", "the same header"): 0, ("header", "its index"): 2}
+    LATENCY = {("header", "the same header"): 0, ("answerable", "index"): 2}
     RATE = "a packet in 6 cycles, or without ``enable`` in 1"
 
     def __init__(self):
@@ -56,8 +57,8 @@ class ListRing(wiring.Component):
             "headers": In(stream.Signature(FrameInfo)),
             "header_out": Out(stream.Signature(HostFrame)),
             "indexes": Out(stream.Signature(_INDEX)), "lists": Out(stream.Signature(16)),
-            "enable": In(1), "consumed": In(RingIndex), "place": In(Place),
-            "index_address": In(64), "most": In(8),
+            "answerable": In(INDEX_BITS), "enable": In(1), "consumed": In(RingIndex), "place": In(Place),
+            "index_address": In(64),
             "counters": Out(LIST_RING_COUNTERS), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -71,37 +72,36 @@ class ListRing(wiring.Component):
         consuming = self._consume(m, written, told, free, slot.slots)
         # Address and room follow the number of packets some cycles later. ``closed`` is a register,
         # since headers pass it: what opens it comes a cycle late, and a packet closes it at once.
-        settled, since, enough, closed = Signal(_SETTLED), Signal(8), Signal(), Signal()
-        some, send, tell, telling = Signal(), Signal(), Signal(), Signal()
-        record, info, full = Signal(IndexRecord), self.headers.payload, Signal()
+        settled, closed, full = Signal(_SETTLED), Signal(), Signal()
+        send, ahead, news, telling = Signal(), Signal(), Signal(), Signal()
+        record, info = Signal(IndexRecord), self.headers.payload
         m.d.sync += [
-            settled.eq(Cat(1, settled)), enough.eq(some & (since >= self.most) & ~tell),
+            settled.eq(Cat(1, settled)), news.eq(ahead),
             full.eq(self.enable & settled.all() & ~free & ~send),
-            closed.eq(self.enable & (send | ~free | ~settled.all() | ~counts.i.ready | enough)),
+            closed.eq(self.enable & (send | ~free | ~settled.all() | ~counts.i.ready)),
         ]
         m.d.comb += [
-            some.eq(since != 0),
+            ahead.eq(self.answerable != record.index),
             self.header_out.valid.eq(self.headers.valid & ~closed),
             self.headers.ready.eq(self.header_out.ready & ~closed),
             *(self.header_out.payload[name].eq(info[name]) for name in FrameInfo.members),
             self.header_out.payload.address.eq(slot.address & self.enable.replicate(64)),
             send.eq(self.enable & self.header_out.valid & self.header_out.ready),
             slot.number.eq(written), counts.i.valid.eq(send), counts.i.payload.eq(info.count),
-            # Not while the next one is about to follow.
-            tell.eq(some & ~telling & (enough | full | ~counts.i.ready | ~self.headers.valid)),
             self.indexes.valid.eq(telling), self.indexes.payload.record.eq(record.as_value()),
             self.indexes.payload.opcode.eq(Opcode.INDEX),
             self.indexes.payload.address.eq(self.index_address),
         ]
-        with m.If(telling & self.indexes.ready):
-            m.d.sync += [telling.eq(0), told.eq(record.index)]
-        with m.If(tell):
-            m.d.sync += [telling.eq(1), record.index.eq(written), since.eq(0)]
+        with m.If(telling):
+            with m.If(self.indexes.ready):
+                m.d.sync += [telling.eq(0), told.eq(record.index)]
+        with m.Elif(news):
+            m.d.sync += [telling.eq(1), record.index.eq(self.answerable)]
         with m.If(send):
-            m.d.sync += [written.eq(written + 1), since.eq(since + 1), settled.eq(0)]
-        m.d.comb += self.idle.eq(~(some | telling | consuming) & settled.all() & counts.idle
-                                 & ~self.headers.valid)
-        count(m, self.counters, lists=send, lists_told=tell,
+            m.d.sync += [written.eq(written + 1), settled.eq(0)]
+        m.d.comb += self.idle.eq(~(ahead | news | telling | consuming) & settled.all()
+                                 & counts.idle & ~self.headers.valid)
+        count(m, self.counters, lists=send, lists_told=telling & self.indexes.ready,
               stall_full=full & self.headers.valid)
         return m
 

@@ -56,6 +56,7 @@ class VectorRing(wiring.Component):
     Ports
     -----
     lengths: stream of :data:`~rtl.rings.slot_length.Length`: what is to be in each slot, in order.
+    known: how many have come.
     produced: event :data:`~rtl.rings.layouts.RingIndex`, slots filled so far.
     place: :data:`~rtl.rings.slot_address.Place` of the ring. index_address: of the word.
     every: slots of one INDEX, 0 is 1.
@@ -86,7 +87,8 @@ class VectorRing(wiring.Component):
                                  f"not {value!r}")
         self._outstanding, self._lists = outstanding, lists
         super().__init__({
-            "lengths": In(stream.Signature(Length)), "produced": In(RingIndex), "place": In(Place),
+            "lengths": In(stream.Signature(Length)), "known": Out(INDEX_BITS),
+            "produced": In(RingIndex), "place": In(Place),
             "index_address": In(64), "every": In(8),
             "records": Out(stream.Signature(_RECORD)),
             "i": In(stream.Signature(PacketBeat)), "read": In(1),
@@ -111,7 +113,7 @@ class VectorRing(wiring.Component):
         full = Signal()
         m.d.sync += full.eq((sent - out)[:INDEX_BITS] >= self._lists - 1)  # is a cycle old
         m.d.comb += [
-            self.lengths.ready.eq(~full), slot.number.eq(number),
+            self.lengths.ready.eq(~full), self.known.eq(sent), slot.number.eq(number),
             to_ask.read_addr.eq(number), to_check.read_addr.eq(answers.tag),
             answers.length.eq(to_check.read_data),
         ]

@@ -40,11 +40,12 @@ public:
         // In this cycle, all see the registers as they were.
         const bool offered = taken || lists.headers.has(), room = counts_.room(), full = full_;
         const bool granted = arbitrate();
+        tell(granted && !reading_);
         write(credit);
         ask(granted && reading_);
         land();
         measure(full);
-        tell(offered, room, taken, granted && !reading_);
+        pass_lists(offered, room, taken);
         if (taken) counts_.push(taken->count);
     }
 
@@ -186,29 +187,26 @@ private:
     }
 
     // rtl.rings.list_ring.
-    void tell(bool offered, bool room, Packet* taken, bool granted) {
-        const bool tells = since_ && !telling_ && (enough_ || full_lists_ || !room || !offered);
-        const bool settled = settled_ == SETTLED, free = free_, enough = enough_;
+    void tell(bool granted) {
+        const bool news = news_;
+        set(news_, sent_ != index_);
+        if (telling_ && granted) {
+            lists_told++;
+            set(telling_, false);
+        } else if (!telling_ && news) {
+            index_ = sent_;
+            set(telling_, true);
+        }
+    }
+    void pass_lists(bool offered, bool room, Packet* taken) {
+        const bool settled = settled_ == SETTLED, free = free_;
         if (full_lists_ && offered) stall_full++;
-        set(enough_, since_ && since_ >= config_->list_every && !tells);
-        set(closed_, taken || !free || !settled || !room || enough);
+        set(closed_, taken || !free || !settled || !room);
         set(full_lists_, settled && !free && !taken);
         set(free_, uint16_t(written_ - consumed_) < list_.slots);
         pass(clock_, consumed, consuming_, consumed_);
-        if (granted) {
-            telling_ = false;
-            clock_->moved = true;
-        }
-        if (tells) {
-            telling_ = true;
-            index_ = written_;
-            since_ = 0;
-            lists_told++;
-            clock_->moved = true;
-        }
         if (taken) {
             taken->address = list_.slot(written_++);
-            since_++;
             settled_ = 0;
             lists++;
         } else if (!settled) {
@@ -226,13 +224,13 @@ private:
     std::vector<uint32_t> vectors_;  // of each list
     std::vector<bool> landed_;
     Event consuming_, filling_;
-    // Lists written, told of at the next index, and consumed; sent to be answered; slots filled, read
+    // Lists written, told of by the next index, and consumed; those that may be answered; slots filled, read
     // and read out; slots told of.
     uint16_t written_ = 0, index_ = 0, consumed_ = 0, sent_ = 0, filled_ = 0, read_ = 0, out_ = 0;
     uint16_t told_out_ = 0, number_ = 0, out_index_ = 0;
-    uint32_t since_ = 0, settled_ = SETTLED, bits_ = 0, measuring_ = 0, wait_ = 0;
+    uint32_t settled_ = SETTLED, bits_ = 0, measuring_ = 0, wait_ = 0;
     State state_ = CHOOSE;
-    bool free_ = true, closed_ = false, enough_ = false, full_lists_ = false;
+    bool free_ = true, closed_ = false, news_ = false, full_lists_ = false;
     bool telling_ = false, reading_ = true, measured_ = false, full_ = false;
     bool more_ = false, due_ = false, drained_ = false, calm_ = true;
 };
