@@ -371,7 +371,7 @@ public:
 private:
     Clock* clock_ = nullptr;
     Queue<uint32_t> order_;
-    uint32_t port_ = 0;  // the last one chosen
+    uint32_t port_ = ~0u;  // the last one chosen; before the first, port 0 comes first
     bool granted_ = false;
 };
 
