@@ -1,7 +1,7 @@
 """An edge of a NIC to be driven by hand, for callers in Python and in C."""
 
 import ctypes
-from ctypes import CFUNCTYPE, c_uint32, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, c_int, c_uint32, c_uint64, c_void_p
 
 import numpy as np
 
@@ -13,12 +13,14 @@ __all__ = ["Edge", "same"]
 _POP = CFUNCTYPE(c_uint64, c_void_p, c_uint32, c_uint64, c_void_p, c_void_p)
 _PUSH = CFUNCTYPE(None, c_void_p, c_uint32, c_uint64, c_void_p, c_void_p)
 _RUN, _TELL = CFUNCTYPE(None, c_void_p, c_uint64), CFUNCTYPE(c_uint64, c_void_p)
+_ACCESS = CFUNCTYPE(None, c_void_p, c_uint32, c_uint32, c_uint64, c_int)
 _NEVER = (1 << 64) - 1
 _OUT, _IN = 3, 5
 
 
 class Edge:
-    """In place of an engine: ``send`` puts beats at its output, ``received`` has what was pushed.
+    """In place of an engine: ``send`` puts beats at its output, ``received`` has what was pushed,
+    ``written`` address, value and cycle of each register write.
 
     Parameters: names of the output and the input.
     """
@@ -26,11 +28,14 @@ class Edge:
     def __init__(self, output: str, input: str):
         self.streams = output, input
         self.received: list[tuple[np.ndarray, np.ndarray]] = []
+        self.written: list[tuple[int, int, int]] = []
         self.send(np.empty((0, BEAT_WORDS), np.uint32), np.empty(0, np.uint64))
         self.cycle, self.next_event = 0, None
         self._calls = (_RUN(lambda engine, until: setattr(self, "cycle", until)),
                        _TELL(lambda engine: self.cycle), _TELL(lambda engine: _NEVER),
                        _POP(nothing_if_raised(self._native_pop)), _PUSH(self._native_push))
+        self._access = _ACCESS(self._native_access)
+        self.native_access = ctypes.cast(self._access, c_void_p).value or 0
 
     def set_rate(self, stream: str, **rate) -> None:
         assert stream == self.streams[0]
@@ -52,6 +57,13 @@ class Edge:
     def push(self, stream: str, beats: np.ndarray, cycles: np.ndarray) -> None:
         assert stream == self.streams[1]
         self.received.append((beats.copy(), cycles.copy()))
+
+    def write(self, addr: int, data: int, cycle: int) -> None:
+        self.written.append((addr, data, cycle))
+
+    def _native_access(self, engine, addr, data, cycle, is_write):
+        assert (engine, is_write) == (id(self), 1)
+        self.write(addr, data, cycle)
 
     def _native_pop(self, engine, stream, room, beats, cycles):
         assert (engine, stream) == (id(self), _OUT)

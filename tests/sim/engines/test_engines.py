@@ -185,7 +185,7 @@ def test_registers_in_order_and_in_band(grouper):
     engine = grouper.instance()
     engine.read(VERSION)
     engine.write(TIMEOUT, 77, 50)
-    engine.read(TIMEOUT, 20)  # after the write, though due earlier
+    engine.read(TIMEOUT, 50)  # after the write, which was queued first
     engine.read(BEATS, 500)
     assert engine.registers_pending == 4
     engine.run(300)
@@ -195,6 +195,23 @@ def test_registers_in_order_and_in_band(grouper):
     assert [(r.addr, r.data) for r in results] == [(VERSION, 0xE3B00001), (TIMEOUT, 77), (BEATS, 0)]
     assert results[0].cycle == 1 and 50 < results[1].cycle < 60 and results[2].cycle == 501
     assert engine.read_results() == []
+
+
+def test_a_register_access_is_done_in_its_cycle(grouper):
+    """It waits for one under way, but for none that is due later, whichever was queued first."""
+    engine = grouper.instance()
+    engine.write(TIMEOUT, 5, 400)
+    engine.run(7)
+    for cycle in (300, 20, 299):
+        engine.read(TIMEOUT, cycle)
+        engine.write(TIMEOUT, cycle, cycle)
+    engine.run(500)
+    results = engine.read_results()
+    assert [r.data for r in results] == [results[0].data, 20, 299] and results[0].data != 5
+    assert [r.cycle for r in results[:2]] == [21, 300] and results[2].cycle > 301
+    engine.read(TIMEOUT)
+    engine.run(510)
+    assert engine.read_results()[0].data == 5
 
 
 @pytest.mark.parametrize("is_write, text", [

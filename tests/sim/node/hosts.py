@@ -143,6 +143,7 @@ class Hosts:
         for name in ("actions", "host_bytes", "queries_waiting", "unanswered"):
             assert getattr(python, name) == getattr(compiled, name), name
         assert python.next_events[1] == compiled.next_events[1]
+        assert self.edges[0].written == self.edges[1].written
         assert [(step.number, step.starts, step.ends) for step in python.finished] == [
             (step.number, step.starts, step.ends) for step in compiled.finished]
         for one, other in zip(*self.steps):

@@ -1,0 +1,189 @@
+"""Clusters whose NICs have request lists and vectors in rings in GPU memory give the same answers,
+and messages that are wrong do no harm."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from host.wire.packets import header_beat, parse_header
+from rtl.formats import Opcode
+from sim.job.options import RunOptions
+from sim.node.node import Node
+from sim.node.resident_kernel import ResidentKernel
+from sim.run.report import failures
+from sim.run.run import Run
+
+RINGS = "gpu_rings=true"
+BAD = ("bad_consumed", "bad_index", "bad_data", "short_data", "repeats")
+OF_THE_MACHINE = ("wall_seconds", "cpu_seconds", "node_cycles_per_second", "engine", "options")
+
+
+def _run(*settings: str, **options) -> dict:
+    given = {"config": "tiny", "samples": 48, "mini_batch": 16, "nodes": 2, "threads": 1}
+    return Run(RunOptions.of(settings=settings, **given | options)).execute()
+
+
+def _good(*settings: str, **options) -> dict:
+    result = _run(*settings, **options)
+    assert failures(result) == [] and result["complete"] and result["bit_identical"]
+    assert not result["errors"]
+    return result
+
+
+def _counts(result: dict, name: str) -> list[int]:
+    return [counters[f"gpu_rings.{name}"] for counters in result["counters"]]
+
+
+@pytest.fixture(scope="module")
+def plain() -> dict:
+    """A run without rings."""
+    return _good()
+
+
+@pytest.mark.parametrize(("settings", "options"), [
+    ((), {}), (("deliver=unique", "completions=true"), {}),
+    pytest.param(("completions=true", "completion_flush=false"), {"nodes": 4, "in_flight": 16},
+                 marks=pytest.mark.slow),
+    pytest.param(("request_batch=3",), {"in_flight": 1, "mini_batch": 5},
+                 marks=pytest.mark.slow)])
+def test_predictions_are_those_without_rings(plain, settings, options):
+    """The ring goes around, and each list is written, told of, read and answered once."""
+    result = _good(RINGS, *settings, **options)
+    assert result["predictions_sha256"] == plain["predictions_sha256"]
+    assert result["gpu"]["launches"] == sum(_counts(result, "lists"))
+    for name in ("slots", "reads"):
+        assert _counts(result, name) == _counts(result, "lists")
+    assert 0 < sum(_counts(result, "lists_told")) <= sum(_counts(result, "lists"))
+    assert not any(sum(_counts(result, name)) for name in BAD)
+
+
+def test_idle_cycles_are_skipped_without_effect():
+    results = [_good(RINGS, "deliver=unique", "completions=true", skip=skip)
+               for skip in (True, False)]
+    for result in results:
+        for name in (*OF_THE_MACHINE, "node_cycles_run", "node_cycles_skipped"):
+            result.pop(name, None)
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("part", ["host", "gpu", "network"])
+def test_a_part_that_falls_silent_for_a_while(plain, part):
+    result = _good(RINGS, faults=f"silent-{part}=20us:60us@1")
+    assert result["predictions_sha256"] == plain["predictions_sha256"]
+    assert result["cycles"] != plain["cycles"]
+
+
+def _storing(monkeypatch, before: dict[str, Sequence[int]]) -> None:
+    """Let the kernel store, before each count of a register, others that are so far ahead."""
+    store = Node._store
+
+    def wrong(node: Node, register: str, count: int, now: float) -> None:
+        for ahead in before.get(register, ()):
+            store(node, register, count + ahead, now)
+        store(node, register, count, now)
+
+    monkeypatch.setattr(Node, "_store", wrong)
+
+
+@pytest.mark.usefixtures("python_hosts")
+@pytest.mark.parametrize(("register", "counter"), [
+    ("lists_consumed", "bad_consumed"), ("vectors_produced", "bad_index")])
+def test_counts_that_run_ahead_are_refused(monkeypatch, plain, register, counter):
+    """They are counted; what the count before said holds."""
+    _storing(monkeypatch, {register: (300, 20000)})
+    result = _good(RINGS)
+    assert result["predictions_sha256"] == plain["predictions_sha256"]
+    assert _counts(result, counter) == [2 * count for count in _counts(result, "lists")]
+
+
+@pytest.mark.usefixtures("python_hosts")
+def test_counts_that_are_old_say_nothing(monkeypatch, plain):
+    _storing(monkeypatch, {name: (-1, -9) for name in ("lists_consumed", "vectors_produced")})
+    result = _good(RINGS)
+    assert result["predictions_sha256"] == plain["predictions_sha256"]
+    assert not any(sum(_counts(result, name)) for name in BAD)
+
+
+def _sending(monkeypatch, change) -> None:
+    """Let what ``change`` makes of a READ_DATA packet come in its place."""
+    send = Node._send
+
+    def wrong(node: Node, packet: np.ndarray, now: float) -> None:
+        read = parse_header(packet[0]).opcode == Opcode.READ_DATA
+        for sent in change(packet) if read else [packet]:
+            send(node, sent, now)
+
+    monkeypatch.setattr(Node, "_send", wrong)
+
+
+def _read_data(beats: np.ndarray, tag: int, words: int | None = None) -> np.ndarray:
+    count = 8 * len(beats) if words is None else words
+    head = header_beat(Opcode.READ_DATA, node=0, step=0, count=count, acknowledge=tag & 0xFFFF)
+    return np.concatenate((head, beats))
+
+
+def _tag(packet: np.ndarray) -> int:
+    return parse_header(packet[0]).acknowledge
+
+
+@pytest.mark.usefixtures("python_hosts")
+@pytest.mark.parametrize(("change", "counter"), [
+    (lambda packet: [_read_data(packet[1:], _tag(packet) + 1), packet], "bad_data"),
+    (lambda packet: [_read_data(packet[1:], _tag(packet) - 7000), packet], "bad_data"),
+    (lambda packet: [packet, packet], "bad_data")],
+    ids=["of the next slot", "of no slot", "doubled"])
+def test_data_that_was_not_asked_for_is_dropped(monkeypatch, plain, change, counter):
+    _sending(monkeypatch, change)
+    result = _good(RINGS)
+    assert result["predictions_sha256"] == plain["predictions_sha256"]
+    assert _counts(result, counter) == _counts(result, "slots")
+
+
+@pytest.mark.usefixtures("python_hosts")
+@pytest.mark.parametrize("wrong", [
+    lambda packet: _read_data(packet[1:2], _tag(packet), 1),
+    lambda packet: _read_data(packet[1:].repeat(2, axis=0)[:64], _tag(packet))],
+    ids=["failed", "longer"])
+def test_data_of_another_length_is_read_again(monkeypatch, plain, wrong):
+    """A read that failed brings a word; the next one brings the slot."""
+    seen: set[tuple[int, bytes]] = set()
+
+    def change(packet: np.ndarray) -> list[np.ndarray]:
+        known = (_tag(packet), packet[1:].tobytes())
+        if known in seen:
+            return [packet]
+        seen.add(known)
+        return [wrong(packet)]
+
+    _sending(monkeypatch, change)
+    result = _good(RINGS)
+    assert result["predictions_sha256"] == plain["predictions_sha256"]
+    assert _counts(result, "short_data") == _counts(result, "repeats") == _counts(result, "slots")
+
+
+NEVER = {
+    "reads a list": (ResidentKernel, "take", lambda kernel, lists, now: None),
+    "fills a slot": (ResidentKernel, "_finish", lambda kernel, number, filled, now: None),
+    "answers a read": (Node, "_send", None)}
+
+
+@pytest.mark.usefixtures("python_hosts")
+@pytest.mark.parametrize("never", NEVER)
+@pytest.mark.parametrize("timeout", [0, 200_000])
+def test_a_gpu_that_is_silent_ends_steps_late(monkeypatch, never, timeout):
+    """Each step is completed with a status, or without time-outs the run says that it is stuck."""
+    kind, name, action = NEVER[never]
+    if action is None:
+        _sending(monkeypatch, lambda packet: [])
+    else:
+        monkeypatch.setattr(kind, name, action)
+    settings = ("completions=true", f"step_timeout={timeout}") if timeout else ()
+    result = _run(RINGS, *settings, samples=32, patience=100_000 + timeout)
+    assert result["complete"] == bool(timeout) and not result["results"]["equal"]
+    if timeout:
+        assert result["results"]["refused"] == 32 and result["stuck"] is None
+        assert result["cycles"] >= timeout
+        assert sum(counters["completion_writer.timeouts"] for counters in result["counters"]) == 4
+    else:
+        assert "rows of its GPU" in failures(result)[0]
