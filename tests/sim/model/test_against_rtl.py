@@ -35,6 +35,20 @@ def test_tiny(tmp_path, case):
         settings=(*NIC, *case["settings"]))) <= MOST
 
 
+@pytest.mark.parametrize("case", [
+    {"nodes": 3, "settings": ("request_batch=3",)},
+    # Lists without a pause, which wait for their slots and for the queue of what they ask for.
+    {"nodes": 2, "settings": ("request_batch=1", "request_timeout=4")},
+    {"nodes": 4, "settings": ("deliver=unique", "completions=true", "dedupe=false")},
+    {"nodes": 1, "settings": ("interaction=true", "completions=true", "local_cache=false")}],
+    ids=["lists", "one row a list", "unique", "interaction"])
+def test_rings(case):
+    """To the cycle, stores of the GPU to registers included."""
+    assert compared(RunOptions.of(
+        config="tiny", nodes=case["nodes"], samples=96, mini_batch=32, threads=1,
+        settings=("gpu_rings=true", *case["settings"]))) == 0
+
+
 @pytest.mark.parametrize("settings", [(), EVALUATED], ids=["defaults", "evaluated"])
 def test_kaggle(settings):
     assert compared(RunOptions.of(samples=512, threads=1, settings=settings)) <= MOST

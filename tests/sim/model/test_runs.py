@@ -166,9 +166,10 @@ def test_a_thread_makes_no_more_calls_than_it_has_time_for():
         "called", launch_us=1.0, memory_bandwidth_gb_s=64.0, access_bytes=64, streams=4,
         call_us=6.0)},
     {"settings": ("deliver=unique", "completions=true"), "in_flight": 8, "mini_batch": 37},
-    {"settings": ("interaction=true", "completions=true", "completion_flush=false")}],
+    {"settings": ("interaction=true", "completions=true", "completion_flush=false")},
+    {"settings": ("gpu_rings=true", "request_batch=4"), "in_flight": 2}],
     ids=["interaction", "one node", "wide", "avazu", "no caches", "slow GPU", "calls", "unique",
-         "completions"])
+         "completions", "rings"])
 def test_compiled_hosts_do_what_those_of_rtl_do(options):
     # A fault long after the end of the run: it makes the run use hosts in Python.
     compiled, plain = (_run(**options, faults=faults) for faults in (None, "silent-gpu=9s:1us"))
