@@ -26,6 +26,7 @@ from sim.native.host import HOST_FUNCTIONS, HOST_LONG
 from sim.native.plan import plan_of
 from sim.native.structures import HostConfig, Plan
 from sim.nic.ports import BEAT_WORDS
+from sim.nic.registers import address_of
 
 __all__ = ["ModelEngine"]
 
@@ -33,6 +34,8 @@ _STREAMS = {"host_tx": 0, "net_tx": 1, "host_rx": 0, "net_rx": 1}
 _NO_VALUES = (Const(0),) * 3
 """In place of the payload, valid and ready of a stream's RTL."""
 _NEVER = (1 << 64) - 1
+_STORED = ("step_floor", "lists_consumed", "vectors_produced")
+"""Registers that are written while a NIC runs, in the order of their numbers in ``nic.cpp``."""
 _FUNCTIONS: dict[str, tuple[Any, list]] = {
     "ember_new": (c_void_p, [POINTER(Config), POINTER(Plan)]),
     "ember_free": (None, [c_void_p]),
@@ -42,7 +45,7 @@ _FUNCTIONS: dict[str, tuple[Any, list]] = {
     "ember_pop": (c_uint64, [c_void_p, c_uint32, c_uint64, c_void_p, c_void_p]),
     "ember_rate": (None, [c_void_p, c_uint32, c_uint64, c_uint64, c_uint64, c_int64]),
     "ember_hold": (None, [c_void_p, c_uint32, c_uint64]),
-    "ember_floor": (None, [c_void_p, c_uint32, c_uint64]),
+    "ember_store": (None, [c_void_p, c_uint32, c_uint32, c_uint64]),
     "ember_idle": (c_uint32, [c_void_p]),
     "ember_cycle": (c_uint64, [c_void_p]),
     "ember_next_event": (c_uint64, [c_void_p]),
@@ -59,6 +62,11 @@ def _library() -> SimpleNamespace:
     here = Path(__file__).parent
     return library(here / "nic.cpp", _FUNCTIONS, long=("ember_run", *HOST_LONG),
                    include=(here.parent / "native",), generated=generated_headers())
+
+
+@cache
+def _stored(config: NicConfig) -> dict[int, str]:
+    return {address_of(config, name): name for name in _STORED}
 
 
 class ModelEngine(CompiledEngine):
@@ -88,9 +96,14 @@ class ModelEngine(CompiledEngine):
         self._plan = plan_of(plan)
         self._engine = self._lib.ember_new(config_of(self._config, registers), self._plan)
 
-    def floor(self, step: int, cycle: int) -> None:
-        """Write the step floor at ``cycle``: no step before ``step`` is open."""
-        self._lib.ember_floor(self._engine, step, cycle)
+    def store(self, name: str, value: int, cycle: int) -> None:
+        """Write a register at ``cycle``; ``KeyError`` for one that no run changes."""
+        if name not in _STORED:
+            raise KeyError(name)
+        self._lib.ember_store(self._engine, _STORED.index(name), value, cycle)
+
+    def write(self, addr: int, data: int, cycle: int = 0) -> None:
+        self.store(_stored(self._config)[addr], data, cycle)
 
     def counts(self) -> dict[str, int]:
         """Return the NIC's counters."""

@@ -50,7 +50,11 @@ void ember_hold(Nic* nic, uint32_t stream, uint64_t until) {
     nic->outputs[stream].held_until = until;
 }
 
-void ember_floor(Nic* nic, uint32_t step, uint64_t cycle) { nic->floor(step, cycle); }
+void ember_store(Nic* nic, uint32_t which, uint32_t value, uint64_t cycle) {
+    void (Nic::*const ways[])(uint16_t, uint64_t) = {
+        &Nic::store_floor, &Nic::store_consumed, &Nic::store_produced};
+    (nic->*ways[which])(uint16_t(value), cycle);
+}
 
 uint32_t ember_idle(Nic* nic) { return nic->idle(); }
 

@@ -162,7 +162,7 @@ public:
         return inputs[stream].any && inputs[stream].crossed >= reached;
     }
     // Writes of registers, in the order of their cycles, one at a time.
-    void floor(uint16_t step, Cycle cycle) { access(floors_, step, cycle); }
+    void store_floor(uint16_t step, Cycle cycle) { access(floors_, step, cycle); }
     void store_consumed(uint16_t lists, Cycle cycle) { access(rings.consumed, lists, cycle); }
     void store_produced(uint16_t slots, Cycle cycle) { access(rings.produced, slots, cycle); }
 

@@ -37,11 +37,8 @@ class ModelRegisters:
         self._engine.written(self._ready)
 
     def write(self, name: str, value: int, cycle: int = 0) -> None:
-        """Write ``step_floor``, the one register that changes while the NIC runs; ``KeyError`` for
-        another."""
-        if name != "step_floor":
-            raise KeyError(name)
-        self._engine.floor(value & 0xFFFF, cycle)
+        """Write a register that changes while the NIC runs; ``KeyError`` for another."""
+        self._engine.store(name, value & 0xFFFF, cycle)
 
     def finish(self) -> None:
         """Run until every register is written."""
