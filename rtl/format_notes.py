@@ -44,7 +44,7 @@ FIELDS = {
               "2^16: lookups, or in PARTIALS and STEPS partials, between NICs; queries towards the "
               "host",
     "EmberHeader.count": "records, vectors or indices; in RESULT_PART beats of the part; in "
-                         "READ_DATA beats read, 0 if the read failed",
+                         "READ_DATA words of 8 bytes, eight a beat; of a read that failed one",
     "crc": "CRC-32C of the packet as described above; 0 on host ports",
     # Records.
     "row": "row of the table",

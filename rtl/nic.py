@@ -2,7 +2,8 @@
 
 The path of a lookup (paper, figures 9 to 11)::
 
-    host_rx -> host_receiver -> host_parser -> query_checker -> delivery -> index_packager
+    host_rx -> host_receiver -> gpu_rings -> host_parser
+               host_parser -> query_checker -> delivery -> index_packager
                                      |                             v
                                      |                         dispatcher --+-> local lookups -+
                                      |                                      +-> remote_cache   |
@@ -17,7 +18,7 @@ The path of a lookup (paper, figures 9 to 11)::
        local_cache --------------------+            vector_router -+-> hold_buffer
          | misses                                                  +-> vector_packager -> net_tx
          v
-       request_packager -> host_tx
+       request_packager -> gpu_rings -> host_tx
     hold_buffer -> pooler -> pooled_router -+-> result_packager -> host_tx
                                             +-> concatenator -> interaction -> result_frames
                host_parser -> dense vectors -+       ^                               |
@@ -46,6 +47,10 @@ full or by time-out, and the host must send the vector whatever else it waits fo
 results after that wait only for ``host_tx``, and each buffer there holds more than what must come
 together: a dense vector leaves before its bags, and a packet of results closes without the next
 one.
+
+With rings in GPU memory, a list waits until the kernel there has consumed one before it, and the
+kernel until a slot of vectors has been read out. It consumes lists whatever else it waits for; the
+read of a slot needs ``host_tx``, and its vectors have the landing rows of their misses.
 
 With ``config.training``, the gradient path (:class:`rtl.training.TrainingPath`) is connected to the
 parsers, the local cache, the dispatcher, which holds back lookups of later steps, and the muxes

@@ -43,8 +43,8 @@ packet's length is ``bad_length`` only where none of the others applies: it may 
 def CheckedBeat(max_beats: int) -> data.StructLayout:
     """Layout of a beat after the check. Verdict and header fields are valid on the last beat.
 
-    ``read``: a packet READ_DATA. ``gradient``: a packet of training, and its ``credit`` is that of gradients. ``paid``: a packet
-    of a kind that is sent against credits of gradients.
+    ``read``: a packet READ_DATA. ``gradient``: a packet of training, and its ``credit`` is that of
+    gradients. ``paid``: a packet of a kind that is sent against credits of gradients.
     """
     return data.StructLayout({
         "valid": 1, "first": 1, "last": 1, "data": BEAT_BITS, "beats": range(max_beats + 2),
@@ -195,7 +195,8 @@ class FrameCheck(wiring.Component):
             checked.first.eq(stage2.first), checked.last.eq(stage2.last),
             checked.data.eq(stage2.data), checked.beats.eq(beats2), checked.drop.eq(earlier),
             checked.read.eq(head2.read), checked.source.eq(head2.source),
-            checked.step.eq(head2.step), checked.credit.eq(head2.credit), checked.gradient.eq(head2.gradient),
+            checked.step.eq(head2.step), checked.credit.eq(head2.credit),
+            checked.gradient.eq(head2.gradient),
             checked.paid.eq(head2.values | head2.uncounted),
         ]
         m.d.sync += [checked.verdict[name].eq(value) for name, value in verdict.items()]

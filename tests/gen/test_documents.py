@@ -28,7 +28,7 @@ from rtl.config import NicConfig, preset
 from rtl.format_notes import CODES, FIELDS, PACKETS
 from rtl.formats import HeaderBeat, Opcode, Status, TableDescriptor
 from rtl.monitor.channels import channel_map
-from rtl.network.opcodes import RECORDS, RINGS, TRAINING, VECTORS
+from rtl.network.opcodes import READS, RECORDS, RINGS, TRAINING, VECTORS
 from tests.gen.timing.reports import small_report
 
 KEPT = Path(__file__).parents[2] / "docs" / "kaggle"
@@ -142,8 +142,7 @@ def test_notes_are_of_what_there_is(kaggle):
         for code in TRAINING[framing].values():
             assert PACKETS[code].sender == edge and PACKETS[code].training
         taken |= set(TRAINING[framing].values())
-    # READ_DATA is what a ring of vectors takes, which no NIC has yet.
-    for code in (*RINGS["host"].values(), Opcode.READ_DATA):
+    for code in (*RINGS["host"].values(), *READS["host"]):
         assert PACKETS[code].sender == "host to NIC" and not PACKETS[code].training
         taken.add(code)
     assert {code for code, packet in PACKETS.items() if packet.sender != "NIC to host"} == taken

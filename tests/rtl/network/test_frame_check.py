@@ -17,7 +17,7 @@ from tests.support import decoder, made, simulate
 LATENCY = FrameCheck.LATENCY["beat", "the same beat"]
 FULL = (1 << 64) - 1
 NETWORK = (Opcode.LOOKUPS, Opcode.VECTORS), (Opcode.PARTIALS, Opcode.STEPS)
-HOST = ((Opcode.QUERIES, Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS),
+HOST = ((Opcode.QUERIES, Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS, Opcode.READ_DATA),
         (Opcode.GRADIENTS, Opcode.RETURNED, Opcode.STATES, Opcode.WRITTEN))
 OF_VECTORS = (Opcode.VECTORS, Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS)
 PAID = (Opcode.PARTIALS, Opcode.RETURNED, Opcode.GRADIENTS)
@@ -78,6 +78,7 @@ class Receiver:
             "drop": int(verdict != ""),
             "verdict": {name: int(name == verdict) for name in VERDICTS}, "source": source,
             "step": step, "credit": credit, "gradient": int(opcode in self.training),
+            "read": int(self.framing == "host" and opcode == Opcode.READ_DATA),
             "paid": int(opcode in self.training and opcode in PAID)}
         return items
 

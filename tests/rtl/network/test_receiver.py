@@ -40,6 +40,7 @@ class Run:
     def __init__(self, dut, packets, *, leaving, refusing=0, beats=1, packing=0, gap=0.0,
                  stall=0.0):
         self.packets, self.refused, self.headers, self.dropped = [], [], [], []
+        self.reads = []
         items = [beat for packet in packets for beat in packet]
         sent = []
 
@@ -70,12 +71,21 @@ class Run:
                 if size:
                     self.dropped.append(size)
 
+        async def read(ctx):
+            begins = True
+            async for _, _, moves, read, last in ctx.tick().sample(
+                    dut.o.valid & dut.o.ready, dut.read, dut.o.payload.last):
+                if moves:
+                    self.reads += [read] * begins
+                    begins = bool(last)
+
         self.cycles = simulate(
             dut, feed, finish, receiver(dut.o, self.packets, leaving, stall=stall, seed=2),
             *([receiver(dut.refused, self.refused, refusing, stall=stall, seed=4)]
               if hasattr(dut, "refused") else []),
             background=[always_ready, *([watch] if hasattr(dut, "header") else []),
-                        *([drops] if hasattr(dut, "dropped") else [])])
+                        *([drops] if hasattr(dut, "dropped") else []),
+                        *([read] if hasattr(dut, "read") else [])])
 
 
 def counts(**values):
@@ -114,10 +124,14 @@ def test_good_frames_between_bad_ones(beats, packing, gap, stall, framing):
 @pytest.mark.parametrize("gap,stall,packing", [(0.0, 0.0, 0), (0.3, 0.2, 2)])
 def test_refused_messages_of_the_host(gap, stall, packing):
     rng = random.Random(int(gap * 10) + packing)
-    packets, good, refused, counted = [], [], [], counts()
+    packets, good, refused, reads, counted = [], [], [], [], counts()
     for _ in range(60):
-        opcode = rng.choice([QUERIES, QUERIES, GPU_VECTORS, DENSE_VECTORS])
-        if opcode == QUERIES:
+        opcode = rng.choice([QUERIES, QUERIES, GPU_VECTORS, DENSE_VECTORS, Opcode.READ_DATA])
+        if opcode == Opcode.READ_DATA:
+            size = rng.choice((1, 1, rng.randrange(2, 41)))
+            frame = Frame(opcode=opcode, count=8 * size, step=rng.getrandbits(16), framing="host",
+                          payload=rng.randbytes(64 * size), acknowledge=rng.getrandbits(16))
+        elif opcode == QUERIES:
             frame, _ = records_frame(rng, QUERIES, 40, framing="host", source=200)
         else:
             frame, _ = vectors_frame(rng, 1, opcode, 40, framing="host", packing=packing)
@@ -136,12 +150,14 @@ def test_refused_messages_of_the_host(gap, stall, packing):
             refused.append({"status": int(status), "step": frame.step})
         else:
             good += items_of(frame.beats())
+            reads.append(opcode == Opcode.READ_DATA)
             counted["packets"] += 1
             counted["beats"] += len(frame.payload) // 64
         packets.append(frame.beats())
     run = Run(made(FrameReceiver, CONFIG, "host"), packets, leaving=len(good),
               refusing=len(refused), packing=packing, gap=gap, stall=stall)
     assert (run.packets, run.refused, run.counters) == (good, refused, counted)
+    assert run.reads == reads and True in reads
 
 
 @pytest.mark.parametrize("framing,opcode,vectors", [
