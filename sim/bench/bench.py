@@ -8,6 +8,7 @@ any other; only wrong results are errors.
 from collections.abc import Callable, Sequence
 
 from sim.bench.blocks import block_jobs
+from sim.bench.delivery import delivery_jobs
 from sim.bench.dots import dot_jobs
 from sim.bench.gradients import gradient_jobs
 from sim.bench.interaction import interaction_job
@@ -100,6 +101,6 @@ def _jobs(only: Sequence[str]) -> list[Job]:
     for name in only:
         if name not in SECTIONS:
             raise ValueError(f"only must be of {', '.join(SECTIONS)}, not {name!r}")
-    every = [*block_jobs(), *unique_jobs(), *gradient_jobs(), *dot_jobs(),
+    every = [*block_jobs(), *unique_jobs(), *delivery_jobs(), *gradient_jobs(), *dot_jobs(),
              *latency_jobs(), *nic_jobs(), interaction_job(), _SPEED, *_twins(), *resource_jobs()]
     return [job for job in every if not only or job.section in only]

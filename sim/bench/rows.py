@@ -12,6 +12,7 @@ SECTIONS: dict[str, str] = {
     "packets": "packets out against 100 Gb/s Ethernet",
     "pooling": "pooling of bags of 1 to 100 vectors",
     "unique": "repeats of a key in a requester's step, in slots per cycle",
+    "delivery": "indices to the host, vectors read from GPU memory, in items per cycle",
     "gradients": "gradient reduction, local and global, in beats per cycle",
     "interaction": "dot interaction, in cycles per sample",
     "latency": "pipeline latency of each block, in cycles",

@@ -7,6 +7,7 @@ measured by ``sim bench``.
 import pytest
 
 from rtl.config import preset
+from sim.bench.delivery import index_rate, ring_rate
 from sim.bench.rates import (
     dedupe_rate,
     landing_path_rate,
@@ -65,6 +66,11 @@ def test_repeats_in_a_step(samples):
     assert unique_rate(KAGGLE, one_key(samples))[0].per_cycle >= 0.95
     crowded = one_set(samples, KAGGLE.unique_keys // KAGGLE.unique_ways)
     assert unique_rate(KAGGLE, crowded)[0].per_cycle >= 0.95
+
+
+def test_delivery_to_gpu_memory_and_from_it(samples):
+    assert index_rate(KAGGLE, samples).per_cycle >= 0.95
+    assert ring_rate(KAGGLE, lists=50).per_cycle >= 0.79  # what PCIe moves
 
 
 def test_store_to_frames_to_hold_buffer(samples):
