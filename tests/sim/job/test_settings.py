@@ -1,14 +1,19 @@
 """Settings of what NICs deliver, and the registers that they become."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from host.data.generator import generate
 from host.model import MODELS
 from host.samples import concatenate
+from host.wire.packets import vectors_that_fit
 from rtl.config import preset
 from rtl.nic import SmartNic
 from sim.job.fit import check_fit
+from sim.job.rings import rings_of
 from sim.job.settings import COMPLETION_BASE, Runtime, apply_settings
 from sim.job.workload import Workload
 from sim.nic.build import register_values
@@ -25,6 +30,7 @@ TINY, MODEL = preset("tiny"), MODELS["kaggle"]
     (["completions=maybe"], "completions must be true or false, not 'maybe'"),
     (["step_timeout=-1"], "step_timeout must be between 0 and 4294967295, not -1"),
     (["step_timeout=4294967296"], "step_timeout must be between 0 and .*, not 4294967296"),
+    (["gpu_rings=on-gpu"], "gpu_rings must be true or false, not 'on-gpu'"),
     (["index_timeout=65536"], "index_timeout must be between 0 and 65535, not 65536")])
 def test_settings_that_cannot_be(settings, message):
     with pytest.raises(ValueError, match=f"^{message}"):
@@ -48,6 +54,35 @@ def test_registers_of_the_delivery():
         "completion_flush": 0, "completion_base_low": COMPLETION_BASE & 0xFFFF_FFFF,
         "completion_base_high": COMPLETION_BASE >> 32, "step_timeout": 9}
     assert COMPLETION_BASE % (4 * 128) == 0
+
+
+def test_registers_of_the_rings():
+    """A list has as many requests at most as one packet has vectors, in a slot that takes it."""
+    known = {register.name: register for register in SmartNic(TINY).registers}
+    for dimension in (4, 16, 64):
+        model = replace(MODEL, dimension=dimension, bottom=(dimension,))
+        plain, *others = (register_values(TINY, apply_settings(TINY, list(settings))[1], model,
+                                          node=0, nodes=1)
+                          for settings in ((), ("gpu_rings=true",),
+                                           ("gpu_rings=true", "request_batch=2")))
+        assert plain["request_batch"] == 128 and "gpu_rings" not in plain
+        assert [values["request_batch"] for values in others] == [
+            min(128, vectors_that_fit(dimension, TINY.host_payload_beats)), 2]
+        for values in others:
+            assert all(known[name].low <= value <= known[name].high
+                       for name, value in values.items())
+            assert values["gpu_rings"] == 1
+    lists, vectors = rings_of(TINY)
+    for name, ring in (("list", lists), ("vector", vectors)):
+        assert ring.base == (values[f"{name}_ring_high"] << 32 | values[f"{name}_ring_low"])
+        assert ring.index == (values[f"{name}_ring_high"] << 32 | values[f"{name}_index_low"])
+        assert ring.slots == 1 << values[f"{name}_ring_shift"]
+        assert ring.slot_bytes == 1 << values[f"{name}_slot_shift"]
+    assert lists.slot_bytes >= 64 * (1 + TINY.net_payload_beats)
+    assert vectors.slot_bytes >= 64 * TINY.host_payload_beats
+    ends = sorted((at, at + size) for ring in (lists, vectors) for at, size in (
+        (ring.base, ring.slots * ring.slot_bytes), (ring.index, 4)))
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(ends))
 
 
 def test_no_more_steps_than_slots():

@@ -39,8 +39,15 @@ CASES = {
         ("interaction=true", "completions=true", "step_timeout=30000"), {"in_flight": 4}),
     "unique, late": (
         ("deliver=unique", "completions=true", "step_timeout=30000"), {"in_flight": 4}),
+    "rings": (("gpu_rings=true",), {"nodes": 4, "in_flight": 4}),
+    "rings, calls": (("gpu_rings=true",), {"gpu": CALLED, "in_flight": 4, "threads": 2}),
+    "rings, interaction, completions": (
+        ("gpu_rings=true", "interaction=true", "completions=true"), {"in_flight": 4}),
+    "rings, unique, completions, refusals": (
+        ("gpu_rings=true", "deliver=unique", "completions=true"),
+        {"bags": "to 40", "in_flight": 8}),
 }
-LATER = ("one NIC, one step at once", "two threads", "interaction", "completions without flushes",
+LATER = ("rings, calls", "rings, interaction, completions", "one NIC, one step at once", "two threads", "interaction", "completions without flushes",
          "interaction, completions")
 """Cases that combine features of the others."""
 
