@@ -16,11 +16,12 @@ from sim.run.run import Run
 
 RINGS = "gpu_rings=true"
 BAD = ("bad_consumed", "bad_index", "bad_data", "short_data", "repeats")
-OF_THE_MACHINE = ("wall_seconds", "cpu_seconds", "node_cycles_per_second", "engine", "options")
+OF_THE_MACHINE = ("wall_seconds", "cpu_seconds", "node_cycles_per_second", "node_cycles",
+                  "engine", "options")
 
 
 def _run(*settings: str, **options) -> dict:
-    given = {"config": "tiny", "samples": 48, "mini_batch": 16, "nodes": 2, "threads": 1}
+    given = {"config": "tiny", "samples": 32, "mini_batch": 8, "nodes": 2, "threads": 1}
     return Run(RunOptions.of(settings=settings, **given | options)).execute()
 
 
@@ -62,8 +63,8 @@ def test_idle_cycles_are_skipped_without_effect():
     results = [_good(RINGS, "deliver=unique", "completions=true", skip=skip)
                for skip in (True, False)]
     for result in results:
-        for name in (*OF_THE_MACHINE, "node_cycles_run", "node_cycles_skipped"):
-            result.pop(name, None)
+        for name in OF_THE_MACHINE:
+            del result[name]
     assert results[0] == results[1]
 
 
@@ -128,16 +129,15 @@ def _tag(packet: np.ndarray) -> int:
 
 
 @pytest.mark.usefixtures("python_hosts")
-@pytest.mark.parametrize(("change", "counter"), [
-    (lambda packet: [_read_data(packet[1:], _tag(packet) + 1), packet], "bad_data"),
-    (lambda packet: [_read_data(packet[1:], _tag(packet) - 7000), packet], "bad_data"),
-    (lambda packet: [packet, packet], "bad_data")],
-    ids=["of the next slot", "of no slot", "doubled"])
-def test_data_that_was_not_asked_for_is_dropped(monkeypatch, plain, change, counter):
+@pytest.mark.parametrize("change", [
+    lambda packet: [_read_data(packet[1:], _tag(packet) + 32), packet],
+    lambda packet: [_read_data(packet[1:], _tag(packet) - 7000), packet],
+    lambda packet: [packet, packet]], ids=["of a later slot", "of no slot", "doubled"])
+def test_data_that_was_not_asked_for_is_dropped(monkeypatch, plain, change):
     _sending(monkeypatch, change)
     result = _good(RINGS)
     assert result["predictions_sha256"] == plain["predictions_sha256"]
-    assert _counts(result, counter) == _counts(result, "slots")
+    assert _counts(result, "bad_data") == _counts(result, "slots")
 
 
 @pytest.mark.usefixtures("python_hosts")
@@ -169,8 +169,10 @@ NEVER = {
 
 
 @pytest.mark.usefixtures("python_hosts")
-@pytest.mark.parametrize("never", NEVER)
-@pytest.mark.parametrize("timeout", [0, 200_000])
+@pytest.mark.parametrize(("never", "timeout"), [
+    *((never, 0) for never in NEVER),
+    *(pytest.param(never, 20_000, marks=() if never == "reads a list" else pytest.mark.slow)
+      for never in NEVER)])
 def test_a_gpu_that_is_silent_ends_steps_late(monkeypatch, never, timeout):
     """Each step is completed with a status, or without time-outs the run says that it is stuck."""
     kind, name, action = NEVER[never]
@@ -179,10 +181,10 @@ def test_a_gpu_that_is_silent_ends_steps_late(monkeypatch, never, timeout):
     else:
         monkeypatch.setattr(kind, name, action)
     settings = ("completions=true", f"step_timeout={timeout}") if timeout else ()
-    result = _run(RINGS, *settings, samples=32, patience=100_000 + timeout)
+    result = _run(RINGS, *settings, samples=16, patience=20_000 + timeout)
     assert result["complete"] == bool(timeout) and not result["results"]["equal"]
     if timeout:
-        assert result["results"]["refused"] == 32 and result["stuck"] is None
+        assert result["results"]["refused"] == 16 and result["stuck"] is None
         assert result["cycles"] >= timeout
         assert sum(counters["completion_writer.timeouts"] for counters in result["counters"]) == 4
     else:
