@@ -14,8 +14,16 @@ from rtl.formats import (
     ReadRecord,
 )
 
-__all__ = ["RingRead", "addressed", "address_of", "parse_read", "parse_ring_index",
-           "read_data_packet", "read_packet", "ring_index_packet"]
+__all__ = [
+    "RingRead",
+    "address_of",
+    "addressed",
+    "parse_read",
+    "parse_ring_index",
+    "read_data_packet",
+    "read_packet",
+    "ring_index_packet",
+]
 
 
 class RingRead(NamedTuple):

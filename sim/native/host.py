@@ -118,12 +118,15 @@ class NativeNode:
         self._rings = delivery.gpu_rings
         self._interacts, self._values = bottom is not None, rows is not None
         self._errors: list[tuple[int, int]] = []
-        launch, call = cycles_of_us(gpu.latency_us), 0.0 if delivery.gpu_rings else gpu.call_us
-        rings = ((RingPlace(*astuple(ring)) for ring in rings_of(config)) if delivery.gpu_rings else
-                 (RingPlace(), RingPlace()))
-        times = GpuTimes(cycles_of_us(replace(gpu, call_us=call).latency_us), cycles_of_us(gpu.kernel_us), gpu.cycles_per_row(4 * dimension),
-                         launch, gpu.cycles_of_products(bottom or 0), cycles_of_us(gpu.call_us),
-                         gpu.streams)
+        mlp_launch = launch = cycles_of_us(gpu.latency_us)
+        rings = [RingPlace(), RingPlace()]
+        if delivery.gpu_rings:
+            # No call of the host's launches the kernel.
+            launch = cycles_of_us(replace(gpu, call_us=0.0).latency_us)
+            rings = [RingPlace(*astuple(ring)) for ring in rings_of(config)]
+        times = GpuTimes(launch, cycles_of_us(gpu.kernel_us), gpu.cycles_per_row(4 * dimension),
+                         mlp_launch, gpu.cycles_of_products(bottom or 0),
+                         cycles_of_us(gpu.call_us), gpu.streams)
         self._lib = library
         self._host = make(HostConfig(
             number, dimension, config.host_payload_beats, config.query_beats, in_flight,

@@ -1,6 +1,5 @@
 """The rings of request lists and vectors of one NIC, as memory and kernel of its GPU see them."""
 
-from collections.abc import Callable
 
 import numpy as np
 

@@ -47,8 +47,8 @@ CASES = {
         ("gpu_rings=true", "deliver=unique", "completions=true"),
         {"bags": "to 40", "in_flight": 8}),
 }
-LATER = ("rings, calls", "rings, interaction, completions", "one NIC, one step at once", "two threads", "interaction", "completions without flushes",
-         "interaction, completions")
+LATER = ("one NIC, one step at once", "two threads", "interaction", "completions without flushes",
+         "interaction, completions", "rings, calls", "rings, interaction, completions")
 """Cases that combine features of the others."""
 
 
