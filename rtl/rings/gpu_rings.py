@@ -1,6 +1,6 @@
 """GPU rings: request lists to a ring in GPU memory, and vectors from one, beside the host."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -9,17 +9,14 @@ from rtl.monitor.counters import CounterLayout
 from rtl.network.layouts import PacketBeat
 from rtl.rings.layouts import INDEX_BITS, RingIndex
 from rtl.rings.list_ring import LIST_RING_COUNTERS, ListRing
-from rtl.rings.record_writer import RecordWriter, ShortPacket
+from rtl.rings.record_writer import RecordWriter
 from rtl.rings.slot_address import Place
 from rtl.rings.slot_length import SlotLength
 from rtl.rings.vector_ring import VECTOR_RING_COUNTERS, VectorRing
-from rtl.stream import Arbiter
 
 __all__ = ["GPU_RINGS_COUNTERS", "GpuRings", "RingPlace"]
 
 GPU_RINGS_COUNTERS = CounterLayout(*LIST_RING_COUNTERS.members, *VECTOR_RING_COUNTERS.members)
-
-_RECORD = ShortPacket(ReadRecord.size)
 
 RingPlace = wiring.Signature({"ring": Out(Place), "index_address": Out(64)})
 """A ring's place, and that of the word with the count of its slots."""
@@ -74,7 +71,6 @@ class GpuRings(wiring.Component):
         m.submodules.list_ring = lists = ListRing()
         m.submodules.lengths = lengths = SlotLength()
         m.submodules.vector_ring = vectors = VectorRing()
-        m.submodules.arbiter = arbiter = Arbiter(_RECORD, 2)
         m.submodules.writer = writer = RecordWriter(ReadRecord.size)
         wiring.connect(m, wiring.flipped(self.lists), lists.headers)
         wiring.connect(m, lists.header_out, wiring.flipped(self.list_headers))
@@ -82,15 +78,16 @@ class GpuRings(wiring.Component):
         wiring.connect(m, lengths.o, vectors.lengths)
         wiring.connect(m, wiring.flipped(self.i), vectors.i)
         wiring.connect(m, vectors.o, wiring.flipped(self.o))
-        wiring.connect(m, vectors.records, arbiter.i[0])
-        wiring.connect(m, arbiter.o, writer.i)
         wiring.connect(m, writer.headers, wiring.flipped(self.headers))
         wiring.connect(m, writer.payload, wiring.flipped(self.payload))
         m.d.comb += vectors.read.eq(self.read)
-        told, index = lists.indexes, arbiter.i[1]
+        # An index of lists goes first: another is two cycles behind it.
+        told, read = lists.indexes, vectors.records
         m.d.comb += [
-            index.valid.eq(told.valid), told.ready.eq(index.ready),
-            *(index.payload[name].eq(told.payload[name]) for name in _RECORD.members),
+            writer.i.valid.eq(told.valid | read.valid), told.ready.eq(writer.i.ready),
+            read.ready.eq(writer.i.ready & ~told.valid),
+            *(writer.i.payload[name].eq(Mux(told.valid, told.payload[name], read.payload[name]))
+              for name in writer.i.payload.shape().members),
             lists.enable.eq(self.enable), writer.credit.eq(self.credit),
             lists.answerable.eq(vectors.known), vectors.every.eq(self.every),
             lengths.vector_beats.eq(self.vector_beats),
@@ -104,7 +101,7 @@ class GpuRings(wiring.Component):
         for ring, layout in ((lists, LIST_RING_COUNTERS), (vectors, VECTOR_RING_COUNTERS)):
             m.d.comb += [self.counters[name].eq(ring.counters[name]) for name in layout.members]
         m.d.comb += self.idle.eq(
-            lists.idle & lengths.idle & vectors.idle & arbiter.idle & writer.idle
+            lists.idle & lengths.idle & vectors.idle & writer.idle
             & ~(storing[0] | storing[1]))
         return m
 

@@ -57,8 +57,8 @@ class ListRing(wiring.Component):
             "headers": In(stream.Signature(FrameInfo)),
             "header_out": Out(stream.Signature(HostFrame)),
             "indexes": Out(stream.Signature(_INDEX)), "lists": Out(stream.Signature(16)),
-            "answerable": In(INDEX_BITS), "enable": In(1), "consumed": In(RingIndex), "place": In(Place),
-            "index_address": In(64),
+            "answerable": In(INDEX_BITS), "enable": In(1), "consumed": In(RingIndex),
+            "place": In(Place), "index_address": In(64),
             "counters": Out(LIST_RING_COUNTERS), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:

@@ -74,7 +74,7 @@ class VectorRing(wiring.Component):
 
     LATENCY = {("slots filled", "the first read"): 8,
                ("last beat of a slot", "its index"): 5} | ReadAnswers.LATENCY
-    OUTSTANDING, LISTS = 32, 256
+    OUTSTANDING, LISTS = 16, 256
     RATE = "1 read in 7 cycles; data: " + ReadAnswers.RATE
 
     def __init__(self, outstanding: int = OUTSTANDING, lists: int = LISTS):

@@ -126,7 +126,8 @@ _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "inte
               "lookup_timeout", "vector_timeout", "result_timeout", "lookup_window", "unique",
               "index_timeout", "completion_base_low", "completion_base_high", "completion_flush",
               "gpu_rings", *(f"{ring}_{word}" for ring in ("list", "vector") for word in (
-                  "ring_low", "ring_high", "ring_shift", "slot_shift", "index_low")), "vector_every")
+                  "ring_low", "ring_high", "ring_shift", "slot_shift", "index_low")),
+              "vector_every")
 _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider", "loop",
               "tag_phases", "tag_now", "tag_result", "tag_decision", "decision_places", "append",
               "operation", "operation_places", "read", "read_places", "hits_ahead", "fill_close",

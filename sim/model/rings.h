@@ -23,7 +23,6 @@ public:
         out.init(clock);
         for (auto* queue : {&consumed, &produced, &landed}) queue->init(clock, 0, 0);
         counts_.skid(clock);
-        records_.skid(clock);
         vectors_.assign(config.rings_lists, 0);
         landed_.assign(config.rings_outstanding, false);
         list_ = {address(config.list_ring_low, config.list_ring_high), config.list_slot_shift,
@@ -39,10 +38,9 @@ public:
     void step(const Departure& lists, Packet* taken, uint16_t credit) {
         // In this cycle, all see the registers as they were.
         const bool offered = taken || lists.headers.has(), room = counts_.room(), full = full_;
-        const bool granted = arbitrate();
-        tell(granted && !reading_);
-        write(credit);
-        ask(granted && reading_);
+        const bool index = telling_, granted = write(credit);
+        tell(granted && index);
+        ask(granted && !index);
         land();
         measure(full);
         pass_lists(offered, room, taken);
@@ -56,11 +54,6 @@ private:
         uint64_t slot(uint16_t number) const {
             return base + (uint64_t(number & (slots - 1)) << shift);
         }
-    };
-    struct Record {
-        uint32_t opcode;
-        uint64_t address, bytes;
-        uint16_t number;
     };
     struct Event {
         bool valid = false;
@@ -86,40 +79,30 @@ private:
         clock_->moved = true;
     }
 
-    // Grant one of the two that have a record; `reading_` is whether it is a read or its index.
-    bool arbitrate() {
-        const bool reads = state_ == ASK || state_ == TELL;
-        if (!(reads || telling_) || !records_.room()) return false;
-        reading_ = reads && telling_ ? !reading_ : reads;
-        if (!reading_) {
-            records_.push({opcode::INDEX, address(config_->list_index_low,
-                                                  config_->list_ring_high), 0, index_});
-        } else if (state_ == TELL) {
-            records_.push({opcode::INDEX, address(config_->vector_index_low,
-                                                  config_->vector_ring_high), 0, out_index_});
+    // The writer of packets of one record, an index of lists first; returns whether it took one.
+    bool write(uint16_t credit) {
+        const bool reads = state_ == ASK, tells = state_ == TELL;
+        if (!(telling_ || reads || tells) || !out.headers.room() || !out.payload.room()) return false;
+        Packet* packet = made_->get(telling_ || tells ? opcode::INDEX : opcode::READ, 0, 0);
+        packet->count = packet->beats = 1;
+        packet->credit = credit;
+        if (telling_) {
+            packet->address = address(config_->list_index_low, config_->list_ring_high);
+            packet->words = {index_};
+        } else if (tells) {
+            packet->address = address(config_->vector_index_low, config_->vector_ring_high);
+            packet->words = {out_index_};
         } else {
             const uint32_t count = vectors(number_);
             const uint64_t beats = (count + 31) / 32 + uint64_t{config_->vector_beats} * (
                 (count + (1u << config_->vector_packing) - 1) >> config_->vector_packing);
-            records_.push({opcode::READ, vector_.slot(number_), beats * BEAT_BYTES, number_});
+            packet->address = vector_.slot(number_);
+            packet->words = {uint32_t(packet->address), uint32_t(packet->address >> 32),
+                             uint32_t(beats * BEAT_BYTES), number_};
         }
-        return true;
-    }
-    // The writer of packets of one record.
-    void write(uint16_t credit) {
-        if (!records_.has() || !out.headers.room() || !out.payload.room()) return;
-        const Record record = records_.pop();
-        Packet* packet = made_->get(record.opcode, 0, 0);
-        packet->count = packet->beats = 1;
-        packet->credit = credit;
-        packet->address = record.address;
-        if (record.opcode == opcode::INDEX)
-            packet->words = {record.number};
-        else
-            packet->words = {uint32_t(record.address), uint32_t(record.address >> 32),
-                             uint32_t(record.bytes), record.number};
         out.headers.push(packet);
         out.payload.push({packet, true});
+        return true;
     }
 
     // rtl.rings.vector_ring.
@@ -220,7 +203,6 @@ private:
     Packets* made_ = nullptr;
     Ring list_{}, vector_{};
     Queue<uint32_t> counts_;
-    Queue<Record> records_;
     std::vector<uint32_t> vectors_;  // of each list
     std::vector<bool> landed_;
     Event consuming_, filling_;
@@ -231,7 +213,7 @@ private:
     uint32_t settled_ = SETTLED, bits_ = 0, measuring_ = 0, wait_ = 0;
     State state_ = CHOOSE;
     bool free_ = true, closed_ = false, news_ = false, full_lists_ = false;
-    bool telling_ = false, reading_ = true, measured_ = false, full_ = false;
+    bool telling_ = false, measured_ = false, full_ = false;
     bool more_ = false, due_ = false, drained_ = false, calm_ = true;
 };
 
