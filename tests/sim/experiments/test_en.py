@@ -106,17 +106,22 @@ def test_a_word_behind_the_last_answer_is_a_time_of_the_nics():
 def test_what_nics_are_set_to():
     devices = devices_of(POINT)
     assert nic_point(POINT, devices, EnTuning(completion=False, deliver="pooled")).settings == (
-        "requester_merge=true",)
+        "requester_merge=true", "gpu_rings=true")
     assert nic_point(POINT, devices, EnTuning()).settings == (
-        "requester_merge=true", "deliver=unique", "completions=true", "completion_flush=true")
+        "requester_merge=true", "deliver=unique", "completions=true", "completion_flush=true",
+        "gpu_rings=true")
+    assert "gpu_rings=true" not in nic_point(
+        replace(POINT, workload="training"), devices, EnTuning()).settings
     larger = nic_point(replace(POINT, dataset="terabyte"), devices, EnTuning()).settings
     assert "hold_vectors=2048" in larger
     own = replace(POINT, settings=("requester_merge=false",))
     assert nic_point(own, devices, EnTuning()).settings[-1:] == own.settings
-    part = en_nic(POINT, trace_of(POINT), devices, EnTuning())
+    for ring in (True, False):
+        part = en_nic(POINT, trace_of(POINT), devices, EnTuning(ring=ring))
+        assert not any("analytical" in note for note in part.notes)
+    training = replace(POINT, workload="training", in_flight=1)
+    part = en_nic(training, trace_of(training), devices, EnTuning(deliver="pooled"))
     assert any("analytical: request lists" in note for note in part.notes)
-    assert not any("analytical" in note for note in en_nic(
-        POINT, trace_of(POINT), devices, EnTuning(ring=False)).notes)
 
 
 def test_shares_with_more_slots_than_indices_get_vectors_of_bags(monkeypatch):
