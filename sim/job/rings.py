@@ -17,7 +17,9 @@ LIST_INDEX, VECTOR_INDEX = 0x2_4000_2000, 0x2_4000_2040
 """Addresses of the words in GPU memory with the counts of lists written and of slots of vectors
 read out; their upper halves are those of the rings."""
 
-_SLOTS = 256
+_SLOTS, _EVERY = 256, 16
+"""Slots of a ring; slots of vectors that are read out before their count is written, if reads
+follow each other."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def rings_of(config: NicConfig) -> tuple[Ring, Ring]:
 
 def ring_registers(config: NicConfig) -> dict[str, int]:
     """Return the register values of a NIC with rings."""
-    values = {"gpu_rings": 1}
+    values = {"gpu_rings": 1, "vector_every": _EVERY}
     for name, ring in zip(("list", "vector"), rings_of(config)):
         values |= {
             f"{name}_ring_low": ring.base & 0xFFFF_FFFF, f"{name}_ring_high": ring.base >> 32,
