@@ -1,6 +1,7 @@
 """Timing model of NCCL's collectives between GPUs."""
 
 from dataclasses import dataclass, field
+from math import ceil
 
 import numpy as np
 
@@ -88,18 +89,20 @@ class NcclCollectives:
         network and inside the host, and the bytes of the busiest link. The largest message decides
         the protocol of all. An empty exchange costs nothing.
         """
-        topology, nccl = self.topology, self.nccl
-        traffic = topology.checked(traffic) * (1 - np.eye(topology.endpoints))
+        traffic = self._between(traffic)
         if not traffic.any():
             return Cost()
-        protocol = "ll" if traffic.max() <= nccl.ll_most_bytes else "simple"
-        host = np.arange(topology.endpoints) // (topology.endpoints // topology.profile.hosts)
-        same = host[:, None] == host
-        hops = self._rounds((traffic > 0) & ~same) * getattr(nccl, f"hop_{protocol}_us")
-        hops += self._rounds((traffic > 0) & same) * getattr(nccl, f"local_hop_{protocol}_us")
-        moving = float(topology.link_us(traffic).max()) / nccl.fraction(protocol)
-        overhead = getattr(nccl, f"base_{protocol}_us") + hops
+        nccl, protocol = self.nccl, self._protocol(traffic)
+        moving = float(self.topology.link_us(traffic).max()) / nccl.fraction(protocol)
+        overhead = getattr(nccl, f"base_{protocol}_us") + sum(
+            ceil(rounds) * us for rounds, us in self._hops(traffic, protocol))
         return Cost(overhead + moving, overhead, {"link": moving})
+
+    def further_us(self, traffic: np.ndarray) -> float:
+        """Return what the exchange of ``traffic`` adds to a group of like exchanges, besides its
+        bytes: the rounds that its sends and receives fill, which need not be whole ones."""
+        traffic = self._between(traffic)
+        return sum(rounds * us for rounds, us in self._hops(traffic, self._protocol(traffic)))
 
     def all_reduce(self, size: float) -> Cost:
         """Return the cost of an all-reduce of ``size`` bytes over all endpoints.
@@ -119,7 +122,22 @@ class NcclCollectives:
             found.append(Cost(overhead + moving, overhead, {"link": moving}))
         return min(found, key=lambda cost: cost.us)
 
-    def _rounds(self, pairs: np.ndarray) -> int:
-        """Return the most rounds of peers that any endpoint of ``pairs`` has to wait for."""
-        peers = int(np.maximum(pairs.sum(axis=0), pairs.sum(axis=1)).max())
-        return -(-peers // self.nccl.parallel_peers)
+    def _between(self, traffic: np.ndarray) -> np.ndarray:
+        """Return what endpoints send to others."""
+        return self.topology.checked(traffic) * (1 - np.eye(self.topology.endpoints))
+
+    def _protocol(self, traffic: np.ndarray) -> str:
+        return "ll" if traffic.max() <= self.nccl.ll_most_bytes else "simple"
+
+    def _hops(self, traffic: np.ndarray, protocol: str) -> list[tuple[float, float]]:
+        """Return the most rounds of peers that any endpoint has, and the time of each: over the
+        network and inside the host."""
+        nccl, topology = self.nccl, self.topology
+        host = np.arange(topology.endpoints) // (topology.endpoints // topology.profile.hosts)
+        same = host[:, None] == host
+        found = []
+        for pairs, kind in ((~same, "hop"), (same, "local_hop")):
+            pairs = (traffic > 0) & pairs
+            peers = int(np.maximum(pairs.sum(axis=0), pairs.sum(axis=1)).max())
+            found.append((peers / nccl.parallel_peers, getattr(nccl, f"{kind}_{protocol}_us")))
+        return found

@@ -30,7 +30,8 @@ class SoftwareProfile:
     synchronize_us: from the end of the GPU's last action until the host's thread continues.
     graphs: whether all GPU work between two waits of the host is launched as one CUDA graph,
         copies and collectives of the GPUs included.
-    graph_us: host time of a graph launch.
+    graph_us: host time of a graph launch, of the graph of one mini-batch.
+    graph_node_us: what each node of a further mini-batch in the same graph adds to it.
     fused_embedding: whether one batched operator looks up all tables of a node.
     packed_inputs: whether the inputs of a mini-batch are one copy, in place of one for each tensor.
     kernels: how much a kernel does, one of :data:`host.devices.dense_work.LEVELS`.
@@ -49,6 +50,7 @@ class SoftwareProfile:
     synchronize_us: float
     graphs: bool
     graph_us: float
+    graph_node_us: float
     fused_embedding: bool
     packed_inputs: bool
     kernels: int
@@ -57,7 +59,7 @@ class SoftwareProfile:
 
     def __post_init__(self) -> None:
         for name in ("operator_us", "fused_embedding_us", "launch_call_us", "doorbell_us",
-                     "copy_us", "synchronize_us", "graph_us"):
+                     "copy_us", "synchronize_us", "graph_us", "graph_node_us"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)!r}")
         if self.kernels not in LEVELS:

@@ -12,6 +12,7 @@ from host.systems.en_tuning import DELIVER, EnTuning, en_tunings, fixed_of
 from host.systems.nic_times import NicTimes
 from host.systems.options import COPIED_ROWS, StepOptions
 from host.systems.schedule import Schedule, schedule
+from host.systems.shared_graph import in_graphs, in_one_graph
 from host.systems.smartnic import smartnic
 from host.systems.stage import Part, Stage, Step
 from host.systems.tuning import Tuning, best, least_interval_us, tunings
@@ -20,5 +21,5 @@ from host.systems.workload import Workload, workload_of
 __all__ = ["COPIED_ROWS", "DELIVER", "PHASES", "Breakdown", "Delivery", "Devices", "EnTuning",
            "NicTimes", "Part", "Schedule", "Stage", "Step", "StepOptions", "Tuning", "Workload",
            "all_on_nic", "best", "bl_paper", "bl_tuned", "breakdown", "cpu_mpi", "delivery_of",
-           "en", "en_tunings", "fixed_of", "least_interval_us", "ring_of", "schedule", "smartnic",
-           "tunings", "workload_of"]
+           "en", "en_tunings", "fixed_of", "in_graphs", "in_one_graph", "least_interval_us",
+           "ring_of", "schedule", "smartnic", "tunings", "workload_of"]

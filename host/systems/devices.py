@@ -41,6 +41,7 @@ class Devices:
     nccl: NCCL between GPU memories.
     threads: of a host that call operators; each mini-batch has one to itself while it calls.
     communicators: of NCCL in each GPU; each does one collective after the other.
+    grouped: whether the mini-batches of a graph exchange by one call of NCCL.
     """
 
     software: SoftwareProfile
@@ -54,6 +55,7 @@ class Devices:
     nccl: NcclCollectives
     threads: int = 1
     communicators: int = 1
+    grouped: bool = False
 
     @property
     def kernels(self) -> int:
@@ -63,12 +65,13 @@ class Devices:
     @classmethod
     def load(cls, nodes: int, software: str = "eager", gpu: str = "gpu_rtx8000",
              scaled: Sequence[tuple[str, float]] = (), kernels: int | None = None,
-             threads: int = 1, communicators: int = 1) -> "Devices":
+             threads: int = 1, communicators: int = 1, grouped: bool = False) -> "Devices":
         """Return the devices of ``nodes`` nodes behind one switch.
 
         ``scaled``: (profile.constant, factor), see :func:`host.toml.provenance.scaled`.
         ``kernels``: how much a kernel does, None for what the software profile says. ``threads``,
-        ``communicators``: the members. Raises ``ValueError`` for an unused profile or constant.
+        ``communicators``, ``grouped``: the members. Raises ``ValueError`` for an unused profile or
+        constant.
         """
         kinds = profiles_of(software, gpu)
         found = {name: load_profile(name, kind) for name, kind in kinds.items()}
@@ -89,4 +92,4 @@ class Devices:
                    MpiCollectives(mpi, topology, call_us=found[_CPU].operator_us),
                    MpiCollectives(mpi, topology, call_us=0.0 if profile.graphs else
                                   profile.operator_us),
-                   NcclCollectives(found[_NCCL], topology), threads, communicators)
+                   NcclCollectives(found[_NCCL], topology), threads, communicators, grouped)

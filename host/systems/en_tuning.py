@@ -19,8 +19,8 @@ class EnTuning:
 
     Members
     -------
-    ring: a resident kernel of the GPU serves request lists from a ring in its memory; otherwise the
-        NIC's driver launches a gather for each.
+    ring: a resident kernel of the GPU serves request lists from a ring in its memory, and keeps its
+        multiprocessors from all others; otherwise the NIC's driver launches a gather for each.
     completion: behind its last result the NIC writes a word to GPU memory, for which the graph of a
         mini-batch waits; otherwise the host's thread waits, and launches another graph.
     deliver: one of `DELIVER`. In training the GPU needs vectors, so that ``interaction`` is out.
@@ -91,10 +91,11 @@ def fixed_of(options: Sequence[str]) -> dict[str, Any]:
 
 
 def en_tunings(training: bool, fixed: Mapping[str, Any]) -> tuple[EnTuning, ...]:
-    """Return the tunings that EN chooses from: what is delivered, and which tables are copied,
-    where ``fixed`` does not say; all else is on unless ``fixed`` says otherwise."""
-    every = (EnTuning(**{"deliver": deliver, "copied_rows": rows} | dict(fixed))
-             for deliver, rows in product(DELIVER, COPIED_ROWS))
+    """Return the tunings that EN chooses from: what is delivered, which tables are copied, and
+    whether a ring is worth the multiprocessors of its kernel, where ``fixed`` does not say; all
+    else is on unless ``fixed`` says otherwise."""
+    every = (EnTuning(**{"ring": ring, "deliver": deliver, "copied_rows": rows} | dict(fixed))
+             for ring, deliver, rows in product((True, False), DELIVER, COPIED_ROWS))
     found = tuple(dict.fromkeys(each for each in every if each.possible(training)))
     if not found:
         raise ValueError(f"en must have options that go together in "

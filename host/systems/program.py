@@ -26,7 +26,10 @@ class Program:
     operators, copies and collectives in the order in which the methods are called, without waiting
     for them. Each begins when its call has reached the GPU and when what it comes after is done.
     :meth:`wait` makes the thread wait. With ``graphs`` in the software profile, all that the GPU
-    does between two waits is one graph: one call, after which no call delays anything.
+    does between two waits is one graph: one call, after which no call delays anything. What can be
+    done once for several mini-batches is in ``calls`` of the step: the launch of a graph, to which
+    each adds its nodes, the wait, the store to a register of the NIC, and, where ``devices`` say
+    so, a call of NCCL.
 
     A kernel holds the multiprocessors that it fills and its share of the GPU's memory; kernels of
     other mini-batches may run beside it. A copy holds the direction of PCIe that it crosses. A
@@ -47,6 +50,7 @@ class Program:
         self._software = devices.software
         self._thread: tuple[int, ...] = ()
         self._graph: tuple[int, ...] | None = None
+        self._launch = 0  # the stage of the graph's call
         self._gpu = devices.gpu.gpu
         self._cpu = Part("cpu", 1 / devices.threads)
         self._relaunched = relaunched
@@ -59,8 +63,9 @@ class Program:
         for name, phase, operations in parts:
             for operation in operations:
                 each = self._d.gpu.kernels(operation)
+                nodes = operation.kernels / operation.operators
                 for _ in range(operation.operators):
-                    called = self._called(name, self._d.gpu.call_us(operation))
+                    called = self._called(name, self._d.gpu.call_us(operation), nodes=nodes)
                     at = (self.step.add(name, phase, each.us, Part("gpu", each.share),
                                         Part("gpu_memory", each.memory_share),
                                         after=[*at, *called]),)
@@ -87,6 +92,7 @@ class Program:
                             after=after),)
         self._thread = (*self._thread, *at)
         self._graph = None
+        self.step.calls[at[0]] = 0.0
         return at
 
     def wait_for_flag(self, after: After, name: str = "wait for the NIC") -> tuple[int, ...]:
@@ -118,7 +124,8 @@ class Program:
         if len(traffic) == 1:
             return tuple(after)
         if library == "nccl":
-            return self._nccl(name, phase, self._d.nccl.all_to_all(traffic), after, grouped)
+            more = self._d.nccl.further_us(traffic) if self._d.grouped and not grouped else None
+            return self._nccl(name, phase, self._d.nccl.all_to_all(traffic), after, grouped, more)
         cost = self._d.host_mpi.all_to_all(traffic)
         if library == "host":
             return self._mpi(name, phase, cost, after)
@@ -133,9 +140,10 @@ class Program:
         return self._through_hosts(name, "all_reduce", self._d.host_mpi.all_reduce(size), size,
                                    size, after)
 
-    def _nccl(self, name: str, phase: str, cost: Cost, after: After,
-              grouped: bool = False) -> tuple[int, ...]:
-        """Add a collective that is a kernel of the GPU."""
+    def _nccl(self, name: str, phase: str, cost: Cost, after: After, grouped: bool = False,
+              more: float | None = None) -> tuple[int, ...]:
+        """Add a collective that is a kernel of the GPU. ``more``: what a further mini-batch adds to
+        its call, None where each has one of its own."""
         if not cost.us:
             return tuple(after)
         called = () if grouped else self._called(name, self._software.operator_us)
@@ -143,6 +151,8 @@ class Program:
                 Part("nccl", 1 / self._d.communicators))
         begun = self.step.add(name, phase, cost.overhead_us, *(() if grouped else held),
                               after=[*after, *called])
+        if more is not None:
+            self.step.calls[begun] = more
         return (self.step.add(name, phase, cost.work_us, *held, "link", "pcie_in", "pcie_out",
                               after=(begun,)),)
 
@@ -173,12 +183,14 @@ class Program:
                                            self._software.operator_us)
         rung = self.step.add(name, "overhead", us, self._cpu, after=[*self._thread, *after])
         self._thread = (rung,)
+        self.step.calls[rung] = 0.0
         return (self.step.add(name, "overhead", self._d.pcie.one_way_us, after=(rung,)),)
 
-    def _called(self, name: str, us: float, latency: float | None = None) -> tuple[int, ...]:
+    def _called(self, name: str, us: float, latency: float | None = None,
+                nodes: float = 1) -> tuple[int, ...]:
         """Call an action; return the stage at which the call has reached the GPU.
 
-        ``latency``: from the call to the GPU, by default that of a launch.
+        ``latency``: from the call to the GPU, by default that of a launch. ``nodes``: of a graph.
         """
         if self._software.graphs:
             if self._graph is None and self._relaunched:
@@ -187,6 +199,10 @@ class Program:
                     self._d.pcie.one_way_us + self._gpu.poll_us + self._gpu.launch_us)
             elif self._graph is None:
                 self._graph = self._call("graph", self._software.graph_us, self._gpu.launch_us)
+                self._launch = self._thread[0]
+                self.step.calls[self._launch] = 0.0
+            if not self._relaunched:
+                self.step.calls[self._launch] += nodes * self._software.graph_node_us
             return self._graph
         return self._call(name, us, self._gpu.launch_us if latency is None else latency)
 

@@ -69,9 +69,14 @@ class Step:
     """The stages of one mini-batch, or of one of its micro-batches, in topological order.
 
     Build it with :meth:`add`, which returns a stage's number for the ``after`` of later ones.
+
+    Members: ``stages``; ``calls``, numbers of those in which the host's thread calls or waits once
+    for however many mini-batches, in its order, each with the microseconds that a further one adds
+    (:func:`host.systems.shared_graph.in_one_graph`).
     """
 
     stages: list[Stage] = field(default_factory=list)
+    calls: dict[int, float] = field(default_factory=dict)
 
     def add(self, name: str, phase: str, us: float, *resources: Hashable,
             after: tuple[int, ...] | list[int] = ()) -> int:

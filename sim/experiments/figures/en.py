@@ -9,7 +9,7 @@ from typing import Any
 from host.devices.dense_work import LEVELS
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.row import Row
-from sim.experiments.points.point import WORKLOADS, Point
+from sim.experiments.points.point import PER_GRAPH, WORKLOADS, Point
 from sim.experiments.points.setting import BASES, Setting
 from sim.experiments.points.speedup import JUDGED, speedup
 from sim.experiments.sweep.sweep import Results
@@ -23,18 +23,23 @@ NOTHING = {"ring": "false", "completion": "false", "deliver": "interaction", "co
            "merge": "false", "dense": "false", "sizes": "false"}
 """EN with none of its options: the paper's full system without the graph algorithm."""
 
+_SINGLE = {"per_graph": 1}
+"""A graph for each mini-batch."""
+
 
 @dataclass(frozen=True)
 class Option:
     """An option of EN. ``without``, ``alone``: what EN is given where it is left out, and where it
     alone is there, besides `NOTHING`; a None there leaves the choice to EN. ``datasets``: for which
-    it is one, all by default. ``training``: whether training has it too."""
+    it is one, all by default. ``training``: whether training has it too. ``of_all``: whether it is
+    an option of every system, several mini-batches in a graph."""
 
     name: str
     without: Mapping[str, str]
     alone: Mapping[str, str | None] = field(default_factory=dict)
     training: bool = False
     datasets: tuple[str, ...] = ()
+    of_all: bool = False
 
 
 OPTIONS = (
@@ -49,6 +54,7 @@ OPTIONS = (
            {"deliver": "pooled", "copied_rows": None}),
     Option("requester merge", {"merge": "false"}, {"merge": "true"}, True),
     Option("larger buffers", {"sizes": "false"}, {"sizes": "true"}, True, ("terabyte",)),
+    Option("several mini-batches in a graph", {}, of_all=True),
 )
 """Each is a row of a table."""
 
@@ -56,6 +62,9 @@ CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("two threads of each host", {"threads": 2}),
     ("two communicators of NCCL", {"communicators": 2}),
     ("two threads and two communicators", {"threads": 2, "communicators": 2}),
+    ("a graph for each mini-batch", _SINGLE),
+    ("mini-batches of a graph exchange by one call of NCCL", {"grouped": True}),
+    ("two communicators, and one call of NCCL for a graph", {"communicators": 2, "grouped": True}),
     ("one mini-batch in flight", {"in_flight": 1}),
 )
 """What a sceptic may change for EN and the baselines alike, with the fields of a point."""
@@ -94,10 +103,11 @@ def _cases(setting: Setting) -> Iterator[_Case]:
             if dataset not in (option.datasets or (dataset,)) or (
                     workload == "training" and not option.training):
                 continue
-            yield _Case(f"EN without {option.name}", point("en", en=_given(option.without)), {})
+            yield _Case(f"EN without {option.name}", point("en", en=_given(option.without), **(
+                _SINGLE if option.of_all else {})), {})
             yield _Case(f"nothing but {option.name}", point("en", en=_given(
-                _alone(option.alone, workload))), {})
-        yield _Case("EN with nothing", point("en", en=_given(_alone({}, workload))), {})
+                _alone(option.alone, workload)), **({} if option.of_all else _SINGLE)), {})
+        yield _Case("EN with nothing", point("en", en=_given(_alone({}, workload)), **_SINGLE), {})
         if workload == "training":
             continue
         for level in (_LEVEL, max(LEVELS)):
@@ -172,11 +182,14 @@ class _En(Table):
                 ("relaunched by the GPU", "the resident kernel launches a mini-batch's graphs; "
                  "unverified, so EN never has it elsewhere"),
                 ("most busy", "the resource that a mini-batch keeps busy for longest"),
+                ("graphs", "of as many mini-batches as each system is fastest with, of "
+                 f"{', '.join(map(str, PER_GRAPH))}; bl-paper, which is not tuned, of one"),
                 ("changes", "the same for EN and for the baselines that it is compared with")]
 
 
 def _point(setting: Setting, dataset: str, workload: str, system: str, **fields: Any) -> Point:
-    return setting.point(dataset, system, workload, _SOFTWARE, **{"kernels": _LEVEL} | fields)
+    return setting.point(dataset, system, workload, _SOFTWARE, **{
+        "kernels": _LEVEL, "per_graph": None} | fields)
 
 
 def _base(setting: Setting, case: _Case, base: str) -> Point:

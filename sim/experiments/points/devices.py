@@ -9,4 +9,4 @@ __all__ = ["devices_of"]
 def devices_of(point: Point) -> Devices:
     """Return the devices of a point's nodes, as its profiles, constants and choices say."""
     return Devices.load(point.nodes, point.software, point.gpu, point.scaled, point.kernels,
-                        point.threads, point.communicators)
+                        point.threads, point.communicators, point.grouped)

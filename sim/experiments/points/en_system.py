@@ -1,7 +1,7 @@
 """EN at a point: the options that it is fastest with, its steps and its NICs."""
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from math import ceil
 
 from host.systems import (
@@ -14,7 +14,6 @@ from host.systems import (
     en,
     en_tunings,
     fixed_of,
-    least_interval_us,
 )
 from host.wire.indices import MOST_INDICES
 from sim.experiments.points.en_nic import (
@@ -27,7 +26,7 @@ from sim.experiments.points.en_nic import (
 from sim.experiments.points.en_trace import copied_all
 from sim.experiments.points.nic import NicPart
 from sim.experiments.points.nic_updates import with_updates
-from sim.experiments.points.point import Point
+from sim.experiments.points.point import Flights, Point
 from sim.experiments.points.steps import Built, alone_us, fastest, sums
 from sim.experiments.points.trace import Trace
 from sim.experiments.points.workloads import Workloads
@@ -50,19 +49,20 @@ def en_system(point: Point, trace: Trace, work: Workloads, devices: Devices,
     """Return EN with the options, and the mini-batches in flight, of the shortest interval.
 
     As for bl-tuned, the mini-batches between which all others lie stand for all while options are
-    compared. NICs are run only for options that could be faster than the best so far if nothing but
-    a cycle a slot and a beat held NICs up. Each different vector is delivered once only where every
-    share has an index for each slot, unless it must be.
+    compared, and all decide between the options that are best where each mini-batch is a graph and
+    those that are best otherwise. NICs are run only for options that could be faster than the best
+    so far if nothing but a cycle a slot and a beat held NICs up. Each different vector is delivered
+    once only where every share has an index for each slot, unless it must be.
     """
     options = StepOptions(point.workload == "training", all_reduce)
     search = _Search(point, trace, work, devices, options, runs)
     every = [each for each in en_tunings(options.training, fixed_of(point.en))
              if not copied_all(trace, each.copied_rows)]
-    tuning = best([each for each in every if search.fits(each)] or every, search.least, search.cost)
-    nic = search.nic(tuning)
-    found = fastest(point, *search.ways(tuning, nic.times), notes=(
-        f"EN is fastest with {tuning.in_words()}",))
-    return EnSystem(found, nic, tuning)
+    every = [each for each in every if search.fits(each)] or every
+    found = [best(every, partial(search.least, flights), partial(search.cost, flights))
+             for flights in point.sets_of_flights]
+    return min((search.system(tuning) for tuning in dict.fromkeys(found)),
+               key=lambda each: round(each.built.interval_us, 6))
 
 
 class _Search:
@@ -88,19 +88,24 @@ class _Search:
         return tuning.deliver != "unique" or all(
             of.slots <= MOST_INDICES for of in self._delivered(tuning.copied_rows))
 
-    def least(self, tuning: EnTuning) -> tuple[float, float]:
+    def system(self, tuning: EnTuning) -> EnSystem:
+        """Return EN with these options."""
+        nic = self.nic(tuning)
+        return EnSystem(fastest(self._point.flights, *self.ways(tuning, nic.times), notes=(
+            f"EN is fastest with {tuning.in_words()}",)), nic, tuning)
+
+    def least(self, flights: Flights, tuning: EnTuning) -> tuple[float, float]:
         """Return a bound below the cost: what it is if nothing but a cycle a slot and a beat holds
         NICs up."""
         share = ceil(self._trace.mini_batch / self._point.nodes)
         times = [least_times(self._trace.model, tuning, of, share)
                  for of in self._delivered(tuning.copied_rows)]
-        ways = self.ways(tuning, times, few=True)
-        return min((least_interval_us(steps, depth), alone_us(steps))
-                   for steps in ways for depth in self._point.depths)
+        return min((Built(steps, *flight).least_us, alone_us(steps))
+                   for steps in self.ways(tuning, times, few=True) for flight in flights)
 
-    def cost(self, tuning: EnTuning) -> tuple[float, float]:
+    def cost(self, flights: Flights, tuning: EnTuning) -> tuple[float, float]:
         """Return the shortest interval, and how long a step then takes alone."""
-        found = fastest(self._point, *self.ways(tuning, self.nic(tuning).times, few=True))
+        found = fastest(flights, *self.ways(tuning, self.nic(tuning).times, few=True))
         return found.interval_us, alone_us(found.steps)
 
     def ways(self, tuning: EnTuning, times: list[NicTimes], few: bool = False) -> list[list[Step]]:

@@ -30,10 +30,10 @@ from sim.files.store import Store
 
 __all__ = ["measure"]
 
-_NOTHING = ("service_us", "interval_us", "in_flight", "request_us", "samples_per_second",
-            "phases_us", "busy_us", "without_all_reduce", "local_cache", "remote_cache",
-            "saved_lookups", "delivered", "traffic", "unique_keys", "accesses", "similarity",
-            "updates", "nic_us")
+_NOTHING = ("service_us", "interval_us", "in_flight", "per_graph", "request_us",
+            "samples_per_second", "phases_us", "busy_us", "without_all_reduce", "local_cache",
+            "remote_cache", "saved_lookups", "delivered", "traffic", "unique_keys", "accesses",
+            "similarity", "updates", "nic_us")
 
 
 def measure(point: Point | Task, runs: Store | None = None) -> dict:
@@ -52,8 +52,10 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
     ``service_us``            one mini-batch alone, inputs leave host memory to last prediction back
     ``interval_us``           per mini-batch in steady state with ``in_flight`` under way
     ``in_flight``             mini-batches under way: the point's, or those that the system chose
+    ``per_graph``             how many of them the host's thread launches as one graph, likewise
     ``request_us``            {``p50``, ``p99``} from a request's arrival to its prediction, Poisson
-                              at 70 % of bl-paper's capacity; inference only
+                              at 70 % of bl-paper's capacity, each mini-batch launched by itself;
+                              inference only
     ``samples_per_second``    samples of a mini-batch / ``interval_us``
     ``phases_us``             {phase: us} of `host.systems.PHASES`; their sum is ``service_us``
     ``busy_us``               {resource: us} per mini-batch, of the busiest node
@@ -101,9 +103,10 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
                         for name in ("distinct", "accesses"))
     return result | {
         "service_us": service, "interval_us": interval, "in_flight": system.in_flight,
+        "per_graph": system.per_graph,
         "phases_us": phases,
         "samples_per_second": trace.mini_batch / interval * 1e6,
-        "busy_us": busy_us(steps),
+        "busy_us": busy_us(steps, system.per_graph),
         "request_us": _requests(point, trace, devices, system),
         "without_all_reduce": _without(point, trace, work, devices, nic, runs),
         "local_cache": nic and nic.local_cache,
@@ -127,7 +130,7 @@ def _requests(point: Point, trace: Trace, devices: Devices, system: Built) -> di
     if point.workload == "training":
         return None
     base = replace(point, system="bl-paper", batching="file", window=None, copied_rows=0,
-                   persistent_gather=False, en=())
+                   persistent_gather=False, per_graph=1, en=())
     in_order = trace_of(base)
     paper = built(base, workloads(in_order, plan_of(base, in_order)), devices, None)
     capacity = trace.mini_batch / paper.interval_us

@@ -10,14 +10,21 @@ from host.systems.en_tuning import en_tunings, fixed_of
 from host.toml.profile import profile_names
 from sim.experiments.points.systems import BASELINES, EN, canonical, parts_of
 
-__all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "WORKLOADS", "Point"]
+__all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "PER_GRAPH", "WORKLOADS", "Flights",
+           "Point"]
 
 MINI_BATCH = {"kaggle": 128, "terabyte": 2048, "avazu": 128}
 """Samples of a mini-batch over all nodes, by data set: the reference setting."""
 
 DATASETS = tuple(MINI_BATCH)
 DEPTHS = (1, 2, 4, 8, 16)
-"""Mini-batches in flight from which a system chooses in inference: with more, none is faster."""
+"""Mini-batches in flight from which a system chooses in inference: a NIC can have no more open."""
+
+PER_GRAPH = (1, 2, 4, 8)
+"""Mini-batches of a graph from which a system chooses in inference."""
+
+Flights = tuple[tuple[int, int], ...]
+"""Numbers of mini-batches in flight, each with how many of them are in a graph."""
 
 WORKLOADS = ("inference", "training")
 SOFTWARE = ("eager", "tuned")
@@ -46,6 +53,10 @@ class Point:
         the mean node; 0 for none, None for what the preset has. Ignored by systems without it.
     in_flight: mini-batches under way; None for 1 in training, and in inference for that of
         `DEPTHS` with which the system is fastest.
+    per_graph: mini-batches in flight that the host's thread launches as one graph and waits for at
+        once, see :mod:`host.systems.shared_graph`; None for that of `PER_GRAPH` with which the
+        system is fastest. It is 1 in training, with eager software, and of a system that has no
+        part in it: ``bl-paper``, which is not tuned, ``cpu-mpi`` and ``all-on-nic``.
     seed: of rows, weights, generated samples and arrivals.
     data, format: files of samples and their format; without, the generator makes them.
     warmup, measured: mini-batches, those before that warm the caches and those that are measured.
@@ -58,7 +69,8 @@ class Point:
     kernels: how much a kernel of the GPU does, one of :data:`host.devices.dense_work.LEVELS`; None
         for what the software profile says.
     threads: of a host that call operators. communicators: of NCCL in each GPU, each of which does
-        one collective after the other, see :mod:`host.systems.program`.
+        one collective after the other, see :mod:`host.systems.program`. grouped: whether one call
+        of NCCL does an exchange for all mini-batches of a graph.
     copied_rows: tables of at most so many rows have a copy at every node, in inference by systems
         with NICs; bl-tuned and EN choose their own number.
     en: ``name=value`` for each option that EN does not choose, such as ``ring=false``, see
@@ -80,6 +92,7 @@ class Point:
     local_cache: float | None = 0.1
     remote_cache: float | None = 0.1
     in_flight: int | None = None
+    per_graph: int | None = 1
     seed: int = 1
     data: tuple[str, ...] = ()
     format: str | None = None
@@ -93,6 +106,7 @@ class Point:
     copied_rows: int = 0
     threads: int = 1
     communicators: int = 1
+    grouped: bool = False
     en: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -109,7 +123,8 @@ class Point:
                             ("copied_rows", 0), ("threads", 1), ("communicators", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)!r}")
-        for name, least in (("mini_batch", 1), ("in_flight", 1), ("window", self.samples)):
+        for name, least in (("mini_batch", 1), ("in_flight", 1), ("per_graph", 1),
+                            ("window", self.samples)):
             if (value := getattr(self, name)) is not None and value < least:
                 raise ValueError(f"{name} must be at least {least}, not {value!r}")
         for name in ("local_cache", "remote_cache"):
@@ -117,6 +132,9 @@ class Point:
                 raise ValueError(f"{name} must be between 0 and 1, not {value!r}")
         if self.workload == "training" and self.depths != (1,):
             raise ValueError(f"in_flight must be 1 in training, not {self.in_flight!r}")
+        if not self.flights:
+            raise ValueError(f"per_graph must be at most {self.most_per_graph} here, "
+                             f"not {self.per_graph!r}")
         if self.format is not None and not self.data:
             raise ValueError(f"format must go with data, not {self.format!r} alone")
         if self.nodes < 2 and self.system == "cpu-mpi":
@@ -148,6 +166,27 @@ class Point:
         if self.in_flight is not None:
             return (self.in_flight,)
         return (1,) if self.workload == "training" else DEPTHS
+
+    @property
+    def most_per_graph(self) -> int:
+        """Mini-batches of a graph at most."""
+        alone = self.software != "tuned" or self.system in ("bl-paper", "cpu-mpi", "all-on-nic")
+        return 1 if alone else max(self.depths)
+
+    @property
+    def flights(self) -> Flights:
+        """What the system may choose from: mini-batches under way, and how many of them are in a
+        graph; the least of both first."""
+        sizes = PER_GRAPH if self.per_graph is None else (self.per_graph,)
+        return tuple((depth, size) for depth in self.depths for size in sizes
+                     if size <= min(depth, self.most_per_graph))
+
+    @property
+    def sets_of_flights(self) -> tuple[Flights, ...]:
+        """Those of `flights` in which each mini-batch is a graph, where there are some, and all:
+        a search in each of them makes sure that no further choice does harm."""
+        single = tuple(flight for flight in self.flights if flight[1] == 1)
+        return tuple(dict.fromkeys((single or self.flights, self.flights)))
 
     @property
     def label(self) -> str:

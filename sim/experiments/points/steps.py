@@ -16,13 +16,14 @@ from host.systems import (
     bl_paper,
     bl_tuned,
     cpu_mpi,
+    in_graphs,
     least_interval_us,
     smartnic,
     tunings,
 )
 from host.systems.charge import longest_us
 from sim.experiments.points.nic import NicPart
-from sim.experiments.points.point import Point
+from sim.experiments.points.point import Flights, Point
 from sim.experiments.points.systems import EN, parts_of
 from sim.experiments.points.timing import interval_us
 from sim.experiments.points.workloads import Workloads
@@ -35,26 +36,34 @@ class Built:
     """A point's system, with the options that it is fastest with.
 
     Members: ``steps``, one for each measured mini-batch; ``in_flight``, how many are under way;
-    ``tuning``, of bl-tuned; ``notes``, in words.
+    ``per_graph``, how many of them are in a graph; ``tuning``, of bl-tuned; ``notes``, in words.
     """
 
     steps: list[Step]
     in_flight: int
+    per_graph: int = 1
     tuning: Tuning | None = None
     notes: tuple[str, ...] = ()
 
     @cached_property
     def interval_us(self) -> float:
         """The time from one mini-batch to the next."""
-        return interval_us(self.steps, self.in_flight)
+        return interval_us(self.steps, self.in_flight, self.per_graph)
+
+    @cached_property
+    def least_us(self) -> float:
+        """A bound below the interval, which takes less to compute."""
+        return least_interval_us(in_graphs(self.steps, self.per_graph),
+                                 self.in_flight // self.per_graph) / self.per_graph
 
 
 def built(point: Point, work: Workloads, devices: Devices, nic: NicPart | None,
           all_reduce: bool = True, near: Tuning | None = None) -> Built:
     """Return a point's system. What it may choose, it chooses for the shortest interval: how many
-    mini-batches are in flight where the point leaves it open, how gradients of the MLPs are summed
-    in training, and the options of bl-tuned. ``near``: where their search begins, which then ends
-    where no change of the library and two members is better; without, all are compared.
+    mini-batches are in flight and in a graph where the point leaves it open, how gradients of the
+    MLPs are summed in training, and the options of bl-tuned. ``near``: where their search begins,
+    which then ends where no change of the library and two members is better; without, all are
+    compared.
 
     ``ValueError`` for EN, whose NICs hang on what it chooses:
     :func:`sim.experiments.points.en_system.en_system`."""
@@ -64,12 +73,12 @@ def built(point: Point, work: Workloads, devices: Devices, nic: NicPart | None,
     if point.system == "bl-tuned":
         return _tuned(point, work, devices, options, near)
     if point.system == "cpu-mpi":
-        return fastest(point, [cpu_mpi(w, devices, options) for w in work.plain])
+        return fastest(point.flights, [cpu_mpi(w, devices, options) for w in work.plain])
     if nic is None:
-        return fastest(point, *([bl_paper(w, devices, way) for w in work.plain]
+        return fastest(point.flights, *([bl_paper(w, devices, way) for w in work.plain]
                                 for way in sums(options, devices) if not way.buckets))
     if point.system == "all-on-nic":
-        return fastest(point, [all_on_nic(w, devices, options, times)
+        return fastest(point.flights, [all_on_nic(w, devices, options, times)
                                for w, times in zip(work.plain, nic.times)],
                        notes=("analytical: MLPs on the multipliers that the NIC leaves in its "
                               "SLR",))
@@ -77,7 +86,7 @@ def built(point: Point, work: Workloads, devices: Devices, nic: NicPart | None,
     computation, cached = "sc" in parts, "lc" in parts
     notes = () if computation or not options.training else (
         "analytical: gradients of bags from GPU to GPU through the NICs, as bytes",)
-    return fastest(point, *([smartnic(w, devices, way, times, computation, cached)
+    return fastest(point.flights, *([smartnic(w, devices, way, times, computation, cached)
                              for w, times in zip(work.plain, nic.times)]
                             for way in sums(options, devices)), notes=notes)
 
@@ -91,46 +100,46 @@ def sums(options: StepOptions, devices: Devices) -> Iterator[StepOptions]:
         yield replace(options, buckets=buckets, nccl=nccl)
 
 
-def fastest(point: Point, *ways: list[Step], notes: tuple[str, ...] = ()) -> Built:
-    """Return the fastest of several ways and depths; of equally fast ones that which is faster
-    alone, with the least in flight."""
-    return best([Built(steps, depth, notes=notes) for depth in point.depths for steps in ways],
-                lambda each: (least_interval_us(each.steps, each.in_flight), alone_us(each.steps)),
-                lambda each: (each.interval_us, alone_us(each.steps)))
+def fastest(flights: Flights, *ways: list[Step], notes: tuple[str, ...] = ()) -> Built:
+    """Return the fastest of several ways and flights; of equally fast ones that which is faster
+    alone, with the least in flight and in a graph."""
+    return _best([Built(steps, *flight, notes=notes) for flight in flights for steps in ways])
 
 
 def _tuned(point: Point, work: Workloads, devices: Devices, options: StepOptions,
            near: Tuning | None) -> Built:
     """Return bl-tuned with its best options. In file order the first mini-batch stands for all;
-    otherwise the two between which all others lie, in turn."""
-    steps: dict[Tuning, list[Step]] = {}
-
-    def of(tuning: Tuning) -> list[Step]:
-        if tuning not in steps:
-            steps[tuning] = [bl_tuned(work.one_copied(tuning.copied_rows, number), devices, options,
-                                      tuning) for number in work.extremes]
-        return steps[tuning]
-
+    otherwise the two between which all others lie, in turn. With those that are best where each
+    mini-batch is a graph, and those that are best otherwise, all mini-batches decide."""
     # Rounds of a search compare many of the same again.
     @cache
-    def least(each: tuple[int, Tuning]) -> tuple[float, float]:
-        return least_interval_us(of(each[1]), each[0]), alone_us(of(each[1]))
+    def of(tuning: Tuning, number: int) -> Step:
+        return bl_tuned(work.one_copied(tuning.copied_rows, number), devices, options, tuning)
 
     @cache
-    def cost(each: tuple[int, Tuning]) -> tuple[float, float]:
-        return interval_us(of(each[1]), each[0]), least(each)[1]
+    def built_of(flight: tuple[int, int], tuning: Tuning) -> Built:
+        return Built([of(tuning, number) for number in work.extremes], *flight, tuning)
 
-    def found(near: Tuning | None) -> tuple[int, Tuning]:
-        return best(((depth, tuning) for depth in point.depths
-                     for tuning in tunings(options.training, near)
-                     if depth > 1 or not tuning.grouped), least, cost)
+    def found(flights: Flights, near: Tuning | None) -> Built:
+        # An exchange is grouped with that of an earlier mini-batch, of another graph.
+        chosen = _best([built_of((depth, size), tuning) for depth, size in flights
+                        for tuning in tunings(options.training, near)
+                        if depth >= 2 * size or not tuning.grouped])
+        return chosen if near in (None, chosen.tuning) else found(flights, chosen.tuning)
 
-    depth, tuning = found(near)
-    while near is not None and tuning != near:
-        near = tuning
-        depth, tuning = found(near)
-    return Built([bl_tuned(w, devices, options, tuning) for w in work.copied(tuning.copied_rows)],
-                 depth, tuning, (f"bl-tuned is fastest with {_in_words(tuning)}",))
+    def whole(chosen: Built) -> Built:
+        tuning = chosen.tuning or Tuning()
+        return replace(chosen, steps=[bl_tuned(w, devices, options, tuning)
+                                      for w in work.copied(tuning.copied_rows)],
+                       notes=(f"bl-tuned is fastest with {_in_words(tuning)}",))
+
+    return _best([whole(found(flights, near)) for flights in point.sets_of_flights])
+
+
+def _best(every: list[Built]) -> Built:
+    """Return the fastest; of equally fast ones that which is faster alone."""
+    return best(every, lambda each: (each.least_us, alone_us(each.steps)),
+                lambda each: (each.interval_us, alone_us(each.steps)))
 
 
 def alone_us(steps: list[Step]) -> float:

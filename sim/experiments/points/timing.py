@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import ceil
 
-from host.systems import PHASES, Step, breakdown, schedule
+from host.systems import PHASES, Step, breakdown, in_graphs, schedule
 
 __all__ = ["alone", "busy_us", "interval_us"]
 
@@ -19,14 +19,22 @@ def alone(steps: Sequence[Step]) -> tuple[float, dict[str, float]]:
     return total / len(steps), {name: us / len(steps) for name, us in phases.items()}
 
 
-def interval_us(steps: Sequence[Step], in_flight: int) -> float:
+def interval_us(steps: Sequence[Step], in_flight: int, per_graph: int = 1) -> float:
     """Return the mean time from one step's end to the next, in steady state.
+
+    ``per_graph``: steps that the host's thread launches as one graph and waits for at once; as many
+    graphs are in flight as ``in_flight`` steps fill. Few graphs are many steps, whose resources
+    take longer to settle, so that there are more of them.
 
     The steps are scheduled several times in a row. What counts is the time between two ends of one
     step, so that neither filling the pipeline counts nor emptying it; the mean for as many steps as
     are in flight, which may end in bursts. With one in flight no step meets another, and each is
     scheduled by itself.
     """
+    if per_graph > 1:
+        graphs = in_graphs(steps, per_graph)
+        graphs *= ceil((2 * in_flight + 2) / len(graphs))
+        return interval_us(graphs, in_flight // per_graph) / per_graph
     if in_flight == 1:
         each = {id(step): float(schedule([step]).finished[0]) for step in steps}
         return sum(each[id(step)] for step in steps) / len(steps)
@@ -37,12 +45,14 @@ def interval_us(steps: Sequence[Step], in_flight: int) -> float:
     return float((ends[-in_flight:] - ends[-in_flight - count:-count]).mean()) / count
 
 
-def busy_us(steps: Sequence[Step]) -> dict[str, float]:
+def busy_us(steps: Sequence[Step], per_graph: int = 1) -> dict[str, float]:
     """Return how long each resource of the busiest node serves a step, the mean of all; a stage
-    that holds a share of one counts with that share."""
+    that holds a share of one counts with that share. ``per_graph``: as of :func:`interval_us`."""
     busy: dict[str, float] = {}
-    for step in steps:
+    graphs = in_graphs(steps, per_graph)
+    for step in graphs:
         for stage in step.stages:
             for name, share in stage.uses:
                 busy[str(name)] = busy.get(str(name), 0.0) + share * stage.us
-    return {name: us / len(steps) for name, us in sorted(busy.items())}
+    count = len(graphs) * per_graph
+    return {name: us / count for name, us in sorted(busy.items())}

@@ -141,7 +141,7 @@ def test_complaints_name_the_place(tmp_path, text, place, message):
      "operator must have one of the units ns, us, ms, s, not 'GB/s'"),
     ("cpu_xeon_6226r", "operator_us = 5.0", "operator_us = 0", "8:1",
      "operator_us must be above 0, not 0.0"),
-    ("software_eager", 'collective = "mpi"', 'collective = "smoke"', "15:1",
+    ("software_eager", 'collective = "mpi"', 'collective = "smoke"', "16:1",
      "collective must be mpi or nccl, not 'smoke'"),
     ("software_eager", "copy_us = 6.0", "copy_us = -6.0", "8:1", "copy_us must be at least 0"),
     ("software_eager", "graphs = false", "graphs = 0", "10:1", "graphs must be true or false"),

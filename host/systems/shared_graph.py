@@ -1,0 +1,82 @@
+"""Several mini-batches in one graph: one step whose host's thread calls once for all of them."""
+
+from collections.abc import Sequence
+from math import lcm
+
+from host.systems.stage import Part, Step
+
+__all__ = ["in_graphs", "in_one_graph"]
+
+
+def in_graphs(steps: Sequence[Step], per_graph: int) -> list[Step]:
+    """Return steps of ``per_graph`` mini-batches each, whose sequence is that of ``steps``, over
+    and over until it ends where a graph does."""
+    count = lcm(len(steps), per_graph)
+    every = [*steps] * (count // len(steps))
+    return [in_one_graph(every[at:at + per_graph]) for at in range(0, count, per_graph)]
+
+
+def in_one_graph(steps: Sequence[Step]) -> Step:
+    """Return one step that does the work of ``steps``, of one system, with the host's calls of one.
+
+    All else of a mini-batch stays a branch of its own: its copies, kernels, collectives, and its
+    share at the NIC. What a step lists in ``calls`` is done once, when all branches have come to
+    it: the thread launches one graph with the nodes of all of them, rings once for all their
+    shares, and waits until all are done. The thread's other work, such as MPI, is done for one
+    mini-batch after the other. A resource that several branches wait for is granted in the order
+    of ``steps``.
+
+    Raises ``ValueError`` for steps of different calls.
+    """
+    first = steps[0]
+    if len(steps) == 1:
+        return first
+    for step in steps:
+        if _names(step) != _names(first):
+            raise ValueError(f"steps must have the calls {_names(first)}, not {_names(step)}")
+    return _Shared(steps).build()
+
+
+def _names(step: Step) -> list[str]:
+    return [step.stages[number].name for number in sorted(step.calls)]
+
+
+class _Shared:
+    """A step of several branches under construction."""
+
+    def __init__(self, branches: Sequence[Step]):
+        self._branches, self._step = branches, Step()
+        self._moved: list[list[int]] = [[] for _ in branches]  # numbers in the new step
+        self._thread: tuple[int, ...] = ()  # the last stage in which the thread works
+
+    def build(self) -> Step:
+        """Return the step."""
+        for calls in zip(*(sorted(branch.calls) for branch in self._branches)):
+            self._own(calls)
+            self._call(calls)
+        self._own(tuple(len(branch.stages) for branch in self._branches))
+        return self._step
+
+    def _own(self, ends: Sequence[int]) -> None:
+        """Add what each branch does up to a stage of its own."""
+        for branch, moved, end in zip(self._branches, self._moved, ends):
+            for stage in branch.stages[len(moved):end]:
+                after = [moved[number] for number in stage.after]
+                works = "cpu" in stage.resources
+                moved.append(self._step.add(
+                    stage.name, stage.phase, stage.us, *map(Part, stage.resources, stage.shares),
+                    after=[*after, *(self._thread if works else ())]))
+                if works:
+                    self._thread = (moved[-1],)
+
+    def _call(self, calls: Sequence[int]) -> None:
+        """Add a call for all branches."""
+        own = [branch.stages[number] for branch, number in zip(self._branches, calls)]
+        more = [branch.calls[number] for branch, number in zip(self._branches, calls)]
+        after = [moved[number] for stage, moved in zip(own, self._moved) for number in stage.after]
+        at = self._step.add(own[0].name, own[0].phase, own[0].us + sum(more[1:]),
+                            *map(Part, own[0].resources, own[0].shares), after=after)
+        for moved in self._moved:
+            moved.append(at)
+        if "cpu" in own[0].resources:
+            self._thread = (at,)

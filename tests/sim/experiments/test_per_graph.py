@@ -1,0 +1,92 @@
+"""Several mini-batches in a graph: who may have them, and what they change at a point."""
+
+from dataclasses import replace
+
+import pytest
+
+from host.model import MODELS
+from sim.experiments.figures.registry import exhibit
+from sim.experiments.points.devices import devices_of
+from sim.experiments.points.measure import measure
+from sim.experiments.points.placing import plan_of
+from sim.experiments.points.point import DEPTHS, PER_GRAPH, Point
+from sim.experiments.points.setting import DEMO
+from sim.experiments.points.steps import built
+from sim.experiments.points.timing import busy_us, interval_us
+from sim.experiments.points.trace import trace_of
+from sim.experiments.points.workloads import Workloads
+from sim.serving.measured import point_of
+
+FEW = {"software": "tuned", "warmup": 2, "measured": 4}
+
+
+def tuned(dataset: str, **fields) -> tuple:
+    point = Point.named("bl-tuned", dataset=dataset, **FEW | fields)
+    trace, devices = trace_of(point), devices_of(point)
+    return built(point, Workloads(trace, plan_of(point, trace)), devices, None), devices
+
+
+def test_who_may_have_several_mini_batches_in_a_graph():
+    every = Point.named("fs", software="tuned", per_graph=None)
+    assert every.flights == tuple((depth, size) for depth in DEPTHS for size in PER_GRAPH
+                                  if size <= depth)
+    assert replace(every, in_flight=3).flights == ((3, 1), (3, 2))
+    for system, fields in (("fs", {"software": "eager"}), ("fs", {"workload": "training"}),
+                           ("bl-paper", {}), ("all-on-nic", {}), ("cpu-mpi", {})):
+        point = Point.named(system, **{"software": "tuned", "per_graph": None} | fields)
+        assert {size for _, size in point.flights} == {1}
+        with pytest.raises(ValueError, match="per_graph must be at most 1 here, not 2"):
+            replace(point, per_graph=2)
+    with pytest.raises(ValueError, match="per_graph must be at most 4 here, not 8"):
+        replace(every, in_flight=4, per_graph=8)
+    with pytest.raises(ValueError, match="per_graph must be at least 1, not 0"):
+        replace(every, per_graph=0)
+
+
+@pytest.mark.parametrize("dataset, fields", [
+    ("avazu", {}), *(("kaggle", fields) for fields in (
+        {"kernels": 3}, {"communicators": 2}, {"grouped": True}))])
+def test_the_choice_makes_no_baseline_slower(dataset, fields):
+    chosen, _ = tuned(dataset, **fields, per_graph=None)
+    single, _ = tuned(dataset, **fields)
+    assert chosen.interval_us <= single.interval_us + 1e-6
+    assert single.per_graph == 1
+    assert single.interval_us == interval_us(single.steps, single.in_flight)
+    # With one communicator it is bound by collectives, with two by the thread that calls.
+    faster = chosen.interval_us < 0.95 * single.interval_us
+    assert faster == (fields.get("communicators", 1) > 1 or fields.get("grouped", False))
+
+
+def test_the_thread_of_the_full_system_rings_launches_and_waits_once_for_four():
+    one, four = (measure(Point.named("fs", **FEW, in_flight=16, per_graph=count))
+                 for count in (1, 4))
+    software = devices_of(Point.named("fs", **FEW)).software
+    calls = 2 * (software.doorbell_us + software.graph_us) + 3 * software.synchronize_us
+    assert one["busy_us"]["cpu"] == pytest.approx(calls)
+    # Nodes of three further ones: two copies, and a kernel for each layer.
+    layers = len(MODELS["kaggle"].bottom) + len(MODELS["kaggle"].top)
+    assert four["busy_us"]["cpu"] == pytest.approx(
+        (calls + 3 * (2 + layers) * software.graph_node_us) / 4)
+    assert four["interval_us"] < one["interval_us"]
+    # Alone, a mini-batch is what it was; so is a request, whose mini-batch is launched by itself.
+    assert (one["per_graph"], four["per_graph"]) == (1, 4)
+    for metric in ("service_us", "request_us", "phases_us", "nic_us", "traffic"):
+        assert four[metric] == one[metric]
+    assert {name: us for name, us in four["busy_us"].items() if name != "cpu"} == pytest.approx(
+        {name: us for name, us in one["busy_us"].items() if name != "cpu"})
+
+
+def test_a_mini_batch_that_is_alone_in_flight_is_a_graph():
+    found, _ = tuned("kaggle", in_flight=1, per_graph=None)
+    assert (found.in_flight, found.per_graph) == (1, 1)
+    assert busy_us(found.steps, found.per_graph) == busy_us(found.steps)
+
+
+def test_a_mini_batch_is_a_graph_unless_a_point_says_otherwise():
+    assert Point().per_graph == 1
+    assert {point.per_graph for point in exhibit("en").points(DEMO)} == {None, 1}
+
+
+def test_requests_are_served_by_graphs_of_one_mini_batch():
+    for system in ("en", "fs", "bl-tuned", "bl-paper"):
+        assert point_of(64, False, system=system, software="tuned").per_graph == 1
