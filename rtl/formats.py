@@ -265,8 +265,9 @@ FlushRecord = data.StructLayout({"slot": 16, "tag": 16, "reserved": 32})
 IndexRecord = data.StructLayout({"index": 16, "reserved": 48})
 """How many slots of a ring were filled or emptied so far, modulo 2^16; a word, the lower half."""
 
-ReadRecord = data.StructLayout({"address": 64, "bytes": 32, "tag": 16, "reserved": 16})
-"""Bytes of GPU memory that READ_DATA is to bring, with the tag in the header."""
+ReadRecord = data.StructLayout({"bytes": 32, "tag": 16, "reserved": 16})
+"""Bytes of GPU memory that READ_DATA is to bring, from the packet's address on, with the tag in its
+header."""
 
 SampleRecord = data.StructLayout(
     {"sample": 32, "slots": 16, "kind": 2, "ends": 1, "reserved": 13})

@@ -51,8 +51,8 @@ def parse_ring_index(packet: np.ndarray) -> int:
 
 def parse_read(packet: np.ndarray) -> RingRead:
     """Return what a READ packet asks for."""
-    record = np.ascontiguousarray(packet[1:2])
-    return RingRead(*(int(unpack(ReadRecord, record, name)[0]) for name in RingRead._fields))
+    record = parse_records(ReadRecord, packet[1:], 1)
+    return RingRead(address_of(packet), int(record["bytes"][0]), int(record["tag"][0]))
 
 
 def ring_index_packet(index: int, address: int, *, node: int) -> np.ndarray:
@@ -64,9 +64,7 @@ def ring_index_packet(index: int, address: int, *, node: int) -> np.ndarray:
 
 def read_packet(read: RingRead, *, node: int) -> np.ndarray:
     """Return a READ packet."""
-    record = np.zeros((1, 16), np.uint32)
-    words = pack(ReadRecord, address=read.address, bytes=read.bytes, tag=read.tag & 0xFFFF)
-    record[:, :words.shape[1]] = words
+    record = records_to_beats(pack_records(ReadRecord, bytes=read.bytes, tag=read.tag & 0xFFFF))
     head = header_beat(Opcode.READ, node=node, step=0, count=1)
     return addressed(np.concatenate((head, record)), read.address)
 

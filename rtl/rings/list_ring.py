@@ -64,7 +64,7 @@ class ListRing(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.counts = counts = SkidBuffer(16)
-        m.submodules.slot = slot = SlotAddress()
+        m.submodules.slot_address = slot = SlotAddress()
         wiring.connect(m, counts.o, wiring.flipped(self.lists))
         wiring.connect(m, wiring.flipped(self.place), slot.place)
 

@@ -97,7 +97,7 @@ class VectorRing(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.slot = slot = SlotAddress()
+        m.submodules.slot_address = slot = SlotAddress()
         m.submodules.answers = answers = ReadAnswers()
         m.submodules.again = again = StreamFIFO(INDEX_BITS, self._outstanding)
         wiring.connect(m, wiring.flipped(self.place), slot.place)
@@ -181,7 +181,7 @@ class VectorRing(wiring.Component):
         more, due, drained, choosing, tells = Signal(), Signal(), Signal(), Signal(), Signal()
         wait, repeats, calm = Signal(range(4)), Signal(), Signal()
         m.d.comb += [
-            length.eq(to_ask.read_data), record.address.eq(slot.address),
+            length.eq(to_ask.read_data),
             record.bytes.eq(length.beats * BEAT_BYTES), record.tag.eq(number),
             ahead.eq(out - told),
             packet.opcode.eq(Mux(tells, Opcode.INDEX, Opcode.READ)),

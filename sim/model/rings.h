@@ -97,8 +97,7 @@ private:
             const uint64_t beats = (count + 31) / 32 + uint64_t{config_->vector_beats} * (
                 (count + (1u << config_->vector_packing) - 1) >> config_->vector_packing);
             packet->address = vector_.slot(number_);
-            packet->words = {uint32_t(packet->address), uint32_t(packet->address >> 32),
-                             uint32_t(beats * BEAT_BYTES), number_};
+            packet->words = {uint32_t(beats * BEAT_BYTES), number_};
         }
         out.headers.push(packet);
         out.payload.push({packet, true});

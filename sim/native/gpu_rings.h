@@ -77,7 +77,7 @@ public:
         return slots_[number - emptied_];
     }
     // The list whose slot the NIC reads, or null, and why.
-    const List* read(uint64_t address, uint64_t at, uint32_t bytes, uint16_t tag, Fault& why) {
+    const List* read(uint64_t address, uint32_t bytes, uint16_t tag, Fault& why) {
         const uint64_t number = emptied_ + uint16_t(tag - emptied_);
         why = {Fault::READ, tag};
         if (number >= filled_) return nullptr;
@@ -85,7 +85,7 @@ public:
         const uint64_t expected = address_of(vectors_, number), count = list.records.size();
         const uint64_t beats = (count + TAGS_PER_BEAT - 1) / TAGS_PER_BEAT
                                + (count * dimension_ + DATA_WORDS - 1) / DATA_WORDS;
-        if (at != expected || address != expected || bytes != beats * BEAT_BYTES) return nullptr;
+        if (address != expected || bytes != beats * BEAT_BYTES) return nullptr;
         asked_ = std::max(asked_, number + 1);
         why = {};
         return &list;

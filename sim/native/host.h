@@ -169,8 +169,7 @@ private:
                  || (one(head) && (head.count != 1 || beats != 2)))
             answers.fail(Fault::COUNT, head.opcode);
         else
-            // The record of a read has 16 bytes.
-            for (uint32_t k = 0; k < head.count + (head.opcode == opcode::READ); k++)
+            for (uint32_t k = 0; k < head.count; k++)
                 kept.records.push_back(record_at(words, k));
         put(double(cycle + config_.latency), {Event::PACKET, nullptr, at});
     }
@@ -234,11 +233,9 @@ private:
             wrong = rings.index(kept.address, uint16_t(ring_index::index.of(kept.records[0])));
             if (wrong.kind == Fault::NONE) begin_lists(now);
         } else {
-            const uint32_t words[] = {uint32_t(kept.records[0]), uint32_t(kept.records[0] >> 32),
-                                      uint32_t(kept.records[1]), uint32_t(kept.records[1] >> 32)};
-            const uint64_t tag = ring_read::tag.get(words);
-            const List* list = rings.read(kept.address, ring_read::address.get(words),
-                                          uint32_t(ring_read::bytes.get(words)), uint16_t(tag), wrong);
+            const uint64_t record = kept.records[0], tag = ring_read::tag.of(record);
+            const List* list = rings.read(kept.address, uint32_t(ring_read::bytes.of(record)),
+                                          uint16_t(tag), wrong);
             if (list)
                 outbox.send_read(*list, uint32_t(tag), lookup::landing, config_.dimension, now,
                                  config_.rows, rows_of(*list));

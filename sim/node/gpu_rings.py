@@ -112,7 +112,7 @@ class GpuRings:
         if data is None:
             raise self._wrong(f"read slot {read.tag} of vectors, which is not filled")
         address = self._vectors.address(number)
-        if (read.address, read.bytes, address_of(packet)) != (address, data.nbytes, address):
+        if (read.address, read.bytes) != (address, data.nbytes):
             raise self._wrong(f"read {read.bytes} bytes at {read.address:#x} for slot {read.tag} "
                               f"of vectors, which has {data.nbytes} at {address:#x}")
         self._asked = max(self._asked, number + 1)

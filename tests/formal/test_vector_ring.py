@@ -20,7 +20,7 @@ from tests.formal.prove import prove
 from tests.formal.wires import ShortFIFO
 
 BITS = 2
-RECORD = data.StructLayout({"address": 2, "bytes": 8, "tag": BITS})
+RECORD = data.StructLayout({"bytes": 8, "tag": BITS})
 SHORT = data.StructLayout({"opcode": 8, "step": 1, "address": 2, "record": RECORD.size})
 INDEX = data.StructLayout({"valid": 1, "index": BITS})
 LENGTH = data.StructLayout({"vectors": 1, "beats": 1})
@@ -93,7 +93,7 @@ def vectors(*edits: tuple[str, str, str], soon: bool = False) -> Bench:
         ((tag - out)[:BITS] < (filled - out)[:BITS]) & (fresh | again)))
     bench.always("bounded", ~fresh | ((read - out)[:BITS] < 2))
     bench.always("where", ~reads | (
-        (header.address == record.address) & (record.address == (tag & (slots - 1)))
+        (header.address == (tag & (slots - 1)))
         & (record.bytes[6] == lengths[tag[0]].beats)))
     m.d.sync += read.eq(read + fresh)
 

@@ -209,8 +209,6 @@ SIZE = "sent its host a packet of opcode {:#x} whose count does not fit its leng
     ([request(0), told(1), read(0, address=VECTORS.base + VECTORS.slots * VECTORS.slot_bytes)],
      f"read {BYTES} bytes at {VECTORS.base + VECTORS.slots * VECTORS.slot_bytes:#x} for slot 0",
      READ.format(0)),
-    ([request(0), told(1), addressed(read(0), 1 << 40)],
-     f"read {BYTES} bytes at ", READ.format(0)),
     ([request(0), told(1), read(0), told(1, VECTOR_INDEX), read(0)],
      "read slot 0 of vectors, which is not filled", READ.format(0)),
     ([request(0, KEYS, count=0)], message := SIZE.format(Opcode.LOOKUP_REQUESTS), message),
