@@ -65,7 +65,6 @@ CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("two threads and two communicators", {"threads": 2, "communicators": 2}),
     ("a graph for each mini-batch", _SINGLE),
     ("mini-batches of a graph exchange by one call of NCCL", {"grouped": True}),
-    ("two communicators, and one call of NCCL for a graph", {"communicators": 2, "grouped": True}),
     ("one mini-batch in flight", {"in_flight": 1}),
 )
 """What a sceptic may change for EN and the baselines alike, with the fields of a point."""
