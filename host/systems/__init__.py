@@ -8,7 +8,7 @@ from host.systems.cpu_mpi import cpu_mpi
 from host.systems.delivery import Delivery, delivery_of
 from host.systems.devices import Devices
 from host.systems.en import en, ring_of
-from host.systems.en_tuning import DELIVER, EnTuning, en_tunings, fixed_of
+from host.systems.en_tuning import DELIVER, EnTuning, en_tunings, fixed_of, options_of
 from host.systems.nic_times import NicTimes
 from host.systems.options import COPIED_ROWS, StepOptions
 from host.systems.schedule import Schedule, schedule
@@ -22,4 +22,4 @@ __all__ = ["COPIED_ROWS", "DELIVER", "PHASES", "Breakdown", "Delivery", "Devices
            "NicTimes", "Part", "Schedule", "Stage", "Step", "StepOptions", "Tuning", "Workload",
            "all_on_nic", "best", "bl_paper", "bl_tuned", "breakdown", "cpu_mpi", "delivery_of",
            "en", "en_tunings", "fixed_of", "in_graphs", "in_one_graph", "least_interval_us",
-           "ring_of", "schedule", "smartnic", "tunings", "workload_of"]
+           "options_of", "ring_of", "schedule", "smartnic", "tunings", "workload_of"]

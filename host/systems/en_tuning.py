@@ -7,7 +7,7 @@ from typing import Any
 
 from host.systems.options import COPIED_ROWS
 
-__all__ = ["DELIVER", "EnTuning", "en_tunings", "fixed_of"]
+__all__ = ["DELIVER", "EnTuning", "en_tunings", "fixed_of", "options_of"]
 
 DELIVER = ("interaction", "pooled", "unique")
 """What NICs deliver: results of the interaction, a vector a bag, or each different vector once."""
@@ -62,6 +62,12 @@ class EnTuning:
         used.append(f"deliver {self.deliver}")
         used += [f"copies of tables of at most {self.copied_rows:,} rows"] * (self.copied_rows > 0)
         return ", ".join(used)
+
+
+def options_of(tuning: EnTuning) -> tuple[str, ...]:
+    """Return the ``name=value`` texts that fix every member as ``tuning`` has it."""
+    return tuple(f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+                 for name, value in vars(tuning).items())
 
 
 def fixed_of(options: Sequence[str]) -> dict[str, Any]:

@@ -4,10 +4,12 @@ Bytes of rows follow from the placement of the tables. Traffic is counted from t
 trace or of generated samples, mini-batch by mini-batch (:mod:`sim.offline.plan_traffic`). Each
 resource then has its own time per mini-batch, as if only it were slow; the longest is the bound. A
 run is slower, because resources wait for each other. Pooled vectors go to the host; with the
-interaction on the NIC, dense vectors go to the NIC and results to the host instead. Every lookup of
-another node's row is sent, so the savings of remote caches and requester-side merge come on top. If
-one node owns most tables, lookups wait for its answers and packets leave emptier than expected
-here: up to a third fewer bytes per packet.
+interaction on the NIC, dense vectors go to the NIC and results to the host instead; with
+``deliver=unique`` each different vector of a share and an index for each slot, and only the first
+use of a key in a share is looked up. Every such lookup of another node's row is sent, so the
+savings of remote caches and requester-side merge come on top. If one node owns most tables, lookups
+wait for its answers and packets leave emptier than expected here: up to a third fewer bytes per
+packet.
 """
 
 from __future__ import annotations
@@ -35,9 +37,12 @@ from sim.job.inputs import choose_model, sample_chunks
 from sim.job.placing import plan_of
 from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload, check_cluster
+from sim.offline.plan_checks import checks
 from sim.offline.plan_interaction import InteractionCost
 from sim.offline.plan_memory import STATE_BYTES, balance, caches, node_bytes, nodes_needed
-from sim.offline.plan_traffic import Packing, Traffic
+from sim.offline.plan_packing import Packing
+from sim.offline.plan_repeats import first_uses
+from sim.offline.plan_traffic import Traffic
 
 __all__ = ["SCHEMA", "failures", "plan", "spread_evenly"]
 
@@ -123,7 +128,8 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
                          "lookups": balance(loads[name].tolist())},
              "nodes_needed": nodes_needed(model, dealt.rule, optimizer, memory)}
             for name, dealt in plans.items()],
-        "checks": _checks(workload, system, model, traffic, nodes),
+        "checks": checks(workload, system.config, system.runtime, system.cluster, model,
+                         traffic.most, nodes),
         "traffic": {name: values.tolist() for name, values in sorted(per_batch.items())},
         "resources": resources, "binds": binds["name"],
         "samples_per_second": mini_batch / (binds["least_us"] * 1e-6),
@@ -182,7 +188,9 @@ def _replay(workload: Workload, system: _System, model: Model, kind: str | None,
     number = -1
     for number, batch in enumerate(chunks):
         owners = dealt.owner_of(batch.tables, batch.rows)
-        entered = first_lookups(batch) if runtime.dedupe else np.arange(len(batch.rows))
+        unique = runtime.deliver == "unique"
+        asked = first_uses(batch, workload.nodes, config) if unique else np.arange(len(batch.rows))
+        entered = first_lookups(batch) if runtime.dedupe else asked
         if hit_rate is None:
             tables, rows = batch.tables[entered], batch.rows[entered]
             missed = ~stores.access(owners[entered], key_hash(tables, rows), batch.keys[entered])
@@ -192,9 +200,9 @@ def _replay(workload: Workload, system: _System, model: Model, kind: str | None,
         progress(done)
         if number < workload.warmup:
             continue
-        traffic.add(batch, owners, entered, missed)
+        traffic.add(batch, owners, entered, missed, asked if unique else None)
         for name, other in plans.items():
-            loads[name] += np.bincount(other.owner_of(batch.tables, batch.rows),
+            loads[name] += np.bincount(other.owner_of(batch.tables, batch.rows)[asked],
                                        minlength=workload.nodes)
     if not traffic.batches:
         raise ValueError(f"warmup must be less than the mini-batches of the input, {number + 1}, "
@@ -252,6 +260,8 @@ def _resources(workload: Workload, system: _System, model: Model, traffic: Traff
             add(name, f"{network.bandwidth_gbit_s:g} Gb/s", lambda kind, way=way: (
                 counts[f"{kind}_{way}"] + network.overhead_bytes * counts[f"{kind}_{way}_frames"]
             ) / network_bytes_us)
+    if "indices" in counts:
+        add("NIC repeats", "1 slot a cycle", lambda kind: counts["indices"] * cycle_us)
     add("NIC lookups", "1 a cycle", lambda kind: counts["lookups"] * cycle_us)
     add("NIC vectors out", "1 beat a cycle", lambda kind: counts["lookups"] * beats * cycle_us)
     add("NIC pooling", "1 beat a cycle", lambda kind: counts["slots"] * beats * cycle_us)
@@ -265,35 +275,12 @@ def _resources(workload: Workload, system: _System, model: Model, traffic: Traff
         lambda kind: counts["misses"] * system.gather_us / config.misses_in_flight)
     add("hold buffer", f"{config.hold_vectors:,} places",
         lambda kind: counts["remote"] * 2 * network_us / config.hold_vectors)
-    # To the NIC, to the owner and its GPU and back, to the host; then the hand-out of the next.
-    trip = 4 * pcie.one_way_us + network_us + (
+    # To the NIC, to the owner and its GPU and back, to the host; then the hand-out of the next. A
+    # flush before the word of a step is one more round trip.
+    flush = system.runtime.completions and system.runtime.completion_flush
+    trip = (6 if flush else 4) * pcie.one_way_us + network_us + (
         traffic.with_remote * 2 * network_us + traffic.with_misses * system.gather_us
     ) / traffic.batches
     add("mini-batches in flight", f"{workload.in_flight:,} a round trip",
         lambda kind: np.full(workload.nodes, trip / workload.in_flight))
     return found
-
-
-def _checks(workload: Workload, system: _System, model: Model, traffic: Traffic,
-            nodes: list[dict]) -> list[dict]:
-    """Return the checks of what is needed against what is available."""
-    config, cluster = system.config, system.cluster
-    most = traffic.most
-    largest = max(node["bytes"] for node in nodes)
-    found = [
-        ("nodes", workload.nodes, config.nodes, "NIC", True),
-        ("tables", model.tables, config.tables, "NIC", True),
-        ("dimension", model.dimension, config.max_dimension, "NIC", True),
-        ("slots of a sample", most["sample_slots"], config.sample_slots,
-         "half the hold buffer", True),
-        ("bytes of a node", largest, cluster.gpu_memory_bytes, "GPU memory", True),
-        ("bytes of a node", largest, cluster.host_memory_bytes, "host memory", False),
-        ("slots of a node's share", most["slots"], config.hold_vectors, "hold buffer", False),
-        ("unique keys under way", most["unique"] * workload.in_flight, config.dedupe_keys,
-         "dedupe table", False),
-    ]
-    if system.runtime.interaction and model.interaction == "dot":
-        found.insert(3, ("vectors of a sample's dots", model.tables + 1,
-                         config.interaction_vectors, "NIC", True))
-    return [{"what": what, "need": need, "have": have, "of": of, "required": required,
-             "holds": need <= have} for what, need, have, of, required in found]

@@ -16,118 +16,17 @@ Packets that carry only credit are left out.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 
 from host.placement.shard import ShardPlan
 from host.samples import Samples
-from host.wire.packets import vectors_that_fit
-from rtl.config import LANES, NicConfig, beats_of
-from rtl.formats import BEAT_BYTES, RECORDS_PER_BEAT, TAGS_PER_BEAT
-from sim.job.settings import Runtime
-from sim.offline.plan_interaction import InteractionCost
+from rtl.config import LANES, beats_of
+from rtl.formats import BEAT_BYTES
+from sim.offline.plan_host import share_bytes
+from sim.offline.plan_packing import HEADER, TAG, Packing, packets
 
-__all__ = ["Packing", "Traffic", "packets"]
-
-_HEADER, _TAG = 1, 1
-"""Beats of a packet's header, and of the tags of its vectors."""
-
-
-def packets(times: np.ndarray, most: int, timeout: float | None = None) -> np.ndarray:
-    """Return the number of units in each packet (int64); units arrive at ``times``, ascending.
-
-    A packet takes at most ``most`` units, at least 1. With a ``timeout``, its last unit arrives
-    less than that after its first; a ``timeout`` of 0 allows one unit.
-    """
-    if timeout is None:
-        whole, rest = divmod(len(times), most)
-        return np.array([most] * whole + [rest] * (rest > 0), np.int64)
-    ends = np.searchsorted(times, times + timeout, side="left")
-    sizes, at = [], 0
-    while at < len(times):
-        end = max(at + 1, min(int(ends[at]), at + most))
-        sizes.append(end - at)
-        at = end
-    return np.array(sizes, np.int64)
-
-
-@dataclass(frozen=True)
-class Packing:
-    """Capacity of each kind of packet, for a NIC in a cluster of ``nodes`` nodes.
-
-    Members
-    -------
-    config, runtime: of the NIC.
-    nodes: of the cluster.
-    dimension: of the model; vectors of fewer than 16 values share beats.
-    interaction: its cost if it is on the NIC, else None.
-
-    A vector too long for a packet of this NIC counts as one packet; the NIC does not support its
-    dimension anyway.
-    """
-
-    config: NicConfig
-    runtime: Runtime
-    nodes: int
-    dimension: int
-    interaction: InteractionCost | None = None
-
-    @property
-    def lookups(self) -> int:
-        """Records of a lookups packet: limited by frame payload and by credit at the owner."""
-        share = self.config.lookup_beats // self.nodes
-        window = max(1, share - share // 8)
-        return RECORDS_PER_BEAT * min(self.config.net_payload_beats, window)
-
-    @property
-    def vectors(self) -> int:
-        """Vectors of a vectors packet, after its tag beat."""
-        return min(TAGS_PER_BEAT, self._vectors_in(self.config.net_payload_beats))
-
-    @property
-    def requests(self) -> int:
-        """Records of a request list to the GPU."""
-        return min(self.runtime.request_batch, RECORDS_PER_BEAT * self.config.net_payload_beats)
-
-    @property
-    def answers(self) -> int:
-        """Vectors of a packet from the GPU."""
-        return max(1, vectors_that_fit(self.dimension, self.config.host_payload_beats))
-
-    @property
-    def results(self) -> int:
-        """Pooled vectors of a packet to the host."""
-        return self._vectors_in(self.config.host_payload_beats)
-
-    @property
-    def queries(self) -> int:
-        """Records of a packet of queries: the host uses at most half of the NIC's buffer."""
-        return RECORDS_PER_BEAT * min(self.config.host_payload_beats, self.config.query_beats // 2)
-
-    @property
-    def lateness(self) -> float:
-        """Mean cycles by which packets close late, because destinations are checked in turn."""
-        return (1 << (self.config.nodes - 1).bit_length()) / 2
-
-    def _vectors_in(self, beats: int) -> int:
-        """Return the vectors that fit a payload of ``beats``, one of which is the tag beat."""
-        return max(1, (beats - _TAG) * LANES // self.dimension)
-
-    def record_bytes(self, sizes: np.ndarray) -> int:
-        """Return the bytes of packets of records."""
-        return BEAT_BYTES * int((_HEADER - (-sizes // RECORDS_PER_BEAT)).sum())
-
-    def vector_bytes(self, sizes: np.ndarray) -> int:
-        """Return the bytes of packets of vectors with one tag beat."""
-        return BEAT_BYTES * int((_HEADER + _TAG - (-sizes * self.dimension // LANES)).sum())
-
-    def answer_bytes(self, lists: np.ndarray) -> int:
-        """Return the bytes of the GPU's answers to ``lists`` of rows, each answered on its own."""
-        whole, rest = np.divmod(lists, self.answers)
-        sizes = np.concatenate((np.full(int(whole.sum()), self.answers), rest[rest > 0]))
-        return BEAT_BYTES * int((_HEADER - (-sizes // TAGS_PER_BEAT)
-                                 - (-sizes * self.dimension // LANES)).sum())
+__all__ = ["Traffic"]
 
 
 class Traffic:
@@ -144,12 +43,14 @@ class Traffic:
     batches, samples: added so far. with_remote, with_misses: mini-batches in which some node asks
         another node, or its GPU.
     counts: sums by name, float64 ``[nodes]``: ``lookups`` answered by an owner, ``remote`` lookups
-        sent to others, ``answered`` lookups of others, ``samples`` held, ``slots`` reserved,
-        ``bags`` pooled, ``unique`` and ``misses`` of the local cache; and with the prefix ``full_``
+        sent to others, ``answered`` lookups of others, ``samples`` held, ``slots`` reserved in the
+        hold buffer, ``bags`` pooled, ``unique`` and ``misses`` of the local cache; with
+        ``deliver=unique`` the ``indices`` of slots, and of slots and bags one for each different
+        vector and one for the end of the share; and with the prefix ``full_``
         or ``expected_``: ``to_nic``, ``from_nic``, ``out``, ``in`` in bytes, ``out_frames``,
         ``in_frames``, and ``lists`` of rows for the GPU, each of which causes at most one gather.
-    most: maximum over mini-batches and nodes of ``unique`` keys and ``slots``; and over samples of
-        ``sample_slots``.
+    most: maximum over mini-batches and nodes of ``unique`` keys, ``slots`` and ``share_slots``,
+        those of all keys and empty bags of a share; and over samples of ``sample_slots``.
     """
 
     def __init__(self, plan: ShardPlan, packing: Packing, merge: bool):
@@ -161,15 +62,17 @@ class Traffic:
         self.most: Counter[str] = Counter()
 
     def add(self, batch: Samples, owners: np.ndarray, entered: np.ndarray,
-            missed: np.ndarray) -> None:
+            missed: np.ndarray, asked: np.ndarray | None = None) -> None:
         """Add a mini-batch.
 
         Parameters
         ----------
         batch: its samples.
-        owners: owner of each lookup.
+        owners: owner of each key.
         entered: ascending indices of the lookups that enter a local cache.
         missed: whether each of these is a miss.
+        asked: ascending indices of the keys that are looked up, with ``deliver=unique``;
+            ``entered`` are some of them. By default all.
         """
         nodes = self._plan.nodes
         shares = np.full(nodes, len(batch) // nodes, np.int64)
@@ -178,6 +81,14 @@ class Traffic:
         slots = batch.slots
         node_slots = np.bincount(holder, slots, nodes).astype(np.int64)
         asker = np.repeat(holder, np.diff(batch.key_offsets))
+        sent = self._sent(batch, node_slots, holder)
+        reserved, bags = node_slots, shares * batch.table_count
+        if asked is not None:
+            asker, owners, sent = asker[asked], owners[asked], sent[asked]
+            entered = np.searchsorted(asked, entered)
+            # Each different vector has a place, and an empty one that ends the share.
+            reserved = bags = np.bincount(asker, minlength=nodes) + (shares > 0)
+            self._count("indices", node_slots)
         self.batches += 1
         self.samples += len(batch)
         self.with_remote += bool((asker != owners).any())
@@ -188,14 +99,13 @@ class Traffic:
                 ("lookups", np.bincount(owners, minlength=nodes)),
                 ("remote", np.bincount(asker[asker != owners], minlength=nodes)),
                 ("answered", np.bincount(owners[asker != owners], minlength=nodes)),
-                ("slots", node_slots), ("samples", shares),
-                ("bags", shares * batch.table_count),
+                ("slots", reserved), ("samples", shares), ("bags", bags),
                 ("unique", unique), ("misses", misses)):
             self._count(name, value)
-        for name, value in (("unique", unique), ("slots", node_slots), ("sample_slots", slots)):
+        for name, value in (("unique", unique), ("slots", reserved), ("sample_slots", slots),
+                            ("share_slots", node_slots)):
             self.most[name] = max(self.most[name], int(value.max(initial=0)))
-        self._host_packets(shares, slots, batch.table_count)
-        sent = self._sent(batch, node_slots, holder)
+        self._host_packets(shares, slots, batch.table_count, bags)
         for kind in ("full", "expected"):
             timed = kind == "expected"
             for node in range(nodes):
@@ -213,39 +123,16 @@ class Traffic:
         place = np.arange(keys.sum()) - np.repeat(np.cumsum(keys) - keys, keys)
         return np.repeat(before, keys) + place
 
-    def _host_packets(self, shares: np.ndarray, slots: np.ndarray, tables: int) -> None:
-        """Count packets of queries and results; ``slots`` are those of each sample."""
-        packing = self._packing
-        results = packets(np.arange(tables), packing.results)
+    def _host_packets(self, shares: np.ndarray, slots: np.ndarray, tables: int,
+                      vectors: np.ndarray) -> None:
+        """Count packets of queries and answers; ``slots`` are those of each sample, ``vectors``
+        those that each node is given of different keys."""
         for node, mine in enumerate(np.split(slots, np.cumsum(shares)[:-1])):
-            if not len(mine):
-                continue
-            records = np.arange(mine.sum() + len(mine))
-            asked = packing.record_bytes(packets(records, packing.queries))
-            for kind in ("full", "expected"):
-                self._add(f"{kind}_to_nic", node, asked)
-                if packing.interaction is None:
-                    self._add(f"{kind}_from_nic", node,
-                              len(mine) * packing.vector_bytes(results))
-                else:
-                    self._interaction(kind, node, mine, packing.interaction)
-
-    def _interaction(self, kind: str, node: int, slots: np.ndarray, cost: InteractionCost) -> None:
-        """Count a share's requests for dense vectors, their answers, and results.
-
-        ``slots`` are those of its samples; dense vectors are requested at dispatch.
-        """
-        packing, runtime = self._packing, self._packing.runtime
-        timed = kind == "expected"
-        lists = packets(np.cumsum(slots) - slots, packing.requests,
-                        runtime.request_timeout if timed else None)
-        pooled = slots * beats_of(packing.dimension)
-        results = packets(np.cumsum(np.maximum(pooled, cost.cycles)),
-                          max(1, cost.results_per_packet),
-                          runtime.result_timeout if timed else None)
-        self._add(f"{kind}_to_nic", node, packing.answer_bytes(lists))
-        self._add(f"{kind}_from_nic", node,
-                  packing.record_bytes(lists) + cost.result_bytes(results))
+            for kind in ("full", "expected") if len(mine) else ():
+                moved = share_bytes(self._packing, mine, tables, int(vectors[node]),
+                                    kind == "expected")
+                self._add(f"{kind}_to_nic", node, moved.to_nic)
+                self._add(f"{kind}_from_nic", node, moved.from_nic)
 
     def _lookups(self, kind: str, node: int, asker: np.ndarray, owners: np.ndarray,
                  sent: np.ndarray, timed: bool) -> None:
@@ -280,7 +167,7 @@ class Traffic:
                 # Vectors that share a packet with another mini-batch are charged their share of it.
                 count = len(times) / packing.vectors
                 self._frames(kind, node, requester, count, BEAT_BYTES * (
-                    count * (_HEADER + _TAG) + len(times) * packing.dimension / LANES))
+                    count * (HEADER + TAG) + len(times) * packing.dimension / LANES))
             else:
                 sizes = packets(times, packing.vectors, timeout)
                 self._frames(kind, node, requester, len(sizes), packing.vector_bytes(sizes))

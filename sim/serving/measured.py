@@ -10,15 +10,13 @@ from typing import Any
 
 from host.systems import Stage, Step, schedule
 from sim.experiments.points.devices import devices_of
-from sim.experiments.points.measure import measure
+from sim.experiments.points.measure import measure_system
 from sim.experiments.points.nic import cache_rows, reaching
 from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
-from sim.experiments.points.system_at import system_at
 from sim.experiments.points.systems import BASELINES, parts_of
 from sim.experiments.points.timing import busy_us
 from sim.experiments.points.trace import trace_of
-from sim.experiments.points.workloads import workloads
 from sim.files.store import Store
 
 __all__ = ["COSTS", "WINDOW", "MiniBatches", "finished_us", "measured", "point_of"]
@@ -93,24 +91,19 @@ def measured(point: Point, runs: Store | None = None) -> dict:
     ``interval_us``, ``steps`` and ``per_sample``, see `COSTS`.
     """
     point = _with_reference_caches(point)
-    found = measure(point, runs)
+    found, system = measure_system(point, runs)
     kept = {name: found[name] for name in ("applicable", "why", "mini_batch", "source", "notes",
                                            "service_us", "interval_us")}
     kept["graph"] = point.batching == "graph"
-    if not found["applicable"]:
+    if system is None:
         return kept | dict.fromkeys(("steps", "least_us", "per_sample"))
-    trace = trace_of(point)
-    devices = devices_of(point)
-    work = workloads(trace, plan_of(point, trace))
-    system, _ = system_at(point, trace, work, devices, runs)
-    steps = system.steps
-    traffic = found["traffic"]
+    steps, traffic = system.steps, found["traffic"]
     return kept | {
         "least_us": min(float(schedule([step]).finished[0]) for step in steps),
         "interval_us": system.interval_us,
         "steps": [[asdict(stage) for stage in step.stages] for step in steps],
         "per_sample": _costs(busy_us(steps), point.nodes / found["mini_batch"],
-                             devices.pcie.bandwidth_gb_s * 1e3) | {
+                             devices_of(point).pcie.bandwidth_gb_s * 1e3) | {
             "network_bytes": traffic["total"]["bytes"] / found["mini_batch"] if traffic else 0.0}}
 
 

@@ -1,6 +1,6 @@
 """Which mini-batch and time-out a system chooses at a load, and what it serves within a p99."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from math import inf, sqrt
 
@@ -66,23 +66,27 @@ class Search:
     def best(self, qps: float) -> Choice | None:
         """Return the choice of the least p99, among the best two of the trials that are not
         saturated in full; None where all are."""
-        found: list[Choice] = []
-        for _, batcher in self._trials(qps)[:_TRIES]:
-            served = self._serve(qps, batcher)
-            if not served.saturated:
-                found.append(Choice(qps, batcher, served))
-            if len(found) == 2:
-                break
-        return min(found, key=lambda choice: choice.served.p99_us or inf, default=None)
+        for trials in self._rounds(qps):
+            found: list[Choice] = []
+            for _, batcher in trials:
+                served = self._serve(qps, batcher)
+                if not served.saturated:
+                    found.append(Choice(qps, batcher, served))
+                if len(found) == 2:
+                    break
+            if found:
+                return min(found, key=lambda choice: choice.served.p99_us or inf)
+        return None
 
     def within(self, qps: float, slo_us: float) -> Choice | None:
         """Return a choice whose p99 is at most ``slo_us``; None where there is none."""
-        for p99, batcher in self._trials(qps, slo_us)[:_TRIES]:
-            if p99 > _FAR * slo_us:
-                break
-            served = self._serve(qps, batcher)
-            if served.p99_us is not None and served.p99_us <= slo_us:
-                return Choice(qps, batcher, served)
+        for trials in self._rounds(qps, slo_us):
+            for p99, batcher in trials:
+                if p99 > _FAR * slo_us:
+                    break
+                served = self._serve(qps, batcher)
+                if served.p99_us is not None and served.p99_us <= slo_us:
+                    return Choice(qps, batcher, served)
         return None
 
     def most_within(self, slo_us: float, served: float, over: float) -> Choice | None:
@@ -101,12 +105,23 @@ class Search:
                 found = between
         return found
 
-    def _trials(self, qps: float, most_us: float = inf) -> list[tuple[float, Batcher]]:
+    def _rounds(self, qps: float, most_us: float = inf) -> Iterator[list[tuple[float, Batcher]]]:
+        """Yield the best trials, then, in case they do not do in full, the best of mini-batches of
+        other sizes: close to its capacity, one may do in a trial alone."""
+        seen: set[tuple[int, int]] = set()
+        while trials := self._trials(qps, most_us, seen)[:_TRIES]:
+            yield trials
+            seen |= {(batcher.mini_batch, batcher.window) for _, batcher in trials}
+
+    def _trials(self, qps: float, most_us: float, without: Set[tuple[int, int]]
+                ) -> list[tuple[float, Batcher]]:
         """Return p99 and batcher of trials that are not saturated, the least p99 first.
 
-        No trial is made of a batcher whose p99 cannot be the least, nor ``most_us``.
+        No trial is made of a batcher whose p99 cannot be the least, nor ``most_us``, nor of sizes
+        and windows to be left out.
         """
-        bounds = sorted(((self._bound(batcher, qps), batcher) for batcher in self._batchers(qps)),
+        bounds = sorted(((self._bound(batcher, qps), batcher) for batcher in self._batchers(qps)
+                         if (batcher.mini_batch, batcher.window) not in without),
                         key=lambda each: (each[0], each[1].most, each[1].timeout_us))
         if qps / 1e6 >= self._system.capacity():
             return []

@@ -7,20 +7,25 @@ measure` does it.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
-from host.systems import NicTimes, Tuning
+from host.systems import EnTuning, NicTimes, Tuning, fixed_of, options_of
 from host.toml.provenance import constants
 from sim.experiments.points.devices import devices_of
+from sim.experiments.points.en_nic import en_nic, nic_devices, nic_point
+from sim.experiments.points.en_system import en_built, en_system
 from sim.experiments.points.nic import NicPart, nic_part, serving
 from sim.experiments.points.nic_updates import with_updates
 from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
 from sim.experiments.points.steps import built
+from sim.experiments.points.systems import EN
 from sim.experiments.points.trace import trace_of
 from sim.experiments.points.workloads import workloads
 from sim.files.store import Store
 
-__all__ = ["GATHER", "interval_of", "nic_constants", "run_nics", "source_of", "tuning_of"]
+__all__ = ["GATHER", "interval_of", "nic_constants", "run_nics", "settled", "source_of",
+           "tuning_of"]
 
 GATHER = "gpu.launch_us + gpu.kernel_us"
 """A gather without its rows."""
@@ -31,18 +36,41 @@ def nic_constants(point: Point) -> dict[str, float]:
     them, of PCIe and of the network. Points of one trace that agree in all of them share runs.
 
     The launch of a gather counts with the least time of its kernel, as `GATHER`: mostly their sum
-    is what a request list waits for, and an interpolator need not find that out.
+    is what a request list waits for, and an interpolator need not find that out. Where EN leaves an
+    option open, it has it. What a short write takes is no part of PCIe for them: it is in the time
+    of a poll.
     """
     devices = devices_of(point)
+    if point.system == EN:
+        own = _en_tuning(point)
+        point, devices = nic_point(point, devices, own), nic_devices(devices, own)
     seen = {"gpu": serving(point, devices)[0], "pcie": devices.pcie, "network": devices.network}
     found = {f"{name}.{constant.name}": float(constant.value)
-             for name, profile in seen.items() for constant in constants(profile)}
+             for name, profile in seen.items() for constant in constants(profile)
+             if constant.name != "write_us"}
     return {GATHER: found.pop("gpu.launch_us") + found["gpu.kernel_us"]} | found
 
 
 def run_nics(point: Point, runs: Store | None) -> NicPart:
     """Run a point's NICs, or take their runs from ``runs``."""
-    return nic_part(point, trace_of(point), devices_of(point), runs)
+    trace, devices = trace_of(point), devices_of(point)
+    if point.system == EN:
+        return en_nic(point, trace, devices, _en_tuning(point), runs)
+    return nic_part(point, trace, devices, runs)
+
+
+@lru_cache(maxsize=16)
+def settled(point: Point, runs: Store | None) -> Point:
+    """Return a point with as many mini-batches in flight and in a graph as its system has there,
+    and with every option of EN as EN has it there."""
+    trace, devices = trace_of(point), devices_of(point)
+    work = workloads(trace, plan_of(point, trace))
+    if point.system != EN:
+        found = built(point, work, devices, None)
+        return replace(point, in_flight=found.in_flight, per_graph=found.per_graph)
+    chosen = en_system(point, trace, work, devices, runs)
+    return replace(point, in_flight=chosen.built.in_flight, per_graph=chosen.built.per_graph,
+                   en=options_of(chosen.tuning))
 
 
 def tuning_of(point: Point) -> Tuning | None:
@@ -63,9 +91,15 @@ def interval_of(point: Point, nic: NicPart | None = None,
     if nic is not None:
         if times is not None:
             nic = replace(nic, times=list(times))
+        if point.system == EN:
+            return en_built(point, trace, work, devices, _en_tuning(point), nic.times).interval_us
         if point.workload == "training":
             nic = with_updates(point, trace, devices, work, nic)
     return built(point, work, devices, nic, near=near).interval_us
+
+
+def _en_tuning(point: Point) -> EnTuning:
+    return EnTuning(**fixed_of(point.en))
 
 
 def source_of(point: Point) -> str:

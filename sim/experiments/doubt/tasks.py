@@ -1,14 +1,15 @@
 """What a sweep measures of a Monte Carlo: chunks of draws, and how good their interpolation is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import median
 
-from sim.experiments.doubt.compose import interval_of, source_of, tuning_of
+from sim.experiments.doubt.compose import interval_of, settled, source_of, tuning_of
 from sim.experiments.doubt.design import scaled_by
 from sim.experiments.doubt.draws import drawn
 from sim.experiments.doubt.nics import Interpolated, sets_of
 from sim.experiments.points.point import Point
+from sim.experiments.points.systems import EN
 from sim.experiments.points.task import Task
 from sim.files.store import Store
 
@@ -25,7 +26,9 @@ class _OfDraws(Task):
 
     Members
     -------
-    full: the full system as it is. sets: points whose NICs are run, see `design`.
+    full: the full system as it is. sets: points whose NICs are run, see `design`. EN has the
+        options in all of them that it has as it is, and as many mini-batches in flight and in a
+        graph; likewise the baselines of its draws.
     data: files of the samples, by which a store tells changed ones.
     """
 
@@ -37,6 +40,16 @@ class _OfDraws(Task):
     def dataset(self) -> str:
         """Data set of the points."""
         return self.full.dataset
+
+    def nics(self, runs: Store | None) -> tuple[Point, Interpolated]:
+        """Return the full system with its options, and its NICs at any constants."""
+        full = self.as_drawn(self.full, runs)
+        chosen = {name: getattr(full, name) for name in ("en", "in_flight", "per_graph")}
+        return full, _interpolated(tuple(replace(each, **chosen) for each in self.sets), runs)
+
+    def as_drawn(self, point: Point, runs: Store | None) -> Point:
+        """Return the full system or a baseline with what it does not choose anew in each draw."""
+        return settled(point, runs) if self.full.system == EN else point
 
 
 @dataclass(frozen=True)
@@ -62,21 +75,22 @@ class Draws(_OfDraws):
 
     def in_words(self) -> str:
         """Return which draws these are."""
-        return (f"draws {self.first} to {self.first + self.count - 1}, {self.dataset}, "
-                f"{self.full.workload}, {self.full.software}")
+        return (f"draws {self.first} to {self.first + self.count - 1}, {_named(self.full)}, "
+                f"{self.full.software}")
 
     def measured(self, runs: Store | None) -> dict:
         """Return ``speedups``: by name of a baseline, one for each draw.
 
         The search of bl-tuned's options begins at those that it has with the constants as they are.
         """
-        nics = _interpolated(self.sets, runs)
+        as_is, nics = self.nics(runs)
+        others = [self.as_drawn(base, runs) for base in self.bases]
         speedups: dict[str, list[float]] = {base.system: [] for base in self.bases}
-        near = {base.system: tuning_of(base) for base in self.bases}
+        near = {base.system: tuning_of(base) for base in others}
         factors = drawn(self.names, self.first + self.count, self.seed)[self.first:]
         for each in factors:
             full, *bases = (scaled_by(point, self.names, each)
-                            for point in (self.full, *self.bases))
+                            for point in (as_is, *others))
             own = interval_of(full, nics.parts[0], nics.times(full))
             for base in bases:
                 speedups[base.system].append(
@@ -95,13 +109,13 @@ class LeftOut(_OfDraws):
 
     def in_words(self) -> str:
         """Return what is left out."""
-        return f"leave-one-out, {self.dataset}, {self.full.workload}"
+        return f"leave-one-out, {_named(self.full)}"
 
     def measured(self, runs: Store | None) -> dict:
         """Return ``sets`` of runs, ``axes``, ``median`` and ``most``, the errors of the time from
         one mini-batch to the next, and so of every speedup, and ``nics``: by name of a value of
         NICs the same two for it. All are shares."""
-        nics = _interpolated(self.sets, runs)
+        _, nics = self.nics(runs)
         errors = []
         for point, part, times in zip(nics.points, nics.parts, nics.left_out()):
             errors.append(abs(interval_of(point, part, times) / interval_of(point, part) - 1))
@@ -109,6 +123,11 @@ class LeftOut(_OfDraws):
                 "median": median(errors), "most": max(errors), "notes": [],
                 "nics": {name: {"median": median(each), "most": max(each)}
                          for name, each in nics.errors().items()}}
+
+
+def _named(full: Point) -> str:
+    """Return data set and workload, and the system where it is not the paper's."""
+    return f"{full.dataset}, {full.workload}" + (f", {full.label}" if full.system == EN else "")
 
 
 @lru_cache(maxsize=4)

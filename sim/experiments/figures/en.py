@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 from host.devices.dense_work import LEVELS
+from host.toml.profile import profile_names
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.row import Row
 from sim.experiments.points.point import PER_GRAPH, WORKLOADS, Point
@@ -64,14 +65,14 @@ CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("two threads and two communicators", {"threads": 2, "communicators": 2}),
     ("a graph for each mini-batch", _SINGLE),
     ("mini-batches of a graph exchange by one call of NCCL", {"grouped": True}),
-    ("two communicators, and one call of NCCL for a graph", {"communicators": 2, "grouped": True}),
     ("one mini-batch in flight", {"in_flight": 1}),
 )
 """What a sceptic may change for EN and the baselines alike, with the fields of a point."""
 
-TENSOR_CORES = 8.0
-"""How many times as fast products of float16 are on an RTX 8000's tensor cores as those of float32
-elsewhere: 130.5 to 16.3 TFLOP/s (data sheet). For Terabyte, whose MLPs are what binds."""
+TENSOR_CORES = "products on tensor cores"
+"""The change to a GPU whose products are on tensor cores: its profile's name ends in ``_mixed``.
+For Terabyte, whose MLPs are what binds; what is no product moves bytes and takes as long as before.
+"""
 
 _RELAUNCHED = {"relaunch": "true"}
 
@@ -121,10 +122,10 @@ def _cases(setting: Setting) -> Iterator[_Case]:
 
 
 def _changes(setting: Setting, dataset: str) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-    if dataset != "terabyte":
+    mixed = f"{setting.gpu}_mixed"
+    if dataset != "terabyte" or mixed not in profile_names("gpu_"):
         return CHANGES
-    return (*CHANGES, ("products on tensor cores", {
-        "scaled": ((f"{setting.gpu}.float32_tflops", TENSOR_CORES),)}))
+    return (*CHANGES, (TENSOR_CORES, {"gpu": mixed}))
 
 
 def _alone(options: Mapping[str, str | None], workload: str) -> Mapping[str, str | None]:

@@ -9,7 +9,8 @@ __all__ = ["EXHIBIT"]
 
 _SYSTEMS: tuple[System, ...] = (
     ("BL-tuned", "bl-tuned"), ("GA", "ga"), ("NIC", "nic"), ("GA+NIC", "ga+nic"), ("LC", "lc"),
-    ("RC", "rc"), ("SC", "sc"), *FULL, ("GA+BL-tuned", "bl-tuned+ga"), ("all on NIC", "all-on-nic"))
+    ("RC", "rc"), ("SC", "sc"), *FULL, ("EN", "en"), ("GA+BL-tuned", "bl-tuned+ga"),
+    ("all on NIC", "all-on-nic"))
 
 EXHIBIT = Plot(
     "fig22", "Inference: speedup by technique", every_seed(side_by_side(_SYSTEMS, "inference")),

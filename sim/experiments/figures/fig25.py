@@ -9,7 +9,7 @@ __all__ = ["EXHIBIT"]
 
 _SYSTEMS: tuple[System, ...] = (
     ("BL-tuned", "bl-tuned"), ("GA", "ga"), ("NIC", "nic"), ("GA+NIC", "ga+nic"), ("LC", "lc"),
-    ("SC", "sc"), *FULL, ("GA+BL-tuned", "bl-tuned+ga"))
+    ("SC", "sc"), *FULL, ("EN", "en"), ("GA+BL-tuned", "bl-tuned+ga"))
 
 EXHIBIT = Plot(
     "fig25", "Training: speedup by technique", every_seed(side_by_side(_SYSTEMS, "training")),

@@ -37,23 +37,26 @@ _SECTION = """\
 <h2>{{ title }}</h2>
 <p>{{ draws }} joint draws of every constant that was unverified or second hand on {{ day }} and has
 not been measured since ({{ counts }}), each log-uniform from half to double, baselines and full
-system alike. The NICs are run at most at {{ sets }} of them for each data set and interpolated
-between; all else is computed for each draw.</p>
+system alike. The NICs are run at most at {{ sets }} of them for each data set, EN's at a few more,
+and interpolated between; all else is computed for each draw. EN keeps the options that it has as it
+is, and like its baselines the mini-batches in flight and in a graph.</p>
 <table>
-<tr><th>full system</th><th>data set</th><th>software</th><th>over</th><th>as it is</th>
-<th>median</th><th>5 % to 95 %</th><th>draws in which it is faster</th></tr>
+<tr><th>full system</th><th>workload</th><th>data set</th><th>software</th><th>over</th>
+<th>as it is</th><th>median</th><th>5 % to 95 %</th><th>draws in which it is faster</th></tr>
 {% for row in rows %}
-<tr><td>{{ row.workload }}</td><td>{{ row.dataset }}</td><td>{{ row.software }}</td>
+<tr><td>{{ row.system }}</td><td>{{ row.workload }}</td><td>{{ row.dataset }}</td>
+<td>{{ row.software }}</td>
 <td>{{ row.base }}</td><td class="n">{{ row.as_is }}</td><td class="n">{{ row.median }}</td>
 <td class="n">{{ row.low }} to {{ row.high }}</td><td class="n">{{ row.above }}</td></tr>
 {% endfor %}
 </table>
 <table>
-<tr><th>interpolation</th><th>data set</th><th>sets of runs</th><th>axes</th>
+<tr><th>interpolation</th><th>workload</th><th>data set</th><th>sets of runs</th><th>axes</th>
 <th>error of a speedup with a set left out</th><th>at most</th>
 <th>of the NICs' values, median (most)</th></tr>
 {% for row in errors %}
-<tr><td>{{ row.workload }}</td><td>{{ row.dataset }}</td><td class="n">{{ row.sets }}</td>
+<tr><td>{{ row.system }}</td><td>{{ row.workload }}</td><td>{{ row.dataset }}</td>
+<td class="n">{{ row.sets }}</td>
 <td>{{ row.axes }}</td><td class="n">median {{ row.median }}, most {{ row.most }}</td>
 <td class="n">{{ row.good }}</td><td>{{ row.nics }}</td></tr>
 {% endfor %}
@@ -68,7 +71,7 @@ class _MonteCarlo(Figure):
     def points(self, setting: Setting) -> Sequence[Point | Task]:
         """Return the points whose NICs are run, the baselines, and the draws."""
         return [each for case in cases_of(setting)
-                for each in (*case.sets, case.full, *case.bases, case.left_out, *case.draws)]
+                for each in (*case.points, case.left_out, *case.draws)]
 
     def rows(self, setting: Setting, results: Results) -> list[Row]:
         """Return percentiles of each speedup, the share of draws above 1, and the errors of the
@@ -122,7 +125,8 @@ class _MonteCarlo(Figure):
 
 
 def _by_workload(setting: Setting) -> Iterator[Case]:
-    """Yield one case for each data set and workload: software profiles share sets of runs."""
+    """Yield one case for each full system, data set and workload: software profiles share sets of
+    runs."""
     for case in cases_of(setting):
         if case.full == case.left_out.full:
             yield case
@@ -143,8 +147,8 @@ def _as_is(results: Results, case: Case, base: Point) -> float | None:
 
 def _row(case: Case, metric: str, value: float | None, unit: str) -> Row:
     full = case.full
-    return Row(full.dataset, full.nodes, full.samples, full.software, full.fidelity, "FS", metric,
-               value, unit)
+    return Row(full.dataset, full.nodes, full.samples, full.software, full.fidelity, full.label,
+               metric, value, unit)
 
 
 def _fill(axes: Axes, results: Results, cases: Sequence[Case]) -> None:
@@ -153,7 +157,8 @@ def _fill(axes: Axes, results: Results, cases: Sequence[Case]) -> None:
     for case in cases:
         for base in case.bases:
             found = _speedups(results, case, base)
-            names.append(f"{case.full.software},\nover {base.system.removeprefix('bl-')}")
+            names.append(f"{case.full.label}, {case.full.software},\n"
+                         f"over {base.system.removeprefix('bl-')}")
             if found is not None:
                 colour = COLOURS[BASES.index(base.system)]
                 drawn = axes.violinplot(np.log2(found), [place], widths=0.85, showextrema=False)
@@ -172,7 +177,7 @@ def _fill(axes: Axes, results: Results, cases: Sequence[Case]) -> None:
     marks = next(there for marks in _MARKS if len(there := [
         mark for mark in marks if low <= np.log2(mark) <= high]) <= _MOST_MARKS)
     axes.set_yticks(np.log2(marks), [f"{mark:g}" for mark in marks])
-    axes.set_ylabel("speedup of FS")
+    axes.set_ylabel("speedup")
 
 
 def _shown(results: Results, case: Case, base: Point) -> dict[str, str]:
@@ -180,7 +185,8 @@ def _shown(results: Results, case: Case, base: Point) -> dict[str, str]:
     found, as_is = _speedups(results, case, base), _as_is(results, case, base)
     low, middle, high = (["n/a"] * 3 if found is None else
                          [f"{value:.2f}x" for value in np.percentile(found, _PERCENTILES)])
-    return {"workload": case.full.workload, "dataset": case.full.dataset,
+    return {"system": case.full.label, "workload": case.full.workload,
+            "dataset": case.full.dataset,
             "software": case.full.software, "base": base.system, "low": low, "median": middle,
             "high": high, "as_is": "n/a" if as_is is None else f"{as_is:.2f}x",
             "above": "n/a" if found is None else f"{np.mean(found > 1):.0%}"}
@@ -190,7 +196,8 @@ def _errors(results: Results, case: Case) -> dict[str, str]:
     """Return a row of the page's table of errors."""
     outcome = results.get(case.left_out)
     metrics = outcome.metrics if outcome and outcome.metrics else None
-    row = {"workload": case.full.workload, "dataset": case.full.dataset}
+    row = {"system": case.full.label, "workload": case.full.workload,
+           "dataset": case.full.dataset}
     if metrics is None:
         return row | dict.fromkeys(("sets", "axes", "median", "most", "good", "nics"), "n/a")
     good = metrics["most"] <= MOST_ERROR

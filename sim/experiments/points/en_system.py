@@ -1,6 +1,6 @@
 """EN at a point: the options that it is fastest with, its steps and its NICs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import ceil
 
@@ -32,7 +32,7 @@ from sim.experiments.points.trace import Trace
 from sim.experiments.points.workloads import Workloads
 from sim.files.store import Store
 
-__all__ = ["EnSystem", "en_system"]
+__all__ = ["EnSystem", "en_built", "en_system"]
 
 
 @dataclass(frozen=True)
@@ -51,18 +51,29 @@ def en_system(point: Point, trace: Trace, work: Workloads, devices: Devices,
     As for bl-tuned, the mini-batches between which all others lie stand for all while options are
     compared, and all decide between the options that are best where each mini-batch is a graph and
     those that are best otherwise. NICs are run only for options that could be faster than the best
-    so far if nothing but a cycle a slot and a beat held NICs up. Each different vector is delivered
-    once only where every share has an index for each slot, unless it must be.
+    so far if nothing but a cycle a slot and a beat held NICs up, in fidelity ``model``, which
+    follows RTL to the cycle; those of the chosen options in the point's. Each different vector is
+    delivered once only where every share has an index for each slot, unless it must be.
     """
     options = StepOptions(point.workload == "training", all_reduce)
-    search = _Search(point, trace, work, devices, options, runs)
+    search = _Search(replace(point, fidelity="model"), trace, work, devices, options, runs)
     every = [each for each in en_tunings(options.training, fixed_of(point.en))
              if not copied_all(trace, each.copied_rows)]
     every = [each for each in every if search.fits(each)] or every
     found = [best(every, partial(search.least, flights), partial(search.cost, flights))
              for flights in point.sets_of_flights]
-    return min((search.system(tuning) for tuning in dict.fromkeys(found)),
-               key=lambda each: round(each.built.interval_us, 6))
+    chosen = min((search.system(tuning) for tuning in dict.fromkeys(found)),
+                 key=lambda each: round(each.built.interval_us, 6))
+    return chosen if point.fidelity == "model" else _Search(
+        point, trace, work, devices, options, runs).system(chosen.tuning)
+
+
+def en_built(point: Point, trace: Trace, work: Workloads, devices: Devices, tuning: EnTuning,
+             times: list[NicTimes]) -> Built:
+    """Return EN with one tuning, whose NICs take ``times`` for each measured mini-batch."""
+    options = StepOptions(point.workload == "training")
+    search = _Search(point, trace, work, devices, options, None)
+    return fastest(point.flights, *search.ways(tuning, times))
 
 
 class _Search:

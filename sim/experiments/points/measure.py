@@ -28,7 +28,7 @@ from sim.experiments.points.traffic import (
 from sim.experiments.points.workloads import Workloads, workloads
 from sim.files.store import Store
 
-__all__ = ["measure"]
+__all__ = ["measure", "measure_system"]
 
 _NOTHING = ("service_us", "interval_us", "in_flight", "per_graph", "request_us",
             "samples_per_second", "phases_us", "busy_us", "without_all_reduce", "local_cache",
@@ -84,8 +84,12 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
     Raises ``ValueError`` (:class:`host.errors.InputError` for a malformed file) for a point that
     names what is not there.
     """
-    if isinstance(point, Task):
-        return point.measured(runs)
+    return point.measured(runs) if isinstance(point, Task) else measure_system(point, runs)[0]
+
+
+def measure_system(point: Point, runs: Store | None = None) -> tuple[dict, Built | None]:
+    """Return the metrics of a point, as :func:`measure` does, and the system that has them, None
+    where it is not applicable."""
     trace = trace_of(point)
     devices = devices_of(point)
     work = workloads(trace, plan_of(point, trace))
@@ -94,7 +98,7 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
                     "notes": list(trace.notes)}
     why = not_applicable(work.plain[0]) if point.system == "all-on-nic" else None
     if why:
-        return result | dict.fromkeys(_NOTHING) | {"applicable": False, "why": why}
+        return result | dict.fromkeys(_NOTHING) | {"applicable": False, "why": why}, None
     system, nic = system_at(point, trace, work, devices, runs)
     steps, interval = system.steps, system.interval_us
     service, phases = alone(steps)
@@ -122,7 +126,7 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
                 np.mean([times.update_us for times in nic.times])) or None,
             "interaction": float(np.mean([times.interaction_us for times in nic.times])) or None,
             "launches": nic.times[0].launches, "gathered": nic.times[0].gathered},
-    }
+    }, system
 
 
 def _requests(point: Point, trace: Trace, devices: Devices, system: Built) -> dict | None:

@@ -6,7 +6,7 @@ from statistics import median
 import numpy as np
 import pytest
 
-from host.systems import Devices
+from host.systems import Devices, EnTuning
 from host.systems.devices import profiles_of
 from host.timing.gpu import GpuProfile
 from host.toml.profile import load_profile, profile_names
@@ -14,7 +14,7 @@ from host.toml.provenance import uncertain
 from sim.experiments import Point, measure
 from sim.experiments.doubt import constants
 from sim.experiments.doubt.cases import cases_of, names_of, sets_by_workload
-from sim.experiments.doubt.compose import GATHER, interval_of, nic_constants, run_nics
+from sim.experiments.doubt.compose import GATHER, interval_of, nic_constants, run_nics, settled
 from sim.experiments.doubt.constants import doubtful, frozen, frozen_on
 from sim.experiments.doubt.design import design, reaching, scaled_by
 from sim.experiments.doubt.draws import WIDEST, drawn, latin_hypercube
@@ -119,10 +119,17 @@ def test_a_design_has_as_many_sets_as_it_may_and_fills_every_axis():
 def test_the_sets_of_both_workloads_are_not_more_than_the_setting_allows():
     assert sum(sets_by_workload(DEMO).values()) == DEMO.nic_sets == 64
     cases = list(cases_of(replace(DEMO, nic_sets=12, draws=120)))
-    assert sets_of(dict.fromkeys(point for case in cases if case.full.workload == "inference"
-                                 for point in case.sets)) <= 8
+    assert sets_of(dict.fromkeys(
+        point for case in cases if case.full.workload == "inference" and case.full.system != "en"
+        for point in case.sets)) <= 8
     assert [(each.first, each.count) for each in cases[0].draws] == [(0, 50), (50, 50), (100, 20)]
-    assert len({case.left_out for case in cases}) == 2 and len(cases) == 4
+    assert len({case.left_out for case in cases if case.full.system != "en"}) == 2
+    assert [(case.full.workload, case.full.software) for case in cases] == [
+        ("inference", "eager"), ("inference", "tuned"), ("training", "eager"),
+        ("training", "tuned"), ("inference", "tuned")]
+    # EN has sets of its own besides, of which none is measured as a point.
+    assert cases[-1].full.system == "en" and not set(cases[-1].sets[1:]) & set(cases[-1].points)
+    assert 2 < sets_of(cases[-1].sets) <= 5
 
 
 # What NICs see.
@@ -203,6 +210,45 @@ def test_values_that_are_nothing_stay_nothing():
     assert np.allclose(Smooth(at[:, :0], np.full((6, 1), 5.0)).at(at[:, :0]), 5)
     with pytest.raises(ValueError, match="points must be at least 3, not 2"):
         Smooth(at[:2], at[:2])
+
+
+# EN.
+
+EN = Point.named("en", dataset="avazu", software="tuned", nodes=2, mini_batch=16, warmup=2,
+                 measured=4, per_graph=None)
+
+
+def test_constants_of_what_en_adds_are_drawn():
+    names = names_of(DEMO, "tuned")
+    assert {"gpu_rtx8000.poll_us", "gpu_rtx8000.resident_multiprocessors", "pcie_gen3x16.write_us",
+            "software_tuned.doorbell_us", "software_tuned.graph_us",
+            "software_tuned.synchronize_us"} <= set(names)
+    # Of these its NICs see what a resident kernel makes of a list, those of FS none.
+    own = set(reaching(EN, names)) - set(reaching(TUNED, names))
+    assert own == {"gpu_rtx8000.poll_us", "gpu_rtx8000.resident_multiprocessors",
+                   "pcie_gen3x16.write_us"}
+
+
+def test_en_keeps_its_options_while_constants_are_drawn(runs):
+    settled_one = settled(EN, runs)
+    assert len(settled_one.en) == len(vars(EnTuning()))
+    assert settled_one.in_flight and settled_one.per_graph
+    nic = run_nics(settled_one, runs)
+    as_is = measure(EN, runs)["interval_us"]
+    assert interval_of(settled_one, nic) == measure(settled_one, runs)["interval_us"] == as_is
+    # A draw is what it is when its NICs are run.
+    names = ("gpu_rtx8000.poll_us", "software_tuned.graph_us")
+    sets = tuple(design([EN], [names], 6, 1))
+    base = replace(EN, system="bl-tuned", local_cache=0.0, remote_cache=0.0)
+    draws = Draws(EN, sets, (), (base,), names, 0, 3, 1)
+    found = draws.measured(runs)["speedups"]["bl-tuned"]
+    factors = drawn(names, 3, 1)
+    for value, each in zip(found, factors):
+        own, other = (measure(scaled_by(point, names, each), runs)["interval_us"]
+                      for point in (settled_one, base))
+        assert value == pytest.approx(other / own, rel=0.03)
+    assert LeftOut(EN, sets, ()).measured(runs)["most"] < 0.1
+    assert in_words(draws) == "draws 0 to 2, avazu, inference, EN, tuned"
 
 
 # Points and tasks.

@@ -125,6 +125,34 @@ def test_what_nics_are_set_to():
     assert any("analytical: request lists" in note for note in part.notes)
 
 
+def test_a_point_in_rtl_runs_in_it_only_the_nics_that_it_chooses(monkeypatch):
+    """They are those that are chosen in fidelity model, and take as long."""
+    trace, devices = trace_of(POINT), devices_of(POINT)
+    work = Workloads(trace, plan_of(POINT, trace))
+    asked = []
+
+    def noted(point, trace, devices, tuning, runs):
+        asked.append((point.fidelity, tuning))
+        return en_nic(replace(point, fidelity="model"), trace, devices, tuning, runs)
+
+    monkeypatch.setattr("sim.experiments.points.en_system.en_nic", noted)
+    modelled = en_system(POINT, trace, work, devices)
+    assert len(asked) > 1 and {fidelity for fidelity, _ in asked} == {"model"}
+    asked.clear()
+    in_rtl = en_system(replace(POINT, fidelity="rtl"), trace, work, devices)
+    assert [tuning for fidelity, tuning in asked if fidelity == "rtl"] == [modelled.tuning]
+    assert in_rtl.built.interval_us == modelled.built.interval_us
+
+
+@pytest.mark.slow
+def test_rtl_takes_as_long_as_the_model():
+    point = replace(POINT, warmup=1, measured=2, en=("deliver=unique", "copied_rows=0"))
+    modelled, in_rtl = (measure(replace(point, fidelity=fidelity))
+                        for fidelity in ("model", "rtl"))
+    for name in ("service_us", "interval_us", "nic_us", "delivered", "traffic"):
+        assert in_rtl[name] == modelled[name], name
+
+
 def test_shares_with_more_slots_than_indices_get_vectors_of_bags(monkeypatch):
     trace, devices = trace_of(POINT), devices_of(POINT)
     work = Workloads(trace, plan_of(POINT, trace))

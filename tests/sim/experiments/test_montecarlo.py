@@ -35,9 +35,10 @@ def drawn_from(most: float):
     return how
 
 
-def written(folder) -> dict[tuple[str, str], str]:
+def written(folder, system: str = "FS") -> dict[tuple[str, str], str]:
     with open(folder / "montecarlo.csv", newline="") as file:
-        return {(row["profile"], row["metric"]): row["value"] for row in csv.DictReader(file)}
+        return {(row["profile"], row["metric"]): row["value"] for row in csv.DictReader(file)
+                if row["system"] == system}
 
 
 def test_percentiles_shares_and_errors_are_in_the_csv_and_on_the_page(tmp_path):
@@ -53,6 +54,10 @@ def test_percentiles_shares_and_errors_are_in_the_csv_and_on_the_page(tmp_path):
     assert float(rows["eager", "inference_speedup_vs_bl-paper [as it is]"]) > 1
     assert float(rows["eager", "inference_left_out_most"]) == 0.012
     assert float(rows["eager", "inference_left_out_most [interval_us of the NICs]"]) == 0.024
+    own = written(tmp_path, "EN")
+    assert float(own["tuned", "inference_speedup_vs_bl-tuned [percentile 50]"]) == pytest.approx(
+        np.percentile(1 / np.arange(1, 61), 50))
+    assert not any("training" in metric or profile == "eager" for profile, metric in own)
     page = (tmp_path / "index.html").read_text()
     for said in ("60 joint draws", "2026-11-23", "30.50x", "3.95x to 57.05x", "98%",
                  "median 0.40%, most 1.20%", "3%: held",
@@ -91,13 +96,18 @@ def test_there_are_a_thousand_draws_and_at_most_64_sets_of_runs_for_each_data_se
         of = [each for each in draws if each.dataset == dataset]
         for workload in ("inference", "training"):
             for software in ("eager", "tuned"):
-                chunks = sorted((each.first, each.count) for each in of
-                                if (each.full.workload, each.full.software) == (workload, software))
-                assert chunks == [(first, 50) for first in range(0, 1000, 50)]
+                for system in ("lc+rc+sc" if workload == "inference" else "lc+sc", *(
+                        ["en"] if (workload, software) == ("inference", "tuned") else [])):
+                    chunks = sorted((each.first, each.count) for each in of if (
+                        each.full.workload, each.full.software, each.full.system) == (
+                        workload, software, system))
+                    assert chunks == [(first, 50) for first in range(0, 1000, 50)]
         # Every set of runs that a draw may use is one of these.
         sets = {workload: {point for each in of if each.full.workload == workload
-                           for point in each.sets} for workload in ("inference", "training")}
+                           and each.full.system != "en" for point in each.sets}
+                for workload in ("inference", "training")}
         assert sum(map(sets_of, sets.values())) <= 64 == sum(map(len, sets.values()))
+        assert len({point for each in of if each.full.system == "en" for point in each.sets}) == 24
     assert points_of(["montecarlo"], setting)[0] == next(iter(cases_of(setting))).sets[0]
 
 

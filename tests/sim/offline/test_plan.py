@@ -24,7 +24,7 @@ from sim.job.workload import Workload
 from sim.offline.hitrate import hitrate
 from sim.offline.plan import failures, plan, spread_evenly
 from sim.offline.plan_memory import balance, node_bytes, nodes_needed
-from sim.offline.plan_traffic import Packing, packets
+from sim.offline.plan_packing import Packing, packets
 from sim.run.run import Run
 
 BAGS = """name = "bags"

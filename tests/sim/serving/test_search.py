@@ -1,5 +1,6 @@
 """What a system chooses, and the load that it serves within a p99."""
 
+from dataclasses import replace
 from math import exp
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from sim.serving import search as module
 from sim.serving.arrivals import Arrivals
 from sim.serving.batcher import Batcher
-from sim.serving.queue import Load, serve_at
+from sim.serving.queue import Load, Served, serve_at
 from sim.serving.search import TIMEOUTS_US, Choice, Search
 from sim.serving.system import System
 from tests.sim.serving.fakes import mini_batches, server, step
@@ -49,6 +50,20 @@ def test_above_the_capacity_there_is_no_choice(launched):
     search = _search(launched)
     assert search.best(64 / 52 * 1e6 * 1.001) is None
     assert search.within(2e6, 1e9) is None
+
+
+def test_what_does_in_trials_alone_keeps_no_other_size_from_being_found(monkeypatch, launched):
+    """Close to its capacity a mini-batch may do in a trial and not in full."""
+    def shortsighted(system: System, batcher: Batcher, load: Load, share: float = 1.0) -> Served:
+        served = serve_at(system, batcher, load, share)
+        if batcher.mini_batch != 8:
+            return served
+        return replace(served, saturated=share == 1, p99_us=None if share == 1 else 65.0)
+
+    monkeypatch.setattr(module, "serve_at", shortsighted)
+    for found in (_search(launched).within(6e5, 400.0), _search(launched).best(6e5)):
+        assert found and found.batcher.mini_batch == 64
+        assert found.served.p99_us and 92 < found.served.p99_us < 400
 
 
 def test_what_is_served_is_served_and_what_is_over_is_not(launched):

@@ -13,7 +13,8 @@ from sim.experiments.sweep.sweep import Results
 
 __all__ = ["Bars"]
 
-_OF_SYSTEM = dict(zip(("BL-tuned", "GA", "NIC", "LC", "RC", "SC", "FS"), COLOURS))
+_OF_SYSTEM = dict(zip(("BL-tuned", "GA", "NIC", "LC", "RC", "SC", "FS"), COLOURS)) | {
+    "EN": "#F0E442"}
 """A system has the same colour wherever it is a bar; the others share the last one."""
 
 

@@ -15,7 +15,7 @@ from sim.experiments.figures.plots.panel import Panel
 from sim.experiments.figures.row import Row
 from sim.experiments.points.point import Point
 from sim.experiments.points.setting import Setting
-from sim.experiments.points.systems import BASELINES
+from sim.experiments.points.systems import BASELINES, EN
 from sim.experiments.sweep.sweep import Results
 
 __all__ = ["Plot"]
@@ -39,15 +39,19 @@ class Plot(Figure):
 
     def marked(self, setting: Setting) -> list[Entry]:
         """Return the entries whose NICs are run in ``rtl`` besides: at most two, at the reference
-        setting, the full system or caches alone where the figure has them."""
+        setting, the full system or caches alone where the figure has them; and EN's, which with a
+        resident kernel share their runs."""
         if not setting.markers or setting.fidelity == "rtl" or "kaggle" not in setting.datasets:
             return []
-        near = [entry for entry in self.entries(setting) if entry.drawn and _at_reference(
-            entry.point, setting) and entry.point.software == setting.softwares[0]]
+        there = [entry for entry in self.entries(setting) if entry.drawn and _at_reference(
+            entry.point, setting)]
+        own = [entry for entry in there if entry.point.system == EN]
+        near = [entry for entry in there if entry not in own
+                and entry.point.software == setting.softwares[0]]
         near.sort(key=lambda entry: _MARKED_FIRST.index(entry.point.label)
                   if entry.point.label in _MARKED_FIRST else len(_MARKED_FIRST))
         return [replace(entry, point=replace(entry.point, fidelity="rtl"), seeds=())
-                for entry in near[:2]]
+                for entry in (*near[:2], *own)]
 
     def points(self, setting: Setting) -> list[Point]:
         """Return every point that the figure needs, baselines included."""

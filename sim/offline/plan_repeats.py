@@ -1,0 +1,26 @@
+"""Which lookups of a share are the first of their key, where NICs deliver each vector once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from host.placement.sets import NodeCaches
+from host.placement.shard import key_hash
+from host.samples import Samples
+from rtl.config import NicConfig
+
+__all__ = ["first_uses"]
+
+
+def first_uses(batch: Samples, nodes: int, config: NicConfig) -> np.ndarray:
+    """Return the indices of the lookups of a mini-batch that its NICs have to look up, ascending.
+
+    A table of ``config.unique_keys`` finds repeats within the share of each of ``nodes``; a key
+    that it has forgotten is looked up again (:class:`rtl.delivery.unique.UniqueFinder`).
+    """
+    if not config.unique_keys:
+        raise ValueError("unique_keys must be above 0 to deliver unique vectors, not 0")
+    # Each share begins with an empty table.
+    tables = NodeCaches(config.unique_keys // config.unique_ways, config.unique_ways, nodes)
+    return np.flatnonzero(~tables.access(
+        batch.requesters(nodes), key_hash(batch.tables, batch.rows), batch.keys))
