@@ -12,6 +12,8 @@ function               command
 :func:`describe`       ``sim datasets describe``: what is in a data set
 :func:`reproduce`      ``sim reproduce``: the paper's figures and claims
 :func:`serve`          ``sim serve``: latency under load, and what is served within a p99
+:func:`torch`          ``sim torch``: a PyTorch script with its embedding bags on NICs
+:func:`attach`         the same for a part of a program, as a context
 :func:`frame`          rows of any of these results as a pandas ``DataFrame``
 =====================  =============================================================
 
@@ -31,6 +33,7 @@ Each function checks all its output files before it opens any.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from os import PathLike, fspath
 from os.path import join
 from tempfile import TemporaryDirectory
@@ -48,8 +51,8 @@ from sim.job.workload import Workload
 # the command line shows its help without them.
 
 __all__ = [
-    "batching", "bench", "describe", "frame", "hitrate", "plan", "reproduce", "run", "serve",
-    "train",
+    "attach", "batching", "bench", "describe", "frame", "hitrate", "plan", "reproduce", "run",
+    "serve", "torch", "train",
 ]
 
 AnyPath = str | PathLike[str]
@@ -555,6 +558,83 @@ def serve(*, qps: Sequence[float] | None = None,
     return result
 
 
+def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | None = None,
+          report: AnyPath | None = None, warn: Callable[[str], None] | None = None,
+          **options: Any) -> dict:
+    """Run a PyTorch script as it is, with its embedding bags on NICs; the extra ``torch``.
+
+    >>> from pathlib import Path
+    >>> _ = Path("bag.py").write_text(
+    ...     "import torch\\n"
+    ...     "bag = torch.nn.EmbeddingBag(100, 16, mode='sum')\\n"
+    ...     "for step in range(4):\\n"
+    ...     "    bag(torch.arange(8) + step, torch.arange(0, 8, 2)).sum()\\n")
+    >>> result = torch("bag.py", nodes=2)
+    >>> result["mini_batches"]["inference"]["lookups"], len(result["systems"]["inference"]["rows"])
+    (32, 4)
+
+    Parameters
+    ----------
+    script, arguments
+        The script, and what it finds in ``sys.argv``. What it prints, it prints.
+    json
+        File to write the results to.
+    report
+        Folder to write a page to, and the counts of each mini-batch.
+    warn
+        Called with a line for each lookup that is not caught; by default written to standard error.
+    options
+        Members of :class:`sim.torch.options.TorchOptions`: ``system``, ``nodes``, ``placement``,
+        ``fidelity``, ``config``, ``set``, ``software``, ``gpu``, ``engine``, ``threads``, ``seed``.
+
+    Returns
+    -------
+    dict
+        ``schema``, ``script``, ``options``, ``tables``, ``steps``, ``mini_batches``, ``values``,
+        ``nics``, ``gradients``, ``not_caught``, ``systems``, ``notes``, ``exit_status``, see
+        :func:`sim.torch.report.result_of`.
+
+    Raises ``ValueError``, ``TypeError`` and ``OSError``; :class:`sim.torch.program.ProgramError`
+    for what the script raises, and :class:`sim.torch.nics.NicsError` where NICs do not answer.
+    """
+    _check_torch()
+    from sim.torch.options import TorchOptions
+    from sim.torch.page import write_report
+    from sim.torch.program import check_script, run_script
+
+    outputs = _outputs({"script": fspath(script)}, json=json)
+    asked = TorchOptions(**_plain(options, ()))
+    check_script(fspath(script))
+    if report is not None:
+        check_folder(fspath(report), "report")
+    result = run_script(asked, fspath(script), arguments, warn)
+    write_json(result, outputs.json)
+    if report is not None:
+        write_report(result, fspath(report))
+    return result
+
+
+def attach(*, warn: Callable[[str], None] | None = None, **options: Any) -> Any:
+    """Return a context in which the embedding bags of this program are on NICs.
+
+    ``with attach(system="EN") as program:`` catches what is done inside; ``program.result`` is
+    afterwards what :func:`torch` returns. The options are those of :func:`torch`.
+
+    Raises ``ValueError`` and ``TypeError`` here, and on leaving as :func:`torch` does.
+    """
+    _check_torch()
+    from sim.torch.options import TorchOptions
+    from sim.torch.program import attached
+
+    return attached(TorchOptions(**_plain(options, ())), warn)
+
+
+def _check_torch() -> None:
+    """Raise ``ValueError`` where PyTorch is not installed."""
+    if find_spec("torch") is None:
+        raise ValueError("torch is not installed: pip install 'embernic[torch]'")
+
+
 def _outputs(inputs: Mapping[str, Data], **files: AnyPath | None) -> Outputs:
     """Return the files that a function writes, checked against those that it reads."""
     outputs = Outputs(**{name: _path(path) for name, path in files.items()})
@@ -562,12 +642,15 @@ def _outputs(inputs: Mapping[str, Data], **files: AnyPath | None) -> Outputs:
     return outputs
 
 
-def _plain(options: dict[str, Any]) -> dict[str, Any]:
-    """Return options under the names of their dataclass fields, with paths as text."""
-    plain = {name: _path(value) for name, value in options.items() if name not in ("set", "data")}
+def _plain(options: dict[str, Any], data: tuple[str, ...] = ("data",)) -> dict[str, Any]:
+    """Return options under the names of their dataclass fields, with paths as text.
+
+    ``data``: those that may be several paths.
+    """
+    plain = {name: _path(value) for name, value in options.items() if name not in ("set", *data)}
     if options.get("set"):
         plain["settings"] = tuple(options["set"])
-    return plain | {"data": _data(options.get("data"))}
+    return plain | {name: _data(options.get(name)) for name in data}
 
 
 def _data(paths: Data) -> str | tuple[str, ...] | None:

@@ -12,7 +12,7 @@ __all__ = ["frame"]
 _ROWS = {
     "embernic/bench/1": "rows", "embernic/hitrate/1": "rows", "embernic/batching/1": "rows",
     "embernic/plan/1": "resources", "embernic/datasets/1": "tables", "embernic-claims-2": "claims",
-    "embernic/serve/1": "loads"}
+    "embernic/serve/1": "loads", "embernic/torch/1": "steps"}
 """The field of a result that holds its rows, by schema."""
 
 
@@ -23,7 +23,7 @@ def frame(result: dict) -> DataFrame:
     ``similarity``, ``downgrade``); those of a training are its steps (with ``loss``, and without
     latency if there are no NICs). ``bench``, ``hitrate`` and ``batching`` have rows of their own;
     the rows of ``plan`` are the resources, of ``describe`` the tables, of ``reproduce`` the claims,
-    of ``serve`` systems at loads.
+    of ``serve`` systems at loads, of ``torch`` the mini-batches.
     Dictionaries within a row become columns such as ``bags.mean``.
 
     Parameters: ``result``, as returned by the function or read from its JSON.

@@ -15,7 +15,8 @@ _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 def run_page(name: str) -> int:
     """Run the Python of a page from top to bottom; return how many outputs the page shows.
 
-    Raises ``AssertionError`` where a block prints something else than what stands under it.
+    Blocks of no kind are commands of a shell, and not run. Raises ``AssertionError`` where a block
+    prints something else than what stands under it.
     """
     page = DOCS / name
     names: dict[str, object] = {"__name__": page.stem}
@@ -27,7 +28,7 @@ def run_page(name: str) -> int:
             with contextlib.redirect_stdout(out):
                 exec(compile(text, f"{name}, block {number}", "exec"), names)
             printed = out.getvalue()
-        else:
+        elif kind or printed:
             assert (kind, printed) == ("text", text)
             printed, shown = "", shown + 1
     assert printed == ""

@@ -13,6 +13,7 @@ from sim.cli.plan import plan
 from sim.cli.reproduce import reproduce
 from sim.cli.run import run
 from sim.cli.serve import serve
+from sim.cli.torch import torch
 from sim.cli.train import train
 from sim.engines import BuildError
 
@@ -35,6 +36,8 @@ app.command()(batching)
 app.command()(plan)
 app.command()(reproduce)
 app.command()(serve)
+# What follows the script is the script's own.
+app.command(context_settings={"allow_interspersed_args": False})(torch)
 app.add_typer(datasets, name="datasets")
 
 

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from host.model import MODELS
+from host.model import MODELS, Model
 from host.placement.shard import ShardPlan
 from host.systems import Devices, NicTimes
 from host.timing.gpu import GpuProfile
@@ -73,7 +73,7 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
     rows, notes = cache_rows(point, trace)
     if point.persistent_gather:
         notes.append("a persistent kernel gathers on the GPU")
-    gpu, called = serving(point, devices)
+    gpu, called = serving(point, devices, trace.model)
 
     share = int(np.ceil(trace.mini_batch / point.nodes))
     late = replace(gpu, gemm_fraction=1.0,
@@ -111,11 +111,14 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
     return NicPart(times, local, remote, lookups, traffic, notes, _delivered(alone, count))
 
 
-def serving(point: Point, devices: Devices) -> tuple[GpuProfile, bool]:
+def serving(point: Point, devices: Devices, model: Model | None = None) -> tuple[GpuProfile, bool]:
     """Return what serves the NICs' lookups, as they see it, and whether each gather is a call of
-    the host."""
+    the host.
+
+    ``model``: whose rows are gathered; None for that of the point's data set.
+    """
     gpu, called = _answering(point, devices)
-    return as_nics_see(gpu, 4 * MODELS[point.dataset].dimension), called
+    return as_nics_see(gpu, 4 * (model or MODELS[point.dataset]).dimension), called
 
 
 def late_us(share: int) -> float:

@@ -30,7 +30,8 @@ def with_updates(point: Point, trace: Trace, devices: Devices, work: Workloads,
         times: list[NicTimes] = [replace(times, update_us=ran.update_us) for times in nic.times]
         return replace(nic, times=times, traffic=nic.traffic | {"gradients": ran.gradients})
     config, runtime = apply_settings(preset(point.dataset), list(point.settings))
-    path = GradientPath(config, devices, serving(point, devices)[0], runtime.gradient_timeout)
+    path = GradientPath(config, devices, serving(point, devices, trace.model)[0],
+                        runtime.gradient_timeout)
     sums = reductions(trace, plan_of(point, trace), config)
     times = [replace(times, update_us=path.us(*of)) for times, *of in zip(
         nic.times, work.plain, sums, updates_of(point, trace, nic).misses)]

@@ -35,7 +35,7 @@ def trained(point: Point, trace: Trace, devices: Devices) -> Trained:
     Of the first `STEPS` mini-batches of the trace, or those of its first window.
     """
     rows, _ = cache_rows(point, trace)
-    run = options_of(point, trace, devices, serving(point, devices)[0], rows, False, 1)
+    run = options_of(point, trace, devices, serving(point, devices, trace.model)[0], rows, False, 1)
     formed = {} if point.batching == "file" else {"batching": point.batching,
                                                   "window": trace.window}
     result = train(TrainOptions.of(**{

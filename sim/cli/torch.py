@@ -1,0 +1,76 @@
+"""The command ``python -m sim torch``."""
+
+import contextlib
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sim import api
+from sim.cli import options as option
+from sim.cli.options import DEFAULT, to_file
+from sim.files.outputs import write_json
+
+__all__ = ["torch"]
+
+
+def torch(
+    script: Annotated[str, typer.Argument(help="PyTorch script, run as it is.")],
+    arguments: Annotated[list[str] | None, typer.Argument(
+        help="Arguments of the script. Options of this command come before the script.")] = None,
+    system: Annotated[str, typer.Option(
+        help="System that the script runs on: EN, FS, bl-tuned or bl-paper. Its times are shown "
+             "beside those of the others.")] = "FS",
+    nodes: Annotated[int, typer.Option(
+        help="Nodes over which each mini-batch is dealt.")] = 4,
+    placement: option.Placement = DEFAULT["placement"],
+    fidelity: Annotated[str, typer.Option(
+        help="Where vectors come from. rtl: the NICs' RTL; model: the bit-exact numerics. Times of "
+             "systems are of modelled NICs in both.")] = "model",
+    config: Annotated[str | None, typer.Option(
+        help="Preset of the NIC that runs in RTL.",
+        show_default="kaggle up to dimension 16, else terabyte")] = None,
+    set: option.Set = None,
+    software: Annotated[str, typer.Option(
+        help="Software profile of all systems: eager or tuned.")] = "eager",
+    gpu: Annotated[str, typer.Option(help="GPU profile.")] = DEFAULT["gpu"],
+    engine: option.Engine = DEFAULT["engine"],
+    threads: option.Threads = DEFAULT["threads"],
+    seed: Annotated[int, typer.Option(help="Seed of what systems draw.")] = DEFAULT["seed"],
+    json: option.Json = None,
+    report: Annotated[str | None, typer.Option(
+        help="Write a page and the counts of each mini-batch to this folder.")] = None,
+) -> None:
+    """Run an unedited PyTorch script with its embedding bags on NICs."""
+    # The parameters are the options by their names in the API: nothing may be assigned before.
+    given = locals() | {"json": to_file(json, locals()), "arguments": tuple(arguments or ())}
+    from sim.torch.nics import NicsError
+    from sim.torch.program import ProgramError
+    from sim.torch.report import failures
+    from sim.torch.shown import tables_of
+
+    # What the script prints must not come between the lines of the JSON.
+    shown = sys.stderr if json == "-" else sys.stdout
+    try:
+        with contextlib.redirect_stdout(shown):
+            result = api.torch(**given)
+    except ProgramError as error:
+        traceback.print_exception(error.__cause__)
+        print(f"sim: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    except NicsError as error:
+        print(f"sim: {' '.join(str(error).split())}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    if json == "-":
+        write_json(result, json)
+    console = Console(stderr=json == "-")
+    for table in tables_of(result):
+        console.print(table)
+    for note in result["notes"]:
+        console.print(note, highlight=False, markup=False, soft_wrap=True)
+    wrong = failures(result)
+    for line in wrong:
+        print(f"sim: {line}", file=sys.stderr)
+    raise typer.Exit(1 if wrong else result["exit_status"])

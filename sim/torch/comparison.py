@@ -1,0 +1,60 @@
+"""How the pooled vectors of the NICs differ from PyTorch's own."""
+
+import numpy as np
+
+from sim.torch.bags import Bags
+
+__all__ = ["Comparison", "ulps"]
+
+
+def ulps(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """Return how many float32 lie between each two values: int64. +0 and -0 are one value; where
+    either is NaN it is 0 if both are, else 2^32."""
+    def place(values: np.ndarray) -> np.ndarray:
+        bits = np.ascontiguousarray(values, np.float32).view(np.int32).astype(np.int64)
+        return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+
+    nans = np.isnan(ours), np.isnan(theirs)
+    apart = np.abs(place(ours) - place(theirs))
+    return np.where(nans[0] | nans[1], np.where(nans[0] & nans[1], 0, 1 << 32), apart)
+
+
+class Comparison:
+    """Counts over bags, by whether they have one key.
+
+    Members: ``bags``, ``equal`` and ``ulp``, the most that a value is away, each ``[one key,
+    others]``; ``most``, the largest difference of a value as a share of the largest of its vector.
+    """
+
+    def __init__(self):
+        self.bags, self.equal, self.ulp = [0, 0], [0, 0], [0, 0]
+        self.most = 0.0
+
+    def add(self, ours: np.ndarray, theirs: np.ndarray, bags: Bags) -> None:
+        """Compare the pooled vectors, float32 ``[n, d]``, of bags."""
+        if bags.single and np.array_equal(ours.view(np.uint32), theirs.view(np.uint32)):
+            self.bags[0] += len(bags)
+            self.equal[0] += len(bags)
+            return
+        one = bags.lengths == 1
+        count = int(one.sum())
+        equal = (ours.view(np.uint32) == theirs.view(np.uint32)).all(axis=1)
+        for kind, (mine, found) in enumerate(((one, count), (~one, len(one) - count))):
+            self.bags[kind] += found
+            self.equal[kind] += int((mine & equal).sum())
+        if equal.all():
+            return
+        apart = ulps(ours[~equal], theirs[~equal]).max(axis=1, initial=0)
+        for kind, mine in enumerate((one[~equal], ~one[~equal])):
+            self.ulp[kind] = max(self.ulp[kind], int(apart[mine].max(initial=0)))
+        with np.errstate(all="ignore"):
+            shares = np.abs(ours[~equal].astype(np.float64) - theirs[~equal]).max(axis=1) / (
+                np.abs(theirs[~equal]).max(axis=1))
+        self.most = max(self.most, float(np.nanmax(shares, initial=0.0)))
+
+    def to_json(self) -> dict:
+        """Return plain values."""
+        return {"one_key": self._of(0), "others": self._of(1) | {"most_difference": self.most}}
+
+    def _of(self, kind: int) -> dict:
+        return {"bags": self.bags[kind], "equal": self.equal[kind], "most_ulp": self.ulp[kind]}

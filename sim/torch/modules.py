@@ -1,0 +1,47 @@
+"""Modules for programs that are written for the NICs."""
+
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+from sim.torch.bags import DIMENSIONS
+from sim.torch.capture import Capture
+
+__all__ = ["NicEmbeddingBag"]
+
+
+class NicEmbeddingBag(torch.nn.EmbeddingBag):
+    """A :class:`torch.nn.EmbeddingBag` whose bags only NICs look up.
+
+    It has the signature, the parameters and the vectors of its parent, and refuses what the parent
+    would do without NICs: to be made as what no NIC serves, and to be called outside of
+    :func:`sim.api.attach` and ``sim torch``.
+
+    Raises
+    ------
+    ValueError
+        ``mode`` is ``max``, ``dtype`` not float32, ``device`` not the CPU, or ``embedding_dim``
+        above 256.
+    RuntimeError
+        Called where bags do not go to NICs.
+    """
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, *args: Any, **kwargs: Any) -> None:
+        if embedding_dim > DIMENSIONS:
+            raise ValueError(f"embedding_dim must be at most {DIMENSIONS}, not {embedding_dim!r}")
+        super().__init__(num_embeddings, embedding_dim, *args, **kwargs)
+        if self.mode == "max":
+            raise ValueError("mode must be sum or mean, not 'max'")
+        if self.weight.dtype != torch.float32:
+            raise ValueError(f"dtype must be torch.float32, not {self.weight.dtype}")
+        if self.weight.device.type != "cpu":
+            raise ValueError(f"device must be cpu, not {str(self.weight.device)!r}")
+
+    def forward(self, input: torch.Tensor, offsets: torch.Tensor | None = None,
+                per_sample_weights: torch.Tensor | None = None) -> torch.Tensor:
+        """Return the vectors of bags, as the parent does."""
+        if not any(isinstance(mode, Capture) for mode in _get_current_dispatch_mode_stack()):
+            raise RuntimeError("a NicEmbeddingBag must be called inside sim.api.attach or by a "
+                               "script of sim torch")
+        return super().forward(input, offsets, per_sample_weights)

@@ -1,0 +1,131 @@
+"""NICs that look up the rows of a PyTorch program, cycle by cycle: values come from their RTL."""
+
+from collections import Counter
+from dataclasses import replace
+from math import ceil
+
+import numpy as np
+
+from host.model import Model
+from host.placement.shard import ShardPlan
+from host.samples import Samples
+from host.timing.clock import CYCLE_NS
+from host.timing.gpu import GpuProfile
+from host.timing.pcie import PcieProfile
+from rtl.config import preset
+from rtl.formats import Status
+from sim.engines import Engine
+from sim.job.fit import check_fit, config_to_build
+from sim.job.options import RunOptions
+from sim.job.settings import apply_settings
+from sim.node.delivery import Delivery
+from sim.node.protocol import ClusterNode
+from sim.node.step import Step
+from sim.run.backend import Backend, RowsOf, choose
+from sim.run.setup import ClusterSetup
+
+__all__ = ["LookupNics", "NicsError"]
+
+_COUNTED = {"local_cache": ("hits", "accesses", "misses"),
+            "remote_cache": ("hits", "accesses", "misses"), "dedupe": ("requests", "unique")}
+
+
+class NicsError(Exception):
+    """NICs did not answer a program as they must."""
+
+
+class LookupNics:
+    """A cluster of NICs that answers one mini-batch after the other.
+
+    It stands between mini-batches as long as the script computes. Its caches stay warm over them,
+    unless they are switched off, since a NIC of inference is not told of rows that others write.
+
+    Parameters
+    ----------
+    options: of the cluster. model: of its tables. rows: makes the answers of the rows in GPU
+        memory.
+
+    Members: ``model``; ``sample_slots``, of the largest sample that they take; ``cached``, whether
+    the caches are on; ``latencies``, of each mini-batch in microseconds, first query leaves a host
+    to last result.
+
+    ``ValueError`` where model and NIC do not fit each other.
+    """
+
+    def __init__(self, options: RunOptions, model: Model, rows: RowsOf):
+        workload = options.workload
+        self._options = options
+        config, self._runtime = apply_settings(preset(workload.config), list(workload.settings))
+        if self._runtime.interaction:
+            raise ValueError("interaction must be false for a PyTorch program, which computes it "
+                             "from pooled vectors, not true")
+        self.model = self._runtime.of_model(model)
+        self._runtime = replace(self._runtime, pooling=self.model.pooling)
+        self._config = config_to_build(config, self.model, self._runtime, workload)
+        check_fit(self._config, self.model, self._runtime, workload)
+        plan = ShardPlan.deal(self.model, workload.nodes, workload.placement)
+        self._backend: Backend = replace(choose(options), compiled_hosts=False, rows=rows)
+        self._setup = ClusterSetup(options, self._config, self._runtime, self.model, plan,
+                                   self._backend, self._node)
+        self._ready = float(self._setup.start)
+        self._steps = self._samples = 0
+        self.sample_slots = self._config.sample_slots
+        self.cached = self._runtime.local_cache or self._runtime.remote_cache
+        self.latencies: list[float] = []
+
+    def _node(self, number: int, engine: Engine, pcie: PcieProfile,
+              gpu: GpuProfile) -> ClusterNode:
+        return self._backend.node(number, engine, self._config, self.model, pcie, gpu, None,
+                                  Delivery.of(self._config, self._runtime, self.model))
+
+    def switch_caches_off(self) -> None:
+        """From the next mini-batch on, read every row from GPU memory once in a mini-batch."""
+        for registers in self._setup.registers:
+            for cache in ("local_cache", "remote_cache"):
+                registers.write(f"{cache}_enable", 0, ceil(self._ready))
+        self.cached = False
+
+    def look_up(self, samples: Samples) -> np.ndarray:
+        """Return what the NICs answer to a mini-batch, float32 ``[n, columns, dimension]``.
+
+        :class:`NicsError` where a NIC refuses a sample, :class:`sim.cluster.watchdog.StuckError`
+        where one does not answer.
+        """
+        nodes = self._setup.cluster.nodes
+        step = Step.of(self._steps, self._samples, samples, len(nodes),
+                       (samples.table_count, self.model.dimension),
+                       unique=self._runtime.deliver == "unique")
+        for node in nodes:
+            node.submit(step, self._ready)
+        self._setup.cluster.run(lambda: not step.done)
+        for node in nodes:
+            node.finished.clear()
+        if step.status.any():
+            at = int(step.status.argmax())
+            raise NicsError(f"a NIC refused sample {at} of mini-batch {self._steps}: "
+                            f"{Status(int(step.status[at])).name}")
+        self._steps += 1
+        self._samples += len(samples)
+        self._ready = step.finished + self._setup.hand_out
+        for registers in self._setup.registers:
+            registers.write("step_floor", self._steps & 0xFFFF, ceil(self._ready))
+        self.latencies.append((step.finished - step.started) * CYCLE_NS / 1000)
+        return step.answers
+
+    def close(self) -> Counter[str]:
+        """End the cluster; return what its NICs, GPUs and network counted, by name."""
+        cluster, counts = self._setup.cluster, Counter[str]()
+        cluster.settle()
+        for registers in self._setup.registers:
+            read = registers.counters()
+            counts.update({f"{block}.{name}": read[f"{block}.{name}"]
+                           for block, names in _COUNTED.items() for name in names})
+        for node in cluster.nodes:
+            counts.update({"gpu.launches": node.gpu.launches, "gpu.rows": node.gpu.rows,
+                           "pcie.to_nic_bytes": node.host_bytes["to_nic"],
+                           "pcie.from_nic_bytes": node.host_bytes["from_nic"],
+                           "node_cycles": node.engine.cycles_run})
+        counts.update({"network.packets": cluster.exchange.frames,
+                       "network.bytes": cluster.exchange.frame_bytes})
+        self._setup.close()
+        return counts

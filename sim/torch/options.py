@@ -1,0 +1,86 @@
+"""Options of a PyTorch program on NICs."""
+
+from dataclasses import dataclass, field
+
+from host.placement.deal import check_placement
+from host.toml.profile import profile_names
+from rtl.config import preset
+from sim.experiments.points.point import SOFTWARE
+from sim.job.options import RunOptions
+from sim.job.settings import apply_settings
+from sim.job.simulation import FIDELITIES
+from sim.torch.systems import SYSTEMS, Setting, dataset_of, sizes_beyond
+
+__all__ = ["TorchOptions"]
+
+_NICS = {
+    "EN": ("requester_merge=true", "deliver=unique", "completions=true"),
+    "FS": ("requester_merge=false",),
+}
+"""Systems with NICs, and what theirs do for a program. FS pools; EN gives each different vector of
+a share once, and the hosts pool. Either leaves the interaction to the program."""
+
+
+@dataclass(frozen=True)
+class TorchOptions:
+    """How a program runs, and what its mini-batches are timed on.
+
+    Members
+    -------
+    system: that the program runs on, one of :data:`sim.torch.systems.SYSTEMS`.
+    nodes: over which each mini-batch is dealt. placement: of the tables over them.
+    fidelity: where vectors come from: ``rtl``, or ``model``, the bit-exact numerics.
+    config: preset of the NIC that runs in RTL; None for the one that fits the vectors.
+    settings: ``field=value`` changes of the NIC.
+    software, gpu: profiles of the systems. engine, threads: of the RTL, see
+    :class:`sim.job.simulation.Simulation`. seed: of what systems draw.
+
+    Raises ``ValueError`` that names field, value and bound.
+    """
+
+    system: str = "FS"
+    nodes: int = 4
+    placement: str = "even"
+    fidelity: str = "model"
+    config: str | None = None
+    settings: tuple[str, ...] = ()
+    software: str = "eager"
+    gpu: str = "gpu_rtx8000"
+    engine: str = "verilator"
+    threads: int = 2
+    seed: int = 1
+    timed: Setting = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name, known in (("system", SYSTEMS), ("fidelity", FIDELITIES),
+                            ("software", SOFTWARE), ("gpu", profile_names("gpu_"))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, "
+                                 f"not {getattr(self, name)!r}")
+        check_placement(self.placement)
+        if self.fidelity == "rtl" and self.system not in _NICS:
+            raise ValueError(f"system must be one of {', '.join(_NICS)} with fidelity rtl, "
+                             f"not {self.system!r}, which has no NIC")
+        base, _ = apply_settings(preset(self.config or "kaggle"), list(self.settings))
+        if not 1 <= self.nodes <= base.nodes:
+            raise ValueError(f"nodes must be between 1 and {base.nodes}, not {self.nodes!r}")
+        object.__setattr__(self, "timed", Setting(
+            self.nodes, self.placement, self.software, self.gpu, self.settings, self.seed))
+
+    def cluster(self, tables: int, dimension: int, slots: int) -> RunOptions:
+        """Return the options of NICs for so many tables, vectors of a padded ``dimension``, and
+        samples of at most so many slots."""
+        name = self.config or dataset_of(dimension)
+        own = (*_NICS[self.system], *self.settings)
+        base, _ = apply_settings(preset(name), list(own))
+        return RunOptions.of(
+            config=name, settings=(*sizes_beyond(base, {
+                "tables": tables, "max_dimension": dimension, "hold_vectors": 2 * slots}), *own),
+            nodes=self.nodes, placement=self.placement, gpu=self.gpu, seed=self.seed,
+            fidelity="rtl", engine=self.engine, threads=self.threads, in_flight=1)
+
+    def to_json(self) -> dict:
+        """Return the members as plain values."""
+        return {name: getattr(self, name) for name in (
+            "system", "nodes", "placement", "fidelity", "config", "software", "gpu", "engine",
+            "threads", "seed")} | {"set": list(self.settings)}

@@ -1,0 +1,63 @@
+"""The report of a PyTorch program as a folder: a page, and the counts of each mini-batch."""
+
+import csv
+import io
+from importlib.resources import files
+from pathlib import Path
+from shlex import join
+
+import jinja2
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from gen.files import write_whole
+from host.systems import PHASES
+from sim.experiments.page.page import embedded
+
+__all__ = ["write_report"]
+
+
+def write_report(result: dict, folder: str) -> None:
+    """Write ``index.html``, its pictures and ``steps.csv`` to a folder that is there.
+
+    ``result``: of :func:`sim.torch.report.result_of`.
+    """
+    place = Path(folder)
+    pictures = {}
+    for kind, times in result["systems"].items():
+        if times["rows"]:
+            picture = place / f"{kind}.png"
+            _draw(times["rows"], picture)
+            pictures[kind] = embedded(picture)
+    text = io.StringIO()
+    rows = csv.DictWriter(text, result["steps"][0])
+    rows.writeheader()
+    rows.writerows(result["steps"])
+    write_whole(place / "steps.csv", text.getvalue())
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True,
+                                     undefined=jinja2.StrictUndefined)
+    template = files("sim.torch") / "page.html"
+    script = result["script"] or "the program"
+    write_whole(place / "index.html", environment.from_string(
+        template.read_text(encoding="utf-8")).render(result | {
+            "name": Path(script).name, "command": join([script, *result["arguments"]]),
+            "source": "the RTL of the NICs" if result["values"]["source"] == "rtl" else
+                      "the bit-exact numerics", "phases": PHASES, "pictures": pictures}))
+
+
+def _draw(rows: list[dict], path: Path) -> None:
+    """Draw the phases of a mini-batch alone, a bar for each system."""
+    figure = Figure(figsize=(8, 0.6 * len(rows) + 1.6), layout="constrained")
+    axes = figure.add_subplot()
+    names = [row["system"] for row in rows]
+    left = [0.0] * len(rows)
+    for phase in PHASES:
+        widths = [row["phases_us"][phase] for row in rows]
+        if any(widths):
+            axes.barh(names, widths, left=left, label=phase.replace("_", " "))
+        left = [before + width for before, width in zip(left, widths)]
+    axes.invert_yaxis()
+    axes.set_xlabel("microseconds of a mini-batch alone")
+    figure.legend(loc="outside upper center", ncols=4, fontsize="small")
+    FigureCanvasAgg(figure)
+    figure.savefig(path, dpi=100)

@@ -1,0 +1,27 @@
+"""Where a PyTorch program stands: the innermost line that is neither PyTorch's nor ours."""
+
+import sys
+from functools import lru_cache
+from os.path import dirname, join, realpath
+
+import torch
+
+__all__ = ["place"]
+
+_OURS = dirname(realpath(__file__))
+_THEIRS = dirname(realpath(str(torch.__file__)))
+
+
+@lru_cache(maxsize=1024)
+def _of_user(file: str) -> bool:
+    """Return whether ``file`` is the user's; text that was never in a file is not."""
+    return not file.startswith("<") and not realpath(file).startswith(
+        (join(_OURS, ""), join(_THEIRS, "")))
+
+
+def place() -> str:
+    """Return ``file:line`` of the line that led here; ``?`` where all lines are PyTorch's."""
+    frame = sys._getframe(1)
+    while frame is not None and not _of_user(frame.f_code.co_filename):
+        frame = frame.f_back
+    return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

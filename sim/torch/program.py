@@ -1,0 +1,100 @@
+"""A PyTorch program on NICs: runs it, or stands around a part of it, and reports."""
+
+import runpy
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from os.path import abspath, dirname, isfile
+from time import perf_counter
+
+from sim.torch.capture import Capture, capturing
+from sim.torch.options import TorchOptions
+from sim.torch.report import result_of
+from sim.torch.session import Session
+
+__all__ = ["Attached", "ProgramError", "attached", "check_script", "run_script"]
+
+Warn = Callable[[str], None]
+
+
+class ProgramError(Exception):
+    """A program ended with an exception of its own, which is the cause of this one."""
+
+
+class Attached:
+    """What is known of a program. ``result``: its report, None while it runs."""
+
+    def __init__(self):
+        self.result: dict | None = None
+        self.session: Session | None = None
+        self.capture: Capture | None = None
+
+
+@contextmanager
+def attached(options: TorchOptions, warn: Warn | None = None, script: str | None = None,
+             arguments: Sequence[str] = ()) -> Iterator[Attached]:
+    """Lead the embedding bags of what is done inside through NICs; the report is there afterwards.
+
+    ``warn``: called with a line for each lookup that is not caught, by default written to standard
+    error. ``script``, ``arguments``: of the program, for the report.
+
+    Raises ``ValueError`` for bags that no embedding may have or no NIC can take, and where no bag
+    was caught; :class:`sim.torch.nics.NicsError` where NICs do not answer.
+    """
+    known, session, began = Attached(), Session(options), perf_counter()
+    with capturing(session, warn) as capture:
+        known.session, known.capture = session, capture
+        yield known
+    seconds = perf_counter() - began
+    if session.mistake is not None:  # the program may have swallowed it
+        raise session.mistake
+    session.finish()
+    if not session.tables.all:
+        raise ValueError(f"{script or 'the program'} must look up bags with "
+                         f"torch.nn.EmbeddingBag, but none was caught")
+    known.result = result_of(session, capture, seconds=seconds, script=script, arguments=arguments)
+
+
+def check_script(script: str) -> None:
+    """Raise ``ValueError`` where there is no such script."""
+    if not isfile(script):
+        raise ValueError(f"script must be a file, but {script!r} is none")
+
+
+def run_script(options: TorchOptions, script: str, arguments: Sequence[str] = (),
+               warn: Warn | None = None) -> dict:
+    """Run a script as ``python SCRIPT ARGUMENTS`` does, with its embedding bags on NICs.
+
+    Returns the report; ``exit_status`` in it is the script's own.
+
+    Raises ``ValueError`` as `attached` does and where there is no such script, and `ProgramError`
+    for what the script raises.
+    """
+    check_script(script)
+    status = 0
+    with attached(options, warn, script, arguments) as known:
+        try:
+            with _as_main(script, arguments):
+                runpy.run_path(script, run_name="__main__")
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else int(end.code is not None)
+            if isinstance(end.code, str):
+                print(end.code, file=sys.stderr)
+        except Exception as error:
+            if known.session is not None and known.session.mistake is None:
+                raise ProgramError(f"{script} ended with {type(error).__name__}: {error}"
+                                   ) from error
+            # What the program was told about its bags may have come back as another exception.
+    assert known.result is not None
+    return known.result | {"exit_status": status}
+
+
+@contextmanager
+def _as_main(script: str, arguments: Sequence[str]) -> Iterator[None]:
+    """Let ``sys.argv`` and ``sys.path`` be those of a script."""
+    argv, path = sys.argv, list(sys.path)
+    sys.argv, sys.path[:1] = [script, *arguments], [dirname(abspath(script))]
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = argv, path

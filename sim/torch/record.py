@@ -1,0 +1,90 @@
+"""The record of a PyTorch program: what each mini-batch looked up."""
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from host.samples import KEY_ROW_BITS
+from sim.torch.bags import Bags
+
+__all__ = ["RECENT", "Kept", "MiniBatch", "Record"]
+
+RECENT = 64
+"""The last mini-batches of each kind whose lookups are kept, for the times of systems."""
+
+
+@dataclass
+class MiniBatch:
+    """The calls of one forward pass, in their order.
+
+    Members
+    -------
+    columns: the bags of each call. tables: the table of each.
+    read: whether the script has read one of its vectors. trained: whether gradients came back.
+    """
+
+    columns: list[Bags] = field(default_factory=list)
+    tables: list[int] = field(default_factory=list)
+    read: bool = False
+    trained: bool = False
+
+    def takes(self, bags: Bags, table: int) -> bool:
+        """Return whether a call belongs to this mini-batch and not to the next one.
+
+        It does while samples are as many, no gradients have come back, and the table was not yet
+        looked up or no vector was read yet.
+        """
+        return not self.columns or (len(bags) == len(self.columns[0]) and not self.trained
+                                    and not (self.read and table in self.tables))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The lookups of a mini-batch. Members: ``columns``; ``tables``, of each column."""
+
+    columns: tuple[Bags, ...]
+    tables: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple:
+        """What two mini-batches must share to be of one model: samples, tables and poolings."""
+        return (len(self.columns[0]), self.tables,
+                tuple(bags.pooling for bags in self.columns))
+
+
+class Record:
+    """The mini-batches that are over.
+
+    Members: ``steps``, counts of each as plain values; ``recent``, the lookups of the last `RECENT`
+    of each kind, by whether they trained.
+    """
+
+    def __init__(self):
+        self.steps: list[dict] = []
+        self.recent: dict[bool, deque[Kept]] = {
+            trained: deque(maxlen=RECENT) for trained in (False, True)}
+
+    def add(self, batch: MiniBatch) -> None:
+        """Add a mini-batch that is over."""
+        lookups = sum(len(bags.rows) for bags in batch.columns)
+        self.steps.append({
+            "workload": "training" if batch.trained else "inference",
+            "samples": len(batch.columns[0]), "bags": sum(map(len, batch.columns)),
+            "lookups": lookups, "unique": _unique(batch.columns, batch.tables),
+            "bytes": sum(4 * bags.dimension * len(bags.rows) for bags in batch.columns)})
+        if len(batch.columns[0]):
+            self.recent[batch.trained].append(Kept(tuple(batch.columns), tuple(batch.tables)))
+
+    def alike(self, trained: bool) -> list[Kept]:
+        """Return the recent mini-batches of a kind that have the shape of most of them."""
+        kept = self.recent[trained]
+        shapes = Counter(each.shape for each in kept)
+        return [each for each in kept if each.shape == shapes.most_common(1)[0][0]]
+
+
+def _unique(columns: Sequence[Bags], tables: Sequence[int]) -> int:
+    """Return the number of distinct keys."""
+    return len(np.unique(np.concatenate([
+        bags.rows | table << KEY_ROW_BITS for bags, table in zip(columns, tables)])))

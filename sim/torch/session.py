@@ -1,0 +1,210 @@
+"""A session: takes the bags that a PyTorch program looks up, and gives it their vectors."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from host.model import Model
+from sim.cluster.watchdog import StuckError
+from sim.torch.bags import Bags, pooled
+from sim.torch.comparison import Comparison
+from sim.torch.dense import Chains
+from sim.torch.lookups import one_key_columns, samples_of
+from sim.torch.nics import LookupNics, NicsError
+from sim.torch.options import TorchOptions
+from sim.torch.record import MiniBatch, Record
+from sim.torch.tables import Tables, storage_of
+
+__all__ = ["Session"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Waiting:
+    """A call whose vectors are to come from the NICs. Members: its ``bags``; their ``table``;
+    ``values``, what the script reads, float32 ``[n, d]``; ``expected``, by the numerics."""
+
+    bags: Bags
+    table: int
+    values: np.ndarray
+    expected: np.ndarray
+
+
+class Session:
+    """The embedding bags of one program.
+
+    With fidelity ``model``, vectors come from the numerics, bit for bit as a NIC computes them.
+    With ``rtl`` they come from NICs: the calls of a forward pass wait until the program reads one
+    of their vectors or writes to a table; then the NICs look them up together, as one mini-batch.
+    Until then the vectors of the numerics stand there, and each is compared with the NIC's.
+
+    Parameters
+    ----------
+    options: of the program; their ``fidelity`` is where values come from.
+
+    Members
+    -------
+    tables, record, chains: what was seen. comparison: with PyTorch's own vectors.
+    verdicts: samples of mini-batches that NICs looked up, ``equal`` to the numerics or
+    ``different``. latencies: of these mini-batches, in microseconds. counts: of NICs that are gone.
+    resets: how often NICs were set up anew, by reason. uncached: mini-batches that NICs looked up
+    with their caches off. weighted: calls with weights.
+    gradients: bags whose gradients came back. mistake: what ended the program, None for nothing.
+    """
+
+    def __init__(self, options: TorchOptions):
+        self.options = options
+        self.tables, self.record, self.chains = Tables(), Record(), Chains()
+        self.comparison = Comparison()
+        self.verdicts = {"equal": 0, "different": 0}
+        self.latencies: list[float] = []
+        self.counts = Counter[str]()
+        self.resets = Counter[str]()
+        self.weighted = self.gradients = self.uncached = 0
+        self.mistake: Exception | None = None
+        self._rtl = options.fidelity == "rtl"
+        self._nics: LookupNics | None = None
+        self._caches = False
+        self._waiting: list[_Waiting] = []
+        self._batch = MiniBatch()
+        self._outputs: set[int] = set()
+        self._forwards: set[int] = set()
+
+    def take(self, bags: Bags, output: torch.Tensor, indices: torch.Tensor) -> None:
+        """Take a call: put its vectors into ``output``, which has PyTorch's own.
+
+        ``indices``: by which its gradients are recognised.
+        """
+        table = self.tables.number_of(bags)
+        if not self._batch.takes(bags, table):
+            self.look_up()
+            self._close()
+        # The script's memory, so that what is put there later is what the script reads.
+        values = output.numpy()
+        expected = pooled(bags, self.tables.all[table].values[bags.rows])
+        self.comparison.add(expected, values, bags)
+        values[...] = expected
+        self._batch.columns.append(bags)
+        self._batch.tables.append(table)
+        if output.numel():
+            self._outputs.add(storage_of(output))
+        self._forwards.add(indices.data_ptr())
+        self.weighted += bags.weights is not None
+        self.chains.end()
+        if self._rtl and len(bags):
+            self._waiting.append(_Waiting(bags, table, values, expected))
+
+    def touches(self, tensor: torch.Tensor) -> bool:
+        """Return whether ``tensor`` shares memory with a vector that was not read yet."""
+        return bool(self._outputs) and storage_of(tensor) in self._outputs
+
+    def read(self) -> None:
+        """Give the program its vectors: it is about to read one."""
+        self.look_up()
+        self._batch.read = True
+        self._outputs.clear()
+
+    def write(self) -> None:
+        """The program is about to write to a table."""
+        self.look_up()
+        self.tables.changed = True
+
+    def backward(self, indices: torch.Tensor, bags: int) -> bool:
+        """Take note that gradients of ``bags`` bags came back; whether their call was taken."""
+        if indices.data_ptr() not in self._forwards:
+            return False
+        self._batch.trained = True
+        self.gradients += bags
+        return True
+
+    def _close(self) -> None:
+        if self._batch.columns:
+            self.record.add(self._batch)
+        self._batch = MiniBatch()
+        self._outputs.clear()
+        self._forwards.clear()
+
+    def finish(self) -> None:
+        """End the session: look up what waits, and read the counters of the NICs."""
+        self.look_up()
+        self._close()
+        self._retire("")
+
+    def look_up(self) -> None:
+        """Let the NICs look up the calls that wait, as one mini-batch."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        columns, tables, spans = [], [], []
+        for call in waiting:
+            mine = [call.bags] if call.bags.weights is None else one_key_columns(call.bags)
+            spans.append(slice(len(columns), len(columns) + len(mine)))
+            columns += mine
+            tables += [call.table] * len(mine)
+        if not columns:
+            return
+        samples = samples_of(columns, tables)
+        nics = self._ready(waiting, int(samples.slots.max()))
+        try:
+            answers = nics.look_up(samples)
+        except StuckError as error:
+            raise NicsError(f"the NICs do not answer: {error}") from None
+        same = np.ones(len(samples), bool)
+        for call, span in zip(waiting, spans):
+            given = self._given(call.bags, answers[:, span], nics.model.pooling)
+            call.values[...] = given
+            same &= (given.view(np.uint32) == call.expected.view(np.uint32)).all(axis=1)
+        self.verdicts["equal"] += int(same.sum())
+        self.verdicts["different"] += int((~same).sum())
+
+    def _given(self, bags: Bags, answers: np.ndarray, pooling: str) -> np.ndarray:
+        """Return the vectors of a call from the NICs' answers to its columns."""
+        answers = answers[:, :, :bags.dimension]
+        if bags.weights is not None:
+            has = np.arange(answers.shape[1]) < bags.lengths[:, None]
+            return pooled(bags, answers[has])
+        given = answers[:, 0]
+        if pooling == "sum" and bags.pooling == "mean":
+            given = given / np.maximum(bags.lengths, 1).astype(np.float32)[:, None]
+        return np.ascontiguousarray(given)
+
+    def _ready(self, waiting: list[_Waiting], slots: int) -> LookupNics:
+        """Return NICs that hold all tables, samples of so many slots, and no row that PyTorch has
+        changed since."""
+        means = all(call.bags.pooling == "mean" for call in waiting)
+        pooling = "mean" if means else "sum"
+        changed, self.tables.changed = self.tables.changed, False
+        nics = self._nics
+        if nics is not None:
+            shape = tuple(len(table.weight) for table in self.tables.all)
+            if (nics.model.rows, nics.model.dimension) != (shape, self.tables.dimension):
+                self._retire("a table that they did not hold")
+            elif slots > nics.sample_slots:
+                self._retire("a larger sample")
+            elif nics.model.pooling != pooling:
+                self._retire("another pooling")
+            elif changed and nics.cached:
+                nics.switch_caches_off()
+            elif not changed and not nics.cached and self._caches:
+                self._retire("rows that PyTorch has stopped changing")
+        if self._nics is None:
+            options = self.options.cluster(len(self.tables.all), self.tables.dimension, slots)
+            self._nics = LookupNics(options, self._model(pooling), self.tables.answers)
+            self._caches = self._nics.cached
+        self.uncached += self._caches and not self._nics.cached
+        return self._nics
+
+    def _model(self, pooling: str) -> Model:
+        """Return a model with the tables seen so far; its MLPs say nothing."""
+        dimension = self.tables.dimension
+        return Model(tuple(len(table.weight) for table in self.tables.all), dimension, 1,
+                     (dimension,), (1,), "pytorch", pooling=pooling)
+
+    def _retire(self, why: str) -> None:
+        if self._nics is not None:
+            self.latencies += self._nics.latencies
+            self.counts.update(self._nics.close())
+            self._nics = None
+            if why:
+                self.resets[why] += 1

@@ -1,0 +1,86 @@
+"""Tables of a PyTorch program on NICs, for a terminal."""
+
+from rich.table import Table
+
+from host.systems import PHASES
+
+__all__ = ["tables_of"]
+
+
+def tables_of(result: dict) -> list[Table]:
+    """Return the tables of a result of :func:`sim.torch.report.result_of`."""
+    return [_program(result), *(_systems(kind, times, result["options"])
+                                for kind, times in result["systems"].items() if times["rows"])]
+
+
+def _program(result: dict) -> Table:
+    """Return what the program looked up, and where its vectors came from."""
+    table = Table(title=f"Embedding bags of {result['script'] or 'the program'}", show_header=False)
+    table.add_column()
+    table.add_column()
+    table.add_row("tables", f"{len(result['tables']):,}")
+    for kind, sums in result["mini_batches"].items():
+        count = sums["count"]
+        table.add_row(f"mini-batches, {kind}", f"{count:,}")
+        table.add_row("  in the mean", f"{sums['samples'] / count:,.1f} samples, "
+                      f"{sums['lookups'] / count:,.1f} lookups, "
+                      f"{sums['unique'] / count:,.1f} different keys, "
+                      f"{sums['bytes'] / count:,.0f} bytes")
+    values = result["values"]
+    if values["source"] == "rtl":
+        found = values["results"]
+        nics = result["nics"]
+        table.add_row("vectors", "from RTL")
+        table.add_row("  bit-identical to the numerics",
+                      f"{found['equal']:,} of {found['equal'] + found['different']:,} samples")
+        if nics["latencies_us"]:
+            table.add_row("  a mini-batch's lookups", f"{_mean(nics['latencies_us']):,.1f} us")
+        hits, reads = (nics["counts"][f"local_cache.{name}"] for name in ("hits", "accesses"))
+        table.add_row("  hits of the local caches", f"{hits:,} of {reads:,}")
+    else:
+        table.add_row("vectors", "from the bit-exact numerics")
+    for name, kind in (("of one key", "one_key"), ("of none or several keys", "others")):
+        against = values["against_pytorch"][kind]
+        if against["bags"]:
+            worst = f", at most {against['most_ulp']:,} ulp" if against["most_ulp"] else ""
+            table.add_row(f"  bags {name}, as PyTorch's",
+                          f"{against['equal']:,} of {against['bags']:,}{worst}")
+    if result["gradients"]["bags"]:
+        table.add_row("gradients of bags", f"{result['gradients']['bags']:,}, rows written by "
+                                           f"PyTorch on the host")
+    missed = sum(each["count"] for each in result["not_caught"])
+    table.add_row("lookups not caught", f"{missed:,}")
+    return table
+
+
+def _systems(kind: str, times: dict, options: dict) -> Table:
+    """Return what a mini-batch takes on each system."""
+    rows = times["rows"]
+    table = Table(title=f"{kind.capitalize()}: a mini-batch of {times['samples']:,} samples on "
+                        f"{options['nodes']} nodes, in us")
+    table.add_column("")
+    for row in rows:
+        chosen = row["system"] == options["system"]
+        table.add_column(row["system"], justify="right", style="bold" if chosen else None)
+    table.add_row("from one to the next", *(f"{row['interval_us']:,.0f}" for row in rows))
+    table.add_row("  with so many in flight", *(str(row["in_flight"]) for row in rows),
+                  end_section=True)
+    table.add_row("one alone", *(f"{row['service_us']:,.0f}" for row in rows))
+    for phase in PHASES:
+        if any(row["phases_us"][phase] >= _LEAST for row in rows):
+            table.add_row(f"  {phase.replace('_', ' ')}",
+                          *(f"{row['phases_us'][phase]:,.0f}" for row in rows))
+    table.add_section()
+    for name, field, form in (("hits of the local caches", "hit_rate", ".1%"),
+                              ("lookups that do not travel", "saved", ",.1f")):
+        table.add_row(name, *("" if row[field] is None else format(row[field], form)
+                              for row in rows))
+    return table
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+_LEAST = 0.5
+"""Microseconds of a phase that are shown."""

@@ -1,0 +1,156 @@
+"""What the mini-batches of a PyTorch program take on each system."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from host.batching import MiniBatch
+from host.model import MODELS, Model
+from host.samples import Samples
+from rtl.config import NicConfig, preset
+from sim.experiments.points.devices import devices_of
+from sim.experiments.points.placing import plan_of
+from sim.experiments.points.point import Point
+from sim.experiments.points.system_at import system_at
+from sim.experiments.points.timing import alone, busy_us
+from sim.experiments.points.trace import Trace, TraceOf
+from sim.experiments.points.workloads import workloads
+from sim.job.settings import apply_settings
+from sim.model.config import WideConfig
+from sim.torch.dense import Chains, with_mlps
+from sim.torch.lookups import samples_of
+from sim.torch.record import Kept
+from sim.torch.tables import padded
+
+__all__ = ["SYSTEMS", "Setting", "dataset_of", "sizes_beyond", "times_of"]
+
+SYSTEMS = {"EN": "en", "FS": "lc+rc+sc", "bl-tuned": "bl-tuned", "bl-paper": "bl-paper"}
+"""The systems of the report, by the names that the evaluation has for them. FS without its graph
+algorithm, which forms mini-batches from a window: these are formed by the program."""
+
+_TRAINING = SYSTEMS | {"FS": "lc+sc"}
+INTERACTION_VECTORS = 64
+"""The most vectors of an interaction on a NIC, see :class:`rtl.config.NicConfig`."""
+_POOLED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "EN": ("en", ("deliver=unique",)), "FS": ("lc+rc", ())}
+"""Systems with NICs that leave the interaction to the GPUs, where it has more vectors."""
+_LARGE = f"the GPUs do the interaction: a NIC's has at most {INTERACTION_VECTORS} vectors"
+_LEAST = 2
+"""Mini-batches whose ends tell the time from one to the next."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Members: ``nodes``; ``placement`` of the tables; ``software`` and ``gpu``, profiles;
+    ``settings``, ``field=value`` of the NICs; ``seed``."""
+
+    nodes: int = 4
+    placement: str = "even"
+    software: str = "eager"
+    gpu: str = "gpu_rtx8000"
+    settings: tuple[str, ...] = ()
+    seed: int = 1
+
+
+def dataset_of(dimension: int) -> str:
+    """Return the data set whose NIC and mini-batches are made for vectors of this dimension."""
+    return "kaggle" if dimension <= MODELS["kaggle"].dimension else "terabyte"
+
+
+def times_of(kept: list[Kept], chains: Chains, training: bool, setting: Setting) -> dict:
+    """Return the times of each system for mini-batches of one shape, as plain values.
+
+    The first half of them warms the caches. The NICs are modelled, with the caches of the NIC's
+    preset; each call of a forward pass is a table of its own.
+
+    Members: ``mini_batches``, how many are measured; ``warmup``, how many come before them;
+    ``samples``, of each; ``notes``; ``rows``, of each system, see :func:`_row`, or ``why`` there
+    are none.
+    """
+    if len(kept) < _LEAST:
+        return {"mini_batches": len(kept), "warmup": 0, "samples": None, "notes": [], "rows": [],
+                "why": f"times need {_LEAST} mini-batches of the same shape, not {len(kept)}"}
+    trace, notes = _trace(kept, chains)
+    rows = [_row(name, trace, training, setting) for name in SYSTEMS]
+    return {"mini_batches": len(trace.measured), "warmup": trace.warmup,
+            "samples": trace.mini_batch, "notes": notes, "rows": rows, "why": None}
+
+
+def _trace(kept: list[Kept], chains: Chains) -> tuple[Trace, list[str]]:
+    """Return mini-batches as the systems take them, and notes."""
+    columns = kept[0].columns
+    dimension = max(bags.dimension for bags in columns)
+    name, held = dataset_of(dimension), padded(dimension)
+    means = all(bags.pooling == "mean" for bags in columns)
+    model, notes = with_mlps(
+        Model(tuple(len(bags.weight) for bags in columns), held, 1, (held,), (1,), "pytorch",
+              pooling="mean" if means else "sum"), chains, dimension, MODELS[name])
+    if len(set(kept[0].tables)) < len(columns):
+        notes.append("a table that a forward pass looks up several times counts as several")
+    count, size = len(kept), len(columns[0])
+    warmup = count // 2 if count - count // 2 >= _LEAST else 0
+    batches = tuple(_batch(samples_of(each.columns, range(len(columns)), model.dense), number)
+                    for number, each in enumerate(kept))
+    of = TraceOf(name, (), None, 0, "file", None, size, warmup, count - warmup)
+    return Trace(of, model, "the program", batches, warmup, size, size, (), changed=True), notes
+
+
+def _batch(samples: Samples, number: int) -> MiniBatch:
+    count = len(samples)
+    return MiniBatch(samples, np.arange(number * count, (number + 1) * count), True,
+                     len(np.unique(samples.keys)), None)
+
+
+def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:
+    """Return what a system takes: ``system``; ``service_us``, a mini-batch alone; ``interval_us``,
+    from one to the next; ``in_flight``, for the shortest interval; ``samples_per_second``;
+    ``phases_us`` of a mini-batch alone; ``busy_us`` of each resource; ``hit_rate`` of the local
+    caches, and ``saved`` lookups that do not travel, per mini-batch, None without; ``notes``; or
+    ``why`` it cannot be."""
+    workload = "training" if training else "inference"
+    system, size = (_TRAINING if training else SYSTEMS)[name], trace.mini_batch
+    large = not training and trace.model.tables + 1 > INTERACTION_VECTORS
+    fixed: tuple[str, ...] = ()
+    if large and name in _POOLED:
+        system, fixed = _POOLED[name]
+    point = Point(dataset=trace.of.dataset, system=system, workload=workload, nodes=setting.nodes,
+                  mini_batch=size, software=setting.software, gpu=setting.gpu,
+                  local_cache=None, remote_cache=None, placement=setting.placement,
+                  warmup=trace.warmup, measured=len(trace.measured), seed=setting.seed, en=fixed,
+                  settings=(*_sizes(trace, large, setting.settings), *setting.settings))
+    devices = devices_of(point)
+    built, nic = system_at(point, trace, workloads(trace, plan_of(point, trace)), devices)
+    service, phases = alone(built.steps)
+    interval = built.interval_us
+    count = len(trace.measured)
+    local = nic.local_cache if nic else None
+    return {
+        "system": name, "service_us": service, "interval_us": interval,
+        "in_flight": built.in_flight, "samples_per_second": size / interval * 1e6,
+        "phases_us": phases, "busy_us": busy_us(built.steps),
+        "hit_rate": local and local["hit_rate"],
+        "saved": nic.saved_lookups / count if nic and nic.saved_lookups is not None else None,
+        "notes": [*(nic.notes if nic else ()), *built.notes,
+                  *([_LARGE] if large and name in _POOLED else ())]}
+
+
+def _sizes(trace: Trace, large: bool, settings: tuple[str, ...]) -> tuple[str, ...]:
+    """Return sizes of the NICs beyond their preset that the program needs.
+
+    ``large``: its interaction has more vectors than one of a NIC.
+    """
+    base, _ = apply_settings(WideConfig.of(preset(trace.of.dataset)), list(settings))
+    slots = max(int(batch.samples.slots.max()) for batch in trace.batches)
+    return sizes_beyond(base, {
+        "tables": trace.model.tables, "max_dimension": trace.model.dimension,
+        "interaction_vectors": 0 if large else trace.model.tables + 1, "hold_vectors": 2 * slots})
+
+
+def sizes_beyond(config: NicConfig, wanted: dict[str, int]) -> tuple[str, ...]:
+    """Return ``field=value`` for each size that is wanted beyond that of ``config``."""
+    return tuple(f"{name}={_power(size) if name == 'hold_vectors' else size}"
+                 for name, size in wanted.items() if size > getattr(config, name))
+
+
+def _power(least: int) -> int:
+    return 1 << (least - 1).bit_length()

@@ -1,0 +1,68 @@
+"""PyTorch programs for tests: a small DLRM, and what is read of a session around them."""
+
+import torch
+
+from sim.torch.capture import capturing
+from sim.torch.options import TorchOptions
+from sim.torch.session import Session
+
+__all__ = ["ROWS", "Dlrm", "attached_to", "mini_batches", "trained"]
+
+ROWS = (50, 7, 300)
+
+
+class Dlrm(torch.nn.Module):
+    """A DLRM with a table for each of ``rows``, dimension 16 unless said."""
+
+    def __init__(self, rows=ROWS, dimension: int = 16, **options):
+        super().__init__()
+        torch.manual_seed(3)
+        self.bags = torch.nn.ModuleList(
+            torch.nn.EmbeddingBag(count, dimension, **{"mode": "sum"} | options)
+            for count in rows)
+        vectors = len(rows) + 1
+        self.bottom = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.ReLU(),
+                                          torch.nn.Linear(8, dimension), torch.nn.ReLU())
+        self.top = torch.nn.Sequential(
+            torch.nn.Linear(dimension + vectors * (vectors - 1) // 2, 8), torch.nn.ReLU(),
+            torch.nn.Linear(8, 1))
+        self.pairs = torch.tril_indices(vectors, vectors, -1)
+
+    def forward(self, dense, indices, offsets):
+        bottom = self.bottom(dense)
+        vectors = torch.stack([bottom, *(bag(*each) for bag, each in zip(
+            self.bags, zip(indices, offsets)))], dim=1)
+        dots = torch.bmm(vectors, vectors.transpose(1, 2))[:, self.pairs[0], self.pairs[1]]
+        return self.top(torch.cat([bottom, dots], dim=1))
+
+
+def mini_batches(count: int, samples: int = 12, keys: int = 1, rows=ROWS):
+    """Return dense features, indices and offsets of mini-batches with bags of so many keys."""
+    torch.manual_seed(5)
+    return [(torch.rand(samples, 5),
+             [torch.randint(0, each, (samples * keys,)) for each in rows],
+             [torch.arange(0, samples * keys, keys) for _ in rows]) for _ in range(count)]
+
+
+def trained(model: Dlrm, batches, train: bool = True) -> list[float]:
+    """Return the losses of a program that trains with SGD, or only looks."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses = []
+    for batch in batches:
+        with torch.set_grad_enabled(train):
+            loss = (model(*batch) - 1).square().mean()
+        losses.append(loss.item())
+        if train:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return losses
+
+
+def attached_to(program, **options) -> tuple[Session, dict]:
+    """Run ``program()`` on a session; return the session that is over, and what was not caught."""
+    session = Session(TorchOptions(**{"nodes": 2, "config": "tiny", "threads": 1} | options))
+    with capturing(session, lambda line: None) as capture:
+        program()
+    session.finish()
+    return session, dict(capture.missed)

@@ -1,0 +1,94 @@
+"""What a call of an embedding bag asks of the NICs, and what they refuse."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+import torch
+
+from sim.torch.bags import Bags, bags_of, pooled
+from sim.torch.lookups import one_key_columns, samples_of
+from sim.torch.tables import padded
+
+TABLE = torch.arange(40, dtype=torch.float32).view(10, 4)
+
+
+def bags(indices=(1, 2, 3), offsets=(0, 1), *, table=TABLE, index=torch.int64, **more):
+    found = bags_of((table, torch.tensor(indices, dtype=index),
+                     torch.tensor(offsets, dtype=index)), more)
+    assert isinstance(found, Bags)
+    return found
+
+
+@pytest.mark.parametrize("index", [torch.int32, torch.int64])
+def test_bags_and_their_keys(index):
+    found = bags((7, 2, 3), (0, 1, 1), index=index)
+    assert found.rows.tolist() == [7, 2, 3] and found.lengths.tolist() == [1, 0, 2]
+    assert found.pooling == "sum" and found.weights is None and not found.single
+    assert bags((4, 4), (0, 1), mode=1).pooling == "mean"
+    assert bags((4, 4), (0, 1)).single
+
+
+def test_the_last_offset_may_be_there_and_padding_is_no_key():
+    assert bags((1, 2, 3), (0, 2, 3), include_last_offset=True).lengths.tolist() == [2, 1]
+    found = bags((3, 1, 3, 3), (0, 2, 3), padding_idx=3,
+                 per_sample_weights=torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    assert found.rows.tolist() == [1] and found.lengths.tolist() == [1, 0, 0]
+    assert found.weights is not None and found.weights.tolist() == [2.0]
+
+
+def test_keys_are_those_of_the_call():
+    indices = torch.tensor([1, 2, 3])
+    found = bags_of((TABLE, indices, torch.tensor([0, 1])), {})
+    indices.zero_()
+    assert isinstance(found, Bags) and found.rows.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    ({"indices": (1, 10)}, "index 1 must be between 0 and 9, the rows of the table, not 10"),
+    ({"indices": (1, 2, -1)}, "index 2 must be between 0 and 9, the rows of the table, not -1"),
+    ({"offsets": (0, 2, 1)}, r"offsets must ascend from 0 to the 3 indices, not \[0, 2, 1\]"),
+    ({"offsets": (1, 2)}, r"offsets must ascend from 0 to the 3 indices, not \[1, 2\]"),
+    ({"index": torch.int16},
+     "indices of an embedding bag must be int32 or int64, not torch.int16"),
+    ({"table": TABLE.double()},
+     "the table of an embedding bag must be torch.float32, not torch.float64"),
+    ({"table": torch.zeros(1, 257)},
+     "vectors of a table must have between 1 and 256 values, not 257"),
+    # A table of no memory: all its rows are one.
+    ({"table": torch.zeros(1, 4).expand(1 << 36, 4)},
+     "rows of a table must be between 1 and 68719476735, not 68719476736"),
+])
+def test_what_no_table_has(options, said):
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        bags(**options)
+
+
+def test_what_stays_with_pytorch():
+    arguments = (TABLE, torch.tensor([1]), torch.tensor([0]))
+    assert bags_of(arguments, {"mode": 2}) == "the NIC pools as sum or mean, not max"
+    assert "not plain ones" in str(bags_of((TABLE.to("meta"), *arguments[1:]), {}))
+
+
+def test_pooling_is_in_the_order_of_keys_and_weights_come_first():
+    vectors = np.array([[1], [2], [4]], np.float32)
+    found = bags((1, 2, 3), (0, 2, 2), per_sample_weights=torch.tensor([1.0, 10.0, 100.0]))
+    assert pooled(found, vectors).tolist() == [[21], [0], [400]]
+    assert pooled(bags((1, 2, 3), (0, 2, 2), mode=1), vectors).tolist() == [[1.5], [0], [4]]
+
+
+def test_samples_have_a_column_for_each_call():
+    found = samples_of([bags((1, 2, 3), (0, 2)), bags((9, 8), (0, 2))], [5, 0])
+    assert found.bag_lengths.tolist() == [[2, 2], [1, 0]]
+    assert found.rows.tolist() == [1, 2, 9, 8, 3] and found.tables.tolist() == [5, 5, 0, 0, 5]
+
+
+def test_keys_by_themselves():
+    columns = one_key_columns(bags((1, 2, 3), (0, 0, 2)))
+    assert [each.lengths.tolist() for each in columns] == [[0, 1, 1], [0, 1, 0]]
+    assert [each.rows.tolist() for each in columns] == [[1, 3], [2]]
+
+
+def test_dimensions_of_the_nic():
+    assert [padded(each) for each in (1, 4, 5, 8, 9, 16, 17, 100, 256)] == [
+        4, 4, 8, 8, 16, 16, 32, 112, 256]

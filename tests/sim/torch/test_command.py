@@ -1,0 +1,153 @@
+"""``sim torch``: an unedited script, what it prints and returns, and its mistakes in one line."""
+
+import csv
+import json
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+
+from sim import api
+from sim.cli.main import main
+from sim.torch.program import ProgramError
+from tests.sim.shown import complaints
+
+SCRIPT = """
+import sys, torch
+print(__name__, sys.argv[1:])
+bag = torch.nn.EmbeddingBag(100, 16, mode="sum")
+for step in range(int(sys.argv[1])):
+    out = bag(torch.arange(8) + step, torch.arange(8))
+    assert torch.equal(out, bag.weight[torch.arange(8) + step])
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def ended(*arguments: str) -> int | str | None:
+    with pytest.raises(SystemExit) as end:
+        main(["torch", *arguments])
+    return end.value.code
+
+
+@pytest.mark.parametrize("fidelity", ["model", "rtl"])
+def test_a_script_runs_as_it_is(script, tmp_path, capsys, fidelity):
+    assert ended("--nodes", "2", "--fidelity", fidelity, "--config", "tiny",
+                 "--json", str(tmp_path / "out.json"), str(script), "4", "--nodes=7") == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("__main__ ['4', '--nodes=7']\n") and "bl-tuned" in shown
+    result = json.loads((tmp_path / "out.json").read_text())
+    assert result["arguments"] == ["4", "--nodes=7"] and result["options"]["nodes"] == 2
+    assert result["mini_batches"] == {"inference": {
+        "count": 4, "samples": 32, "bags": 32, "lookups": 32, "unique": 32, "bytes": 2048}}
+    assert result["tables"] == [{"rows": 100, "dimension": 16, "padding": 0,
+                                 "place": f"{script}:6"}]
+    values = result["values"]
+    assert values["bit_identical"] is (True if fidelity == "rtl" else None)
+    assert values["against_pytorch"]["one_key"] == {"bags": 32, "equal": 32, "most_ulp": 0}
+    assert (result["nics"] is None) == (fidelity == "model")
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(api.frame(result), pandas.DataFrame) and len(api.frame(result)) == 4
+
+
+def test_json_alone_goes_to_standard_output(script, capsys):
+    assert ended("--json", "-", str(script), "2") == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["schema"] == "embernic/torch/1"
+    assert shown.err.startswith("__main__ ['2']\n")
+
+
+def test_the_page_of_a_script(script, tmp_path):
+    result = api.torch(script, ["4"], nodes=2, report=tmp_path / "out")
+    page = (tmp_path / "out/index.html").read_text()
+    assert "script.py on NICs" in page and all(
+        f"<td>{row['system']}</td>" in page for row in result["systems"]["inference"]["rows"])
+    rows = list(csv.DictReader((tmp_path / "out/steps.csv").open()))
+    assert [{name: str(value) for name, value in step.items()} for step in result["steps"]] == rows
+    assert (tmp_path / "out/inference.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("bag(torch.tensor([1, 100]), torch.arange(2))",
+     "index 1 must be between 0 and 99, the rows of the table, not 100"),
+    ("bag(torch.tensor([-1]), torch.arange(1))",
+     "index 0 must be between 0 and 99, the rows of the table, not -1"),
+    ("bag.double()(torch.tensor([1]), torch.arange(1))",
+     "the table of an embedding bag must be torch.float32, not torch.float64"),
+    ("torch.nn.functional.embedding_bag(torch.tensor([1]), "
+     "torch.zeros(1, 16).expand(1 << 36, 16), torch.arange(1))",
+     "rows of a table must be between 1 and 68719476735, not 68719476736"),
+])
+@pytest.mark.parametrize("swallow", [False, True])
+def test_a_lookup_that_cannot_be(tmp_path, capsys, text, said, swallow):
+    path = tmp_path / "script.py"
+    lines = ["import torch", "bag = torch.nn.EmbeddingBag(100, 16, mode='sum')", text]
+    if swallow:
+        lines[2:] = ["try:", f"    {text}", "except Exception: pass"]
+    path.write_text("\n".join(lines))
+    assert ended("--json", str(tmp_path / "out.json"), str(path)) == 2
+    shown = capsys.readouterr()
+    line = 4 if swallow else 3
+    assert complaints(shown.err) == [f"sim: {path}:{line}: {said}"] and shown.out == ""
+    assert not (tmp_path / "out.json").exists()
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    (["--system", "EN,FS"], "system must be one of EN, FS, bl-tuned, bl-paper, not 'EN,FS'"),
+    (["--system", "bl-paper", "--fidelity", "rtl"],
+     "system must be one of EN, FS with fidelity rtl, not 'bl-paper', which has no NIC"),
+    (["--nodes", "17"], "nodes must be between 1 and 16, not 17"),
+    (["--set", "colour=red"], None),
+    (["--set", "interaction=true", "--fidelity", "rtl"], None),
+    (["--report", __file__], f"report must be a folder, not the file {__file__!r}"),
+])
+def test_options_that_cannot_be(script, tmp_path, capsys, options, said):
+    assert ended(*options, str(script), "1") == 2
+    shown = complaints(capsys.readouterr().err)
+    assert len(shown) == 1 and shown[0].startswith("sim: ")
+    assert said is None or shown == [f"sim: {said}"]
+    assert list(tmp_path.iterdir()) == [script]
+
+
+def test_a_script_that_is_not_there_or_looks_nothing_up(tmp_path, capsys):
+    assert ended(str(tmp_path / "none.py")) == 2
+    assert "script must be a file" in capsys.readouterr().err
+    (tmp_path / "idle.py").write_text("import torch\n")
+    assert ended(str(tmp_path / "idle.py")) == 2
+    assert complaints(capsys.readouterr().err) == [
+        f"sim: {tmp_path / 'idle.py'} must look up bags with torch.nn.EmbeddingBag, but none was "
+        f"caught"]
+
+
+def test_what_the_script_raises_is_its_own(tmp_path, capsys):
+    path = tmp_path / "script.py"
+    path.write_text("raise ValueError('of mine')\n")
+    assert ended(str(path)) == 1
+    shown = capsys.readouterr().err
+    assert f'File "{path}", line 1' in shown
+    assert shown.endswith(f"sim: {path} ended with ValueError: of mine\n")
+    with pytest.raises(ProgramError):
+        api.torch(path)
+
+
+@pytest.mark.parametrize(("end", "status"), [("sys.exit(3)", 3), ("sys.exit()", 0)])
+def test_the_exit_status_is_that_of_the_script(tmp_path, end, status):
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT + end)
+    assert ended(str(path), "2") == status
+
+
+def test_pytorch_alone_knows_nothing_of_us():
+    assert not [each for each in entry_points(group="torch.backends")
+                if each.value.partition(".")[0] in ("sim", "host", "gen", "rtl")]
+    code = "import sys, torch; print([name for name in sys.modules if name.startswith('sim')])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "sim'" not in found.stdout and "sim." not in found.stdout

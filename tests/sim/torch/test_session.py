@@ -1,0 +1,149 @@
+"""A program's vectors come from the NICs, from the program's own rows, and its numbers stay."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+import torch
+
+from sim.torch.tables import Tables
+from tests.sim.torch.programs import ROWS, Dlrm, attached_to, mini_batches, trained
+
+FIDELITIES = pytest.mark.parametrize("fidelity", ["model", "rtl"])
+
+
+@FIDELITIES
+@pytest.mark.parametrize("train", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_one_key_bags_leave_every_loss_as_it_is(fidelity, train, sparse):
+    batches, losses = mini_batches(5), []
+    session, missed = attached_to(lambda: losses.extend(trained(
+        Dlrm(sparse=sparse), batches, train)), fidelity=fidelity)
+    assert losses == trained(Dlrm(sparse=sparse), batches, train)
+    assert not missed
+    kind = "training" if train else "inference"
+    assert [step["workload"] for step in session.record.steps] == [kind] * 5
+    assert sum(step["lookups"] for step in session.record.steps) == 5 * 12 * len(ROWS)
+    assert session.gradients == train * 5 * 12 * len(ROWS)
+    assert session.comparison.equal == session.comparison.bags == [5 * 12 * len(ROWS), 0]
+    if fidelity == "rtl":
+        assert session.verdicts == {"equal": 60, "different": 0}
+        assert len(session.latencies) == 5 and not session.resets
+        assert session.uncached == (4 if train else 0)
+        assert (session.counts["local_cache.hits"] > 0) == (not train)
+
+
+@pytest.mark.parametrize("system", ["FS", "EN"])
+@pytest.mark.parametrize("pooling", ["sum", "mean"])
+def test_bags_of_several_keys_in_rtl(system, pooling):
+    model, batches = Dlrm(mode=pooling), mini_batches(3, keys=3)
+    session, _ = attached_to(lambda: trained(model, batches, False), fidelity="rtl", system=system)
+    assert session.verdicts == {"equal": 36, "different": 0}
+    assert session.comparison.bags[1] == 3 * 12 * len(ROWS)
+    assert session.comparison.most < 1e-6
+
+
+def test_vectors_are_those_that_the_rtl_returns(monkeypatch):
+    read = Tables.read
+    monkeypatch.setattr(Tables, "read", lambda *of: read(*of) + np.float32(1))
+    bag, out = torch.nn.EmbeddingBag(20, 16, mode="sum"), []
+    keys = torch.tensor([3, 4, 5])
+
+    def program():
+        out.append(bag(keys, torch.arange(3)) * 1)
+
+    session, _ = attached_to(program, fidelity="rtl")
+    assert torch.equal(out[0], bag.weight[keys] + 1)
+    assert session.verdicts == {"equal": 0, "different": 3}
+
+
+def test_rows_that_the_program_writes_between_mini_batches():
+    bag = torch.nn.EmbeddingBag(20, 16, mode="sum", _weight=torch.zeros(20, 16))
+    keys, seen = torch.tensor([3, 4, 5, 3]), []
+
+    def program():
+        with torch.no_grad():
+            for step in range(6):
+                out = bag(keys, torch.arange(4))
+                if step < 3:
+                    bag.weight[3] += 1  # before the vectors of this mini-batch are read
+                seen.append(out.sum().item())
+
+    session, _ = attached_to(program, fidelity="rtl")
+    assert seen == [0, 32, 64, 96, 96, 96]
+    assert session.verdicts["different"] == 0
+    assert session.resets == {"rows that PyTorch has stopped changing": 1}
+
+
+def test_tables_of_one_forward_pass_are_one_mini_batch():
+    session, _ = attached_to(lambda: trained(Dlrm(), mini_batches(2), False), fidelity="rtl")
+    assert [step["bags"] for step in session.record.steps] == [12 * len(ROWS)] * 2
+    assert len(session.latencies) == 2
+
+
+def test_a_program_that_reads_each_vector_at_once():
+    model, (_, indices, offsets) = Dlrm(), mini_batches(1)[0]
+
+    def program():
+        for _ in range(2):
+            for bag, *each in zip(model.bags, indices, offsets):
+                assert torch.equal(bag(*each) * 2, 2 * bag.weight[each[0]])
+
+    session, _ = attached_to(program, fidelity="rtl")
+    assert session.verdicts == {"equal": 2 * 12 * len(ROWS), "different": 0}
+    # Its mini-batches are the same, whenever vectors are read.
+    assert [step["bags"] for step in session.record.steps] == [12 * len(ROWS)] * 2
+    assert session.resets == {"a table that they did not hold": len(ROWS) - 1}
+
+
+def test_a_table_looked_up_twice_in_a_forward_pass():
+    bag = torch.nn.EmbeddingBag(20, 16, mode="sum")
+    keys, out = [torch.tensor([1, 2]), torch.tensor([2, 2])], []
+
+    def program():
+        out.extend(torch.cat([bag(each, torch.arange(2)) for each in keys], 1).detach())
+
+    session, _ = attached_to(program, fidelity="rtl")
+    assert torch.equal(torch.stack(out), torch.cat([bag.weight[each] for each in keys], 1))
+    assert len(session.tables.all) == 1 and session.record.steps[0]["unique"] == 2
+
+
+def test_sum_and_mean_tables_beside_each_other():
+    summed, mean = (torch.nn.EmbeddingBag(20, 16, mode=mode) for mode in ("sum", "mean"))
+    keys, offsets = torch.arange(9), torch.tensor([0, 4, 4])
+    session, _ = attached_to(
+        lambda: torch.cat([summed(keys, offsets), mean(keys, offsets)], 1), fidelity="rtl")
+    assert session.verdicts == {"equal": 3, "different": 0}
+
+
+@FIDELITIES
+def test_weights_of_keys_are_multiplied_on_the_host(fidelity):
+    bag = torch.nn.EmbeddingBag(20, 16, mode="sum")
+    keys, weights, out = torch.arange(12).view(4, 3), torch.rand(4, 3), []
+    session, _ = attached_to(
+        lambda: out.append(bag(keys, per_sample_weights=weights).detach() + 0), fidelity=fidelity)
+    expected = (bag.weight[keys] * weights[:, :, None]).sum(1)
+    torch.testing.assert_close(out[0], expected)
+    assert session.weighted == 1 and session.verdicts["different"] == 0
+
+
+def test_dimensions_that_the_nic_lacks_are_padded():
+    model, losses = Dlrm(dimension=10), []
+    session, _ = attached_to(lambda: losses.extend(trained(model, mini_batches(2), False)),
+                             fidelity="rtl")
+    assert losses == trained(model, mini_batches(2), False)
+    assert session.tables.dimension == 16
+    assert [table.to_json()["padding"] for table in session.tables.all] == [6] * len(ROWS)
+
+
+def test_a_mini_batch_without_samples_and_bags_without_keys():
+    bag = torch.nn.EmbeddingBag(20, 16, mode="sum")
+    none, out = torch.empty(0, dtype=torch.int64), []
+
+    def program():
+        out.append(bag(none, none) + 1)
+        out.append(bag(none, torch.zeros(3, dtype=torch.int64)) + 1)
+
+    session, _ = attached_to(program, fidelity="rtl")
+    assert out[0].shape == (0, 16) and torch.equal(out[1], torch.ones(3, 16))
+    assert session.verdicts == {"equal": 3, "different": 0}

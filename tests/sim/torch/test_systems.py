@@ -1,0 +1,81 @@
+"""Times of each system for the mini-batches that a program had."""
+
+from itertools import pairwise
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+
+from host.model import MODELS, Model
+from sim.torch.dense import Chains, with_mlps
+from sim.torch.systems import SYSTEMS, Setting, times_of
+from tests.sim.torch.programs import ROWS, Dlrm, attached_to, mini_batches, trained
+
+
+def times(session, training: bool = False, **setting) -> dict:
+    return times_of(session.record.alike(training), session.chains, training,
+                    Setting(nodes=2, **setting))
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_every_system_has_a_row(train):
+    session, _ = attached_to(lambda: trained(Dlrm(), mini_batches(6), train))
+    found = times(session, train)
+    assert (found["mini_batches"], found["warmup"], found["samples"]) == (3, 3, 12)
+    assert found["notes"] == [] and found["why"] is None
+    assert [row["system"] for row in found["rows"]] == list(SYSTEMS)
+    for row in found["rows"]:
+        assert 0 < row["interval_us"] <= row["service_us"] * 1.001
+        assert sum(row["phases_us"].values()) == pytest.approx(row["service_us"])
+        assert (row["hit_rate"] is None) == row["system"].startswith("bl-")
+    assert found == times(session, train)
+
+
+def test_mini_batches_of_another_shape_are_left_out():
+    def program():
+        trained(Dlrm(), [*mini_batches(4), *mini_batches(1, samples=5)], False)
+
+    session, _ = attached_to(program)
+    assert len(session.record.steps) == 5
+    assert times(session)["mini_batches"] == 2 and times(session)["samples"] == 12
+
+
+def test_one_mini_batch_tells_no_time():
+    session, _ = attached_to(lambda: trained(Dlrm(), mini_batches(1), False))
+    found = times(session)
+    assert found["rows"] == [] and "2 mini-batches of the same shape, not 1" in found["why"]
+
+
+@pytest.mark.parametrize(("rows", "dimension"), [((9,) * 30, 16), (ROWS, 64), (ROWS, 80),
+                                                 ((9,) * 70, 4)])
+def test_programs_beyond_the_sizes_of_a_preset(rows, dimension):
+    session, _ = attached_to(lambda: trained(
+        Dlrm(rows, dimension), mini_batches(4, rows=rows), False))
+    assert len(times(session)["rows"]) == len(SYSTEMS)
+
+
+def chains(*seen: tuple[int, ...]) -> Chains:
+    found = Chains()
+    for widths in seen:
+        for inputs, outputs in pairwise(widths):
+            found.add(7, inputs, outputs)
+        found.end()
+    return found
+
+
+@pytest.mark.parametrize(("top", "kind", "itself"), [
+    (16 + 6, "dot", False), (16 + 10, "dot", True), (4 * 16, "cat", False)])
+def test_mlps_are_recognised_by_their_shapes(top, kind, itself):
+    shape = Model(ROWS, 16, 1, (16,), (1,))
+    found, notes = with_mlps(shape, chains((13, 32, 16), (top, 8, 1)), 16, MODELS["kaggle"])
+    assert notes == [] and (found.dense, found.bottom, found.top) == (13, (32, 16), (8, 1))
+    assert (found.interaction, found.interaction_itself) == (kind, itself)
+
+
+def test_mlps_that_are_not_there():
+    kaggle, shape = MODELS["kaggle"], Model(ROWS, 16, 1, (16,), (1,))
+    found, notes = with_mlps(shape, chains((5, 7)), 16, kaggle)
+    assert (found.dense, found.bottom, found.top) == (kaggle.dense, kaggle.bottom, kaggle.top)
+    assert len(notes) == 2
+    found, notes = with_mlps(shape, chains((13, 16), (99, 1)), 16, kaggle)
+    assert len(notes) == 1 and "99 values" in notes[0]
