@@ -123,7 +123,6 @@ class Session:
             self.record.add(self._batch)
         self._batch = MiniBatch()
         self._outputs.clear()
-        self._forwards.clear()
 
     def finish(self) -> None:
         """End the session: look up what waits, and read the counters of the NICs."""

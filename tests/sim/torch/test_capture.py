@@ -89,6 +89,14 @@ def test_whatever_reads_a_vector_reads_the_nics(take):
     assert session.verdicts == {"equal": 3, "different": 0}
 
 
+def test_a_backward_pass_of_several_forward_passes():
+    def program():
+        (BAG(KEYS, OFFSETS).sum() + BAG(KEYS + 1, OFFSETS).sum()).backward()
+
+    session, missed = attached_to(program)
+    assert not missed and session.gradients == 6 and lookups(session) == [6, 6]
+
+
 def test_a_gradient_whose_forward_pass_was_not_caught():
     out = BAG(KEYS, OFFSETS).sum()
 
