@@ -7,6 +7,7 @@ from rtl.network.credits import CreditCounter, CreditGate
 from rtl.network.frame_check import FrameCheck
 from rtl.network.lookup_check import LookupCheck
 from rtl.network.lookup_receiver import LookupReceiver
+from rtl.network.output_queues import OutputQueues
 from rtl.network.packet_mux import PacketMux
 from rtl.network.packet_pool import PacketPool
 from rtl.network.packet_reader import PacketReader
@@ -19,6 +20,7 @@ from rtl.network.vector_router import VectorRouter
 
 __all__ = [
     "Crc32c", "CreditCounter", "CreditGate", "CreditReturn", "FrameAssembler", "FrameCheck",
-    "FrameReceiver", "LookupCheck", "LookupReceiver", "PacketMux", "PacketParser", "PacketPool",
-    "PacketReader", "PartialPackager", "RecordPackager", "VectorPackager", "VectorRouter",
+    "FrameReceiver", "LookupCheck", "LookupReceiver", "OutputQueues", "PacketMux", "PacketParser",
+    "PacketPool", "PacketReader", "PartialPackager", "RecordPackager", "VectorPackager",
+    "VectorRouter",
 ]

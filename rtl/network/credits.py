@@ -82,7 +82,8 @@ class CreditGate(wiring.Component):
     -----
     i, o: streams of ``shape``.
     window: beats, less than ``HALF``. A larger packet never passes.
-    credit_in: event :data:`rtl.network.layouts.Credit`.
+    credit_in: event :data:`rtl.network.layouts.Credit`. acknowledged: the same of what it changes:
+        all that is known of that node from the next cycle on.
     stalled: a packet waits for credit in this cycle.
     idle: nothing waits, not even for credit, because ``stalled`` is counted.
     """
@@ -95,7 +96,8 @@ class CreditGate(wiring.Component):
         self._shape, self._nodes = shape, nodes
         super().__init__({
             "i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)),
-            "window": In(CREDIT_BITS), "credit_in": In(Credit), "stalled": Out(1), "idle": Out(1)})
+            "window": In(CREDIT_BITS), "credit_in": In(Credit), "acknowledged": Out(Credit),
+            "stalled": Out(1), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -138,12 +140,16 @@ class CreditGate(wiring.Component):
                 ram.write_addr.eq(Mux(swept, item.destination, address)),
                 ram.write_data.eq(Mux(swept, following, 0)),
             ]
+        m.d.comb += [
+            self.acknowledged.valid.eq(event.valid & (step < HALF)),
+            self.acknowledged.node.eq(event.node),
+            self.acknowledged.value.eq(Mux(beyond < HALF, event.value, sent_copy.read_data)),
+        ]
         for ram in (acked, acked_copy):
             m.d.comb += [
-                ram.write_en.eq((event.valid & (step < HALF)) | ~swept),
+                ram.write_en.eq(self.acknowledged.valid | ~swept),
                 ram.write_addr.eq(Mux(swept, event.node, address)),
-                ram.write_data.eq(Mux(swept, Mux(
-                    beyond < HALF, event.value, sent_copy.read_data), 0)),
+                ram.write_data.eq(Mux(swept, self.acknowledged.value, 0)),
             ]
         with m.If(checked & fits):
             with m.If(passing):

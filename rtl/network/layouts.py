@@ -5,7 +5,7 @@ from amaranth.lib import data
 from rtl.config import BEAT_BITS
 from rtl.formats import CREDIT_BITS, NODE_BITS, RecordBeat, Request, TaggedBeat
 
-__all__ = ["CountedBeat", "Credit", "Freed", "FreedBeats", "LookupItem", "PacketBeat",
+__all__ = ["AtNode", "CountedBeat", "Credit", "Freed", "FreedBeats", "LookupItem", "PacketBeat",
            "ReceivedHeader", "ReceivedVector"]
 
 
@@ -17,6 +17,9 @@ Freed = data.StructLayout({"valid": 1, "node": NODE_BITS})
 
 FreedBeats = data.StructLayout({"valid": 1, "node": NODE_BITS, "beats": 8})
 """Event: several beats of ``node`` were consumed."""
+
+AtNode = data.StructLayout({"valid": 1, "node": NODE_BITS})
+"""Event: something of ``node`` has happened."""
 
 Credit = data.StructLayout({"valid": 1, "node": NODE_BITS, "value": CREDIT_BITS})
 """Event: ``node`` has consumed ``value`` (cumulative, mod 2^16) of the beats that we sent it."""

@@ -1,6 +1,6 @@
 """Base of the record and partial packagers: from items to packets with credit."""
 
-from amaranth.hdl import Module, Mux, Shape, Signal, Value
+from amaranth.hdl import C, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -9,6 +9,7 @@ from rtl.formats import CREDIT_BITS, NODE_BITS, FrameInfo, Opcode, RawBeat
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.credits import CreditGate
 from rtl.network.layouts import Credit
+from rtl.network.output_queues import OutputQueues
 from rtl.network.packet_pool import PacketPool, packet_buffers
 from rtl.network.packet_reader import PacketReader, Ready
 from rtl.network.single_pool import SinglePool
@@ -31,6 +32,8 @@ class Packager(wiring.Component):
     item: layout of an item, with members ``destination`` and ``step``.
     units: most units of a packet.
     destinations, max_beats, opcode, credited, buffers: see :class:`RecordPackager`.
+    places: records of a destination that may be inside, if each destination has a queue of its own
+        (:class:`OutputQueues`); only with records and credits.
     items: name of the counter of items. events: names of the other counters; with ``beats``, beats
         after the headers are counted too.
     bits: width of the part of a beat that may be nonzero. least: the fewest beats of a packet.
@@ -40,10 +43,11 @@ class Packager(wiring.Component):
     def __init__(self, item: data.StructLayout, units: int, destinations: int, max_beats: int,
                  opcode: int, credited: bool, buffers: int | None, *, items: str,
                  events: tuple[str, ...] = PACKAGER_EVENTS, bits: int = BEAT_BITS, least: int = 1,
-                 **ports):
+                 places: int | None = None, **ports):
         self._opcode, self._items, self._bits, self._least = Opcode(opcode), items, bits, least
         self._destinations, self._max_beats = destinations, max_beats
         self._item, self._units, self._credited = item, units, credited
+        self._places = places
         self._buffers = packet_buffers(destinations) if buffers is None else buffers
         self._pool = (SinglePool(destinations, self._buffers) if units == 1 else
                       PacketPool(destinations, self._buffers, units, match_step=True))
@@ -54,7 +58,8 @@ class Packager(wiring.Component):
             "time": In(32), "timeout": In(16),
             "credit_node": Out(NODE_BITS), "credit": In(CREDIT_BITS), "next_node": Out(NODE_BITS),
             "counters": Out(CounterLayout(items, *events)), "idle": Out(1), **ports,
-        } | ({"window": In(CREDIT_BITS), "credit_in": In(Credit)} if credited else {}))
+        } | ({"window": In(CREDIT_BITS), "credit_in": In(Credit)} if credited else {})
+            | ({"queued": In(1)} if places else {}))
 
     @staticmethod
     def _check(destinations: int, max_beats: int, least: int) -> None:
@@ -91,7 +96,12 @@ class Packager(wiring.Component):
         m.submodules.reader = reader = PacketReader(
             self._opcode, self._buffers, self._units, most, bits=self._bits,
             least=self._least)
-        wiring.connect(m, wiring.flipped(self.i), source.i)
+        queues = None
+        if self._places:
+            m.submodules.queues = queues = OutputQueues(
+                self._destinations, self._places)
+            wiring.connect(m, wiring.flipped(self.i), queues.i)
+        wiring.connect(m, queues.o if queues else wiring.flipped(self.i), source.i)
         wiring.connect(m, reader.headers, wiring.flipped(self.headers))
         wiring.connect(m, reader.payload, wiring.flipped(self.payload))
 
@@ -122,6 +132,7 @@ class Packager(wiring.Component):
                      for name in ("destination", "step", "buffer", "units")]
         m.d.comb += closed.beats.eq(self._beats(closed.units))
         stalled, gate_idle = Signal(), Signal(init=1)
+        queues_idle = C(1)
         if self._credited:
             m.submodules.gate = gate = CreditGate(ready, self._destinations)
             wiring.connect(m, gate.o, reader.i)
@@ -129,11 +140,20 @@ class Packager(wiring.Component):
                          stalled.eq(gate.stalled), gate_idle.eq(gate.idle)]
         else:
             m.d.comb += gate_idle.eq(1)
+        if queues:
+            queues_idle = queues.idle
+            m.d.sync += queues.joined.node.eq(item.destination)  # of the record written
+            stalled |= queues.short
+            m.d.comb += [
+                queues.on.eq(self.queued), queues.window.eq(self.window),
+                queues.acknowledged.eq(gate.acknowledged),
+            ]
         gate_in = gate.i if self._credited else reader.i
-        m.d.sync += self.next_node.eq(Mux(gate_in.valid, closed.destination, 0))
+        short = queues.short_node if queues else 0
+        m.d.sync += self.next_node.eq(Mux(gate_in.valid, closed.destination, short))
         m.d.comb += [gate_in.valid.eq(pool.closed.valid), gate_in.payload.eq(closed),
                      pool.closed.ready.eq(gate_in.ready),
-                     self.idle.eq(source.idle & pool.idle & gate_idle & reader.idle)]
+                     self.idle.eq(queues_idle & source.idle & pool.idle & gate_idle & reader.idle)]
         count(m, self.counters, packets=reader.i.valid & reader.i.ready,
               stall_credit=stalled, stall_buffers=pool.starved, full=pool.full,
               timeouts=pool.expired, step_changes=pool.stepped, **{self._items: pool.ready})

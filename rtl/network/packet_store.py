@@ -32,7 +32,8 @@ class RecordStore(wiring.Component):
 
     Ports: ``write``, ``buffer``, ``position``, ``record``; ``read_en``, ``read_buffer``,
     ``read_beat``, ``read_units``, the records in the buffer; ``data``, the beat read, zero after
-    the last record.
+    the last record. shares: event: a record, written in the cycle before, is not the first of its
+    beat.
     """
 
     LATENCY = {
@@ -46,7 +47,7 @@ class RecordStore(wiring.Component):
         super().__init__({
             "write": In(1), "buffer": In(range(buffers)), "position": In(range(most)),
             "record": In(RECORD_BITS), **_reading(buffers, beats),
-            "read_units": In(range(most + 1)), "data": Out(BEAT_BITS)})
+            "read_units": In(range(most + 1)), "data": Out(BEAT_BITS), "shares": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -77,7 +78,7 @@ class RecordStore(wiring.Component):
             ]
             with m.If(held[k]):
                 m.d.comb += parts[k].eq(ram.read_data)
-        m.d.comb += self.data.eq(parts)
+        m.d.comb += [self.data.eq(parts), self.shares.eq(write & (lane != 0))]
         return m
 
 

@@ -30,6 +30,8 @@ class RecordPackager(Packager):
     buffers: packet buffers, by default 2 per destination, at least 4.
     records: most records of a packet, by default as many as its beats hold. With one, the logic for
         the others is left out.
+    places: records of a destination that may be inside at once, a power of two (credited): with it
+        each destination may have a queue of its own, see :class:`rtl.network.OutputQueues`.
 
     Ports
     -----
@@ -41,10 +43,14 @@ class RecordPackager(Packager):
     time, timeout: a packet closes when its first record is ``timeout`` cycles old.
     window, credit_in (credited): beats that may be outstanding at each destination, at least 1, and
         the acknowledgements, see :class:`rtl.network.CreditGate`.
+    queued (places): records wait in a queue of their destination until there is credit; 0: a packet
+        that waits for credit blocks all behind it. Fixed once there were records.
     credit_node, credit: the credit that a header to ``credit_node`` carries, combinational.
-    next_node: destination of the next packet, which may wait for credit; 0 while there is none.
-    counters: ``records`` taken; ``packets`` sent; cycles in which a packet waited for credit or a
-        record for a buffer; packets closed by ``full``, ``timeouts``, ``step_changes``.
+    next_node: destination of the next packet, which may wait for credit; while there is none, of
+        the queue that waited for it last, or 0.
+    counters: ``records`` taken; ``packets`` sent; cycles in which a packet waited for credit (while
+        ``queued``, looks at a queue that waits for it) or a record for a buffer; packets closed by
+        ``full``, ``timeouts``, ``step_changes``.
     idle: holds no record. A record that waits for credit is counted, hence not idle.
 
     Raises
@@ -58,21 +64,25 @@ class RecordPackager(Packager):
         ("record that fills a packet", "first beat"): 7,
         ("record that fills a packet, with credits", "header"): 7,
         ("record that fills a packet, with credits", "first beat"): 9,
+        ("record that fills a packet, with queues", "header"): 18,
     }
     RATE = "1 record per cycle, less 1 cycle where a packet closes by step or by time-out"
 
     def __init__(self, destinations: int, max_beats: int, opcode: int, credited: bool, *,
-                 buffers: int | None = None, records: int | None = None):
+                 buffers: int | None = None, records: int | None = None,
+                 places: int | None = None):
         self._check(destinations, max_beats, 1)
         most = max_beats * RECORDS_PER_BEAT
         if records is not None and (
                 isinstance(records, bool) or not isinstance(records, int)
                 or not 1 <= records <= most):
             raise ValueError(f"records must be an integer between 1 and {most}, not {records!r}")
+        if places is not None and not credited:
+            raise ValueError("places must go with credits, not without")
         units = most if records is None else records
         super().__init__(OutgoingRecord, units, destinations, max_beats, opcode, credited, buffers,
                          items="records", bits=RECORD_BITS * min(units, RECORDS_PER_BEAT),
-                         batch=In(16))
+                         places=places, batch=In(16))
 
     def _limit(self, m, beats, limit):
         most = beats << 3
@@ -92,4 +102,5 @@ class RecordPackager(Packager):
             store.read_en.eq(reader.read_en), store.read_buffer.eq(reader.read_buffer),
             store.read_beat.eq(reader.read_beat), store.read_units.eq(reader.read_units),
             reader.data.eq(store.data),
+            *([m.submodules.queues.joined.valid.eq(store.shares)] if self._places else []),
         ]

@@ -100,7 +100,11 @@ def _record_packager(config: NicConfig) -> list[Latency]:
         found += [
             probe.latency(start, "header", "headers", record(probe)),
             probe.latency(start, "first beat", "payload", record(probe))]
-    return found
+    probe = Probe(RecordPackager(config.nodes, config.net_payload_beats, Opcode.LOOKUPS, True,
+                                 places=config.remote_in_flight),
+                  batch=1, timeout=0xFFFF, window=64, queued=1)
+    return [*found, probe.latency("record that fills a packet, with queues", "header", "headers",
+                                  probe.push("i", destination=1))]
 
 
 def _vector_packager(config: NicConfig) -> list[Latency]:

@@ -84,7 +84,7 @@ def test_credits(node):
     ("Cat(item.beats, C(0, CREDIT_BITS))", "C(0, 2 * CREDIT_BITS)", "known"),
     ("(over >= HALF) & (item.beats < HALF)", "over >= HALF", "known"),
     ("Cat(C(0, 1), more)", "Cat(C(0, 1), more[1:], C(0, 1))", "known"),
-    ("(event.valid & (step < HALF))", "event.valid", "goes"),
+    ("(event.valid & (step < HALF))", "(event.valid)", "goes"),
     ("(event.valid & (step < HALF))", "(event.valid & (step < HALF // 4))", "goes"),
     ("acked.read_addr.eq(item.destination)", "acked.read_addr.eq(event.node)", "known"),
 ], ids=["beats-not-counted", "wrapped", "carry-lost", "old-credit", "credit-lost",

@@ -8,8 +8,16 @@ import pytest
 from host.wire.steps import StepNews, parse_steps
 from rtl.formats import Opcode, StepKind
 from rtl.network.record_packager import RecordPackager
-from tests.rtl.network.packing import credit_of, expected_closings, run_packager
-from tests.support import made
+from tests.rtl.network.dirty import simulate
+from tests.rtl.network.packing import (
+    Taken,
+    answer_credit,
+    credit_of,
+    expected_closings,
+    follow_time,
+    run_packager,
+)
+from tests.support import made, receiver, sender
 
 FOREVER = 0xFFFF
 
@@ -227,3 +235,91 @@ def test_arguments_are_checked():
         RecordPackager(4, 22, Opcode.LOOKUPS, True, buffers=4)
     with pytest.raises(ValueError, match="records must be an integer between 1 and 16, not 17"):
         RecordPackager(4, 2, Opcode.LOOKUPS, True, records=17)
+
+
+class Slow:
+    """Lookups through a packager to three owners, of which owner 2 returns no credit until
+    ``released``; the records that left, by owner."""
+
+    def __init__(self, queued: int, window: int, *, count: int = 900, gap: float = 0.0,
+                 stall: float = 0.0, release: int | None = None, step_change: float = 0.01,
+                 wait: int = 1500):
+        rng = random.Random(window)
+        self.dut = dut = made(RecordPackager, 3, 6, Opcode.LOOKUPS, True, places=512)
+        self.items = make_items(rng, 3, count, step_change)
+        self.left: list[list[int]] = [[], [], []]
+        self.cycles = 0
+        sent, due = [0] * 3, []
+        headers: list[dict] = []
+
+        async def owners(ctx):
+            """Credit returns 40 cycles after a header; from owner 2 once it is released."""
+            async for _, _, valid, ready, header in ctx.tick().sample(
+                    dut.headers.valid, dut.headers.ready, dut.headers.payload):
+                self.cycles += 1
+                if valid and ready:
+                    node = header.destination
+                    sent[node] += -(-header.count // 8)
+                    due.append((self.cycles + 40, node, sent[node]))
+                ready_now = [entry for entry in due if entry[0] <= self.cycles and (
+                    entry[1] != 2 or (release is not None and self.cycles >= release))][:1]
+                ctx.set(dut.credit_in.valid, len(ready_now))
+                for entry in ready_now:
+                    due.remove(entry)
+                    ctx.set(dut.credit_in.node, entry[1])
+                    ctx.set(dut.credit_in.value, entry[2])
+
+        async def run(ctx):
+            for name, value in (("batch", 48), ("timeout", 30), ("window", window),
+                                ("queued", queued)):
+                ctx.set(getattr(dut, name), value)
+            await ctx.tick().repeat(8)
+            await sender(dut.i, self.items, stall=gap, seed=3)(ctx)
+            await ctx.tick().repeat(wait)
+            self.idle = bool(ctx.get(dut.idle))
+
+        beats: list[int] = []
+        taken: list[list[int]] = []
+
+        def take(beat):
+            beats.append(beat["data"])
+            if beat["last"]:
+                taken.append(list(beats))
+                beats.clear()
+
+        async def limit(ctx):
+            await ctx.tick().repeat(12_000)
+
+        endless = 1 << 30
+        simulate(dut, run if queued else limit, background=[
+            *([] if queued else [run]), owners, follow_time(dut), answer_credit(dut),
+            receiver(dut.headers, headers, endless, stall=stall, seed=4),
+            receiver(dut.payload, Taken(take), endless, stall=stall, seed=5)])
+        for destination, _, records in seen_packets(list(zip(headers, taken)), Opcode.LOOKUPS):
+            self.left[destination] += records
+
+    def of(self, owner: int) -> list[int]:
+        return [item["record"] for item in self.items if item["destination"] == owner]
+
+
+def test_without_queues_an_owner_without_credit_blocks_the_others():
+    run = Slow(0, 8)
+    assert len(run.left[0]) < len(run.of(0)) // 2 and len(run.left[1]) < len(run.of(1)) // 2
+
+
+@pytest.mark.parametrize("window,gap,stall,step_change,count", [
+    (8, 0.0, 0.0, 0.01, 900), (1, 0.0, 0.0, 0.0, 60), (3, 0.5, 0.3, 0.2, 100),
+    (64, 0.0, 0.2, 0.9, 900)])
+def test_an_owner_without_credit_holds_back_only_its_own_lookups(window, gap, stall, step_change,
+                                                                 count):
+    run = Slow(1, window, gap=gap, stall=stall, step_change=step_change, count=count, wait=2500)
+    for owner in (0, 1):
+        assert run.left[owner] == run.of(owner)
+    held = run.of(2)
+    assert run.left[2] == held[:len(run.left[2])] and not run.idle
+    assert 0 < len(run.left[2]) < len(held)
+
+
+def test_an_owner_whose_credit_comes_late_gets_all_its_lookups():
+    run = Slow(1, 8, release=2500, stall=0.1, wait=4500)
+    assert [run.of(owner) for owner in range(3)] == run.left and run.idle
