@@ -40,6 +40,11 @@ entries, miss ids and scatter nodes; those are freed by vectors, which wait only
 the ring holds all its places once it has been dispatched, and a sample takes at most half of the
 ring, so places are freed in order.
 
+With register ``output_queues``, a lookup that misses always leaves the remote cache, for a queue of
+its owner (:class:`rtl.network.OutputQueues`), whose places are as many as the miss ids, and waits
+for credit there. So an owner that is slow holds back no other's lookups, until its own hold all
+miss ids, or, as places are granted and freed in sample order, the ring is full behind them.
+
 With an interaction, pooled vectors wait for the dense vector of their sample. Its place was
 requested with the sample's first slot, and places are granted in sample order: earlier samples have
 theirs and do not depend on it. Once the place is granted, the request leaves, when its packet is
@@ -156,7 +161,8 @@ class SmartNic(wiring.Component):
             "dispatcher": Dispatcher(config.nodes if config.training else 1),
             "remote_cache": RemoteCache(config),
             "lookup_packager": RecordPackager(
-                config.nodes, config.net_payload_beats, Opcode.LOOKUPS, True),
+                config.nodes, config.net_payload_beats, Opcode.LOOKUPS, True,
+                places=config.remote_in_flight),
             "lookup_receiver": LookupReceiver(config),
             "lookup_check": LookupCheck(config.tables),
             "dedupe": DedupeTable(config),

@@ -67,7 +67,8 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
     give("local_cache", enable=csr.local_cache_enable, sets=csr.local_cache_sets)
     give("remote_cache", enable=csr.remote_cache_enable, sets=csr.remote_cache_sets,
          merge=csr.requester_merge)
-    give("lookup_packager", timeout=csr.lookup_timeout, window=csr.lookup_window)
+    give("lookup_packager", timeout=csr.lookup_timeout, window=csr.lookup_window,
+         queued=csr.output_queues)
     give("lookup_receiver", share=csr.lookup_share)
     give("vector_packager", timeout=csr.vector_timeout)
     give("result_frames", timeout=csr.result_timeout)

@@ -51,7 +51,7 @@
 #define EMBER_CONTROL_COUNT 0x001cu
 #define EMBER_CONTROL_COUNT_WIDTH 32u
 #define EMBER_CONTROL_COUNT_MASK 0xffffffffu
-#define EMBER_CONTROL_COUNT_RESET 0x2eu
+#define EMBER_CONTROL_COUNT_RESET 0x2fu
 
 /* table_base (ro): address of table_index, before the words of a descriptor */
 #define EMBER_TABLE_BASE 0x0020u
@@ -81,13 +81,13 @@
 #define EMBER_REGISTER_COUNT 0x0030u
 #define EMBER_REGISTER_COUNT_WIDTH 32u
 #define EMBER_REGISTER_COUNT_MASK 0xffffffffu
-#define EMBER_REGISTER_COUNT_RESET 0x119u
+#define EMBER_REGISTER_COUNT_RESET 0x11au
 
 /* register_map (ro): CRC-32 of name, address, width and access of those: tells one map from another */
 #define EMBER_REGISTER_MAP 0x0034u
 #define EMBER_REGISTER_MAP_WIDTH 32u
 #define EMBER_REGISTER_MAP_MASK 0xffffffffu
-#define EMBER_REGISTER_MAP_RESET 0xec60e32u
+#define EMBER_REGISTER_MAP_RESET 0x9a283d2fu
 
 /* config_nodes (ro): nodes of this configuration */
 #define EMBER_CONFIG_NODES 0x0040u
@@ -443,8 +443,16 @@
 #define EMBER_LOOKUP_WINDOW_LOW 0x1u
 #define EMBER_LOOKUP_WINDOW_HIGH 0x1000u
 
+/* output_queues (rw, 0 to 1): lookups wait for credit in a queue of their owner, not in one for all; set it before the first lookup, reset to change it */
+#define EMBER_OUTPUT_QUEUES 0x0154u
+#define EMBER_OUTPUT_QUEUES_WIDTH 1u
+#define EMBER_OUTPUT_QUEUES_MASK 0x1u
+#define EMBER_OUTPUT_QUEUES_RESET 0x0u
+#define EMBER_OUTPUT_QUEUES_LOW 0x0u
+#define EMBER_OUTPUT_QUEUES_HIGH 0x1u
+
 /* lookup_share (rw, 1 to 4096): lookup beats that one requester may have waiting here */
-#define EMBER_LOOKUP_SHARE 0x0154u
+#define EMBER_LOOKUP_SHARE 0x0158u
 #define EMBER_LOOKUP_SHARE_WIDTH 16u
 #define EMBER_LOOKUP_SHARE_MASK 0xffffu
 #define EMBER_LOOKUP_SHARE_RESET 0x100u
@@ -452,7 +460,7 @@
 #define EMBER_LOOKUP_SHARE_HIGH 0x1000u
 
 /* tap_select (rw, 0 to 2): whose lookups the access tap logs: 1 local, 2 remote cache */
-#define EMBER_TAP_SELECT 0x0158u
+#define EMBER_TAP_SELECT 0x015cu
 #define EMBER_TAP_SELECT_WIDTH 2u
 #define EMBER_TAP_SELECT_MASK 0x3u
 #define EMBER_TAP_SELECT_RESET 0x0u
@@ -460,7 +468,7 @@
 #define EMBER_TAP_SELECT_HIGH 0x2u
 
 /* step_floor (rw, 0 to 65535): smallest step still in use */
-#define EMBER_STEP_FLOOR 0x015cu
+#define EMBER_STEP_FLOOR 0x0160u
 #define EMBER_STEP_FLOOR_WIDTH 16u
 #define EMBER_STEP_FLOOR_MASK 0xffffu
 #define EMBER_STEP_FLOOR_RESET 0x0u
@@ -468,7 +476,7 @@
 #define EMBER_STEP_FLOOR_HIGH 0xffffu
 
 /* completion_base_low (rw, 0 to 4294967295): address of the ring of completions, a multiple of 64, bits 31 to 0 */
-#define EMBER_COMPLETION_BASE_LOW 0x0160u
+#define EMBER_COMPLETION_BASE_LOW 0x0164u
 #define EMBER_COMPLETION_BASE_LOW_WIDTH 32u
 #define EMBER_COMPLETION_BASE_LOW_MASK 0xffffffffu
 #define EMBER_COMPLETION_BASE_LOW_RESET 0x0u
@@ -476,7 +484,7 @@
 #define EMBER_COMPLETION_BASE_LOW_HIGH 0xffffffffu
 
 /* completion_base_high (rw, 0 to 4294967295): the same, bits 63 to 32 */
-#define EMBER_COMPLETION_BASE_HIGH 0x0164u
+#define EMBER_COMPLETION_BASE_HIGH 0x0168u
 #define EMBER_COMPLETION_BASE_HIGH_WIDTH 32u
 #define EMBER_COMPLETION_BASE_HIGH_MASK 0xffffffffu
 #define EMBER_COMPLETION_BASE_HIGH_RESET 0x0u
@@ -484,7 +492,7 @@
 #define EMBER_COMPLETION_BASE_HIGH_HIGH 0xffffffffu
 
 /* completion_flush (rw, 0 to 1): a completion waits until what was written before is seen */
-#define EMBER_COMPLETION_FLUSH 0x0168u
+#define EMBER_COMPLETION_FLUSH 0x016cu
 #define EMBER_COMPLETION_FLUSH_WIDTH 1u
 #define EMBER_COMPLETION_FLUSH_MASK 0x1u
 #define EMBER_COMPLETION_FLUSH_RESET 0x1u
@@ -492,7 +500,7 @@
 #define EMBER_COMPLETION_FLUSH_HIGH 0x1u
 
 /* step_timeout (rw, 0 to 4294967295): cycles after which an open step is completed, 0 is never */
-#define EMBER_STEP_TIMEOUT 0x016cu
+#define EMBER_STEP_TIMEOUT 0x0170u
 #define EMBER_STEP_TIMEOUT_WIDTH 32u
 #define EMBER_STEP_TIMEOUT_MASK 0xffffffffu
 #define EMBER_STEP_TIMEOUT_RESET 0x0u
@@ -500,7 +508,7 @@
 #define EMBER_STEP_TIMEOUT_HIGH 0xffffffffu
 
 /* gpu_rings (rw, 0 to 1): request lists go to a ring in GPU memory, vectors come from one */
-#define EMBER_GPU_RINGS 0x0170u
+#define EMBER_GPU_RINGS 0x0174u
 #define EMBER_GPU_RINGS_WIDTH 1u
 #define EMBER_GPU_RINGS_MASK 0x1u
 #define EMBER_GPU_RINGS_RESET 0x0u
@@ -508,7 +516,7 @@
 #define EMBER_GPU_RINGS_HIGH 0x1u
 
 /* list_ring_low (rw, 0 to 4294967295): address of the ring of request lists, bits 31 to 0 */
-#define EMBER_LIST_RING_LOW 0x0174u
+#define EMBER_LIST_RING_LOW 0x0178u
 #define EMBER_LIST_RING_LOW_WIDTH 32u
 #define EMBER_LIST_RING_LOW_MASK 0xffffffffu
 #define EMBER_LIST_RING_LOW_RESET 0x0u
@@ -516,7 +524,7 @@
 #define EMBER_LIST_RING_LOW_HIGH 0xffffffffu
 
 /* list_ring_high (rw, 0 to 4294967295): the same, bits 63 to 32 */
-#define EMBER_LIST_RING_HIGH 0x0178u
+#define EMBER_LIST_RING_HIGH 0x017cu
 #define EMBER_LIST_RING_HIGH_WIDTH 32u
 #define EMBER_LIST_RING_HIGH_MASK 0xffffffffu
 #define EMBER_LIST_RING_HIGH_RESET 0x0u
@@ -524,7 +532,7 @@
 #define EMBER_LIST_RING_HIGH_HIGH 0xffffffffu
 
 /* list_ring_shift (rw, 0 to 15): log2 of the ring's slots */
-#define EMBER_LIST_RING_SHIFT 0x017cu
+#define EMBER_LIST_RING_SHIFT 0x0180u
 #define EMBER_LIST_RING_SHIFT_WIDTH 4u
 #define EMBER_LIST_RING_SHIFT_MASK 0xfu
 #define EMBER_LIST_RING_SHIFT_RESET 0x8u
@@ -532,7 +540,7 @@
 #define EMBER_LIST_RING_SHIFT_HIGH 0xfu
 
 /* list_slot_shift (rw, 11 to 31): log2 of the bytes of a slot */
-#define EMBER_LIST_SLOT_SHIFT 0x0180u
+#define EMBER_LIST_SLOT_SHIFT 0x0184u
 #define EMBER_LIST_SLOT_SHIFT_WIDTH 5u
 #define EMBER_LIST_SLOT_SHIFT_MASK 0x1fu
 #define EMBER_LIST_SLOT_SHIFT_RESET 0xbu
@@ -540,7 +548,7 @@
 #define EMBER_LIST_SLOT_SHIFT_HIGH 0x1fu
 
 /* list_index_low (rw, 0 to 4294967295): address of the word with the count of list slots that the NIC is done with, bits 31 to 0; the others as of the ring */
-#define EMBER_LIST_INDEX_LOW 0x0184u
+#define EMBER_LIST_INDEX_LOW 0x0188u
 #define EMBER_LIST_INDEX_LOW_WIDTH 32u
 #define EMBER_LIST_INDEX_LOW_MASK 0xffffffffu
 #define EMBER_LIST_INDEX_LOW_RESET 0x0u
@@ -548,7 +556,7 @@
 #define EMBER_LIST_INDEX_LOW_HIGH 0xffffffffu
 
 /* vector_ring_low (rw, 0 to 4294967295): address of the ring of vectors, a slot a list, bits 31 to 0 */
-#define EMBER_VECTOR_RING_LOW 0x0188u
+#define EMBER_VECTOR_RING_LOW 0x018cu
 #define EMBER_VECTOR_RING_LOW_WIDTH 32u
 #define EMBER_VECTOR_RING_LOW_MASK 0xffffffffu
 #define EMBER_VECTOR_RING_LOW_RESET 0x0u
@@ -556,7 +564,7 @@
 #define EMBER_VECTOR_RING_LOW_HIGH 0xffffffffu
 
 /* vector_ring_high (rw, 0 to 4294967295): the same, bits 63 to 32 */
-#define EMBER_VECTOR_RING_HIGH 0x018cu
+#define EMBER_VECTOR_RING_HIGH 0x0190u
 #define EMBER_VECTOR_RING_HIGH_WIDTH 32u
 #define EMBER_VECTOR_RING_HIGH_MASK 0xffffffffu
 #define EMBER_VECTOR_RING_HIGH_RESET 0x0u
@@ -564,7 +572,7 @@
 #define EMBER_VECTOR_RING_HIGH_HIGH 0xffffffffu
 
 /* vector_ring_shift (rw, 0 to 15): log2 of the ring's slots */
-#define EMBER_VECTOR_RING_SHIFT 0x0190u
+#define EMBER_VECTOR_RING_SHIFT 0x0194u
 #define EMBER_VECTOR_RING_SHIFT_WIDTH 4u
 #define EMBER_VECTOR_RING_SHIFT_MASK 0xfu
 #define EMBER_VECTOR_RING_SHIFT_RESET 0x8u
@@ -572,7 +580,7 @@
 #define EMBER_VECTOR_RING_SHIFT_HIGH 0xfu
 
 /* vector_slot_shift (rw, 12 to 31): log2 of the bytes of a slot */
-#define EMBER_VECTOR_SLOT_SHIFT 0x0194u
+#define EMBER_VECTOR_SLOT_SHIFT 0x0198u
 #define EMBER_VECTOR_SLOT_SHIFT_WIDTH 5u
 #define EMBER_VECTOR_SLOT_SHIFT_MASK 0x1fu
 #define EMBER_VECTOR_SLOT_SHIFT_RESET 0xcu
@@ -580,7 +588,7 @@
 #define EMBER_VECTOR_SLOT_SHIFT_HIGH 0x1fu
 
 /* vector_index_low (rw, 0 to 4294967295): address of the word with the count of vector slots that the NIC is done with, bits 31 to 0; the others as of the ring */
-#define EMBER_VECTOR_INDEX_LOW 0x0198u
+#define EMBER_VECTOR_INDEX_LOW 0x019cu
 #define EMBER_VECTOR_INDEX_LOW_WIDTH 32u
 #define EMBER_VECTOR_INDEX_LOW_MASK 0xffffffffu
 #define EMBER_VECTOR_INDEX_LOW_RESET 0x0u
@@ -588,7 +596,7 @@
 #define EMBER_VECTOR_INDEX_LOW_HIGH 0xffffffffu
 
 /* vector_every (rw, 0 to 255): slots read out after which their count is written */
-#define EMBER_VECTOR_EVERY 0x019cu
+#define EMBER_VECTOR_EVERY 0x01a0u
 #define EMBER_VECTOR_EVERY_WIDTH 8u
 #define EMBER_VECTOR_EVERY_MASK 0xffu
 #define EMBER_VECTOR_EVERY_RESET 0x1u
@@ -596,7 +604,7 @@
 #define EMBER_VECTOR_EVERY_HIGH 0xffu
 
 /* lists_consumed (rw, 0 to 65535): lists that the kernel has read, modulo 2^16 */
-#define EMBER_LISTS_CONSUMED 0x01a0u
+#define EMBER_LISTS_CONSUMED 0x01a4u
 #define EMBER_LISTS_CONSUMED_WIDTH 16u
 #define EMBER_LISTS_CONSUMED_MASK 0xffffu
 #define EMBER_LISTS_CONSUMED_RESET 0x0u
@@ -604,7 +612,7 @@
 #define EMBER_LISTS_CONSUMED_HIGH 0xffffu
 
 /* vectors_produced (rw, 0 to 65535): slots of vectors it has filled, modulo 2^16 */
-#define EMBER_VECTORS_PRODUCED 0x01a4u
+#define EMBER_VECTORS_PRODUCED 0x01a8u
 #define EMBER_VECTORS_PRODUCED_WIDTH 16u
 #define EMBER_VECTORS_PRODUCED_MASK 0xffffu
 #define EMBER_VECTORS_PRODUCED_RESET 0x0u
@@ -612,7 +620,7 @@
 #define EMBER_VECTORS_PRODUCED_HIGH 0xffffu
 
 /* mac_base_low (rw, 0 to 4294967295): MAC address of node 0, bits 31 to 0 */
-#define EMBER_MAC_BASE_LOW 0x01a8u
+#define EMBER_MAC_BASE_LOW 0x01acu
 #define EMBER_MAC_BASE_LOW_WIDTH 32u
 #define EMBER_MAC_BASE_LOW_MASK 0xffffffffu
 #define EMBER_MAC_BASE_LOW_RESET 0x4d420000u
@@ -620,7 +628,7 @@
 #define EMBER_MAC_BASE_LOW_HIGH 0xffffffffu
 
 /* mac_base_high (rw, 0 to 65535): MAC address of node 0, bits 47 to 32 */
-#define EMBER_MAC_BASE_HIGH 0x01acu
+#define EMBER_MAC_BASE_HIGH 0x01b0u
 #define EMBER_MAC_BASE_HIGH_WIDTH 16u
 #define EMBER_MAC_BASE_HIGH_MASK 0xffffu
 #define EMBER_MAC_BASE_HIGH_RESET 0x245u
@@ -628,7 +636,7 @@
 #define EMBER_MAC_BASE_HIGH_HIGH 0xffffu
 
 /* ip_base (rw, 0 to 4294967295): IPv4 address of node 0 */
-#define EMBER_IP_BASE 0x01b0u
+#define EMBER_IP_BASE 0x01b4u
 #define EMBER_IP_BASE_WIDTH 32u
 #define EMBER_IP_BASE_MASK 0xffffffffu
 #define EMBER_IP_BASE_RESET 0xa450000u
@@ -636,7 +644,7 @@
 #define EMBER_IP_BASE_HIGH 0xffffffffu
 
 /* udp_port (rw, 0 to 65535): UDP port, source and destination */
-#define EMBER_UDP_PORT 0x01b4u
+#define EMBER_UDP_PORT 0x01b8u
 #define EMBER_UDP_PORT_WIDTH 16u
 #define EMBER_UDP_PORT_MASK 0xffffu
 #define EMBER_UDP_PORT_RESET 0x4853u
@@ -711,7 +719,7 @@
 #define EMBER_CHANNEL_READY2_WIDTH 6u
 #define EMBER_CHANNEL_READY2_MASK 0x3fu
 
-/* lookup_next_node (ro): node that the next lookups packet is for, which may wait for that node's credit */
+/* lookup_next_node (ro): node that the next lookups packet is for, or whose credit a queue waited for last */
 #define EMBER_LOOKUP_NEXT_NODE 0x0380u
 #define EMBER_LOOKUP_NEXT_NODE_WIDTH 8u
 #define EMBER_LOOKUP_NEXT_NODE_MASK 0xffu

@@ -55,8 +55,8 @@ class RegisterBlock(wiring.Component):
     table_ready: descriptors may be written.
     node, nodes, vector_beats, vector_packing, pooling_mean, interaction_mode, interaction_itself,
     local_cache_enable, local_cache_sets, dedupe_enable, request_batch, request_timeout,
-    lookup_timeout, vector_timeout, result_timeout, lookup_window, lookup_share, step_floor,
-    ip_base, udp_port: the control registers.
+    lookup_timeout, vector_timeout, result_timeout, lookup_window, output_queues, lookup_share,
+    step_floor, ip_base, udp_port: the control registers.
     training, overtake, local_reduction, gradient_partials, optimizer, learning_rate, epsilon,
     gradient_timeout, gradient_window, gradient_share (``config.training``): those of the
     gradient path.

@@ -106,7 +106,7 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
         for at, member in enumerate(("valid", "ready"))]
     registers.append(Register(
         "lookup_next_node", NEXT_NODE, 8, "ro", 0,
-        "node that the next lookups packet is for, which may wait for that node's credit"))
+        "node that the next lookups packet is for, or whose credit a queue waited for last"))
     registers += [
         Register(name, COUNTER_BASE + 4 * k, 32, "ro", 0, "cumulative, modulo 2^32")
         for k, name in enumerate(counts)]
@@ -186,6 +186,9 @@ def _controls(config: NicConfig):
         yield f"{name}_timeout", 16, 64, 0, largest, f"cycles after which an open {what} leaves"
     yield ("lookup_window", 16, config.lookup_window, 1, config.lookup_beats,
            "lookup beats that may be on their way to one owner")
+    yield ("output_queues", 1, 0, 0, 1,
+           "lookups wait for credit in a queue of their owner, not in one for all; set it before "
+           "the first lookup, reset to change it")
     yield ("lookup_share", 16, share, 1, config.lookup_beats,
            "lookup beats that one requester may have waiting here")
     yield "tap_select", 2, 0, 0, 2, "whose lookups the access tap logs: 1 local, 2 remote cache"

@@ -56,6 +56,8 @@ class Runtime:
     gradient_timeout: cycles after which a request list, a lookups packet, a vectors packet, a
         results packet, a packet of indices and a packet of partial sums leave though they are not
         full; with 0 they leave at the next check, one cycle later at the earliest.
+    output_queues: whether lookups wait for credit in a queue of their owner, so that a slow one
+        holds back no others.
     overtake: in training, whether the queries of the next step are sent right behind the gradients
         of this one, and their lookups leave for each owner as soon as that owner is done.
     local_reduction: in training, whether a node sums its gradients of the same row before they
@@ -84,6 +86,7 @@ class Runtime:
     vector_timeout: int = 64
     result_timeout: int = 64
     index_timeout: int = 64
+    output_queues: bool = False
     overtake: bool = False
     local_reduction: bool = True
     gradient_partials: str = "exact"

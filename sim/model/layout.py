@@ -24,8 +24,9 @@ from rtl.interaction.pooling import BAGS, OUT_BEATS
 from rtl.interaction.result_groups import ResultGrouper
 from rtl.interaction.slices import SliceLoader, ring_depth
 from rtl.keys.set_loop import SetLoop
-from rtl.network import FrameAssembler, FrameReceiver, PacketParser
+from rtl.network import FrameAssembler, FrameReceiver, PacketParser, output_queues
 from rtl.network.packet_pool import packet_buffers
+from rtl.network.queue_turns import BURST, LEAST
 from rtl.nic import REQUEST_FIFO
 from rtl.nic_control import SETTLING
 from rtl.query.reporter import OwedCredit
@@ -68,6 +69,8 @@ def latencies(config: NicConfig) -> dict[str, int]:
         "unique_ways": config.unique_ways, "unique_queue": unique.QUEUE,
         "unique_sets": config.unique_keys // config.unique_ways,
         "credit_item": CreditQueue.LATENCY["item", "the same item"],
+        "queue_read": output_queues.READ, "queue_places": output_queues.OUT, "queue_burst": BURST,
+        "queue_least": LEAST,
         "index_packets": indices.PACKETS, **_completion_latencies(),
         "rings_lists": VectorRing.LISTS, "rings_outstanding": VectorRing.OUTSTANDING,
         "read_checked": VectorRing.LATENCY["header beat", "the header beat that leaves"],
@@ -124,6 +127,7 @@ _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "inte
               "local_enable", "local_sets", "remote_enable", "remote_sets", "requester_merge",
               "dedupe_enable", "dedupe_sets", "request_batch", "request_timeout",
               "lookup_timeout", "vector_timeout", "result_timeout", "lookup_window", "unique",
+              "output_queues",
               "index_timeout", "completion_base_low", "completion_base_high", "completion_flush",
               "gpu_rings", *(f"{ring}_{word}" for ring in ("list", "vector") for word in (
                   "ring_low", "ring_high", "ring_shift", "slot_shift", "index_low")),
@@ -136,6 +140,7 @@ _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider"
               "hold_window", "hold_beats", "ring_beats", "request_fifo", "node_buffers",
               "one_buffers", "result_groups", "credit_share", "assembled", "assembler_room",
               "unique_ways", "unique_queue", "unique_sets", "credit_item", "index_packets",
+              "queue_read", "queue_places", "queue_burst", "queue_least",
               "step_opened", "step_finished", "flush_answered", "slice_ring", "slice_loaded",
               "dot_first", "dot_reuse", "dot_room", "rings_lists", "rings_outstanding",
               "read_checked", "register_set", "register_next")

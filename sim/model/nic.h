@@ -10,6 +10,7 @@
 #include "interaction.h"
 #include "landing.h"
 #include "packets.h"
+#include "queues.h"
 #include "rings.h"
 
 namespace ember {
@@ -70,6 +71,7 @@ public:
         lookup_pool.limit = RECORDS_PER_BEAT * std::min(c.net_payload_beats, c.lookup_window);
         lookup_pool.timeout = c.lookup_timeout;
         gate.init(&clock, c.nodes, c.lookup_window);
+        queues.init(&clock, c);
         request_pool.init(&clock, &packets_, opcode::LOOKUP_REQUESTS, 1, c.one_buffers, true, 0);
         request_pool.limit = std::min(c.request_batch, RECORDS_PER_BEAT * c.net_payload_beats);
         request_pool.timeout = c.request_timeout;
@@ -115,6 +117,7 @@ public:
     Cache remote, dedupe, local;
     Pool lookup_pool, request_pool, vector_pool;
     Gate gate;
+    OutputQueues queues;
     Reader lookup_reader, vector_reader, request_reader;
     Hold hold;
     Pooler pooler;
@@ -181,7 +184,8 @@ public:
             step();
             evaluated++;
             if (clock.moved) last_beat = clock.now;
-            asleep = !clock.moved && clock.soon <= clock.now && outputs_empty();
+            asleep = !clock.moved && clock.soon <= clock.now && outputs_empty()
+                     && !queues.looking();
             clock.now++;
         }
     }
@@ -287,6 +291,10 @@ private:
         lookup_reader.step(gate.out, lookup_pool.free, peers);
         gate.step(lookup_pool.closed);
         lookup_pool.step();
+        queues.joined = lookup_pool.joined;
+        queues.acknowledged = gate.acknowledged;
+        queues.step();
+        queues.take(lookup_pool.input);
         vector_reader.step(vector_pool.closed, vector_pool.free, peers);
         vector_pool.step();
         request_reader.step(request_pool.closed, request_pool.free, host);
@@ -306,7 +314,8 @@ private:
         route();
 
         if (remote_fills_.has()) remote.fill(remote_fills_.pop());
-        if (remote.misses.has() && lookup_pool.input.room()) ask_peer(remote.misses.pop());
+        if (remote.misses.has() && (queues.on() || lookup_pool.input.room()))
+            ask_peer(remote.misses.pop());
         remote.step();
         wire(dispatch_.remote, remote.entry);
 
@@ -407,7 +416,8 @@ private:
         wire(dedupe.vectors, router_);
     }
     void ask_peer(const Miss& miss) {
-        lookup_pool.input.push({miss.meta.node, miss.meta.step, record(miss), true});
+        const Item lookup{miss.meta.node, miss.meta.step, record(miss), true};
+        queues.on() ? queues.enter(lookup) : lookup_pool.input.push(lookup);
     }
     void ask_gpu(const Miss& miss) { request_pool.input.push({0, 0, record(miss), true}); }
     uint64_t record(const Miss& miss) const {

@@ -40,6 +40,13 @@ private:
     std::vector<Packet*> free_;
 };
 
+// An event at a node, and the count that it tells, if it does.
+struct NodeEvent {
+    bool valid = false;
+    uint32_t node = 0;
+    uint16_t value = 0;
+};
+
 struct PayloadBeat {
     Packet* packet;
     bool last;
@@ -103,6 +110,7 @@ struct Item {
 class Pool {
 public:
     uint64_t units = 0, full = 0, expired = 0, stepped = 0;
+    NodeEvent joined;  // a record that shares a beat with the one before
 
     void init(Clock* clock, Packets* packets, uint32_t opcode, uint32_t destinations,
               uint32_t buffers, bool match_step, uint32_t tags) {
@@ -127,6 +135,7 @@ public:
     uint32_t limit = 1, timeout = 0, packing = 0;
 
     void step() {
+        joined.valid = false;
         if (input.empty() && !inside_ && !held_ && !late_) return;
         const Cycle now = clock_->now;
         const uint32_t look = now & ((1u << bits_) - 1);
@@ -189,6 +198,7 @@ private:
         middle_ = !item.last;
         if (item.last) {
             units++;
+            joined = {packet->count % RECORDS_PER_BEAT != 0, k};
             packet->count++;
             if (tags_) {
                 const uint32_t word = (packet->count - 1) / 2;
@@ -243,8 +253,10 @@ public:
     };
     Queue<Packet*> out;
     Queue<Credit> events;
+    NodeEvent acknowledged;  // what is known from the next cycle on
 
     void step(Queue<Packet*>& in) {
+        acknowledged.valid = false;
         if (in.empty() && events.empty() && !checked_ && !fits_) return;
         if (checked_ && fits_) {
             if (out.room()) {
@@ -270,8 +282,10 @@ public:
             const Credit credit = events.pop();
             const uint16_t step = credit.value - acknowledged_[credit.node];
             const uint16_t pending = sent_[credit.node] - acknowledged_[credit.node];
-            if (step < 1u << 15)
+            if (step < 1u << 15) {
                 acknowledged_[credit.node] = step <= pending ? credit.value : sent_[credit.node];
+                acknowledged = {true, credit.node, acknowledged_[credit.node]};
+            }
         }
     }
 

@@ -77,7 +77,8 @@ def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: i
         "result_timeout": runtime.result_timeout,
         # An honest peer leaves an eighth of its share unused; one that exceeds it misbehaves.
         "lookup_window": max(1, share - share // 8), "lookup_share": share,
-    } | _delivery_values(runtime) | (ring_registers(config) if runtime.gpu_rings else {})
+    } | ({"output_queues": 1} if runtime.output_queues else {}) | _delivery_values(runtime) | (
+        ring_registers(config) if runtime.gpu_rings else {})
 
 
 def _request_batch(config: NicConfig, runtime: Runtime, dimension: int) -> int:

@@ -48,6 +48,7 @@ def test_registers_of_the_delivery():
 
     plain = register_values(TINY, Runtime(), MODEL, node=0, nodes=1)
     assert values("index_timeout=9", "step_timeout=9", "completion_flush=false") == {}
+    assert values("output_queues=true") == {"output_queues": 1}
     assert values("deliver=unique", "index_timeout=9") == {
         "unique_delivery": 1, "index_timeout": 9}
     assert values("completions=true", "completion_flush=false", "step_timeout=9") == {

@@ -23,6 +23,8 @@ CASES = [
      "settings": ("interaction=true", "dedupe=false", "vector_timeout=0")},
     {"dimension": 8, "bags": "to 9", "interaction": "dot", "nodes": 3,
      "settings": ("remote_cache=false", "requester_merge=false", "pooling=mean")},
+    {"dimension": 8, "bags": "to 9", "interaction": "dot", "nodes": 4,
+     "settings": ("output_queues=true", "remote_cache=false", "requester_merge=false")},
 ]
 
 
