@@ -12,13 +12,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import distributed
 
-__all__ = ["LOST", "NAME", "Collective", "EmberNicGroup", "register"]
+__all__ = ["NAME", "Collective", "EmberNicGroup", "begin", "collectives", "register"]
 
 NAME = "embernic"
-
-LOST = ("connection closed by peer", "connection reset by peer", "broken pipe",
-        "connection refused", "timed out")
-"""What an error says in lower case where another process of the group has ended or stands still."""
 
 _GIVEN = {
     "allreduce": 0, "allreduce_coalesced": 0, "broadcast": 0, "reduce": 0, "send": 0,
@@ -131,7 +127,29 @@ for _name in (*_GIVEN, *_ALSO):
         setattr(EmberNicGroup, _name, _passed_on(_ALSO.get(_name, _name)))
 
 
+def collectives() -> list[dict]:
+    """Return the collectives of this process by name: how many there were, and the bytes that it
+    gave."""
+    sums: dict[str, list[int]] = {}
+    for group in EmberNicGroup.made:
+        for each in group.record:
+            own = sums.setdefault(each.name, [0, 0])
+            own[0] += 1
+            own[1] += each.bytes
+    return [{"name": name, "count": count, "bytes": size}
+            for name, (count, size) in sums.items()]
+
+
+def begin() -> None:
+    """Let ``torch.distributed`` know the backend, and forget what was recorded before."""
+    register()
+    for group in EmberNicGroup.made:
+        group.record.clear()
+
+
 @cache
 def register() -> None:
-    """Let ``torch.distributed`` know the backend ``embernic``, on the CPU."""
-    distributed.Backend.register_backend(NAME, EmberNicGroup, devices=["cpu"])
+    """Let ``torch.distributed`` know the backend ``embernic``, on the CPU, where PyTorch was built
+    with Gloo."""
+    if distributed.is_available() and distributed.is_gloo_available():
+        distributed.Backend.register_backend(NAME, EmberNicGroup, devices=["cpu"])

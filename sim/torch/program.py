@@ -9,6 +9,7 @@ from time import perf_counter
 
 from sim.torch.capture import Capture, capturing
 from sim.torch.options import TorchOptions
+from sim.torch.process_group import begin
 from sim.torch.report import result_of
 from sim.torch.session import Session
 
@@ -41,6 +42,7 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
     Raises ``ValueError`` for bags that no embedding may have or no NIC can take, and where no bag
     was caught; :class:`sim.torch.nics.NicsError` where NICs do not answer.
     """
+    begin()
     known, session, began = Attached(), Session(options), perf_counter()
     with capturing(session, warn) as capture:
         known.session, known.capture = session, capture

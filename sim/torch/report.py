@@ -6,6 +6,7 @@ from importlib.metadata import version
 import torch
 
 from sim.torch.capture import Capture
+from sim.torch.process_group import collectives
 from sim.torch.session import Session
 from sim.torch.systems import times_of
 
@@ -39,6 +40,7 @@ def result_of(session: Session, capture: Capture, *, seconds: float, script: str
         "gradients": {"bags": session.gradients, "optimizer_on": "host"},
         "not_caught": [{"place": place, "what": what, "count": count}
                        for (place, what), count in capture.missed.items()],
+        "collectives": collectives(),
         "systems": systems,
         "notes": _notes(session, systems),
     }

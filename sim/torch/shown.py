@@ -50,6 +50,10 @@ def _program(result: dict) -> Table:
                                            f"PyTorch on the host")
     missed = sum(each["count"] for each in result["not_caught"])
     table.add_row("lookups not caught", f"{missed:,}")
+    if result["collectives"]:
+        count, size = (sum(each[name] for each in result["collectives"])
+                       for name in ("count", "bytes"))
+        table.add_row("collectives of this process", f"{count:,}, {size:,} bytes")
     return table
 
 
