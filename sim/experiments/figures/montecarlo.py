@@ -157,8 +157,8 @@ def _fill(axes: Axes, results: Results, cases: Sequence[Case]) -> None:
     for case in cases:
         for base in case.bases:
             found = _speedups(results, case, base)
-            names.append(f"{case.full.label}, {case.full.software},\n"
-                         f"over {base.system.removeprefix('bl-')}")
+            names.append(f"{case.full.label},\n{case.full.software},\n"
+                         f"over\n{base.system.removeprefix('bl-')}")
             if found is not None:
                 colour = COLOURS[BASES.index(base.system)]
                 drawn = axes.violinplot(np.log2(found), [place], widths=0.85, showextrema=False)

@@ -34,9 +34,11 @@ class Bars(Panel):
                         yerr=reach if any(reach) else None, ecolor="0.25", capsize=2.5,
                         error_kw={"elinewidth": 1})
         axes.bar_label(bars, ["n/a" if value is None else f"{value:.2f}" for value in values],
-                       fontsize=8, padding=5)  # above a marker of the same height
+                       fontsize=8, padding=7)  # above a marker of the same height
         axes.axhline(1, color="0.4", linewidth=0.8, linestyle=":")
         axes.set_ylim(0, 1.24 * max([1.0, *((value or 0) + more
                                              for value, more in zip(values, reach))]))
-        axes.tick_params(axis="x", labelsize=8, rotation=0 if len(names) < 7 else 45)
+        axes.tick_params(axis="x", labelsize=8)
+        for label in axes.get_xticklabels() if len(names) > 6 else ():
+            label.set(rotation=45, ha="right", rotation_mode="anchor")
         axes.set_ylabel(self.y_label, fontsize=8)
