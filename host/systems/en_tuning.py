@@ -28,6 +28,8 @@ class EnTuning:
         never sees; in inference, and where the NIC does not compute the interaction.
     merge: a NIC asks an owner for identical keys in flight once; ``unique`` finds those of a share
         before.
+    queues: lookups wait for the credit of their owner in a queue of their own, so that a slow owner
+        holds back no others.
     dense: the bottom MLP's last kernel tells the NIC that dense vectors are there; otherwise the
         host's thread waits and tells it. Of ``interaction``, and with completions.
     sizes: buffers as large as latency times rate asks for (:mod:`sim.experiments.points.en_nic`).
@@ -40,6 +42,7 @@ class EnTuning:
     deliver: str = "unique"
     copied_rows: int = 0
     merge: bool = True
+    queues: bool = True
     dense: bool = True
     sizes: bool = True
     relaunch: bool = False

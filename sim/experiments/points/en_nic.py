@@ -29,6 +29,7 @@ def nic_point(point: Point, devices: Devices, tuning: EnTuning) -> Point:
     if tuning.deliver == "interaction" or point.workload == "training":
         parts += "+sc"
     own = [f"requester_merge={str(tuning.merge).lower()}"]
+    own += ["output_queues=true"] * tuning.queues
     own += ["deliver=unique"] * (tuning.deliver == "unique")
     if tuning.completion:
         flush = str(devices.gpu.gpu.flush_reads > 0).lower()
