@@ -29,7 +29,8 @@ class EnTuning:
     merge: a NIC asks an owner for identical keys in flight once; ``unique`` finds those of a share
         before.
     queues: lookups wait for the credit of their owner in a queue of their own, so that a slow owner
-        holds back no others.
+        holds back no others. Where none is slow it costs some cycles a lookup, so it is never on by
+        itself.
     dense: the bottom MLP's last kernel tells the NIC that dense vectors are there; otherwise the
         host's thread waits and tells it. Of ``interaction``, and with completions.
     sizes: buffers as large as latency times rate asks for (:mod:`sim.experiments.points.en_nic`).
@@ -42,7 +43,7 @@ class EnTuning:
     deliver: str = "unique"
     copied_rows: int = 0
     merge: bool = True
-    queues: bool = True
+    queues: bool = False
     dense: bool = True
     sizes: bool = True
     relaunch: bool = False

@@ -21,7 +21,7 @@ _SOFTWARE, _LEVEL = "tuned", 2
 _SYSTEMS = ("en", "fs", *BASES)
 
 NOTHING = {"ring": "false", "completion": "false", "deliver": "interaction", "copied_rows": "0",
-           "merge": "false", "queues": "false", "dense": "false", "sizes": "false"}
+           "merge": "false", "dense": "false", "sizes": "false"}
 """EN with none of its options: the paper's full system without the graph algorithm."""
 
 _SINGLE = {"per_graph": 1}
@@ -54,7 +54,6 @@ OPTIONS = (
     Option("copies of small tables", {"copied_rows": "0"},
            {"deliver": "pooled", "copied_rows": None}),
     Option("requester merge", {"merge": "false"}, {"merge": "true"}, True),
-    Option("a queue of lookups for each owner", {"queues": "false"}, {"queues": "true"}, True),
     Option("larger buffers", {"sizes": "false"}, {"sizes": "true"}, True, ("terabyte",)),
     Option("several mini-batches in a graph", {}, of_all=True),
 )

@@ -107,12 +107,11 @@ def test_a_word_behind_the_last_answer_is_a_time_of_the_nics():
 def test_what_nics_are_set_to():
     devices = devices_of(POINT)
     assert nic_point(POINT, devices, EnTuning(completion=False, deliver="pooled")).settings == (
-        "requester_merge=true", "output_queues=true", "gpu_rings=true")
-    plain = nic_point(POINT, devices, EnTuning(queues=False)).settings
-    assert "output_queues=true" not in plain
+        "requester_merge=true", "gpu_rings=true")
+    assert "output_queues=true" in nic_point(POINT, devices, EnTuning(queues=True)).settings
     assert nic_point(POINT, devices, EnTuning()).settings == (
-        "requester_merge=true", "output_queues=true", "deliver=unique", "completions=true",
-        "completion_flush=true", "gpu_rings=true")
+        "requester_merge=true", "deliver=unique", "completions=true", "completion_flush=true",
+        "gpu_rings=true")
     assert "gpu_rings=true" not in nic_point(
         replace(POINT, workload="training"), devices, EnTuning()).settings
     larger = nic_point(replace(POINT, dataset="terabyte"), devices, EnTuning()).settings
@@ -166,8 +165,7 @@ def test_shares_with_more_slots_than_indices_get_vectors_of_bags(monkeypatch):
 @pytest.mark.parametrize("given", [
     (), *(tuple(f"{name}={value}" for name, value in option.without.items())
           for option in OPTIONS), ("relaunch=true",),
-    ("ring=false", "completion=false", "merge=false", "queues=false", "dense=false",
-     "sizes=false")])
+    ("ring=false", "completion=false", "merge=false", "dense=false", "sizes=false")])
 def test_every_option_left_out_is_measured(workload, given):
     if workload == "training" and given and given[0] in (
             "deliver=interaction", "relaunch=true", "copied_rows=0"):
