@@ -20,6 +20,8 @@ BESIDE = {
     "rtl.float.divide.CountDividerLane": "a CountDivider is 16 of these and their reciprocal",
     "rtl.float.multiply.FloatMultiplier": "a PlainMultiplier is one of these between recoders",
     "rtl.network.packager.Packager": "the base of RecordPackager and PartialPackager",
+    "rtl.network.queue_room.QueueRoom": "the counts of OutputQueues, which shows each of them",
+    "rtl.network.queue_turns.QueueTurns": "proved by itself, and the order of OutputQueues",
 }
 """Blocks that other blocks, which are tested, stand for."""
 
