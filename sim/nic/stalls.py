@@ -7,6 +7,7 @@ __all__ = ["CAUSES", "TRAINING_CAUSES", "stalls"]
 CAUSES: dict[str, tuple[str, str]] = {
     "host_assembler.stall_output": ("host", "packets waited because PCIe took none"),
     "gpu_answers.stall_answers": ("gpu", "rows were owed by the GPU or its host and none came"),
+    "gpu_rings.stall_full": ("gpu", "a list waited until the GPU had read one from the ring"),
     "dense_answers.stall_answers": ("dense", "dense vectors were owed by the host and none came"),
     "net_assembler.stall_output": ("network", "frames waited because the link took none"),
     "peer_answers.stall_answers": ("peers", "vectors were owed by other nodes and none came"),
