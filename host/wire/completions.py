@@ -4,15 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from host.wire.layouts import pack, unpack
-from host.wire.packets import (
-    header_beat,
-    pack_records,
-    parse_records,
-    payload_records,
-    records_to_beats,
-)
-from rtl.formats import CompletionRecord, FlushRecord, HostHeaderBeat, Opcode, StepOpenRecord
+from host.wire.packets import pack_records, parse_records, payload_records
+from host.wire.record_packets import address_of, addressed, record_packet
+from rtl.formats import CompletionRecord, FlushRecord, Opcode, StepOpenRecord
 
 __all__ = ["Completion", "completion_packet", "flush_packet", "flushed_packet",
            "parse_completion", "step_open_packet"]
@@ -40,37 +34,30 @@ def step_open_packet(step: int, samples: int, freed: int, *, node: int) -> np.nd
     """
     record = pack_records(StepOpenRecord, samples=samples, step=step & 0xFFFF,
                           freed=freed & 0xFFFF)
-    return _packet(Opcode.STEP_OPEN, record, node=node, step=step)
+    return record_packet(Opcode.STEP_OPEN, record, node=node, step=step)
 
 
 def flush_packet(slot: int, tag: int, *, node: int, step: int, **fields: int) -> np.ndarray:
     """Return a FLUSH packet; ``fields`` are others of the header."""
     record = pack_records(FlushRecord, slot=slot, tag=tag)
-    return _packet(Opcode.FLUSH, record, node=node, step=step, **fields)
+    return record_packet(Opcode.FLUSH, record, node=node, step=step, **fields)
 
 
 def flushed_packet(flush: np.ndarray, *, node: int, step: int) -> np.ndarray:
     """Return the FLUSHED packet that answers ``flush``, a FLUSH packet of ``step``."""
-    return _packet(Opcode.FLUSHED, payload_records(flush[1:], 1), node=node, step=step)
+    return record_packet(Opcode.FLUSHED, payload_records(flush[1:], 1), node=node, step=step)
 
 
 def completion_packet(word: Completion, *, node: int, **fields: int) -> np.ndarray:
     """Return a COMPLETION packet; ``fields`` are others of the header."""
     record = pack_records(CompletionRecord, status=word.status, step=word.step, lap=word.lap,
                           slot=word.slot)
-    packet = _packet(Opcode.COMPLETION, record, node=node, step=word.step, **fields)
-    packet[:1] |= pack(HostHeaderBeat, address=word.address)
-    return packet
+    packet = record_packet(Opcode.COMPLETION, record, node=node, step=word.step, **fields)
+    return addressed(packet, word.address)
 
 
 def parse_completion(packet: np.ndarray) -> Completion:
     """Return the word in a COMPLETION packet."""
     fields = parse_records(CompletionRecord, packet[1:], 1)
     return Completion(*(int(fields[name][0]) for name in ("status", "step", "lap", "slot")),
-                      int(unpack(HostHeaderBeat, packet[:1], "address")[0]))
-
-
-def _packet(opcode: Opcode, record: np.ndarray, *, node: int, step: int,
-            **fields: int) -> np.ndarray:
-    head = header_beat(opcode, node=node, step=step, count=1, **fields)
-    return np.concatenate((head, records_to_beats(record)))
+                      address_of(packet))

@@ -4,26 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from host.wire.layouts import pack, unpack
-from host.wire.packets import header_beat, pack_records, parse_records, records_to_beats
-from rtl.formats import (
-    RECORDS_PER_BEAT,
-    HostHeaderBeat,
-    IndexRecord,
-    Opcode,
-    ReadRecord,
-)
+from host.wire.packets import header_beat, pack_records, parse_records
+from host.wire.record_packets import address_of, addressed, record_packet
+from rtl.formats import RECORDS_PER_BEAT, IndexRecord, Opcode, ReadRecord
 
-__all__ = [
-    "RingRead",
-    "address_of",
-    "addressed",
-    "parse_read",
-    "parse_ring_index",
-    "read_data_packet",
-    "read_packet",
-    "ring_index_packet",
-]
+__all__ = ["RingRead", "parse_read", "parse_ring_index", "read_data_packet", "read_packet",
+           "ring_index_packet"]
 
 
 class RingRead(NamedTuple):
@@ -32,16 +18,6 @@ class RingRead(NamedTuple):
     address: int
     bytes: int
     tag: int
-
-
-def address_of(packet: np.ndarray) -> int:
-    """Return the address in GPU memory that a packet from a NIC is for; 0 for a queue."""
-    return int(unpack(HostHeaderBeat, packet[:1], "address")[0])
-
-
-def addressed(packet: np.ndarray, address: int) -> np.ndarray:
-    """Return a packet with address 0 as one for ``address``."""
-    return np.concatenate((packet[:1] | pack(HostHeaderBeat, address=address), packet[1:]))
 
 
 def parse_ring_index(packet: np.ndarray) -> int:
@@ -57,16 +33,14 @@ def parse_read(packet: np.ndarray) -> RingRead:
 
 def ring_index_packet(index: int, address: int, *, node: int) -> np.ndarray:
     """Return an INDEX packet that writes the count ``index`` to ``address``."""
-    record = records_to_beats(pack_records(IndexRecord, index=index & 0xFFFF))
-    head = header_beat(Opcode.INDEX, node=node, step=0, count=1)
-    return addressed(np.concatenate((head, record)), address)
+    record = pack_records(IndexRecord, index=index & 0xFFFF)
+    return addressed(record_packet(Opcode.INDEX, record, node=node), address)
 
 
 def read_packet(read: RingRead, *, node: int) -> np.ndarray:
     """Return a READ packet."""
-    record = records_to_beats(pack_records(ReadRecord, bytes=read.bytes, tag=read.tag & 0xFFFF))
-    head = header_beat(Opcode.READ, node=node, step=0, count=1)
-    return addressed(np.concatenate((head, record)), read.address)
+    record = pack_records(ReadRecord, bytes=read.bytes, tag=read.tag & 0xFFFF)
+    return addressed(record_packet(Opcode.READ, record, node=node), read.address)
 
 
 def read_data_packet(data: np.ndarray, tag: int, *, node: int) -> np.ndarray:

@@ -12,14 +12,14 @@ __all__ = ["AtNode", "CountedBeat", "Credit", "Freed", "FreedBeats", "LookupItem
 LookupItem = data.StructLayout({"request": Request, "beat_last": 1})
 """A received lookup; ``beat_last`` on the last one of its payload beat."""
 
-Freed = data.StructLayout({"valid": 1, "node": NODE_BITS})
+AtNode = data.StructLayout({"valid": 1, "node": NODE_BITS})
+"""Event: something of ``node`` has happened."""
+
+Freed = AtNode
 """Event: a beat of ``node``, of its lookups or partials, was consumed."""
 
 FreedBeats = data.StructLayout({"valid": 1, "node": NODE_BITS, "beats": 8})
 """Event: several beats of ``node`` were consumed."""
-
-AtNode = data.StructLayout({"valid": 1, "node": NODE_BITS})
-"""Event: something of ``node`` has happened."""
 
 Credit = data.StructLayout({"valid": 1, "node": NODE_BITS, "value": CREDIT_BITS})
 """Event: ``node`` has consumed ``value`` (cumulative, mod 2^16) of the beats that we sent it."""

@@ -17,6 +17,12 @@ struct List {
     std::vector<float> dense;
 };
 
+// The beats of the tags of `count` vectors, and of their values.
+inline uint64_t tag_beats(uint64_t count) { return (count + TAGS_PER_BEAT - 1) / TAGS_PER_BEAT; }
+inline uint64_t value_beats(uint64_t count, uint64_t dimension) {
+    return (count * dimension + DATA_WORDS - 1) / DATA_WORDS;
+}
+
 // A launched gather, if `any`: when its call returns, when its vectors are ready, and its index among
 // those in flight.
 struct Gather {

@@ -83,8 +83,7 @@ public:
         if (number >= filled_) return nullptr;
         const List& list = slots_[number - emptied_];
         const uint64_t expected = address_of(vectors_, number), count = list.records.size();
-        const uint64_t beats = (count + TAGS_PER_BEAT - 1) / TAGS_PER_BEAT
-                               + (count * dimension_ + DATA_WORDS - 1) / DATA_WORDS;
+        const uint64_t beats = tag_beats(count) + value_beats(count, dimension_);
         if (address != expected || bytes != beats * BEAT_BYTES) return nullptr;
         asked_ = std::max(asked_, number + 1);
         why = {};

@@ -83,10 +83,6 @@ private:
         uint32_t beats;
     };
 
-    static uint64_t tag_beats(uint64_t count) { return (count + TAGS_PER_BEAT - 1) / TAGS_PER_BEAT; }
-    static uint64_t value_beats(uint64_t count, uint64_t dimension) {
-        return (count * dimension + DATA_WORDS - 1) / DATA_WORDS;
-    }
     // Write tags and vectors of `count` records of a list, from `first` on, behind a header.
     template <class Fill>
     void put_vectors(uint32_t* words, const List& list, uint64_t first, uint64_t count,

@@ -1,11 +1,11 @@
 """The rings of request lists and vectors of one NIC, as memory and kernel of its GPU see them."""
 
-
 import numpy as np
 
 from host.timing.gpu import GpuLookups
-from host.wire.gpu_rings import address_of, parse_read, parse_ring_index, read_data_packet
+from host.wire.gpu_rings import parse_read, parse_ring_index, read_data_packet
 from host.wire.packets import Header, payload_records, vectors_that_fit
+from host.wire.record_packets import address_of
 from host.wire.rows import Answer
 from rtl.config import NicConfig
 from rtl.formats import Opcode

@@ -4,8 +4,6 @@ import numpy as np
 
 from host.wire.gpu_rings import (
     RingRead,
-    address_of,
-    addressed,
     parse_read,
     parse_ring_index,
     read_data_packet,
@@ -13,6 +11,7 @@ from host.wire.gpu_rings import (
     ring_index_packet,
 )
 from host.wire.packets import header_beat, parse_header
+from host.wire.record_packets import address_of, addressed
 from rtl.formats import Opcode
 
 

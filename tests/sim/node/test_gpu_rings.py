@@ -13,7 +13,6 @@ from host.timing.gpu import GpuProfile
 from host.toml.profile import load_profile
 from host.wire.gpu_rings import (
     RingRead,
-    addressed,
     read_data_packet,
     read_packet,
     ring_index_packet,
@@ -26,6 +25,7 @@ from host.wire.packets import (
     records_to_beats,
     vectors_that_fit,
 )
+from host.wire.record_packets import addressed
 from rtl.config import preset
 from rtl.formats import BEAT_BYTES, LookupRecord, Opcode
 from sim.job.rings import LIST_INDEX, VECTOR_INDEX, rings_of

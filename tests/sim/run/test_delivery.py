@@ -1,7 +1,5 @@
 """Clusters whose NICs deliver unique vectors and completions give the answers of numpy's model."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
@@ -10,11 +8,11 @@ from host.placement.shard import ShardPlan
 from host.wire.packets import parse_header
 from rtl.formats import Opcode, TableDescriptor
 from sim.job.options import RunOptions
-from sim.nic.registers import RegisterFile
 from sim.node.node import Node
 from sim.run.report import failures
 from sim.run.run import Run
 from tests.sim import inputs
+from tests.sim.run.engines import on_both_engines
 
 DELIVERIES = {
     "pooled": (), "unique": ("deliver=unique",), "completions": ("completions=true",),
@@ -143,26 +141,7 @@ def test_flushes_without_an_answer(monkeypatch, timeout):
         assert not result["bit_identical"]
 
 
-def _some(registers: RegisterFile, names: list[str]) -> dict[str, int]:
-    return dict.fromkeys(names, 0) | registers.read(*(
-        name for name in names
-        if name.partition(".")[0] in ("delivery", "completion_writer", "index_packager")))
-
-
 @pytest.mark.long
 def test_engines_agree_on_what_is_delivered(tmp_path):
-    """Amaranth's simulator takes long to read a counter: only some are read."""
-    path = tmp_path / "trace.txt"
-    path.write_text("0:1 1:2 1:2 2:99 3:0\n0:1 1:2 3:6\n")
-    results = []
-    for engine in ("verilator", "pysim"):
-        job = _run(*DELIVERIES["both"], data=str(path), format="trace", placement="row",
-                   engine=engine, mini_batch=2, samples=None)
-        for registers in job.registers:
-            registers.counters = partial(_some, registers, [
-                name for name in registers.names if "." in name])
-        results.append(job.execute())
-    for result in results:
-        for name in ("wall_seconds", "cpu_seconds", "node_cycles_per_second", "engine", "options"):
-            del result[name]
-    assert results[0] == results[1] and results[0]["bit_identical"]
+    on_both_engines(lambda **given: _run(*DELIVERIES["both"], **given), tmp_path,
+                    ("delivery", "completion_writer", "index_packager"))

@@ -2,7 +2,6 @@
 and messages that are wrong do no harm."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 import pytest
@@ -10,11 +9,11 @@ import pytest
 from host.wire.packets import header_beat, parse_header
 from rtl.formats import Opcode
 from sim.job.options import RunOptions
-from sim.nic.registers import RegisterFile
 from sim.node.node import Node
 from sim.node.resident_kernel import ResidentKernel
 from sim.run.report import failures
 from sim.run.run import Run
+from tests.sim.run.engines import on_both_engines
 
 RINGS = "gpu_rings=true"
 BAD = ("bad_consumed", "bad_index", "bad_data", "short_data", "repeats")
@@ -193,28 +192,9 @@ def test_a_gpu_that_is_silent_ends_steps_late(monkeypatch, never, timeout):
         assert "rows of its GPU" in failures(result)[0]
 
 
-def _some(registers: RegisterFile, names: list[str]) -> dict[str, int]:
-    return dict.fromkeys(names, 0) | registers.read(*(
-        name for name in names if name.partition(".")[0] in ("gpu_rings", "completion_writer")))
-
-
 @pytest.mark.long
 def test_engines_agree(tmp_path):
-    """Amaranth's simulator takes long to read a counter: only some are read."""
-    path = tmp_path / "trace.txt"
-    path.write_text("0:1 1:2 1:2 2:99 3:0\n0:1 1:2 3:6\n")
-    results = []
-    for engine in ("verilator", "pysim"):
-        job = Run(RunOptions.of(
-            config="tiny", nodes=2, threads=1, settings=(RINGS, "completions=true"),
-            data=str(path), format="trace", placement="row", engine=engine, mini_batch=2,
-            samples=None))
-        for registers in job.registers:
-            registers.counters = partial(_some, registers, [
-                name for name in registers.names if "." in name])
-        results.append(job.execute())
-    for result in results:
-        for name in ("wall_seconds", "cpu_seconds", "node_cycles_per_second", "engine", "options"):
-            del result[name]
-    assert results[0] == results[1] and results[0]["bit_identical"]
-    assert sum(_counts(results[0], "slots")) > 0
+    result = on_both_engines(lambda **given: Run(RunOptions.of(
+        config="tiny", nodes=2, threads=1, settings=(RINGS, "completions=true"), **given)),
+        tmp_path, ("gpu_rings", "completion_writer"))
+    assert sum(_counts(result, "slots")) > 0
