@@ -5,7 +5,7 @@ from typing import Any
 
 from host.batching import ALGORITHMS
 from host.devices.dense_work import LEVELS
-from host.placement.deal import PLACEMENTS
+from host.placement.deal import check_placement
 from host.systems.en_tuning import en_tunings, fixed_of
 from host.toml.profile import profile_names
 from sim.experiments.points.systems import BASELINES, EN, canonical, parts_of
@@ -42,7 +42,7 @@ class Point:
         and ``ga`` too.
     workload: ``inference`` or ``training``.
     nodes: of the cluster. placement: of the tables over them, for every system alike; one of
-        :data:`host.placement.deal.PLACEMENTS`.
+        :data:`host.placement.deal.PLACEMENTS`, or the node of each table, such as ``0,0,1``.
     mini_batch: samples of a global mini-batch; None for those of the reference setting.
     software: profile ``eager`` or ``tuned``, charged to every system alike.
     gpu: profile of the GPU of each node.
@@ -112,11 +112,11 @@ class Point:
     def __post_init__(self) -> None:
         for name, known in (("dataset", DATASETS), ("workload", WORKLOADS),
                             ("software", SOFTWARE), ("fidelity", FIDELITIES),
-                            ("batching", tuple(ALGORITHMS)), ("gpu", profile_names("gpu_")),
-                            ("placement", PLACEMENTS)):
+                            ("batching", tuple(ALGORITHMS)), ("gpu", profile_names("gpu_"))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, "
                                  f"not {getattr(self, name)!r}")
+        check_placement(self.placement)
         if (system := canonical(self.system, self.workload)) != (self.system, False):
             raise ValueError(f"system must be the canonical {system[0]}, not {self.system!r}")
         for name, least in (("nodes", 1), ("seed", 0), ("warmup", 0), ("measured", 2),
