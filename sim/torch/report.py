@@ -43,7 +43,8 @@ def result_of(parts: Sequence[Seen], options: TorchOptions, *, seconds: float,
                    "against_pytorch": seen.comparison.to_json(),
                    "weighted_calls": seen.weighted},
         "nics": _nics(seen) if rtl else None,
-        "gradients": {"bags": seen.gradients, "optimizer_on": "host"},
+        "gradients": {"bags": seen.gradients, "optimizer_on": "host",
+                      "fused": dict(seen.updates)},
         "not_caught": [{"place": place, "what": what, "count": count}
                        for (place, what), count in seen.missed.items()],
         "collectives": seen.collectives,
@@ -89,8 +90,10 @@ def _notes(seen: Seen, parts: Sequence[Seen], options: TorchOptions,
     """Return in words where the report is not what one might take it for."""
     notes = differences(parts)
     if seen.gradients:
-        notes.append("PyTorch's optimizer on the host wrote the rows; the times of training are "
-                     "of systems that do so themselves, with SGD")
+        fused = ", ".join(f"{name} {count:,} times" for name, count in seen.updates.items())
+        whose = f"FBGEMM's fused optimizer ({fused})" if fused else "PyTorch's optimizer"
+        notes.append(f"{whose} on the host wrote the rows; the times of training are of systems "
+                     f"that do so themselves, with SGD")
     if seen.weighted:
         notes.append(f"the host multiplied by the weights of keys: {seen.weighted:,} "
                      f"call{'s' * (seen.weighted != 1)}")

@@ -21,7 +21,7 @@ class Seen:
     -------
     rank, size: of the process among those of the program; None and 1 where it is the only one.
     tables: as plain values. record, chains, comparison, verdicts, latencies, counts, resets,
-        weighted, gradients, uncached: those of its :class:`sim.torch.session.Session`.
+        updates, weighted, gradients, uncached: those of its :class:`sim.torch.session.Session`.
     missed: how often each lookup was not caught, by its place and why.
     collectives: of this process, as plain values.
     exit_status: with which its script ended.
@@ -37,6 +37,7 @@ class Seen:
     latencies: list[float]
     counts: Counter[str]
     resets: Counter[str]
+    updates: Counter[str]
     weighted: int
     gradients: int
     uncached: int
@@ -48,11 +49,12 @@ class Seen:
     def of(cls, session: Session, capture: Capture, exit_status: int = 0,
            rank: int | None = None, size: int = 1) -> "Seen":
         """Return what was seen by a session that is over."""
-        return cls(rank, size, [table.to_json() for table in session.tables.all],
-                   session.record.without_rows(), session.chains, session.comparison,
-                   session.verdicts, session.latencies, session.counts, session.resets,
-                   session.weighted, session.gradients, session.uncached, capture.missed,
-                   collectives(), exit_status)
+        same = ("chains", "comparison", "verdicts", "latencies", "counts", "resets", "updates",
+                "weighted", "gradients", "uncached")
+        return cls(rank=rank, size=size, tables=[table.to_json() for table in session.tables.all],
+                   record=session.record.without_rows(), missed=capture.missed,
+                   collectives=collectives(), exit_status=exit_status,
+                   **{name: getattr(session, name) for name in same})
 
     def by_itself(self) -> "Seen":
         """Return this as what was seen of a program of one process."""

@@ -43,7 +43,7 @@ def together(parts: Sequence[Seen]) -> Seen:
         verdicts=dict(_summed([Counter(part.verdicts) for part in parts])),
         latencies=[each for part in parts for each in part.latencies],
         **{name: _summed([getattr(part, name) for part in parts])
-           for name in ("counts", "resets", "missed")},
+           for name in ("counts", "resets", "updates", "missed")},
         **{name: sum(getattr(part, name) for part in parts)
            for name in ("weighted", "gradients", "uncached")},
         collectives=_collectives(parts),
