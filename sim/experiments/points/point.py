@@ -27,8 +27,12 @@ Flights = tuple[tuple[int, int], ...]
 """Numbers of mini-batches in flight, each with how many of them are in a graph."""
 
 WORKLOADS = ("inference", "training")
-SOFTWARE = ("eager", "tuned")
 FIDELITIES = ("model", "rtl")
+
+
+def software_names() -> tuple[str, ...]:
+    """Return the software profiles that ship, without their prefix."""
+    return tuple(name.removeprefix("software_") for name in profile_names("software_"))
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,8 @@ class Point:
     nodes: of the cluster. placement: of the tables over them, for every system alike; one of
         :data:`host.placement.deal.PLACEMENTS`.
     mini_batch: samples of a global mini-batch; None for those of the reference setting.
-    software: profile ``eager`` or ``tuned``, charged to every system alike.
+    software: profile ``eager`` or ``tuned``, or one measured on a machine, ``tuned_h100``; charged
+        to every system alike.
     gpu: profile of the GPU of each node.
     fidelity: of the NIC, ``rtl`` or ``model``; systems without one do not depend on it.
     batching: how mini-batches are formed: ``file``, ``sort``, ``greedy``, ``graph``; all but
@@ -111,7 +116,7 @@ class Point:
 
     def __post_init__(self) -> None:
         for name, known in (("dataset", DATASETS), ("workload", WORKLOADS),
-                            ("software", SOFTWARE), ("fidelity", FIDELITIES),
+                            ("software", software_names()), ("fidelity", FIDELITIES),
                             ("batching", tuple(ALGORITHMS)), ("gpu", profile_names("gpu_")),
                             ("placement", PLACEMENTS)):
             if getattr(self, name) not in known:
