@@ -1,13 +1,15 @@
 """A point of the evaluation: one system, one workload, one setting, one set of metrics."""
 
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 from host.batching import ALGORITHMS
 from host.devices.dense_work import LEVELS
+from host.devices.software import SoftwareProfile
 from host.placement.deal import PLACEMENTS
 from host.systems.en_tuning import en_tunings, fixed_of
-from host.toml.profile import profile_names
+from host.toml.profile import load_profile, profile_names
 from sim.experiments.points.systems import BASELINES, EN, canonical, parts_of
 
 __all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "PER_GRAPH", "WORKLOADS", "Flights",
@@ -33,6 +35,11 @@ FIDELITIES = ("model", "rtl")
 def software_names() -> tuple[str, ...]:
     """Return the software profiles that ship, without their prefix."""
     return tuple(name.removeprefix("software_") for name in profile_names("software_"))
+
+
+@cache
+def _has_graphs(software: str) -> bool:
+    return load_profile(f"software_{software}", SoftwareProfile).graphs
 
 
 @dataclass(frozen=True)
@@ -175,7 +182,7 @@ class Point:
     @property
     def most_per_graph(self) -> int:
         """Mini-batches of a graph at most."""
-        alone = self.software != "tuned" or self.system in ("bl-paper", "cpu-mpi", "all-on-nic")
+        alone = not _has_graphs(self.software) or self.system in ("bl-paper", "cpu-mpi", "all-on-nic")
         return 1 if alone else max(self.depths)
 
     @property
