@@ -182,8 +182,9 @@ class Point:
     @property
     def most_per_graph(self) -> int:
         """Mini-batches of a graph at most."""
-        alone = not _has_graphs(self.software) or self.system in ("bl-paper", "cpu-mpi", "all-on-nic")
-        return 1 if alone else max(self.depths)
+        if self.system in ("bl-paper", "cpu-mpi", "all-on-nic") or not _has_graphs(self.software):
+            return 1
+        return max(self.depths)
 
     @property
     def flights(self) -> Flights:
