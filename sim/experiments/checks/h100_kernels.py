@@ -111,6 +111,6 @@ def _conclusion(gpu: GpuTime, means: list[Check]) -> str:
             f"memory's rate, as the model has it, is {resident:.0f}. One of 16 blocks makes the "
             f"top MLP of 2,048 samples take {percent(load)}. A graph's node that waits for a word "
             f"takes {wait:.1f} us longer than a kernel of one thread that polls. Branches that "
-            "wait hold everything else once they are as many as the process has hardware connections "
-            "(8 unless CUDA_DEVICE_MAX_CONNECTIONS says otherwise); with 32, eight that wait took "
-            "nothing of a load.")
+            "wait hold everything else once they are as many as the process has hardware "
+            "connections (8 unless CUDA_DEVICE_MAX_CONNECTIONS says otherwise); with 32, eight "
+            "that wait took nothing of a load.")
