@@ -13,7 +13,7 @@ from host.toml.profile import load_profile, profile_names
 from sim.experiments.points.systems import BASELINES, EN, canonical, parts_of
 
 __all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "PER_GRAPH", "WORKLOADS", "Flights",
-           "Point"]
+           "Point", "software_names"]
 
 MINI_BATCH = {"kaggle": 128, "terabyte": 2048, "avazu": 128}
 """Samples of a mini-batch over all nodes, by data set: the reference setting."""
