@@ -5,7 +5,7 @@ from datetime import timedelta
 from traceback import format_exception
 from typing import Any
 
-from torch.distributed import distributed_c10d
+from torch import distributed
 
 from sim.torch.hub import Failure, Hub, Link
 from sim.torch.options import TorchOptions
@@ -57,7 +57,8 @@ class Processes:
         EmberNicGroup.met[:] = [self._meet]
         if size > 1 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
             host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-            store = distributed_c10d.TCPStore(host, port, None, False, timedelta(seconds=60))
+            store = distributed.TCPStore(  # pyright: ignore[reportPrivateImportUsage]
+                host, port, None, False, timedelta(seconds=60))
             self._join(store, int(os.environ["RANK"]), size)
 
     def _meet(self, group: EmberNicGroup, store: Any) -> None:

@@ -82,6 +82,7 @@ def test_processes_with_copies_of_tables_have_samples_of_their_own(tmp_path):
     assert counts["allreduce"]["count"] >= 4 and counts["allreduce"]["bytes"] >= 4 * 4 * 17
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("options", "what", "said"), [
     ([], "1:killed", "process 1 of 2 ended before the program did"),
     ([], "0:killed", "process 0 of 2 ended before the program did"),
