@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from statistics import median
+from threading import Timer
 from time import sleep
 from typing import Any
 
@@ -13,6 +14,8 @@ from host.calibrate.reading import Absent, Missing, Reading, reading
 __all__ = ["BRANCHES", "held"]
 
 BRANCHES = (1, 2, 4, 8)
+_LIMIT_S = 3.0
+"""After this long all words are stored: whatever goes wrong, the GPU is free again."""
 _SETTLED_S = 200e-6
 """After this long the GPU has come to where it waits."""
 
@@ -68,8 +71,11 @@ class _Held:
         self.driver.perform(self.graph)
         sleep(_SETTLED_S)
 
-    def end(self) -> None:
+    def release(self) -> None:
         self.bells.fill_(1)
+
+    def end(self) -> None:
+        self.release()
         self.driver.synchronize(self.stream)
 
 
@@ -99,9 +105,14 @@ def _loaded(device: Device, kind: str, about: str) -> Iterator[Reading]:
     load, each = products(device, kind), _Held(device, BRANCHES[-1])
     alone = device.times(load, 4)
     each.begin()
+    late = Timer(_LIMIT_S, each.release)
+    late.start()
     try:
         slower = _beside(device, load, median(alone))
+        if late.finished.is_set():
+            raise Missing(f"branches that wait held {about}")
     finally:
+        late.cancel()
         each.end()
     yield reading(f"held.beside_{kind}.load_us", [slower], f"{about}, beside a graph of "
                   f"{BRANCHES[-1]} branches that wait")
