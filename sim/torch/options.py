@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from host.placement.deal import check_placement
 from host.toml.profile import profile_names
 from rtl.config import preset
-from sim.experiments.points.point import SOFTWARE
+from sim.experiments.points.point import software_names
 from sim.job.options import RunOptions
 from sim.job.settings import apply_settings
 from sim.job.simulation import FIDELITIES
@@ -53,7 +53,7 @@ class TorchOptions:
 
     def __post_init__(self) -> None:
         for name, known in (("system", SYSTEMS), ("fidelity", FIDELITIES),
-                            ("software", SOFTWARE), ("gpu", profile_names("gpu_"))):
+                            ("software", software_names()), ("gpu", profile_names("gpu_"))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, "
                                  f"not {getattr(self, name)!r}")
