@@ -1,6 +1,7 @@
 """Timing model of the network between NICs: link rates, latency, and switch output queues."""
 
 from dataclasses import dataclass, field
+from math import inf
 
 import numpy as np
 
@@ -13,6 +14,8 @@ _DIRECT_NODES = 3
 """A U280 has two ports, so cables can join at most three nodes in a full mesh."""
 _SWITCHED_NODES = 256
 """Node numbers have eight bits."""
+_LONGEST_FRAME = 1542
+"""Bytes on the wire of a frame with 1,500 bytes of payload and a VLAN tag."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class NetworkProfile:
     bandwidth_gbit_s: of every link.
     overhead_bytes: bytes on the wire in addition to the frame.
     switched: True for a switch with output queues, False for a cable between each pair of nodes.
+    queue_bytes: room of each output queue of a switch, in bytes on the wire; a frame that does not
+        fit is lost. None: every frame fits.
     source: of each number, see :mod:`host.toml.provenance`.
     """
 
@@ -34,6 +39,7 @@ class NetworkProfile:
     bandwidth_gbit_s: float
     overhead_bytes: int
     switched: bool
+    queue_bytes: int | None = None
     source: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
@@ -42,11 +48,18 @@ class NetworkProfile:
                 raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}")
         if self.overhead_bytes < 0:
             raise ValueError(f"overhead_bytes must be at least 0, not {self.overhead_bytes!r}")
+        if self.queue_bytes is not None:
+            if not self.switched:
+                raise ValueError(f"queue_bytes must go with switched, not {self.queue_bytes!r} "
+                                 f"alone: cables have no queues")
+            if self.queue_bytes < _LONGEST_FRAME:
+                raise ValueError(f"queue_bytes must be at least {_LONGEST_FRAME}, the longest "
+                                 f"frame, not {self.queue_bytes!r}")
         check_source(self)
 
 
 class Network:
-    """Delivers frames losslessly and in order for each pair of nodes.
+    """Delivers frames in order for each pair of nodes; only a full queue of a switch loses any.
 
     A frame is handed over when its last byte has left the sender's MAC (the sender's link is part
     of its NIC, whose beats are taken at the link's rate). It arrives at the earliest ``lookahead``
@@ -56,7 +69,8 @@ class Network:
 
     Members: ``lookahead``; ``overhead_bytes`` and ``switched`` of the profile; ``cycles_per_byte``
     of a link, ``overhead_cycles`` of a frame; ``free``, the cycle at which each queue can accept
-    the next frame, float64 ``[sources, nodes]``, with one source for a switch.
+    the next frame, float64 ``[sources, nodes]``, with one source for a switch; ``queue_cycles``,
+    the time that a full queue takes to leave, infinite for one that is never full.
     """
 
     def __init__(self, profile: NetworkProfile, nodes: int):
@@ -69,15 +83,22 @@ class Network:
         self.lookahead = int(cycles_of_us(profile.one_way_us))
         self.cycles_per_byte = 1.0 / (profile.bandwidth_gbit_s / 8 * CYCLE_NS)
         self.overhead_cycles = profile.overhead_bytes * self.cycles_per_byte
+        self.queue_cycles = (inf if profile.queue_bytes is None
+                             else profile.queue_bytes * self.cycles_per_byte)
         self.free = np.zeros((1 if profile.switched else nodes, nodes))
 
     def deliver(self, time: float, source: int, destination: int, size: int) -> float:
-        """Return when the first byte of a frame of ``size`` bytes reaches ``destination``.
+        """Return when the first byte of a frame of ``size`` bytes reaches ``destination``; infinity
+        where the queue is full and the frame lost.
 
         ``time`` is when its last byte left ``source``; for each destination, calls must be in time
         order.
         """
         queue = 0 if self.switched else source, destination
-        start = max(time + self.lookahead, float(self.free[queue]))
-        self.free[queue] = start + (size + self.overhead_bytes) * self.cycles_per_byte
+        arrives = time + self.lookahead
+        start = max(arrives, float(self.free[queue]))
+        end = start + (size + self.overhead_bytes) * self.cycles_per_byte
+        if end - arrives > self.queue_cycles:
+            return inf
+        self.free[queue] = end
         return start

@@ -85,10 +85,13 @@ Set = Annotated[list[str] | None, typer.Option(
     metavar="FIELD=VALUE",
     help="Change a field of the NIC's configuration, or a register; may be repeated.")]
 Faults = Annotated[str | None, typer.Option(
-    metavar="silent-PART=START:LENGTH[@NODE],...",
-    help="Let a part (host, gpu, network) of one node, or of every node, fall silent. For example "
-         "silent-gpu=20us:1ms@2: the GPU of node 2, from 20 us after the first samples, for 1 ms. "
-         "Without LENGTH it stays silent.")]
+    metavar="FAULT,...|FILE",
+    help="Let a part (host, gpu, network) of one node, or of every node, fall silent: "
+         "silent-PART=START:LENGTH[@NODE]; or frames between NICs be lost, changed or late: "
+         "KIND[-OPCODE]=RATE or #N[:TIME][@LINK], KIND being drop, duplicate, reorder, corrupt, "
+         "delay; or links be down: down=START:LENGTH[@LINK]. For example "
+         "silent-gpu=20us:1ms@2,drop-vectors=1e-3@0>1. Or a file: TOML, or the JSON of a run, "
+         "whose faults it repeats.")]
 Patience = Annotated[int, typer.Option(
     help="Give up after this many cycles in which no beat moves anywhere.")]
 Skip = Annotated[bool, typer.Option(
@@ -134,4 +137,4 @@ def to_file(path: str | None, given: Mapping[str, Any]) -> str | None:
 
 
 _WRITTEN = ("predictions", "picture", "pcap", "waves", "checkpoint")
-_READ = ("data", "files", "model", "cluster", "network", "gpu", "pcie")
+_READ = ("data", "files", "model", "cluster", "network", "gpu", "pcie", "faults")

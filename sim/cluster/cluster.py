@@ -3,9 +3,10 @@
 All nodes advance by one quantum at a time. A quantum is no longer than the lookahead: nothing that
 happens in it can reach another node before it ends, neither over the network (the latency from MAC
 to MAC) nor through the front end, which collects answers and hands out samples. Frames that leave a
-node in a quantum are delivered when the quantum ends, and arrive in a later one. The order in which
-nodes advance and the number of threads therefore do not affect the result. Cycles in which every
-NIC is idle are skipped.
+node in a quantum are delivered when the quantum ends, and arrive in a later one; those that a fault
+makes late wait in the exchange, whose next event bounds a quantum like those of NICs. The order in
+which nodes advance and the number of threads therefore do not affect the result. Cycles in which
+every NIC is idle are skipped.
 """
 
 from collections.abc import Callable, Sequence
@@ -78,13 +79,26 @@ class Cluster:
             while work_left():
                 self._advance(crew)
                 at_quantum(self.cycle)
-                if all(node.quiet for node in self.nodes) and work_left():
+                if self._waits:
+                    continue
+                if self._quiet and work_left():
                     raise StuckError(f"nothing moves after cycle {self.cycle:,}", self.cycle)
                 watchdog.check(self.cycle, self._actions, self.nodes)
 
     @property
+    def _waits(self) -> bool:
+        """Whether a late frame waits in the exchange."""
+        return self.exchange.next_event < inf
+
+    @property
+    def _quiet(self) -> bool:
+        """Whether every NIC and host stays idle and nothing is in flight."""
+        return not self._waits and all(node.quiet for node in self.nodes)
+
+    @property
     def _actions(self) -> int:
-        return self.exchange.frames + sum(node.actions for node in self.nodes)
+        return (self.exchange.frames + self.exchange.released
+                + sum(node.actions for node in self.nodes))
 
     def hold(self, node: int, stream: str, first: float, end: float) -> None:
         """Stall output ``stream`` of a node's NIC (never ready) from cycle ``first`` to ``end``.
@@ -98,7 +112,7 @@ class Cluster:
         end = self.cycle + cycles
         with Crew(self.nodes, 1) as crew:
             self._advance(crew)
-            while self.cycle < end and not all(node.quiet for node in self.nodes):
+            while self.cycle < end and not self._quiet:
                 self._advance(crew)
 
     def _advance(self, crew: Crew[ClusterNode]) -> None:
@@ -119,8 +133,8 @@ class Cluster:
         """Return the earliest cycle at which an event from now on can affect another node."""
         nic, host = map(min, zip(*(node.next_events for node in self.nodes)))
         pcie = self.nodes[0].pcie.latency
-        # Frames take the network's lookahead; the front end's messages to hosts, which run ahead of
-        # their NICs by the PCIe latency, take the reaction time.
-        horizon = min(min(nic, host + pcie) + self._lookahead,
+        # Frames, late ones too, take the network's lookahead; the front end's messages to hosts,
+        # which run ahead of their NICs by the PCIe latency, take the reaction time.
+        horizon = min(min(nic, host + pcie, self.exchange.next_event) + self._lookahead,
                       min(nic, host - pcie) + self._reaction)
         return self.cycle + IDLE_QUANTUM if horizon == inf else int(horizon)

@@ -1,8 +1,10 @@
 """Exchange of frames: carries the frames of a quantum from NIC to NIC over the network."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, repeat
+from heapq import heappop, heappush
+from itertools import chain, count, repeat
+from math import inf
 from operator import itemgetter
 
 import numpy as np
@@ -10,7 +12,9 @@ import numpy as np
 from host.timing.network import Network
 from host.wire.packets import destinations, parse_header
 from rtl.formats import BEAT_BYTES
+from sim.cluster.frame_faults import FrameFaults
 from sim.engines import Engine
+from sim.job.frame_faults import FrameRule, Injected
 from sim.nic.ports import DATA_WORDS, Observer, Packets, PacketTap, arrivals, late
 
 __all__ = ["Exchange"]
@@ -34,7 +38,8 @@ class Exchange:
     network: the timing model of links and switch.
 
     Members: ``frames`` taken so far, their ``frame_bytes``, and ``lost_frames``, those addressed to
-    a node that does not exist.
+    a node that does not exist; ``full_frames``, those that a full queue dropped; ``released``,
+    frames that went on after faults were applied.
 
     :class:`sim.native.exchange.CompiledExchange` does the same in C++.
     """
@@ -43,6 +48,11 @@ class Exchange:
         self.frames = 0
         self.frame_bytes = 0
         self.lost_frames = 0
+        self.full_frames = 0
+        self.released = 0
+        self._faults: FrameFaults | None = None
+        self._waiting: list[tuple[int, int, int, int, np.ndarray]] = []
+        self._order = count()
         self._by_opcode: dict[int, _OpcodeCount] = {}
         self._engines = engines
         self._network = network
@@ -68,13 +78,17 @@ class Exchange:
             observer([(cycle, source, frame[:, :DATA_WORDS]) for cycle, source, _, frame in found])
         inbox: list[list[np.ndarray]] = [[] for _ in self._engines]
         starts: list[list[float]] = [[] for _ in self._engines]
-        for cycle, source, destination, frame in found:
+        for cycle, source, destination, frame in (
+                found if self._faults is None else self._with_faults(now, found, self._faults)):
             if destination >= len(self._engines):
                 self.lost_frames += 1
                 continue
+            start = self._network.deliver(cycle, source, destination, len(frame) * BEAT_BYTES)
+            if start == inf:
+                self.full_frames += 1
+                continue
             inbox[destination].append(frame)
-            starts[destination].append(self._network.deliver(
-                cycle, source, destination, len(frame) * BEAT_BYTES))
+            starts[destination].append(start)
         frames = list(chain.from_iterable(inbox))
         if not frames:
             return
@@ -89,6 +103,36 @@ class Exchange:
                     raise late("net_rx", number, int(cycles[first]), now)
                 self._engines[number].push("net_rx", beats[first:last], cycles[first:last])
             first = last
+
+    @property
+    def next_event(self) -> float:
+        """The cycle in which the next late frame goes on; infinite if none waits."""
+        return self._waiting[0][0] if self._waiting else inf
+
+    @property
+    def injected(self) -> Injected:
+        """The number of frames by kind of fault, source, destination and opcode."""
+        return {} if self._faults is None else self._faults.injected
+
+    def inject(self, rules: Sequence[FrameRule], seed: int) -> None:
+        """From now on, let ``rules`` happen to frames, drawn with ``seed``."""
+        self._faults = FrameFaults(rules, seed) if rules else None
+
+    def _with_faults(self, now: int, found: Sequence[tuple[int, int, int, np.ndarray]],
+                     faults: FrameFaults) -> Iterator[tuple[int, int, int, np.ndarray]]:
+        """Apply faults to the frames that left, and yield those that go on before ``now``, in the
+        order of time, sender, and departure."""
+        for cycle, source, destination, frame in found:
+            if destination >= len(self._engines):
+                self.lost_frames += 1
+                continue
+            opcode = parse_header(frame[0, :DATA_WORDS]).opcode
+            for due, copy in faults.apply(cycle, source, destination, opcode, frame):
+                heappush(self._waiting, (due, source, next(self._order), destination, copy))
+        while self._waiting and self._waiting[0][0] < now:
+            due, source, _, destination, frame = heappop(self._waiting)
+            self.released += 1
+            yield due, source, destination, frame
 
     def count_opcodes(self, opcodes: Sequence[int]) -> None:
         """From now on, also count the frames of each of ``opcodes`` separately."""

@@ -3,14 +3,21 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from sim.job.frame_faults import FrameRule, Injected
 from sim.nic.ports import Observer
 
 __all__ = ["FrameExchange"]
 
 
 class FrameExchange(Protocol):
-    """Carries frames from NIC to NIC over the network; counts ``frames`` taken,
-    their ``frame_bytes``, and ``lost_frames``, addressed to a node that does not exist."""
+    """Carries frames from NIC to NIC over the network.
+
+    Counts ``frames`` taken, their ``frame_bytes``, ``lost_frames``, addressed to a node that does
+    not exist, ``full_frames``, for which a queue had no room, and ``released``, those that went on
+    after faults were applied;
+    ``next_event`` is the cycle in which the next late frame goes on, infinite if none waits;
+    ``injected`` counts frames by kind of fault, source, destination and opcode.
+    """
 
     @property
     def frames(self) -> int: ...
@@ -18,6 +25,18 @@ class FrameExchange(Protocol):
     def frame_bytes(self) -> int: ...
     @property
     def lost_frames(self) -> int: ...
+    @property
+    def full_frames(self) -> int: ...
+    @property
+    def released(self) -> int: ...
+    @property
+    def next_event(self) -> float: ...
+    @property
+    def injected(self) -> Injected: ...
+
+    def inject(self, rules: Sequence[FrameRule], seed: int) -> None:
+        """From now on, let ``rules`` happen to frames, drawn with ``seed``."""
+        ...
 
     def step(self, now: int, observer: Observer | None = None) -> None:
         """Deliver the frames completed since the last call; every engine is at cycle ``now``.

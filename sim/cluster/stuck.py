@@ -6,6 +6,7 @@ from rich.table import Table
 
 from rtl.monitor.channels import channel_map
 from sim.cluster.cluster import Cluster
+from sim.cluster.frame_faults import lost_frames
 from sim.cluster.watchdog import StuckError
 from sim.nic.registers import RegisterFile
 from sim.node.protocol import ClusterNode
@@ -36,7 +37,9 @@ def diagnose(cluster: Cluster, registers: Sequence[RegisterFile], error: StuckEr
                    key=lambda cause: cause["rank"])
     causes = [{name: value for name, value in cause.items() if name != "rank"} for cause in found]
     means = causes[0]["means"] if causes else "no NIC waits for anything: something was lost"
-    return {"message": f"{error}: {means}", "since": error.since, "causes": causes, "nodes": nodes}
+    lost = lost_frames(cluster.exchange.injected, cluster.exchange.full_frames)
+    return {"message": "; ".join(filter(None, (f"{error}: {means}", lost))), "since": error.since,
+            "causes": causes, "nodes": nodes}
 
 
 def _node(node: ClusterNode, registers: RegisterFile) -> dict:

@@ -64,7 +64,7 @@ def _files_of(field: str, given: Paths) -> Iterable[str | Path]:
         return cluster_files(name)
     if field == "model":
         return () if name in model_names() else (name,)
-    return (name,) if name.endswith(".toml") else ()
+    return (name,) if name.endswith((".toml", ".json")) else ()
 
 
 def _check_outside(outputs: Mapping[str, str | None], field: str, given: Paths) -> None:

@@ -7,11 +7,11 @@ from math import ceil, inf
 from host.timing.clock import cycles_of_us
 from host.toml.units import quantity
 
-__all__ = ["PARTS", "Silence", "Windows", "parse_faults", "windows"]
+__all__ = ["FORM", "PARTS", "Silence", "Windows", "parse_silence", "windows"]
 
 PARTS = ("host", "gpu", "network")
 
-_FORM = "silent-PART=START:LENGTH[@NODE], such as silent-gpu=20us:1ms@2"
+FORM = "silent-PART=START:LENGTH[@NODE], such as silent-gpu=20us:1ms@2"
 
 
 @dataclass(frozen=True)
@@ -34,24 +34,18 @@ class Silence:
     node: int | None = None
 
 
-def parse_faults(text: str | None, nodes: int) -> tuple[Silence, ...]:
-    """Return the faults that ``text`` names.
+def parse_silence(entry: str, nodes: int) -> Silence:
+    """Return the silence that ``entry``, ``silent-PART=START:LENGTH[@NODE]``, names.
 
-    Each is ``silent-PART=START:LENGTH[@NODE]``, separated by commas. Times have a unit; without
-    LENGTH the part stays silent. ``ValueError`` or ``TypeError`` for invalid text.
+    Times have a unit; without LENGTH the part stays silent. ``ValueError`` or ``TypeError`` for
+    invalid text.
     """
-    if text is None:
-        return ()
-    return tuple(_silence(entry.strip(), nodes) for entry in text.split(","))
-
-
-def _silence(entry: str, nodes: int) -> Silence:
     name, equals, value = entry.partition("=")
     part = name.removeprefix("silent-")
     window, at, node = value.partition("@")
     start, colon, length = window.partition(":")
     if not equals or not colon or part == name:
-        raise ValueError(f"faults must be {_FORM}, not {entry!r}")
+        raise ValueError(f"faults must be {FORM}, not {entry!r}")
     if part not in PARTS:
         raise ValueError(f"part of {name} must be one of {', '.join(PARTS)}, not {part!r}")
     if at and not (node.isascii() and node.isdigit() and int(node) < nodes):

@@ -40,6 +40,9 @@ class RunOptions:
             if self.outputs.waves is not None:
                 raise ValueError("waves must go with fidelity rtl, not with model, which has no "
                                  "signals")
+            if self.workload.fault_plan.frames:
+                raise ValueError("faults of frames must go with fidelity rtl, not with model, "
+                                 "whose frames have no values")
             for name in ("pcap", "predictions"):
                 if getattr(self.outputs, name) is not None:
                     raise ValueError(f"{name} must go with fidelity rtl, not with model, which has "

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from host.batching import ALGORITHMS, WINDOW_BATCHES, algorithm_of
@@ -13,7 +14,7 @@ from host.timing.gpu import GpuProfile
 from host.timing.network import NetworkProfile
 from host.timing.pcie import PcieProfile
 from rtl.config import preset
-from sim.job.faults import Silence, parse_faults
+from sim.job.fault_plan import FaultPlan
 from sim.job.settings import apply_settings
 
 __all__ = ["Workload", "check_cluster"]
@@ -45,7 +46,8 @@ class Workload:
     network, pcie, gpu: profiles of the timing models, or names or TOML files of such profiles.
     seed: of the rows, the weights and the generated samples.
     cluster: the cluster from which :meth:`of` took the nodes, NIC and profiles it was not given.
-    faults: the parts that fall silent, and when, see :mod:`sim.job.faults`.
+    faults: the parts that fall silent and the frames that are lost or changed, as text or as a
+        file, see :meth:`sim.job.fault_plan.FaultPlan.of`.
     """
 
     config: str = "kaggle"
@@ -87,7 +89,7 @@ class Workload:
             raise ValueError(f"format must go with data, not {self.format!r} alone")
         check_placement(self.placement)
         self._check_batching()
-        _ = self.silences
+        _ = self.fault_plan
 
     def _check_batching(self) -> None:
         algorithm_of(self.batching)
@@ -117,14 +119,14 @@ class Workload:
     def files(self) -> dict[str, Paths]:
         """The input files, by the names of their options."""
         named = {name: getattr(self, name) for name in (
-            "data", "model", "cluster", "network", "gpu", "pcie")}
+            "data", "model", "cluster", "network", "gpu", "pcie", "faults")}
         return {name: given for name, given in named.items()
                 if isinstance(given, str | Sequence)}
 
-    @property
-    def silences(self) -> tuple[Silence, ...]:
-        """The parts that fall silent."""
-        return parse_faults(self.faults, self.nodes)
+    @cached_property
+    def fault_plan(self) -> FaultPlan:
+        """The faults, parsed or read from their file."""
+        return FaultPlan.of(self.faults, self.nodes, self.seed)
 
     @classmethod
     def of(cls, **given: Any) -> "Workload":

@@ -2,8 +2,10 @@
 // the network's queues, pushed. Reference, bit for bit: sim.cluster.exchange.Exchange.
 // Compiled with -ffp-contract=off, so that cycles equal those of numpy's arithmetic.
 #include <cmath>
+#include <tuple>
 
 #include "engine.h"
+#include "frame_faults.h"
 
 namespace {
 
@@ -27,6 +29,17 @@ struct Frame {
     size_t source, first, count;
 };
 
+// A frame that faults were applied to, before it goes on.
+struct Waiting {
+    uint64_t cycle, source, order, destination;
+    std::vector<uint32_t> words;
+
+    // Whether it goes on after the other; a heap then has the first in front.
+    bool operator<(const Waiting& other) const {
+        return std::tie(cycle, source, order) > std::tie(other.cycle, other.source, other.order);
+    }
+};
+
 class Exchange {
 public:
     explicit Exchange(const Link& link) : link_(link) {}
@@ -34,6 +47,7 @@ public:
     std::vector<Node> nodes;
     std::vector<Frame> frames;  // of the last quantum, in time order
     std::vector<Kind> kinds;    // opcodes that are counted separately
+    FrameFaults faults;
 
     bool step(uint64_t now, Exchanged& done) {
         frames.clear();
@@ -49,6 +63,7 @@ public:
             return one.cycle != other.cycle ? one.cycle < other.cycle : one.source < other.source;
         });
         for (const auto& frame : frames) carry(frame, done);
+        release(now, done);
         for (size_t number = 0; number < nodes.size(); number++) {
             auto& [words, cycles] = nodes[number].arriving;
             if (cycles.empty()) continue;
@@ -86,17 +101,50 @@ private:
             done.lost++;
             return;
         }
-        const size_t queue = link_.switched ? 0 : frame.source;
+        if (!faults.any()) {
+            deliver(frame.cycle, frame.source, destination, beats, frame.count, done);
+            return;
+        }
+        faults.apply(frame.cycle, frame.source, destination, beats, frame.count,
+                     [&](uint64_t cycle, const std::vector<uint32_t>& copy) {
+                         waiting_.push_back({cycle, frame.source, order_++, destination, copy});
+                         std::push_heap(waiting_.begin(), waiting_.end());
+                     });
+    }
+    // Deliver the waiting frames that go on before cycle `now`.
+    void release(uint64_t now, Exchanged& done) {
+        while (!waiting_.empty() && waiting_.front().cycle < now) {
+            std::pop_heap(waiting_.begin(), waiting_.end());
+            const Waiting frame = std::move(waiting_.back());
+            waiting_.pop_back();
+            done.released++;
+            deliver(frame.cycle, frame.source, frame.destination, frame.words.data(),
+                    frame.words.size() / BEAT_WORDS, done);
+        }
+        done.next = waiting_.empty() ? FOREVER : waiting_.front().cycle;
+    }
+    void deliver(uint64_t cycle, size_t source, uint64_t destination, const uint32_t* beats,
+                 size_t count, Exchanged& done) {
+        const size_t queue = link_.switched ? 0 : source;
         double& free = link_.free[queue * nodes.size() + destination];
-        const double start = std::max(double(frame.cycle) + link_.lookahead, free);
-        free = start + double(size + link_.overhead) * link_.cycles_per_byte;
+        const double arrives = double(cycle) + link_.lookahead;
+        const double start = std::max(arrives, free);
+        const double end = start + double(count * BEAT_BYTES + link_.overhead)
+                                   * link_.cycles_per_byte;
+        if (end - arrives > link_.queue) {
+            done.full++;
+            return;
+        }
+        free = end;
         auto& arriving = nodes[destination].arriving;
-        arriving.words.insert(arriving.words.end(), beats, beats + frame.count * BEAT_WORDS);
+        arriving.words.insert(arriving.words.end(), beats, beats + count * BEAT_WORDS);
         const double per_beat = BEAT_BYTES * link_.cycles_per_byte;
-        for (size_t beat = 1; beat <= frame.count; beat++)
+        for (size_t beat = 1; beat <= count; beat++)
             arriving.cycles.push_back(uint64_t(std::ceil(start + double(beat) * per_beat)));
     }
 
+    std::vector<Waiting> waiting_;  // a heap
+    uint64_t order_ = 0;
     const Link link_;
 };
 
@@ -116,6 +164,25 @@ void ember_exchange_add(Exchange* exchange, const EnginePort* port) {
 // Forward the frames that left any engine before cycle `now`. Returns 0 if a beat would arrive late.
 int ember_exchange_step(Exchange* exchange, uint64_t now, Exchanged* done) {
     return exchange->step(now, *done);
+}
+
+// From now on, let these faults happen to frames.
+void ember_exchange_faults(Exchange* exchange, uint64_t seed, const FrameRule* rules,
+                           uint64_t count) {
+    exchange->faults.seed(seed);
+    for (uint64_t place = 0; place < count; place++) exchange->faults.add(rules[place]);
+}
+
+// The number of rows of what happened; their kind, source, destination, opcode and frames, unless
+// `values` is null.
+uint64_t ember_exchange_injected(Exchange* exchange, uint64_t* values) {
+    const auto& injected = exchange->faults.injected;
+    for (const auto& [where, frames] : injected) {
+        if (!values) break;
+        values = std::copy(where.begin(), where.end(), values);
+        *values++ = frames;
+    }
+    return injected.size();
 }
 
 // Count the frames of this opcode separately from now on.

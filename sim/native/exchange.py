@@ -6,6 +6,8 @@ Gain: a run of 128 modelled NICs is 1.7 times as fast as with the reference (``p
 
 from collections.abc import Sequence
 from ctypes import POINTER, c_int, c_uint32, c_uint64, c_void_p
+from itertools import chain
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +15,10 @@ import numpy as np
 from host.timing.network import Network
 from sim.engines.compiled import CompiledEngine
 from sim.engines.library import library
+from sim.job import frame_faults
+from sim.job.frame_faults import FOREVER, Injected
 from sim.native.formats import header_text
-from sim.native.structures import EnginePort, Exchanged, Link
+from sim.native.structures import EnginePort, Exchanged, FrameRule, Link
 from sim.nic.ports import BEAT_WORDS, DATA_WORDS, Observer, late
 
 __all__ = ["CompiledExchange"]
@@ -25,6 +29,8 @@ _FUNCTIONS = {
     "ember_exchange_free": (None, [c_void_p]),
     "ember_exchange_add": (None, [c_void_p, POINTER(EnginePort)]),
     "ember_exchange_step": (c_int, [c_void_p, c_uint64, POINTER(Exchanged)]),
+    "ember_exchange_faults": (None, [c_void_p, c_uint64, POINTER(FrameRule), c_uint64]),
+    "ember_exchange_injected": (c_uint64, [c_void_p, c_void_p]),
     "ember_exchange_frames": (c_uint64, [c_void_p, POINTER(c_uint64)]),
     "ember_exchange_look": (None, [c_void_p, c_void_p, c_void_p]),
     "ember_exchange_count": (None, [c_void_p, c_uint32]),
@@ -43,12 +49,12 @@ class CompiledExchange:
                             generated={"formats.h": header_text()})
         # The C++ object uses both, so they must live as long as it does.
         self._engines, self._free = engines, network.free
-        self._counts = Exchanged()
+        self._counts = Exchanged(next=FOREVER)
         self._counted: list[int] = []
         self._exchange = self._lib.ember_exchange_new(Link(
             overhead=network.overhead_bytes, switched=network.switched,
             lookahead=network.lookahead, cycles_per_byte=network.cycles_per_byte,
-            free=self._free.ctypes.data))
+            queue=network.queue_cycles, free=self._free.ctypes.data))
         for engine in engines:
             self._lib.ember_exchange_add(
                 self._exchange, EnginePort(*engine.native("net_tx", "net_rx")))
@@ -68,6 +74,35 @@ class CompiledExchange:
     @property
     def lost_frames(self) -> int:
         return self._counts.lost
+
+    @property
+    def full_frames(self) -> int:
+        return self._counts.full
+
+    @property
+    def released(self) -> int:
+        return self._counts.released
+
+    @property
+    def next_event(self) -> float:
+        return inf if self._counts.next == FOREVER else self._counts.next
+
+    @property
+    def injected(self) -> Injected:
+        """The number of frames by kind of fault, source, destination and opcode."""
+        rows = np.empty((self._lib.ember_exchange_injected(self._exchange, None), 5), np.uint64)
+        self._lib.ember_exchange_injected(self._exchange, rows.ctypes.data)
+        return {(kind, source, destination, opcode): frames
+                for kind, source, destination, opcode, frames in rows.tolist()}
+
+    def inject(self, rules: Sequence[frame_faults.FrameRule], seed: int) -> None:
+        """From now on, let ``rules`` happen to frames, drawn with ``seed``."""
+        # The C++ object uses the spans, so they must live as long as it does.
+        self._spans = [np.array(list(chain(*rule.frames)), np.uint64) for rule in rules]
+        given = (FrameRule * len(rules))(*(
+            FrameRule(*rule[:-1], len(rule.frames), spans.ctypes.data)
+            for rule, spans in zip(rules, self._spans)))
+        self._lib.ember_exchange_faults(self._exchange, seed, given, len(rules))
 
     def step(self, now: int, observer: Observer | None = None) -> None:
         """See :meth:`sim.cluster.exchange.Exchange.step`."""

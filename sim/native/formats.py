@@ -43,6 +43,7 @@ from rtl.formats import (
     SampleRecord,
     StepOpenRecord,
 )
+from sim.job.frame_faults import ANY, FOREVER, FaultKind
 from sim.native import structures
 from sim.native.structures import definition
 from sim.nic.ports import BEAT_WORDS, DATA_WORDS, KEEP_WORDS, LAST_BIT
@@ -55,10 +56,10 @@ _SIZES = {
     "RECORDS_PER_BEAT": RECORDS_PER_BEAT, "TAGS_PER_BEAT": TAGS_PER_BEAT, "VERSION": VERSION,
     "INDICES_PER_BEAT": INDICES_PER_BEAT, "EMPTY_INDEX": EMPTY_INDEX, "NO_SAMPLE": NO_SAMPLE,
     "END_SAMPLE": END_SAMPLE, "NO_INDEX": NO_INDEX,
-    "OWNER_BITS": OWNER_BITS, "KEY_ROW_BITS": KEY_ROW_BITS}
+    "ANY": ANY, "OWNER_BITS": OWNER_BITS, "KEY_ROW_BITS": KEY_ROW_BITS}
 _ENUMS: dict[str, type[IntEnum]] = {
     "opcode": Opcode, "record": RecordKind, "descriptor": DescriptorKind,
-    "interaction": InteractionMode}
+    "interaction": InteractionMode, "fault": FaultKind}
 _LAYOUTS = {
     "lookup": LookupRecord, "query": QueryRecord, "sample": SampleRecord, "dense": DenseRecord,
     "error": ErrorRecord, "pooled_tag": PooledTag, "part_tag": ResultPartTag,
@@ -68,7 +69,7 @@ _STRUCTURES = (
     structures.Plan, structures.Rows, structures.GpuTimes, structures.RingPlace,
     structures.HostConfig, structures.Asked, structures.EnginePort, structures.CountPort,
     structures.Share, structures.HostCounts,
-    structures.Link, structures.Exchanged)
+    structures.Link, structures.FrameRule, structures.Exchanged)
 
 
 def _namespace(name: str, lines: Iterable[str]) -> str:
@@ -95,6 +96,7 @@ def header_text() -> str:
         "#include <cstdint>", '#include "calls.h"', '#include "field.h"',
         "namespace ember {",
         *(f"constexpr uint32_t {name} = {value};" for name, value in _SIZES.items()),
+        f"constexpr uint64_t FOREVER = {FOREVER}u;",
         *(_namespace(name, (f"constexpr uint32_t {member.name} = {member.value};"
                             for member in enum)) for name, enum in _ENUMS.items()),
         header,

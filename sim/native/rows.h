@@ -2,16 +2,9 @@
 // same float64 value rounded once.
 #pragma once
 #include "formats.h"
+#include "mix.h"
 
 namespace ember {
-
-inline uint64_t mix64(uint64_t h) {
-    h ^= h >> 33;
-    h *= 0xFF51AFD7ED558CCD;
-    h ^= h >> 33;
-    h *= 0xC4CEB9FE1A85EC53;
-    return h ^ h >> 33;
-}
 
 // 2u + 1 - 2^24 is exact in a 32-bit integer, as it is in numpy's float64.
 inline float value(uint64_t bits, double scale) {

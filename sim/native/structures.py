@@ -4,8 +4,9 @@ import ctypes
 from ctypes import c_bool, c_double, c_int64, c_uint32, c_uint64, c_void_p
 from typing import ClassVar
 
-__all__ = ["Asked", "CountPort", "EnginePort", "Exchanged", "GpuTimes", "HostConfig", "HostCounts",
-           "Link", "Plan", "RingPlace", "Rows", "Share", "Shared", "definition", "fields"]
+__all__ = ["Asked", "CountPort", "EnginePort", "Exchanged", "FrameRule", "GpuTimes", "HostConfig",
+           "HostCounts", "Link", "Plan", "RingPlace", "Rows", "Share", "Shared", "definition",
+           "fields"]
 
 _TYPES = {c_bool: "bool", c_double: "double", c_int64: "int64_t", c_uint32: "uint32_t",
           c_uint64: "uint64_t", c_void_p: "void*"}
@@ -134,19 +135,38 @@ class CountPort(Shared):
 
 class Link(Shared):
     """The links of a network: ``free`` has the cycle from which each queue is free,
-    ``[source, or 0 of a switch][destination]``."""
+    ``[source, or 0 of a switch][destination]``; ``queue`` is the time in which a full one leaves,
+    in cycles."""
 
     _fields_ = (*fields(c_uint64, "overhead", "switched"),
-                *fields(c_double, "lookahead", "cycles_per_byte"), ("free", c_void_p))
+                *fields(c_double, "lookahead", "cycles_per_byte", "queue"), ("free", c_void_p))
     pointers = {"free": "double*"}
 
 
-class Exchanged(Shared):
-    """What an exchange forwarded, and the beat that would arrive late, if any."""
+class FrameRule(Shared):
+    """A fault of frames, see :class:`sim.job.frame_faults.FrameRule`; ``frames`` has the first and
+    last numbers of ``spans`` spans."""
 
-    _fields_ = fields(c_uint64, "frames", "bytes", "lost", "late_node", "late_cycle")
+    _fields_ = (*fields(c_uint64, "kind", "source", "destination", "opcode", "threshold", "cycles",
+                        "first", "end", "spans"), ("frames", c_void_p))
+    pointers = {"frames": "const uint64_t*"}
+
+
+class Exchanged(Shared):
+    """What an exchange forwarded, and the beat that would arrive late, if any.
+
+    ``full``: frames that a full queue dropped. ``released``: frames that went on after faults
+    were applied; ``next``: the cycle in which the next late one does,
+    :data:`sim.job.frame_faults.FOREVER` if none waits.
+    """
+
+    _fields_ = fields(c_uint64, "frames", "bytes", "lost", "full", "released", "next", "late_node",
+                      "late_cycle")
     frames: int
     bytes: int
     lost: int
+    full: int
+    released: int
+    next: int
     late_node: int
     late_cycle: int

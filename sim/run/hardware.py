@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from sim.cluster.frame_faults import injected_rows
 from sim.job.settings import Runtime
 from sim.nic.stalls import stalls
 from sim.run.setup import ClusterSetup
@@ -45,7 +46,10 @@ def hardware(setup: ClusterSetup, runtime: Runtime, counters: list[dict[str, int
         },
         "dedupe": None if not (sums and runtime.dedupe) else dedupe,
         "network": {"packets": exchange.frames, "bytes": exchange.frame_bytes,
-                    "lost": exchange.lost_frames},
+                    "lost": exchange.lost_frames, "queue_drops": exchange.full_frames},
+        "faults": None if not setup.faults.given else {
+            "given": list(setup.faults.given), "seed": setup.faults.seed,
+            "injected": injected_rows(exchange.injected)},
         "pcie": {"to_nic_bytes": sum(node.host_bytes["to_nic"] for node in nodes),
                  "from_nic_bytes": sum(node.host_bytes["from_nic"] for node in nodes)},
         "gpu": {"launches": sum(node.gpu.launches for node in nodes),

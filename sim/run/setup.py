@@ -13,6 +13,7 @@ from sim.cluster.cluster import Cluster
 from sim.engines import Engine
 from sim.engines.waves import Waves
 from sim.job.faults import PARTS, windows
+from sim.job.frame_faults import rule_of
 from sim.job.options import RunOptions
 from sim.job.settings import Runtime
 from sim.nic.registers import RegisterFile
@@ -37,7 +38,8 @@ class ClusterSetup:
     -------
     cluster; registers, of each node; waves, the waveform writer or None; network; gpu, its profile.
     hand_out: cycles from an answer at one node until the front end can act on it at another.
-    start: cycle at which the nodes are ready. boot_run: node-cycles run before it.
+    faults: of the run. start: cycle at which the nodes are ready. boot_run: node-cycles run before
+        it.
     """
 
     def __init__(self, options: RunOptions, config: NicConfig, runtime: Runtime, model: Model,
@@ -47,6 +49,7 @@ class ClusterSetup:
                  patience: int = 0):
         workload, simulation = options.workload, options.simulation
         pcie = load_profile(workload.pcie, PcieProfile)
+        self.faults = workload.fault_plan
         self.gpu = load_profile(workload.gpu, GpuProfile)
         self.network = Network(load_profile(workload.network, NetworkProfile), workload.nodes)
         traced_by = options.traced
@@ -75,7 +78,7 @@ class ClusterSetup:
             patience=simulation.patience + patience)
         try:
             self.start = self._boot(min(lookahead, self.network.lookahead))
-            self._silence(options)
+            self._disturb()
             if self.waves is not None:
                 self.waves.begin(self.start)
         except BaseException:
@@ -87,10 +90,12 @@ class ClusterSetup:
         if self.waves is not None:
             self.waves.close()
 
-    def _silence(self, options: RunOptions) -> None:
-        """Schedule the silences that the options ask for."""
+    def _disturb(self) -> None:
+        """Schedule the silences, and let faults of frames happen."""
+        self.cluster.exchange.inject([rule_of(fault, self.start) for fault in self.faults.frames],
+                                     self.faults.seed)
         for node in self.cluster.nodes:
-            silent = {part: windows(options.workload.silences, part, node.number, self.start)
+            silent = {part: windows(self.faults.silences, part, node.number, self.start)
                       for part in PARTS}
             node.silent_host, node.silent_gpu = silent["host"], silent["gpu"]
             for part, stream in (("host", "host_tx"), ("network", "net_tx")):

@@ -51,8 +51,8 @@ _NO_NICS = dict.fromkeys((
     "cycles", "simulated_seconds", "samples_per_second", "node_cycles", "node_cycles_per_second",
     "bit_identical", "results", "rows_compared", "stuck", "where_stuck", "stalls", "local_cache",
     "remote_cache", "dedupe", "update_misses", "spilled", "spilling_passes", "backward",
-    "network", "all_reduce", "pcie", "gpu", "errors", "latency_us", "latencies_us", "phases_us",
-    "counters"))
+    "network", "faults", "all_reduce", "pcie", "gpu", "errors", "latency_us", "latencies_us",
+    "phases_us", "counters"))
 """Fields that only a training on NICs fills."""
 
 

@@ -1,6 +1,8 @@
 """Timing models against figures worked out by hand from their profiles."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -67,6 +69,25 @@ def test_switch_queues_at_the_output():
     assert switch.deliver(0, 1, 3, 1476) == first
     direct = Network(load_profile("ethernet_100g_direct", NetworkProfile), 3)
     assert direct.deliver(0, 0, 2, 1476) == direct.deliver(0, 1, 2, 1476)
+
+
+def test_a_queue_of_a_switch_may_be_full():
+    profile = replace(load_profile("ethernet_100g_switch", NetworkProfile), queue_bytes=3000)
+    switch = Network(profile, 4)
+    first = switch.deliver(0, 0, 2, 1476)
+    assert switch.deliver(0, 1, 2, 1476) == first + 30
+    assert switch.deliver(0, 3, 2, 64) == inf
+    assert switch.deliver(0, 3, 1, 64) == first
+    assert switch.deliver(2, 3, 2, 64) == first + 60  # 100 bytes have left
+
+
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"queue_bytes": 1000}, "queue_bytes must be at least 1542, the longest frame, not 1000"),
+    ({"queue_bytes": 9000, "switched": False}, "queue_bytes must go with switched, not 9000"),
+])
+def test_queues_that_cannot_be(changes, message):
+    with pytest.raises(ValueError, match=message):
+        replace(load_profile("ethernet_100g_switch", NetworkProfile), **changes)
 
 
 def test_cables_join_at_most_three():

@@ -3,56 +3,9 @@
 import numpy as np
 import pytest
 
-from host.timing.network import Network, NetworkProfile
+from host.timing.network import NetworkProfile
 from host.toml.profile import load_profile
-from host.wire.packets import field_place
-from sim.cluster.exchange import Exchange
-from sim.native.exchange import CompiledExchange
-from sim.nic.ports import DATA_WORDS, with_framing
-from tests.sim.edges import Edge, same
-
-
-class _Both:
-    """Both exchanges, given the same traffic."""
-
-    def __init__(self, profile: NetworkProfile, nodes: int):
-        self.networks = [Network(profile, nodes) for _ in range(2)]
-        self.edges = [[Edge("net_tx", "net_rx") for _ in range(nodes)] for _ in range(2)]
-        self.seen: list[list] = [[], []]
-        self.exchanges = [kind(edges, network) for kind, edges, network in zip(
-            (Exchange, CompiledExchange), self.edges, self.networks)]
-
-    def step(self, now: int, sent: list[tuple[np.ndarray, np.ndarray]], observed: bool = True):
-        for edges in self.edges:
-            for edge, one in zip(edges, sent):
-                edge.send(*one)
-        for exchange, seen in zip(self.exchanges, self.seen):
-            exchange.step(now, seen.extend if observed else None)
-
-    def compare(self) -> None:
-        counts = [(e.frames, e.frame_bytes, e.lost_frames) for e in self.exchanges]
-        assert counts[0] == counts[1]
-        assert all(map(same, *self.edges))
-        assert np.array_equal(self.networks[0].free, self.networks[1].free)
-        assert [frame[:2] for frame in self.seen[0]] == [frame[:2] for frame in self.seen[1]]
-        for (*_, frame), (*_, other) in zip(*self.seen):
-            assert frame.shape == other.shape == (len(frame), DATA_WORDS)
-            assert np.array_equal(frame, other)
-
-
-def _frame(rng: np.random.Generator, destination: int) -> np.ndarray:
-    data = rng.integers(0, 1 << 32, (rng.integers(1, 24), DATA_WORDS), dtype=np.uint32)
-    bit, width = field_place("destination")
-    data[0, bit // 32] &= ~np.uint32((1 << width) - 1 << bit % 32)
-    data[0, bit // 32] |= np.uint32(destination << bit % 32)
-    return with_framing(data)
-
-
-def _traffic(rng: np.random.Generator, nodes: int, frames: int, highest: int
-             ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the beats of a node; some cycles carry none."""
-    beats = np.concatenate([_frame(rng, rng.integers(0, highest)) for _ in range(frames)])
-    return beats, np.cumsum(rng.choice([1, 1, 1, 2, 40], len(beats))).astype(np.uint64)
+from tests.sim.cluster.both import Both, frame_to, set_field, traffic_of
 
 
 @pytest.mark.parametrize(("profile", "nodes"), [
@@ -60,8 +13,8 @@ def _traffic(rng: np.random.Generator, nodes: int, frames: int, highest: int
 def test_compiled_is_python(profile, nodes):
     """Frames that span quanta, ties in time, and destinations that do not exist."""
     rng = np.random.default_rng(nodes)
-    both = _Both(load_profile(profile, NetworkProfile), nodes)
-    traffic = [_traffic(rng, nodes, 150, nodes + 1) for _ in range(nodes)]
+    both = Both(load_profile(profile, NetworkProfile), nodes)
+    traffic = [traffic_of(rng, nodes, 150, nodes + 1) for _ in range(nodes)]
     end = max(int(cycles[-1]) for _, cycles in traffic) + 1
     now = 0
     while now < end:
@@ -83,7 +36,7 @@ def test_compiled_is_python(profile, nodes):
 
 def test_opcodes_are_counted_apart():
     rng = np.random.default_rng(4)
-    both = _Both(load_profile("ethernet_100g_switch", NetworkProfile), 2)
+    both = Both(load_profile("ethernet_100g_switch", NetworkProfile), 2)
     for exchange in both.exchanges:
         exchange.count_opcodes((1, 2))
     sizes: dict[int, list[int]] = {1: [], 2: [], 3: []}
@@ -91,11 +44,9 @@ def test_opcodes_are_counted_apart():
     now = 0
     for _ in range(40):
         code, step = int(rng.integers(1, 4)), int(rng.integers(2))
-        frame = _frame(rng, 1)
-        for name, value in (("opcode", code), ("step", step)):
-            bit, width = field_place(name)
-            frame[0, bit // 32] &= ~np.uint32((1 << width) - 1 << bit % 32)
-            frame[0, bit // 32] |= np.uint32(value << bit % 32)
+        frame = frame_to(rng, 1)
+        set_field(frame, "opcode", code)
+        set_field(frame, "step", step)
         none = frame[:0], np.zeros(0, np.uint64)
         cycles = np.arange(now, now + len(frame), dtype=np.uint64)
         both.step(now + len(frame), [(frame, cycles), none])
@@ -110,9 +61,9 @@ def test_opcodes_are_counted_apart():
 
 
 def test_frames_at_once_go_in_the_order_of_the_nodes():
-    both = _Both(load_profile("ethernet_100g_switch", NetworkProfile), 3)
+    both = Both(load_profile("ethernet_100g_switch", NetworkProfile), 3)
     rng = np.random.default_rng(1)
-    frames = [_frame(rng, 1) for _ in range(3)]
+    frames = [frame_to(rng, 1) for _ in range(3)]
     both.step(200, [(frame, np.arange(100 - len(frame), 100, dtype=np.uint64))
                     for frame in frames])
     both.compare()
@@ -122,8 +73,8 @@ def test_frames_at_once_go_in_the_order_of_the_nodes():
 
 
 def test_what_comes_too_late_is_refused():
-    both = _Both(load_profile("ethernet_100g_switch", NetworkProfile), 2)
-    frame = _frame(np.random.default_rng(2), 1)
+    both = Both(load_profile("ethernet_100g_switch", NetworkProfile), 2)
+    frame = frame_to(np.random.default_rng(2), 1)
     for edges, exchange, network in zip(both.edges, both.exchanges, both.networks):
         edges[0].send(frame, np.full(len(frame), 7, np.uint64))
         first = 7 + network.lookahead + 2  # 64 bytes at 50 a cycle

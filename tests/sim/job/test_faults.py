@@ -4,8 +4,13 @@ from math import inf
 
 import pytest
 
-from sim.job.faults import Silence, Windows, parse_faults, windows
+from sim.job.fault_plan import FaultPlan
+from sim.job.faults import Silence, Windows, windows
 from sim.job.options import RunOptions
+
+
+def parse_faults(text: str | None, nodes: int) -> tuple[Silence, ...]:
+    return FaultPlan.of(text, nodes).silences
 
 
 def test_parsing():
@@ -16,7 +21,7 @@ def test_parsing():
 
 
 @pytest.mark.parametrize(("text", "nodes", "message"), [
-    ("drop=1", 4, "faults must be silent-PART=START:LENGTH"),
+    ("lose=1", 4, "faults must be silent-PART=START:LENGTH"),
     ("silent-gpu=20us", 4, "faults must be silent-PART=START:LENGTH"),
     ("", 4, "not ''"),
     ("silent-disk=20us:1ms", 4, "part of silent-disk must be one of host, gpu, network"),

@@ -1,0 +1,149 @@
+"""Runs over a network that loses and changes frames: what NICs without a link do of it."""
+
+import json
+
+import pytest
+
+from sim.cluster.exchange import Exchange
+from sim.job.options import RunOptions
+from sim.run.report import failures
+from sim.run.run import Run, run
+
+PATIENCE = 20_000
+
+
+def _options(faults: str | None = None, **options) -> RunOptions:
+    return RunOptions.of(**{"config": "tiny", "nodes": 3, "samples": 96, "mini_batch": 12,
+                            "in_flight": 2, "placement": "row", "threads": 1,
+                            "patience": PATIENCE, "faults": faults} | options)
+
+
+@pytest.fixture(scope="module")
+def calm() -> dict:
+    result = run(_options())
+    assert failures(result) == []
+    assert result["faults"] is None
+    return result
+
+
+def _same_but_time(*results: dict) -> None:
+    for result in results:
+        for name in ("wall_seconds", "cpu_seconds", "node_cycles_per_second", "options"):
+            del result[name]
+    assert results[0] == results[1]
+
+
+def _sum(result: dict, name: str) -> int:
+    return sum(node[name] for node in result["counters"])
+
+
+def test_both_exchanges_give_the_same_run(backend):
+    """With losses too: they end stuck in the same cycle with the same counts."""
+    options = _options("reorder=0.4:8us,delay=0.2:2us@1,duplicate=0.1,corrupt=#9@0>2,drop=#14@1>2")
+    compiled = run(options)
+    backend(exchange=Exchange)
+    reference = run(options)
+    assert compiled["stuck"]
+    assert {row["kind"] for row in compiled["faults"]["injected"]} == {
+        "drop", "duplicate", "reorder", "corrupt", "delay"}
+    _same_but_time(compiled, reference)
+
+
+@pytest.mark.parametrize("changes", [{"threads": 2}, {"skip": False}], ids=["threads", "skip"])
+def test_threads_and_skipping_change_nothing(changes):
+    text = "reorder=0.3:10us,delay=0.1:20us,duplicate=0.05"
+    results = [run(_options(text, samples=36)), run(_options(text, samples=36, **changes))]
+    # A skipped cycle is not run, and boot takes whole steps.
+    ran = [result.pop("node_cycles")["run"] for result in results]
+    assert ran[0] == ran[1] or changes == {"skip": False}
+    _same_but_time(*results)
+
+
+def test_a_run_is_repeated_from_its_json(tmp_path):
+    path = tmp_path / "run.json"
+    first = run(_options("reorder=0.3:5us,duplicate=0.1,seed=4"))
+    path.write_text(json.dumps(first))
+    again = run(_options(str(path)))
+    assert again["faults"] == first["faults"]
+    assert (again["cycles"], again["counters"]) == (first["cycles"], first["counters"])
+    other = run(_options("reorder=0.3:5us,duplicate=0.1,seed=5"))
+    assert other["cycles"] != first["cycles"]
+
+
+def test_a_frame_may_be_late_by_more_than_the_patience(calm):
+    result = run(_options("delay-vectors=#4:1ms@0>1"))
+    assert failures(result) == []
+    assert result["cycles"] > 250_000 > PATIENCE
+    assert result["predictions_sha256"] == calm["predictions_sha256"]
+
+
+@pytest.mark.parametrize(("opcode", "waits"), [
+    ("lookups", "node 0 waits for "), ("vectors", "node 1 waits for ")])
+def test_a_lost_frame_is_named_and_results_are_kept(opcode, waits, calm):
+    result = run(_options(f"drop-{opcode}=#12@0>1"))
+    assert result["faults"]["injected"] == [{
+        "kind": "drop", "source": 0, "destination": 1, "opcode": opcode.upper(), "frames": 1}]
+    line, = failures(result)
+    assert f"1 {opcode.upper()} of node 0 to 1 lost" in line
+    assert waits in line and "vectors of other nodes" in line and "\n" not in line
+    assert 0 < result["samples"] < 96
+    assert result["results"]["equal"] == result["samples"]
+    assert not result["bit_identical"]
+    cause = result["where_stuck"]["causes"][0]
+    assert (cause["part"], cause["node"]) == ("peers", 0 if opcode == "lookups" else 1)
+
+
+def test_the_command_ends_with_status_1_and_keeps_its_results(tmp_path, capsys):
+    from sim.cli.main import main
+    path, table = tmp_path / "run.json", tmp_path / "predictions.csv"
+    with pytest.raises(SystemExit) as end:
+        main(["run", "--config", "tiny", "--samples", "96", "--nodes", "2", "--mini-batch", "12",
+              "--in-flight", "2", "--patience", str(PATIENCE), "--faults", "drop-lookups=#30@0>1",
+              "--json", str(path), "--predictions", str(table)])
+    assert end.value.code == 1
+    line = capsys.readouterr().err.strip().splitlines()[-1]
+    assert line.startswith("sim: ") and "1 LOOKUPS of node 0 to 1 lost" in line
+    result = json.loads(path.read_text())
+    assert 0 < result["samples"] < 96
+    assert len(table.read_text().splitlines()) == 1 + result["samples"]
+    assert result["faults"]["given"] == ["drop-lookups=#30@0>1"]
+
+
+def test_corrupt_frames_are_refused_and_counted():
+    """A flipped bit passes only where no NIC reads it, such as in the IP header's checksum."""
+    result = run(_options("corrupt=0.3", samples=24))
+    corrupted = sum(row["frames"] for row in result["faults"]["injected"])
+    refused = {name: _sum(result, f"net_receiver.{name}") for name in (
+        "bad_crc", "bad_length", "bad_opcode", "bad_node", "foreign")}
+    assert corrupted >= 20
+    # 21 of the bytes before the EmberNIC header are read, and all that follow.
+    assert 0.8 * corrupted <= sum(refused.values()) <= corrupted
+    assert refused["bad_crc"] > 0.5 * corrupted
+    assert result["results"]["different"] == 0
+    assert "corrupted" in failures(result)[0]
+
+
+def test_what_a_down_link_loses_is_counted():
+    result = run(_options("down=10us:20us@0>1"))
+    lost = sum(row["frames"] for row in result["faults"]["injected"])
+    assert lost > 0
+    assert {(row["kind"], row["source"], row["destination"])
+            for row in result["faults"]["injected"]} == {("down", 0, 1)}
+    assert "of node 0 to 1 lost" in failures(result)[0]
+
+
+def test_a_full_queue_of_the_switch_is_named(tmp_path):
+    network = tmp_path / "shallow.toml"
+    network.write_text('name = "shallow"\none_way = "1.4 us"\nbandwidth = "100 Gb/s"\n'
+                       'overhead_bytes = 24\nswitched = true\nqueue = "1542 B"\n')
+    result = run(_options(network=str(network), nodes=4, samples=256, mini_batch=64))
+    assert result["network"]["queue_drops"] > 0
+    assert "for which a queue of the switch had no room" in failures(result)[0]
+
+
+def test_duplicates_are_counted():
+    """An honest frame twice: what the NICs count of it. Results may be wrong without a link."""
+    result = run(_options("duplicate=1", samples=24))
+    copies = sum(row["frames"] for row in result["faults"]["injected"])
+    assert copies == result["network"]["packets"] > 0
+    assert _sum(result, "remote_cache.bad_fills") > 0 or failures(result)
