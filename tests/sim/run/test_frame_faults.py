@@ -116,7 +116,7 @@ def test_corrupt_frames_are_refused_and_counted():
     refused = {name: _sum(result, f"net_receiver.{name}") for name in (
         "bad_crc", "bad_length", "bad_opcode", "bad_node", "foreign")}
     assert corrupted >= 20
-    # 21 of the bytes before the EmberNIC header are read, and all that follow.
+    # Of the 42 bytes before the EmberNIC header some are not read.
     assert 0.8 * corrupted <= sum(refused.values()) <= corrupted
     assert refused["bad_crc"] > 0.5 * corrupted
     assert result["results"]["different"] == 0
