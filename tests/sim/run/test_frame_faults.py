@@ -7,7 +7,7 @@ import pytest
 from sim.cluster.exchange import Exchange
 from sim.job.options import RunOptions
 from sim.run.report import failures
-from sim.run.run import Run, run
+from sim.run.run import run
 
 PATIENCE = 20_000
 
