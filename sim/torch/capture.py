@@ -89,8 +89,12 @@ class Capture(TorchDispatchMode):
 
     def __init__(self, session: Session, warn: Callable[[str], None]):
         super().__init__()
-        self._session, self._warn = session, warn
-        self._lock = threading.RLock()
+        self._warn = warn
+        self.begin_anew(session)
+
+    def begin_anew(self, session: Session) -> None:
+        """Lead what follows through another session, with nothing missed yet."""
+        self._session, self._lock = session, threading.RLock()
         self.missed = Counter[tuple[str, str]]()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (),

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Client, Connection, Listener
+from socket import create_connection
 from time import sleep
 from typing import Any, NamedTuple
 
@@ -55,6 +56,7 @@ class Hub:
         self.failure: Failure | None = None
         self._changed = threading.Condition()
         self._links: dict[Connection, str] = {}
+        self._met = self._closed = False
         self._seen: list[Seen] = []
         _Thread(self._accept).start()
 
@@ -62,12 +64,13 @@ class Hub:
         while True:
             try:
                 connection = self._listener.accept()
-            except OSError:
-                return
             except Exception:  # not one of ours
+                if self._closed:
+                    self._listener.close()
+                    return
                 continue
             with self._changed:
-                self._links[connection] = "a process"
+                self._links[connection], self._met = "a process", True
             _Thread(self._hear, connection).start()
 
     def _hear(self, connection: Connection) -> None:
@@ -106,20 +109,29 @@ class Hub:
                     other.send("failed")
             self._changed.notify_all()
 
-    def gathered(self, size: int | None = None) -> list[Seen]:
+    def close(self) -> None:
+        """Hear no more processes."""
+        self._closed = True
+        with suppress(OSError):
+            create_connection(self.address[:2]).close()  # so that the thread sees it
+
+    def gathered(self, size: int) -> list[Seen]:
         """Return what each process has seen, by their ranks, when all have; after a failure nothing
         is certain.
 
-        ``size``: of the program; None for the processes that are there.
+        ``size``: how many there must be at least.
         """
         with self._changed:
             self._changed.wait_for(lambda: self.failure is not None or (
-                not self._links and len(self._seen) >= (size or 0)))
+                not self._links and len(self._seen) >= size))
             return sorted(self._seen, key=lambda seen: seen.rank or 0)
 
-    def close(self) -> None:
-        """Hear no more processes."""
-        self._listener.close()
+    def failed(self, seconds: float) -> Failure | None:
+        """Return why the program failed, if it has, or does so within some ``seconds``."""
+        with self._changed:
+            if self._met:
+                self._changed.wait_for(lambda: self.failure is not None, seconds)
+            return self.failure
 
 
 class Link:

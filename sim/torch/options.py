@@ -89,6 +89,8 @@ class TorchOptions:
         if self.nodes not in (None, size):
             raise ValueError(f"nodes must be {size}, the processes of the program, not "
                              f"{self.nodes!r}")
+        if self.fidelity == "rtl":
+            raise ValueError(f"fidelity must be model for a program of {size} processes, not rtl")
         return replace(self, nodes=size)
 
     def cluster(self, tables: int, dimension: int, slots: int) -> RunOptions:

@@ -1,7 +1,7 @@
 """A session: takes the bags that a PyTorch program looks up, and gives it their vectors."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +54,7 @@ class Session:
     with their caches off. weighted: calls with weights.
     gradients: bags whose gradients came back. updates: how often an optimizer that is fused with
     the backward pass wrote rows, by its name. mistake: what ended the program, None for nothing.
+    first: called before the first call is taken.
     """
 
     def __init__(self, options: TorchOptions):
@@ -67,6 +68,7 @@ class Session:
         self.updates = Counter[str]()
         self.weighted = self.gradients = self.uncached = 0
         self.mistake: Exception | None = None
+        self.first: Callable[[], None] = lambda: None
         self._rtl = options.fidelity == "rtl"
         self._nics: LookupNics | None = None
         self._caches = False
@@ -86,6 +88,8 @@ class Session:
             self.look_up()
             self._close()
         self._forwards.add(indices.data_ptr())
+        if not self.record.steps and not self._batch.columns:
+            self.first()
         for (bags, output), table in zip(calls, tables):
             self._take(bags, output, table)
 
