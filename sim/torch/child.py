@@ -40,9 +40,9 @@ def _forked(capture: Capture) -> None:
 def _begin(asked: str, capture: Capture | None = None) -> None:
     options, hub = from_environment(asked)
     begin_groups()
-    processes = Processes(options, hub=hub)
-    processes.begin()
     session, stack = Session(options), ExitStack()
+    processes = Processes(session, hub=hub)
+    processes.begin()
     session.first = processes.look_around
     if capture is None:
         capture = stack.enter_context(capturing(session))

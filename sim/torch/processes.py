@@ -1,18 +1,22 @@
 """The processes of a PyTorch program: how one of them knows the others."""
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from traceback import format_exception
 from typing import Any
 
+import numpy as np
 from torch import distributed
 
 from embernic_torch import VARIABLE
 from sim.torch.environment import to_environment
-from sim.torch.hub import Address, Failure, Hub, Link
-from sim.torch.options import TorchOptions
-from sim.torch.process_group import EmberNicGroup
+from sim.torch.hub import Address, Failure, Hub, Link, ProcessError
+from sim.torch.process_group import BETWEEN_TWO, EmberNicGroup
+from sim.torch.query import Query
 from sim.torch.seen import Seen
+from sim.torch.session import Session
 
 __all__ = ["ProcessError", "Processes", "is_first"]
 
@@ -27,14 +31,6 @@ def is_first() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-class ProcessError(Exception):
-    """A process of the program failed, and the user was told why. ``status``: to exit with."""
-
-    def __init__(self, status: int):
-        super().__init__(f"a process of the program failed, with exit status {status}")
-        self.status = status
-
-
 class Processes:
     """The processes of one program, as one of them sees them.
 
@@ -42,14 +38,14 @@ class Processes:
     begins the others: their environment says where the hub is. Of those that ``torchrun`` began, or
     that only meet in a process group ``embernic``, it is the one with rank 0.
 
-    Parameters: ``options`` of the program; ``leads``, whether the environment of processes to come
+    Parameters: ``session`` of this process; ``leads``, whether the environment of processes to come
     shall say where the hub is; ``hub``, where that is, if the environment has said so.
 
     Members: ``options`` of the program, with a node for each process once they know each other.
     """
 
-    def __init__(self, options: TorchOptions, leads: bool = False, hub: Address | None = None):
-        self.options = options
+    def __init__(self, session: Session, leads: bool = False, hub: Address | None = None):
+        self._session, self.options = session, session.options
         self._leads, self._address = leads, hub
         self._hub: Hub | None = None
         self._link: Link | None = None
@@ -69,7 +65,7 @@ class Processes:
                 host, port, None, False, timedelta(seconds=60))
             self._join(store, int(os.environ["RANK"]), size)
         elif self._leads:
-            self._hub = Hub()
+            self._hub = Hub(self.options)
             os.environ[VARIABLE] = to_environment(self.options, self._hub.address)
 
     def _meet(self, group: EmberNicGroup, store: Any) -> None:
@@ -84,7 +80,7 @@ class Processes:
                              f"{size} are on several")
         if self._address is None:
             if rank == 0:
-                self._hub = self._hub or Hub()
+                self._hub = self._hub or Hub(self.options)
                 host, port, key = self._hub.address
                 store.set(self._name, f"{host} {port} {key.hex()}")
             host, port, key = store.get(self._name).decode().split()
@@ -107,9 +103,24 @@ class Processes:
         try:
             if size > 1:
                 self.options = self.options.of_processes(size)
+                if self.options.fidelity == "rtl":
+                    self._session.elsewhere = self._ask
+                    EmberNicGroup.came[:] = [self._come]
         except ValueError as error:
             self._mistake = error  # which the script may swallow
             raise
+
+    def _come(self, group: EmberNicGroup, name: str) -> None:
+        """A collective begins."""
+        if self._link is not None and group.size() == self._link.size and name not in BETWEEN_TWO:
+            self._link.come()
+
+    def _ask(self, queries: Sequence[Query], changed: bool) -> Sequence[np.ndarray]:
+        assert self._link is not None
+        if not any(group.size() == self._link.size for group in EmberNicGroup.made):
+            raise ValueError("the process group must be embernic with fidelity rtl and several "
+                             "processes, which is how NICs know what the processes wait for")
+        return self._link.ask(queries, changed)
 
     @property
     def rank(self) -> int | None:
@@ -160,6 +171,8 @@ class Processes:
         if self._hub.failure is not None:
             raise ProcessError(self._hub.failure.status)
         self._over = True
+        if self._hub.nics is not None:
+            parts[0] = _with_nics(parts[0], self._hub.nics)
         if seen.rank is None:
             parts = [part for part in (*parts, seen) if part.tables or part.rank is not None] or [
                 seen]
@@ -174,7 +187,14 @@ class Processes:
     def close(self) -> None:
         """Hear no more of the others."""
         EmberNicGroup.met.clear()
+        EmberNicGroup.came.clear()
         if self._hub is not None:
             self._hub.close()
         if self._leads:
             os.environ.pop(VARIABLE, None)
+
+
+def _with_nics(seen: Seen, nics: Session) -> Seen:
+    """Return what a process has seen with what the NICs of all processes did."""
+    return replace(seen, verdicts=nics.verdicts, latencies=nics.latencies, counts=nics.counts,
+                   resets=nics.resets, uncached=nics.uncached)

@@ -54,10 +54,10 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
     several processes, `ProcessError` for all of that.
     """
     begin()
-    known, processes, began = Attached(), Processes(options, leads), perf_counter()
+    known, session, began = Attached(), Session(options), perf_counter()
+    processes = Processes(session, leads)
     try:
         processes.begin()
-        session = Session(options)
         with capturing(session, warn) as capture:
             known.session, known.capture = session, capture
             if leads:
