@@ -2,11 +2,13 @@
 
 import atexit
 import os
+import signal
 from contextlib import ExitStack
 from functools import cache
 from multiprocessing import util
 
 from embernic_torch import VARIABLE
+from gen import signals
 from sim.torch.capture import Capture, capturing
 from sim.torch.environment import from_environment
 from sim.torch.process_group import begin as begin_groups
@@ -34,6 +36,12 @@ def follow_forks(capture: Capture) -> None:
 
 def _forked(capture: Capture) -> None:
     if asked := os.environ.get(VARIABLE):
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            number = getattr(signal, name)
+            if getattr(signal.getsignal(number), "__module__", None) == signals.__name__:
+                # The launcher's own; a process of the program ends as Python does.
+                signal.signal(number, signal.default_int_handler if name == "SIGINT" else
+                              signal.SIG_DFL)
         _begin(asked, capture)
 
 

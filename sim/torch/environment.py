@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 
-from sim.torch.hub import Address
+from sim.torch.link import Address
 from sim.torch.options import TorchOptions
 
 __all__ = ["from_environment", "to_environment"]

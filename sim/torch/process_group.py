@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import distributed
 
-__all__ = ["BETWEEN_TWO", "NAME", "Collective", "EmberNicGroup", "begin", "collectives",
-           "exchanged", "register"]
+__all__ = ["BETWEEN_TWO", "NAME", "OF_ALL", "Collective", "EmberNicGroup", "begin", "collectives",
+           "exchanged", "note_exchange", "register"]
 
 NAME = "embernic"
 
@@ -33,7 +33,7 @@ _ALSO = {
 """Names of some of them since PyTorch 2.13."""
 BETWEEN_TWO = frozenset(("send", "recv", "recv_anysource"))
 """Those of two processes, for which the others do not wait."""
-_OF_ALL = frozenset(("alltoall", "alltoall_base", "scatter", "reduce_scatter",
+OF_ALL = frozenset(("alltoall", "alltoall_base", "scatter", "reduce_scatter",
                      "_reduce_scatter_base"))
 """Collectives in which a process gives others parts that differ: so vectors travel that each holds
 of some tables, or some rows."""
@@ -117,8 +117,8 @@ class EmberNicGroup(distributed.ProcessGroup):
         self.record.append(Collective(name, sum(sizes), to))
         for call in self.came:
             call(self, name)
-        if name in _OF_ALL:
-            _exchanged[0] += sum(sizes)
+        if name in OF_ALL:
+            note_exchange(given)
 
 
 def _tensors(given: Any) -> list[torch.Tensor]:
@@ -158,6 +158,11 @@ def collectives() -> list[dict]:
 
 
 _exchanged = [0]
+
+
+def note_exchange(given: Any) -> None:
+    """Take note that this process gives others tensors in an exchange of all with all."""
+    _exchanged[0] += sum(each.numel() * each.element_size() for each in _tensors(given))
 
 
 def exchanged() -> int:

@@ -4,7 +4,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from traceback import format_exception
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ from torch import distributed
 
 from embernic_torch import VARIABLE
 from sim.torch.environment import to_environment
-from sim.torch.hub import Address, Failure, Hub, Link, ProcessError
+from sim.torch.hub import Hub
+from sim.torch.link import Address, Link, ProcessError, failure_of
 from sim.torch.process_group import BETWEEN_TWO, EmberNicGroup
 from sim.torch.query import Query
 from sim.torch.seen import Seen
@@ -79,12 +79,17 @@ class Processes:
             raise ValueError(f"processes must be on one machine to be nodes of a cluster, but "
                              f"{size} are on several")
         if self._address is None:
+            if rank > 0 and self._hub is not None:  # that of the first is the one
+                self._hub.close()
+                self._hub = None
             if rank == 0:
                 self._hub = self._hub or Hub(self.options)
                 host, port, key = self._hub.address
                 store.set(self._name, f"{host} {port} {key.hex()}")
             host, port, key = store.get(self._name).decode().split()
             self._address = host, int(port), bytes.fromhex(key)
+            if self._leads:
+                os.environ[VARIABLE] = to_environment(self.options, self._address)
         self._know(rank, size)
 
     def look_around(self) -> None:
@@ -145,15 +150,10 @@ class Processes:
             return failure and ProcessError(failure.status)
         if not isinstance(error, Exception):  # a signal, perhaps because another one failed
             return ProcessError(1) if self._link.others_failed(0) else None
-        error = self._mistake or error
-        status, text = 1, " ".join(str(error).split())
-        if isinstance(error, ValueError | TypeError | OSError):
-            status = 2
-        if error.__cause__ is not None:
-            text = "".join((*format_exception(error.__cause__), f"sim: {text}\n"))
+        failure = failure_of(self._mistake or error)
         if not self._link.others_failed(_PATIENCE):
-            self._link.failed(Failure(status, text))
-        return ProcessError(status)
+            self._link.failed(failure)
+        return ProcessError(failure.status)
 
     def gathered(self, seen: Seen) -> list[Seen] | None:
         """Return what all processes have seen, in the one that reports; None in the others.

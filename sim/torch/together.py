@@ -88,9 +88,11 @@ def differences(parts: Sequence[Seen]) -> list[str]:
 
 
 def _sharded(parts: Sequence[Seen]) -> bool:
-    """Return whether the vectors of most mini-batches were exchanged."""
+    """Return whether the vectors of most mini-batches were exchanged, or tables are not the same
+    anyway."""
     steps = sum(len(part.record.steps) for part in parts)
-    return 2 * sum(part.record.exchanges for part in parts) > steps
+    shapes = {tuple((table["rows"], table["dimension"]) for table in part.tables) for part in parts}
+    return len(shapes) > 1 or 2 * sum(part.record.exchanges for part in parts) > steps
 
 
 def _record(parts: Sequence[Seen], sharded: bool) -> Record:

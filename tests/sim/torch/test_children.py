@@ -54,8 +54,7 @@ def test_processes_that_a_program_begins_are_nodes(installed, tmp_path, how, bac
     assert result["mini_batches"]["training"]["lookups"] == 4 * SAMPLES * len(ROWS)
     assert result["options"]["nodes"] == 2 and len(result["processes"]) == 2
     assert result["not_caught"] == []
-    if backend == "embernic":
-        assert [table["node"] for table in result["tables"]] == [0, 0, 0, 1, 1]
+    assert [table["node"] for table in result["tables"]] == [0, 0, 0, 1, 1]
 
 
 @pytest.mark.parametrize(("options", "what", "said", "status"), [

@@ -51,6 +51,25 @@ def test_tables_of_processes_are_tables_of_nodes(tmp_path, keys, what):
     assert result["not_caught"] == []
 
 
+@pytest.mark.parametrize(("keys", "what", "processes"), [
+    (1, "train", 2), (3, "look", 2), (3, "train", 3)])
+@pytest.mark.few(1)
+def test_vectors_of_processes_come_from_the_nics_of_one(tmp_path, keys, what, processes):
+    arguments = ["4", str(keys), what]
+    plain = torchrun(str(SHARDED), "gloo", *arguments, processes=processes)
+    done = torchrun("-m", "sim", "torch", "--fidelity", "rtl", "--config", "tiny", "--threads", "1",
+                    "--json", str(tmp_path / "out.json"), str(SHARDED), "embernic", *arguments,
+                    processes=processes)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert losses(done.stdout) == losses(plain.stdout) and len(losses(plain.stdout)) == 4
+    result = json.loads((tmp_path / "out.json").read_text())
+    assert result["options"]["nodes"] == processes
+    # Bags of all processes are one mini-batch of the NICs.
+    assert result["values"]["results"] == {"equal": 4 * SAMPLES, "different": 0}
+    assert len(result["nics"]["latencies_us"]) == 4
+    assert result["nics"]["counts"]["network.packets"] > 0
+
+
 COPIES = """
 import torch
 from torch import distributed
