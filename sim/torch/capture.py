@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 from sim.torch import fused
 from sim.torch.bags import Bags, bags_of
 from sim.torch.place import place
+from sim.torch.process_group import OF_ALL, note_exchange
 from sim.torch.session import Session
 
 __all__ = ["Capture", "capturing", "check_captured"]
@@ -36,7 +37,7 @@ class _Operator(NamedTuple):
     name: in its schema. written: numbers of the arguments that it writes to.
     kind: ``bags`` and ``fused`` for lookups that may be caught, of one table and of many; ``other``
     for those that are not; ``gradients`` of bags; ``update`` where it also writes the rows by
-    them; empty for all else.
+    them; ``exchange`` of another process group than ours; empty for all else.
     """
 
     name: str
@@ -58,6 +59,8 @@ def _kind(name: str) -> str:
         return "bags"
     if name in _BACKWARD:
         return "gradients"
+    if library == "c10d" and own.rstrip("_") in OF_ALL:
+        return "exchange"
     if library == "fbgemm":
         return ("fused" if fused.is_lookup(name) else
                 "update" if fused.is_update(name) else "")
@@ -89,8 +92,12 @@ class Capture(TorchDispatchMode):
 
     def __init__(self, session: Session, warn: Callable[[str], None]):
         super().__init__()
-        self._session, self._warn = session, warn
-        self._lock = threading.RLock()
+        self._warn = warn
+        self.begin_anew(session)
+
+    def begin_anew(self, session: Session) -> None:
+        """Lead what follows through another session, with nothing missed yet."""
+        self._session, self._lock = session, threading.RLock()
         self.missed = Counter[tuple[str, str]]()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (),
@@ -104,6 +111,8 @@ class Capture(TorchDispatchMode):
             if kind == "fused":
                 return self._look_up_fused(name, func, args, kwargs)
             self._before(name, written, args, kwargs)
+        if kind == "exchange":
+            note_exchange(args[1])
         if kind == "other":
             self._miss(name, "no NIC serves this operator")
         elif kind == "gradients":
