@@ -81,7 +81,8 @@ def test_those_that_ship():
     ("nodes = 2", "node = 2", "2:1", "no such field: node (fields: nodes, network, pcie, gpu, "
      "gpu_memory, host_memory, card_memory, nic, name)"),
     ('"ethernet_100g_direct"', '"gpu_v100"', "3:1", "network: profile must be one of "
-     "ethernet_100g_direct, ethernet_100g_switch or a TOML file, not 'gpu_v100'"),
+     "ethernet_100g_direct, ethernet_100g_switch, ethernet_100g_switch_queues or a TOML file, "
+     "not 'gpu_v100'"),
     ('"ethernet_100g_direct"', "100", "3:1", "network must be a name or a table, not 100"),
     ('"ethernet_100g_direct"', '"none.toml"', None, "none.toml: No such file or directory"),
     ('"350 ns"', "0.35", "10:1", "one_way must be a string"),
