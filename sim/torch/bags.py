@@ -10,7 +10,7 @@ import torch
 from host.dlrm.dlrm import pool
 from rtl.config import ROW_BITS
 
-__all__ = ["DIMENSIONS", "Bags", "bags_of", "pooled"]
+__all__ = ["DIMENSIONS", "Bags", "bags_of", "check_rows", "check_table", "pooled", "shown"]
 
 _MODES = ("sum", "mean", "max")
 """Poolings by the numbers that ``aten::_embedding_bag`` has for them."""
@@ -74,7 +74,7 @@ def bags_of(args: Sequence, kwargs: dict) -> Bags | str:
     pooling = _MODES[given["mode"]]
     if pooling == "max":
         return "the NIC pools as sum or mean, not max"
-    _check_weight(weight)
+    check_table(weight)
     for name, each in (("indices", indices), ("offsets", offsets)):
         if each.dtype not in _INDICES:
             raise ValueError(f"{name} of an embedding bag must be int32 or int64, "
@@ -82,7 +82,7 @@ def bags_of(args: Sequence, kwargs: dict) -> Bags | str:
     # A copy: a script may fill the same tensor with its next mini-batch.
     rows = indices.numpy().astype(np.int64)
     lengths = _lengths(offsets.numpy(), len(rows), bool(given["include_last_offset"]))
-    _check_rows(rows, len(weight))
+    check_rows(rows, len(weight))
     weights = given["per_sample_weights"]
     weights = None if weights is None else weights.detach().numpy()
     padding = given["padding_idx"]
@@ -95,7 +95,8 @@ def bags_of(args: Sequence, kwargs: dict) -> Bags | str:
                 None if weights is None else weights.astype(np.float32))
 
 
-def _check_weight(weight: torch.Tensor) -> None:
+def check_table(weight: torch.Tensor) -> None:
+    """Raise ``ValueError`` for a table that no NIC's descriptor holds."""
     if weight.dtype != torch.float32:
         raise ValueError(f"the table of an embedding bag must be torch.float32, "
                          f"not {weight.dtype}")
@@ -107,7 +108,8 @@ def _check_weight(weight: torch.Tensor) -> None:
         raise ValueError(f"rows of a table must be between 1 and {most}, not {len(weight)}")
 
 
-def _check_rows(rows: np.ndarray, count: int) -> None:
+def check_rows(rows: np.ndarray, count: int) -> None:
+    """Raise ``ValueError`` where one of ``rows`` is not in a table of ``count`` rows."""
     # Seen as unsigned, a negative number is huge.
     if len(rows) and int(rows.view(np.uint64).max()) >= count:
         at = int((rows.view(np.uint64) >= count).argmax())
@@ -130,11 +132,12 @@ def _lengths(offsets: np.ndarray, keys: int, last: bool) -> np.ndarray:
     lengths = np.diff(bounds)
     if len(bounds) and (bounds[0] != 0 or bounds[-1] != keys or (lengths < 0).any()):
         raise ValueError(f"offsets must ascend from 0 to the {keys} indices, "
-                         f"not {_shown(offsets)}")
+                         f"not {shown(offsets)}")
     return lengths
 
 
-def _shown(values: np.ndarray) -> str:
+def shown(values: np.ndarray) -> str:
+    """Return the first of ``values``, for a complaint."""
     text = ", ".join(map(str, values[:4].tolist()))
     return f"[{text}{', ...' if len(values) > 4 else ''}]"
 

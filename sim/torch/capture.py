@@ -6,16 +6,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from sim.torch.bags import bags_of
+from sim.torch import fused
+from sim.torch.bags import Bags, bags_of
 from sim.torch.place import place
 from sim.torch.session import Session
 
 __all__ = ["Capture", "capturing"]
+
+_Bags = TypeVar("_Bags")
 
 _BAGS = frozenset(("aten::_embedding_bag", "aten::_embedding_bag_forward_only",
                    "aten::embedding_bag"))
@@ -23,22 +26,45 @@ _BACKWARD = frozenset(("aten::_embedding_bag_backward", "aten::_embedding_bag_de
                        "aten::_embedding_bag_sparse_backward"))
 _LINEAR = {"aten::addmm": (1, 2), "aten::linear": (0, 1)}
 """Linear layers: which arguments are their inputs and their weights."""
-_OTHERS = frozenset(("aten::embedding", "aten::embedding_bag", "aten::_embedding_bag",
-                     "aten::_embedding_bag_forward_only"))
-"""Lookups of aten, which are said where they are not caught. So is every operator of another
-library with ``embedding`` in its name that is not a backward pass."""
+
+
+class _Operator(NamedTuple):
+    """An operator.
+
+    Members
+    -------
+    name: in its schema. written: numbers of the arguments that it writes to.
+    kind: ``bags`` and ``fused`` for lookups that may be caught, of one table and of many; ``other``
+    for those that are not; ``gradients`` of bags; ``update`` where it also writes the rows by
+    them; empty for all else.
+    """
+
+    name: str
+    kind: str
+    written: tuple[int, ...]
 
 
 @lru_cache(maxsize=4096)
-def _what(func: Any) -> tuple[str, bool, tuple[int, ...]]:
-    """Return an operator's name, whether it is another library's lookup, and which of its
-    arguments it writes to."""
+def _operator(func: Any) -> _Operator:
     name = func._schema.name
+    return _Operator(name, _kind(name), tuple(
+        number for number, argument in enumerate(func._schema.arguments)
+        if argument.alias_info is not None and argument.alias_info.is_write))
+
+
+def _kind(name: str) -> str:
     library, _, own = name.partition("::")
-    foreign = library != "aten" and "embedding" in own and "backward" not in own
-    written = tuple(number for number, argument in enumerate(func._schema.arguments)
-                    if argument.alias_info is not None and argument.alias_info.is_write)
-    return name, foreign, written
+    if name in _BAGS:
+        return "bags"
+    if name in _BACKWARD:
+        return "gradients"
+    if library == "fbgemm":
+        return ("fused" if fused.is_lookup(name) else
+                "update" if fused.is_update(name) else "")
+    # A lookup of PyTorch's, or what sounds like one of a library that is not known here.
+    lookup = name == "aten::embedding" or (
+        library != "aten" and "embedding" in own and "backward" not in own)
+    return "other" if lookup else ""
 
 
 def _tensors(arguments: Any) -> Iterator[torch.Tensor]:
@@ -71,37 +97,73 @@ class Capture(TorchDispatchMode):
                            kwargs: dict | None = None) -> Any:
         """Do one operator."""
         kwargs = kwargs or {}
-        name, foreign, written = _what(func)
+        name, kind, written = _operator(func)
         with self._lock:
-            if name in _BAGS:
+            if kind == "bags":
                 return self._look_up(name, func, args, kwargs)
+            if kind == "fused":
+                return self._look_up_fused(name, func, args, kwargs)
             self._before(name, written, args, kwargs)
-        if foreign or name in _OTHERS:
+        if kind == "other":
             self._miss(name, "no NIC serves this operator")
-        if name in _BACKWARD and not self._session.backward(args[1], len(args[0])):
-            self._miss(name, "its forward pass was not caught")
+        elif kind == "gradients":
+            self._gradients(name, args[1], len(args[0]))
+        elif kind == "update":
+            given = fused.named(func, args, kwargs)
+            if self._gradients(name, given["indices"], len(given["offsets"]) - 1):
+                self._session.updates[fused.optimizer_of(name)] += 1
         return func(*args, **kwargs)
 
     def _look_up(self, name: str, func: Any, args: Any, kwargs: dict) -> Any:
+        bags, result = self._done(lambda: bags_of(args, kwargs), func, args, kwargs)
+        if isinstance(bags, str):
+            self._miss(name, bags)
+            return result
+        indices = kwargs.get("indices", args[1] if len(args) > 1 else None)
+        self._take([(bags, result[0])], indices)
+        return result
+
+    def _look_up_fused(self, name: str, func: Any, args: Any, kwargs: dict) -> Any:
+        given = fused.named(func, args, kwargs)
+        features, result = self._done(lambda: fused.bags_of_fused(name, given), func, args, kwargs)
+        if isinstance(features, str):
+            self._miss(name, features)
+            return result
+        vectors = result.detach()
+        self._take([(each.bags, vectors[:, each.columns]) for each in features], given["indices"])
+        if result.requires_grad:  # its backward pass is no operator
+            def came_back(_: torch.Tensor) -> None:
+                self._gradients(name, given["indices"], len(given["offsets"]) - 1)
+
+            result.register_hook(came_back)
+        return result
+
+    def _done(self, bags: Callable[[], _Bags], func: Any, args: Any,
+              kwargs: dict) -> tuple[_Bags, Any]:
+        """Return the bags of a lookup, and what PyTorch or a library of it makes of them."""
         try:
-            bags = bags_of(args, kwargs)
+            found = bags()
         except ValueError as error:
             self._session.mistake = mistake = ValueError(f"{place()}: {error}")
             raise mistake from None
         for each in _tensors((*args, *kwargs.values())):
             if self._session.touches(each):
                 self._session.read()
-        result = func(*args, **kwargs)
-        if isinstance(bags, str):
-            self._miss(name, bags)
-            return result
-        indices = kwargs.get("indices", args[1] if len(args) > 1 else None)
+        return found, func(*args, **kwargs)
+
+    def _take(self, calls: list[tuple[Bags, torch.Tensor]], indices: torch.Tensor) -> None:
         try:
-            self._session.take(bags, result[0], indices)
+            self._session.take(calls, indices)
         except Exception as error:
             self._session.mistake = error
             raise
-        return result
+
+    def _gradients(self, name: str, indices: torch.Tensor, bags: int) -> bool:
+        with self._lock:
+            taken = self._session.backward(indices, bags)
+            if not taken:
+                self._miss(name, "its forward pass was not caught")
+            return taken
 
     def _before(self, name: str, written: tuple[int, ...], args: Any, kwargs: dict) -> None:
         """Let the session know what an operator reads and writes, before it does."""

@@ -1,4 +1,5 @@
-"""Where a PyTorch program stands: the innermost line that is neither PyTorch's nor ours."""
+"""Where a PyTorch program stands: the innermost line that is neither ours nor that of PyTorch and
+its libraries for embeddings."""
 
 import sys
 from functools import lru_cache
@@ -9,14 +10,15 @@ import torch
 __all__ = ["place"]
 
 _OURS = dirname(realpath(__file__))
-_THEIRS = dirname(realpath(str(torch.__file__)))
+_THEIRS = dirname(dirname(realpath(str(torch.__file__))))
+_FOLDERS = (join(_OURS, ""), *(join(_THEIRS, library, "") for library in (
+    "torch", "torchrec", "fbgemm_gpu")))
 
 
 @lru_cache(maxsize=1024)
 def _of_user(file: str) -> bool:
     """Return whether ``file`` is the user's; text that was never in a file is not."""
-    return not file.startswith("<") and not realpath(file).startswith(
-        (join(_OURS, ""), join(_THEIRS, "")))
+    return not file.startswith("<") and not realpath(file).startswith(_FOLDERS)
 
 
 def place() -> str:

@@ -37,7 +37,8 @@ def result_of(session: Session, capture: Capture, *, seconds: float, script: str
                    "against_pytorch": session.comparison.to_json(),
                    "weighted_calls": session.weighted},
         "nics": _nics(session) if rtl else None,
-        "gradients": {"bags": session.gradients, "optimizer_on": "host"},
+        "gradients": {"bags": session.gradients, "optimizer_on": "host",
+                      "fused": dict(session.updates)},
         "not_caught": [{"place": place, "what": what, "count": count}
                        for (place, what), count in capture.missed.items()],
         "collectives": collectives(),
@@ -70,8 +71,10 @@ def _notes(session: Session, systems: dict) -> list[str]:
     """Return in words where the report is not what one might take it for."""
     options, notes = session.options, []
     if session.gradients:
-        notes.append("PyTorch's optimizer on the host wrote the rows; the times of training are "
-                     "of systems that do so themselves, with SGD")
+        fused = ", ".join(f"{name} {count:,} times" for name, count in session.updates.items())
+        whose = f"FBGEMM's fused optimizer ({fused})" if fused else "PyTorch's optimizer"
+        notes.append(f"{whose} on the host wrote the rows; the times of training are of systems "
+                     f"that do so themselves, with SGD")
     if session.weighted:
         notes.append(f"the host multiplied by the weights of keys: {session.weighted:,} "
                      f"call{'s' * (session.weighted != 1)}")

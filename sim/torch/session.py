@@ -1,6 +1,7 @@
 """A session: takes the bags that a PyTorch program looks up, and gives it their vectors."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,7 +51,8 @@ class Session:
     ``different``. latencies: of these mini-batches, in microseconds. counts: of NICs that are gone.
     resets: how often NICs were set up anew, by reason. uncached: mini-batches that NICs looked up
     with their caches off. weighted: calls with weights.
-    gradients: bags whose gradients came back. mistake: what ended the program, None for nothing.
+    gradients: bags whose gradients came back. updates: how often an optimizer that is fused with
+    the backward pass wrote rows, by its name. mistake: what ended the program, None for nothing.
     """
 
     def __init__(self, options: TorchOptions):
@@ -61,6 +63,7 @@ class Session:
         self.latencies: list[float] = []
         self.counts = Counter[str]()
         self.resets = Counter[str]()
+        self.updates = Counter[str]()
         self.weighted = self.gradients = self.uncached = 0
         self.mistake: Exception | None = None
         self._rtl = options.fidelity == "rtl"
@@ -71,17 +74,23 @@ class Session:
         self._outputs: set[int] = set()
         self._forwards: set[int] = set()
 
-    def take(self, bags: Bags, output: torch.Tensor, indices: torch.Tensor) -> None:
-        """Take a call: put its vectors into ``output``, which has PyTorch's own.
+    def take(self, calls: Sequence[tuple[Bags, torch.Tensor]], indices: torch.Tensor) -> None:
+        """Take calls that the program makes at once: each its bags, and the output that has
+        PyTorch's vectors, into which those of the session are put.
 
-        ``indices``: by which its gradients are recognised.
+        ``indices``: by which their gradients are recognised.
         """
-        table = self.tables.number_of(bags)
-        if not self._batch.takes(bags, table):
+        tables = [self.tables.number_of(bags) for bags, _ in calls]
+        if not all(self._batch.takes(bags, table) for (bags, _), table in zip(calls, tables)):
             self.look_up()
             self._close()
+        self._forwards.add(indices.data_ptr())
+        for (bags, output), table in zip(calls, tables):
+            self._take(bags, output, table)
+
+    def _take(self, bags: Bags, output: torch.Tensor, table: int) -> None:
         # The script's memory, so that what is put there later is what the script reads.
-        values = output.numpy()
+        values = output.detach().numpy()
         expected = pooled(bags, self.tables.all[table].values[bags.rows])
         self.comparison.add(expected, values, bags)
         values[...] = expected
@@ -89,7 +98,6 @@ class Session:
         self._batch.tables.append(table)
         if output.numel():
             self._outputs.add(storage_of(output))
-        self._forwards.add(indices.data_ptr())
         self.weighted += bags.weights is not None
         self.chains.end()
         if self._rtl and len(bags):

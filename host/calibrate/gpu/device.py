@@ -135,7 +135,11 @@ class Device:
         return times
 
     def capture(self, actions: Sequence[Act]) -> Act:
-        """Return what does all ``actions``: on a GPU, the launch of one graph."""
+        """Return what does all ``actions``: on a GPU, the launch of one graph.
+
+        Graphs may run side by side: each is captured in a stream of its own, since libraries have
+        working memory for each stream, with semaphores in it.
+        """
         if not self.cuda:
             return lambda: [action() for action in actions]
         torch = self.torch
@@ -145,7 +149,7 @@ class Device:
             for action in actions:
                 action()
         self.wait()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, stream=side):
             for action in actions:
                 action()
         self.wait()

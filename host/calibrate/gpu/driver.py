@@ -98,6 +98,9 @@ class Driver:
 
     def graph(self, stream: int, actions: Sequence[Action]) -> Action:
         """Return the launch of a graph of ``actions``, one after the other, in ``stream``."""
+        return self._launched(self._captured(stream, actions), stream)
+
+    def _captured(self, stream: int, actions: Sequence[Action]) -> Any:
         mode = self._cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
         self._call("cuStreamBeginCapture", stream, mode)
         try:
@@ -106,10 +109,43 @@ class Driver:
                 self.loops.row([action])
         finally:
             captured = self._call("cuStreamEndCapture", stream)
-        graph = self._call("cuGraphInstantiate", captured, 0)
-        self._call("cuGraphUpload", graph, stream)
-        self._kept.append(graph)
-        return Action(GRAPH, 0, 0, 0, self._address("cuGraphLaunch"), int(graph), stream)
+        return captured
+
+    def _launched(self, graph: Any, stream: int) -> Action:
+        whole = self._call("cuGraphInstantiate", graph, 0)
+        self._call("cuGraphUpload", whole, stream)
+        self._kept.append(whole)
+        return Action(GRAPH, 0, 0, 0, self._address("cuGraphLaunch"), int(whole), stream)
+
+    def branches(self, stream: int,
+                 branches: Sequence[Sequence[Action | tuple[int, int]]]) -> Action:
+        """Return the launch of a graph of ``branches`` side by side in ``stream``.
+
+        A branch is actions, one after the other; a pair of an address and a value is a node that
+        waits until the word of 32 bits there equals the value, and needs no kernel for it.
+        """
+        whole = self._call("cuGraphCreate", 0)
+        for branch in branches:
+            before: list[Any] = []
+            for step in branch:
+                before = [self._waiting(whole, before, *step) if isinstance(step, tuple) else
+                          self._call("cuGraphAddChildGraphNode", whole, before or None,
+                                     len(before), self._captured(stream, [step]))]
+        return self._launched(whole, stream)
+
+    def _waiting(self, graph: Any, before: list[Any], address: int, value: int) -> Any:
+        """Add a node that waits for a word to ``graph``, behind the nodes ``before``."""
+        wait = self._cuda.CUstreamBatchMemOpParams()
+        wait.operation = self._cuda.CUstreamBatchMemOpType.CU_STREAM_MEM_OP_WAIT_VALUE_32
+        wait.waitValue.operation = wait.operation
+        wait.waitValue.address = self._cuda.CUdeviceptr(address)
+        wait.waitValue.value = self._cuda.cuuint32_t(value)
+        wait.waitValue.flags = 1  # equal
+        node = self._cuda.CUDA_BATCH_MEM_OP_NODE_PARAMS()
+        node.ctx = self._call("cuCtxGetCurrent")
+        node.count, node.paramArray, node.flags = 1, [wait], 0
+        self._kept.append((wait, node))
+        return self._call("cuGraphAddBatchMemOpNode", graph, before or None, len(before), node)
 
     def wait_value(self, stream: int, address: int, value: int) -> None:
         """Make what a stream is given from now on wait until the word at ``address`` is there."""

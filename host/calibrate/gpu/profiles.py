@@ -90,6 +90,8 @@ _SOURCES: dict[type, dict[str, tuple[_Source, ...]]] = {
         "copy_us": (_one("rates.copy_us"),),
         "synchronize_us": (_one("rates.wait_us"),),
         "graph_us": (_one("graph.14.call_us"), _one("graph.14.python_us")),
+        "graph_node_us": (_one("branches.4.node_us", compute=lambda us: max(0.0, us),
+                               text="what each kernel of a further branch adds to a launch of 4"),),
         "launch_call_us": (_one("launch.call_us"),)},
 }
 

@@ -51,7 +51,11 @@ static unsigned long long nanoseconds() {
         steady_clock::now().time_since_epoch()).count();
 }
 
+static float __fmul_rn(float a, float b) { return a * b; }
+static float __fadd_rn(float a, float b) { return a + b; }
+
 #include "embedding.cu"
+#include "expand.cu"
 #include "gather.cu"
 #include "released.cu"
 #include "resident.cu"
@@ -92,7 +96,8 @@ template <class... A> Kernel kernel(void (*function)(A...)) {
 }
 
 std::map<std::string, Kernel> kernels = {
-    {"embedding", kernel(embedding)}, {"gather", kernel(gather)}, {"released", kernel(released)},
+    {"embedding", kernel(embedding)}, {"expand", kernel(expand)},
+    {"gather", kernel(gather)},   {"released", kernel(released)},
     {"resident", kernel(resident)},   {"stores", kernel(stores)}, {"touch", kernel(touch)},
     {"nothing", kernel(nothing)}};
 
@@ -194,6 +199,43 @@ int cuGraphLaunch(void *graph, void *stream) {
     for (const Work &work : *static_cast<std::vector<Work> *>(graph)) stream_of(stream).add(work);
     return 0;
 }
+// Branches are done one after the other, which a graph may.
+int cuGraphCreate(void **graph, unsigned flags) {
+    if (flags) return 1;
+    return *graph = new std::vector<Work>, 0;
+}
+int cuGraphAddChildGraphNode(void **node, void *graph, const void *before, size_t count, void *child) {
+    if (!before != !count) return 1;
+    auto &whole = *static_cast<std::vector<Work> *>(graph);
+    for (const Work &work : *static_cast<std::vector<Work> *>(child)) whole.push_back(work);
+    return *node = graph, 0;
+}
+struct Wait {  // CUstreamBatchMemOpParams of a wait
+    unsigned operation;
+    uint64_t address, value;
+    unsigned flags;
+};
+struct Waits {  // CUDA_BATCH_MEM_OP_NODE_PARAMS
+    void *context;
+    unsigned count;
+    const char *list;
+    unsigned flags;
+};
+int cuGraphAddBatchMemOpNode(void **node, void *graph, const void *before, size_t count,
+                             const Waits *waits) {
+    if (!before != !count || waits->count != 1 || waits->flags || !waits->context) return 1;
+    Wait wait;
+    std::memcpy(&wait, waits->list, sizeof wait);
+    if (wait.operation != 1 || wait.flags != 1) return 1;  // a word of 32 bits, equal
+    static_cast<std::vector<Work> *>(graph)->push_back([=] {
+        while (load_flag(reinterpret_cast<unsigned *>(wait.address)) != unsigned(wait.value)) {}
+    });
+    return *node = graph, 0;
+}
+int cuCtxGetCurrent(void **context) {
+    static int one;
+    return *context = &one, 0;
+}
 int cuStreamWaitValue32_v2(void *stream, uint64_t address, uint32_t value, unsigned flags) {
     if (flags != 1) return 1;
     return stream_of(stream).add([=] {
@@ -221,6 +263,10 @@ int cuGetProcAddress_v2(const char *name, void **function, int, uint64_t, int *s
         {"cuGraphInstantiateWithFlags", (void *)cuGraphInstantiateWithFlags},
         {"cuGraphUpload", (void *)cuGraphUpload},
         {"cuGraphLaunch", (void *)cuGraphLaunch},
+        {"cuGraphCreate", (void *)cuGraphCreate},
+        {"cuGraphAddChildGraphNode", (void *)cuGraphAddChildGraphNode},
+        {"cuGraphAddBatchMemOpNode", (void *)cuGraphAddBatchMemOpNode},
+        {"cuCtxGetCurrent", (void *)cuCtxGetCurrent},
         {"cuStreamWaitValue32", (void *)cuStreamWaitValue32_v2},
         {"cuGetProcAddress", (void *)cuGetProcAddress_v2}};
     auto found = known.find(name);

@@ -185,7 +185,7 @@ class FakeTorch:
         return graph
 
     @contextmanager
-    def _capture(self, graph):
+    def _capture(self, graph, stream=None):
         self._graph = graph
         yield
         self._graph = None

@@ -13,7 +13,17 @@ import torch
 
 from host.calibrate.gpu.device import Device, Sizes
 from host.calibrate.gpu.driver import Driver, Word
-from host.calibrate.gpu.items import copies, gather, graph, launch, release, resident
+from host.calibrate.gpu.items import (
+    branches,
+    copies,
+    expand,
+    gather,
+    graph,
+    held,
+    launch,
+    release,
+    resident,
+)
 from host.calibrate.gpu.plan import ITEMS
 from host.calibrate.reading import Absent, Missing
 
@@ -74,6 +84,45 @@ def pools_bags(device):
                   out.data_ptr(), Word(len(wanted)), Word(len(sizes)), Word(width // 4))()
     device.wait()
     assert np.array_equal(out.numpy(), wanted)
+
+
+def expands_pools_and_interacts(device):
+    random = np.random.default_rng(2)
+    samples, tables, pooled, width = 5, 3, 2, 8
+    vectors = random.random((9, width), np.float32)
+    index = random.integers(0, 9, (samples, tables, pooled)).astype(np.uint16)
+    dense = random.random((samples, width), np.float32)
+    bags = vectors[index[:, :, 0]] + vectors[index[:, :, 1]]
+    every = np.concatenate([dense[:, None], bags], 1)
+    wanted = [dense]
+    for row in range(1, tables + 1):
+        for column in range(row):
+            total = every[:, row, 0] * every[:, column, 0]
+            for lane in range(1, width):
+                total = total + every[:, row, lane] * every[:, column, lane]
+            wanted.append(total[:, None])
+    wanted = np.concatenate(wanted, 1)
+    given = [torch.from_numpy(each) for each in (vectors, index.view(np.int16), dense)]
+    out = torch.full(wanted.shape, 9.0)
+    device.kernel("expand", "expand", 2, 1, *(each.data_ptr() for each in given), out.data_ptr(),
+                  Word(samples), Word(tables), Word(pooled), Word(width // 4))()
+    device.wait()
+    assert np.array_equal(out.numpy(), wanted)
+
+
+def a_branch_waits_for_its_word(device):
+    driver = device.driver
+    stream = driver.stream()
+    bell, flags = torch.zeros(1, dtype=torch.int64), torch.zeros(2, dtype=torch.int32)
+    touch = [driver.launch(stream, "touch", "touch", 1, _BLOCK, flags.data_ptr() + 4 * each,
+                           Word(1)) for each in (0, 1)]
+    whole = driver.branches(stream, [[touch[0], (bell.data_ptr(), 7), touch[1]]])
+    assert flags.tolist() == [0, 0]  # captured, not done
+    driver.loops.until(whole, flags.data_ptr(), 1)
+    assert flags.tolist() == [1, 0]
+    driver.loops.ring(bell.data_ptr(), 7, flags.data_ptr() + 4, 1)
+    driver.synchronize(stream)
+    assert flags.tolist() == [1, 1]
 
 
 def stores_then_says_so(device):
@@ -144,6 +193,21 @@ def items_yield_what_they_say(device):
     assert {f"graph.{n}.{what}_us" for n in (1, 3) for what in (
         "python", "replay", "launch", "call", "first", "driver_replay")} | {
         "graph.3.node_us"} == set(found) and not absent
+    branches.BRANCHES = (1, 2)
+    found, absent = _readings("branches", device)
+    assert {f"branches.{n}.{what}_us" for n in (1, 2) for what in (
+        "call", "launch", "first", "replay")} | {"branches.2.node_us"} == set(found)
+    assert set(absent) == {"branches.mlp"}
+    held.BRANCHES = (1, 2)
+    found, absent = _readings("held", device)
+    # Branches are done one after the other here: the second cannot be first.
+    assert set(found) == {"held.1.in_order.first_us", "held.2.in_order.first_us",
+                          "held.2.in_order.later_us"}
+    assert absent.pop("held.2.reversed") == "the GPU did not set its flag in time"
+    assert set(absent) == {f"held.beside_{kind}" for kind in launch.LOADS}
+    expand.SAMPLES, expand.BLOCK = (2,), 1
+    found, absent = _readings("expand", device)
+    assert set(found) == {"expand.kaggle.2_us", "expand.terabyte.2_us"} and not absent
     found, absent = _readings("release", device)
     assert set(found) == {"release.wait_us", "release.poll_us"} and not absent
     found, absent = _readings("resident", device)
@@ -193,7 +257,8 @@ def graphs_wait_for_a_flag_that_is_late(device):
         release._LIMIT_NS = limit
 
 
-CHECKS = (gathers_rows, pools_bags, stores_then_says_so, a_graph_does_its_actions_in_order,
+CHECKS = (gathers_rows, pools_bags, expands_pools_and_interacts, a_branch_waits_for_its_word,
+          stores_then_says_so, a_graph_does_its_actions_in_order,
           a_resident_kernel_serves_lists, a_resident_kernel_leaves_when_nobody_asks,
           graphs_wait_for_a_flag_that_is_late, the_drivers_errors_are_reasons,
           items_yield_what_they_say)

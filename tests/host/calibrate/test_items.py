@@ -13,13 +13,20 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from host.calibrate.gpu.device import Device, Sizes  # noqa: E402
 from host.calibrate.gpu.find import default_name, find_device  # noqa: E402
 from host.calibrate.gpu.inference import Inference  # noqa: E402
-from host.calibrate.gpu.items import check, dlrm, embedding, gather, operators  # noqa: E402
+from host.calibrate.gpu.items import (  # noqa: E402
+    check,
+    dlrm,
+    embedding,
+    gather,
+    operators,
+    relaunch,
+)
 from host.calibrate.gpu.layers import forward, layers_of  # noqa: E402
 from host.calibrate.gpu.modelled import checks, parts  # noqa: E402
 from host.calibrate.gpu.plan import ITEMS, run  # noqa: E402
 from host.calibrate.gpu.profiles import derive_profiles  # noqa: E402
 from host.calibrate.gpu.traffic import mini_batches  # noqa: E402
-from host.calibrate.reading import Book  # noqa: E402
+from host.calibrate.reading import Book, Missing  # noqa: E402
 from host.devices.operation import Operation  # noqa: E402
 from host.dlrm.interaction import interaction  # noqa: E402
 from host.model import MODELS, Model  # noqa: E402
@@ -41,9 +48,11 @@ def test_the_whole_list_runs_without_a_gpu(monkeypatch):
     device = _device()
     run(device, ITEMS, book)
     assert set(book.missing) == {"device", "launch", "graph.driver", "release", "resident",
+                                 "branches.mlp", "branches.driver", "held", "expand", "relaunch",
                                  "copy.driver", "gather.kernel", "embedding.kernel", "together"}
     assert {name.split(".")[0] for name in book.readings} == (
-        set(ITEMS) - {"device", "launch", "release", "resident", "together"})
+        set(ITEMS) - {"device", "launch", "branches", "expand", "release", "resident", "held",
+                      "relaunch", "together"})
     assert all(entry.low <= entry.value <= entry.high and entry.count and entry.about
                for entry in book.readings.values())
     assert {f"operators.{name}.{way}_us" for name in operators.OPERATORS
@@ -55,6 +64,28 @@ def test_the_whole_list_runs_without_a_gpu(monkeypatch):
     assert len(said) == 17 + 8  # of 32 samples, and of the DLRM with 128
     assert said["dlrm kaggle 128 eager"].measured_us == book["dlrm.kaggle.128.eager_us"]
     assert all(each.model_us > 0 for each in said.values())
+
+
+def test_graphs_of_the_gpu_need_its_compiler(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    with pytest.raises(Missing, match="nvcc was not found, on the path or under CUDA_HOME"):
+        relaunch.build(tmp_path, "sm_90")
+    compiler = tmp_path / "bin" / "nvcc"
+    compiler.parent.mkdir()
+    compiler.write_text("#!/bin/sh\necho no such GPU >&2; exit 1\n")
+    compiler.chmod(0o755)
+    with pytest.raises(Missing, match="nvcc failed: no such GPU"):
+        relaunch.build(tmp_path, "sm_90")
+
+
+def test_graphs_of_the_gpu_have_two_times_a_step():
+    def printed(text):
+        return [sys.executable, "-c", f"print({text!r})"]
+
+    assert relaunch.times(printed("1.5 2.5\n3 4")) == [(1.5, 2.5), (3.0, 4.0)]
+    with pytest.raises(Missing, match="did not print two times"):
+        relaunch.times(printed("1.5"))
 
 
 def test_loops_in_cpp_call_the_operator_each_time():

@@ -29,7 +29,8 @@ def nvrtc():
 
 
 def test_there_is_a_source_for_each_kernel():
-    assert kernel_sources() == ["embedding", "gather", "released", "resident", "stores", "touch"]
+    assert kernel_sources() == ["embedding", "expand", "gather", "released", "resident",
+                                "stores", "touch"]
 
 
 @pytest.mark.parametrize("capability", [75, 80, 90])
@@ -55,7 +56,8 @@ def test_targets():
 
 
 CHECKS = (
-    "gathers_rows", "pools_bags", "stores_then_says_so", "a_graph_does_its_actions_in_order",
+    "gathers_rows", "pools_bags", "expands_pools_and_interacts", "a_branch_waits_for_its_word",
+    "stores_then_says_so", "a_graph_does_its_actions_in_order",
     "a_resident_kernel_serves_lists", "a_resident_kernel_leaves_when_nobody_asks",
     "graphs_wait_for_a_flag_that_is_late", "the_drivers_errors_are_reasons",
     "items_yield_what_they_say")

@@ -34,4 +34,9 @@ def mlp(device: Device) -> Iterator[Reading | Absent]:
                               f"{about}; in a graph")
                 yield reading(f"mlp.{part}.{samples}.{name}_eager_us", device.times(act),
                               f"{about}; called from Python, with the wait")
+            half = [(weight.half(), bias.half()) for weight, bias in layers[part]]
+            act = partial(forward, torch, half, data.half(), hasattr(torch, "_addmm_activation"),
+                          part == "top")
+            yield reading(f"mlp.{part}.{samples}.half_us", device.gpu([act] * _TIMES),
+                          "values of float16, activations fused into products; in a graph")
 

@@ -1,0 +1,141 @@
+"""The bags of FBGEMM's operators, which look up many tables at once; TorchRec shards call them."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from sim.torch.bags import Bags, check_rows, check_table, shown
+
+__all__ = ["Looked", "bags_of_fused", "is_lookup", "is_update", "named", "optimizer_of"]
+
+_CAUGHT = frozenset(f"fbgemm::{name}" for name in (
+    "split_embedding_codegen_forward_unweighted_pt2_wrapper",
+    "split_embedding_codegen_forward_weighted_pt2_wrapper",
+    "split_embedding_codegen_forward_cpu", "dense_embedding_codegen_lookup_function"))
+"""Lookups of which a NIC can serve calls."""
+
+_LOOKUP = re.compile(r"fbgemm::(.*embedding.*_(forward|lookup)_.*|batched_unary_embeddings|"
+                     r"embedding_bag_.*)")
+_GRADIENT = re.compile(r"fbgemm::split_embedding_backward_codegen_(?!dense)(\w+?)_"
+                       r"((?:un)?weighted_(?:vbe_)?pt2_wrapper|cpu)")
+_WEIGHTS = ("host_weights", "dev_weights", "weights")
+"""Names of the argument with the rows of all tables, of which a call has values for one."""
+
+_POOLINGS = ("sum", "mean")
+"""Poolings by their numbers; the next one is none."""
+
+
+class Looked(NamedTuple):
+    """The bags of a feature, and where in a call's output their vectors are: columns."""
+
+    bags: Bags
+    columns: slice
+
+
+def is_lookup(name: str) -> bool:
+    """Return whether an operator of FBGEMM looks rows up."""
+    return bool(_LOOKUP.fullmatch(name)) and "backward" not in name
+
+
+def is_update(name: str) -> bool:
+    """Return whether an operator of FBGEMM takes gradients of bags, and writes the rows."""
+    return bool(_GRADIENT.fullmatch(name))
+
+
+def optimizer_of(name: str) -> str:
+    """Return the name of the optimizer in an operator for which `is_update` holds."""
+    found = _GRADIENT.fullmatch(name)
+    assert found
+    return found[1]
+
+
+@lru_cache(maxsize=256)
+def _unsaid(func: Any) -> dict[str, Any]:
+    """Return the arguments of an operator, each with its default, in their order."""
+    return {argument.name: argument.default_value for argument in func._schema.arguments}
+
+
+def named(func: Any, args: Sequence, kwargs: dict) -> dict[str, Any]:
+    """Return the arguments of a call by their names in the operator's schema."""
+    unsaid = _unsaid(func)
+    return unsaid | dict(zip(unsaid, args)) | kwargs
+
+
+def bags_of_fused(name: str, given: dict[str, Any]) -> list[Looked] | str:
+    """Return the bags of a call, feature by feature, or in words why no NIC serves them.
+
+    ``name``: of the operator, one that `is_lookup`. ``given``: its arguments by their names.
+
+    Raises ``ValueError`` for a table or keys that no embedding bag may have, and for a table that
+    a NIC's descriptor cannot hold.
+    """
+    if name not in _CAUGHT:
+        return _why_not(name)
+    weights = next((given[each] for each in _WEIGHTS
+                    if given.get(each) is not None and given[each].numel()), None)
+    indices, offsets = given["indices"], given["offsets"]
+    if not all(type(each) in (torch.Tensor, torch.nn.Parameter) and each.device.type == "cpu"
+               for each in (weights, indices, offsets)):
+        return "its tensors are not plain ones in the host's memory"
+    if given.get("B_offsets") is not None:
+        return "its features have different numbers of samples"
+    if given["pooling_mode"] >= len(_POOLINGS):
+        return "the NIC pools as sum or mean"
+    if given["output_dtype"] != 0:
+        return "its vectors are not float32"
+    return _features(weights.detach(), given, indices, offsets)
+
+
+def _why_not(name: str) -> str:
+    if "int_nbit" in name:
+        return "its rows are quantised, and the NIC's are float32"
+    if "nobag" in name:
+        return "it gives the vector of each key, and the NIC's bags are pooled"
+    if "_vbe_" in name:
+        return "its features have different numbers of samples"
+    return "no NIC serves this operator"
+
+
+def _features(weights: torch.Tensor, given: dict[str, Any], indices: torch.Tensor,
+              offsets: torch.Tensor) -> list[Looked]:
+    begins = given["weights_offsets"].tolist()
+    columns = given["D_offsets"].tolist()
+    counts = _row_counts(given["hash_size_cumsum"].tolist())
+    # A copy: a script may fill the same tensor with its next mini-batch.
+    keys, bounds = indices.numpy().astype(np.int64), offsets.numpy().astype(np.int64)
+    lengths = np.diff(bounds)
+    if len(bounds) == 0 or bounds[0] != 0 or bounds[-1] > len(keys) or (lengths < 0).any():
+        raise ValueError(f"offsets must ascend from 0 to the {len(keys)} indices, "
+                         f"not {shown(bounds)}")
+    key_weights = given["indice_weights"]
+    key_weights = None if key_weights is None else key_weights.detach().numpy()
+    samples, pooling = len(lengths) // len(begins), _POOLINGS[given["pooling_mode"]]
+    features = []
+    for number, (begin, count) in enumerate(zip(begins, counts)):
+        mine = slice(columns[number], columns[number + 1])
+        dimension = mine.stop - mine.start
+        table = weights[begin:begin + count * dimension].view(count, dimension)
+        first, last = bounds[number * samples], bounds[(number + 1) * samples]
+        try:
+            check_table(table)
+            check_rows(keys[first:last], count)
+        except ValueError as error:
+            raise ValueError(f"feature {number}: {error}") from None
+        features.append(Looked(
+            Bags(table, keys[first:last], lengths[number * samples:(number + 1) * samples], pooling,
+                 None if key_weights is None else key_weights[first:last].astype(np.float32)),
+            mine))
+    return features
+
+
+def _row_counts(cumulated: list[int]) -> list[int]:
+    """Return the rows of each feature's table. ``cumulated``: the rows of all tables before it,
+    feature by feature, and those of all."""
+    above = sorted(set(cumulated))
+    following = dict(pairwise(above))
+    return [following[before] - before for before in cumulated[:-1]]

@@ -1,0 +1,198 @@
+"""FBGEMM's lookups of many tables at once come from the NICs; its fused optimizers stay its own."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+pytest.importorskip("fbgemm_gpu", reason="FBGEMM is not installed (extra `torchrec`)")
+import torch
+from fbgemm_gpu.split_embedding_configs import EmbOptimType, SparseType
+from fbgemm_gpu.split_table_batched_embeddings_ops_common import (
+    BoundsCheckMode,
+    EmbeddingLocation,
+    PoolingMode,
+)
+from fbgemm_gpu.split_table_batched_embeddings_ops_inference import (
+    IntNBitTableBatchedEmbeddingBagsCodegen,
+)
+from fbgemm_gpu.split_table_batched_embeddings_ops_training import (
+    ComputeDevice,
+    DenseTableBatchedEmbeddingBagsCodegen,
+    SplitTableBatchedEmbeddingBagsCodegen,
+)
+
+from tests.sim.torch.programs import attached_to
+
+SHAPES, FEATURES = ((50, 16), (7, 8), (300, 16)), (0, 1, 1, 2)
+"""Rows and dimensions of tables, and the table of each feature."""
+SAMPLES = 12
+
+
+def tables(**options) -> SplitTableBatchedEmbeddingBagsCodegen:
+    torch.manual_seed(3)
+    made = SplitTableBatchedEmbeddingBagsCodegen(
+        [(*shape, EmbeddingLocation.HOST, ComputeDevice.CPU) for shape in SHAPES],
+        **{"feature_table_map": list(FEATURES), "optimizer": EmbOptimType.EXACT_SGD,
+           "learning_rate": 0.1} | options)
+    made.init_embedding_weights_uniform(-1, 1)
+    return made
+
+
+def keys_of(step: int, keys: int = 1, dtype=torch.int64) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the indices and offsets of a mini-batch whose bags have so many keys."""
+    torch.manual_seed(step)
+    indices = torch.cat([torch.randint(0, SHAPES[table][0], (SAMPLES * keys,), dtype=dtype)
+                         for table in FEATURES])
+    return indices, torch.arange(0, len(indices) + 1, keys, dtype=dtype)
+
+
+def trained(made, steps: int = 4, keys: int = 1, dtype=torch.int64) -> list[float]:
+    losses = []
+    for step in range(steps):
+        loss = (made(*keys_of(step, keys, dtype)) - 1).square().mean()
+        losses.append(loss.item())
+        loss.backward()
+    return losses
+
+
+@pytest.mark.parametrize("fidelity", ["model", "rtl"])
+@pytest.mark.parametrize("pooling", [PoolingMode.SUM, PoolingMode.MEAN])
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_one_key_bags_leave_every_loss_as_it_is(fidelity, pooling, dtype):
+    made, losses = tables(pooling_mode=pooling), []
+    session, missed = attached_to(lambda: losses.extend(trained(made, dtype=dtype)),
+                                  fidelity=fidelity)
+    alone = tables(pooling_mode=pooling)
+    assert losses == trained(alone, dtype=dtype) and not missed
+    assert all(torch.equal(*pair) for pair in zip(made.split_embedding_weights(),
+                                                  alone.split_embedding_weights()))
+    assert [(step["workload"], step["lookups"]) for step in session.record.steps] == [
+        ("training", SAMPLES * len(FEATURES))] * 4
+    assert [tuple(table.weight.shape) for table in session.tables.all] == list(SHAPES)
+    assert session.gradients == 4 * SAMPLES * len(FEATURES) and session.updates == {"sgd": 4}
+    bags = 4 * SAMPLES * len(FEATURES)
+    assert session.comparison.equal == session.comparison.bags == [bags, 0]
+    if fidelity == "rtl":
+        # Rows that FBGEMM has written are those that the NICs get.
+        assert session.verdicts == {"equal": 4 * SAMPLES, "different": 0}
+        assert session.uncached == 3
+
+
+@pytest.mark.parametrize("optimizer", ["EXACT_ADAGRAD", "EXACT_ROWWISE_ADAGRAD"])
+def test_other_fused_optimizers_stay_on_the_host(optimizer):
+    options, losses = {"optimizer": EmbOptimType[optimizer]}, []
+    session, _ = attached_to(lambda: losses.extend(trained(tables(**options))))
+    assert losses == trained(tables(**options))
+    assert session.updates == {optimizer.removeprefix("EXACT_").lower(): 4}
+
+
+def looked_up(made, *arguments, **options):
+    """Return the vectors that FBGEMM gives and those of a session, and that session."""
+    out = []
+    with torch.no_grad():
+        session, missed = attached_to(lambda: out.append(made(*arguments) + 0), **options)
+        assert not missed
+        return made(*arguments).numpy(), out[0].numpy(), session
+
+
+@pytest.mark.parametrize("fidelity", ["model", "rtl"])
+def test_sums_of_several_keys_are_fbgemms(fidelity):
+    theirs, ours, session = looked_up(tables(), *keys_of(1, keys=5), fidelity=fidelity)
+    assert np.array_equal(theirs, ours) and session.verdicts["different"] == 0
+    assert session.comparison.equal == [0, SAMPLES * len(FEATURES)]
+
+
+def test_means_are_an_ulp_from_fbgemms():
+    # FBGEMM multiplies by a rounded 1 / n, where the NIC divides by n.
+    _, _, session = looked_up(tables(pooling_mode=PoolingMode.MEAN), *keys_of(1, keys=5))
+    assert session.comparison.ulp == [0, 1]
+
+
+@pytest.mark.parametrize("fidelity", ["model", "rtl"])
+def test_weights_of_keys_are_multiplied_on_the_host(fidelity):
+    indices, offsets = keys_of(1, keys=3)
+    weights = torch.rand(len(indices))
+    theirs, ours, session = looked_up(tables(), indices, offsets, weights, fidelity=fidelity)
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6)
+    assert session.weighted == len(FEATURES) and session.verdicts["different"] == 0
+
+
+def test_bags_without_keys_and_a_mini_batch_without_samples():
+    none = torch.empty(0, dtype=torch.int64)
+    theirs, ours, _ = looked_up(tables(), none, torch.zeros(1 + len(FEATURES), dtype=torch.int64))
+    assert np.array_equal(theirs, ours) and ours.shape == (1, 48)
+    _, ours, session = looked_up(tables(), none, torch.zeros(1, dtype=torch.int64))
+    assert ours.shape == (0, 48) and session.record.steps[0]["lookups"] == 0
+
+
+def test_tables_that_an_optimizer_of_pytorch_trains():
+    def program(losses: list[float]) -> None:
+        torch.manual_seed(3)
+        made = DenseTableBatchedEmbeddingBagsCodegen(
+            list(SHAPES), feature_table_map=list(FEATURES), use_cpu=True)
+        optimizer = torch.optim.SGD(made.parameters(), lr=0.1)
+        for step in range(3):
+            optimizer.zero_grad()
+            loss = (made(*keys_of(step)) - 1).square().mean()
+            losses.append(loss.item())
+            loss.backward()
+            optimizer.step()
+
+    ours, theirs = [], []
+    session, missed = attached_to(lambda: program(ours), fidelity="rtl")
+    program(theirs)
+    assert ours == theirs and not missed and not session.updates
+    assert [step["workload"] for step in session.record.steps] == ["training"] * 3
+    assert session.gradients == 3 * SAMPLES * len(FEATURES)
+    assert session.verdicts["different"] == 0 and session.uncached == 2
+
+
+@pytest.mark.parametrize(("program", "said"), [
+    (lambda: SplitTableBatchedEmbeddingBagsCodegen(
+        [(9, 8, EmbeddingLocation.HOST, ComputeDevice.CPU)], pooling_mode=PoolingMode.NONE)(
+            *keys_of(1, 1)),
+     "split_embedding_nobag_codegen_forward_unweighted_pt2_wrapper is not caught: it gives the "
+     "vector of each key, and the NIC's bags are pooled"),
+    (lambda: tables(output_dtype=SparseType.FP16)(*keys_of(1)),
+     "split_embedding_codegen_forward_unweighted_pt2_wrapper is not caught: its vectors are not "
+     "float32"),
+    (lambda: tables()(torch.arange(5), torch.arange(6),
+                      batch_size_per_feature_per_rank=[[2], [1], [1], [1]]),
+     "split_embedding_codegen_forward_unweighted_vbe_pt2_wrapper is not caught: its features have "
+     "different numbers of samples"),
+    (lambda: quantised()(*keys_of(1, dtype=torch.int32)),
+     "int_nbit_split_embedding_codegen_lookup_function is not caught: its rows are quantised, and "
+     "the NIC's are float32"),
+])
+def test_lookups_that_are_not_caught_have_a_place(program, said):
+    session, missed = attached_to(program)
+    [((place, what), count)] = missed.items()
+    assert (what, count) == (f"fbgemm::{said}", 1) and place.startswith(f"{__file__}:")
+    assert not session.tables.all
+
+
+def quantised() -> IntNBitTableBatchedEmbeddingBagsCodegen:
+    made = IntNBitTableBatchedEmbeddingBagsCodegen(
+        [("", *shape, SparseType.INT8, EmbeddingLocation.HOST) for shape in SHAPES],
+        feature_table_map=list(FEATURES), device="cpu")
+    made.fill_random_weights()
+    return made
+
+
+@pytest.mark.parametrize(("options", "index", "said"), [
+    ({"bounds_check_mode": BoundsCheckMode.NONE}, 50,
+     "feature 0: index 0 must be between 0 and 49, the rows of the table, not 50"),
+    ({"weights_precision": SparseType.FP16}, 0,
+     "feature 0: the table of an embedding bag must be torch.float32, not torch.float16")])
+def test_a_lookup_that_cannot_be(options, index, said):
+    indices, offsets = keys_of(1)
+    indices[0] = index
+    with pytest.raises(ValueError, match=f"^{__file__}:[0-9]+: {said}$"):
+        attached_to(lambda: tables(**options)(indices, offsets))
+
+
+def test_an_index_that_fbgemm_corrects_is_what_it_makes_of_it():
+    indices, offsets = keys_of(1)
+    indices[0] = 50
+    theirs, ours, session = looked_up(tables(), indices, offsets)
+    assert np.array_equal(theirs, ours) and session.record.steps[0]["lookups"] == len(indices)
