@@ -4,7 +4,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -107,7 +107,8 @@ class Capture(TorchDispatchMode):
         if kind == "other":
             self._miss(name, "no NIC serves this operator")
         elif kind == "gradients":
-            self._gradients(name, args[1], len(args[0]))
+            if self._gradients(name, args[1], len(args[0])) and self._session.nic_optimizer:
+                self._to_nics(fused.named(func, args, kwargs))
         elif kind == "update":
             given = fused.named(func, args, kwargs)
             if self._gradients(name, given["indices"], len(given["offsets"]) - 1):
@@ -144,8 +145,7 @@ class Capture(TorchDispatchMode):
         try:
             found = bags()
         except ValueError as error:
-            self._session.mistake = mistake = ValueError(f"{place()}: {error}")
-            raise mistake from None
+            raise self._mistake(error) from None
         for each in _tensors((*args, *kwargs.values())):
             if self._session.touches(each):
                 self._session.read()
@@ -164,6 +164,27 @@ class Capture(TorchDispatchMode):
             if not taken:
                 self._miss(name, "its forward pass was not caught")
             return taken
+
+    def _to_nics(self, given: dict[str, Any]) -> None:
+        optimizer = self._session.nic_optimizer
+        assert optimizer is not None
+        try:
+            with self._lock:
+                optimizer.backward(given)
+        except ValueError as error:
+            raise self._mistake(error) from None
+
+    def _mistake(self, error: ValueError) -> ValueError:
+        """Return what the program gets for what it may not do: it ends with that."""
+        self._session.mistake = mistake = ValueError(f"{place()}: {error}")
+        return mistake
+
+    @contextmanager
+    def optimizing(self) -> Iterator[None]:
+        """Let the NICs' optimizer, if there is one, take the place of PyTorch's."""
+        optimizer = self._session.nic_optimizer
+        with nullcontext() if optimizer is None else optimizer.hooked(self._mistake):
+            yield
 
     def _before(self, name: str, written: tuple[int, ...], args: Any, kwargs: dict) -> None:
         """Let the session know what an operator reads and writes, before it does."""
@@ -202,7 +223,7 @@ def capturing(session: Session, warn: Callable[[str], None] | None = None) -> It
 
     threading.Thread.run = captured
     try:
-        with capture:
+        with capture, capture.optimizing():
             yield capture
     finally:
         threading.Thread.run = run

@@ -37,8 +37,9 @@ def result_of(session: Session, capture: Capture, *, seconds: float, script: str
                    "against_pytorch": session.comparison.to_json(),
                    "weighted_calls": session.weighted},
         "nics": _nics(session) if rtl else None,
-        "gradients": {"bags": session.gradients, "optimizer_on": "host",
-                      "fused": dict(session.updates)},
+        "gradients": {"bags": session.gradients, "optimizer_on": options.optimizer_on,
+                      "fused": dict(session.updates),
+                      "nic": session.nic_optimizer and session.nic_optimizer.to_json()},
         "not_caught": [{"place": place, "what": what, "count": count}
                        for (place, what), count in capture.missed.items()],
         "collectives": collectives(),
@@ -70,7 +71,13 @@ def _nics(session: Session) -> dict:
 def _notes(session: Session, systems: dict) -> list[str]:
     """Return in words where the report is not what one might take it for."""
     options, notes = session.options, []
-    if session.gradients:
+    nic = session.nic_optimizer
+    if nic is not None and nic.rows:
+        notes.append(f"the NICs' SGD, by the bit-exact numerics, wrote {nic.rows:,} rows; "
+                     f"{nic.equal:,} of them are PyTorch's bit for bit, the others at most "
+                     f"{nic.ulp:,} ulp away; the times of training are of systems that write the "
+                     f"rows themselves")
+    if session.gradients and (nic is None or session.updates or not nic.rows):
         fused = ", ".join(f"{name} {count:,} times" for name, count in session.updates.items())
         whose = f"FBGEMM's fused optimizer ({fused})" if fused else "PyTorch's optimizer"
         notes.append(f"{whose} on the host wrote the rows; the times of training are of systems "

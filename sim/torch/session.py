@@ -17,6 +17,7 @@ from sim.torch.nics import LookupNics, NicsError
 from sim.torch.options import TorchOptions
 from sim.torch.record import MiniBatch, Record
 from sim.torch.tables import Tables, storage_of
+from sim.torch.updates import RowUpdates
 
 __all__ = ["Session"]
 
@@ -52,7 +53,8 @@ class Session:
     resets: how often NICs were set up anew, by reason. uncached: mini-batches that NICs looked up
     with their caches off. weighted: calls with weights.
     gradients: bags whose gradients came back. updates: how often an optimizer that is fused with
-    the backward pass wrote rows, by its name. mistake: what ended the program, None for nothing.
+    the backward pass wrote rows, by its name. nic_optimizer: what the NICs' optimizer does in place
+    of PyTorch's, None where PyTorch's stays. mistake: what ended the program, None for nothing.
     """
 
     def __init__(self, options: TorchOptions):
@@ -64,6 +66,8 @@ class Session:
         self.counts = Counter[str]()
         self.resets = Counter[str]()
         self.updates = Counter[str]()
+        self.nic_optimizer = (RowUpdates(self.tables, self.write)
+                              if options.optimizer_on == "nic" else None)
         self.weighted = self.gradients = self.uncached = 0
         self.mistake: Exception | None = None
         self._rtl = options.fidelity == "rtl"
@@ -87,6 +91,8 @@ class Session:
         self._forwards.add(indices.data_ptr())
         for (bags, output), table in zip(calls, tables):
             self._take(bags, output, table)
+            if self.nic_optimizer is not None:
+                self.nic_optimizer.forward(bags, table, indices)
 
     def _take(self, bags: Bags, output: torch.Tensor, table: int) -> None:
         # The script's memory, so that what is put there later is what the script reads.
@@ -197,7 +203,7 @@ class Session:
                 self._retire("rows that PyTorch has stopped changing")
         if self._nics is None:
             options = self.options.cluster(len(self.tables.all), self.tables.dimension, slots)
-            self._nics = LookupNics(options, self._model(pooling), self.tables.answers)
+            self._nics = LookupNics(options, self._model(pooling), self.tables.rows)
             self._caches = self._nics.cached
         self.uncached += self._caches and not self._nics.cached
         return self._nics

@@ -1,0 +1,197 @@
+"""Updates of a program's rows by the NICs' optimizer, in place of PyTorch's."""
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+from torch.utils._python_dispatch import _disable_current_modes
+
+from host.dlrm.exact_keys import sums_by_key
+from host.dlrm.optimizer import Optimizer
+from sim.torch.bags import Bags
+from sim.torch.comparison import ulps
+from sim.torch.tables import Tables
+
+__all__ = ["RowUpdates"]
+
+_UNUSED = {"momentum": 0, "weight_decay": 0, "maximize": False}
+"""What PyTorch's SGD has and the NIC's has not."""
+_CALLS = 4096
+"""Calls whose gradients may still come back."""
+_CLOSE = 1e-5
+"""How far PyTorch's sum of a row's gradients may be from the exact one, as a share of the sum of
+their magnitudes."""
+
+
+class RowUpdates:
+    """Gradients of bags, collected until a step of PyTorch's optimizer, which then finds none.
+
+    In its place, a table's rows are updated as NICs do it, bit for bit: gradients of a row are
+    summed exactly, the sum is rounded once, and then come the product with the rate and the
+    difference, each rounded.
+
+    Parameters
+    ----------
+    tables: of the program. write: called before rows are written.
+
+    Members
+    -------
+    steps: of tables. rows: updated. equal: of them, as PyTorch's SGD makes them bit for bit; ulp:
+    the most that a value of the others is away.
+
+    Methods raise ``ValueError`` for what no NIC does.
+    """
+
+    def __init__(self, tables: Tables, write: Callable[[], None]):
+        self._tables, self._write = tables, write
+        self._calls: OrderedDict[int, tuple[Bags, int]] = OrderedDict()
+        self._coming: defaultdict[int, list[tuple[np.ndarray, np.ndarray]]] = defaultdict(list)
+        self._pending: defaultdict[int, list[tuple[np.ndarray, np.ndarray]]] = defaultdict(list)
+        self._fresh: dict[int, bool] = {}
+        self._watched: dict[int, Any] = {}
+        self._hidden: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self.steps = self.rows = self.equal = self.ulp = 0
+
+    def forward(self, bags: Bags, table: int, indices: torch.Tensor) -> None:
+        """Take note of a call whose gradients may come back."""
+        weight = bags.weight
+        if not (torch.is_grad_enabled() and weight.requires_grad and weight.is_leaf):
+            return
+        self._calls[indices.data_ptr()] = bags, table
+        self._calls.move_to_end(indices.data_ptr())
+        if len(self._calls) > _CALLS:
+            self._calls.popitem(last=False)
+        if table not in self._watched:
+            self._watched[table] = weight.register_post_accumulate_grad_hook(
+                lambda _: self._accumulated(table))
+
+    def backward(self, given: dict[str, Any]) -> None:
+        """Take the gradients of a call; ``given``: arguments of the backward pass by name."""
+        called = self._calls.get(given["indices"].data_ptr())
+        if called is None:
+            return
+        if given["scale_grad_by_freq"]:
+            raise ValueError("scale_grad_by_freq must be false with optimizer_on nic, not true")
+        bags, table = called
+        self._fresh[table] = self._is_zero(bags.weight.grad, table)
+        self._coming[table].append((bags.rows, _of_keys(bags, given["grad"].detach().numpy())))
+
+    def _is_zero(self, gradient: torch.Tensor | None, table: int) -> bool:
+        if gradient is None:
+            return True
+        if gradient.is_sparse:
+            return gradient._nnz() == 0
+        return not any(gradient.numpy()[rows].any() for rows, _ in self._pending[table])
+
+    def _accumulated(self, table: int) -> None:
+        """What came back is in the table's gradient now."""
+        if self._fresh.pop(table, False):
+            self._pending[table].clear()
+        self._pending[table] += self._coming.pop(table, [])
+
+    @contextmanager
+    def hooked(self, mistake: Callable[[ValueError], ValueError]) -> Iterator[None]:
+        """Stand in for PyTorch's optimizers in tables. ``mistake``: called with what no NIC does;
+        returns what the program gets."""
+        def before(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
+            try:
+                self._step(optimizer, (*args[1:], *kwargs.values()))
+            except ValueError as error:
+                raise mistake(error) from None
+
+        def after(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
+            for parameter, gradient in self._hidden:
+                parameter.grad = gradient
+            self._hidden.clear()
+
+        hooks = [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
+        try:
+            yield
+        finally:
+            for hook in (*hooks, *self._watched.values()):
+                hook.remove()
+
+    def _step(self, optimizer: torch.optim.Optimizer, closures: tuple) -> None:
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                table = self._tables.find(parameter)
+                if table is None or parameter.grad is None or not self._pending.get(table):
+                    continue
+                _check(optimizer, group, closures)
+                with _disable_current_modes(), torch.no_grad():
+                    self._update(table, parameter, float(group["lr"]))
+                self._hidden.append((parameter, parameter.grad))
+                parameter.grad = None
+
+    def _update(self, table: int, parameter: torch.Tensor, rate: float) -> None:
+        keys, gradients = map(np.concatenate, zip(*self._pending.pop(table)))
+        rows, sums = sums_by_key(keys, gradients)
+        _, bounds = sums_by_key(keys, np.abs(gradients))
+        mine, own = torch.from_numpy(rows), _own(parameter.grad, rows)
+        found = None if own is None else torch.zeros(sums.shape).add_(own)
+        with np.errstate(invalid="ignore"):
+            if found is None or (np.abs(found.numpy() - sums) > _CLOSE * bounds).any():
+                raise ValueError(
+                    f"gradients of the table of {self._tables.all[table].place} must reach its "
+                    f"optimizer as the backward pass gives them with optimizer_on nic, but are "
+                    f"others")
+        self.steps += 1
+        if rate == 0:
+            return
+        old = parameter.detach()[mine]
+        new, _ = Optimizer("sgd", rate).apply(old.numpy(), np.empty(0, np.float32), sums)
+        theirs = old.clone().add_(own, alpha=-rate).numpy()
+        apart = ulps(new, theirs)
+        self.rows += len(rows)
+        self.equal += int((apart == 0).all(axis=1).sum())
+        self.ulp = max(self.ulp, int(apart.max(initial=0)))
+        self._write()
+        parameter.index_copy_(0, mine, torch.from_numpy(new))
+
+    def to_json(self) -> dict:
+        """Return plain values."""
+        return {"optimizer": "sgd", "steps": self.steps, "rows": self.rows, "equal": self.equal,
+                "most_ulp": self.ulp}
+
+
+def _of_keys(bags: Bags, gradients: np.ndarray) -> np.ndarray:
+    """Return the gradient of each key, float32 ``[k, d]``, from those of bags."""
+    if bags.pooling == "mean":
+        gradients = gradients / np.maximum(bags.lengths, 1).astype(np.float32)[:, None]
+    each = np.repeat(gradients, bags.lengths, axis=0)
+    return each if bags.weights is None else each * bags.weights[:, None]
+
+
+def _check(optimizer: torch.optim.Optimizer, group: dict, closures: tuple) -> None:
+    """Raise ``ValueError`` for an optimizer that the NIC does not have."""
+    if type(optimizer) is not torch.optim.SGD:
+        raise ValueError(f"the optimizer of a table must be SGD with optimizer_on nic, "
+                         f"not {type(optimizer).__name__}")
+    for name, unused in _UNUSED.items():
+        if group[name] != unused:
+            raise ValueError(f"{name} of the optimizer of a table must be {unused} with "
+                             f"optimizer_on nic, not {group[name]!r}")
+    if any(callable(each) for each in closures):
+        raise ValueError("closure of an optimizer's step must be None with optimizer_on nic, "
+                         "which takes the gradients that are there before it")
+
+
+def _own(gradient: torch.Tensor, rows: np.ndarray) -> torch.Tensor | None:
+    """Return a table's gradient in PyTorch as one of ``rows`` alone, ascending; None where other
+    rows have one."""
+    if not gradient.is_sparse:
+        own = gradient[torch.from_numpy(rows)]
+        return own if int(torch.count_nonzero(gradient)) == int(torch.count_nonzero(own)) else None
+    places = gradient._indices()[0].numpy()
+    numbers = np.minimum(np.searchsorted(rows, places), len(rows) - 1)
+    if (rows[numbers] != places).any():
+        return None
+    return torch.sparse_coo_tensor(torch.from_numpy(numbers)[None], gradient._values(),
+                                   (len(rows), gradient.shape[1]), check_invariants=False)
