@@ -15,9 +15,10 @@ from sim.torch.dense import Chains
 from sim.torch.lookups import one_key_columns, samples_of
 from sim.torch.nics import LookupNics, NicsError
 from sim.torch.options import TorchOptions
+from sim.torch.process_group import exchanged
 from sim.torch.record import MiniBatch, Record
 from sim.torch.tables import Tables, storage_of
-from sim.torch.updates import RowUpdates
+from sim.torch.updates import RowUpdates, Written
 
 __all__ = ["Session"]
 
@@ -53,8 +54,8 @@ class Session:
     resets: how often NICs were set up anew, by reason. uncached: mini-batches that NICs looked up
     with their caches off. weighted: calls with weights.
     gradients: bags whose gradients came back. updates: how often an optimizer that is fused with
-    the backward pass wrote rows, by its name. nic_optimizer: what the NICs' optimizer does in place
-    of PyTorch's, None where PyTorch's stays. mistake: what ended the program, None for nothing.
+    the backward pass wrote rows, by its name. nic_optimizer: what stands in for PyTorch's, None
+    where that stays; written: what it wrote. mistake: what ended the program, None for nothing.
     """
 
     def __init__(self, options: TorchOptions):
@@ -66,7 +67,8 @@ class Session:
         self.counts = Counter[str]()
         self.resets = Counter[str]()
         self.updates = Counter[str]()
-        self.nic_optimizer = (RowUpdates(self.tables, self.write)
+        self.written = Written()
+        self.nic_optimizer = (RowUpdates(self.tables, self.write, self.written)
                               if options.optimizer_on == "nic" else None)
         self.weighted = self.gradients = self.uncached = 0
         self.mistake: Exception | None = None
@@ -74,7 +76,7 @@ class Session:
         self._nics: LookupNics | None = None
         self._caches = False
         self._waiting: list[_Waiting] = []
-        self._batch = MiniBatch()
+        self._batch, self._exchanged = MiniBatch(), 0
         self._outputs: set[int] = set()
         self._forwards: set[int] = set()
 
@@ -100,6 +102,8 @@ class Session:
         expected = pooled(bags, self.tables.all[table].values[bags.rows])
         self.comparison.add(expected, values, bags)
         values[...] = expected
+        if not self._batch.columns:
+            self._exchanged = exchanged()
         self._batch.columns.append(bags)
         self._batch.tables.append(table)
         if output.numel():
@@ -134,6 +138,7 @@ class Session:
 
     def _close(self) -> None:
         if self._batch.columns:
+            self._batch.exchanged = exchanged() - self._exchanged
             self.record.add(self._batch)
         self._batch = MiniBatch()
         self._outputs.clear()

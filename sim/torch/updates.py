@@ -3,6 +3,7 @@
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from sim.torch.bags import Bags
 from sim.torch.comparison import ulps
 from sim.torch.tables import Tables
 
-__all__ = ["RowUpdates"]
+__all__ = ["RowUpdates", "Written"]
 
 _UNUSED = {"momentum": 0, "weight_decay": 0, "maximize": False}
 """What PyTorch's SGD has and the NIC's has not."""
@@ -28,6 +29,30 @@ _CALLS = 4096
 _CLOSE = 1e-5
 """How far PyTorch's sum of a row's gradients may be from the exact one, as a share of the sum of
 their magnitudes."""
+
+
+@dataclass
+class Written:
+    """Rows that the NICs' optimizer wrote.
+
+    Members: ``steps`` of tables; ``rows``; ``equal``, of them, as PyTorch's SGD makes them bit for
+    bit; ``ulp``, the most that a value of the others is away.
+    """
+
+    steps: int = 0
+    rows: int = 0
+    equal: int = 0
+    ulp: int = 0
+
+    def with_(self, more: "Written") -> "Written":
+        """Return this and what another process wrote."""
+        return Written(self.steps + more.steps, self.rows + more.rows, self.equal + more.equal,
+                       max(self.ulp, more.ulp))
+
+    def to_json(self) -> dict:
+        """Return plain values."""
+        return {"optimizer": "sgd", "steps": self.steps, "rows": self.rows, "equal": self.equal,
+                "most_ulp": self.ulp}
 
 
 class RowUpdates:
@@ -39,25 +64,19 @@ class RowUpdates:
 
     Parameters
     ----------
-    tables: of the program. write: called before rows are written.
-
-    Members
-    -------
-    steps: of tables. rows: updated. equal: of them, as PyTorch's SGD makes them bit for bit; ulp:
-    the most that a value of the others is away.
+    tables: of the program. write: called before rows are written. written: counts them.
 
     Methods raise ``ValueError`` for what no NIC does.
     """
 
-    def __init__(self, tables: Tables, write: Callable[[], None]):
-        self._tables, self._write = tables, write
+    def __init__(self, tables: Tables, write: Callable[[], None], written: Written):
+        self._tables, self._write, self._written = tables, write, written
         self._calls: OrderedDict[int, tuple[Bags, int]] = OrderedDict()
         self._coming: defaultdict[int, list[tuple[np.ndarray, np.ndarray]]] = defaultdict(list)
         self._pending: defaultdict[int, list[tuple[np.ndarray, np.ndarray]]] = defaultdict(list)
         self._fresh: dict[int, bool] = {}
         self._watched: dict[int, Any] = {}
         self._hidden: list[tuple[torch.Tensor, torch.Tensor]] = []
-        self.steps = self.rows = self.equal = self.ulp = 0
 
     def forward(self, bags: Bags, table: int, indices: torch.Tensor) -> None:
         """Take note of a call whose gradients may come back."""
@@ -142,23 +161,18 @@ class RowUpdates:
                     f"gradients of the table of {self._tables.all[table].place} must reach its "
                     f"optimizer as the backward pass gives them with optimizer_on nic, but are "
                     f"others")
-        self.steps += 1
+        self._written.steps += 1
         if rate == 0:
             return
         old = parameter.detach()[mine]
         new, _ = Optimizer("sgd", rate).apply(old.numpy(), np.empty(0, np.float32), sums)
         theirs = old.clone().add_(own, alpha=-rate).numpy()
         apart = ulps(new, theirs)
-        self.rows += len(rows)
-        self.equal += int((apart == 0).all(axis=1).sum())
-        self.ulp = max(self.ulp, int(apart.max(initial=0)))
+        self._written.rows += len(rows)
+        self._written.equal += int((apart == 0).all(axis=1).sum())
+        self._written.ulp = max(self._written.ulp, int(apart.max(initial=0)))
         self._write()
         parameter.index_copy_(0, mine, torch.from_numpy(new))
-
-    def to_json(self) -> dict:
-        """Return plain values."""
-        return {"optimizer": "sgd", "steps": self.steps, "rows": self.rows, "equal": self.equal,
-                "most_ulp": self.ulp}
 
 
 def _of_keys(bags: Bags, gradients: np.ndarray) -> np.ndarray:
