@@ -4,6 +4,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from host.dlrm.exact_keys import sums_by_key
 from host.dlrm.optimizer import Optimizer
+from host.samples import KEY_ROW_BITS
 from sim.torch.bags import Bags
 from sim.torch.comparison import ulps
 from sim.torch.tables import Tables
@@ -125,7 +127,7 @@ class RowUpdates:
             except ValueError as error:
                 raise mistake(error) from None
 
-        def after(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
+        def after(*_: Any) -> None:
             for parameter, gradient in self._hidden:
                 parameter.grad = gradient
             self._hidden.clear()
@@ -134,45 +136,66 @@ class RowUpdates:
         try:
             yield
         finally:
+            after()
             for hook in (*hooks, *self._watched.values()):
                 hook.remove()
 
     def _step(self, optimizer: torch.optim.Optimizer, closures: tuple) -> None:
+        alike: defaultdict[tuple, list[tuple[int, torch.Tensor]]] = defaultdict(list)
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 table = self._tables.find(parameter)
                 if table is None or parameter.grad is None or not self._pending.get(table):
                     continue
                 _check(optimizer, group, closures)
-                with _disable_current_modes(), torch.no_grad():
-                    self._update(table, parameter, float(group["lr"]))
-                self._hidden.append((parameter, parameter.grad))
-                parameter.grad = None
+                alike[parameter.shape[1], float(group["lr"])].append((table, parameter))
+        with _disable_current_modes(), torch.no_grad():
+            updates = [self._new_rows(tables, rate) for (_, rate), tables in alike.items()]
+            if updates:
+                self._write()
+            for parameter, rows, new in chain(*updates):
+                parameter.index_copy_(0, rows, new)
+        for _, parameter in chain(*alike.values()):
+            self._hidden.append((parameter, parameter.grad))
+            parameter.grad = None
 
-    def _update(self, table: int, parameter: torch.Tensor, rate: float) -> None:
-        keys, gradients = map(np.concatenate, zip(*self._pending.pop(table)))
-        rows, sums = sums_by_key(keys, gradients)
-        _, bounds = sums_by_key(keys, np.abs(gradients))
-        mine, own = torch.from_numpy(rows), _own(parameter.grad, rows)
-        found = None if own is None else torch.zeros(sums.shape).add_(own)
-        with np.errstate(invalid="ignore"):
-            if found is None or (np.abs(found.numpy() - sums) > _CLOSE * bounds).any():
+    def _new_rows(self, tables: list[tuple[int, torch.Tensor]], rate: float
+                  ) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+        """Return the rows to be written of tables of one dimension: of each its parameter, the
+        rows' numbers, and their vectors."""
+        numbered = [(rows | number << KEY_ROW_BITS, gradients)
+                    for number, (table, _) in enumerate(tables)
+                    for rows, gradients in self._pending.pop(table)]
+        all_keys, gradients = map(np.concatenate, zip(*numbered))
+        keys, sums = sums_by_key(all_keys, gradients)
+        bounds = _CLOSE * _magnitudes(all_keys, gradients)
+        ends = np.searchsorted(keys >> KEY_ROW_BITS, np.arange(len(tables) + 1))
+        rows = keys & (1 << KEY_ROW_BITS) - 1
+        self._written.steps += len(tables)
+        parts, old, theirs = [], [], []
+        for (table, parameter), first, last in zip(tables, ends, ends[1:]):
+            mine = slice(int(first), int(last))
+            own = _own(parameter.grad, rows[mine])
+            if own is None or _far(torch.zeros(sums[mine].shape).add_(own).numpy(), sums[mine],
+                                   bounds[mine]):
                 raise ValueError(
                     f"gradients of the table of {self._tables.all[table].place} must reach its "
                     f"optimizer as the backward pass gives them with optimizer_on nic, but are "
                     f"others")
-        self._written.steps += 1
+            numbers = torch.from_numpy(rows[mine])
+            parts.append((parameter, numbers, mine))
+            old.append(parameter.detach()[numbers])
+            theirs.append(old[-1].clone().add_(own, alpha=-rate).numpy())
         if rate == 0:
-            return
-        old = parameter.detach()[mine]
-        new, _ = Optimizer("sgd", rate).apply(old.numpy(), np.empty(0, np.float32), sums)
-        theirs = old.clone().add_(own, alpha=-rate).numpy()
-        apart = ulps(new, theirs)
+            return []
+        new, _ = Optimizer("sgd", rate).apply(
+            torch.cat(old).numpy(), np.empty(0, np.float32), sums)
+        apart = ulps(new, np.concatenate(theirs))
         self._written.rows += len(rows)
         self._written.equal += int((apart == 0).all(axis=1).sum())
         self._written.ulp = max(self._written.ulp, int(apart.max(initial=0)))
-        self._write()
-        parameter.index_copy_(0, mine, torch.from_numpy(new))
+        return [(parameter, numbers, torch.from_numpy(new[mine]))
+                for parameter, numbers, mine in parts]
 
 
 def _of_keys(bags: Bags, gradients: np.ndarray) -> np.ndarray:
@@ -209,3 +232,18 @@ def _own(gradient: torch.Tensor, rows: np.ndarray) -> torch.Tensor | None:
         return None
     return torch.sparse_coo_tensor(torch.from_numpy(numbers)[None], gradient._values(),
                                    (len(rows), gradient.shape[1]), check_invariants=False)
+
+
+def _magnitudes(keys: np.ndarray, gradients: np.ndarray) -> np.ndarray:
+    """Return for each key, ascending, the sum of the magnitudes of its gradients."""
+    if not len(keys):
+        return gradients
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    return np.add.reduceat(np.abs(gradients[order]), starts)
+
+
+def _far(found: np.ndarray, sums: np.ndarray, bounds: np.ndarray) -> bool:
+    with np.errstate(invalid="ignore"):
+        return bool((np.abs(found - sums) > bounds).any())

@@ -109,6 +109,18 @@ def test_weights_of_keys_and_a_rate_of_nothing():
     assert not torch.equal(bag.weight, before)
 
 
+def test_bags_without_keys_change_nothing():
+    bag, none = bag_of(), torch.empty(0, dtype=torch.int64)
+    before, optimizer = bag.weight.detach().clone(), torch.optim.SGD(bag.parameters(), lr=RATE)
+
+    def program():
+        bag(none, torch.zeros(3, dtype=torch.int64)).sum().backward()
+        optimizer.step()
+
+    attached_on_nic(program)
+    assert torch.equal(bag.weight, before)
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_model_learns_the_same(sparse):
     batches, losses = mini_batches(5), []
