@@ -93,8 +93,7 @@ def _notes(seen: Seen, parts: Sequence[Seen], options: TorchOptions,
     if written.rows:
         notes.append(f"the NICs' SGD, by the bit-exact numerics, wrote {written.rows:,} rows; "
                      f"{written.equal:,} of them are PyTorch's bit for bit, the others at most "
-                     f"{written.ulp:,} ulp away; the times of training are of systems that write "
-                     f"the rows themselves")
+                     f"{written.most:.1e} of their largest value away")
     if seen.gradients and (seen.updates or not written.rows):
         fused = ", ".join(f"{name} {count:,} times" for name, count in seen.updates.items())
         whose = f"FBGEMM's fused optimizer ({fused})" if fused else "PyTorch's optimizer"

@@ -54,7 +54,8 @@ def _program(result: dict) -> Table:
                  f"{'FBGEMM' if gradients['fused'] else 'PyTorch'} on the host")
         table.add_row("gradients of bags", f"{gradients['bags']:,}, rows written by {whose}")
         if nic and nic["rows"]:
-            worst = f", at most {nic['most_ulp']:,} ulp" if nic["most_ulp"] else ""
+            worst = (f", at most {nic['most_difference']:.1e} of the largest value away"
+                     if nic["equal"] < nic["rows"] else "")
             table.add_row("  rows, as PyTorch's SGD writes them",
                           f"{nic['equal']:,} of {nic['rows']:,}{worst}")
     missed = sum(each["count"] for each in result["not_caught"])

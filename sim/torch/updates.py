@@ -19,7 +19,6 @@ from host.dlrm.exact_keys import sums_by_key
 from host.dlrm.optimizer import Optimizer
 from host.samples import KEY_ROW_BITS
 from sim.torch.bags import Bags
-from sim.torch.comparison import ulps
 from sim.torch.tables import Tables
 
 __all__ = ["RowUpdates", "Written"]
@@ -38,23 +37,23 @@ class Written:
     """Rows that the NICs' optimizer wrote.
 
     Members: ``steps`` of tables; ``rows``; ``equal``, of them, as PyTorch's SGD makes them bit for
-    bit; ``ulp``, the most that a value of the others is away.
+    bit; ``most``, the largest difference of a value as a share of the largest of its row.
     """
 
     steps: int = 0
     rows: int = 0
     equal: int = 0
-    ulp: int = 0
+    most: float = 0.0
 
     def with_(self, more: "Written") -> "Written":
         """Return this and what another process wrote."""
         return Written(self.steps + more.steps, self.rows + more.rows, self.equal + more.equal,
-                       max(self.ulp, more.ulp))
+                       max(self.most, more.most))
 
     def to_json(self) -> dict:
         """Return plain values."""
         return {"optimizer": "sgd", "steps": self.steps, "rows": self.rows, "equal": self.equal,
-                "most_ulp": self.ulp}
+                "most_difference": self.most}
 
 
 class RowUpdates:
@@ -190,12 +189,21 @@ class RowUpdates:
             return []
         new, _ = Optimizer("sgd", rate).apply(
             torch.cat(old).numpy(), np.empty(0, np.float32), sums)
-        apart = ulps(new, np.concatenate(theirs))
         self._written.rows += len(rows)
-        self._written.equal += int((apart == 0).all(axis=1).sum())
-        self._written.ulp = max(self._written.ulp, int(apart.max(initial=0)))
+        self._compare(new, np.concatenate(theirs))
         return [(parameter, numbers, torch.from_numpy(new[mine]))
                 for parameter, numbers, mine in parts]
+
+    def _compare(self, ours: np.ndarray, theirs: np.ndarray) -> None:
+        """Compare rows with those of PyTorch's SGD."""
+        different = (ours.view(np.uint32) != theirs.view(np.uint32)).any(axis=1)
+        self._written.equal += int((~different).sum())
+        if different.any():
+            ours, theirs = ours[different], theirs[different]
+            with np.errstate(all="ignore"):
+                shares = np.abs(ours.astype(np.float64) - theirs).max(axis=1) / (
+                    np.abs(theirs).max(axis=1))
+            self._written.most = max(self._written.most, float(np.nanmax(shares, initial=0.0)))
 
 
 def _of_keys(bags: Bags, gradients: np.ndarray) -> np.ndarray:
