@@ -122,6 +122,8 @@ class Capture(TorchDispatchMode):
             return result
         indices = kwargs.get("indices", args[1] if len(args) > 1 else None)
         self._take([(bags, result[0])], indices)
+        if self._session.nic_optimizer is not None:
+            self._session.nic_optimizer.forward(bags, result[2])
         return result
 
     def _look_up_fused(self, name: str, func: Any, args: Any, kwargs: dict) -> Any:

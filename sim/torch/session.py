@@ -93,8 +93,6 @@ class Session:
         self._forwards.add(indices.data_ptr())
         for (bags, output), table in zip(calls, tables):
             self._take(bags, output, table)
-            if self.nic_optimizer is not None:
-                self.nic_optimizer.forward(bags, table, indices)
 
     def _take(self, bags: Bags, output: torch.Tensor, table: int) -> None:
         # The script's memory, so that what is put there later is what the script reads.

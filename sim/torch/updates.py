@@ -79,13 +79,15 @@ class RowUpdates:
         self._watched: dict[int, Any] = {}
         self._hidden: list[tuple[torch.Tensor, torch.Tensor]] = []
 
-    def forward(self, bags: Bags, table: int, indices: torch.Tensor) -> None:
-        """Take note of a call whose gradients may come back."""
+    def forward(self, bags: Bags, kept: torch.Tensor) -> None:
+        """Take note of a call whose gradients may come back. ``kept``: its output ``bag_size``,
+        by which they are recognised; calls may share all their inputs but the table."""
         weight = bags.weight
-        if not (torch.is_grad_enabled() and weight.requires_grad and weight.is_leaf):
+        if not (torch.is_grad_enabled() and weight.requires_grad and weight.is_leaf and len(kept)):
             return
-        self._calls[indices.data_ptr()] = bags, table
-        self._calls.move_to_end(indices.data_ptr())
+        table = self._tables.number_of(bags)
+        self._calls[kept.data_ptr()] = bags, table
+        self._calls.move_to_end(kept.data_ptr())
         if len(self._calls) > _CALLS:
             self._calls.popitem(last=False)
         if table not in self._watched:
@@ -94,7 +96,7 @@ class RowUpdates:
 
     def backward(self, given: dict[str, Any]) -> None:
         """Take the gradients of a call; ``given``: arguments of the backward pass by name."""
-        called = self._calls.get(given["indices"].data_ptr())
+        called = self._calls.get(given["bag_size"].data_ptr())
         if called is None:
             return
         if given["scale_grad_by_freq"]:

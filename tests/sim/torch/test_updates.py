@@ -88,6 +88,22 @@ def test_gradients_add_up_until_they_are_dropped(none, sparse):
         before, second.numpy(), third.numpy(), second.numpy()))
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_tables_that_are_looked_up_with_the_same_indices(sparse):
+    bags = bag_of(sparse=sparse), torch.nn.EmbeddingBag(10, 16, mode="sum", sparse=sparse)
+    before = [bag.weight.detach().numpy().copy() for bag in bags]
+    optimizer = torch.optim.SGD([bag.weight for bag in bags], lr=RATE)
+    gradients = factors(1), factors(2)
+
+    def program():
+        sum((bag(KEYS, OFFSETS) * each).sum() for bag, each in zip(bags, gradients)).backward()
+        optimizer.step()
+
+    attached_on_nic(program)
+    for bag, rows, each in zip(bags, before, gradients):
+        assert np.array_equal(bag.weight.detach().numpy(), updated(rows, each.numpy()))
+
+
 def test_weights_of_keys_and_a_rate_of_nothing():
     bag, weights = bag_of(), torch.rand(4, 3)
     keys, gradient = torch.arange(9).repeat(2)[:12].view(4, 3), torch.randn(4, 16)
