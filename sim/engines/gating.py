@@ -30,6 +30,8 @@ _CELL = re.compile(r"^  (\w+) (\w+) \(\n(.*?)^  \);\n", re.MULTILINE | re.DOTALL
 _PIN = re.compile(r"^    \.(\w+|\\\S+ )\((.*)\),?\n", re.MULTILINE)
 _INPUT = re.compile(r"^  input (?:\[(\d+):0\] )?(\w+|\\\S+ );$", re.MULTILINE)
 _RESET = re.compile(r"rst\d*|reset")
+"""Resets of a block, or the root from which a tree inside it (:class:`rtl.reset.ResetBranch`) makes
+them."""
 _NUMBER = re.compile(r"\$\d+ $")
 
 _GATE = f"""
