@@ -4,16 +4,21 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 import torch
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from sim.torch import fused
 from sim.torch.bags import Bags, bags_of
 from sim.torch.place import place
+from sim.torch.process_group import OF_ALL, note_exchange
 from sim.torch.session import Session
 
 __all__ = ["Capture", "capturing", "check_captured"]
@@ -36,7 +41,7 @@ class _Operator(NamedTuple):
     name: in its schema. written: numbers of the arguments that it writes to.
     kind: ``bags`` and ``fused`` for lookups that may be caught, of one table and of many; ``other``
     for those that are not; ``gradients`` of bags; ``update`` where it also writes the rows by
-    them; empty for all else.
+    them; ``exchange`` of another process group than ours; empty for all else.
     """
 
     name: str
@@ -58,6 +63,8 @@ def _kind(name: str) -> str:
         return "bags"
     if name in _BACKWARD:
         return "gradients"
+    if library == "c10d" and own.rstrip("_") in OF_ALL:
+        return "exchange"
     if library == "fbgemm":
         return ("fused" if fused.is_lookup(name) else
                 "update" if fused.is_update(name) else "")
@@ -89,8 +96,12 @@ class Capture(TorchDispatchMode):
 
     def __init__(self, session: Session, warn: Callable[[str], None]):
         super().__init__()
-        self._session, self._warn = session, warn
-        self._lock = threading.RLock()
+        self._warn = warn
+        self.begin_anew(session)
+
+    def begin_anew(self, session: Session) -> None:
+        """Lead what follows through another session, with nothing missed yet."""
+        self._session, self._lock = session, threading.RLock()
         self.missed = Counter[tuple[str, str]]()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (),
@@ -104,6 +115,8 @@ class Capture(TorchDispatchMode):
             if kind == "fused":
                 return self._look_up_fused(name, func, args, kwargs)
             self._before(name, written, args, kwargs)
+        if kind == "exchange":
+            note_exchange(args[1])
         if kind == "other":
             self._miss(name, "no NIC serves this operator")
         elif kind == "gradients":
@@ -184,9 +197,29 @@ class Capture(TorchDispatchMode):
     @contextmanager
     def optimizing(self) -> Iterator[None]:
         """Let the NICs' optimizer, if there is one, take the place of PyTorch's."""
-        optimizer = self._session.nic_optimizer
-        with nullcontext() if optimizer is None else optimizer.hooked(self._mistake):
+        if self._session.nic_optimizer is None:
             yield
+            return
+
+        def before(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
+            if nics := self._session.nic_optimizer:
+                try:
+                    nics.step(optimizer, (*args[1:], *kwargs.values()))
+                except ValueError as error:
+                    raise self._mistake(error) from None
+
+        def after(*_: Any) -> None:
+            if nics := self._session.nic_optimizer:
+                nics.stepped()
+
+        hooks = [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+            if nics := self._session.nic_optimizer:
+                nics.close()
 
     def _before(self, name: str, written: tuple[int, ...], args: Any, kwargs: dict) -> None:
         """Let the session know what an operator reads and writes, before it does."""

@@ -9,6 +9,7 @@ from os.path import abspath, dirname, isfile
 from time import perf_counter
 
 from sim.torch.capture import Capture, capturing
+from sim.torch.child import follow_forks
 from sim.torch.options import TorchOptions
 from sim.torch.process_group import begin
 from sim.torch.processes import ProcessError, Processes
@@ -41,23 +42,26 @@ class Attached:
 
 @contextmanager
 def attached(options: TorchOptions, warn: Warn | None = None, script: str | None = None,
-             arguments: Sequence[str] = ()) -> Iterator[Attached]:
+             arguments: Sequence[str] = (), leads: bool = False) -> Iterator[Attached]:
     """Lead the embedding bags of what is done inside through NICs; the report is there afterwards.
 
     ``warn``: called with a line for each lookup that is not caught, by default written to standard
-    error. ``script``, ``arguments``: of the program, for the report.
+    error. ``script``, ``arguments``: of the program, for the report. ``leads``: whether processes
+    that it begins are caught too.
 
     Raises ``ValueError`` for bags that no embedding may have or no NIC can take, and where no bag
     was caught; :class:`sim.torch.nics.NicsError` where NICs do not answer. Where the program has
     several processes, `ProcessError` for all of that.
     """
     begin()
-    known, processes, began = Attached(), Processes(options), perf_counter()
+    known, session, began = Attached(), Session(options), perf_counter()
+    processes = Processes(session, leads)
     try:
         processes.begin()
-        session = Session(options)
         with capturing(session, warn) as capture:
             known.session, known.capture = session, capture
+            if leads:
+                follow_forks(capture)
             yield known
         seconds = perf_counter() - began
         if session.mistake is not None:  # the program may have swallowed it
@@ -100,7 +104,7 @@ def run_script(options: TorchOptions, script: str, arguments: Sequence[str] = ()
     for what the script raises; `ProcessError` where the program has several processes.
     """
     check_script(script)
-    with attached(options, warn, script, arguments) as known:
+    with attached(options, warn, script, arguments, leads=True) as known:
         try:
             with _as_main(script, arguments):
                 runpy.run_path(script, run_name="__main__")

@@ -1,18 +1,13 @@
 """Updates of a program's rows by the NICs' optimizer, in place of PyTorch's."""
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import torch
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
 from torch.utils._python_dispatch import _disable_current_modes
 
 from host.dlrm.exact_keys import sums_by_key
@@ -118,30 +113,11 @@ class RowUpdates:
             self._pending[table].clear()
         self._pending[table] += self._coming.pop(table, [])
 
-    @contextmanager
-    def hooked(self, mistake: Callable[[ValueError], ValueError]) -> Iterator[None]:
-        """Stand in for PyTorch's optimizers in tables. ``mistake``: called with what no NIC does;
-        returns what the program gets."""
-        def before(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
-            try:
-                self._step(optimizer, (*args[1:], *kwargs.values()))
-            except ValueError as error:
-                raise mistake(error) from None
+    def step(self, optimizer: torch.optim.Optimizer, closures: tuple) -> None:
+        """Update rows, and hide their gradients from a step of PyTorch's optimizer that begins.
 
-        def after(*_: Any) -> None:
-            for parameter, gradient in self._hidden:
-                parameter.grad = gradient
-            self._hidden.clear()
-
-        hooks = [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
-        try:
-            yield
-        finally:
-            after()
-            for hook in (*hooks, *self._watched.values()):
-                hook.remove()
-
-    def _step(self, optimizer: torch.optim.Optimizer, closures: tuple) -> None:
+        ``closures``: arguments of the step.
+        """
         alike: defaultdict[tuple, list[tuple[int, torch.Tensor]]] = defaultdict(list)
         for group in optimizer.param_groups:
             for parameter in group["params"]:
@@ -159,6 +135,18 @@ class RowUpdates:
         for _, parameter in chain(*alike.values()):
             self._hidden.append((parameter, parameter.grad))
             parameter.grad = None
+
+    def stepped(self) -> None:
+        """The step is over: the gradients are where the program expects them."""
+        for parameter, gradient in self._hidden:
+            parameter.grad = gradient
+        self._hidden.clear()
+
+    def close(self) -> None:
+        """Leave the program's parameters as they were found."""
+        self.stepped()
+        for hook in self._watched.values():
+            hook.remove()
 
     def _new_rows(self, tables: list[tuple[int, torch.Tensor]], rate: float
                   ) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:

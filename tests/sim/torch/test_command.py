@@ -2,9 +2,6 @@
 
 import csv
 import json
-import subprocess
-import sys
-from importlib.metadata import entry_points
 
 import pytest
 
@@ -149,11 +146,3 @@ def test_the_exit_status_is_that_of_the_script(tmp_path, end, status):
     path = tmp_path / "script.py"
     path.write_text(SCRIPT + end)
     assert ended(str(path), "2") == status
-
-
-def test_pytorch_alone_knows_nothing_of_us():
-    assert not [each for each in entry_points(group="torch.backends")
-                if each.value.partition(".")[0] in ("sim", "host", "gen", "rtl")]
-    code = "import sys, torch; print([name for name in sys.modules if name.startswith('sim')])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "sim'" not in found.stdout and "sim." not in found.stdout
