@@ -590,9 +590,9 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
     Returns
     -------
     dict
-        ``schema``, ``script``, ``options``, ``tables``, ``steps``, ``mini_batches``, ``values``,
-        ``nics``, ``gradients``, ``not_caught``, ``systems``, ``notes``, ``exit_status``, see
-        :func:`sim.torch.report.result_of`. Of a program of several processes the first has the
+        ``schema``, ``script``, ``options``, ``tables``, ``processes``, ``steps``,
+        ``mini_batches``, ``values``, ``nics``, ``gradients``, ``not_caught``, ``systems``,
+        ``notes``, ``exit_status``, see :func:`sim.torch.report.result_of`. Of a program of several processes the first has the
         report, and writes its files; in the others there is only ``exit_status``.
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``; :class:`sim.torch.program.ProgramError`
