@@ -585,7 +585,8 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
         Called with a line for each lookup that is not caught; by default written to standard error.
     options
         Members of :class:`sim.torch.options.TorchOptions`: ``system``, ``nodes``, ``placement``,
-        ``fidelity``, ``config``, ``set``, ``software``, ``gpu``, ``engine``, ``threads``, ``seed``.
+        ``fidelity``, ``optimizer_on``, ``config``, ``set``, ``software``, ``gpu``, ``engine``,
+        ``threads``, ``seed``.
 
     Returns
     -------
