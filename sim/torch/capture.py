@@ -9,10 +9,15 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 import torch
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from sim.torch import fused
 from sim.torch.bags import Bags, bags_of
+from sim.torch.fused_updates import nic_update
 from sim.torch.place import place
 from sim.torch.process_group import OF_ALL, note_exchange
 from sim.torch.session import Session
@@ -116,11 +121,12 @@ class Capture(TorchDispatchMode):
         if kind == "other":
             self._miss(name, "no NIC serves this operator")
         elif kind == "gradients":
-            self._gradients(name, args[1], len(args[0]))
+            if self._gradients(name, args[1], len(args[0])) and self._session.nic_optimizer:
+                self._to_nics(fused.named(func, args, kwargs))
         elif kind == "update":
             given = fused.named(func, args, kwargs)
             if self._gradients(name, given["indices"], len(given["offsets"]) - 1):
-                self._session.updates[fused.optimizer_of(name)] += 1
+                return self._update(name, given, func, args, kwargs)
         return func(*args, **kwargs)
 
     def _look_up(self, name: str, func: Any, args: Any, kwargs: dict) -> Any:
@@ -130,6 +136,8 @@ class Capture(TorchDispatchMode):
             return result
         indices = kwargs.get("indices", args[1] if len(args) > 1 else None)
         self._take([(bags, result[0])], indices)
+        if self._session.nic_optimizer is not None:
+            self._session.nic_optimizer.forward(bags, result[2])
         return result
 
     def _look_up_fused(self, name: str, func: Any, args: Any, kwargs: dict) -> Any:
@@ -141,6 +149,10 @@ class Capture(TorchDispatchMode):
         vectors = result.detach()
         self._take([(each.bags, vectors[:, each.columns]) for each in features], given["indices"])
         if result.requires_grad:  # its backward pass is no operator
+            if self._session.nic_optimizer is not None:
+                raise self._mistake(ValueError(
+                    f"optimizer_on must be host where {name} has gradients, not 'nic'"))
+
             def came_back(_: torch.Tensor) -> None:
                 self._gradients(name, given["indices"], len(given["offsets"]) - 1)
 
@@ -153,8 +165,7 @@ class Capture(TorchDispatchMode):
         try:
             found = bags()
         except ValueError as error:
-            self._session.mistake = mistake = ValueError(f"{place()}: {error}")
-            raise mistake from None
+            raise self._mistake(error) from None
         for each in _tensors((*args, *kwargs.values())):
             if self._session.touches(each):
                 self._session.read()
@@ -173,6 +184,61 @@ class Capture(TorchDispatchMode):
             if not taken:
                 self._miss(name, "its forward pass was not caught")
             return taken
+
+    def _to_nics(self, given: dict[str, Any]) -> None:
+        optimizer = self._session.nic_optimizer
+        assert optimizer is not None
+        try:
+            with self._lock:
+                optimizer.backward(given)
+        except ValueError as error:
+            raise self._mistake(error) from None
+
+    def _update(self, name: str, given: dict[str, Any], func: Any, args: Any, kwargs: dict) -> Any:
+        """Do an update of FBGEMM's, or let the NICs' take its place."""
+        if self._session.nic_optimizer is None:
+            self._session.updates[fused.optimizer_of(name)] += 1
+            return func(*args, **kwargs)
+        try:
+            write = nic_update(name, given)
+        except ValueError as error:
+            raise self._mistake(error) from None
+        result = func(*args, **kwargs)
+        with self._lock:
+            write(self._session.written)
+        return result
+
+    def _mistake(self, error: ValueError) -> ValueError:
+        """Return what the program gets for what it may not do: it ends with that."""
+        self._session.mistake = mistake = ValueError(f"{place()}: {error}")
+        return mistake
+
+    @contextmanager
+    def optimizing(self) -> Iterator[None]:
+        """Let the NICs' optimizer, if there is one, take the place of PyTorch's."""
+        if self._session.nic_optimizer is None:
+            yield
+            return
+
+        def before(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
+            if nics := self._session.nic_optimizer:
+                try:
+                    nics.step(optimizer, (*args[1:], *kwargs.values()))
+                except ValueError as error:
+                    raise self._mistake(error) from None
+
+        def after(*_: Any) -> None:
+            if nics := self._session.nic_optimizer:
+                nics.stepped()
+
+        hooks = [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+            if nics := self._session.nic_optimizer:
+                nics.close()
 
     def _before(self, name: str, written: tuple[int, ...], args: Any, kwargs: dict) -> None:
         """Let the session know what an operator reads and writes, before it does."""
@@ -219,7 +285,7 @@ def capturing(session: Session, warn: Callable[[str], None] | None = None) -> It
 
     threading.Thread.run = captured
     try:
-        with capture:
+        with capture, capture.optimizing():
             yield capture
     finally:
         threading.Thread.run = run
