@@ -603,10 +603,13 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
     dict
         ``schema``, ``script``, ``options``, ``tables``, ``steps``, ``mini_batches``, ``values``,
         ``nics``, ``gradients``, ``not_caught``, ``systems``, ``notes``, ``exit_status``, see
-        :func:`sim.torch.report.result_of`.
+        :func:`sim.torch.report.result_of`. Of a program of several processes the first has the
+        report, and writes its files; in the others there is only ``exit_status``.
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``; :class:`sim.torch.program.ProgramError`
-    for what the script raises, and :class:`sim.torch.nics.NicsError` where NICs do not answer.
+    for what the script raises, and :class:`sim.torch.nics.NicsError` where NICs do not answer. In a
+    program of several processes each raises :class:`sim.torch.processes.ProcessError` where one of
+    them fails, and what went wrong is written to standard error.
     """
     _check_torch()
     from sim.torch.options import TorchOptions
@@ -619,6 +622,8 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
     if report is not None:
         check_folder(fspath(report), "report")
     result = run_script(asked, fspath(script), arguments, warn)
+    if "systems" not in result:
+        return result
     write_json(result, outputs.json)
     if report is not None:
         write_report(result, fspath(report))

@@ -8,5 +8,9 @@
 - ``kernel_rows.toml``, ``inference.toml``, ``flattening.toml``, ``flattening_v3_1.toml``,
   ``network_drop.toml``: figures of tables and logs, read by :mod:`host.measurements.published`.
 
+- ``gpu_h100_readings.csv``: what :mod:`host.calibrate` measured on an H100: constants of
+  ``gpu_h100``, ``software_eager_h100`` and ``software_tuned_h100``, and checks; read by
+  :mod:`host.measurements.readings`.
+
 Data only: what the models say of them is in :mod:`sim.experiments.checks`.
 """

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["PLACEMENTS", "Rule", "check_placement"]
+__all__ = ["PLACEMENTS", "Rule", "check_placement", "described", "given_owners"]
 
 PLACEMENTS = {
     "even": "whole tables, as many at each node as at any other",
@@ -17,9 +17,21 @@ PLACEMENTS = {
 """
 
 
+def given_owners(placement: str) -> tuple[int, ...] | None:
+    """Return the node of each table, where a placement gives them, as ``0,0,1`` does."""
+    nodes = placement.split(",")
+    digits = all(node.isascii() and node.isdecimal() for node in nodes)
+    return tuple(map(int, nodes)) if digits else None
+
+
+def described(placement: str) -> str:
+    """Return in words how a placement deals tables."""
+    return PLACEMENTS.get(placement, "whole tables, each at the node that is given for it")
+
+
 def check_placement(name: str) -> str:
-    """Return ``name``; ``ValueError`` unless it is one of `PLACEMENTS`."""
-    if name not in PLACEMENTS:
+    """Return ``name``; ``ValueError`` unless it is one of `PLACEMENTS` or gives nodes."""
+    if name not in PLACEMENTS and given_owners(name) is None:
         raise ValueError(f"placement must be one of {', '.join(PLACEMENTS)}, not {name!r}")
     return name
 
@@ -30,7 +42,8 @@ class Rule:
 
     Members
     -------
-    placement: one of `PLACEMENTS`; ``row`` deals no whole tables.
+    placement: one of `PLACEMENTS`, of which ``row`` deals no whole tables; or the node of each
+        table, such as ``0,0,1``.
     lookups: measured lookups of each table of the model, in any unit; needed by ``lookups`` and
         kept for it alone.
 
@@ -57,8 +70,17 @@ class Rule:
         ``even`` and ``rows`` take the largest table first, ``lookups`` the most looked-up; it goes
         to the node with the fewest rows, or lookups, so far. ``even`` asks only nodes that may
         still take one: each gets n // k of n tables, and n mod k of the k nodes one more. Ties:
-        more rows first, then the lower table; fewer rows first, then the lower node.
+        more rows first, then the lower table; fewer rows first, then the lower node. Nodes that are
+        given are taken as they are.
+
+        ``ValueError`` for a table that no node or no number of lookups was given for.
         """
+        given = given_owners(self.placement)
+        if given is not None:
+            if max(rows, default=0) >= len(given):
+                raise ValueError(f"placement must have a node for table {max(rows)}, not "
+                                 f"{len(given)} nodes")
+            return {table: given[table] for table in rows}
         looked_up = [0] * (max(rows, default=0) + 1) if self.lookups is None else self.lookups
         if max(rows, default=0) >= len(looked_up):
             raise ValueError(f"lookups must have a number for table {max(rows)}, not "

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from host.model import Model
-from host.placement.deal import Rule
+from host.placement.deal import Rule, given_owners
 from host.samples import KEY_ROW_BITS, Samples
 from host.wire.layouts import pack
 from rtl.formats import NODE_BITS, ROW_BITS, TABLE_BITS, DescriptorKind, TableDescriptor
@@ -100,20 +100,26 @@ class ShardPlan:
     @classmethod
     def deal(cls, model: Model, nodes: int, placement: str = "even",
              lookups: Sequence[int] | None = None) -> "ShardPlan":
-        """Place the tables of ``model`` by one of `host.placement.deal.PLACEMENTS`.
+        """Place the tables of ``model`` by one of `host.placement.deal.PLACEMENTS`, or at nodes
+        that are given, such as ``0,0,1``.
 
         ``even``, ``rows`` and ``lookups`` place whole tables, see `host.placement.deal.Rule`;
         ``row`` hashes the rows of every table over all nodes. If there are more nodes than tables,
-        rows are always hashed. ``lookups``: measured lookups of each table, needed by the placement
-        of that name.
+        rows are always hashed, unless nodes are given. ``lookups``: measured lookups of each table,
+        needed by the placement of that name.
 
-        ``ValueError`` for an unknown placement, or lookups that are missing or not one a table.
+        ``ValueError`` for an unknown placement, and lookups or nodes that are missing or not one a
+        table.
         """
         rule = Rule(placement, None if lookups is None else tuple(map(int, lookups)))
         if rule.lookups is not None and len(rule.lookups) != model.tables:
             raise ValueError(f"lookups must be {model.tables} numbers, one for each table, "
                              f"not {len(rule.lookups)}")
-        if placement == "row" or nodes > model.tables:
+        given = given_owners(placement)
+        if given is not None and len(given) != model.tables:
+            raise ValueError(f"placement must have {model.tables} nodes, one for each table, "
+                             f"not {len(given)}")
+        if placement == "row" or (nodes > model.tables and given is None):
             return cls(nodes, tuple(Placement(DescriptorKind.ROW, rows, 0, nodes)
                                     for rows in model.rows), rule)
         return cls(nodes, tuple(Placement(DescriptorKind.TABLE, rows) for rows in model.rows),

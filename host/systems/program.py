@@ -98,11 +98,11 @@ class Program:
     def wait_for_flag(self, after: After, name: str = "wait for the NIC") -> tuple[int, ...]:
         """Let the GPU go on when a flag is in its memory, without the host; return when it does.
 
-        A node of the graph, or an operator, that holds no multiprocessor. It takes as long to see
-        the flag as a kernel that polls.
+        A node of the graph, or an operator, that holds no multiprocessor. It takes ``word_us`` to
+        see the flag.
         """
         called = self._called(name, self._software.operator_us)
-        us = self._gpu.poll_us + (self._gpu.launch_us if self._relaunched else 0.0)
+        us = self._gpu.word_us + (self._gpu.launch_us if self._relaunched else 0.0)
         return (self.step.add(name, "overhead", us, after=[*after, *called]),)
 
     def tell_from_gpu(self, after: After, name: str) -> tuple[int, ...]:

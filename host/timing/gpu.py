@@ -39,6 +39,7 @@ class GpuProfile:
     multiprocessors: of the GPU; default that of the Quadro RTX 8000.
     block_bytes: bytes that a kernel without products moves on each multiprocessor that it fills.
     poll_us: from a list in GPU memory to the first row read by a kernel that never ends.
+    word_us: from a word in GPU memory until what is behind a graph's node that waits for it begins.
     resident_multiprocessors: that such a kernel keeps from all others.
     flush_reads: reads of a device of its own last write that it needs before it may write that it
         is done: 0 where writes over PCIe are seen in the order in which they came.
@@ -59,6 +60,7 @@ class GpuProfile:
     multiprocessors: int = 72
     block_bytes: int = 16384
     poll_us: float = 2.0
+    word_us: float = 2.0
     resident_multiprocessors: int = 4
     flush_reads: int = 1
     source: dict[str, str] = field(default_factory=dict, compare=False)
@@ -66,7 +68,7 @@ class GpuProfile:
     def __post_init__(self) -> None:
         for name in ("launch_us", "memory_bandwidth_gb_s", "access_bytes", "streams",
                      "float32_tflops", "multiprocessors", "block_bytes", "poll_us",
-                     "resident_multiprocessors"):
+                     "word_us", "resident_multiprocessors"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}")
         for name in ("gather_fraction", "stream_fraction", "gemm_fraction"):

@@ -23,8 +23,9 @@ def torch(
     system: Annotated[str, typer.Option(
         help="System that the script runs on: EN, FS, bl-tuned or bl-paper. Its times are shown "
              "beside those of the others.")] = "FS",
-    nodes: Annotated[int, typer.Option(
-        help="Nodes over which each mini-batch is dealt.")] = 4,
+    nodes: Annotated[int | None, typer.Option(
+        help="Nodes over which each mini-batch is dealt. Where the script has several processes, "
+             "each is a node.", show_default="4, or the processes of the script")] = None,
     placement: option.Placement = DEFAULT["placement"],
     fidelity: Annotated[str, typer.Option(
         help="Where vectors come from. rtl: the NICs' RTL; model: the bit-exact numerics. Times of "
@@ -47,6 +48,7 @@ def torch(
     # The parameters are the options by their names in the API: nothing may be assigned before.
     given = locals() | {"json": to_file(json, locals()), "arguments": tuple(arguments or ())}
     from sim.torch.nics import NicsError
+    from sim.torch.processes import ProcessError, is_first
     from sim.torch.program import ProgramError
     from sim.torch.report import failures
     from sim.torch.shown import tables_of
@@ -56,6 +58,12 @@ def torch(
     try:
         with contextlib.redirect_stdout(shown):
             result = api.torch(**given)
+    except ProcessError as error:
+        raise typer.Exit(error.status) from None
+    except (ValueError, TypeError, OSError):
+        if not is_first():  # the first process says the same
+            raise typer.Exit(2) from None
+        raise
     except ProgramError as error:
         traceback.print_exception(error.__cause__)
         print(f"sim: {error}", file=sys.stderr)
@@ -63,6 +71,8 @@ def torch(
     except NicsError as error:
         print(f"sim: {' '.join(str(error).split())}", file=sys.stderr)
         raise typer.Exit(1) from None
+    if "systems" not in result:  # another process has the report
+        raise typer.Exit(result["exit_status"])
     if json == "-":
         write_json(result, json)
     console = Console(stderr=json == "-")

@@ -28,7 +28,7 @@ class Workload:
     config: preset of the NIC. settings: ``field=value`` changes of it, see :mod:`sim.job.settings`.
     model: the DLRM, or its name or TOML file; by default the format's model, else the preset's.
     nodes: number of nodes. placement: of the tables, one of
-        :data:`host.placement.deal.PLACEMENTS`.
+        :data:`host.placement.deal.PLACEMENTS`, or the node of each, such as ``0,0,1``.
     lookups: of each table, by which placement ``lookups`` deals them; None counts them in the
         input, see :func:`sim.job.placing.lookups_of`.
     copied_rows: tables of at most so many rows have a copy at every node; 0 for none.

@@ -1,7 +1,7 @@
 """The bags of one call of ``aten::_embedding_bag``, in the form that the NICs' hosts have."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -56,6 +56,10 @@ class Bags:
     def dimension(self) -> int:
         """Values of a vector."""
         return self.weight.shape[1]
+
+    def without_rows(self) -> "Bags":
+        """Return the same bags of a table that has a shape and no rows."""
+        return replace(self, weight=torch.empty(self.weight.shape, device="meta"))
 
 
 def bags_of(args: Sequence, kwargs: dict) -> Bags | str:

@@ -9,14 +9,14 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from sim.torch import fused
 from sim.torch.bags import Bags, bags_of
 from sim.torch.place import place
 from sim.torch.session import Session
 
-__all__ = ["Capture", "capturing"]
+__all__ = ["Capture", "capturing", "check_captured"]
 
 _Bags = TypeVar("_Bags")
 
@@ -187,6 +187,14 @@ class Capture(TorchDispatchMode):
         if missed not in self.missed:
             self._warn(": ".join(missed))
         self.missed[missed] += 1
+
+
+def check_captured(name: str) -> None:
+    """Raise ``RuntimeError`` where what this thread looks up does not go to NICs; ``name``: of the
+    module that must."""
+    if not any(isinstance(mode, Capture) for mode in _get_current_dispatch_mode_stack()):
+        raise RuntimeError(f"a {name} must be called inside sim.api.attach or by a script of sim "
+                           f"torch")
 
 
 @contextmanager

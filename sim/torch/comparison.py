@@ -52,6 +52,15 @@ class Comparison:
                 np.abs(theirs[~equal]).max(axis=1))
         self.most = max(self.most, float(np.nanmax(shares, initial=0.0)))
 
+    def with_(self, other: "Comparison") -> "Comparison":
+        """Return the counts of both."""
+        found = Comparison()
+        for name in ("bags", "equal"):
+            setattr(found, name, list(map(sum, zip(getattr(self, name), getattr(other, name)))))
+        found.ulp = list(map(max, zip(self.ulp, other.ulp)))
+        found.most = max(self.most, other.most)
+        return found
+
     def to_json(self) -> dict:
         """Return plain values."""
         return {"one_key": self._of(0), "others": self._of(1) | {"most_difference": self.most}}

@@ -1,14 +1,24 @@
 """Modules for programs that are written for the NICs."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from sim.torch.bags import DIMENSIONS
-from sim.torch.capture import Capture
+from sim.torch.capture import check_captured
 
-__all__ = ["NicEmbeddingBag"]
+if TYPE_CHECKING:
+    from sim.torch.collection import NicEmbeddingBagCollection
+
+__all__ = ["NicEmbeddingBag", "NicEmbeddingBagCollection"]
+
+
+def __getattr__(name: str) -> Any:
+    # TorchRec takes seconds to import, and may not be there.
+    if name != "NicEmbeddingBagCollection":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sim.torch.collection import NicEmbeddingBagCollection
+    return NicEmbeddingBagCollection
 
 
 class NicEmbeddingBag(torch.nn.EmbeddingBag):
@@ -41,7 +51,5 @@ class NicEmbeddingBag(torch.nn.EmbeddingBag):
     def forward(self, input: torch.Tensor, offsets: torch.Tensor | None = None,
                 per_sample_weights: torch.Tensor | None = None) -> torch.Tensor:
         """Return the vectors of bags, as the parent does."""
-        if not any(isinstance(mode, Capture) for mode in _get_current_dispatch_mode_stack()):
-            raise RuntimeError("a NicEmbeddingBag must be called inside sim.api.attach or by a "
-                               "script of sim torch")
+        check_captured(type(self).__name__)
         return super().forward(input, offsets, per_sample_weights)

@@ -1,11 +1,11 @@
 """Options of a PyTorch program on NICs."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from host.placement.deal import check_placement
+from host.placement.deal import PLACEMENTS, check_placement, given_owners
 from host.toml.profile import profile_names
 from rtl.config import preset
-from sim.experiments.points.point import SOFTWARE
+from sim.experiments.points.point import software_names
 from sim.job.options import RunOptions
 from sim.job.settings import apply_settings
 from sim.job.simulation import FIDELITIES
@@ -21,6 +21,10 @@ _NICS = {
 a share once, and the hosts pool. Either leaves the interaction to the program."""
 
 
+_ALONE = 4
+"""Nodes over which the mini-batches of one process are dealt."""
+
+
 @dataclass(frozen=True)
 class TorchOptions:
     """How a program runs, and what its mini-batches are timed on.
@@ -28,7 +32,9 @@ class TorchOptions:
     Members
     -------
     system: that the program runs on, one of :data:`sim.torch.systems.SYSTEMS`.
-    nodes: over which each mini-batch is dealt. placement: of the tables over them.
+    nodes: over which each mini-batch is dealt; None for as many as the program has processes, or 4
+        where it has one. placement: of the tables over them, where the processes hold no different
+        ones.
     fidelity: where vectors come from: ``rtl``, or ``model``, the bit-exact numerics.
     config: preset of the NIC that runs in RTL; None for the one that fits the vectors.
     settings: ``field=value`` changes of the NIC.
@@ -39,7 +45,7 @@ class TorchOptions:
     """
 
     system: str = "FS"
-    nodes: int = 4
+    nodes: int | None = None
     placement: str = "even"
     fidelity: str = "model"
     config: str | None = None
@@ -53,19 +59,37 @@ class TorchOptions:
 
     def __post_init__(self) -> None:
         for name, known in (("system", SYSTEMS), ("fidelity", FIDELITIES),
-                            ("software", SOFTWARE), ("gpu", profile_names("gpu_"))):
+                            ("software", software_names()), ("gpu", profile_names("gpu_"))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, "
                                  f"not {getattr(self, name)!r}")
         check_placement(self.placement)
+        if given_owners(self.placement) is not None:
+            raise ValueError(f"placement of a PyTorch program must be one of "
+                             f"{', '.join(PLACEMENTS)}, not {self.placement!r}")
         if self.fidelity == "rtl" and self.system not in _NICS:
             raise ValueError(f"system must be one of {', '.join(_NICS)} with fidelity rtl, "
                              f"not {self.system!r}, which has no NIC")
         base, _ = apply_settings(preset(self.config or "kaggle"), list(self.settings))
-        if not 1 <= self.nodes <= base.nodes:
-            raise ValueError(f"nodes must be between 1 and {base.nodes}, not {self.nodes!r}")
+        if not 1 <= self.count <= base.nodes:
+            raise ValueError(f"nodes must be between 1 and {base.nodes}, not {self.count!r}")
         object.__setattr__(self, "timed", Setting(
-            self.nodes, self.placement, self.software, self.gpu, self.settings, self.seed))
+            self.count, self.placement, self.software, self.gpu, self.settings, self.seed))
+
+    @property
+    def count(self) -> int:
+        """Nodes of the cluster."""
+        return _ALONE if self.nodes is None else self.nodes
+
+    def of_processes(self, size: int) -> "TorchOptions":
+        """Return the options of a program with so many processes, each of them a node.
+
+        ``ValueError`` where another number of nodes was asked for.
+        """
+        if self.nodes not in (None, size):
+            raise ValueError(f"nodes must be {size}, the processes of the program, not "
+                             f"{self.nodes!r}")
+        return replace(self, nodes=size)
 
     def cluster(self, tables: int, dimension: int, slots: int) -> RunOptions:
         """Return the options of NICs for so many tables, vectors of a padded ``dimension``, and
@@ -76,11 +100,11 @@ class TorchOptions:
         return RunOptions.of(
             config=name, settings=(*sizes_beyond(base, {
                 "tables": tables, "max_dimension": dimension, "hold_vectors": 2 * slots}), *own),
-            nodes=self.nodes, placement=self.placement, gpu=self.gpu, seed=self.seed,
+            nodes=self.count, placement=self.placement, gpu=self.gpu, seed=self.seed,
             fidelity="rtl", engine=self.engine, threads=self.threads, in_flight=1)
 
     def to_json(self) -> dict:
         """Return the members as plain values."""
         return {name: getattr(self, name) for name in (
-            "system", "nodes", "placement", "fidelity", "config", "software", "gpu", "engine",
-            "threads", "seed")} | {"set": list(self.settings)}
+            "system", "placement", "fidelity", "config", "software", "gpu", "engine",
+            "threads", "seed")} | {"nodes": self.count, "set": list(self.settings)}

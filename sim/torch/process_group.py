@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import distributed
 
-__all__ = ["NAME", "Collective", "EmberNicGroup", "begin", "collectives", "register"]
+__all__ = ["NAME", "Collective", "EmberNicGroup", "begin", "collectives", "exchanged",
+           "register"]
 
 NAME = "embernic"
 
@@ -30,6 +31,10 @@ _ALSO = {
     "all_gather_single_coalesced": "allgather_into_tensor_coalesced",
     "reduce_scatter_single_coalesced": "reduce_scatter_tensor_coalesced"}
 """Names of some of them since PyTorch 2.13."""
+_OF_ALL = frozenset(("alltoall", "alltoall_base", "scatter", "reduce_scatter",
+                     "_reduce_scatter_base"))
+"""Collectives in which a process gives others parts that differ: so vectors travel that each holds
+of some tables, or some rows."""
 
 
 class Collective(NamedTuple):
@@ -55,6 +60,8 @@ class EmberNicGroup(distributed.ProcessGroup):
 
     made: list["EmberNicGroup"] = []
     """Groups of this process, in the order in which they were made."""
+    met: list[Callable[["EmberNicGroup", Any], None]] = []
+    """Called with each new group and its store."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta):
         super().__init__(rank, size)
@@ -62,6 +69,8 @@ class EmberNicGroup(distributed.ProcessGroup):
         self._name, self._description = NAME, ""
         self.record: list[Collective] = []
         self.made.append(self)
+        for call in self.met:
+            call(self, store)
 
     # ``DeviceMesh`` and the functional collectives ask for a name.
 
@@ -102,6 +111,8 @@ class EmberNicGroup(distributed.ProcessGroup):
             each = sum(sizes) // rows if rows else 0
             to = tuple(each * count for count in (splits or [1] * self.size()))
         self.record.append(Collective(name, sum(sizes), to))
+        if name in _OF_ALL:
+            _exchanged[0] += sum(sizes)
 
 
 def _tensors(given: Any) -> list[torch.Tensor]:
@@ -138,6 +149,14 @@ def collectives() -> list[dict]:
             own[1] += each.bytes
     return [{"name": name, "count": count, "bytes": size}
             for name, (count, size) in sums.items()]
+
+
+_exchanged = [0]
+
+
+def exchanged() -> int:
+    """Return the bytes that this process has given others so far in exchanges of all with all."""
+    return _exchanged[0]
 
 
 def begin() -> None:

@@ -1,5 +1,6 @@
 """A PyTorch program on NICs: runs it, or stands around a part of it, and reports."""
 
+import builtins
 import runpy
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +11,9 @@ from time import perf_counter
 from sim.torch.capture import Capture, capturing
 from sim.torch.options import TorchOptions
 from sim.torch.process_group import begin
+from sim.torch.processes import ProcessError, Processes
 from sim.torch.report import result_of
+from sim.torch.seen import Seen
 from sim.torch.session import Session
 
 __all__ = ["Attached", "ProgramError", "attached", "check_script", "run_script"]
@@ -23,10 +26,15 @@ class ProgramError(Exception):
 
 
 class Attached:
-    """What is known of a program. ``result``: its report, None while it runs."""
+    """What is known of a program.
+
+    Members: ``result``, its report, None while it runs, and in processes other than the first;
+    ``exit_status`` of its script.
+    """
 
     def __init__(self):
         self.result: dict | None = None
+        self.exit_status = 0
         self.session: Session | None = None
         self.capture: Capture | None = None
 
@@ -40,21 +48,39 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
     error. ``script``, ``arguments``: of the program, for the report.
 
     Raises ``ValueError`` for bags that no embedding may have or no NIC can take, and where no bag
-    was caught; :class:`sim.torch.nics.NicsError` where NICs do not answer.
+    was caught; :class:`sim.torch.nics.NicsError` where NICs do not answer. Where the program has
+    several processes, `ProcessError` for all of that.
     """
     begin()
-    known, session, began = Attached(), Session(options), perf_counter()
-    with capturing(session, warn) as capture:
-        known.session, known.capture = session, capture
-        yield known
-    seconds = perf_counter() - began
-    if session.mistake is not None:  # the program may have swallowed it
-        raise session.mistake
-    session.finish()
-    if not session.tables.all:
-        raise ValueError(f"{script or 'the program'} must look up bags with "
-                         f"torch.nn.EmbeddingBag, but none was caught")
-    known.result = result_of(session, capture, seconds=seconds, script=script, arguments=arguments)
+    known, processes, began = Attached(), Processes(options), perf_counter()
+    try:
+        processes.begin()
+        session = Session(options)
+        with capturing(session, warn) as capture:
+            known.session, known.capture = session, capture
+            yield known
+        seconds = perf_counter() - began
+        if session.mistake is not None:  # the program may have swallowed it
+            raise session.mistake
+        session.finish()
+        parts = processes.gathered(Seen.of(
+            session, capture, known.exit_status, processes.rank, processes.size))
+        if parts is None:
+            return
+        if not any(part.tables for part in parts):
+            raise ValueError(f"{script or 'the program'} must look up bags with "
+                             f"torch.nn.EmbeddingBag, but none was caught")
+        known.result = result_of(parts, processes.options, seconds=seconds, script=script,
+                                 arguments=arguments)
+    except ProcessError:
+        raise
+    except BaseException as error:
+        told = processes.failed(error)
+        if told is None:
+            raise
+        raise told from error
+    finally:
+        processes.close()
 
 
 def check_script(script: str) -> None:
@@ -67,19 +93,20 @@ def run_script(options: TorchOptions, script: str, arguments: Sequence[str] = ()
                warn: Warn | None = None) -> dict:
     """Run a script as ``python SCRIPT ARGUMENTS`` does, with its embedding bags on NICs.
 
-    Returns the report; ``exit_status`` in it is the script's own.
+    Returns the report; ``exit_status`` in it is the script's own. Only that is known in
+    processes other than the first of several.
 
     Raises ``ValueError`` as `attached` does and where there is no such script, and `ProgramError`
-    for what the script raises.
+    for what the script raises; `ProcessError` where the program has several processes.
     """
     check_script(script)
-    status = 0
     with attached(options, warn, script, arguments) as known:
         try:
             with _as_main(script, arguments):
                 runpy.run_path(script, run_name="__main__")
         except SystemExit as end:
-            status = end.code if isinstance(end.code, int) else int(end.code is not None)
+            known.exit_status = (end.code if isinstance(end.code, int) else
+                                 int(end.code is not None))
             if isinstance(end.code, str):
                 print(end.code, file=sys.stderr)
         except Exception as error:
@@ -87,16 +114,15 @@ def run_script(options: TorchOptions, script: str, arguments: Sequence[str] = ()
                 raise ProgramError(f"{script} ended with {type(error).__name__}: {error}"
                                    ) from error
             # What the program was told about its bags may have come back as another exception.
-    assert known.result is not None
-    return known.result | {"exit_status": status}
+    return known.result or {"exit_status": known.exit_status}
 
 
 @contextmanager
 def _as_main(script: str, arguments: Sequence[str]) -> Iterator[None]:
-    """Let ``sys.argv`` and ``sys.path`` be those of a script."""
-    argv, path = sys.argv, list(sys.path)
+    """Let ``sys.argv`` and ``sys.path`` be those of a script, which may also change ``print``."""
+    argv, path, shown = sys.argv, list(sys.path), builtins.print
     sys.argv, sys.path[:1] = [script, *arguments], [dirname(abspath(script))]
     try:
         yield
     finally:
-        sys.argv, sys.path[:] = argv, path
+        sys.argv, sys.path[:], builtins.print = argv, path, shown

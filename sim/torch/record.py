@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -23,12 +23,14 @@ class MiniBatch:
     -------
     columns: the bags of each call. tables: the table of each.
     read: whether the script has read one of its vectors. trained: whether gradients came back.
+    exchanged: bytes that the process gave others in exchanges of all with all since.
     """
 
     columns: list[Bags] = field(default_factory=list)
     tables: list[int] = field(default_factory=list)
     read: bool = False
     trained: bool = False
+    exchanged: int = 0
 
     def takes(self, bags: Bags, table: int) -> bool:
         """Return whether a call belongs to this mini-batch and not to the next one.
@@ -42,10 +44,14 @@ class MiniBatch:
 
 @dataclass(frozen=True)
 class Kept:
-    """The lookups of a mini-batch. Members: ``columns``; ``tables``, of each column."""
+    """The lookups of a mini-batch.
+
+    Members: ``columns``; ``tables``, of each column; ``step``, its number in the record.
+    """
 
     columns: tuple[Bags, ...]
     tables: tuple[int, ...]
+    step: int = 0
 
     @property
     def shape(self) -> tuple:
@@ -58,13 +64,16 @@ class Record:
     """The mini-batches that are over.
 
     Members: ``steps``, counts of each as plain values; ``recent``, the lookups of the last `RECENT`
-    of each kind, by whether they trained.
+    of each kind, by whether they trained; ``exchanges``, mini-batches whose vectors this process
+    gave others in exchanges of all with all: at least half of their bytes, since half precision may
+    travel.
     """
 
     def __init__(self):
         self.steps: list[dict] = []
         self.recent: dict[bool, deque[Kept]] = {
             trained: deque(maxlen=RECENT) for trained in (False, True)}
+        self.exchanges = 0
 
     def add(self, batch: MiniBatch) -> None:
         """Add a mini-batch that is over."""
@@ -74,8 +83,20 @@ class Record:
             "samples": len(batch.columns[0]), "bags": sum(map(len, batch.columns)),
             "lookups": lookups, "unique": _unique(batch.columns, batch.tables),
             "bytes": sum(4 * bags.dimension * len(bags.rows) for bags in batch.columns)})
+        pooled = sum(4 * bags.dimension * len(bags) for bags in batch.columns)
+        self.exchanges += 0 < pooled <= 2 * batch.exchanged
         if len(batch.columns[0]):
-            self.recent[batch.trained].append(Kept(tuple(batch.columns), tuple(batch.tables)))
+            self.recent[batch.trained].append(
+                Kept(tuple(batch.columns), tuple(batch.tables), len(self.steps) - 1))
+
+    def without_rows(self) -> "Record":
+        """Return this record with tables that have shapes and no rows."""
+        found = Record()
+        found.steps, found.exchanges = self.steps, self.exchanges
+        for trained, kept in self.recent.items():
+            found.recent[trained].extend(replace(each, columns=tuple(
+                bags.without_rows() for bags in each.columns)) for each in kept)
+        return found
 
     def alike(self, trained: bool) -> list[Kept]:
         """Return the recent mini-batches of a kind that have the shape of most of them."""

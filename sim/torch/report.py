@@ -1,49 +1,55 @@
 """The report of a PyTorch program on NICs, as plain values."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 
 import torch
 
-from sim.torch.capture import Capture
-from sim.torch.process_group import collectives
-from sim.torch.session import Session
+from sim.torch.options import TorchOptions
+from sim.torch.seen import Seen
 from sim.torch.systems import times_of
+from sim.torch.together import differences, together
 
 __all__ = ["failures", "result_of"]
 
 _KINDS = {"inference": False, "training": True}
 
 
-def result_of(session: Session, capture: Capture, *, seconds: float, script: str | None,
-              arguments: Sequence[str]) -> dict:
-    """Return the report of a session that is over; ``seconds``: that the program took."""
-    options, record = session.options, session.record
-    rtl = options.fidelity == "rtl"
-    systems = {kind: times_of(record.alike(trained), session.chains, trained, options.timed)
+def result_of(parts: Sequence[Seen], options: TorchOptions, *, seconds: float,
+              script: str | None, arguments: Sequence[str]) -> dict:
+    """Return the report of a program that is over.
+
+    ``parts``: what was seen of each of its processes. ``seconds``: that the program took.
+    """
+    seen = together(parts)
+    record, rtl = seen.record, options.fidelity == "rtl"
+    timed = replace(options.timed, owners=_owners(seen))
+    systems = {kind: times_of(record.alike(trained), seen.chains, trained, timed)
                for kind, trained in _KINDS.items() if record.recent[trained]}
     return {
         "schema": "embernic/torch/1",
-        "script": script, "arguments": list(arguments), "exit_status": 0,
+        "script": script, "arguments": list(arguments), "exit_status": seen.exit_status,
         "options": options.to_json(), "torch": str(torch.__version__),
         "numpy": version("numpy"), "wall_seconds": seconds,
-        "tables": [table.to_json() for table in session.tables.all],
+        "tables": seen.tables,
+        "processes": [_process(part) for part in parts],
         "steps": record.steps,
         "mini_batches": {kind: _totals([step for step in record.steps
                                         if step["workload"] == kind]) for kind in systems},
         "values": {"source": "rtl" if rtl else "numerics",
-                   "bit_identical": not session.verdicts["different"] if rtl else None,
-                   "results": session.verdicts if rtl else None,
-                   "against_pytorch": session.comparison.to_json(),
-                   "weighted_calls": session.weighted},
-        "nics": _nics(session) if rtl else None,
-        "gradients": {"bags": session.gradients, "optimizer_on": "host",
-                      "fused": dict(session.updates)},
+                   "bit_identical": not seen.verdicts["different"] if rtl else None,
+                   "results": seen.verdicts if rtl else None,
+                   "against_pytorch": seen.comparison.to_json(),
+                   "weighted_calls": seen.weighted},
+        "nics": _nics(seen) if rtl else None,
+        "gradients": {"bags": seen.gradients, "optimizer_on": "host",
+                      "fused": dict(seen.updates)},
         "not_caught": [{"place": place, "what": what, "count": count}
-                       for (place, what), count in capture.missed.items()],
-        "collectives": collectives(),
+                       for (place, what), count in seen.missed.items()],
+        "collectives": seen.collectives,
         "systems": systems,
-        "notes": _notes(session, systems),
+        "notes": _notes(seen, parts, options, systems),
     }
 
 
@@ -54,38 +60,51 @@ def failures(result: dict) -> list[str]:
         f"{wrong['different']:,} samples differ from the numerics"]
 
 
+def _owners(seen: Seen) -> tuple[int, ...] | None:
+    """Return the node of each table, None where processes do not hold different ones."""
+    found = tuple(table["node"] for table in seen.tables)
+    return None if None in found else found
+
+
+def _process(seen: Seen) -> dict:
+    """Return what is told of one process."""
+    return {"rank": seen.rank, "tables": len(seen.tables), "exit_status": seen.exit_status,
+            "lookups": sum(step["lookups"] for step in seen.record.steps)}
+
+
 def _totals(steps: list[dict]) -> dict:
     """Return sums over mini-batches."""
     return {"count": len(steps)} | {name: sum(step[name] for step in steps)
                                     for name in ("samples", "bags", "lookups", "unique", "bytes")}
 
 
-def _nics(session: Session) -> dict:
+def _nics(seen: Seen) -> dict:
     """Return what the NICs did."""
-    return {"mini_batches": len(session.latencies), "latencies_us": session.latencies,
-            "uncached": session.uncached, "counts": dict(session.counts),
-            "resets": dict(session.resets)}
+    return {"mini_batches": len(seen.latencies), "latencies_us": seen.latencies,
+            "uncached": seen.uncached, "counts": dict(seen.counts),
+            "resets": dict(seen.resets)}
 
 
-def _notes(session: Session, systems: dict) -> list[str]:
+def _notes(seen: Seen, parts: Sequence[Seen], options: TorchOptions,
+           systems: dict) -> list[str]:
     """Return in words where the report is not what one might take it for."""
-    options, notes = session.options, []
-    if session.gradients:
-        fused = ", ".join(f"{name} {count:,} times" for name, count in session.updates.items())
+    notes = differences(parts)
+    if seen.gradients:
+        fused = ", ".join(f"{name} {count:,} times" for name, count in seen.updates.items())
         whose = f"FBGEMM's fused optimizer ({fused})" if fused else "PyTorch's optimizer"
         notes.append(f"{whose} on the host wrote the rows; the times of training are of systems "
                      f"that do so themselves, with SGD")
-    if session.weighted:
-        notes.append(f"the host multiplied by the weights of keys: {session.weighted:,} "
-                     f"call{'s' * (session.weighted != 1)}")
-    if session.uncached:
-        notes.append(f"the NICs' caches were off in {session.uncached:,} mini-batches, because "
+    if seen.weighted:
+        notes.append(f"the host multiplied by the weights of keys: {seen.weighted:,} "
+                     f"call{'s' * (seen.weighted != 1)}")
+    if seen.uncached:
+        notes.append(f"the NICs' caches were off in {seen.uncached:,} mini-batches, because "
                      f"PyTorch had changed rows")
-    padding = sum(table.to_json()["padding"] > 0 for table in session.tables.all)
+    padding = sum(table["padding"] > 0 for table in seen.tables)
     if padding:
         notes.append(f"vectors of {padding} tables are padded with zeros to a dimension that the "
                      f"NIC has")
-    for why, count in session.resets.items():
+    for why, count in seen.resets.items():
         notes.append(f"NICs were set up anew, with cold caches, for {why}: {count:,} "
                      f"time{'s' * (count != 1)}")
     for kind, times in systems.items():

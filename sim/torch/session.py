@@ -15,6 +15,7 @@ from sim.torch.dense import Chains
 from sim.torch.lookups import one_key_columns, samples_of
 from sim.torch.nics import LookupNics, NicsError
 from sim.torch.options import TorchOptions
+from sim.torch.process_group import exchanged
 from sim.torch.record import MiniBatch, Record
 from sim.torch.tables import Tables, storage_of
 
@@ -70,7 +71,7 @@ class Session:
         self._nics: LookupNics | None = None
         self._caches = False
         self._waiting: list[_Waiting] = []
-        self._batch = MiniBatch()
+        self._batch, self._exchanged = MiniBatch(), 0
         self._outputs: set[int] = set()
         self._forwards: set[int] = set()
 
@@ -94,6 +95,8 @@ class Session:
         expected = pooled(bags, self.tables.all[table].values[bags.rows])
         self.comparison.add(expected, values, bags)
         values[...] = expected
+        if not self._batch.columns:
+            self._exchanged = exchanged()
         self._batch.columns.append(bags)
         self._batch.tables.append(table)
         if output.numel():
@@ -128,6 +131,7 @@ class Session:
 
     def _close(self) -> None:
         if self._batch.columns:
+            self._batch.exchanged = exchanged() - self._exchanged
             self.record.add(self._batch)
         self._batch = MiniBatch()
         self._outputs.clear()

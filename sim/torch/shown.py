@@ -18,6 +18,8 @@ def _program(result: dict) -> Table:
     table = Table(title=f"Embedding bags of {result['script'] or 'the program'}", show_header=False)
     table.add_column()
     table.add_column()
+    if len(result["processes"]) > 1:
+        table.add_row("processes", f"{len(result['processes']):,}")
     table.add_row("tables", f"{len(result['tables']):,}")
     for kind, sums in result["mini_batches"].items():
         count = sums["count"]
@@ -53,7 +55,7 @@ def _program(result: dict) -> Table:
     if result["collectives"]:
         count, size = (sum(each[name] for each in result["collectives"])
                        for name in ("count", "bytes"))
-        table.add_row("collectives of this process", f"{count:,}, {size:,} bytes")
+        table.add_row("collectives", f"{count:,}, {size:,} bytes")
     return table
 
 

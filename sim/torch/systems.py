@@ -1,6 +1,7 @@
 """What the mini-batches of a PyTorch program take on each system."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,8 +42,9 @@ _LEAST = 2
 
 @dataclass(frozen=True)
 class Setting:
-    """Members: ``nodes``; ``placement`` of the tables; ``software`` and ``gpu``, profiles;
-    ``settings``, ``field=value`` of the NICs; ``seed``."""
+    """Members: ``nodes``; ``placement`` of the tables, unless ``owners`` has the node of each table
+    of the program; ``software`` and ``gpu``, profiles; ``settings``, ``field=value`` of the NICs;
+    ``seed``."""
 
     nodes: int = 4
     placement: str = "even"
@@ -50,6 +52,14 @@ class Setting:
     gpu: str = "gpu_rtx8000"
     settings: tuple[str, ...] = ()
     seed: int = 1
+    owners: tuple[int, ...] | None = None
+
+    def of(self, tables: Sequence[int]) -> "Setting":
+        """Return this setting for a model whose columns are of these tables of the program."""
+        if self.owners is None:
+            return self
+        return replace(self, owners=None,
+                       placement=",".join(str(self.owners[table]) for table in tables))
 
 
 def dataset_of(dimension: int) -> str:
@@ -71,6 +81,7 @@ def times_of(kept: list[Kept], chains: Chains, training: bool, setting: Setting)
         return {"mini_batches": len(kept), "warmup": 0, "samples": None, "notes": [], "rows": [],
                 "why": f"times need {_LEAST} mini-batches of the same shape, not {len(kept)}"}
     trace, notes = _trace(kept, chains)
+    setting = setting.of(kept[0].tables)
     rows = [_row(name, trace, training, setting) for name in SYSTEMS]
     return {"mini_batches": len(trace.measured), "warmup": trace.warmup,
             "samples": trace.mini_batch, "notes": notes, "rows": rows, "why": None}

@@ -45,10 +45,10 @@ class Table:
     place: str
 
     def to_json(self) -> dict:
-        """Return plain values: its shape, and what padding adds to a vector."""
+        """Return plain values: its shape, what padding adds to a vector, and no node."""
         rows, dimension = self.weight.shape
         return {"rows": rows, "dimension": dimension, "place": self.place,
-                "padding": padded(dimension) - dimension}
+                "padding": padded(dimension) - dimension, "node": None}
 
 
 class Tables:

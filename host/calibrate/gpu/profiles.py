@@ -57,6 +57,12 @@ def _middle(*values: float) -> float:
     return median(values)
 
 
+def _gathered(us: float, rows: int, size: int, stream_gb_s: float) -> float:
+    """Return what a gather of ``rows`` rows of ``size`` bytes reaches of the rate of streams."""
+    streamed = rows * (size + 8) / (stream_gb_s * 1e3)
+    return min(1.0, rows * size / max(us - streamed, 0.05 * us) / (stream_gb_s * 1e3))
+
+
 _SOURCES: dict[type, dict[str, tuple[_Source, ...]]] = {
     GpuProfile: {
         "multiprocessors": (_one("device.multiprocessors"),),
@@ -69,13 +75,27 @@ _SOURCES: dict[type, dict[str, tuple[_Source, ...]]] = {
         "memory_bandwidth_gb_s": (_one("rates.stream_gb_s"),),
         "float32_tflops": (_one("rates.product_tflops"),),
         "kernel_us": (_one("rates.node_us"),),
-        "gather_fraction": (_Source(("rates.gather_gb_s", "rates.stream_gb_s"),
-                                    lambda gather, stream: min(1.0, gather / stream),
-                                    "rows of 64 B at random, of the rate of streams"),),
+        "gather_fraction": (
+            _Source(("gather.65536x64B.kernel.cold_us", "rates.node_us", "rates.stream_gb_s"),
+                    lambda us, node, stream: _gathered(us - node, 65536, 64, stream),
+                    "65,536 rows of 64 B at random by a kernel of the project, without the time of "
+                    "a kernel and what is read and written in order, of the rate of streams"),
+            _Source(("rates.gather_gb_s", "rates.stream_gb_s"),
+                    lambda gather, stream: min(1.0, gather / stream),
+                    "rows of 64 B at random, of the rate of streams")),
         "stream_fraction": (_one("rates.stream_gb_s", compute=lambda _: 1.0, status="D",
                                  text="1: the memory rate was measured on streams"),),
         "gemm_fraction": (_one("rates.product_tflops", compute=lambda _: 1.0, status="D",
                                text="1: the rate was measured on large products"),),
+        "word_us": (_Source(
+            ("held.1.in_order.first_us", "release.poll_us", "resident.4.round_trip_us",
+             "resident.1.round_trip_us", "resident.1.1_rows_us"),
+            lambda held, polled, four, one, row: max(0.1, held - polled)
+            + max(0.1, four + row - 2 * one),
+            "what a node that waits for a word takes longer than one that polls, and poll_us"),),
+        "flush_reads": (_one("device.capability", compute=lambda found: int(found < 9),
+                             text="none from compute capability 9.0 on: writes are seen in the "
+                             "order in which they came (NCCL)", status="D"),),
         "poll_us": (_Source(
             ("resident.4.round_trip_us", "resident.1.round_trip_us", "resident.1.1_rows_us"),
             lambda four, one, row: max(0.1, four + row - 2 * one),

@@ -5,6 +5,7 @@ from functools import cache
 
 from sim.experiments.checks import (
     flattening,
+    h100_kernels,
     network_drop,
     v100_collectives,
     v100_inference,
@@ -17,8 +18,8 @@ __all__ = ["comparisons"]
 
 _EVERY: tuple[Callable[[], Comparison], ...] = (
     v100_step.comparison, v100_collectives.comparison, v100_kernels.comparison,
-    v100_inference.comparison, flattening.comparison, flattening.comparison_v3_1,
-    network_drop.comparison)
+    v100_inference.comparison, h100_kernels.comparison, flattening.comparison,
+    flattening.comparison_v3_1, network_drop.comparison)
 
 
 @cache

@@ -15,7 +15,7 @@ from sim.experiments.points.setting import BASES, Setting
 from sim.experiments.points.speedup import JUDGED, speedup
 from sim.experiments.sweep.sweep import Results
 
-__all__ = ["CHANGES", "EXHIBIT", "NOTHING", "OPTIONS", "TENSOR_CORES", "Option"]
+__all__ = ["CHANGES", "EXHIBIT", "MEASURED", "NOTHING", "OPTIONS", "TENSOR_CORES", "Option"]
 
 _SOFTWARE, _LEVEL = "tuned", 2
 _SYSTEMS = ("en", "fs", *BASES)
@@ -74,6 +74,10 @@ TENSOR_CORES = "products on tensor cores"
 For Terabyte, whose MLPs are what binds; what is no product moves bytes and takes as long as before.
 """
 
+MEASURED = ("a measured H100 and its host's calls", {"gpu": "gpu_h100", "software": "tuned_h100"})
+"""The change to a GPU whose constants were measured, with the host's times of CUDA's calls there.
+PCIe, the network and NCCL stay."""
+
 _RELAUNCHED = {"relaunch": "true"}
 
 
@@ -124,8 +128,8 @@ def _cases(setting: Setting) -> Iterator[_Case]:
 def _changes(setting: Setting, dataset: str) -> tuple[tuple[str, Mapping[str, Any]], ...]:
     mixed = f"{setting.gpu}_mixed"
     if dataset != "terabyte" or mixed not in profile_names("gpu_"):
-        return CHANGES
-    return (*CHANGES, (TENSOR_CORES, {"gpu": mixed}))
+        return (*CHANGES, MEASURED)
+    return (*CHANGES, MEASURED, (TENSOR_CORES, {"gpu": mixed}))
 
 
 def _alone(options: Mapping[str, str | None], workload: str) -> Mapping[str, str | None]:
@@ -189,7 +193,8 @@ class _En(Table):
 
 
 def _point(setting: Setting, dataset: str, workload: str, system: str, **fields: Any) -> Point:
-    return setting.point(dataset, system, workload, _SOFTWARE, **{
+    software = fields.pop("software", _SOFTWARE)
+    return setting.point(dataset, system, workload, software, **{
         "kernels": _LEVEL, "per_graph": None} | fields)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from host.placement.deal import PLACEMENTS
+from host.placement.deal import described
 from host.systems import Devices
 from sim.experiments.claims.headlines import in_words
 from sim.experiments.figures.captions import mini_batches
@@ -75,7 +75,7 @@ def _setting_lines(found: dict, setting: Setting) -> list[tuple[str, str]]:
         ("data", "; ".join(f"{name}: {source}" for name, source in found["sources"].items())),
         ("cluster", f"{setting.nodes} nodes where a figure does not sweep them, {setting.gpu}, "
                     f"{_gbit_s(setting):g} Gb/s through one switch, MTU 1,500"),
-        ("placement", f"{setting.placement}: {PLACEMENTS[setting.placement]}; hashed where nodes "
+        ("placement", f"{setting.placement}: {described(setting.placement)}; hashed where nodes "
                       "exceed tables"),
         ("mini-batch", f"{mini_batches(setting)} samples over all nodes, dealt in contiguous "
                        "shares"),

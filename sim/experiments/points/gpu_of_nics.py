@@ -19,5 +19,5 @@ def as_nics_see(gpu: GpuProfile, row_bytes: int) -> GpuProfile:
             * (row_bytes / max(row_bytes, gpu.access_bytes)))
     return replace(gpu, memory_bandwidth_gb_s=rate, gather_fraction=1.0, access_bytes=1,
                    float32_tflops=gpu.float32_tflops * gpu.gemm_fraction, gemm_fraction=1.0,
-                   stream_fraction=1.0, multiprocessors=1, block_bytes=1, poll_us=1.0,
+                   stream_fraction=1.0, multiprocessors=1, block_bytes=1, poll_us=1.0, word_us=1.0,
                    resident_multiprocessors=1, flush_reads=0, source={})

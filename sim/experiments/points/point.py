@@ -1,17 +1,19 @@
 """A point of the evaluation: one system, one workload, one setting, one set of metrics."""
 
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 from host.batching import ALGORITHMS
 from host.devices.dense_work import LEVELS
-from host.placement.deal import PLACEMENTS
+from host.devices.software import SoftwareProfile
+from host.placement.deal import check_placement
 from host.systems.en_tuning import en_tunings, fixed_of
-from host.toml.profile import profile_names
+from host.toml.profile import load_profile, profile_names
 from sim.experiments.points.systems import BASELINES, EN, canonical, parts_of
 
 __all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "PER_GRAPH", "WORKLOADS", "Flights",
-           "Point"]
+           "Point", "software_names"]
 
 MINI_BATCH = {"kaggle": 128, "terabyte": 2048, "avazu": 128}
 """Samples of a mini-batch over all nodes, by data set: the reference setting."""
@@ -27,8 +29,17 @@ Flights = tuple[tuple[int, int], ...]
 """Numbers of mini-batches in flight, each with how many of them are in a graph."""
 
 WORKLOADS = ("inference", "training")
-SOFTWARE = ("eager", "tuned")
 FIDELITIES = ("model", "rtl")
+
+
+def software_names() -> tuple[str, ...]:
+    """Return the software profiles that ship, without their prefix."""
+    return tuple(name.removeprefix("software_") for name in profile_names("software_"))
+
+
+@cache
+def _has_graphs(software: str) -> bool:
+    return load_profile(f"software_{software}", SoftwareProfile).graphs
 
 
 @dataclass(frozen=True)
@@ -42,9 +53,10 @@ class Point:
         and ``ga`` too.
     workload: ``inference`` or ``training``.
     nodes: of the cluster. placement: of the tables over them, for every system alike; one of
-        :data:`host.placement.deal.PLACEMENTS`.
+        :data:`host.placement.deal.PLACEMENTS`, or the node of each table, such as ``0,0,1``.
     mini_batch: samples of a global mini-batch; None for those of the reference setting.
-    software: profile ``eager`` or ``tuned``, charged to every system alike.
+    software: profile ``eager`` or ``tuned``, or one measured on a machine, ``tuned_h100``; charged
+        to every system alike.
     gpu: profile of the GPU of each node.
     fidelity: of the NIC, ``rtl`` or ``model``; systems without one do not depend on it.
     batching: how mini-batches are formed: ``file``, ``sort``, ``greedy``, ``graph``; all but
@@ -111,12 +123,12 @@ class Point:
 
     def __post_init__(self) -> None:
         for name, known in (("dataset", DATASETS), ("workload", WORKLOADS),
-                            ("software", SOFTWARE), ("fidelity", FIDELITIES),
-                            ("batching", tuple(ALGORITHMS)), ("gpu", profile_names("gpu_")),
-                            ("placement", PLACEMENTS)):
+                            ("software", software_names()), ("fidelity", FIDELITIES),
+                            ("batching", tuple(ALGORITHMS)), ("gpu", profile_names("gpu_"))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, "
                                  f"not {getattr(self, name)!r}")
+        check_placement(self.placement)
         if (system := canonical(self.system, self.workload)) != (self.system, False):
             raise ValueError(f"system must be the canonical {system[0]}, not {self.system!r}")
         for name, least in (("nodes", 1), ("seed", 0), ("warmup", 0), ("measured", 2),
@@ -170,8 +182,9 @@ class Point:
     @property
     def most_per_graph(self) -> int:
         """Mini-batches of a graph at most."""
-        alone = self.software != "tuned" or self.system in ("bl-paper", "cpu-mpi", "all-on-nic")
-        return 1 if alone else max(self.depths)
+        if self.system in ("bl-paper", "cpu-mpi", "all-on-nic") or not _has_graphs(self.software):
+            return 1
+        return max(self.depths)
 
     @property
     def flights(self) -> Flights:

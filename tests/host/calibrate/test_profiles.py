@@ -1,6 +1,8 @@
 """Profiles take what was measured, also into fields that the list has not heard of."""
 
-from dataclasses import dataclass
+import csv
+from dataclasses import dataclass, fields
+from importlib.resources import files
 
 import pytest
 
@@ -80,3 +82,37 @@ def test_a_new_field_is_filled_by_the_reading_of_its_name(monkeypatch):
     assert gpu.source["resident_round_trip_us"].startswith("[M] resident.round_trip_us, median")
     assert gpu.another_us == 0.3
     assert gpu.source["another_us"] == "[U] the profile does not say; not measured"
+
+
+def test_rows_count_from_the_projects_own_gather():
+    found = derive_profiles("gpu_x", _book(
+        rates__stream_gb_s=2000.0, rates__gather_gb_s=100.0, rates__node_us=1.0,
+        gather__65536x64B__kernel__cold_us=1.0 + 65536 * 72 / 2e6 + 5.0))
+    assert found.gpu.gather_fraction == pytest.approx(65536 * 64 / 5.0 / 2e6)
+    assert derive_profiles("gpu_x", _book(
+        rates__stream_gb_s=2000.0, rates__gather_gb_s=100.0)).gpu.gather_fraction == 0.05
+
+
+def test_words_and_flushes_are_those_of_the_gpu():
+    found = derive_profiles("gpu_x", _book(
+        device__capability=9.0, held__1__in_order__first_us=6.5, release__poll_us=3.5,
+        resident__1__round_trip_us=2.5, resident__4__round_trip_us=3.25,
+        resident__1__1_rows_us=3.75, branches__4__node_us=0.1)).gpu
+    assert found.word_us == pytest.approx(3.0 + found.poll_us)
+    assert found.flush_reads == 0
+    assert derive_profiles("gpu_x", _book(device__capability=8.0)).gpu.flush_reads == 1
+
+
+def test_the_profiles_that_ship_are_those_of_the_readings_that_ship():
+    text = (files("host") / "measurements" / "gpu_h100_readings.csv").read_text()
+    book = Book()
+    for row in csv.DictReader(text.splitlines()):
+        book.add(number(row["name"], float(row["value"]), row["about"], row["unit"]))
+    found = derive_profiles("gpu_h100", book)
+    for profile in (found.gpu, found.eager, found.tuned):
+        ships = load_profile(profile.name, type(profile))
+        for name in (field.name for field in fields(profile)):
+            value = getattr(profile, name)
+            if name != "source":
+                assert getattr(ships, name) == (
+                    pytest.approx(value, rel=1e-5) if isinstance(value, float) else value)

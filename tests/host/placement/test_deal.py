@@ -1,10 +1,11 @@
 """Properties of the rules by which whole tables are dealt."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host.placement.deal import Rule
+from host.placement.deal import Rule, described
 
 ROWS = st.dictionaries(st.integers(0, 40), st.integers(1, 1000), min_size=1, max_size=30)
 
@@ -56,3 +57,12 @@ def test_as_many_lookups_everywhere_are_even_in_tables(rows, nodes):
 def test_lookups_are_kept_for_their_own_rule_alone():
     assert Rule("even", (1, 2)) == Rule("even")
     assert Rule("lookups", (1, 2)) != Rule("lookups", (2, 1))
+
+
+def test_nodes_that_are_given_are_taken():
+    rule = Rule("2,0,2")
+    assert rule.owners({0: 5, 1: 7, 2: 1}, 4) == {0: 2, 1: 0, 2: 2}
+    assert rule.owners({2: 1}, 4) == {2: 2}
+    assert described("2,0,2") == "whole tables, each at the node that is given for it"
+    with pytest.raises(ValueError, match=r"^placement must have a node for table 3, not 3 nodes$"):
+        rule.owners({3: 1}, 4)

@@ -69,6 +69,16 @@ def test_replicated_tables_answer_at_the_requester():
     assert plan.rows_held() == [10, 10, 15, 25]
 
 
+def test_nodes_that_are_given_hold_tables_where_nodes_exceed_them_and_where_others_are_copied():
+    plan = ShardPlan.deal(MODELS["movielens"], 4, "3,1")
+    assert [(table.kind, table.owner) for table in plan.tables] == [
+        (DescriptorKind.TABLE, 3), (DescriptorKind.TABLE, 1)]
+    least = min(MODELS["movielens"].rows)
+    kept = [table for table in plan.with_copies(least).tables
+            if table.kind == DescriptorKind.TABLE]
+    assert len(kept) == 1 and kept[0] in plan.tables
+
+
 def test_descriptor_words_read_back_through_the_layout():
     plan = ShardPlan(9, (Placement(DescriptorKind.ROW, (7 << 32) + 5, 2, 6),
                          Placement(DescriptorKind.TABLE, 9, 8)))
@@ -104,6 +114,12 @@ def test_descriptor_words_read_back_through_the_layout():
      "lookups must be 2 numbers, one for each table, not 1"),
     (lambda: ShardPlan.deal(MODELS["movielens"], 2, "lookups", [1, -3]),
      "lookups must be at least 0, not -3"),
+    (lambda: ShardPlan.deal(MODELS["movielens"], 2, "0,1,1"),
+     "placement must have 2 nodes, one for each table, not 3"),
+    (lambda: ShardPlan.deal(MODELS["movielens"], 2, "0,2"),
+     "owner of table 1 must be between 0 and 1, not 2"),
+    (lambda: ShardPlan.deal(MODELS["movielens"], 2, "0,-1"),
+     "placement must be one of even, rows, lookups, row, not '0,-1'"),
 ])
 def test_plans_that_cannot_be_are_refused(make, message):
     with pytest.raises(ValueError, match=message):

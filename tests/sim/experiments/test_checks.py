@@ -162,10 +162,11 @@ def test_at_the_rate_that_is_named_the_model_drops_as_theirs():
 def test_comparisons_cover_what_was_measured():
     assert [each.source.name for each in comparisons()] == [
         "V100 step", "V100 step", "V100 kernel rows", "V100 inference",
+        "H100, kernels",
         "MLPerf Training v3.0, DLRM-DCNv2", "MLPerf Training v3.1, DLRM-DCNv2", "dlrm issue 356"]
     bounds = [sorted(check.bound for check in each.checks if check.bound is not None)
               for each in comparisons()]
-    assert bounds == [[0.15], [0.3, 0.3], [], [0.25, 0.25], [0.2], [], [0.3]]
+    assert bounds == [[0.15], [0.3, 0.3], [], [0.25, 0.25], [], [0.2], [], [0.3]]
     for each in comparisons():
         assert each.compared and not re.search(r"nan|inf\b|None", each.conclusion)
         # A conclusion that a miss has no cause would be none.

@@ -8,7 +8,7 @@ import pytest
 from host.devices.gpu_time import GpuTime
 from host.systems import DELIVER, EnTuning, StepOptions, en, en_tunings
 from host.systems.nic_times import NicTimes
-from sim.experiments.figures.en import CHANGES, NOTHING, OPTIONS
+from sim.experiments.figures.en import CHANGES, MEASURED, NOTHING, OPTIONS
 from sim.experiments.figures.registry import exhibit
 from sim.experiments.points.devices import devices_of
 from sim.experiments.points.en_nic import deliveries, en_nic, least_times, nic_point
@@ -188,13 +188,15 @@ def test_the_table_has_each_option_alone_and_left_out():
     setting = replace(DEMO, datasets=("kaggle", "terabyte"))
     table = exhibit("en")
     points = table.points(setting)
-    assert len(set(points)) == len(points) and {point.software for point in points} == {"tuned"}
+    assert len(set(points)) == len(points) and {
+        (point.software, point.gpu) for point in points} == {
+        ("tuned", "gpu_rtx8000"), ("tuned_h100", "gpu_h100"), ("tuned", "gpu_rtx8000_mixed")}
     results = Results({point: Outcome(point, told(point)) for point in points})
     rows = table.rows(setting, results)
     systems = {row.system for row in rows if row.dataset == "terabyte"}
     for option in OPTIONS:
         assert {f"EN without {option.name}", f"nothing but {option.name}"} <= systems
-    for name, _ in CHANGES:
+    for name, _ in (*CHANGES, MEASURED):
         assert {f"EN, {name}, kernels L2", f"bl-tuned, {name}, kernels L3"} <= systems
     assert {f"EN, kernels L{level}" for level in range(4)} <= systems
     assert not [row for row in rows if row.dataset == "kaggle" and "larger buffers" in row.system]

@@ -90,3 +90,9 @@ def test_a_mini_batch_is_a_graph_unless_a_point_says_otherwise():
 def test_requests_are_served_by_graphs_of_one_mini_batch():
     for system in ("en", "fs", "bl-tuned", "bl-paper"):
         assert point_of(64, False, system=system, software="tuned").per_graph == 1
+
+
+def test_measured_software_has_graphs_of_several_if_its_profile_has_graphs():
+    for software, most in (("tuned", 16), ("tuned_h100", 16), ("eager", 1), ("eager_h100", 1)):
+        point = Point.named("en", software=software, gpu="gpu_h100", per_graph=None)
+        assert point.most_per_graph == most

@@ -1,0 +1,16 @@
+"""What :mod:`host.calibrate` measured on a GPU and ships with the project."""
+
+import csv
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+__all__ = ["h100_us"]
+
+
+@cache
+def h100_us() -> Mapping[str, float]:
+    """Return the medians of ``gpu_h100_readings.csv`` that are microseconds, by their names."""
+    text = (files("host") / "measurements" / "gpu_h100_readings.csv").read_text(encoding="utf-8")
+    return {row["name"]: float(row["value"]) for row in csv.DictReader(text.splitlines())
+            if row["unit"] == "us"}

@@ -1,0 +1,61 @@
+"""What was seen of one process of a PyTorch program, without its tensors: it can be sent."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from sim.torch.capture import Capture
+from sim.torch.comparison import Comparison
+from sim.torch.dense import Chains
+from sim.torch.process_group import collectives
+from sim.torch.record import Record
+from sim.torch.session import Session
+
+__all__ = ["Seen"]
+
+
+@dataclass
+class Seen:
+    """What is reported of a process, or of several that are put together.
+
+    Members
+    -------
+    rank, size: of the process among those of the program; None and 1 where it is the only one.
+    tables: as plain values. record, chains, comparison, verdicts, latencies, counts, resets,
+        updates, weighted, gradients, uncached: those of its :class:`sim.torch.session.Session`.
+    missed: how often each lookup was not caught, by its place and why.
+    collectives: of this process, as plain values.
+    exit_status: with which its script ended.
+    """
+
+    rank: int | None
+    size: int
+    tables: list[dict]
+    record: Record
+    chains: Chains
+    comparison: Comparison
+    verdicts: dict[str, int]
+    latencies: list[float]
+    counts: Counter[str]
+    resets: Counter[str]
+    updates: Counter[str]
+    weighted: int
+    gradients: int
+    uncached: int
+    missed: Counter[tuple[str, str]]
+    collectives: list[dict]
+    exit_status: int = 0
+
+    @classmethod
+    def of(cls, session: Session, capture: Capture, exit_status: int = 0,
+           rank: int | None = None, size: int = 1) -> "Seen":
+        """Return what was seen by a session that is over."""
+        same = ("chains", "comparison", "verdicts", "latencies", "counts", "resets", "updates",
+                "weighted", "gradients", "uncached")
+        return cls(rank=rank, size=size, tables=[table.to_json() for table in session.tables.all],
+                   record=session.record.without_rows(), missed=capture.missed,
+                   collectives=collectives(), exit_status=exit_status,
+                   **{name: getattr(session, name) for name in same})
+
+    def by_itself(self) -> "Seen":
+        """Return this as what was seen of a program of one process."""
+        return replace(self, rank=None, size=1)

@@ -1,0 +1,138 @@
+"""What several processes of a PyTorch program have seen, put together as nodes of one cluster."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from itertools import accumulate, zip_longest
+
+import numpy as np
+
+from sim.torch.bags import Bags
+from sim.torch.comparison import Comparison
+from sim.torch.dense import Chains
+from sim.torch.record import Kept, Record
+from sim.torch.seen import Seen
+
+__all__ = ["differences", "together"]
+
+
+def together(parts: Sequence[Seen]) -> Seen:
+    """Return what processes have seen as if one process had.
+
+    A mini-batch is what each process looked up as its mini-batch of the same number. Where the
+    vectors of most travelled in exchanges of all with all, each process holds tables of its own,
+    and looks up the bags of all samples in them: tables and columns stand beside each other, and
+    the node of a table is the rank of its process. Elsewhere the processes have copies of the same
+    tables, and samples of their own: these stand behind each other.
+    """
+    if len(parts) == 1:
+        return parts[0].by_itself()
+    parts = sorted(parts, key=lambda part: part.rank or 0)
+    sharded = _sharded(parts)
+    tables = max((part.tables for part in parts), key=len)
+    if sharded:
+        tables = [table | {"node": part.rank} for part in parts for table in part.tables]
+    chains = Chains()
+    for part in parts:
+        part.chains.end()
+    chains.seen = _summed([part.chains.seen for part in parts])
+    return replace(
+        parts[0], rank=None, tables=tables, record=_record(parts, sharded), chains=chains,
+        comparison=reduce(Comparison.with_, (part.comparison for part in parts)),
+        verdicts=dict(_summed([Counter(part.verdicts) for part in parts])),
+        latencies=[each for part in parts for each in part.latencies],
+        **{name: _summed([getattr(part, name) for part in parts])
+           for name in ("counts", "resets", "updates", "missed")},
+        **{name: sum(getattr(part, name) for part in parts)
+           for name in ("weighted", "gradients", "uncached")},
+        collectives=_collectives(parts),
+        exit_status=next((part.exit_status for part in parts if part.exit_status), 0))
+
+
+def differences(parts: Sequence[Seen]) -> list[str]:
+    """Return in words where processes are not as one might take them for."""
+    if len(parts) == 1:
+        return []
+    notes, counts = [], sorted({len(part.record.steps) for part in parts} - {0})
+    if not _sharded(parts):
+        notes.append(f"the {len(parts)} processes have copies of the same tables, and samples of "
+                     f"their own: the NICs' tables are placed as the options say")
+    if len(counts) > 1:
+        notes.append(f"the processes had {counts[0]:,} to {counts[-1]:,} mini-batches: those that "
+                     f"others lack are counted, and not timed")
+    return notes
+
+
+def _sharded(parts: Sequence[Seen]) -> bool:
+    """Return whether the vectors of most mini-batches were exchanged."""
+    steps = sum(len(part.record.steps) for part in parts)
+    return 2 * sum(part.record.exchanges for part in parts) > steps
+
+
+def _record(parts: Sequence[Seen], sharded: bool) -> Record:
+    """Return the mini-batches of processes, those of the same number together."""
+    found = Record()
+    for steps in zip_longest(*(part.record.steps for part in parts)):
+        found.steps.append(_step([step for step in steps if step is not None], sharded))
+    looking = [part.record for part in parts if part.record.steps]
+    bases = [0] * len(looking)
+    if sharded:
+        bases = list(accumulate((len(part.tables) for part in parts if part.record.steps),
+                                initial=0))
+    kept = [{each.step: (trained, each) for trained, recent in record.recent.items()
+             for each in recent} for record in looking]
+    for number in sorted(set.intersection(*map(set, kept))) if kept else ():
+        each = [own[number] for own in kept]
+        one = (_beside if sharded else _behind)([of for _, of in each], bases)
+        if one is not None:
+            found.recent[any(trained for trained, _ in each)].append(one)
+    return found
+
+
+def _step(steps: Sequence[dict], sharded: bool) -> dict:
+    """Return the counts of a mini-batch from those of each process."""
+    one = {name: sum(step[name] for step in steps) if isinstance(value, int) else value
+           for name, value in steps[0].items()}
+    if sharded:
+        one["samples"] = max(step["samples"] for step in steps)
+    if any(step["workload"] == "training" for step in steps):
+        one["workload"] = "training"
+    return one
+
+
+def _beside(kept: Sequence[Kept], bases: Sequence[int]) -> Kept | None:
+    """Return the bags of all samples in the tables of each process; None where samples differ."""
+    if len({len(each.columns[0]) for each in kept}) > 1:
+        return None
+    return Kept(tuple(bags for each in kept for bags in each.columns),
+                tuple(base + table for base, each in zip(bases, kept) for table in each.tables),
+                kept[0].step)
+
+
+def _behind(kept: Sequence[Kept], _: Sequence[int]) -> Kept | None:
+    """Return the bags of the samples of each process in the same tables; None where these differ.
+    """
+    if len({each.shape[1:] for each in kept}) > 1:
+        return None
+    columns = tuple(Bags(bags[0].weight, np.concatenate([each.rows for each in bags]),
+                         np.concatenate([each.lengths for each in bags]), bags[0].pooling)
+                    for bags in zip(*(each.columns for each in kept)))
+    return Kept(columns, kept[0].tables, kept[0].step)
+
+
+def _collectives(parts: Sequence[Seen]) -> list[dict]:
+    """Return the collectives of all processes by name."""
+    sums: dict[str, dict] = {}
+    for each in (each for part in parts for each in part.collectives):
+        own = sums.setdefault(each["name"], each | {"count": 0, "bytes": 0})
+        own["count"] += each["count"]
+        own["bytes"] += each["bytes"]
+    return list(sums.values())
+
+
+def _summed(counters: Sequence[Counter]) -> Counter:
+    found = Counter()
+    for each in counters:
+        found.update(each)
+    return found

@@ -1,0 +1,100 @@
+"""Processes that ``torchrun`` begins are the nodes of one cluster, with one report."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+
+from tests.sim.torch.sharded import ROWS, SAMPLES
+
+SHARDED = Path(__file__).with_name("sharded.py")
+LOOKUPS = SAMPLES * len(ROWS)
+
+
+def torchrun(*arguments: str, processes: int = 2) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone",
+         f"--nproc-per-node={processes}", *arguments], capture_output=True, text=True, timeout=240)
+
+
+def losses(shown: str) -> list[str]:
+    return [line for line in shown.splitlines() if line[:1].isdecimal()]
+
+
+@pytest.mark.parametrize(("keys", "what"), [(1, "train"), (10, "look")])
+def test_tables_of_processes_are_tables_of_nodes(tmp_path, keys, what):
+    arguments = ["6", str(keys), what]
+    plain = torchrun(str(SHARDED), "gloo", *arguments)
+    done = torchrun("-m", "sim", "torch", "--json", str(tmp_path / "out.json"),
+                    str(SHARDED), "embernic", *arguments)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert losses(done.stdout) == losses(plain.stdout) and len(losses(plain.stdout)) == 6
+    assert done.stdout.count("Embedding bags of") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
+    result = json.loads((tmp_path / "out.json").read_text())
+    assert result["options"]["nodes"] == 2
+    assert [(table["rows"], table["node"]) for table in result["tables"]] == [
+        (50, 0), (300, 0), (9, 0), (7, 1), (20, 1)]
+    assert [(each["rank"], each["tables"], each["lookups"]) for each in result["processes"]] == [
+        (0, 3, 6 * SAMPLES * keys * 3), (1, 2, 6 * SAMPLES * keys * 2)]
+    kind = "training" if what == "train" else "inference"
+    sums = result["mini_batches"][kind]
+    assert list(result["mini_batches"]) == [kind]
+    assert (sums["count"], sums["samples"], sums["lookups"]) == (6, 6 * SAMPLES, 6 * keys * LOOKUPS)
+    assert len(result["systems"][kind]["rows"]) == 4
+    assert result["systems"][kind]["samples"] == SAMPLES
+    assert result["gradients"]["bags"] == (6 * LOOKUPS if what == "train" else 0)
+    assert result["not_caught"] == []
+
+
+COPIES = """
+import torch
+from torch import distributed
+distributed.init_process_group("embernic")
+bag, top = torch.nn.EmbeddingBag(100, 16, mode="sum"), torch.nn.Linear(16, 1)
+top = torch.nn.parallel.DistributedDataParallel(top)
+for step in range(2):
+    top(bag(torch.arange(8) + step, torch.arange(8))).mean().backward()
+got = torch.empty(4)
+distributed.all_to_all_single(got, torch.arange(4.0))
+distributed.destroy_process_group()
+"""
+
+
+def test_processes_with_copies_of_tables_have_samples_of_their_own(tmp_path):
+    script = tmp_path / "copies.py"
+    script.write_text(COPIES)
+    done = torchrun("-m", "sim", "torch", "--nodes", "2", "--json", str(tmp_path / "out.json"),
+                    str(script))
+    assert done.returncode == 0, done.stderr[-2000:]
+    result = json.loads((tmp_path / "out.json").read_text())
+    sums = result["mini_batches"]["training"]
+    assert (sums["count"], sums["samples"], sums["lookups"]) == (2, 32, 32)
+    assert [table["node"] for table in result["tables"]] == [None]
+    assert any("copies of the same tables" in note for note in result["notes"])
+    counts = {each["name"]: each for each in result["collectives"]}
+    assert counts["alltoall_base"] == {"name": "alltoall_base", "count": 2, "bytes": 32}
+    # The gradients of 17 parameters, of two steps and processes.
+    assert counts["allreduce"]["count"] >= 4 and counts["allreduce"]["bytes"] >= 4 * 4 * 17
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize(("options", "what", "said"), [
+    ([], "1:killed", "process 1 of 2 ended before the program did"),
+    ([], "0:killed", "process 0 of 2 ended before the program did"),
+    ([], "1:index", "index 0 must be between 0 and 6, the rows of the table, not 1000"),
+    (["--nodes", "3"], "look", "nodes must be 2, the processes of the program, not 3"),
+    (["--system", "both"], "look",
+     "system must be one of EN, FS, bl-tuned, bl-paper, not 'both'")])
+def test_what_ends_one_process_ends_all_with_one_line(tmp_path, options, what, said):
+    done = torchrun("-m", "sim", "torch", *options, "--json", str(tmp_path / "out.json"),
+                    str(SHARDED), "embernic", "4", "1", what)
+    assert done.returncode != 0
+    complaints = [line for line in done.stderr.splitlines() if line.startswith("sim: ")]
+    assert len(complaints) == 1 and complaints[0].endswith(said)
+    assert "Error: index" not in done.stderr
+    assert not list(tmp_path.iterdir())

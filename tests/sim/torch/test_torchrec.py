@@ -1,0 +1,139 @@
+"""Models of TorchRec, sharded or not, look up on the NICs, and their numbers stay."""
+
+import re
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+pytest.importorskip("torchrec", reason="TorchRec is not installed (extra `torchrec`)")
+import torch
+from torchrec import (
+    EmbeddingBagCollection,
+    EmbeddingBagConfig,
+    EmbeddingCollection,
+    EmbeddingConfig,
+    KeyedJaggedTensor,
+    PoolingType,
+)
+from torchrec.modules.embedding_configs import DataType
+
+from sim import api
+from sim.torch.modules import NicEmbeddingBagCollection
+from sim.torch.process_group import begin
+from tests.pages import DOCS
+from tests.sim.torch import torchrec_dlrm
+from tests.sim.torch.programs import attached_to
+
+TABLES = len(torchrec_dlrm.ROWS)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)  # threads wait for each other where processors are busy
+    yield
+    torch.set_num_threads(before)
+
+
+def tables(**options) -> list[EmbeddingBagConfig]:
+    torch.manual_seed(3)
+    return [EmbeddingBagConfig(name="one", embedding_dim=16, num_embeddings=50,
+                               feature_names=["a", "b"], pooling=PoolingType.SUM),
+            EmbeddingBagConfig(**{"name": "two", "embedding_dim": 8, "num_embeddings": 9,
+                                  "feature_names": ["b"], "pooling": PoolingType.MEAN} | options)]
+
+
+def features(weights: torch.Tensor | None = None) -> KeyedJaggedTensor:
+    """Return four samples of the features ``a`` and ``b``, whose bags have none to three keys."""
+    return KeyedJaggedTensor(["a", "b"], torch.tensor([7, 49, 8, 8, 1, 5, 2, 8, 0]), weights,
+                             lengths=torch.tensor([1, 0, 3, 1, 1, 2, 0, 1]))
+
+
+@pytest.mark.parametrize("fidelity", ["model", "rtl"])
+def test_a_collection_that_is_not_sharded_looks_up_bags(fidelity):
+    made, out = EmbeddingBagCollection(tables()), []
+    session, missed = attached_to(lambda: out.append(made(features()).values() + 0),
+                                  fidelity=fidelity)
+    assert torch.equal(out[0], made(features()).values()) and not missed
+    [step] = session.record.steps
+    assert (step["bags"], step["lookups"]) == (3 * 4, 5 + 2 * 4)
+    assert [table.values.shape for table in session.tables.all] == [(50, 16), (9, 8)]
+    assert session.verdicts["different"] == 0
+
+
+def test_a_collection_that_only_nics_look_up():
+    made, plain = (kind(tables()) for kind in (NicEmbeddingBagCollection, EmbeddingBagCollection))
+    plain.load_state_dict(made.state_dict())
+    with pytest.raises(RuntimeError, match=r"^a NicEmbeddingBagCollection must be called inside s"):
+        made(features())
+    with api.attach(nodes=2) as program:
+        out = made(features())
+        out.values().sum().backward()
+    assert out.keys() == plain(features()).keys() == ["a", "b@one", "b@two"]
+    assert torch.equal(out.values(), plain(features()).values())
+    assert program.result["gradients"]["bags"] == 3 * 4 and program.result["not_caught"] == []
+
+
+def test_a_weighted_collection():
+    weights = torch.rand(9)
+    made = NicEmbeddingBagCollection(tables(pooling=PoolingType.SUM), is_weighted=True)
+    with api.attach(nodes=2) as program:
+        out = made(features(weights)).values()
+    plain = EmbeddingBagCollection(tables(pooling=PoolingType.SUM), is_weighted=True)
+    plain.load_state_dict(made.state_dict())
+    torch.testing.assert_close(out, plain(features(weights)).values())
+    assert program.result["values"]["weighted_calls"] == 3
+
+
+@pytest.mark.parametrize(("table", "options", "said"), [
+    ({"data_type": DataType.FP16}, {}, "data_type of table 'two' must be DataType.FP32, not "),
+    ({"embedding_dim": 300}, {}, "embedding_dim of table 'two' must be at most 256, not 300"),
+    ({}, {"device": torch.device("meta")}, "device must be cpu, not 'meta'")])
+def test_collections_that_no_nic_serves(table, options, said):
+    with pytest.raises(ValueError, match=f"^{said}"):
+        NicEmbeddingBagCollection(tables(**table), **options)
+
+
+def test_vectors_of_single_keys_are_not_caught():
+    made = EmbeddingCollection([EmbeddingConfig(
+        name="one", embedding_dim=16, num_embeddings=50, feature_names=["a"])])
+    _, missed = attached_to(lambda: made(features()))
+    assert [what for _, what in missed] == [
+        "aten::embedding is not caught: no NIC serves this operator"]
+
+
+@pytest.mark.parametrize(("sharding", "steps", "fidelity", "keys"), [
+    ("table_wise", 100, "model", 1), ("table_wise", 10, "rtl", 1), ("row_wise", 10, "rtl", 1),
+    ("data_parallel", 10, "rtl", 1), ("table_wise", 100, "model", 5)])
+def test_a_sharded_model_in_one_process(sharding, steps, fidelity, keys):
+    begin()
+    losses, looks = [], steps // 10
+    session, missed = attached_to(lambda: losses.extend(
+        torchrec_dlrm.main("embernic", sharding, steps, keys)), fidelity=fidelity)
+    assert losses == torchrec_dlrm.main("gloo", sharding, steps, keys)
+    assert not missed and len(session.tables.all) == TABLES
+    lookups = torchrec_dlrm.SAMPLES * TABLES * keys
+    assert [(step["workload"], step["lookups"]) for step in session.record.steps] == [
+        ("training", lookups)] * steps + [("inference", lookups)] * looks
+    assert session.gradients == steps * lookups // keys
+    assert session.updates == ({} if sharding == "data_parallel" else {"sgd": steps})
+    assert session.verdicts["different"] == 0
+    if fidelity == "rtl":
+        assert session.verdicts["equal"] == torchrec_dlrm.SAMPLES * (steps + looks)
+
+
+def test_the_script_of_the_page(tmp_path, monkeypatch):
+    [text] = re.findall(r"^```python\n(.*?)^```$", (DOCS / "torchrec.md").read_text(),
+                        re.MULTILINE | re.DOTALL)
+    script = tmp_path / "sharded.py"
+    script.write_text(text)
+    for name, value in (("RANK", 0), ("WORLD_SIZE", 1), ("MASTER_ADDR", "localhost"),
+                        ("MASTER_PORT", 0)):
+        monkeypatch.setenv(name, str(value))
+    result = api.torch(script, nodes=2)
+    assert result["mini_batches"]["training"]["lookups"] == 8 * 3 * 64
+    assert result["gradients"]["fused"] == {"sgd": 8} and result["not_caught"] == []
+    assert result["values"]["against_pytorch"]["one_key"]["equal"] == 8 * 3 * 64
+    assert not any("MLP" in note for note in result["notes"])
+    assert {table["place"] for table in result["tables"]} == {
+        f"{script}:{text[:text.index('(model(')].count(chr(10)) + 1}"}
