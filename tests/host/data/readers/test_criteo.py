@@ -145,8 +145,8 @@ def test_a_number_beyond_the_rows_of_a_table(tmp_path):
     lines_of = ["\t".join(["1", *["2"] * 13, *["0"] * 2, text, *["0"] * 23])
                 for text in ("", "0", "beef", "00beef", "cafe")]
     path = write(tmp_path, "".join(line + "\n" for line in lines_of).encode())
-    with pytest.raises(InputError, match=r"train.txt:5:33: category 3, 'cafe', has number 2, beyond "
-                                         "the 2 rows of table 2 of model kaggle$"):
+    with pytest.raises(InputError, match=r"train.txt:5:33: category 3, 'cafe', has number 2, "
+                                         "beyond the 2 rows of table 2 of model kaggle$"):
         list(open_samples(path, "criteo-exact", small))
 
 
