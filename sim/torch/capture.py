@@ -13,8 +13,10 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 
 from sim.torch import fused
 from sim.torch.bags import Bags, bags_of
+from sim.torch.eager import eager
 from sim.torch.place import place
 from sim.torch.session import Session
+from sim.torch.threads import FORKED, entering, on_fork, watching
 
 __all__ = ["Capture", "capturing", "check_captured"]
 
@@ -26,6 +28,8 @@ _BACKWARD = frozenset(("aten::_embedding_bag_backward", "aten::_embedding_bag_de
                        "aten::_embedding_bag_sparse_backward"))
 _LINEAR = {"aten::addmm": (1, 2), "aten::linear": (0, 1)}
 """Linear layers: which arguments are their inputs and their weights."""
+_LOOKUPS = ("bags", "fused", "other")
+"""Kinds of operators that look up."""
 
 
 class _Operator(NamedTuple):
@@ -91,13 +95,27 @@ class Capture(TorchDispatchMode):
         super().__init__()
         self._session, self._warn = session, warn
         self._lock = threading.RLock()
+        self._over = self._forked = False
         self.missed = Counter[tuple[str, str]]()
+        on_fork(self)
+
+    def end(self) -> None:
+        """Catch nothing any more, whatever threads go on."""
+        self._over = True
+
+    def forked(self) -> None:
+        """This is a copy in a process of its own: nobody gets what it would catch."""
+        self._forked, self._lock = True, threading.RLock()  # another thread may have had the lock
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (),
                            kwargs: dict | None = None) -> Any:
         """Do one operator."""
         kwargs = kwargs or {}
         name, kind, written = _operator(func)
+        if self._over or self._forked:
+            if kind in _LOOKUPS and not self._over:
+                self.miss(name, FORKED)
+            return func(*args, **kwargs)
         with self._lock:
             if kind == "bags":
                 return self._look_up(name, func, args, kwargs)
@@ -105,7 +123,7 @@ class Capture(TorchDispatchMode):
                 return self._look_up_fused(name, func, args, kwargs)
             self._before(name, written, args, kwargs)
         if kind == "other":
-            self._miss(name, "no NIC serves this operator")
+            self.miss(name, "no NIC serves this operator")
         elif kind == "gradients":
             self._gradients(name, args[1], len(args[0]))
         elif kind == "update":
@@ -117,7 +135,7 @@ class Capture(TorchDispatchMode):
     def _look_up(self, name: str, func: Any, args: Any, kwargs: dict) -> Any:
         bags, result = self._done(lambda: bags_of(args, kwargs), func, args, kwargs)
         if isinstance(bags, str):
-            self._miss(name, bags)
+            self.miss(name, bags)
             return result
         indices = kwargs.get("indices", args[1] if len(args) > 1 else None)
         self._take([(bags, result[0])], indices)
@@ -127,7 +145,7 @@ class Capture(TorchDispatchMode):
         given = fused.named(func, args, kwargs)
         features, result = self._done(lambda: fused.bags_of_fused(name, given), func, args, kwargs)
         if isinstance(features, str):
-            self._miss(name, features)
+            self.miss(name, features)
             return result
         vectors = result.detach()
         self._take([(each.bags, vectors[:, each.columns]) for each in features], given["indices"])
@@ -162,7 +180,7 @@ class Capture(TorchDispatchMode):
         with self._lock:
             taken = self._session.backward(indices, bags)
             if not taken:
-                self._miss(name, "its forward pass was not caught")
+                self.miss(name, "its forward pass was not caught")
             return taken
 
     def _before(self, name: str, written: tuple[int, ...], args: Any, kwargs: dict) -> None:
@@ -182,38 +200,37 @@ class Capture(TorchDispatchMode):
             if len(inputs) == len(weights) == 2:
                 session.chains.add(inputs[0], inputs[1], weights[0] + weights[1] - inputs[1])
 
-    def _miss(self, name: str, why: str) -> None:
+    def miss(self, name: str, why: str) -> None:
+        """Take note of a lookup that is not caught."""
         missed = place(), f"{name} is not caught: {why}"
-        if missed not in self.missed:
-            self._warn(": ".join(missed))
-        self.missed[missed] += 1
+        with self._lock:
+            if missed not in self.missed:
+                self._warn(": ".join(missed))
+            self.missed[missed] += 1
 
 
 def check_captured(name: str) -> None:
     """Raise ``RuntimeError`` where what this thread looks up does not go to NICs; ``name``: of the
     module that must."""
-    if not any(isinstance(mode, Capture) for mode in _get_current_dispatch_mode_stack()):
+    if not _caught():
         raise RuntimeError(f"a {name} must be called inside sim.api.attach or by a script of sim "
                            f"torch")
+
+
+def _caught() -> bool:
+    """Return whether the operators of this thread are caught."""
+    return any(isinstance(mode, Capture) for mode in _get_current_dispatch_mode_stack())
 
 
 @contextmanager
 def capturing(session: Session, warn: Callable[[str], None] | None = None) -> Iterator[Capture]:
     """Capture what this thread does, and what threads do that are begun meanwhile."""
     capture = Capture(session, warn or _to_stderr)
-    run = threading.Thread.run
-
-    def captured(thread: threading.Thread) -> None:
-        # A mode holds in the thread that entered it.
-        with capture:
-            run(thread)
-
-    threading.Thread.run = captured
     try:
-        with capture:
+        with eager(), entering(capture), watching(_caught, capture.miss), capture:
             yield capture
     finally:
-        threading.Thread.run = run
+        capture.end()
 
 
 _to_stderr = partial(print, file=sys.stderr)
