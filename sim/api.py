@@ -606,12 +606,15 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
         :func:`sim.torch.report.result_of`. Of a program of several processes the first has the
         report, and writes its files; in the others there is only ``exit_status``.
 
-    Raises ``ValueError``, ``TypeError`` and ``OSError``; :class:`sim.torch.program.ProgramError`
-    for what the script raises, and :class:`sim.torch.nics.NicsError` where NICs do not answer. In a
-    program of several processes each raises :class:`sim.torch.processes.ProcessError` where one of
-    them fails, and what went wrong is written to standard error.
+    Raises ``ValueError``, ``TypeError`` and ``OSError``; :class:`sim.torch.ends.ProgramError`
+    for what the script raises, and :class:`sim.torch.ends.ProgramStopped` for a signal, both after
+    the report of what it did before is written; :class:`sim.torch.nics.NicsError` where NICs do not
+    answer. In a program of several processes each raises
+    :class:`sim.torch.processes.ProcessError` where one of them fails, and what went wrong is
+    written to standard error.
     """
     _check_torch()
+    from sim.torch.ends import ProgramError, ProgramStopped
     from sim.torch.options import TorchOptions
     from sim.torch.page import write_report
     from sim.torch.program import check_script, run_script
@@ -621,12 +624,20 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
     check_script(fspath(script))
     if report is not None:
         check_folder(fspath(report), "report")
-    result = run_script(asked, fspath(script), arguments, warn)
-    if "systems" not in result:
-        return result
-    write_json(result, outputs.json)
-    if report is not None:
-        write_report(result, fspath(report))
+
+    def written(result: dict | None) -> None:
+        if result is None or "systems" not in result:
+            return
+        write_json(result, outputs.json)
+        if report is not None:
+            write_report(result, fspath(report))
+
+    try:
+        result = run_script(asked, fspath(script), arguments, warn)
+    except (ProgramError, ProgramStopped) as end:
+        written(end.result)
+        raise
+    written(result)
     return result
 
 
