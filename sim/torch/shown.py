@@ -49,8 +49,9 @@ def _program(result: dict) -> Table:
             table.add_row(f"  bags {name}, as PyTorch's",
                           f"{against['equal']:,} of {against['bags']:,}{worst}")
     if result["gradients"]["bags"]:
+        whose = "FBGEMM" if result["gradients"]["fused"] else "PyTorch"
         table.add_row("gradients of bags", f"{result['gradients']['bags']:,}, rows written by "
-                                           f"PyTorch on the host")
+                                           f"{whose} on the host")
     missed = sum(each["count"] for each in result["not_caught"])
     table.add_row("lookups not caught", f"{missed:,}")
     if result["collectives"]:

@@ -1,5 +1,6 @@
 """Models of TorchRec, sharded or not, look up on the NICs, and their numbers stay."""
 
+import json
 import re
 
 import pytest
@@ -23,6 +24,7 @@ from sim.torch.process_group import begin
 from tests.pages import DOCS
 from tests.sim.torch import torchrec_dlrm
 from tests.sim.torch.programs import attached_to
+from tests.sim.torch.test_processes import torchrun
 
 TABLES = len(torchrec_dlrm.ROWS)
 
@@ -137,3 +139,38 @@ def test_the_script_of_the_page(tmp_path, monkeypatch):
     assert not any("MLP" in note for note in result["notes"])
     assert {table["place"] for table in result["tables"]} == {
         f"{script}:{text[:text.index('(model(')].count(chr(10)) + 1}"}
+
+
+def of_two_processes(*arguments: str) -> tuple[list[str], str]:
+    """Return the lines with losses that a program of two processes prints, sorted, and the rest."""
+    done = torchrun(*arguments)
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = done.stdout.splitlines(keepends=True)
+    return (sorted(line for line in lines if line.startswith("loss")),
+            "".join(line for line in lines if not line.startswith("loss")))
+
+
+@pytest.mark.parametrize(("sharding", "keys", "fidelity", "nodes"), [
+    ("table_wise", 1, "model", [(100, 0), (2000, 0), (60, 1), (7, 1)]),
+    pytest.param("row_wise", 5, "rtl", [
+        (50, 0), (30, 0), (1000, 0), (4, 0), (50, 1), (30, 1), (1000, 1), (3, 1)],
+        marks=pytest.mark.slow)])
+def test_a_sharded_model_in_two_processes(tmp_path, sharding, keys, fidelity, nodes):
+    steps, script = 100, torchrec_dlrm.__file__
+    alone, _ = of_two_processes(script, "gloo", sharding, str(steps), str(keys))
+    ours, shown = of_two_processes(
+        "-m", "sim", "torch", "--fidelity", fidelity, "--json", str(tmp_path / "out.json"),
+        script, "embernic", sharding, str(steps), str(keys))
+    assert ours == alone and len(ours) == 2 * (steps + steps // 10)
+    assert shown.count("Embedding bags of") == 1
+    result = json.loads((tmp_path / "out.json").read_text())
+    # As the plan says: whole tables in turn, or of each table a part.
+    assert [(table["rows"], table["node"]) for table in result["tables"]] == nodes
+    samples = 2 * torchrec_dlrm.SAMPLES
+    for kind, count in (("training", steps), ("inference", steps // 10)):
+        sums = result["mini_batches"][kind]
+        assert (sums["count"], sums["samples"], sums["lookups"]) == (
+            count, count * samples, count * samples * TABLES * keys)
+    assert result["gradients"]["fused"] == {"sgd": 2 * steps} and result["not_caught"] == []
+    if fidelity == "rtl":
+        assert result["values"]["bit_identical"]

@@ -59,7 +59,8 @@ def main(backend: str, sharding: str, steps: int, keys: int) -> list[float]:
             found = model(dense, KeyedJaggedTensor(FEATURES, values, lengths=lengths))
             loss = torch.nn.functional.binary_cross_entropy_with_logits(found, label)
         losses.append(loss.item())
-        print(f"loss {dist.get_rank()} {step} {losses[-1]}", flush=True)
+        # One write, since processes may share the output.
+        print(f"loss {dist.get_rank()} {step} {losses[-1]}\n", end="", flush=True)
         if step < steps:
             optimizer.zero_grad()
             loss.backward()
