@@ -70,8 +70,14 @@ def test_json_alone_goes_to_standard_output(script, capsys):
 def test_the_page_of_a_script(script, tmp_path):
     result = api.torch(script, ["4"], nodes=2, report=tmp_path / "out")
     page = (tmp_path / "out/index.html").read_text()
+    rows = result["systems"]["inference"]["rows"]
     assert "script.py on NICs" in page and all(
-        f"<td>{row['system']}</td>" in page for row in result["systems"]["inference"]["rows"])
+        f"<td>{row['system']}</td>" in page for row in rows)
+    # What it comes to, what was timed, and the tables.
+    assert f"FS takes {rows[1]['interval_us']:,.0f} us" in page
+    assert f"{rows[1]['samples_per_second']:,.0f}</td>" in page
+    assert result["systems"]["inference"]["model"].startswith("1 tables of dimension 16, ")
+    assert result["systems"]["inference"]["model"] in page and f"{script}:6" in page
     rows = list(csv.DictReader((tmp_path / "out/steps.csv").open()))
     assert [{name: str(value) for name, value in step.items()} for step in result["steps"]] == rows
     assert (tmp_path / "out/inference.png").read_bytes().startswith(b"\x89PNG")
@@ -198,9 +204,11 @@ def test_an_interrupt_while_the_nics_look_up(tmp_path, capsys, monkeypatch):
     path.write_text(SCRIPT)
     monkeypatch.setattr(LookupNics, "look_up", interrupted)
     assert ended("--nodes", "2", "--config", "tiny", "--fidelity", "rtl", "--json", str(out),
-                 str(path), "4") == 130
-    assert complaints(capsys.readouterr().err) == ["sim: stopped by SIGINT; "
-                                                   f"{out} holds what the program did before"]
+                 "--report", str(tmp_path / "out"), str(path), "4") == 130
+    assert complaints(capsys.readouterr().err) == [
+        f"sim: stopped by SIGINT; {out} holds what the program did before; {tmp_path / 'out'} "
+        f"holds what the program did before"]
+    assert json.loads(out.read_text())["steps"] == []
 
 
 def test_a_script_may_catch_an_interrupt(tmp_path, capsys):
