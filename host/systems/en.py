@@ -34,20 +34,18 @@ def beside_ring(d: Devices) -> Devices:
     return replace(d, gpu=GpuTime(rest, d.software))
 
 
-def ring_of(d: Devices, *, in_nic: bool = True) -> Devices:
+def ring_of(d: Devices) -> Devices:
     """Return devices as NICs see them whose lists a resident kernel serves.
 
     A list is followed by a flag, a short write of the card, which the kernel polls. It gathers at
     its multiprocessors' share of the memory's rate, and tells the NIC by a store, behind which the
     NIC reads the vectors: one way, and a round trip in which the vectors come. All that crosses
-    PCIe is part of the times of NICs that have the rings; unless they are ``in_nic``, the store's
-    way and the read's are added to the poll.
+    PCIe is part of the times of NICs that have the rings.
     """
     gpu = d.gpu.gpu
     share = gpu.resident_multiprocessors / gpu.multiprocessors
-    ways = 0 if in_nic else 2
     seen = replace(gpu, memory_bandwidth_gb_s=gpu.memory_bandwidth_gb_s * share,
-                   poll_us=gpu.poll_us + d.pcie.write_us + ways * d.pcie.one_way_us)
+                   poll_us=gpu.poll_us + d.pcie.write_us)
     return replace(d, gpu=GpuTime(seen, d.software))
 
 

@@ -216,6 +216,4 @@ def _settings(workload: Workload) -> tuple[NicConfig, Runtime]:
     if runtime.interaction:
         raise ValueError("interaction must be false in training: the backward pass needs the "
                          "pooled vectors")
-    if runtime.gpu_rings:
-        raise ValueError("gpu_rings must be false in training: the host gathers and writes rows")
     return config, runtime

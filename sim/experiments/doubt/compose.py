@@ -43,7 +43,7 @@ def nic_constants(point: Point) -> dict[str, float]:
     devices = devices_of(point)
     if point.system == EN:
         own = _en_tuning(point)
-        point, devices = nic_point(point, devices, own), nic_devices(point, devices, own)
+        point, devices = nic_point(point, devices, own), nic_devices(devices, own)
     seen = {"gpu": serving(point, devices)[0], "pcie": devices.pcie, "network": devices.network}
     found = {f"{name}.{constant.name}": float(constant.value)
              for name, profile in seen.items() for constant in constants(profile)

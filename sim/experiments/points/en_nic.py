@@ -23,8 +23,8 @@ gradients: with launched gathers FS waits for the first, and in training for the
 
 def nic_point(point: Point, devices: Devices, tuning: EnTuning) -> Point:
     """Return the point of a system of the paper with the NICs that EN has under ``tuning``: what
-    they deliver, whether they open and complete steps, and in inference whether lists and vectors
-    pass rings in GPU memory, are settings of them."""
+    they deliver, whether they open and complete steps, and whether lists and vectors pass rings in
+    GPU memory, are settings of them."""
     parts = "lc" if point.workload == "training" else "lc+rc"
     if tuning.deliver == "interaction" or point.workload == "training":
         parts += "+sc"
@@ -34,7 +34,7 @@ def nic_point(point: Point, devices: Devices, tuning: EnTuning) -> Point:
     if tuning.completion:
         flush = str(devices.gpu.gpu.flush_reads > 0).lower()
         own += ["completions=true", f"completion_flush={flush}"]
-    own += ["gpu_rings=true"] * _ring_in_nic(point, tuning)
+    own += ["gpu_rings=true"] * tuning.ring
     own += SIZES.get(point.dataset, ()) if tuning.sizes else ()
     given = {each.partition("=")[0] for each in point.settings}
     own = [each for each in own if each.partition("=")[0] not in given]
@@ -42,14 +42,9 @@ def nic_point(point: Point, devices: Devices, tuning: EnTuning) -> Point:
                    settings=(*own, *point.settings))
 
 
-def nic_devices(point: Point, devices: Devices, tuning: EnTuning) -> Devices:
+def nic_devices(devices: Devices, tuning: EnTuning) -> Devices:
     """Return the devices that EN's NICs see."""
-    return ring_of(devices, in_nic=_ring_in_nic(point, tuning)) if tuning.ring else devices
-
-
-def _ring_in_nic(point: Point, tuning: EnTuning) -> bool:
-    """Whether the NICs that are run have the rings: those that train do not."""
-    return tuning.ring and point.workload == "inference"
+    return ring_of(devices) if tuning.ring else devices
 
 
 def deliveries(point: Point, trace: Trace, copied_rows: int) -> list[Delivery]:
@@ -77,13 +72,7 @@ def en_nic(point: Point, trace: Trace, devices: Devices, tuning: EnTuning,
     copy.
 
     They deliver as ``tuning`` says, and with completions their times end with the word that each
-    writes behind its last answer. In training, what is not of the NICs is how request lists reach
-    the GPU and vectors come back: there :func:`host.systems.ring_of` is analytical.
+    writes behind its last answer.
     """
-    part = nic_part(nic_point(point, devices, tuning), without_small(trace, tuning.copied_rows),
-                    nic_devices(point, devices, tuning), runs)
-    if not tuning.ring or _ring_in_nic(point, tuning):
-        return part
-    return replace(part, notes=[
-        *part.notes, "analytical: request lists and vectors pass rings in GPU memory, in times of "
-        "their own; the NICs that are run have no rings"])
+    return nic_part(nic_point(point, devices, tuning), without_small(trace, tuning.copied_rows),
+                    nic_devices(devices, tuning), runs)

@@ -91,7 +91,7 @@ class _Search:
         part = en_nic(point, trace, devices, tuning, self._runs)
         if self._options.training:
             part = with_updates(nic_point(point, devices, tuning), trace,
-                                nic_devices(point, devices, tuning), self._work, part)
+                                nic_devices(devices, tuning), self._work, part)
         return part
 
     def fits(self, tuning: EnTuning) -> bool:

@@ -112,7 +112,7 @@ def test_what_nics_are_set_to():
     assert nic_point(POINT, devices, EnTuning()).settings == (
         "requester_merge=true", "deliver=unique", "completions=true", "completion_flush=true",
         "gpu_rings=true")
-    assert "gpu_rings=true" not in nic_point(
+    assert "gpu_rings=true" in nic_point(
         replace(POINT, workload="training"), devices, EnTuning()).settings
     larger = nic_point(replace(POINT, dataset="terabyte"), devices, EnTuning()).settings
     assert "hold_vectors=2048" in larger
@@ -121,9 +121,6 @@ def test_what_nics_are_set_to():
     for ring in (True, False):
         part = en_nic(POINT, trace_of(POINT), devices, EnTuning(ring=ring))
         assert not any("analytical" in note for note in part.notes)
-    training = replace(POINT, workload="training", in_flight=1)
-    part = en_nic(training, trace_of(training), devices, EnTuning(deliver="pooled"))
-    assert any("analytical: request lists" in note for note in part.notes)
 
 
 def test_a_point_in_rtl_runs_in_it_only_the_nics_that_it_chooses(monkeypatch):

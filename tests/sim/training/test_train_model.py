@@ -178,7 +178,6 @@ def test_checkpoints_of_other_runs_are_refused(path, tmp_path):
     (("--set", "gradient_partials=some"), "gradient_partials must be exact or rounded, not 'some'"),
     (("--set", "remote_cache=true"), "remote_cache must be false in training"),
     (("--set", "interaction=true"), "interaction must be false in training"),
-    (("--set", "gpu_rings=true"), "gpu_rings must be false in training"),
     (("--faults", "silent-gpu=1us:1us"), "faults must go with fidelity rtl"),
     (("--checkpoint", "."), "checkpoint must be a file, not the folder '.'"),
     (("--checkpoint", "-"), "checkpoint must be a file, not '-'"),

@@ -28,6 +28,7 @@ pytestmark = pytest.mark.slow
 ROWS = (50, 3, 4000, 70, 1 << 20)
 BAGS = ((1, 3), (1, 1), (0, 5), (2, 2), (0, 9))
 ADAGRAD = {"optimizer": "rowwise-adagrad", "learning_rate": 0.05}
+RINGS = {"settings": ("gpu_rings=true",)}
 ROUNDED = {"settings": ("gradient_partials=rounded",)}
 
 
@@ -65,6 +66,9 @@ def good(result: dict, path, **changes) -> dict:
     (16, ADAGRAD | {"settings": ("requester_merge=false", "gradient_timeout=0")}),
     (16, ADAGRAD | {"settings": ("overtake=true",), "nodes": 3}),
     (16, ADAGRAD | {"settings": ("overtake=true", "deliver=unique", "completions=true")}),
+    (16, RINGS), (16, ADAGRAD | RINGS | {"nodes": 3}),
+    (16, ADAGRAD | {"nodes": 3, "settings": (
+        *RINGS["settings"], "deliver=unique", "completions=true", "output_queues=true")}),
 ])
 def test_rows_are_those_of_the_reference(model, dimension, changes):
     path = model(dimension)
@@ -74,6 +78,8 @@ def test_rows_are_those_of_the_reference(model, dimension, changes):
     assert len(result["backward"]) == result["nodes"]
     assert 0 < result["update_misses"] <= result["rows_compared"]["rows"]
     assert result["counters"][0]["step_barrier.steps"] == result["steps"]
+    rings = RINGS["settings"][0] in changes.get("settings", ())
+    assert (result["counters"][0]["gpu_rings.slots"] > 0) == rings
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
