@@ -80,10 +80,10 @@ def _draw(rows: list[dict], path: Path) -> None:
     axes = figure.add_subplot()
     names = [row["system"] for row in rows]
     left = [0.0] * len(rows)
-    for phase in PHASES:
+    for number, phase in enumerate(PHASES):
         widths = [row["phases_us"][phase] for row in rows]
         if any(widths):
-            axes.barh(names, widths, left=left, label=phase.replace("_", " "))
+            axes.barh(names, widths, left=left, label=phase.replace("_", " "), color=f"C{number}")
         left = [before + width for before, width in zip(left, widths)]
     axes.invert_yaxis()
     axes.set_xlabel("microseconds of a mini-batch alone")

@@ -111,10 +111,24 @@ def _trace(kept: list[Kept], chains: Chains) -> tuple[Trace, list[str]]:
         notes.append("a table that a forward pass looks up several times counts as several")
     count, size = len(kept), len(columns[0])
     warmup = count // 2 if count - count // 2 >= _LEAST else 0
+    again = _again(kept, warmup)
+    if again:
+        notes.append(f"{again} of {count - warmup} mini-batches that are measured look up what an "
+                     f"earlier one did, key by key: hits are those of data that comes again")
     batches = tuple(_batch(samples_of(each.columns, range(len(columns)), model.dense), number)
                     for number, each in enumerate(kept))
     of = TraceOf(name, (), None, 0, "file", None, size, warmup, count - warmup)
     return Trace(of, model, "the program", batches, warmup, size, size, (), changed=True), notes
+
+
+def _again(kept: list[Kept], warmup: int) -> int:
+    """Return how many of the mini-batches after the warm-up are the same as an earlier one."""
+    seen, again = set[tuple[int, ...]](), 0
+    for number, each in enumerate(kept):
+        same = tuple(hash(bags.rows.tobytes()) for bags in each.columns)
+        again += number >= warmup and same in seen
+        seen.add(same)
+    return again
 
 
 def _batch(samples: Samples, number: int) -> MiniBatch:

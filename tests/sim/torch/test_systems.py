@@ -55,6 +55,15 @@ def test_mini_batches_of_another_shape_are_left_out():
     assert times(session)["mini_batches"] == 2 and times(session)["samples"] == 12
 
 
+@pytest.mark.parametrize(("count", "again"), [(2, 4), (3, 4), (8, 0)])
+def test_data_that_comes_again_is_told_of(count, again):
+    session, _ = attached_to(lambda: trained(
+        Dlrm(), (mini_batches(count) * 4)[:8], False))
+    notes = [note for note in times(session)["notes"] if "key by key" in note]
+    assert [note.split(" mini-batches")[0] for note in notes] == (
+        [f"{again} of 4"] if again else [])
+
+
 def test_one_mini_batch_tells_no_time():
     session, _ = attached_to(lambda: trained(Dlrm(), mini_batches(1), False))
     found = times(session)
