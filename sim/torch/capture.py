@@ -15,6 +15,7 @@ from sim.torch import fused
 from sim.torch.bags import Bags, bags_of
 from sim.torch.eager import eager
 from sim.torch.place import place
+from sim.torch.process_group import OF_ALL, note_exchange
 from sim.torch.session import Session
 from sim.torch.threads import FORKED, entering, on_fork, watching
 
@@ -40,7 +41,7 @@ class _Operator(NamedTuple):
     name: in its schema. written: numbers of the arguments that it writes to.
     kind: ``bags`` and ``fused`` for lookups that may be caught, of one table and of many; ``other``
     for those that are not; ``gradients`` of bags; ``update`` where it also writes the rows by
-    them; empty for all else.
+    them; ``exchange`` of another process group than ours; empty for all else.
     """
 
     name: str
@@ -62,6 +63,8 @@ def _kind(name: str) -> str:
         return "bags"
     if name in _BACKWARD:
         return "gradients"
+    if library == "c10d" and own.rstrip("_") in OF_ALL:
+        return "exchange"
     if library == "fbgemm":
         return ("fused" if fused.is_lookup(name) else
                 "update" if fused.is_update(name) else "")
@@ -93,18 +96,23 @@ class Capture(TorchDispatchMode):
 
     def __init__(self, session: Session, warn: Callable[[str], None]):
         super().__init__()
-        self._session, self._warn = session, warn
-        self._lock = threading.RLock()
-        self._over = self._forked = False
-        self.missed = Counter[tuple[str, str]]()
+        self._warn, self._over = warn, False
+        self.begin_anew(session)
         on_fork(self)
+
+    def begin_anew(self, session: Session) -> None:
+        """Lead what follows through another session, with nothing missed yet."""
+        self._session, self._lock = session, threading.RLock()
+        self._forked = False
+        self.missed = Counter[tuple[str, str]]()
 
     def end(self) -> None:
         """Catch nothing any more, whatever threads go on."""
         self._over = True
 
     def forked(self) -> None:
-        """This is a copy in a process of its own: nobody gets what it would catch."""
+        """This is a copy in a process of its own: nobody gets what it would catch, unless it begins
+        anew."""
         self._forked, self._lock = True, threading.RLock()  # another thread may have had the lock
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (),
@@ -122,6 +130,8 @@ class Capture(TorchDispatchMode):
             if kind == "fused":
                 return self._look_up_fused(name, func, args, kwargs)
             self._before(name, written, args, kwargs)
+        if kind == "exchange":
+            note_exchange(args[1])
         if kind == "other":
             self.miss(name, "no NIC serves this operator")
         elif kind == "gradients":

@@ -91,7 +91,8 @@ class TorchOptions:
                              f"{self.nodes!r}")
         return replace(self, nodes=size)
 
-    def cluster(self, tables: int, dimension: int, slots: int) -> RunOptions:
+    def cluster(self, tables: int, dimension: int, slots: int,
+                placement: str | None = None) -> RunOptions:
         """Return the options of NICs for so many tables, vectors of a padded ``dimension``, and
         samples of at most so many slots."""
         name = self.config or dataset_of(dimension)
@@ -100,7 +101,7 @@ class TorchOptions:
         return RunOptions.of(
             config=name, settings=(*sizes_beyond(base, {
                 "tables": tables, "max_dimension": dimension, "hold_vectors": 2 * slots}), *own),
-            nodes=self.count, placement=self.placement, gpu=self.gpu, seed=self.seed,
+            nodes=self.count, placement=placement or self.placement, gpu=self.gpu, seed=self.seed,
             fidelity="rtl", engine=self.engine, threads=self.threads, in_flight=1)
 
     def to_json(self) -> dict:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import distributed
 
-__all__ = ["NAME", "Collective", "EmberNicGroup", "begin", "collectives", "exchanged",
-           "register"]
+__all__ = ["BETWEEN_TWO", "NAME", "OF_ALL", "Collective", "EmberNicGroup", "begin", "collectives",
+           "exchanged", "note_exchange", "register"]
 
 NAME = "embernic"
 
@@ -31,7 +31,9 @@ _ALSO = {
     "all_gather_single_coalesced": "allgather_into_tensor_coalesced",
     "reduce_scatter_single_coalesced": "reduce_scatter_tensor_coalesced"}
 """Names of some of them since PyTorch 2.13."""
-_OF_ALL = frozenset(("alltoall", "alltoall_base", "scatter", "reduce_scatter",
+BETWEEN_TWO = frozenset(("send", "recv", "recv_anysource"))
+"""Those of two processes, for which the others do not wait."""
+OF_ALL = frozenset(("alltoall", "alltoall_base", "scatter", "reduce_scatter",
                      "_reduce_scatter_base"))
 """Collectives in which a process gives others parts that differ: so vectors travel that each holds
 of some tables, or some rows."""
@@ -62,6 +64,8 @@ class EmberNicGroup(distributed.ProcessGroup):
     """Groups of this process, in the order in which they were made."""
     met: list[Callable[["EmberNicGroup", Any], None]] = []
     """Called with each new group and its store."""
+    came: list[Callable[["EmberNicGroup", str], None]] = []
+    """Called before each collective with its group and its name."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta):
         super().__init__(rank, size)
@@ -111,8 +115,10 @@ class EmberNicGroup(distributed.ProcessGroup):
             each = sum(sizes) // rows if rows else 0
             to = tuple(each * count for count in (splits or [1] * self.size()))
         self.record.append(Collective(name, sum(sizes), to))
-        if name in _OF_ALL:
-            _exchanged[0] += sum(sizes)
+        for call in self.came:
+            call(self, name)
+        if name in OF_ALL:
+            note_exchange(given)
 
 
 def _tensors(given: Any) -> list[torch.Tensor]:
@@ -152,6 +158,11 @@ def collectives() -> list[dict]:
 
 
 _exchanged = [0]
+
+
+def note_exchange(given: Any) -> None:
+    """Take note that this process gives others tensors in an exchange of all with all."""
+    _exchanged[0] += sum(each.numel() * each.element_size() for each in _tensors(given))
 
 
 def exchanged() -> int:

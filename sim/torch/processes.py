@@ -1,16 +1,22 @@
 """The processes of a PyTorch program: how one of them knows the others."""
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
-from traceback import format_exception
 from typing import Any
 
+import numpy as np
 from torch import distributed
 
-from sim.torch.hub import Failure, Hub, Link
-from sim.torch.options import TorchOptions
-from sim.torch.process_group import EmberNicGroup
+from embernic_torch import VARIABLE
+from sim.torch.environment import to_environment
+from sim.torch.hub import Hub
+from sim.torch.link import Address, Link, ProcessError, failure_of
+from sim.torch.process_group import BETWEEN_TWO, EmberNicGroup
+from sim.torch.query import Query
 from sim.torch.seen import Seen
+from sim.torch.session import Session
 
 __all__ = ["ProcessError", "Processes", "is_first"]
 
@@ -25,41 +31,42 @@ def is_first() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-class ProcessError(Exception):
-    """A process of the program failed, and the user was told why. ``status``: to exit with."""
-
-    def __init__(self, status: int):
-        super().__init__(f"a process of the program failed, with exit status {status}")
-        self.status = status
-
-
 class Processes:
     """The processes of one program, as one of them sees them.
 
-    Processes that ``torchrun`` began know each other at once, by its store; others when they make
-    the process group ``embernic``. The one with rank 0 has the hub, where all say what they have
-    seen.
+    One of them has the hub, where all say what they have seen. That is the one that leads, if it
+    begins the others: their environment says where the hub is. Of those that ``torchrun`` began, or
+    that only meet in a process group ``embernic``, it is the one with rank 0.
+
+    Parameters: ``session`` of this process; ``leads``, whether the environment of processes to come
+    shall say where the hub is; ``hub``, where that is, if the environment has said so.
 
     Members: ``options`` of the program, with a node for each process once they know each other.
     """
 
-    def __init__(self, options: TorchOptions):
-        self.options = options
+    def __init__(self, session: Session, leads: bool = False, hub: Address | None = None):
+        self._session, self.options = session, session.options
+        self._leads, self._address = leads, hub
         self._hub: Hub | None = None
         self._link: Link | None = None
+        self._mistake: ValueError | None = None
+        self._over = False
         _programs[0] += 1
         self._name = f"embernic/program/{_programs[0]}"
-        self._mistake: ValueError | None = None
 
     def begin(self) -> None:
-        """Meet the processes that are known already, and those of groups to come."""
-        size = int(os.environ.get("WORLD_SIZE", "1"))
+        """Meet the processes that are known already, and those to come."""
         EmberNicGroup.met[:] = [self._meet]
-        if size > 1 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        size = int(os.environ.get("WORLD_SIZE", "1"))
+        if self._address is None and size > 1 and (
+                os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"):
             host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
             store = distributed.TCPStore(  # pyright: ignore[reportPrivateImportUsage]
                 host, port, None, False, timedelta(seconds=60))
             self._join(store, int(os.environ["RANK"]), size)
+        elif self._leads:
+            self._hub = Hub(self.options)
+            os.environ[VARIABLE] = to_environment(self.options, self._hub.address)
 
     def _meet(self, group: EmberNicGroup, store: Any) -> None:
         """Meet the others in a new process group."""
@@ -71,22 +78,64 @@ class Processes:
         if int(os.environ.get("LOCAL_WORLD_SIZE", size)) != size:
             raise ValueError(f"processes must be on one machine to be nodes of a cluster, but "
                              f"{size} are on several")
-        if rank == 0:
-            self._hub = Hub()
-            host, port, key = self._hub.address
-            store.set(self._name, f"{host} {port} {key.hex()}")
-        host, port, key = store.get(self._name).decode().split()
-        self._link = Link((host, int(port), bytes.fromhex(key)), rank, size)
+        if self._address is None:
+            if rank > 0 and self._hub is not None:  # that of the first is the one
+                self._hub.close()
+                self._hub = None
+            if rank == 0:
+                self._hub = self._hub or Hub(self.options)
+                host, port, key = self._hub.address
+                store.set(self._name, f"{host} {port} {key.hex()}")
+            host, port, key = store.get(self._name).decode().split()
+            self._address = host, int(port), bytes.fromhex(key)
+            if self._leads:
+                os.environ[VARIABLE] = to_environment(self.options, self._address)
+        self._know(rank, size)
+
+    def look_around(self) -> None:
+        """Join the others, if this process looks something up and was begun by the program."""
+        if self._link is not None or self._address is None:
+            return
+        if distributed.is_available() and distributed.is_initialized():
+            rank, size = distributed.get_rank(), distributed.get_world_size()
+        else:
+            rank, size = (int(os.environ.get(name, "-1")) for name in ("RANK", "WORLD_SIZE"))
+        self._know(*((rank, size) if size > 1 else (None, 1)))
+
+    def _know(self, rank: int | None, size: int) -> None:
+        assert self._address is not None
+        self._link = Link(self._address, rank, size)
         try:
-            self.options = self.options.of_processes(size)
+            if size > 1:
+                self.options = self.options.of_processes(size)
+                if self.options.fidelity == "rtl":
+                    self._session.elsewhere = self._ask
+                    EmberNicGroup.came[:] = [self._come]
         except ValueError as error:
             self._mistake = error  # which the script may swallow
             raise
+
+    def _come(self, group: EmberNicGroup, name: str) -> None:
+        """A collective begins."""
+        if self._link is not None and group.size() == self._link.size and name not in BETWEEN_TWO:
+            self._link.come()
+
+    def _ask(self, queries: Sequence[Query], changed: bool) -> Sequence[np.ndarray]:
+        assert self._link is not None
+        if not any(group.size() == self._link.size for group in EmberNicGroup.made):
+            raise ValueError("the process group must be embernic with fidelity rtl and several "
+                             "processes, which is how NICs know what the processes wait for")
+        return self._link.ask(queries, changed)
 
     @property
     def rank(self) -> int | None:
         """The rank of this process; None where it knows no others."""
         return self._link and self._link.rank
+
+    @property
+    def alone(self) -> bool:
+        """Whether this process has met no other."""
+        return self._link is None and not (self._hub and self._hub.met)
 
     @property
     def size(self) -> int:
@@ -99,40 +148,58 @@ class Processes:
         Where there are other processes, what went wrong is said once: of an exception in the script
         itself with its traceback.
         """
-        if self._link is None:
+        if self._over:  # what went wrong since is not the others' concern
             return None
+        if self._link is None:
+            failure = self._hub and self._hub.failed(_PATIENCE * isinstance(error, Exception))
+            return failure and ProcessError(failure.status)
         if not isinstance(error, Exception):  # a signal, perhaps because another one failed
             return ProcessError(1) if self._link.others_failed(0) else None
-        error = self._mistake or error
-        status, text = 1, " ".join(str(error).split())
-        if isinstance(error, ValueError | TypeError | OSError):
-            status = 2
-        if error.__cause__ is not None:
-            text = "".join((*format_exception(error.__cause__), f"sim: {text}\n"))
+        failure = failure_of(self._mistake or error)
         if not self._link.others_failed(_PATIENCE):
-            self._link.failed(Failure(status, text))
-        return ProcessError(status)
+            self._link.failed(failure)
+        return ProcessError(failure.status)
 
     def gathered(self, seen: Seen) -> list[Seen] | None:
         """Return what all processes have seen, in the one that reports; None in the others.
 
-        `ProcessError` where another process failed.
+        `ProcessError` where another process failed; ``ValueError`` where one said nothing.
         """
         if self._mistake is not None:
             raise self._mistake
-        if self._link is None:
-            return [seen]
-        self._link.seen(seen)
-        self._link = None
+        if self._link is not None:
+            self._link.seen(seen)
         if self._hub is None:
-            return None
-        parts = self._hub.gathered(seen.size)
+            self._over = True
+            return [seen] if self._address is None else None
+        parts = self._hub.gathered(0 if seen.rank is None else seen.size)
         if self._hub.failure is not None:
             raise ProcessError(self._hub.failure.status)
+        self._over = True
+        if self._hub.nics is not None:
+            parts[0] = _with_nics(parts[0], self._hub.nics)
+        if seen.rank is None:
+            parts = [part for part in (*parts, seen) if part.tables or part.rank is not None] or [
+                seen]
+        size = max(part.size for part in parts)
+        if size > 1:
+            self.options = self.options.of_processes(size)
+        if len({part.rank for part in parts if part.rank is not None}) != size * (size > 1):
+            raise ValueError(f"all {size} processes must say what they have looked up, but only "
+                             f"{len(parts)} did")
         return parts
 
     def close(self) -> None:
         """Hear no more of the others."""
         EmberNicGroup.met.clear()
+        EmberNicGroup.came.clear()
         if self._hub is not None:
             self._hub.close()
+        if self._leads:
+            os.environ.pop(VARIABLE, None)
+
+
+def _with_nics(seen: Seen, nics: Session) -> Seen:
+    """Return what a process has seen with what the NICs of all processes did."""
+    return replace(seen, verdicts=nics.verdicts, latencies=nics.latencies, counts=nics.counts,
+                   resets=nics.resets, uncached=nics.uncached)

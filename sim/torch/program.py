@@ -11,6 +11,7 @@ from time import perf_counter
 
 from gen.signals import Interrupted
 from sim.torch.capture import Capture, capturing
+from sim.torch.child import follow_forks
 from sim.torch.ends import ProgramError, ProgramStopped, as_python, raised_by
 from sim.torch.options import TorchOptions
 from sim.torch.process_group import begin
@@ -42,7 +43,7 @@ class Attached:
     def end(self, error: ProgramError | ProgramStopped) -> None:
         """The program has ended before its end. Raises ``error`` where it has other processes,
         which are to hear of that; else there is a report of what it did."""
-        if self.processes is not None and self.processes.rank is not None:
+        if self.processes is not None and not self.processes.alone:
             if isinstance(error, ProgramStopped):
                 raise Interrupted(error.number)
             raise error
@@ -51,24 +52,27 @@ class Attached:
 
 @contextmanager
 def attached(options: TorchOptions, warn: Warn | None = None, script: str | None = None,
-             arguments: Sequence[str] = ()) -> Iterator[Attached]:
+             arguments: Sequence[str] = (), leads: bool = False) -> Iterator[Attached]:
     """Lead the embedding bags of what is done inside through NICs; the report is there afterwards.
 
     ``warn``: called with a line for each lookup that is not caught, by default written to standard
-    error. ``script``, ``arguments``: of the program, for the report.
+    error. ``script``, ``arguments``: of the program, for the report. ``leads``: whether processes
+    that it begins are caught too.
 
     Raises ``ValueError`` for bags that no embedding may have or no NIC can take, and where no bag
     was caught; :class:`sim.torch.nics.NicsError` where NICs do not answer. Where the program has
     several processes, `ProcessError` for all of that.
     """
     begin()
-    known, processes, began = Attached(), Processes(options), perf_counter()
+    known, session, began = Attached(), Session(options), perf_counter()
+    processes = Processes(session, leads)
     known.processes = processes
     try:
         processes.begin()
-        session = Session(options)
         with capturing(session, warn) as capture:
             known.session, known.capture = session, capture
+            if leads:
+                follow_forks(capture)
             yield known
         seconds = perf_counter() - began
         if session.mistake is not None:  # the program may have swallowed it
@@ -119,7 +123,7 @@ def run_script(options: TorchOptions, script: str, arguments: Sequence[str] = ()
     before; `ProcessError` where the program has several processes.
     """
     check_script(script)
-    with attached(options, warn, script, arguments) as known:
+    with attached(options, warn, script, arguments, leads=True) as known:
         try:
             with as_python(), _as_main(script, arguments):
                 runpy.run_path(script, run_name="__main__")

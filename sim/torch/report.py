@@ -38,7 +38,8 @@ def result_of(parts: Sequence[Seen], options: TorchOptions, *, seconds: float,
         "processes": [_process(part) for part in parts],
         "steps": record.steps,
         "mini_batches": {kind: _totals([step for step in record.steps
-                                        if step["workload"] == kind]) for kind in systems},
+                                        if step["workload"] == kind]) for kind in _KINDS
+                         if any(step["workload"] == kind for step in record.steps)},
         "values": {"source": "rtl" if rtl else "numerics",
                    "bit_identical": not seen.verdicts["different"] if rtl else None,
                    "results": seen.verdicts if rtl else None,

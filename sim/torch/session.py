@@ -1,7 +1,7 @@
 """A session: takes the bags that a PyTorch program looks up, and gives it their vectors."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from sim.torch.lookups import one_key_columns, samples_of
 from sim.torch.nics import LookupNics, NicsError
 from sim.torch.options import TorchOptions
 from sim.torch.process_group import exchanged
+from sim.torch.query import Elsewhere, Query
 from sim.torch.record import MiniBatch, Record
 from sim.torch.tables import Tables, storage_of
 
@@ -54,6 +55,8 @@ class Session:
     with their caches off. weighted: calls with weights.
     gradients: bags whose gradients came back. updates: how often an optimizer that is fused with
     the backward pass wrote rows, by its name. mistake: what ended the program, None for nothing.
+    first: called before the first call is taken. elsewhere: looks up what NICs would here, where
+    they are in another process.
     """
 
     def __init__(self, options: TorchOptions):
@@ -67,6 +70,8 @@ class Session:
         self.updates = Counter[str]()
         self.weighted = self.gradients = self.uncached = 0
         self.mistake: Exception | None = None
+        self.first: Callable[[], None] = lambda: None
+        self.elsewhere: Elsewhere | None = None
         self._busy = False
         self._rtl = options.fidelity == "rtl"
         self._nics: LookupNics | None = None
@@ -87,6 +92,8 @@ class Session:
             self.look_up()
             self._close()
         self._forwards.add(indices.data_ptr())
+        if not self.record.steps and not self._batch.columns:
+            self.first()
         for (bags, output), table in zip(calls, tables):
             self._take(bags, output, table)
 
@@ -156,6 +163,13 @@ class Session:
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
+        if self.elsewhere is not None:
+            changed, self.tables.changed = self.tables.changed, False
+            for call, given in zip(waiting, self.elsewhere(
+                    [Query.of(call.bags, call.table, self.tables.all[call.table].values)
+                     for call in waiting], changed)):
+                call.values[...] = given
+            return
         columns, tables, spans = [], [], []
         for call in waiting:
             mine = [call.bags] if call.bags.weights is None else one_key_columns(call.bags)
@@ -211,11 +225,16 @@ class Session:
             elif not changed and not nics.cached and self._caches:
                 self._retire("rows that PyTorch has stopped changing")
         if self._nics is None:
-            options = self.options.cluster(len(self.tables.all), self.tables.dimension, slots)
+            options = self.options.cluster(len(self.tables.all), self.tables.dimension, slots,
+                                           self._placement())
             self._nics = LookupNics(options, self._model(pooling), self.tables.answers)
             self._caches = self._nics.cached
         self.uncached += self._caches and not self._nics.cached
         return self._nics
+
+    def _placement(self) -> str | None:
+        """Return the node of each table, such as ``0,0,1``; None for what the options say."""
+        return None
 
     def _model(self, pooling: str) -> Model:
         """Return a model with the tables seen so far; its MLPs say nothing."""

@@ -25,10 +25,32 @@ def together(parts: Sequence[Seen]) -> Seen:
     and looks up the bags of all samples in them: tables and columns stand beside each other, and
     the node of a table is the rank of its process. Elsewhere the processes have copies of the same
     tables, and samples of their own: these stand behind each other.
+
+    What a process looked up that is none of the group, or was begun after another of its rank, is
+    counted as not caught.
     """
-    if len(parts) == 1:
-        return parts[0].by_itself()
-    parts = sorted(parts, key=lambda part: part.rank or 0)
+    parts, others = _group(parts)
+    found = parts[0].by_itself() if len(parts) == 1 else _merged(parts)
+    for other in others:
+        place = other.tables[0]["place"], "lookups of a process beside the group of the others"
+        found.missed[place] += sum(step["lookups"] for step in other.record.steps)
+    return found
+
+
+def _group(parts: Sequence[Seen]) -> tuple[list[Seen], list[Seen]]:
+    """Return the processes that are put together, by their ranks, and others that have tables."""
+    ranks: dict[int, Seen] = {}
+    for part in parts:
+        if part.rank is not None:
+            ranks.setdefault(part.rank, part)
+    group = [ranks[rank] for rank in sorted(ranks)] or [
+        max(parts, key=lambda part: len(part.record.steps))]
+    return group, [part for part in parts if part.tables and not any(
+        part is each for each in group)]
+
+
+def _merged(parts: Sequence[Seen]) -> Seen:
+    """Return what the processes of a group have seen, put together."""
     sharded = _sharded(parts)
     tables = max((part.tables for part in parts), key=len)
     if sharded:
@@ -52,6 +74,7 @@ def together(parts: Sequence[Seen]) -> Seen:
 
 def differences(parts: Sequence[Seen]) -> list[str]:
     """Return in words where processes are not as one might take them for."""
+    parts, _ = _group(parts)
     if len(parts) == 1:
         return []
     notes, counts = [], sorted({len(part.record.steps) for part in parts} - {0})
@@ -65,9 +88,11 @@ def differences(parts: Sequence[Seen]) -> list[str]:
 
 
 def _sharded(parts: Sequence[Seen]) -> bool:
-    """Return whether the vectors of most mini-batches were exchanged."""
+    """Return whether the vectors of most mini-batches were exchanged, or tables are not the same
+    anyway."""
     steps = sum(len(part.record.steps) for part in parts)
-    return 2 * sum(part.record.exchanges for part in parts) > steps
+    shapes = {tuple((table["rows"], table["dimension"]) for table in part.tables) for part in parts}
+    return len(shapes) > 1 or 2 * sum(part.record.exchanges for part in parts) > steps
 
 
 def _record(parts: Sequence[Seen], sharded: bool) -> Record:

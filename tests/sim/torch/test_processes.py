@@ -25,7 +25,8 @@ def losses(shown: str) -> list[str]:
     return [line for line in shown.splitlines() if line[:1].isdecimal()]
 
 
-@pytest.mark.parametrize(("keys", "what"), [(1, "train"), (10, "look")])
+@pytest.mark.parametrize(("keys", "what"), [(10, "look"), (1, "train")])
+@pytest.mark.few(1)
 def test_tables_of_processes_are_tables_of_nodes(tmp_path, keys, what):
     arguments = ["6", str(keys), what]
     plain = torchrun(str(SHARDED), "gloo", *arguments)
@@ -49,6 +50,25 @@ def test_tables_of_processes_are_tables_of_nodes(tmp_path, keys, what):
     assert result["systems"][kind]["samples"] == SAMPLES
     assert result["gradients"]["bags"] == (6 * LOOKUPS if what == "train" else 0)
     assert result["not_caught"] == []
+
+
+@pytest.mark.parametrize(("keys", "what", "processes"), [
+    (3, "train", 3), (3, "look", 2), (1, "train", 2)])
+@pytest.mark.few(1)
+def test_vectors_of_processes_come_from_the_nics_of_one(tmp_path, keys, what, processes):
+    arguments = ["4", str(keys), what]
+    plain = torchrun(str(SHARDED), "gloo", *arguments, processes=processes)
+    done = torchrun("-m", "sim", "torch", "--fidelity", "rtl", "--config", "tiny", "--threads", "1",
+                    "--json", str(tmp_path / "out.json"), str(SHARDED), "embernic", *arguments,
+                    processes=processes)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert losses(done.stdout) == losses(plain.stdout) and len(losses(plain.stdout)) == 4
+    result = json.loads((tmp_path / "out.json").read_text())
+    assert result["options"]["nodes"] == processes
+    # Bags of all processes are one mini-batch of the NICs.
+    assert result["values"]["results"] == {"equal": 4 * SAMPLES, "different": 0}
+    assert len(result["nics"]["latencies_us"]) == 4
+    assert result["nics"]["counts"]["network.packets"] > 0
 
 
 COPIES = """
@@ -82,14 +102,14 @@ def test_processes_with_copies_of_tables_have_samples_of_their_own(tmp_path):
     assert counts["allreduce"]["count"] >= 4 and counts["allreduce"]["bytes"] >= 4 * 4 * 17
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("options", "what", "said"), [
     ([], "1:killed", "process 1 of 2 ended before the program did"),
     ([], "0:killed", "process 0 of 2 ended before the program did"),
-    ([], "1:index", "index 0 must be between 0 and 6, the rows of the table, not 1000"),
     (["--nodes", "3"], "look", "nodes must be 2, the processes of the program, not 3"),
     (["--system", "both"], "look",
-     "system must be one of EN, FS, bl-tuned, bl-paper, not 'both'")])
+     "system must be one of EN, FS, bl-tuned, bl-paper, not 'both'"),
+    ([], "1:index", "index 0 must be between 0 and 6, the rows of the table, not 1000")])
 def test_what_ends_one_process_ends_all_with_one_line(tmp_path, options, what, said):
     done = torchrun("-m", "sim", "torch", *options, "--json", str(tmp_path / "out.json"),
                     str(SHARDED), "embernic", "4", "1", what)

@@ -76,6 +76,15 @@ def test_mini_batches_of_other_samples_are_not_timed():
     assert not found.record.recent[False] and not found.record.recent[True]
 
 
+def test_a_process_beside_the_group_is_said():
+    lone = replace(seen(0, (40,)), rank=None, size=1)
+    found = together([seen(0, (50,)), seen(1, (50,)), lone, seen(0, (50,))])
+    assert [step["lookups"] for step in found.record.steps] == [16] * 3
+    assert [(what, count) for (_, what), count in found.missed.items()] == [
+        ("lookups of a process beside the group of the others", 48)]
+    assert len(together([replace(seen(0, ()), rank=None, size=1), lone]).tables) == 1
+
+
 def test_what_is_sent_has_no_rows():
     sent = pickle.dumps(seen(0, (100_000,)))
     assert len(sent) < 100_000 and pickle.loads(sent).record.alike(False)[0].columns[0].rows[1] == 1

@@ -1,0 +1,77 @@
+"""A process that a PyTorch program begins while ``sim torch`` runs it."""
+
+import atexit
+import os
+import signal
+from contextlib import ExitStack
+from functools import cache
+from multiprocessing import util
+
+from embernic_torch import VARIABLE
+from gen import signals
+from sim.torch.capture import Capture, capturing
+from sim.torch.environment import from_environment
+from sim.torch.process_group import begin as begin_groups
+from sim.torch.processes import ProcessError, Processes
+from sim.torch.seen import Seen
+from sim.torch.session import Session
+
+__all__ = ["begin", "follow_forks"]
+
+
+@cache  # more than one distribution may have the entry point
+def begin(asked: str) -> None:
+    """Catch what this process looks up until it ends, and tell the hub then.
+
+    ``asked``: what the environment says, see :mod:`sim.torch.environment`.
+    """
+    _begin(asked)
+
+
+def follow_forks(capture: Capture) -> None:
+    """Do the same in processes that multiprocessing forks from this one, which has a ``capture``
+    already, as long as the environment asks for it."""
+    util.register_after_fork(capture, _forked)
+
+
+def _forked(capture: Capture) -> None:
+    if asked := os.environ.get(VARIABLE):
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            number = getattr(signal, name)
+            if getattr(signal.getsignal(number), "__module__", None) == signals.__name__:
+                # The launcher's own; a process of the program ends as Python does.
+                signal.signal(number, signal.default_int_handler if name == "SIGINT" else
+                              signal.SIG_DFL)
+        _begin(asked, capture)
+
+
+def _begin(asked: str, capture: Capture | None = None) -> None:
+    options, hub = from_environment(asked)
+    begin_groups()
+    session, stack = Session(options), ExitStack()
+    processes = Processes(session, hub=hub)
+    processes.begin()
+    session.first = processes.look_around
+    if capture is None:
+        capture = stack.enter_context(capturing(session))
+        follow_forks(capture)
+    else:
+        capture.begin_anew(session)
+
+    @cache  # once, whichever of the two comes first
+    def end() -> None:
+        stack.close()
+        try:
+            if session.mistake is not None:
+                raise session.mistake
+            session.finish()
+            if session.tables.all or processes.rank is not None:
+                processes.gathered(Seen.of(session, capture, 0, processes.rank, processes.size))
+        except ProcessError:
+            pass
+        except Exception as error:
+            processes.failed(error)
+
+    # Processes of multiprocessing end without running what atexit has, if they were forked.
+    util.Finalize(None, end, exitpriority=100)
+    atexit.register(end)

@@ -1,0 +1,142 @@
+"""What a process of a program says to the one where all are put together."""
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Client
+from queue import SimpleQueue
+from time import sleep
+from traceback import format_exception
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sim.engines import BuildError
+from sim.torch.nics import NicsError
+from sim.torch.query import Query
+from sim.torch.seen import Seen
+
+__all__ = ["Address", "Failure", "Link", "OwnThread", "ProcessError", "failure_of"]
+
+Address = tuple[str, int, bytes]
+"""Where a hub listens: host, port, and the key without which it does not."""
+
+GRACE = 10.0
+"""Seconds in which a process ends by itself after another has failed."""
+
+
+class Failure(NamedTuple):
+    """Why a program ended: the exit ``status``, and ``text`` in words."""
+
+    status: int
+    text: str
+
+
+class ProcessError(Exception):
+    """A process of the program failed, and the user was told why. ``status``: to exit with."""
+
+    def __init__(self, status: int):
+        super().__init__(f"a process of the program failed, with exit status {status}")
+        self.status = status
+
+
+class OwnThread(threading.Thread):
+    """A thread of ours, which does not run the program."""
+
+    def __init__(self, run: Callable[..., None], *arguments: Any):
+        super().__init__(daemon=True)
+        self._do = run, arguments
+
+    def run(self) -> None:  # not that of the parent, which is changed while a program is captured
+        run, arguments = self._do
+        run(*arguments)
+
+
+def failure_of(error: Exception) -> Failure:
+    """Return how an error ends a program: in one line where it is a mistake of the user's, or NICs
+    do not answer; else with its traceback, or that of what the script raised."""
+    text = " ".join(str(error).split())
+    if isinstance(error, ValueError | TypeError | OSError | BuildError):
+        return Failure(2, text)
+    if not isinstance(error, NicsError):
+        text = "".join((*format_exception(error.__cause__ or error), f"sim: {text}\n"))
+    return Failure(1, text)
+
+
+class Link:
+    """What a process says to the hub, as one of ``size`` with a ``rank`` of its own."""
+
+    def __init__(self, address: Address, rank: int | None, size: int):
+        host, port, key = address
+        self.rank, self.size = rank, size
+        self._connection = Client((host, port), authkey=key)
+        self._failed, self._over = threading.Event(), threading.Event()
+        self._collectives, self._lock = 0, threading.Lock()
+        self._answers = SimpleQueue[list[np.ndarray] | None]()
+        if rank is not None:
+            self._connection.send(("rank", rank, size))
+        OwnThread(self._hear).start()
+
+    def _hear(self) -> None:
+        with suppress(EOFError, OSError):
+            while True:
+                word = self._connection.recv()
+                if isinstance(word, list):
+                    self._answers.put(word)
+                elif word == "failed":
+                    self._failed.set()
+                    self._answers.put(None)
+                    OwnThread(self._end).start()
+                else:
+                    break
+            self._over.set()
+            return
+        if not self._over.is_set():  # the hub itself has ended
+            failed = self._failed.is_set()
+            self._failed.set()
+            self._answers.put(None)
+            if self.rank == 1 and not failed:
+                sys.stderr.write(f"sim: process 0 of {self.size} ended before the program did\n")
+            self._over.set()
+            self._end()
+
+    def _end(self) -> None:
+        """End this process, which may wait for one that is no more."""
+        sleep(GRACE)
+        os._exit(1)
+
+    def others_failed(self, seconds: float) -> bool:
+        """Return whether another process has failed, or does so within some ``seconds``."""
+        return self._failed.wait(seconds)
+
+    def come(self) -> None:
+        """Say that this process comes to a collective of all."""
+        with self._lock, suppress(OSError):
+            self._collectives += 1
+            self._connection.send(("come", self._collectives))
+
+    def ask(self, queries: Sequence[Query], changed: bool) -> list[np.ndarray]:
+        """Return the pooled vectors of queries, by the NICs at the hub; see
+        :data:`sim.torch.query.Elsewhere`. `ProcessError` where a process has failed."""
+        with self._lock, suppress(OSError):
+            self._connection.send(("asked", self._collectives, queries, changed))
+        answers = self._answers.get()
+        if answers is None:
+            raise ProcessError(1)
+        return answers
+
+    def seen(self, seen: Seen) -> None:
+        """Say what was seen of this process."""
+        self._say("seen", seen)
+
+    def failed(self, failure: Failure) -> None:
+        """Say that this process failed, which is shown to the user if it is the first."""
+        self._say("failed", *failure)
+
+    def _say(self, *said: Any) -> None:
+        with suppress(OSError):
+            with self._lock:
+                self._connection.send(said)
+            self._over.wait()

@@ -1,0 +1,122 @@
+"""NICs in one process that look up for all processes of a program."""
+
+from collections.abc import Mapping, Sequence
+from threading import Condition
+from typing import Any
+
+import numpy as np
+import torch
+
+from sim.torch.options import TorchOptions
+from sim.torch.query import Query
+from sim.torch.session import Session
+
+__all__ = ["Served", "Turns"]
+
+Asked = tuple[Sequence[Query], bool]
+
+
+class _AtOwners(Session):
+    """A session whose tables each lie at a node that is known.
+
+    Members: ``owners``, the node of each table.
+    """
+
+    def __init__(self, options: TorchOptions):
+        super().__init__(options)
+        self.owners: list[int] = []
+
+    def _placement(self) -> str | None:
+        return ",".join(map(str, self.owners))
+
+
+class Served:
+    """A cluster of NICs, each of which holds the tables of one process.
+
+    It has a copy of the rows that processes ask for, as they are when they ask.
+
+    Members: ``session``, which has what the NICs did.
+    """
+
+    def __init__(self, options: TorchOptions):
+        self.session = _AtOwners(options)
+        self._weights: dict[tuple[int, int], torch.Tensor] = {}
+        self._none = torch.empty(0, dtype=torch.int64)
+
+    def look_up(self, asked: Mapping[int, Asked]) -> dict[int, list[np.ndarray]]:
+        """Return the pooled vectors of what processes ask for, by their ranks, as one mini-batch.
+
+        Where they ask for bags of different numbers of samples, as several.
+        """
+        session, calls, found = self.session, [], {}
+        for rank in sorted(asked):
+            queries, changed = asked[rank]
+            session.tables.changed |= changed
+            outputs = [torch.zeros(len(query.lengths), query.shape[1]) for query in queries]
+            calls += zip([query.bags(self._weight(rank, query)) for query in queries], outputs)
+            found[rank] = [output.numpy() for output in outputs]
+        for call in calls:
+            session.take([call], self._none)
+        session.read()
+        return found
+
+    def _weight(self, rank: int, query: Query) -> torch.Tensor:
+        known = rank, query.table
+        if known not in self._weights:
+            # Memory is taken only for the rows that are written.
+            self._weights[known] = torch.from_numpy(np.zeros(query.shape, np.float32))
+            self.session.owners.append(rank)
+        return self._weights[known]
+
+
+class Turns:
+    """What processes ask for, put together by turns.
+
+    Between two collectives of the group of all, what a process asks for first goes with what the
+    others ask for first, and so on. A turn is complete when each process has asked, or has come to
+    a later collective, or has ended: so none waits for one that waits for it.
+    """
+
+    def __init__(self):
+        self._changed = Condition()
+        self._after: dict[int, int] = {}
+        self._asked: dict[int, tuple[int, Asked]] = {}
+        self._left: set[int] = set()
+
+    def ask(self, rank: int, collectives: int, *asked: Any) -> None:
+        """A process asks, after so many collectives."""
+        with self._changed:
+            self._asked[rank] = collectives, (asked[0], asked[1])
+            self._changed.notify_all()
+
+    def come(self, rank: int, collectives: int) -> None:
+        """A process comes to a collective: the last of so many."""
+        with self._changed:
+            self._after[rank] = collectives
+            self._changed.notify_all()
+
+    def leave(self, rank: int) -> None:
+        """A process has ended."""
+        with self._changed:
+            self._left.add(rank)
+            self._changed.notify_all()
+
+    def next(self, size: int) -> dict[int, Asked] | None:
+        """Return what is asked for in the next turn of ``size`` processes, by their ranks, when it
+        is complete; None when all have ended."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._left) == size or self._complete(size))
+            turn = {rank: asked for rank, (collectives, asked) in self._asked.items()
+                    if collectives == self._first}
+            for rank in turn:
+                del self._asked[rank]
+            return turn or None
+
+    @property
+    def _first(self) -> int:
+        return min((collectives for collectives, _ in self._asked.values()), default=-1)
+
+    def _complete(self, size: int) -> bool:
+        return bool(self._asked) and all(
+            rank in self._asked or rank in self._left or self._after.get(rank, 0) > self._first
+            for rank in range(size))

@@ -1,0 +1,70 @@
+"""Processes that a program begins itself are caught too, and `import torch` alone knows nothing."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+
+from tests.sim.torch.sharded import ROWS, SAMPLES
+
+ROOT = Path(__file__).parents[3]
+SPAWNED = Path(__file__).with_name("spawned.py")
+
+
+@pytest.fixture
+def installed(tmp_path) -> dict[str, str]:
+    """Return the environment of processes where EmberNIC is installed, entry points too."""
+    entry = tmp_path / "site" / "embernic_of_a_test-0.dist-info"
+    entry.mkdir(parents=True)
+    (entry / "METADATA").write_text("Metadata-Version: 2.1\nName: embernic_of_a_test\nVersion: 0\n")
+    (entry / "entry_points.txt").write_text("[torch.backends]\nembernic_of_a_test = "
+                                            "embernic_torch:begin\n")
+    return os.environ | {"PYTHONPATH": f"{ROOT}:{entry.parent}"}
+
+
+def run(installed, *arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, *arguments], env=installed, cwd=ROOT,
+                          capture_output=True, text=True, timeout=240)
+
+
+def test_pytorch_alone_imports_one_module_of_ours_which_imports_os(installed):
+    code = ("import sys, os; sys.modules.pop('embernic_torch', None); import torch; "
+            "print([name for name in sys.modules if name.partition('.')[0] in "
+            "('sim', 'host', 'gen', 'rtl', 'amaranth', 'embernic_torch')])")
+    assert run(installed, "-c", code).stdout == "['embernic_torch']\n"
+    code = ("import sys, os; before = set(sys.modules); import embernic_torch; "
+            "embernic_torch.begin(); print(set(sys.modules) - before)")
+    assert run(installed, "-c", code).stdout == "{'embernic_torch'}\n"
+
+
+@pytest.mark.parametrize(("how", "backend"), [
+    ("spawn", "embernic"), ("torchrun", "embernic"), ("spawn", "gloo"), ("fork", "embernic")])
+@pytest.mark.few(2)
+def test_processes_that_a_program_begins_are_nodes(installed, tmp_path, how, backend):
+    out = tmp_path / "out.json"
+    done = run(installed, "-m", "sim", "torch", "--json", str(out), str(SPAWNED), how, backend,
+               "train")
+    assert done.returncode == 0, done.stderr[-3000:]
+    result = json.loads(out.read_text())
+    assert result["mini_batches"]["training"]["lookups"] == 4 * SAMPLES * len(ROWS)
+    assert result["options"]["nodes"] == 2 and len(result["processes"]) == 2
+    assert result["not_caught"] == []
+    assert [table["node"] for table in result["tables"]] == [0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(("options", "what", "said", "status"), [
+    ([], "1:killed", "process 1 of 2 ended before the program did", 1),
+    (["--nodes", "3"], "look", "nodes must be 2, the processes of the program, not 3", 2),
+    ([], "1:index", "index 0 must be between 0 and 6, the rows of the table, not 1000", 2)])
+@pytest.mark.few(1)
+def test_a_process_that_fails_ends_the_program(installed, tmp_path, options, what, said, status):
+    done = run(installed, "-m", "sim", "torch", *options, "--json", str(tmp_path / "out.json"),
+               str(SPAWNED), "spawn", "embernic", what)
+    complaints = [line for line in done.stderr.splitlines() if line.startswith("sim: ")]
+    assert len(complaints) == 1 and complaints[0].endswith(said)
+    assert done.returncode == status and not (tmp_path / "out.json").exists()

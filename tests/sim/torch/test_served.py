@@ -1,0 +1,86 @@
+"""NICs of one process that look up for others: whose turn it is, and what they answer."""
+
+from threading import Thread
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+import torch
+
+from sim.torch.bags import Bags
+from sim.torch.options import TorchOptions
+from sim.torch.query import Query
+from sim.torch.served import Served, Turns
+
+
+def taken(turns: Turns, size: int) -> list[int] | None:
+    """Return the processes of the next turn; None where it is not complete."""
+    found = []
+    thread = Thread(target=lambda: found.append(turns.next(size)), daemon=True)
+    thread.start()
+    thread.join(0.2)
+    return sorted(found[0] or ()) if found else None
+
+
+def test_a_turn_is_complete_when_all_have_asked():
+    turns = Turns()
+    turns.ask(0, 0, [], False)
+    turns.ask(1, 0, [], False)
+    assert taken(turns, 2) == [0, 1]
+
+
+@pytest.mark.parametrize("passes", ["come", "leave"])
+def test_a_turn_does_not_wait_for_a_process_that_waits_for_the_others(passes):
+    turns = Turns()
+    turns.ask(0, 3, [], False)
+    if passes == "come":
+        turns.come(1, 4)
+    else:
+        turns.leave(1)
+    assert taken(turns, 2) == [0]
+
+
+def test_a_turn_waits_for_a_process_that_has_come_no_further():
+    turns, found = Turns(), []
+    turns.come(1, 3)
+    turns.ask(0, 3, [], False)
+    waiting = Thread(target=lambda: found.append(turns.next(2)), daemon=True)
+    waiting.start()
+    waiting.join(0.2)
+    assert not found
+    turns.ask(1, 3, [], False)
+    waiting.join(10)
+    assert sorted(found[0]) == [0, 1]
+
+
+def test_who_asks_after_a_later_collective_has_a_later_turn():
+    turns = Turns()
+    turns.come(1, 1)
+    turns.ask(1, 1, [], False)
+    turns.ask(0, 0, [], False)
+    assert taken(turns, 2) == [0]
+    turns.come(0, 1)
+    turns.come(0, 2)
+    assert taken(turns, 2) == [1]
+    turns.leave(0)
+    turns.leave(1)
+    assert taken(turns, 2) == []
+
+
+def test_vectors_are_of_the_rows_that_come_with_a_query():
+    served = Served(TorchOptions(nodes=2, fidelity="rtl", config="tiny", threads=1))
+    tables = [torch.randn(rows, 16) for rows in (20, 30)]
+    keys = [torch.tensor([1, 2, 1, 5]), torch.tensor([29, 0, 3, 3])]
+    for step in range(3):
+        for table in tables:
+            table += step
+        asked = {rank: ([Query.of(Bags(table, keys[rank].numpy(), torch.tensor([2, 2]).numpy(),
+                                       "sum"), 0, table.numpy())], step > 0)
+                 for rank, table in enumerate(tables)}
+        found = served.look_up(asked)
+        for rank, table in enumerate(tables):
+            expected = table[keys[rank]].view(2, 2, 16).sum(1)
+            assert torch.equal(torch.from_numpy(found[rank][0]), expected)
+    served.session.finish()
+    assert served.session.verdicts == {"equal": 6, "different": 0}
+    assert served.session.owners == [0, 1] and served.session.uncached == 2
