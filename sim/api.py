@@ -596,15 +596,17 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
         Called with a line for each lookup that is not caught; by default written to standard error.
     options
         Members of :class:`sim.torch.options.TorchOptions`: ``system``, ``nodes``, ``placement``,
-        ``fidelity``, ``config``, ``set``, ``software``, ``gpu``, ``engine``, ``threads``, ``seed``.
+        ``fidelity``, ``optimizer_on``, ``config``, ``set``, ``software``, ``gpu``, ``engine``,
+        ``threads``, ``seed``.
 
     Returns
     -------
     dict
-        ``schema``, ``script``, ``options``, ``tables``, ``steps``, ``mini_batches``, ``values``,
-        ``nics``, ``gradients``, ``not_caught``, ``systems``, ``notes``, ``exit_status``, see
-        :func:`sim.torch.report.result_of`. Of a program of several processes the first has the
-        report, and writes its files; in the others there is only ``exit_status``.
+        ``schema``, ``script``, ``options``, ``tables``, ``processes``, ``steps``,
+        ``mini_batches``, ``values``, ``nics``, ``gradients``, ``not_caught``, ``systems``,
+        ``notes``, ``exit_status``, see :func:`sim.torch.report.result_of`. Of a program of
+        several processes the first has the report, and writes its files; in the others there is
+        only ``exit_status``.
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``; :class:`sim.torch.ends.ProgramError`
     for what the script raises, and :class:`sim.torch.ends.ProgramStopped` for a signal, both after
@@ -645,7 +647,8 @@ def attach(*, warn: Callable[[str], None] | None = None, **options: Any) -> Any:
     """Return a context in which the embedding bags of this program are on NICs.
 
     ``with attach(system="EN") as program:`` catches what is done inside; ``program.result`` is
-    afterwards what :func:`torch` returns. The options are those of :func:`torch`.
+    afterwards what :func:`torch` returns; None in processes of a program other than the first. The
+    options are those of :func:`torch`.
 
     Raises ``ValueError`` and ``TypeError`` here, and on leaving as :func:`torch` does.
     """

@@ -1,6 +1,7 @@
 """Packets of rows: a GPU's answers to the NIC's lookup records."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from host.model import Model
 from host.wire.packets import gpu_vectors, record_fields
 from rtl.formats import LookupRecord
 
-__all__ = ["Answer", "row_answers"]
+__all__ = ["Answer", "GivenRows", "row_answers"]
 
 Answer = Callable[[np.ndarray, int], list[np.ndarray]]
 """Returns packets with the rows that a step's lookup records (uint64 ``[n]``) name."""
@@ -29,3 +30,38 @@ def row_answers(model: Model, seed: int, node: int, payload_beats: int) -> Answe
                            payload_beats=payload_beats)
 
     return answer
+
+
+@dataclass(frozen=True, eq=False)
+class GivenRows:
+    """Rows in GPU memory that are given, where others are derived from a seed.
+
+    Members: ``tables``, of each table its rows, float32 ``[rows, d]``. They are read as they are
+    when the NIC asks; vectors are longer than ``d`` by values of +0 where the model's are.
+    """
+
+    tables: tuple[np.ndarray, ...]
+
+    def read(self, tables: np.ndarray, rows: np.ndarray, dimension: int) -> np.ndarray:
+        """Return the vectors of keys as they are now, float32 ``[n, dimension]``."""
+        vectors = np.zeros((len(rows), dimension), np.float32)
+        for number in np.unique(tables).tolist():
+            mine = tables == number
+            values = self.tables[number]
+            vectors[mine, :values.shape[1]] = values[rows[mine]]
+        return vectors
+
+    def answers(self, model: Model, seed: int, node: int, payload_beats: int) -> Answer:
+        """Return a function that makes the GPU_VECTORS packets of ``node``.
+
+        The parameters are those of :func:`row_answers`; ``seed`` does not matter. The function
+        raises ``IndexError`` for a key outside the tables.
+        """
+        def answer(records: np.ndarray, step: int) -> list[np.ndarray]:
+            wanted = record_fields(LookupRecord, records)
+            vectors = self.read(wanted["table"].view(np.int64), wanted["row"].view(np.int64),
+                                model.dimension)
+            return gpu_vectors(wanted["landing"].astype(np.uint16), vectors, node=node, step=step,
+                               payload_beats=payload_beats)
+
+        return answer

@@ -9,6 +9,7 @@ from rtl.cache.fills import FILL_ID_BITS, FillBeat
 from rtl.cache.vectors import row_write_layout, vector_beat_layout
 from rtl.config import NicConfig
 from rtl.formats import Key
+from rtl.gateable import Gateable
 from rtl.keys.hashing import hash_bits
 from rtl.monitor.counters import CounterLayout
 
@@ -19,7 +20,7 @@ LOCAL_CACHE_COUNTERS = tuple(name for name in CACHE_COUNTERS if name != "unmerge
 training there is also ``frozen``."""
 
 
-class LocalCache(wiring.Component):
+class LocalCache(Gateable, wiring.Component):
     """Cache of the rows that this node owns; the GPU looks up its misses (paper, 4.1.1).
 
     Its lookups come from the dedupe table, so ``meta`` is the id of the fetch there, and there are

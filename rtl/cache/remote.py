@@ -15,6 +15,7 @@ from rtl.formats import (
     OutgoingRecord,
     TaggedBeat,
 )
+from rtl.gateable import Gateable
 from rtl.keys.hashing import hash_bits
 from rtl.monitor.counters import CounterLayout
 
@@ -24,7 +25,7 @@ _Wanted = data.StructLayout({"landing": LANDING_BITS, "step": STEP_BITS, "owner"
 """Data carried with a lookup: the place of its vector, its step and its owner."""
 
 
-class RemoteCache(wiring.Component):
+class RemoteCache(Gateable, wiring.Component):
     """Cache of rows that other nodes own, looked up before a lookup leaves (paper, 4.1.2).
 
     A lookup that misses goes to its owner with a miss id instead of the landing index; the owner

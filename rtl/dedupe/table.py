@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from rtl.cache import FILL_ID_BITS, EmbeddingCache, FillBeat
 from rtl.config import NicConfig
 from rtl.formats import STEP_BITS, Key, Request, ScatterTag, VectorBeat
+from rtl.gateable import Gateable
 from rtl.keys.hashing import hash_bits
 from rtl.monitor.counters import CounterLayout, count
 
@@ -31,7 +32,7 @@ def _hash_request(key: Value) -> Value:
     return hash_bits(key[:Key.size]) ^ Cat(C(0, 32 - STEP_BITS), *reversed(list(step)))
 
 
-class DedupeTable(wiring.Component):
+class DedupeTable(Gateable, wiring.Component):
     """Merge the requests of a step for the same key, from any node (paper, 4.1.1, figure 9).
 
     An :class:`~rtl.cache.EmbeddingCache` keyed by step and key, with the requester's node, reserved

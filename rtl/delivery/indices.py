@@ -17,6 +17,7 @@ from rtl.formats import (
     Opcode,
     RawBeat,
 )
+from rtl.gateable import Gateable
 from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import SkidBuffer, StreamFIFO
 
@@ -37,7 +38,7 @@ PACKETS = 16
 """Packets that may wait to leave."""
 
 
-class IndexPackager(wiring.Component):
+class IndexPackager(Gateable, wiring.Component):
     """Gather the indices of consecutive slots of a step; send full or old packets, and the last.
 
     The payload of an INDICES packet is a :data:`rtl.formats.IndexTag` beat and up to

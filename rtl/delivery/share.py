@@ -8,6 +8,7 @@ from rtl.config import NicConfig
 from rtl.delivery.layouts import SlotIndex
 from rtl.delivery.unique import UNIQUE_COUNTERS, UniqueFinder
 from rtl.formats import NO_SAMPLE, STEP_BITS, RecordKind
+from rtl.gateable import Gateable
 from rtl.monitor.counters import CounterLayout, count
 from rtl.query.checker import Slot
 from rtl.stream import SkidBuffer
@@ -20,7 +21,7 @@ _Way = data.StructLayout({"slot": Slot, "cut": 1, "before": STEP_BITS})
 """A slot that goes on; ``cut``: the share of another step, ``before``, was not ended."""
 
 
-class ShareDelivery(wiring.Component):
+class ShareDelivery(Gateable, wiring.Component):
     """With ``unique``, pass on each different key of a share once, and tell each slot its index.
 
     What goes on then looks like one large sample, of no number, to the blocks behind: each key is a

@@ -5,6 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import NicConfig
+from rtl.gateable import Gateable
 from rtl.interaction.dot_interaction import DotInteraction
 from rtl.interaction.records import ResultBeat, VectorInBeat
 from rtl.interaction.vector_flatten import VectorFlattener
@@ -13,7 +14,7 @@ from rtl.monitor.counters import CounterLayout, count
 __all__ = ["Interaction"]
 
 
-class Interaction(wiring.Component):
+class Interaction(Gateable, wiring.Component):
     """Pass each sample's vectors to the dot interaction, or flatten them unchanged.
 
     If ``config.dot_units`` is 0 there is no dot interaction, and vectors are always flattened.

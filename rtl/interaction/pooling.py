@@ -18,6 +18,7 @@ from rtl.float import (
     FloatAdder,
 )
 from rtl.formats import STEP_BITS
+from rtl.gateable import Gateable
 from rtl.interaction.bag_ring import BagRing, round_slots
 from rtl.interaction.records import PooledBeat, SlotBeat
 from rtl.memory import Ram
@@ -39,7 +40,7 @@ _Finished = data.StructLayout({"valid": 1, "bag": range(BAGS)})
 _Leaving = data.StructLayout({"valid": 1, "beat_last": 1, "origin": _Origin})
 
 
-class Pooler(wiring.Component):
+class Pooler(Gateable, wiring.Component):
     """Sum the slots of each bag in float32, in slot order, starting from the first vector, and for
     a mean divide the sum by float32 of their number.
 

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.formats import CREDIT_BITS, HostFrame, Opcode, RawBeat, ResultPartTag
+from rtl.gateable import Gateable
 from rtl.interaction.records import ResultBeat
 from rtl.interaction.result_groups import ResultGrouper, ResultSize
 from rtl.monitor.counters import CounterLayout, count
@@ -13,7 +14,7 @@ from rtl.stream import SkidBuffer, StreamFIFO
 
 __all__ = ["ResultFrames"]
 
-class ResultFrames(wiring.Component):
+class ResultFrames(Gateable, wiring.Component):
     """Pack interaction results into RESULTS packets, and parts of long ones into RESULT_PART.
 
     The payload of a RESULTS packet is tag beats of sample numbers, 16 a beat, then as many results

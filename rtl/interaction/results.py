@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.formats import CREDIT_BITS, STEP_BITS, HostFrame, Opcode, PooledTag, RawBeat
+from rtl.gateable import Gateable
 from rtl.interaction.records import PooledBeat
 from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import SkidBuffer, StreamFIFO
@@ -17,7 +18,7 @@ _Packet = data.StructLayout(
     {"sample": 32, "first_bag": 16, "last": 1, "step": STEP_BITS, "count": 16})
 
 
-class ResultPackager(wiring.Component):
+class ResultPackager(Gateable, wiring.Component):
     """Pack the pooled vectors of one sample into POOLED packets.
 
     The payload of a packet is a :data:`rtl.formats.PooledTag` beat and as many whole vectors as

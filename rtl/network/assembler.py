@@ -20,6 +20,7 @@ from rtl.formats import (
     HostHeaderBeat,
     RawBeat,
 )
+from rtl.gateable import Gateable
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.crc import Crc32c
 from rtl.network.wire import (
@@ -41,7 +42,7 @@ __all__ = ["ASSEMBLER_COUNTERS", "FrameAssembler"]
 ASSEMBLER_COUNTERS = CounterLayout("packets", "beats", "stall_output")
 
 
-class FrameAssembler(wiring.Component):
+class FrameAssembler(Gateable, wiring.Component):
     """Prefix each packet's payload with its header beat and send it.
 
     The payload waits in a FIFO of two packets of the largest size until its CRC-32C is known. The

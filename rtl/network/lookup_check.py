@@ -5,6 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.formats import NODE_BITS, TABLE_BITS, Request, Status
+from rtl.gateable import Gateable
 from rtl.keys.owner_split import OwnerSplit
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import Freed, LookupItem
@@ -15,7 +16,7 @@ __all__ = ["LOOKUP_CHECK_COUNTERS", "LookupCheck"]
 LOOKUP_CHECK_COUNTERS = CounterLayout("requests", "bad_table", "bad_row", "bad_owner")
 
 
-class LookupCheck(wiring.Component):
+class LookupCheck(Gateable, wiring.Component):
     """Pass on lookups of rows that this node owns; drop and count the others.
 
     An honest peer never sends such a record, and a beat that holds one gives no credit back: a peer

@@ -4,6 +4,7 @@ from amaranth.hdl import Mux
 from amaranth.lib.wiring import In
 
 from rtl.formats import RECORD_BITS, RECORDS_PER_BEAT, OutgoingRecord
+from rtl.gateable import Gateable
 from rtl.monitor.counters import CounterLayout
 from rtl.network.packager import PACKAGER_EVENTS, Packager
 from rtl.network.packet_store import RecordStore
@@ -13,7 +14,7 @@ __all__ = ["RECORD_PACKAGER_COUNTERS", "RecordPackager"]
 RECORD_PACKAGER_COUNTERS = CounterLayout("records", *PACKAGER_EVENTS)
 
 
-class RecordPackager(Packager):
+class RecordPackager(Gateable, Packager):
     """Gather records by destination and step; send full or old packets.
 
     Records of one destination keep their order, within and across packets. Unused places of the

@@ -15,6 +15,7 @@ from rtl.formats import (
     RawBeat,
     VectorBeat,
 )
+from rtl.gateable import Gateable
 from rtl.memory import Ram
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.packet_pool import PacketPool, packet_buffers
@@ -28,7 +29,7 @@ VECTOR_PACKAGER_COUNTERS = CounterLayout(
     "vectors", "beats", "packets", "stall_buffers", "full", "timeouts")
 
 
-class VectorPackager(wiring.Component):
+class VectorPackager(Gateable, wiring.Component):
     """Gather vectors by destination; send full or old packets.
 
     A packet is a tag beat (the vectors' landings, unused places zero) and the vectors, in order of

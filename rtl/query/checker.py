@@ -19,6 +19,7 @@ from rtl.formats import (
     SampleRecord,
     Status,
 )
+from rtl.gateable import Gateable
 from rtl.keys.owner_split import OwnerSplit
 from rtl.monitor.counters import CounterLayout, count
 from rtl.query.unpacker import QueryUnpacker
@@ -52,7 +53,7 @@ _Flags = data.StructLayout({
 bag follow; EMPTY; there is a gap before it, and nothing but that."""
 
 
-class QueryChecker(wiring.Component):
+class QueryChecker(Gateable, wiring.Component):
     """Pass whole good samples, and answer each bad one with one error (DESIGN 6.2, 6.6).
 
     The first fault of a sample names its status:

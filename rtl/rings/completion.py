@@ -18,6 +18,7 @@ from rtl.formats import (
     Status,
     StepOpenRecord,
 )
+from rtl.gateable import Gateable
 from rtl.memory import Ram
 from rtl.monitor.counters import CounterLayout, count
 from rtl.rings.layouts import INDEX_BITS, AnsweredStep, FlushedSlot, RingIndex, StepError
@@ -35,7 +36,7 @@ _HALF = 1 << (INDEX_BITS - 1)
 _LAP_BITS, _REFUSALS = 8, 8
 
 
-class CompletionWriter(wiring.Component):
+class CompletionWriter(Gateable, wiring.Component):
     """Write a word to a ring in GPU memory when all results of a step have left for it.
 
     The host opens a step and says how many samples of it this NIC will answer, a result or an error

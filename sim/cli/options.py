@@ -97,7 +97,7 @@ Skip = Annotated[bool, typer.Option(
     help="Skip cycles in which nothing moves; results stay the same.")]
 ClockGating = Annotated[bool, typer.Option(
     "--clock-gating/--no-clock-gating",
-    help="Stop the clocks of idle training blocks in the compiled model; results stay the same.")]
+    help="Stop the clocks of idle blocks in the compiled model; results stay the same.")]
 Json = Annotated[str | None, typer.Option(
     help="Write the results to this file; - is standard output.")]
 Picture = Annotated[str | None, typer.Option(

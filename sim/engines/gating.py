@@ -1,19 +1,18 @@
 """Clock gating of a compiled model: the clock of an idle block stops.
 
-At every edge of a clock, Verilator evaluates all logic on it, whether it changes or not. The
-training blocks are three quarters of a NIC's code, and idle most of the time. They are
-:class:`~rtl.gateable.Gateable`, and each of them gets a clock that runs while the block is not
-``idle``, while an input stream is valid, when any other input changes, and :data:`LINGER` cycles
-longer, after which even invalid data in its pipelines no longer change. Nothing observable differs:
-neither beats nor cycles nor counters. The clock of a block inside another is derived from the outer
-block's clock.
+At every edge of a clock, Verilator evaluates all logic on it, whether it changes or not, and most
+blocks of a NIC are idle most of the time. Those that are :class:`~rtl.gateable.Gateable` get a
+clock each, which runs while the block is not ``idle``, while an input stream is valid, when any
+other input changes, and :data:`LINGER` cycles longer, after which even invalid data in its
+pipelines no longer change. Nothing observable differs: neither beats nor cycles nor counters. The
+clock of a block inside another is derived from the outer block's clock.
 
 The gate looks for causes to wake a block while the main clock is low, in time for the edge. Logic
 that depends on an input is evaluated whenever the block that drives the input is; settings would so
 cause nearly everything to be evaluated always. They therefore pass through a copy that is updated,
 in the same instant, when they change. A gated block has no reset: its registers begin with their
 reset values, and its clock stops until the reset is over, which a simulation has only once, at its
-beginning.
+beginning. It ticks for :data:`LINGER` cycles then, in which a reset tree inside the block ends.
 """
 
 import re
@@ -30,14 +29,16 @@ _MODULE = re.compile(r"^module (\w+)\((.*?)\);(.*?)^endmodule", re.MULTILINE | r
 _CELL = re.compile(r"^  (\w+) (\w+) \(\n(.*?)^  \);\n", re.MULTILINE | re.DOTALL)
 _PIN = re.compile(r"^    \.(\w+|\\\S+ )\((.*)\),?\n", re.MULTILINE)
 _INPUT = re.compile(r"^  input (?:\[(\d+):0\] )?(\w+|\\\S+ );$", re.MULTILINE)
-_RESET = re.compile(r"rst\d*")
+_RESET = re.compile(r"rst\d*|reset")
+"""Resets of a block, or the root from which a tree inside it (:class:`rtl.reset.ResetBranch`) makes
+them."""
 _NUMBER = re.compile(r"\$\d+ $")
 
 _GATE = f"""
 module ember_gate(input clk, input rst, input wake, output gated);
   reg [7:0] left = 0;
   reg open = 0;  // a latch: what the low half of the cycle brings is in it
-  always @(posedge clk) left <= wake ? 8'd{LINGER} : left - {{7'b0, |left}};
+  always @(posedge clk) left <= wake | rst ? 8'd{LINGER} : left - {{7'b0, |left}};
   always @* if (~clk) open = ~rst & (wake | |left);
   assign gated = clk & open;
 endmodule

@@ -23,7 +23,7 @@ class Simulation:
     threads: number of nodes that run at once. With several threads, mini-batches are formed and
         results are checked on background threads.
     skip: whether cycles in which nothing moves are skipped; results are the same.
-    clock_gating: whether the clocks of idle training blocks stop in a model compiled by Verilator,
+    clock_gating: whether the clocks of idle blocks stop in a model compiled by Verilator,
         see docs/engines.md; results are the same.
     mlp: how the MLPs are computed, ``fixed`` (the same bits everywhere) or ``blas``.
     patience: cycles without a beat anywhere after which the run is aborted.

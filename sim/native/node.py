@@ -9,12 +9,13 @@ from types import SimpleNamespace
 from host.model import Model
 from host.timing.gpu import GpuProfile
 from host.timing.pcie import PcieProfile
+from host.wire.rows import GivenRows
 from rtl.config import NicConfig
 from sim.engines.compiled import CompiledEngine
 from sim.engines.library import library
 from sim.native.formats import header_text
 from sim.native.host import HOST_FUNCTIONS, HOST_LONG, NativeNode
-from sim.native.rows import rows_of
+from sim.native.rows import given_rows, rows_of
 from sim.native.structures import CountPort, EnginePort, HostConfig
 from sim.nic.registers import address_of
 from sim.node.delivery import Delivery
@@ -43,16 +44,19 @@ class CompiledNode(NativeNode):
     ----------
     number, engine, config, pcie, gpu, in_flight, bottom, delivery: as of a
         :class:`sim.node.node.Node`.
-    model, seed: of the rows in GPU memory.
+    model, seed: of the rows in GPU memory. rows: these, where they are given.
     """
 
     def __init__(self, number: int, engine: CompiledEngine, config: NicConfig, model: Model,
                  seed: int, pcie: PcieProfile, gpu: GpuProfile, in_flight: int,
-                 bottom: int | None = None, delivery: Delivery | None = None):
+                 bottom: int | None = None, delivery: Delivery | None = None,
+                 rows: GivenRows | None = None):
         functions, port = _library(), EnginePort(*engine.native("host_tx", "host_rx"))
         counts = CountPort(engine.native_access, *(
             address_of(config, name) for name in ("lists_consumed", "vectors_produced")))
-        self._rows = rows_of(model, seed)  # must live as long as the host
+        # Must live as long as the host.
+        self._rows = (rows_of(model, seed) if rows is None else
+                      given_rows(rows, model.dimension))
         super().__init__(
             number, engine, config, model.dimension, pcie, gpu, in_flight, bottom, functions,
             lambda host: functions.ember_host_new(port, counts, host), ctypes.addressof(self._rows),

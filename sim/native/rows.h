@@ -1,6 +1,8 @@
-// Rows of embedding tables. Reference: host.dlrm.rows.row_values, with the same 64-bit hashes and the
-// same float64 value rounded once.
+// Rows of embedding tables. References: host.dlrm.rows.row_values, with the same 64-bit hashes and the
+// same float64 value rounded once; host.wire.rows.GivenRows.
 #pragma once
+#include <algorithm>
+
 #include "formats.h"
 
 namespace ember {
@@ -23,7 +25,17 @@ inline bool inside(const Rows& rows, uint64_t table, uint64_t row) {
     return table < rows.tables && row < static_cast<uint64_t>(rows.sizes[table]);
 }
 
+inline void copy(const Rows& rows, uint64_t table, uint64_t row, float* __restrict vector) {
+    const int64_t *strides = rows.strides + 2 * table, length = rows.lengths[table];
+    const float* from = rows.given[table] + static_cast<int64_t>(row) * strides[0];
+    if (strides[1] == 1) std::copy_n(from, length, vector);
+    else
+        for (int64_t d = 0; d < length; d++) vector[d] = from[d * strides[1]];
+    std::fill(vector + length, vector + rows.dimension, 0.0f);
+}
+
 inline void fill(const Rows& rows, uint64_t table, uint64_t row, float* __restrict vector) {
+    if (rows.given) return copy(rows, table, row, vector);
     const uint64_t base = mix64(row ^ rows.seeds[table]), *steps = rows.steps;
     const double scale = rows.scales[table];
     for (uint64_t pair = 0; pair < rows.dimension / 2; pair++) {

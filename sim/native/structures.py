@@ -46,12 +46,19 @@ class Plan(Shared):
 
 
 class Rows(Shared):
-    """The constants from which rows of embedding tables are made."""
+    """The rows of embedding tables: the constants from which they are made, or ``given`` ones.
+
+    ``sizes``: rows of each table. Of each table that is given: ``given``, the address of its first
+    value; ``lengths``, the values of a row, behind which a vector has +0; ``strides``, values from
+    a row to the next, and from a value to the next in its row.
+    """
 
     _fields_ = (*fields(c_void_p, "sizes", "seeds", "scales", "steps"),
-                *fields(c_uint64, "tables", "dimension"))
+                *fields(c_uint64, "tables", "dimension"),
+                *fields(c_void_p, "given", "lengths", "strides"))
     pointers = {"sizes": "const int64_t*", "seeds": "const uint64_t*", "scales": "const double*",
-                "steps": "const uint64_t*"}
+                "steps": "const uint64_t*", "given": "const float* const*",
+                "lengths": "const int64_t*", "strides": "const int64_t*"}
 
 
 class GpuTimes(Shared):

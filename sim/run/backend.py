@@ -13,7 +13,7 @@ from host.model import Model
 from host.timing.gpu import GpuProfile
 from host.timing.network import Network
 from host.timing.pcie import PcieProfile
-from host.wire.rows import Answer, row_answers
+from host.wire.rows import Answer, GivenRows, row_answers
 from rtl.config import NicConfig
 from sim.cluster.exchange import Exchange
 from sim.cluster.protocols import FrameExchange
@@ -47,8 +47,9 @@ class Backend:
     numerics: linear layers and pooled vectors, for checking results and for training.
     compiled_hosts: whether to use compiled hosts and GPUs where the NIC is compiled too and nothing
         in them is observed or disturbed.
-    rows: answers with the rows in GPU memory, where these are not derived from the seed; hosts are
-        then the Python ones.
+    rows: makes the answers of hosts in Python with the rows in GPU memory, where these are not
+        derived from the seed; hosts are then the Python ones.
+    given: rows in GPU memory that are given, where they are not derived from the seed.
     exchange: makes the frame exchange; None for the compiled one if all NICs are compiled, else the
         Python one.
     """
@@ -57,6 +58,7 @@ class Backend:
     numerics: Numerics
     compiled_hosts: bool = True
     rows: RowsOf | None = None
+    given: GivenRows | None = None
     exchange: Callable[[Sequence[Engine], Network], FrameExchange] | None = None
 
     def nic(self, config: NicConfig, *, traced: bool = False) -> NicModel | ModelNic:
@@ -76,8 +78,9 @@ class Backend:
             if isinstance(engine, ModelEngine):
                 return ModelNode(number, engine, config, model.dimension, *rest, delivery)
             if isinstance(engine, CompiledEngine) and engine.drivable:
-                return CompiledNode(number, engine, config, model, workload.seed, *rest, delivery)
-        rows = self.rows or row_answers
+                return CompiledNode(number, engine, config, model, workload.seed, *rest, delivery,
+                                    self.given)
+        rows = self.rows or (self.given.answers if self.given else row_answers)
         answer = rows(model, workload.seed, number, config.host_payload_beats)
         return Node(number, engine, config, answer, model.dimension, *rest, delivery=delivery)
 

@@ -10,7 +10,8 @@ import torch
 from host.dlrm.dlrm import pool
 from rtl.config import ROW_BITS
 
-__all__ = ["DIMENSIONS", "Bags", "bags_of", "check_rows", "check_table", "pooled", "shown"]
+__all__ = ["DIMENSIONS", "Bags", "bags_of", "check_rows", "check_table", "one_key", "pooled",
+           "shown"]
 
 _MODES = ("sum", "mean", "max")
 """Poolings by the numbers that ``aten::_embedding_bag`` has for them."""
@@ -50,7 +51,7 @@ class Bags:
     @property
     def single(self) -> bool:
         """Whether every bag has one key."""
-        return self.lengths is _ones(len(self))[1] or bool((self.lengths == 1).all())
+        return self.lengths is one_key(len(self))[1] or bool((self.lengths == 1).all())
 
     @property
     def dimension(self) -> int:
@@ -122,14 +123,14 @@ def check_rows(rows: np.ndarray, count: int) -> None:
 
 
 @lru_cache(maxsize=16)
-def _ones(count: int) -> tuple[np.ndarray, np.ndarray]:
+def one_key(count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the offsets and the lengths of so many bags of one key."""
     return np.arange(count), np.ones(count, np.int64)
 
 
 def _lengths(offsets: np.ndarray, keys: int, last: bool) -> np.ndarray:
     if not last and len(offsets) == keys:
-        ascending, ones = _ones(keys)
+        ascending, ones = one_key(keys)
         if np.array_equal(offsets, ascending):
             return ones
     bounds = offsets.astype(np.int64) if last else np.append(offsets, keys)

@@ -9,6 +9,10 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 import torch
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from sim.torch import fused
@@ -135,7 +139,8 @@ class Capture(TorchDispatchMode):
         if kind == "other":
             self.miss(name, "no NIC serves this operator")
         elif kind == "gradients":
-            self._gradients(name, args[1], len(args[0]))
+            if self._gradients(name, args[1], len(args[0])) and self._session.nic_optimizer:
+                self._to_nics(fused.named(func, args, kwargs))
         elif kind == "update":
             given = fused.named(func, args, kwargs)
             if self._gradients(name, given["indices"], len(given["offsets"]) - 1):
@@ -149,6 +154,8 @@ class Capture(TorchDispatchMode):
             return result
         indices = kwargs.get("indices", args[1] if len(args) > 1 else None)
         self._take([(bags, result[0])], indices)
+        if self._session.nic_optimizer is not None:
+            self._session.nic_optimizer.forward(bags, result[2])
         return result
 
     def _look_up_fused(self, name: str, func: Any, args: Any, kwargs: dict) -> Any:
@@ -172,8 +179,7 @@ class Capture(TorchDispatchMode):
         try:
             found = bags()
         except ValueError as error:
-            self._session.mistake = mistake = ValueError(f"{place()}: {error}")
-            raise mistake from None
+            raise self._mistake(error) from None
         for each in _tensors((*args, *kwargs.values())):
             if self._session.touches(each):
                 self._session.read()
@@ -192,6 +198,47 @@ class Capture(TorchDispatchMode):
             if not taken:
                 self.miss(name, "its forward pass was not caught")
             return taken
+
+    def _to_nics(self, given: dict[str, Any]) -> None:
+        optimizer = self._session.nic_optimizer
+        assert optimizer is not None
+        try:
+            with self._lock:
+                optimizer.backward(given)
+        except ValueError as error:
+            raise self._mistake(error) from None
+
+    def _mistake(self, error: ValueError) -> ValueError:
+        """Return what the program gets for what it may not do: it ends with that."""
+        self._session.mistake = mistake = ValueError(f"{place()}: {error}")
+        return mistake
+
+    @contextmanager
+    def optimizing(self) -> Iterator[None]:
+        """Let the NICs' optimizer, if there is one, take the place of PyTorch's."""
+        if self._session.nic_optimizer is None:
+            yield
+            return
+
+        def before(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
+            if nics := self._session.nic_optimizer:
+                try:
+                    nics.step(optimizer, (*args[1:], *kwargs.values()))
+                except ValueError as error:
+                    raise self._mistake(error) from None
+
+        def after(*_: Any) -> None:
+            if nics := self._session.nic_optimizer:
+                nics.stepped()
+
+        hooks = [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+            if nics := self._session.nic_optimizer:
+                nics.close()
 
     def _before(self, name: str, written: tuple[int, ...], args: Any, kwargs: dict) -> None:
         """Let the session know what an operator reads and writes, before it does."""
@@ -237,7 +284,8 @@ def capturing(session: Session, warn: Callable[[str], None] | None = None) -> It
     """Capture what this thread does, and what threads do that are begun meanwhile."""
     capture = Capture(session, warn or _to_stderr)
     try:
-        with eager(), entering(capture), watching(_caught, capture.miss), capture:
+        with (eager(), entering(capture), watching(_caught, capture.miss), capture,
+              capture.optimizing()):
             yield capture
     finally:
         capture.end()

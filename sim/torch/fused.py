@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from sim.torch.bags import Bags, check_rows, check_table, shown
+from sim.torch.bags import Bags, check_rows, check_table, one_key, shown
 
 __all__ = ["Looked", "bags_of_fused", "is_lookup", "is_update", "named", "optimizer_of"]
 
@@ -115,6 +115,8 @@ def _features(weights: torch.Tensor, given: dict[str, Any], indices: torch.Tenso
     key_weights = given["indice_weights"]
     key_weights = None if key_weights is None else key_weights.detach().numpy()
     samples, pooling = len(lengths) // len(begins), _POOLINGS[given["pooling_mode"]]
+    # Bags know these lengths.
+    single = one_key(samples)[1] if (lengths == 1).all() else None
     features = []
     for number, (begin, count) in enumerate(zip(begins, counts)):
         mine = slice(columns[number], columns[number + 1])
@@ -126,8 +128,9 @@ def _features(weights: torch.Tensor, given: dict[str, Any], indices: torch.Tenso
             check_rows(keys[first:last], count)
         except ValueError as error:
             raise ValueError(f"feature {number}: {error}") from None
+        own = lengths[number * samples:(number + 1) * samples] if single is None else single
         features.append(Looked(
-            Bags(table, keys[first:last], lengths[number * samples:(number + 1) * samples], pooling,
+            Bags(table, keys[first:last], own, pooling,
                  None if key_weights is None else key_weights[first:last].astype(np.float32)),
             mine))
     return features

@@ -70,6 +70,8 @@ class Hub:
                     self._turns.ask(rank, *said)
                 elif what == "come":
                     self._turns.come(rank, *said)
+                elif what == "waits":
+                    self._turns.wait(rank)
                 elif what == "seen":
                     with self._changed:
                         self._seen.append(said[0])

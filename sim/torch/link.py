@@ -117,6 +117,11 @@ class Link:
             self._collectives += 1
             self._connection.send(("come", self._collectives))
 
+    def wait(self) -> None:
+        """Say that this process may wait for some of the others."""
+        with self._lock, suppress(OSError):
+            self._connection.send(("waits",))
+
     def ask(self, queries: Sequence[Query], changed: bool) -> list[np.ndarray]:
         """Return the pooled vectors of queries, by the NICs at the hub; see
         :data:`sim.torch.query.Elsewhere`. `ProcessError` where a process has failed."""

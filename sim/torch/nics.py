@@ -12,6 +12,7 @@ from host.samples import Samples
 from host.timing.clock import CYCLE_NS
 from host.timing.gpu import GpuProfile
 from host.timing.pcie import PcieProfile
+from host.wire.rows import GivenRows
 from rtl.config import preset
 from rtl.formats import Status
 from sim.engines import Engine
@@ -21,7 +22,7 @@ from sim.job.settings import apply_settings
 from sim.node.delivery import Delivery
 from sim.node.protocol import ClusterNode
 from sim.node.step import Step
-from sim.run.backend import Backend, RowsOf, choose
+from sim.run.backend import Backend, choose
 from sim.run.setup import ClusterSetup
 
 __all__ = ["LookupNics", "NicsError"]
@@ -42,8 +43,7 @@ class LookupNics:
 
     Parameters
     ----------
-    options: of the cluster. model: of its tables. rows: makes the answers of the rows in GPU
-        memory.
+    options: of the cluster. model: of its tables. rows: those in GPU memory.
 
     Members: ``model``; ``sample_slots``, of the largest sample that they take; ``cached``, whether
     the caches are on; ``latencies``, of each mini-batch in microseconds, first query leaves a host
@@ -52,7 +52,7 @@ class LookupNics:
     ``ValueError`` where model and NIC do not fit each other.
     """
 
-    def __init__(self, options: RunOptions, model: Model, rows: RowsOf):
+    def __init__(self, options: RunOptions, model: Model, rows: GivenRows):
         workload = options.workload
         self._options = options
         config, self._runtime = apply_settings(preset(workload.config), list(workload.settings))
@@ -64,7 +64,7 @@ class LookupNics:
         self._config = config_to_build(config, self.model, self._runtime, workload)
         check_fit(self._config, self.model, self._runtime, workload)
         plan = ShardPlan.deal(self.model, workload.nodes, workload.placement)
-        self._backend: Backend = replace(choose(options), compiled_hosts=False, rows=rows)
+        self._backend: Backend = replace(choose(options), given=rows)
         self._setup = ClusterSetup(options, self._config, self._runtime, self.model, plan,
                                    self._backend, self._node)
         self._ready = float(self._setup.start)

@@ -19,7 +19,7 @@ _NICS = {
 }
 """Systems with NICs, and what theirs do for a program. FS pools; EN gives each different vector of
 a share once, and the hosts pool. Either leaves the interaction to the program."""
-
+_OPTIMIZER_ON = ("host", "nic")
 
 _ALONE = 4
 """Nodes over which the mini-batches of one process are dealt."""
@@ -36,6 +36,8 @@ class TorchOptions:
         where it has one. placement: of the tables over them, where the processes hold no different
         ones.
     fidelity: where vectors come from: ``rtl``, or ``model``, the bit-exact numerics.
+    optimizer_on: where rows are updated: ``host``, by PyTorch's optimizer, or ``nic``, by the NICs'
+    SGD, with fidelity ``model``.
     config: preset of the NIC that runs in RTL; None for the one that fits the vectors.
     settings: ``field=value`` changes of the NIC.
     software, gpu: profiles of the systems. engine, threads: of the RTL, see
@@ -48,6 +50,7 @@ class TorchOptions:
     nodes: int | None = None
     placement: str = "even"
     fidelity: str = "model"
+    optimizer_on: str = "host"
     config: str | None = None
     settings: tuple[str, ...] = ()
     software: str = "eager"
@@ -59,6 +62,7 @@ class TorchOptions:
 
     def __post_init__(self) -> None:
         for name, known in (("system", SYSTEMS), ("fidelity", FIDELITIES),
+                            ("optimizer_on", _OPTIMIZER_ON),
                             ("software", software_names()), ("gpu", profile_names("gpu_"))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, "
@@ -69,6 +73,12 @@ class TorchOptions:
                              f"{', '.join(PLACEMENTS)}, not {self.placement!r}")
         if self.fidelity == "rtl" and self.system not in _NICS:
             raise ValueError(f"system must be one of {', '.join(_NICS)} with fidelity rtl, "
+                             f"not {self.system!r}, which has no NIC")
+        if self.optimizer_on == "nic" and self.fidelity == "rtl":
+            raise ValueError("optimizer_on must be host with fidelity rtl, whose NICs look up for "
+                             "a program but do not train for it, not 'nic'")
+        if self.optimizer_on == "nic" and self.system not in _NICS:
+            raise ValueError(f"system must be one of {', '.join(_NICS)} with optimizer_on nic, "
                              f"not {self.system!r}, which has no NIC")
         base, _ = apply_settings(preset(self.config or "kaggle"), list(self.settings))
         if not 1 <= self.count <= base.nodes:
@@ -107,5 +117,5 @@ class TorchOptions:
     def to_json(self) -> dict:
         """Return the members as plain values."""
         return {name: getattr(self, name) for name in (
-            "system", "placement", "fidelity", "config", "software", "gpu", "engine",
-            "threads", "seed")} | {"nodes": self.count, "set": list(self.settings)}
+            "system", "placement", "fidelity", "optimizer_on", "config", "software", "gpu",
+            "engine", "threads", "seed")} | {"nodes": self.count, "set": list(self.settings)}

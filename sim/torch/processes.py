@@ -117,8 +117,12 @@ class Processes:
 
     def _come(self, group: EmberNicGroup, name: str) -> None:
         """A collective begins."""
-        if self._link is not None and group.size() == self._link.size and name not in BETWEEN_TWO:
+        if self._link is None:
+            return
+        if group.size() == self._link.size and name not in BETWEEN_TWO:
             self._link.come()
+        else:
+            self._link.wait()
 
     def _ask(self, queries: Sequence[Query], changed: bool) -> Sequence[np.ndarray]:
         assert self._link is not None

@@ -46,8 +46,9 @@ def result_of(parts: Sequence[Seen], options: TorchOptions, *, seconds: float,
                    "against_pytorch": seen.comparison.to_json(),
                    "weighted_calls": seen.weighted},
         "nics": _nics(seen) if rtl else None,
-        "gradients": {"bags": seen.gradients, "optimizer_on": "host",
-                      "fused": dict(seen.updates)},
+        "gradients": {"bags": seen.gradients, "optimizer_on": options.optimizer_on,
+                      "fused": dict(seen.updates),
+                      "nic": seen.written.to_json() if options.optimizer_on == "nic" else None},
         "not_caught": [{"place": place, "what": what, "count": count}
                        for (place, what), count in seen.missed.items()],
         "collectives": seen.collectives,
@@ -92,8 +93,12 @@ def _nics(seen: Seen) -> dict:
 def _notes(seen: Seen, parts: Sequence[Seen], options: TorchOptions,
            systems: dict) -> list[str]:
     """Return in words where the report is not what one might take it for."""
-    notes = differences(parts)
-    if seen.gradients:
+    notes, written = differences(parts), seen.written
+    if written.rows:
+        notes.append(f"the NICs' SGD, by the bit-exact numerics, wrote {written.rows:,} rows; "
+                     f"{written.equal:,} of them are PyTorch's bit for bit, the others at most "
+                     f"{written.most:.1e} of their largest value away")
+    if seen.gradients and (seen.updates or not written.rows):
         fused = ", ".join(f"{name} {count:,} times" for name, count in seen.updates.items())
         whose = f"FBGEMM's fused optimizer ({fused})" if fused else "PyTorch's optimizer"
         notes.append(f"{whose} on the host wrote the rows; the times of training are of systems "

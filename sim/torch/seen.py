@@ -9,6 +9,7 @@ from sim.torch.dense import Chains
 from sim.torch.process_group import collectives
 from sim.torch.record import Record
 from sim.torch.session import Session
+from sim.torch.updates import Written
 
 __all__ = ["Seen"]
 
@@ -21,7 +22,8 @@ class Seen:
     -------
     rank, size: of the process among those of the program; None and 1 where it is the only one.
     tables: as plain values. record, chains, comparison, verdicts, latencies, counts, resets,
-        updates, weighted, gradients, uncached: those of its :class:`sim.torch.session.Session`.
+        updates, written, weighted, gradients, uncached: those of its
+        :class:`sim.torch.session.Session`.
     missed: how often each lookup was not caught, by its place and why.
     collectives: of this process, as plain values.
     exit_status: with which its script ended.
@@ -38,6 +40,7 @@ class Seen:
     counts: Counter[str]
     resets: Counter[str]
     updates: Counter[str]
+    written: Written
     weighted: int
     gradients: int
     uncached: int
@@ -50,7 +53,7 @@ class Seen:
            rank: int | None = None, size: int = 1) -> "Seen":
         """Return what was seen by a session that is over."""
         same = ("chains", "comparison", "verdicts", "latencies", "counts", "resets", "updates",
-                "weighted", "gradients", "uncached")
+                "written", "weighted", "gradients", "uncached")
         return cls(rank=rank, size=size, tables=[table.to_json() for table in session.tables.all],
                    record=session.record.without_rows(), missed=capture.missed,
                    collectives=collectives(), exit_status=exit_status,

@@ -74,7 +74,8 @@ class Turns:
 
     Between two collectives of the group of all, what a process asks for first goes with what the
     others ask for first, and so on. A turn is complete when each process has asked, or has come to
-    a later collective, or has ended: so none waits for one that waits for it.
+    a later collective, or has ended: so none waits for one that waits for it. Nor does it wait for
+    a process that may wait for some of the others, until that is heard of again.
     """
 
     def __init__(self):
@@ -82,17 +83,26 @@ class Turns:
         self._after: dict[int, int] = {}
         self._asked: dict[int, tuple[int, Asked]] = {}
         self._left: set[int] = set()
+        self._waiting: set[int] = set()
 
     def ask(self, rank: int, collectives: int, *asked: Any) -> None:
         """A process asks, after so many collectives."""
         with self._changed:
             self._asked[rank] = collectives, (asked[0], asked[1])
+            self._waiting.discard(rank)
             self._changed.notify_all()
 
     def come(self, rank: int, collectives: int) -> None:
         """A process comes to a collective: the last of so many."""
         with self._changed:
             self._after[rank] = collectives
+            self._waiting.discard(rank)
+            self._changed.notify_all()
+
+    def wait(self, rank: int) -> None:
+        """A process may wait for some of the others."""
+        with self._changed:
+            self._waiting.add(rank)
             self._changed.notify_all()
 
     def leave(self, rank: int) -> None:
@@ -118,5 +128,5 @@ class Turns:
 
     def _complete(self, size: int) -> bool:
         return bool(self._asked) and all(
-            rank in self._asked or rank in self._left or self._after.get(rank, 0) > self._first
-            for rank in range(size))
+            rank in self._asked or rank in self._left or rank in self._waiting
+            or self._after.get(rank, 0) > self._first for rank in range(size))

@@ -19,6 +19,7 @@ from sim.torch.process_group import exchanged
 from sim.torch.query import Elsewhere, Query
 from sim.torch.record import MiniBatch, Record
 from sim.torch.tables import Tables, storage_of
+from sim.torch.updates import RowUpdates, Written
 
 __all__ = ["Session"]
 
@@ -54,7 +55,8 @@ class Session:
     resets: how often NICs were set up anew, by reason. uncached: mini-batches that NICs looked up
     with their caches off. weighted: calls with weights.
     gradients: bags whose gradients came back. updates: how often an optimizer that is fused with
-    the backward pass wrote rows, by its name. mistake: what ended the program, None for nothing.
+    the backward pass wrote rows, by its name. nic_optimizer: what stands in for PyTorch's, None
+    where that stays; written: what it wrote. mistake: what ended the program, None for nothing.
     first: called before the first call is taken. elsewhere: looks up what NICs would here, where
     they are in another process.
     """
@@ -68,6 +70,9 @@ class Session:
         self.counts = Counter[str]()
         self.resets = Counter[str]()
         self.updates = Counter[str]()
+        self.written = Written()
+        self.nic_optimizer = (RowUpdates(self.tables, self.write, self.written)
+                              if options.optimizer_on == "nic" else None)
         self.weighted = self.gradients = self.uncached = 0
         self.mistake: Exception | None = None
         self.first: Callable[[], None] = lambda: None
@@ -226,8 +231,8 @@ class Session:
                 self._retire("rows that PyTorch has stopped changing")
         if self._nics is None:
             options = self.options.cluster(len(self.tables.all), self.tables.dimension, slots,
-                                           self._placement())
-            self._nics = LookupNics(options, self._model(pooling), self.tables.answers)
+                                            self._placement())
+            self._nics = LookupNics(options, self._model(pooling), self.tables.rows)
             self._caches = self._nics.cached
         self.uncached += self._caches and not self._nics.cached
         return self._nics

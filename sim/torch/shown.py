@@ -48,10 +48,17 @@ def _program(result: dict) -> Table:
             worst = f", at most {against['most_ulp']:,} ulp" if against["most_ulp"] else ""
             table.add_row(f"  bags {name}, as PyTorch's",
                           f"{against['equal']:,} of {against['bags']:,}{worst}")
-    if result["gradients"]["bags"]:
-        whose = "FBGEMM" if result["gradients"]["fused"] else "PyTorch"
-        table.add_row("gradients of bags", f"{result['gradients']['bags']:,}, rows written by "
-                                           f"{whose} on the host")
+    gradients = result["gradients"]
+    if gradients["bags"]:
+        nic = gradients["nic"]
+        whose = ("the NICs' SGD" if nic and nic["rows"] else
+                 f"{'FBGEMM' if gradients['fused'] else 'PyTorch'} on the host")
+        table.add_row("gradients of bags", f"{gradients['bags']:,}, rows written by {whose}")
+        if nic and nic["rows"]:
+            worst = (f", at most {nic['most_difference']:.1e} of the largest value away"
+                     if nic["equal"] < nic["rows"] else "")
+            table.add_row("  rows, as PyTorch's SGD writes them",
+                          f"{nic['equal']:,} of {nic['rows']:,}{worst}")
     missed = sum(each["count"] for each in result["not_caught"])
     table.add_row("lookups not caught", f"{missed:,}")
     if result["collectives"]:

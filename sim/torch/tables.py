@@ -5,11 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from host.model import Model
-from host.wire.packets import gpu_vectors, record_fields
-from host.wire.rows import Answer
+from host.wire.rows import GivenRows
 from rtl.config import LANES
-from rtl.formats import LookupRecord
 from sim.torch.bags import Bags
 from sim.torch.place import place
 
@@ -65,15 +62,17 @@ class Tables:
 
     def number_of(self, bags: Bags) -> int:
         """Return the number of the table of ``bags``, a new one at its first lookup."""
-        weight = bags.weight
-        # Views of one storage are different tables; a tensor of the same memory is the same one.
-        known = (weight.data_ptr(), *weight.shape, *weight.stride())
+        weight, known = bags.weight, _known(bags.weight)
         if known not in self._by_place:
             self._by_place[known] = len(self.all)
             weight = weight.detach()
             self.all.append(Table(weight, weight.numpy(), place()))
             self._storages.add(storage_of(weight))
         return self._by_place[known]
+
+    def find(self, tensor: torch.Tensor) -> int | None:
+        """Return the number of the table that ``tensor`` is, None if it is none."""
+        return self._by_place.get(_known(tensor)) if self.holds(tensor) else None
 
     def holds(self, tensor: torch.Tensor) -> bool:
         """Return whether a tensor shares memory with a table."""
@@ -84,26 +83,13 @@ class Tables:
         """The dimension of the NICs' vectors: of the longest, padded."""
         return padded(max(table.weight.shape[1] for table in self.all))
 
-    def read(self, tables: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return the vectors of keys as they are now, float32 ``[n, dimension]``, padded with +0.
-        """
-        vectors = np.zeros((len(rows), self.dimension), np.float32)
-        for number in np.unique(tables).tolist():
-            mine = tables == number
-            values = self.all[number].values
-            vectors[mine, :values.shape[1]] = values[rows[mine]]
-        return vectors
+    @property
+    def rows(self) -> GivenRows:
+        """The rows of all tables, for the NICs' hosts: the script's memory, not a copy."""
+        return GivenRows(tuple(table.values for table in self.all))
 
-    def answers(self, model: Model, seed: int, node: int, payload_beats: int) -> Answer:
-        """Return a function that makes the GPU_VECTORS packets of ``node`` from the script's rows.
 
-        The parameters are those of :func:`host.wire.rows.row_answers`; ``model`` and ``seed`` do
-        not matter.
-        """
-        def answer(records: np.ndarray, step: int) -> list[np.ndarray]:
-            wanted = record_fields(LookupRecord, records)
-            vectors = self.read(wanted["table"].view(np.int64), wanted["row"].view(np.int64))
-            return gpu_vectors(wanted["landing"].astype(np.uint16), vectors, node=node, step=step,
-                               payload_beats=payload_beats)
-
-        return answer
+def _known(weight: torch.Tensor) -> tuple:
+    """Return what tells tables apart: views of one storage are different ones, a tensor of the same
+    memory is the same one."""
+    return (weight.data_ptr(), *weight.shape, *weight.stride())

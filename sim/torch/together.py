@@ -13,6 +13,7 @@ from sim.torch.comparison import Comparison
 from sim.torch.dense import Chains
 from sim.torch.record import Kept, Record
 from sim.torch.seen import Seen
+from sim.torch.updates import Written
 
 __all__ = ["differences", "together"]
 
@@ -62,6 +63,7 @@ def _merged(parts: Sequence[Seen]) -> Seen:
     return replace(
         parts[0], rank=None, tables=tables, record=_record(parts, sharded), chains=chains,
         comparison=reduce(Comparison.with_, (part.comparison for part in parts)),
+        written=reduce(Written.with_, (part.written for part in parts)),
         verdicts=dict(_summed([Counter(part.verdicts) for part in parts])),
         latencies=[each for part in parts for each in part.latencies],
         **{name: _summed([getattr(part, name) for part in parts])

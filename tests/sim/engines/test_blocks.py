@@ -57,7 +57,7 @@ class Adders(wiring.Component):
 
 
 def gateable(kind):
-    """Return the block class ``kind``, marked as gateable like the training blocks."""
+    """Return the block class ``kind``, marked as gateable."""
     return type(kind.__name__, (Gateable, kind), {})
 
 
@@ -67,9 +67,9 @@ class Blocks(wiring.Component):
     def __init__(self):
         self._blocks = {
             "adders": Adders(), "arbiter": Arbiter(40, 3), "packets": gateable(PacketFIFO)(40, 6),
-            "skid": gateable(SkidBuffer)(65), "dedupe": gateable(DedupeTable)(CONFIG),
+            "skid": gateable(SkidBuffer)(65), "dedupe": DedupeTable(CONFIG),
             "reception": gateable(Reception)(CONFIG, depth=60),
-            "packager": gateable(RecordPackager)(3, 2, Opcode.LOOKUPS, False),
+            "packager": RecordPackager(3, 2, Opcode.LOOKUPS, False),
         }
         super().__init__({name: Out(block.signature) for name, block in self._blocks.items()})
 

@@ -12,6 +12,7 @@ from gen.tools import run_verilator
 from gen.verilog import to_verilog
 from rtl.config import preset
 from rtl.gateable import Gateable
+from rtl.nic import SmartNic
 from rtl.training import TrainingPath
 from sim.engines.gating import gate_blocks
 from sim.engines.translate import translated
@@ -124,9 +125,20 @@ def test_gateable_training_blocks():
     platform = VerilogPlatform("path")
     platform.convert(TrainingPath(preset("tiny").with_fields(training=True)), "path")
     assert sorted(platform.gateable) == [f"path__{name}" for name in (
-        "departure", "global_reducer", "global_reducer__sums", "gradient_sender", "local_reducer",
-        "local_reducer__sums", "partial_receiver", "receiver", "returned_receiver", "row_updater",
-        "row_updater__optimizer")]
+        "departure", *(f"departure__{kind}_packager" for kind in (
+            "report", "state", "state_request", "step")), "global_reducer", "global_reducer__sums",
+        "gradient_sender", "local_reducer", "local_reducer__sums", "partial_receiver", "receiver",
+        "returned_receiver", "row_updater", "row_updater__optimizer")]
+
+
+def test_gateable_blocks_of_a_nic():
+    platform = VerilogPlatform("nic")
+    platform.convert(SmartNic(preset("tiny")), "nic")
+    assert sorted(platform.gateable) == [f"nic__{name}" for name in (
+        "completion_writer", "dedupe", "delivery", "dense_ring__requests", "host_assembler",
+        "index_packager", "interaction", "local_cache", "lookup_check", "lookup_packager",
+        "net_assembler", "pooler", "query_checker", "remote_cache", "request_packager",
+        "result_frames", "result_packager", "vector_packager")]
 
 
 def test_clock_reset_and_inputs(verilog, tmp_path):

@@ -29,14 +29,14 @@ def test_a_turn_is_complete_when_all_have_asked():
     assert taken(turns, 2) == [0, 1]
 
 
-@pytest.mark.parametrize("passes", ["come", "leave"])
+@pytest.mark.parametrize("passes", ["come", "leave", "wait"])
 def test_a_turn_does_not_wait_for_a_process_that_waits_for_the_others(passes):
     turns = Turns()
     turns.ask(0, 3, [], False)
     if passes == "come":
         turns.come(1, 4)
     else:
-        turns.leave(1)
+        getattr(turns, passes)(1)
     assert taken(turns, 2) == [0]
 
 
@@ -51,6 +51,15 @@ def test_a_turn_waits_for_a_process_that_has_come_no_further():
     turns.ask(1, 3, [], False)
     waiting.join(10)
     assert sorted(found[0]) == [0, 1]
+
+
+def test_a_process_that_waited_is_waited_for_again_when_it_is_heard_of():
+    turns = Turns()
+    turns.wait(1)
+    turns.come(1, 1)
+    turns.come(0, 1)
+    turns.ask(0, 1, [], False)
+    assert taken(turns, 2) is None
 
 
 def test_who_asks_after_a_later_collective_has_a_later_turn():

@@ -1,11 +1,18 @@
 """A program's vectors come from the NICs, from the program's own rows, and its numbers stay."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
 import torch
 
+from host.wire.rows import GivenRows
+from sim.native.node import CompiledNode
+from sim.node.node import Node
+from sim.run.backend import choose
+from sim.torch.nics import LookupNics
 from sim.torch.tables import Tables
 from tests.sim.torch.programs import ROWS, Dlrm, attached_to, mini_batches, trained
 
@@ -44,8 +51,8 @@ def test_bags_of_several_keys_in_rtl(system, pooling):
 
 
 def test_vectors_are_those_that_the_rtl_returns(monkeypatch):
-    read = Tables.read
-    monkeypatch.setattr(Tables, "read", lambda *of: read(*of) + np.float32(1))
+    monkeypatch.setattr(Tables, "rows", property(lambda tables: GivenRows(tuple(
+        table.values + np.float32(1) for table in tables.all))))
     bag, out = torch.nn.EmbeddingBag(20, 16, mode="sum"), []
     keys = torch.tensor([3, 4, 5])
 
@@ -147,3 +154,36 @@ def test_a_mini_batch_without_samples_and_bags_without_keys():
     session, _ = attached_to(program, fidelity="rtl")
     assert out[0].shape == (0, 16) and torch.equal(out[1], torch.ones(3, 16))
     assert session.verdicts == {"equal": 3, "different": 0}
+
+
+@pytest.mark.parametrize("system", ["FS", "EN"])
+def test_hosts_in_python_and_compiled_ones_give_the_same(monkeypatch, system):
+    """Tables of several dimensions, of which one has its values apart from each other."""
+    torch.manual_seed(7)
+    weights = [torch.rand(20, 16), torch.rand(10, 20).t(), torch.rand(9, 3),
+               torch.rand(50, 32)[:, ::2]]
+    keys, offsets = torch.arange(9).roll(4), torch.tensor([0, 2, 2, 3, 7])
+    found, kinds = [], []
+
+    def program():
+        for _ in range(3):
+            vectors = [torch.nn.functional.embedding_bag(keys, each, offsets, mode="mean")
+                       for each in weights]
+            found.append(torch.cat(vectors, 1))
+
+    def made(hosts: bool) -> tuple:
+        monkeypatch.setattr("sim.torch.nics.choose", lambda options: replace(
+            choose(options), compiled_hosts=hosts))
+        session, _ = attached_to(program, fidelity="rtl", system=system)
+        return session.latencies, session.counts, session.verdicts
+
+    init = LookupNics.__init__
+
+    def watched(nics: LookupNics, *of) -> None:
+        init(nics, *of)
+        kinds.append({type(node) for node in nics._setup.cluster.nodes})
+
+    monkeypatch.setattr(LookupNics, "__init__", watched)
+    assert made(True) == made(False)
+    assert kinds == [{CompiledNode}, {Node}]
+    assert all(torch.equal(each, found[0]) for each in found)
