@@ -13,15 +13,22 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 __all__ = ["FORKED", "STRANGER", "entering", "on_fork", "watching"]
 
 FORKED = "it is in another process"
+_OURS = __name__.rpartition(".")[0] + "."
+"""Modules whose threads are not the program's."""
+
 STRANGER = "its thread is not one that the program began with threading"
 
 
 @contextmanager
 def entering(mode: AbstractContextManager) -> Iterator[None]:
-    """Let every thread that is begun inside run in ``mode``: a mode holds in one thread."""
+    """Let every thread that the program begins inside run in ``mode``: a mode holds in one thread.
+    """
     start = threading.Thread.start
 
     def started(thread: threading.Thread) -> None:
+        if type(thread).__module__.startswith(_OURS):
+            start(thread)
+            return
         run = thread.run  # the class's own, where it has one
 
         def inside() -> None:
