@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 from sim.torch import fused
 from sim.torch.bags import Bags, bags_of
 from sim.torch.eager import eager
+from sim.torch.fused_updates import nic_update
 from sim.torch.place import place
 from sim.torch.process_group import OF_ALL, note_exchange
 from sim.torch.session import Session
@@ -144,7 +145,7 @@ class Capture(TorchDispatchMode):
         elif kind == "update":
             given = fused.named(func, args, kwargs)
             if self._gradients(name, given["indices"], len(given["offsets"]) - 1):
-                self._session.updates[fused.optimizer_of(name)] += 1
+                return self._update(name, given, func, args, kwargs)
         return func(*args, **kwargs)
 
     def _look_up(self, name: str, func: Any, args: Any, kwargs: dict) -> Any:
@@ -167,6 +168,10 @@ class Capture(TorchDispatchMode):
         vectors = result.detach()
         self._take([(each.bags, vectors[:, each.columns]) for each in features], given["indices"])
         if result.requires_grad:  # its backward pass is no operator
+            if self._session.nic_optimizer is not None:
+                raise self._mistake(ValueError(
+                    f"optimizer_on must be host where {name} has gradients, not 'nic'"))
+
             def came_back(_: torch.Tensor) -> None:
                 self._gradients(name, given["indices"], len(given["offsets"]) - 1)
 
@@ -207,6 +212,20 @@ class Capture(TorchDispatchMode):
                 optimizer.backward(given)
         except ValueError as error:
             raise self._mistake(error) from None
+
+    def _update(self, name: str, given: dict[str, Any], func: Any, args: Any, kwargs: dict) -> Any:
+        """Do an update of FBGEMM's, or let the NICs' take its place."""
+        if self._session.nic_optimizer is None:
+            self._session.updates[fused.optimizer_of(name)] += 1
+            return func(*args, **kwargs)
+        try:
+            write = nic_update(name, given)
+        except ValueError as error:
+            raise self._mistake(error) from None
+        result = func(*args, **kwargs)
+        with self._lock:
+            write(self._session.written)
+        return result
 
     def _mistake(self, error: ValueError) -> ValueError:
         """Return what the program gets for what it may not do: it ends with that."""

@@ -11,7 +11,8 @@ import torch
 
 from sim.torch.bags import Bags, check_rows, check_table, one_key, shown
 
-__all__ = ["Looked", "bags_of_fused", "is_lookup", "is_update", "named", "optimizer_of"]
+__all__ = ["Looked", "bags_of_fused", "features_of", "is_lookup", "is_update", "named",
+           "optimizer_of"]
 
 _CAUGHT = frozenset(f"fbgemm::{name}" for name in (
     "split_embedding_codegen_forward_unweighted_pt2_wrapper",
@@ -76,11 +77,8 @@ def bags_of_fused(name: str, given: dict[str, Any]) -> list[Looked] | str:
     """
     if name not in _CAUGHT:
         return _why_not(name)
-    weights = next((given[each] for each in _WEIGHTS
-                    if given.get(each) is not None and given[each].numel()), None)
-    indices, offsets = given["indices"], given["offsets"]
     if not all(type(each) in (torch.Tensor, torch.nn.Parameter) and each.device.type == "cpu"
-               for each in (weights, indices, offsets)):
+               for each in (_weights(given), given["indices"], given["offsets"])):
         return "its tensors are not plain ones in the host's memory"
     if given.get("B_offsets") is not None:
         return "its features have different numbers of samples"
@@ -88,7 +86,7 @@ def bags_of_fused(name: str, given: dict[str, Any]) -> list[Looked] | str:
         return "the NIC pools as sum or mean"
     if given["output_dtype"] != 0:
         return "its vectors are not float32"
-    return _features(weights.detach(), given, indices, offsets)
+    return features_of(given)
 
 
 def _why_not(name: str) -> str:
@@ -101,8 +99,20 @@ def _why_not(name: str) -> str:
     return "no NIC serves this operator"
 
 
-def _features(weights: torch.Tensor, given: dict[str, Any], indices: torch.Tensor,
-              offsets: torch.Tensor) -> list[Looked]:
+def _weights(given: dict[str, Any]) -> torch.Tensor | None:
+    return next((given[each] for each in _WEIGHTS
+                 if given.get(each) is not None and given[each].numel()), None)
+
+
+def features_of(given: dict[str, Any]) -> list[Looked]:
+    """Return the bags of each feature. ``given``: arguments of a lookup that is caught, or of an
+    update of its rows.
+
+    Raises ``ValueError`` as `bags_of_fused` does.
+    """
+    weights, indices, offsets = _weights(given), given["indices"], given["offsets"]
+    assert weights is not None
+    weights = weights.detach()
     begins = given["weights_offsets"].tolist()
     columns = given["D_offsets"].tolist()
     counts = _row_counts(given["hash_size_cumsum"].tolist())

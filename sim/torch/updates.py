@@ -16,7 +16,7 @@ from host.samples import KEY_ROW_BITS
 from sim.torch.bags import Bags
 from sim.torch.tables import Tables
 
-__all__ = ["RowUpdates", "Written"]
+__all__ = ["RowUpdates", "Written", "of_keys"]
 
 _UNUSED = {"momentum": 0, "weight_decay": 0, "maximize": False}
 """What PyTorch's SGD has and the NIC's has not."""
@@ -39,6 +39,18 @@ class Written:
     rows: int = 0
     equal: int = 0
     most: float = 0.0
+
+    def add(self, ours: np.ndarray, theirs: np.ndarray) -> None:
+        """Count rows ``[n, d]``, and compare them with those of PyTorch's SGD, or FBGEMM's."""
+        self.rows += len(ours)
+        different = (ours.view(np.uint32) != theirs.view(np.uint32)).any(axis=1)
+        self.equal += int((~different).sum())
+        if different.any():
+            ours, theirs = ours[different], theirs[different]
+            with np.errstate(all="ignore"):
+                shares = np.abs(ours.astype(np.float64) - theirs).max(axis=1) / (
+                    np.abs(theirs).max(axis=1))
+            self.most = max(self.most, float(np.nanmax(shares, initial=0.0)))
 
     def with_(self, more: "Written") -> "Written":
         """Return this and what another process wrote."""
@@ -98,7 +110,7 @@ class RowUpdates:
             raise ValueError("scale_grad_by_freq must be false with optimizer_on nic, not true")
         bags, table = called
         self._fresh[table] = self._is_zero(bags.weight.grad, table)
-        self._coming[table].append((bags.rows, _of_keys(bags, given["grad"].detach().numpy())))
+        self._coming[table].append((bags.rows, of_keys(bags, given["grad"].detach().numpy())))
 
     def _is_zero(self, gradient: torch.Tensor | None, table: int) -> bool:
         if gradient is None:
@@ -179,24 +191,12 @@ class RowUpdates:
             return []
         new, _ = Optimizer("sgd", rate).apply(
             torch.cat(old).numpy(), np.empty(0, np.float32), sums)
-        self._written.rows += len(rows)
-        self._compare(new, np.concatenate(theirs))
+        self._written.add(new, np.concatenate(theirs))
         return [(parameter, numbers, torch.from_numpy(new[mine]))
                 for parameter, numbers, mine in parts]
 
-    def _compare(self, ours: np.ndarray, theirs: np.ndarray) -> None:
-        """Compare rows with those of PyTorch's SGD."""
-        different = (ours.view(np.uint32) != theirs.view(np.uint32)).any(axis=1)
-        self._written.equal += int((~different).sum())
-        if different.any():
-            ours, theirs = ours[different], theirs[different]
-            with np.errstate(all="ignore"):
-                shares = np.abs(ours.astype(np.float64) - theirs).max(axis=1) / (
-                    np.abs(theirs).max(axis=1))
-            self._written.most = max(self._written.most, float(np.nanmax(shares, initial=0.0)))
 
-
-def _of_keys(bags: Bags, gradients: np.ndarray) -> np.ndarray:
+def of_keys(bags: Bags, gradients: np.ndarray) -> np.ndarray:
     """Return the gradient of each key, float32 ``[k, d]``, from those of bags."""
     if bags.pooling == "mean":
         gradients = gradients / np.maximum(bags.lengths, 1).astype(np.float32)[:, None]

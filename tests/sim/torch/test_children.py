@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
 
+import embernic_torch
 from tests.sim.torch.sharded import ROWS, SAMPLES
 
 ROOT = Path(__file__).parents[3]
@@ -40,6 +42,13 @@ def test_pytorch_alone_imports_one_module_of_ours_which_imports_os(installed):
     code = ("import sys, os; before = set(sys.modules); import embernic_torch; "
             "embernic_torch.begin(); print(set(sys.modules) - before)")
     assert run(installed, "-c", code).stdout == "{'embernic_torch'}\n"
+
+
+def test_it_is_installed_with_its_entry_point():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    entry = project["project"]["entry-points"]["torch.backends"]["embernic"]
+    assert entry == "embernic_torch:begin" and callable(embernic_torch.begin)
+    assert "embernic_torch" in project["tool"]["setuptools"]["py-modules"]
 
 
 @pytest.mark.parametrize(("how", "backend"), [

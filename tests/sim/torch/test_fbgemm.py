@@ -21,6 +21,8 @@ from fbgemm_gpu.split_table_batched_embeddings_ops_training import (
     SplitTableBatchedEmbeddingBagsCodegen,
 )
 
+from host.dlrm.exact_keys import sums_by_key
+from host.dlrm.optimizer import Optimizer
 from tests.sim.torch.programs import attached_to
 
 SHAPES, FEATURES = ((50, 16), (7, 8), (300, 16)), (0, 1, 1, 2)
@@ -196,3 +198,43 @@ def test_an_index_that_fbgemm_corrects_is_what_it_makes_of_it():
     indices[0] = 50
     theirs, ours, session = looked_up(tables(), indices, offsets)
     assert np.array_equal(theirs, ours) and session.record.steps[0]["lookups"] == len(indices)
+
+
+@pytest.mark.parametrize("pooling", [PoolingMode.SUM, PoolingMode.MEAN])
+def test_the_nics_sgd_in_place_of_a_fused_one(pooling):
+    made, alone = (tables(pooling_mode=pooling) for _ in range(2))
+    before = [each.detach().clone().numpy() for each in made.split_embedding_weights()]
+    indices, offsets = keys_of(1, keys=3)
+    session, _ = attached_to(lambda: made(indices, offsets).square().sum().backward(),
+                             optimizer_on="nic")
+    out = alone(indices, offsets)
+    [gradient] = torch.autograd.grad(out.square().sum(), out, retain_graph=True)
+    out.square().sum().backward()
+    columns = np.cumsum([0, *(SHAPES[table][1] for table in FEATURES)])
+    for table, (old, new, theirs) in enumerate(zip(
+            before, made.split_embedding_weights(), alone.split_embedding_weights())):
+        features = [number for number, of in enumerate(FEATURES) if of == table]
+        share = np.float32(3 if pooling == PoolingMode.MEAN else 1)
+        each = [gradient[:, columns[n]:columns[n + 1]].numpy() / share for n in features]
+        rows, sums = sums_by_key(
+            np.concatenate([indices.numpy().reshape(len(FEATURES), -1)[n] for n in features]),
+            np.concatenate([np.repeat(one, 3, axis=0) for one in each]))
+        old[rows], _ = Optimizer("sgd", 0.1).apply(old[rows], np.empty(0, np.float32), sums)
+        # A mean's vectors, and so their gradients, are an ulp from FBGEMM's.
+        np.testing.assert_allclose(new.numpy(), old, rtol=0, atol=(
+            0 if pooling == PoolingMode.SUM else 1e-6))
+        torch.testing.assert_close(new, theirs)
+    assert session.written.steps == len(SHAPES) and not session.updates
+    assert 0 < session.written.rows < len(indices) and session.written.most < 1e-5
+
+
+@pytest.mark.parametrize(("program", "said"), [
+    (lambda: trained(tables(optimizer=EmbOptimType.EXACT_ROWWISE_ADAGRAD)),
+     "the fused optimizer of tables must be sgd with optimizer_on nic, not rowwise_adagrad"),
+    (lambda: trained(DenseTableBatchedEmbeddingBagsCodegen(
+        list(SHAPES), feature_table_map=list(FEATURES), use_cpu=True)),
+     "optimizer_on must be host where fbgemm::dense_embedding_codegen_lookup_function has "
+     "gradients, not 'nic'")])
+def test_fused_optimizers_that_no_nic_has(program, said):
+    with pytest.raises(ValueError, match=f"^{__file__}:[0-9]+: {said}$"):
+        attached_to(program, optimizer_on="nic")
