@@ -40,6 +40,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from host.data.datasets import one_or_several
+from host.data.indexing import indexed_format
 from sim.files.outputs import LiveJson, check_apart, check_folder, write_json
 from sim.files.stop import never, note_kept_results
 from sim.frame import frame
@@ -75,6 +76,9 @@ def run(*, progress: Callable[[int, int | None, int], None] = lambda done, total
     warmup, data, format, placement, copied_rows, network, gpu, pcie, seed, cluster, faults
         What is simulated, see :class:`sim.job.workload.Workload`. ``set`` is a sequence of
         ``field=value`` changes of the NIC.
+    index
+        ``hash`` or ``exact``: how a category of Criteo becomes a row, see
+        :func:`host.data.indexing.indexed_format`.
     engine, fidelity, threads, skip, clock_gating, mlp, patience
         How, see :class:`sim.job.simulation.Simulation`.
     json, predictions, picture, pcap, waves, waves_node, waves_window
@@ -130,9 +134,9 @@ def train(*, progress: Callable[[int, int | None, float, dict | None], None]
     interval, checkpoint
         Steps per interval, and the file from which to continue and to which to save. See
         :class:`sim.training.options.Record`.
-    config, set, model, nodes, samples, mini_batch, batching, window, data, format, placement,
-    network, gpu, pcie, seed, cluster, faults, engine, threads, skip, clock_gating, mlp, patience,
-    json, pcap, waves, waves_node, waves_window
+    config, set, model, nodes, samples, mini_batch, batching, window, data, format, index,
+    placement, network, gpu, pcie, seed, cluster, faults, engine, threads, skip, clock_gating,
+    mlp, patience, json, pcap, waves, waves_node, waves_window
         As for :func:`run`.
     progress
         Called with the steps done, the total (None if unknown), the loss of the last step and the
@@ -201,6 +205,7 @@ def bench(*, only: Sequence[str] = (), json: AnyPath | None = None,
 
 
 def hitrate(*, sizes: Sequence[int] | None = None, data: Data = None, format: str | None = None,
+            index: str = "hash",
             model: AnyPath | None = None, policy: Sequence[str] = ("lru",), ways: int | None = None,
             config: str | None = None, cluster: AnyPath | None = None, nodes: int | None = None,
             placement: str = Workload.placement, mini_batch: int = Workload.mini_batch,
@@ -221,7 +226,7 @@ def hitrate(*, sizes: Sequence[int] | None = None, data: Data = None, format: st
     policy, ways
         Names of replacement policies; ways of a set, 0 for fully associative, by default those of
         the NIC.
-    data, format, model, samples, seed, config, cluster, nodes, placement, mini_batch, warmup
+    data, format, index, model, samples, seed, config, cluster, nodes, placement, mini_batch, warmup
         As for :func:`run`; the warm-up warms the caches and is not counted.
     json, picture
         Files to write: the results as JSON, and a picture of them.
@@ -245,7 +250,8 @@ def hitrate(*, sizes: Sequence[int] | None = None, data: Data = None, format: st
     live = LiveJson(outputs.json)
     with note_kept_results(live, outputs.json):
         result = counted(
-            sizes, data=_data(data), format=format, model=_path(model), policies=policy, ways=ways,
+            sizes, data=_data(data), format=indexed_format(_data(data), format, index),
+            model=_path(model), policies=policy, ways=ways,
             nodes=nodes, placement=placement, mini_batch=mini_batch, samples=samples,
             warmup=warmup, seed=seed, config=config, cluster=_path(cluster), progress=progress,
             stop=stop, live=live)
@@ -257,8 +263,9 @@ def hitrate(*, sizes: Sequence[int] | None = None, data: Data = None, format: st
     return result
 
 
-def batching(*, data: Data = None, format: str | None = None, model: AnyPath | None = None,
-             samples: int | None = None, mini_batch: int | None = None, window: int | None = None,
+def batching(*, data: Data = None, format: str | None = None, index: str = "hash",
+             model: AnyPath | None = None, samples: int | None = None,
+             mini_batch: int | None = None, window: int | None = None,
              hyperedges: Sequence[int] = (), seed: int = Workload.seed, json: AnyPath | None = None,
              progress: Callable[[str], None] = lambda doing: None) -> dict:
     """Return the unique keys that each batching algorithm saves, and its cost.
@@ -269,7 +276,7 @@ def batching(*, data: Data = None, format: str | None = None, model: AnyPath | N
 
     Parameters
     ----------
-    data, format, model, samples, seed
+    data, format, index, model, samples, seed
         As for :func:`run`; without data and model, samples like those of Kaggle, Terabyte and
         Avazu.
     mini_batch, window
@@ -291,7 +298,8 @@ def batching(*, data: Data = None, format: str | None = None, model: AnyPath | N
     from sim.offline.batching import batching as compared
 
     outputs = _outputs({"data": data, "model": model}, json=json)
-    result = compared(data=_data(data), format=format, model=_path(model), samples=samples,
+    result = compared(data=_data(data), format=indexed_format(_data(data), format, index),
+                      model=_path(model), samples=samples,
                       mini_batch=mini_batch, window=window, hyperedges=hyperedges, seed=seed,
                       progress=progress)
     write_json(result, outputs.json)
@@ -301,7 +309,7 @@ def batching(*, data: Data = None, format: str | None = None, model: AnyPath | N
 def plan(*, model: AnyPath | None = None, cluster: AnyPath = "paper", config: str | None = None,
          set: Sequence[str] = (), nodes: int | None = None, placement: str = Workload.placement,
          optimizer: str = "none", hit_rate: float | None = None, data: Data = None,
-         format: str | None = None, samples: int | None = None,
+         format: str | None = None, index: str = "hash", samples: int | None = None,
          mini_batch: int = Workload.mini_batch, in_flight: int = Workload.in_flight,
          warmup: int = Workload.warmup, network: AnyPath | None = None, gpu: AnyPath | None = None,
          pcie: AnyPath | None = None, seed: int = Workload.seed, json: AnyPath | None = None,
@@ -322,8 +330,8 @@ def plan(*, model: AnyPath | None = None, cluster: AnyPath = "paper", config: st
     hit_rate
         Hit rate of the unique keys that enter a local cache; by default that of caches of the NIC's
         size on the samples.
-    model, config, set, nodes, placement, data, format, samples, mini_batch, in_flight, warmup,
-    network, gpu, pcie, seed
+    model, config, set, nodes, placement, data, format, index, samples, mini_batch, in_flight,
+    warmup,    network, gpu, pcie, seed
         As for :func:`run`; the warm-up warms the caches and is not counted.
     json, picture
         Files to write: the results as JSON, and a picture of them.
@@ -346,7 +354,8 @@ def plan(*, model: AnyPath | None = None, cluster: AnyPath = "paper", config: st
     workload = Workload.of(**_plain({
         "cluster": cluster, "config": config, "set": set, "model": model, "nodes": nodes,
         "samples": samples, "mini_batch": mini_batch, "in_flight": in_flight, "warmup": warmup,
-        "data": data, "format": format, "placement": placement, "network": network, "gpu": gpu,
+        "data": data, "format": format, "index": index, "placement": placement,
+        "network": network, "gpu": gpu,
         "pcie": pcie, "seed": seed}))
     result = planned(workload, optimizer=optimizer, hit_rate=hit_rate, progress=progress)
     write_json(result, outputs.json)
@@ -401,7 +410,8 @@ def describe(files: AnyPath | Sequence[AnyPath], *, format: str | None = None,
 
 
 def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None = None,
-              data: Data = None, format: str | None = None, fidelity: str = "model",
+              data: Data = None, format: str | None = None, index: str = "hash",
+              fidelity: str = "model",
               gpu: AnyPath = str(Workload.gpu), backend: str = "loky", jobs: int | None = None,
               seed: int = Workload.seed, seeds: int | Sequence[int] = 1, rtl_points: bool = True,
               demo: bool = False, setting: str = "reference",
@@ -420,7 +430,7 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
     output
         Folder of the figures, ``claims.json`` and ``index.html``. It keeps finished points, so the
         same call continues after an interruption.
-    model, data, format
+    model, data, format, index
         Data set (kaggle, terabyte or avazu) whose samples come from the files ``data`` in
         ``format``.
     fidelity
@@ -463,22 +473,23 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
     check_apart({f"{name} of output": join(folder, name)
                  for name in (*written, "claims.json", "index.html")},
                 {"data": _data(data), "gpu": profile})
-    several = seeds_of(seed, seeds)
+    several, kind = seeds_of(seed, seeds), indexed_format(_data(data), format, index)
     chosen_setting = replace(
-        setting_of(model, _data(data), format, fidelity, profile, several, demo, setting),
+        setting_of(model, _data(data), kind, fidelity, profile, several, demo, setting),
         markers=rtl_points and not demo)
     # A bad setting raises here once, not in every point.
     evaluation.points_of(names, chosen_setting)
     check_folder(folder, "output")
     return evaluation.reproduce(
         names, chosen_setting, folder, backend, jobs, progress,
-        command=command_of(model, _several(data), format, fidelity, profile, several,
+        command=command_of(model, _several(data), kind, fidelity, profile, several,
                            rtl_points, demo, setting))
 
 
 def serve(*, qps: Sequence[float] | None = None,
           slo: Sequence[str] = ("50us", "100us", "1ms", "5ms"), system: Sequence[str] | None = None,
-          model: str | None = None, data: Data = None, format: str | None = None, nodes: int = 4,
+          model: str | None = None, data: Data = None, format: str | None = None,
+          index: str = "hash", nodes: int = 4,
           software: str = "eager", gpu: str = str(Workload.gpu), fidelity: str = "model",
           sizes: Sequence[int] = (1, 8, 32, 128, 512, 2048), in_flight: int = 16,
           arrivals: str = "poisson", burst_rate: float = 4.0, burst_share: float = 0.1,
@@ -503,7 +514,7 @@ def serve(*, qps: Sequence[float] | None = None,
     system
         Systems, as the evaluation names them; None means ``cpu-mpi`` (with more than one node),
         ``bl-paper``, ``bl-tuned`` and ``fs``.
-    model, data, format
+    model, data, format, index
         The data set (kaggle, terabyte or avazu), and files of its samples.
     nodes, software, gpu, fidelity, in_flight
         What is compared, see :class:`sim.experiments.points.point.Point`.
@@ -541,10 +552,10 @@ def serve(*, qps: Sequence[float] | None = None,
     outputs = _outputs({"data": data}, json=json, picture=picture)
     check_backend("loky", jobs)
     asked = request_of(
-        setting_of(model, _data(data), format), model, qps, slo, system, nodes=nodes,
-        software=software, gpu=gpu, fidelity=fidelity, sizes=tuple(sizes), in_flight=in_flight,
-        arrivals=arrivals, burst_rate=burst_rate, burst_share=burst_share,
-        burst_length=burst_length, requests=requests, seed=seed)
+        setting_of(model, _data(data), indexed_format(_data(data), format, index)), model, qps,
+        slo, system, nodes=nodes, software=software, gpu=gpu, fidelity=fidelity,
+        sizes=tuple(sizes), in_flight=in_flight, arrivals=arrivals, burst_rate=burst_rate,
+        burst_share=burst_share, burst_length=burst_length, requests=requests, seed=seed)
     if points is not None:
         check_folder(fspath(points), "points")
     with TemporaryDirectory() as folder:
@@ -597,12 +608,15 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
         several processes the first has the report, and writes its files; in the others there is
         only ``exit_status``.
 
-    Raises ``ValueError``, ``TypeError`` and ``OSError``; :class:`sim.torch.program.ProgramError`
-    for what the script raises, and :class:`sim.torch.nics.NicsError` where NICs do not answer. In a
-    program of several processes each raises :class:`sim.torch.processes.ProcessError` where one of
-    them fails, and what went wrong is written to standard error.
+    Raises ``ValueError``, ``TypeError`` and ``OSError``; :class:`sim.torch.ends.ProgramError`
+    for what the script raises, and :class:`sim.torch.ends.ProgramStopped` for a signal, both after
+    the report of what it did before is written; :class:`sim.torch.nics.NicsError` where NICs do not
+    answer. In a program of several processes each raises
+    :class:`sim.torch.processes.ProcessError` where one of them fails, and what went wrong is
+    written to standard error.
     """
     _check_torch()
+    from sim.torch.ends import ProgramError, ProgramStopped
     from sim.torch.options import TorchOptions
     from sim.torch.page import write_report
     from sim.torch.program import check_script, run_script
@@ -612,12 +626,20 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
     check_script(fspath(script))
     if report is not None:
         check_folder(fspath(report), "report")
-    result = run_script(asked, fspath(script), arguments, warn)
-    if "systems" not in result:
-        return result
-    write_json(result, outputs.json)
-    if report is not None:
-        write_report(result, fspath(report))
+
+    def written(result: dict | None) -> None:
+        if result is None or "systems" not in result:
+            return
+        write_json(result, outputs.json)
+        if report is not None:
+            write_report(result, fspath(report))
+
+    try:
+        result = run_script(asked, fspath(script), arguments, warn)
+    except (ProgramError, ProgramStopped) as end:
+        written(end.result)
+        raise
+    written(result)
     return result
 
 
@@ -658,7 +680,10 @@ def _plain(options: dict[str, Any], data: tuple[str, ...] = ("data",)) -> dict[s
     plain = {name: _path(value) for name, value in options.items() if name not in ("set", *data)}
     if options.get("set"):
         plain["settings"] = tuple(options["set"])
-    return plain | {name: _data(options.get(name)) for name in data}
+    plain |= {name: _data(options.get(name)) for name in data}
+    if (index := plain.pop("index", None)) is not None:
+        plain["format"] = indexed_format(plain["data"], plain.get("format"), index)
+    return plain
 
 
 def _data(paths: Data) -> str | tuple[str, ...] | None:

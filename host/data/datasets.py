@@ -21,9 +21,9 @@ from host.model import MODELS, Model
 from host.samples import Samples
 
 __all__ = [
-    "DATA_HELP", "FORMATS", "FORMAT_HELP", "Format", "Paths", "check_files", "default_model",
-    "guess_format", "input_files", "is_sample_file", "known_format", "one_or_several",
-    "open_samples",
+    "DATA_HELP", "EXACT", "FORMATS", "FORMAT_HELP", "Format", "Paths", "check_files",
+    "default_model", "guess_format", "input_files", "is_sample_file",
+    "known_format", "one_or_several", "open_samples",
 ]
 
 Paths = str | Path | Sequence[str | Path]
@@ -37,6 +37,7 @@ class Format:
     Members
     -------
     read: the reader; without a model it accepts any row.
+    begin: returns a reader that keeps what it knows from file to file; None where ``read`` does.
     model: returns the model for some files of this format if the user names none.
     tables: names of the tables, if the format defines them.
     about: a short description.
@@ -46,6 +47,7 @@ class Format:
     model: Callable[[list[Path]], Model]
     about: str
     tables: tuple[str, ...] = ()
+    begin: Callable[[], Callable[[str | Path, Model | None], Iterator[Samples]]] | None = None
 
 
 def _trace_model(files: list[Path]) -> Model:
@@ -62,14 +64,20 @@ def _largest(rows) -> tuple[int, ...]:
     return tuple(max(column) for column in zip_longest(*rows, fillvalue=1))
 
 
+EXACT = "-exact"
+"""Ends the name of a format whose categories are numbered instead of hashed."""
+
+_CRITEO = Format(criteo.read, lambda files: MODELS["kaggle"], "Criteo train.txt, day_N",
+                 tuple(f"C{number + 1}" for number in range(criteo.CATEGORIES)))
+
 FORMATS: dict[str, Format] = {
-    "criteo": Format(criteo.read, lambda files: MODELS["kaggle"], "Criteo train.txt, day_N",
-                     tuple(f"C{number + 1}" for number in range(criteo.CATEGORIES))),
+    "criteo": _CRITEO,
     "avazu": Format(avazu.read, lambda files: MODELS["avazu"], "Avazu train.csv", avazu.COLUMNS),
     "movielens": Format(movielens.read, lambda files: MODELS["movielens"], "MovieLens ratings.csv",
                         ("userId", "movieId")),
     "dlrm-npz": Format(npz.read, _npz_model, "facebookresearch/dlrm *_processed.npz"),
     "trace": Format(trace.read, _trace_model, "table:row pairs, or .npy of samples x tables"),
+    "criteo" + EXACT: replace(_CRITEO, begin=criteo.exactly, about="Criteo, with --index exact"),
 }
 """The formats by name."""
 
@@ -209,7 +217,8 @@ def open_samples(paths: Paths, format: str, model: Model | None,
     ValueError
         The format is unknown, the model does not fit it, or ``limit`` is below 1.
     """
-    reader = _known(format).read
+    known = _known(format)
+    reader = known.begin() if known.begin else known.read
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be at least 1, not {limit!r}")
     left = limit
@@ -262,7 +271,7 @@ def _explain_format(format: str, action: Callable,
         return action()
     except InputError as error:
         likely = guess(error.path)
-        if likely in (None, format):
+        if likely in (None, format.removesuffix(EXACT)):
             raise
         raise InputError(error.path, error.line, error.column,
                          f"{error.message}; the file looks like format {likely}") from None

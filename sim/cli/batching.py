@@ -16,6 +16,7 @@ __all__ = ["batching"]
 def batching(
     data: option.Data = None,
     format: option.Format = None,
+    index: option.Index = "hash",
     model: Annotated[str | None, typer.Option(
         help="DLRM: a preset or a TOML file.",
         show_default="without data, each of kaggle, terabyte, avazu")] = None,

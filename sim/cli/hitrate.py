@@ -23,6 +23,7 @@ def hitrate(
              "Default: a quarter to four times the rows of the NIC's cache.")] = None,
     data: option.Data = None,
     format: option.Format = None,
+    index: option.Index = "hash",
     model: option.Model = None,
     policy: Annotated[str, typer.Option(
         help=f"Replacement policies, with commas between: {', '.join(POLICY_CODES)}.")] = "lru",

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from host.data.datasets import DATA_HELP, FORMAT_HELP
+from host.data.indexing import INDEX_HELP
 from host.placement.deal import PLACEMENTS
 from sim.engines.waves import WINDOW
 from sim.files.outputs import check_apart
@@ -16,8 +17,8 @@ from sim.job.workload import Workload
 
 __all__ = [
     "DEFAULT", "Batching", "CacheWarmup", "ClockGating", "Cluster", "Config", "ConfigOfCluster",
-    "Data", "Engine", "Faults", "Fidelity", "Format", "Gpu", "GpuOfCluster", "InFlight", "Json",
-    "MiniBatch", "Mlp", "Model", "Network", "NetworkOfCluster", "Nodes", "NodesOfCluster",
+    "Data", "Engine", "Faults", "Fidelity", "Format", "Gpu", "GpuOfCluster", "InFlight", "Index",
+    "Json", "MiniBatch", "Mlp", "Model", "Network", "NetworkOfCluster", "Nodes", "NodesOfCluster",
     "Patience", "Pcap", "Pcie", "PcieOfCluster", "Picture", "Placement", "SampleSeed",
     "Samples", "Seed", "Set", "Skip", "Threads", "Waves", "WavesNode", "WavesWindow", "Window",
     "integers", "to_file",
@@ -54,6 +55,7 @@ Window = Annotated[int | None, typer.Option(
     show_default="16 mini-batches")]
 Data = Annotated[list[str] | None, typer.Option(help=DATA_HELP)]
 Format = Annotated[str | None, typer.Option(help=FORMAT_HELP)]
+Index = Annotated[str, typer.Option(help=INDEX_HELP)]
 Placement = Annotated[str, typer.Option(
     help=f"Where rows are held. {'; '.join(': '.join(item) for item in PLACEMENTS.items())}. "
          f"Lookups are counted in the first {MEASURED:,} samples; of a pipe, which can be read "

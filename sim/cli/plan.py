@@ -31,6 +31,7 @@ def plan(
              "NIC's size hit on the samples.")] = None,
     data: option.Data = None,
     format: option.Format = None,
+    index: option.Index = "hash",
     samples: option.Samples = None,
     mini_batch: option.MiniBatch = DEFAULT["mini_batch"],
     in_flight: option.InFlight = DEFAULT["in_flight"],

@@ -27,6 +27,7 @@ def reproduce(
         help="Data set that --data holds samples of: kaggle, terabyte or avazu.")] = None,
     data: option.Data = None,
     format: option.Format = None,
+    index: option.Index = "hash",
     fidelity: Annotated[str, typer.Option(
         help="Fidelity of the NICs: model, or rtl, which takes hours.")] = "model",
     gpu: Annotated[str, typer.Option(help="GPU profile.")] = DEFAULT["gpu"],
@@ -52,7 +53,8 @@ def reproduce(
     several = option.integers(seeds, "seeds") or [1]
     with PointBar(console) as progress:
         found = api.reproduce(
-            figures or (), output=output, model=model, data=data, format=format, fidelity=fidelity,
+            figures or (), output=output, model=model, data=data, format=format, index=index,
+            fidelity=fidelity,
             gpu=gpu, backend=backend, jobs=jobs, seed=seed, rtl_points=rtl_points, demo=demo,
             seeds=several if len(several) > 1 else several[0], setting=setting,
             progress=progress)

@@ -34,6 +34,7 @@ def run(
         help="Mini-batches whose latencies are not reported.")] = DEFAULT["warmup"],
     data: option.Data = None,
     format: option.Format = None,
+    index: option.Index = "hash",
     placement: option.Placement = DEFAULT["placement"],
     copied_rows: Annotated[int, typer.Option(
         help="Copy tables of at most this many rows to every node; 0: none.")] =

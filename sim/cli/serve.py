@@ -28,6 +28,7 @@ def serve(
         help="DLRM and data set: kaggle, terabyte or avazu.", show_default="kaggle")] = None,
     data: option.Data = None,
     format: option.Format = None,
+    index: option.Index = "hash",
     nodes: Annotated[int, typer.Option(help="Nodes of the cluster.")] = 4,
     software: Annotated[str, typer.Option(
         help="Software profile of all systems: eager or tuned.")] = "eager",

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from gen.signals import Interrupted
 from sim import api
 from sim.cli import options as option
 from sim.cli.options import DEFAULT, to_file
@@ -20,9 +21,9 @@ def torch(
     script: Annotated[str, typer.Argument(help="PyTorch script, run as it is.")],
     arguments: Annotated[list[str] | None, typer.Argument(
         help="Arguments of the script. Options of this command come before the script.")] = None,
-    system: Annotated[str, typer.Option(
+    system: Annotated[list[str] | None, typer.Option(
         help="System that the script runs on: EN, FS, bl-tuned or bl-paper. Its times are shown "
-             "beside those of the others.")] = "FS",
+             "beside those of the others.", show_default="FS")] = None,
     nodes: Annotated[int | None, typer.Option(
         help="Nodes over which each mini-batch is dealt. Where the script has several processes, "
              "each is a node.", show_default="4, or the processes of the script")] = None,
@@ -49,12 +50,11 @@ def torch(
 ) -> None:
     """Run an unedited PyTorch script with its embedding bags on NICs."""
     # The parameters are the options by their names in the API: nothing may be assigned before.
-    given = locals() | {"json": to_file(json, locals()), "arguments": tuple(arguments or ())}
+    given = locals() | {"json": to_file(json, locals()), "arguments": tuple(arguments or ()),
+                        "system": ",".join(system or ["FS"])}
+    from sim.torch.ends import ProgramError, ProgramStopped
     from sim.torch.nics import NicsError
     from sim.torch.processes import ProcessError, is_first
-    from sim.torch.program import ProgramError
-    from sim.torch.report import failures
-    from sim.torch.shown import tables_of
 
     # What the script prints must not come between the lines of the JSON.
     shown = sys.stderr if json == "-" else sys.stdout
@@ -67,15 +67,35 @@ def torch(
         if not is_first():  # the first process says the same
             raise typer.Exit(2) from None
         raise
+    except ProgramStopped as error:
+        _show(error.result, json)
+        stopped = Interrupted(error.number)
+        if error.result is not None:
+            for path in filter(None, (json, report)):
+                stopped.add_note(f"{path} holds what the program did before")
+        raise stopped from None
     except ProgramError as error:
         traceback.print_exception(error.__cause__)
+        _show(error.result, json)
         print(f"sim: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
     except NicsError as error:
         print(f"sim: {' '.join(str(error).split())}", file=sys.stderr)
         raise typer.Exit(1) from None
-    if "systems" not in result:  # another process has the report
-        raise typer.Exit(result["exit_status"])
+    wrong = _show(result, json)
+    for line in wrong:
+        print(f"sim: {line}", file=sys.stderr)
+    raise typer.Exit(1 if wrong else result["exit_status"])
+
+
+def _show(result: dict | None, json: str | None) -> list[str]:
+    """Print a report; return what went wrong on the NICs. There is none where no lookup was caught
+    and where another process has it."""
+    from sim.torch.report import failures
+    from sim.torch.shown import tables_of
+
+    if result is None or "systems" not in result:
+        return []
     if json == "-":
         write_json(result, json)
     console = Console(stderr=json == "-")
@@ -83,7 +103,4 @@ def torch(
         console.print(table)
     for note in result["notes"]:
         console.print(note, highlight=False, markup=False, soft_wrap=True)
-    wrong = failures(result)
-    for line in wrong:
-        print(f"sim: {line}", file=sys.stderr)
-    raise typer.Exit(1 if wrong else result["exit_status"])
+    return failures(result)

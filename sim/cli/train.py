@@ -48,6 +48,7 @@ def train(
         help="Compare the rows of every step with the numpy reference, bit for bit.")] = True,
     data: option.Data = None,
     format: option.Format = None,
+    index: option.Index = "hash",
     placement: option.Placement = DEFAULT["placement"],
     engine: option.Engine = DEFAULT["engine"],
     threads: option.Threads = DEFAULT["threads"],

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from host.data.datasets import check_files, input_files, known_format
+from host.data.datasets import EXACT, check_files, input_files, known_format
 from sim.experiments.points.point import DATASETS
 from sim.experiments.points.samples import samples_of
 from sim.experiments.points.setting import DEMO, SETTINGS, Setting, Source, like
@@ -72,7 +72,7 @@ def setting_of(model: str | None = None, data: str | tuple[str, ...] | None = No
         return setting if model is None else replace(setting, datasets=(model,))
     check_files(data, "for the points, each of which reads it")
     kind = known_format(data, format)
-    dataset = model or _DATASET_OF.get(kind)
+    dataset = model or _DATASET_OF.get(kind.removesuffix(EXACT))
     if dataset is None:
         raise ValueError(f"model must be given with the format {kind}: one of "
                          f"{', '.join(DATASETS)}")

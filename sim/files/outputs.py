@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import MappingProxyType
 
 from gen.distinct import check_distinct
@@ -98,6 +99,8 @@ def check_writable(path: str | None, field: str) -> None:
     where = target if target.exists() else target.parent
     if not os.access(where, os.W_OK):
         raise ValueError(f"{field} cannot be written: {path}: permission denied")
+    if where is not target:
+        _check_room(target.parent, f"{field} cannot be written: {path}")
 
 
 def check_folder(path: str, field: str) -> None:
@@ -109,6 +112,16 @@ def check_folder(path: str, field: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(f"{field} cannot be made: {path}: {error.strerror}") from None
+    _check_room(folder, f"{field} cannot be written to: {path}")
+
+
+def _check_room(folder: Path, why: str) -> None:
+    """Raise ``ValueError`` where a folder takes no file: permissions do not say it all."""
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(f"{why}: {error.strerror}") from None
 
 
 def check_picture(path: str | None) -> None:

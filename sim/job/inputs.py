@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from host.batching import Batcher, MiniBatch, algorithm_of
-from host.data.datasets import default_model, known_format, open_samples
+from host.data.datasets import EXACT, default_model, known_format, open_samples
 from host.data.generator import generate
 from host.model import MODELS, Model, load_model
 from host.samples import Samples
@@ -29,7 +29,7 @@ def choose_model(workload: Workload) -> tuple[Model, str | None]:
     kind = known_format(workload.data, workload.format)
     if workload.model is not None:
         return load_model(workload.model), kind
-    if kind == "criteo" and workload.config == "terabyte":
+    if kind.removesuffix(EXACT) == "criteo" and workload.config == "terabyte":
         return MODELS["terabyte"], kind
     found = default_model(workload.data, kind)
     if kind == "dlrm-npz" and workload.config == "terabyte":

@@ -17,10 +17,12 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 
 from sim.torch import fused
 from sim.torch.bags import Bags, bags_of
+from sim.torch.eager import eager
 from sim.torch.fused_updates import nic_update
 from sim.torch.place import place
 from sim.torch.process_group import OF_ALL, note_exchange
 from sim.torch.session import Session
+from sim.torch.threads import FORKED, entering, on_fork, watching
 
 __all__ = ["Capture", "capturing", "check_captured"]
 
@@ -32,6 +34,8 @@ _BACKWARD = frozenset(("aten::_embedding_bag_backward", "aten::_embedding_bag_de
                        "aten::_embedding_bag_sparse_backward"))
 _LINEAR = {"aten::addmm": (1, 2), "aten::linear": (0, 1)}
 """Linear layers: which arguments are their inputs and their weights."""
+_LOOKUPS = ("bags", "fused", "other")
+"""Kinds of operators that look up."""
 
 
 class _Operator(NamedTuple):
@@ -97,19 +101,34 @@ class Capture(TorchDispatchMode):
 
     def __init__(self, session: Session, warn: Callable[[str], None]):
         super().__init__()
-        self._warn = warn
+        self._warn, self._over = warn, False
         self.begin_anew(session)
+        on_fork(self)
 
     def begin_anew(self, session: Session) -> None:
         """Lead what follows through another session, with nothing missed yet."""
         self._session, self._lock = session, threading.RLock()
+        self._forked = False
         self.missed = Counter[tuple[str, str]]()
+
+    def end(self) -> None:
+        """Catch nothing any more, whatever threads go on."""
+        self._over = True
+
+    def forked(self) -> None:
+        """This is a copy in a process of its own: nobody gets what it would catch, unless it begins
+        anew."""
+        self._forked, self._lock = True, threading.RLock()  # another thread may have had the lock
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (),
                            kwargs: dict | None = None) -> Any:
         """Do one operator."""
         kwargs = kwargs or {}
         name, kind, written = _operator(func)
+        if self._over or self._forked:
+            if kind in _LOOKUPS and not self._over:
+                self.miss(name, FORKED)
+            return func(*args, **kwargs)
         with self._lock:
             if kind == "bags":
                 return self._look_up(name, func, args, kwargs)
@@ -119,7 +138,7 @@ class Capture(TorchDispatchMode):
         if kind == "exchange":
             note_exchange(args[1])
         if kind == "other":
-            self._miss(name, "no NIC serves this operator")
+            self.miss(name, "no NIC serves this operator")
         elif kind == "gradients":
             if self._gradients(name, args[1], len(args[0])) and self._session.nic_optimizer:
                 self._to_nics(fused.named(func, args, kwargs))
@@ -132,7 +151,7 @@ class Capture(TorchDispatchMode):
     def _look_up(self, name: str, func: Any, args: Any, kwargs: dict) -> Any:
         bags, result = self._done(lambda: bags_of(args, kwargs), func, args, kwargs)
         if isinstance(bags, str):
-            self._miss(name, bags)
+            self.miss(name, bags)
             return result
         indices = kwargs.get("indices", args[1] if len(args) > 1 else None)
         self._take([(bags, result[0])], indices)
@@ -144,7 +163,7 @@ class Capture(TorchDispatchMode):
         given = fused.named(func, args, kwargs)
         features, result = self._done(lambda: fused.bags_of_fused(name, given), func, args, kwargs)
         if isinstance(features, str):
-            self._miss(name, features)
+            self.miss(name, features)
             return result
         vectors = result.detach()
         self._take([(each.bags, vectors[:, each.columns]) for each in features], given["indices"])
@@ -182,7 +201,7 @@ class Capture(TorchDispatchMode):
         with self._lock:
             taken = self._session.backward(indices, bags)
             if not taken:
-                self._miss(name, "its forward pass was not caught")
+                self.miss(name, "its forward pass was not caught")
             return taken
 
     def _to_nics(self, given: dict[str, Any]) -> None:
@@ -257,38 +276,38 @@ class Capture(TorchDispatchMode):
             if len(inputs) == len(weights) == 2:
                 session.chains.add(inputs[0], inputs[1], weights[0] + weights[1] - inputs[1])
 
-    def _miss(self, name: str, why: str) -> None:
+    def miss(self, name: str, why: str) -> None:
+        """Take note of a lookup that is not caught."""
         missed = place(), f"{name} is not caught: {why}"
-        if missed not in self.missed:
-            self._warn(": ".join(missed))
-        self.missed[missed] += 1
+        with self._lock:
+            if missed not in self.missed:
+                self._warn(": ".join(missed))
+            self.missed[missed] += 1
 
 
 def check_captured(name: str) -> None:
     """Raise ``RuntimeError`` where what this thread looks up does not go to NICs; ``name``: of the
     module that must."""
-    if not any(isinstance(mode, Capture) for mode in _get_current_dispatch_mode_stack()):
+    if not _caught():
         raise RuntimeError(f"a {name} must be called inside sim.api.attach or by a script of sim "
                            f"torch")
+
+
+def _caught() -> bool:
+    """Return whether the operators of this thread are caught."""
+    return any(isinstance(mode, Capture) for mode in _get_current_dispatch_mode_stack())
 
 
 @contextmanager
 def capturing(session: Session, warn: Callable[[str], None] | None = None) -> Iterator[Capture]:
     """Capture what this thread does, and what threads do that are begun meanwhile."""
     capture = Capture(session, warn or _to_stderr)
-    run = threading.Thread.run
-
-    def captured(thread: threading.Thread) -> None:
-        # A mode holds in the thread that entered it.
-        with capture:
-            run(thread)
-
-    threading.Thread.run = captured
     try:
-        with capture, capture.optimizing():
+        with (eager(), entering(capture), watching(_caught, capture.miss), capture,
+              capture.optimizing()):
             yield capture
     finally:
-        threading.Thread.run = run
+        capture.end()
 
 
 _to_stderr = partial(print, file=sys.stderr)

@@ -25,7 +25,7 @@ class Hub:
     Parameters: ``options`` of the program.
 
     Members: ``address``; ``failure`` of the program, None for none; ``nics``, the session that had
-    the NICs, None for none.
+    the NICs, None for none; ``met``, whether a process has said something.
     """
 
     def __init__(self, options: TorchOptions):
@@ -39,7 +39,7 @@ class Hub:
         self._options, self._turns, self._serving = options, Turns(), False
         self._links: dict[Connection, str] = {}
         self._ranks: dict[int, Connection] = {}
-        self._met = self._closed = False
+        self.met = self._closed = False
         self._seen: list[Seen] = []
         OwnThread(self._accept).start()
 
@@ -53,7 +53,7 @@ class Hub:
                     return
                 continue
             with self._changed:
-                self._links[connection], self._met = "a process", True
+                self._links[connection], self.met = "a process", True
             OwnThread(self._hear, connection).start()
 
     def _hear(self, connection: Connection) -> None:
@@ -146,6 +146,6 @@ class Hub:
     def failed(self, seconds: float) -> Failure | None:
         """Return why the program failed, if it has, or does so within some ``seconds``."""
         with self._changed:
-            if self._met:
+            if self.met:
                 self._changed.wait_for(lambda: self.failure is not None, seconds)
             return self.failure

@@ -43,13 +43,13 @@ class ProcessError(Exception):
 
 
 class OwnThread(threading.Thread):
-    """A thread of ours, which does not run the program."""
+    """A thread of ours, which does not run the program, and in which nothing is caught."""
 
     def __init__(self, run: Callable[..., None], *arguments: Any):
         super().__init__(daemon=True)
         self._do = run, arguments
 
-    def run(self) -> None:  # not that of the parent, which is changed while a program is captured
+    def run(self) -> None:
         run, arguments = self._do
         run(*arguments)
 

@@ -16,6 +16,18 @@ from sim.experiments.page.page import embedded
 
 __all__ = ["write_report"]
 
+_PHASES = {
+    "input_all_to_all": "keys to the owners of their rows",
+    "embedding_lookup": "rows read", "embedding_all_to_all": "vectors back",
+    "irregular": "interaction, keys by table, vectors to bags", "mlp": "MLPs, forward and back",
+    "backward_all_to_all": "gradients to the owners", "all_reduce": "gradients of the MLPs",
+    "overhead": "calls and waits of the host", "wait": "for what is in use"}
+_ABOUT = {
+    "EN": "NICs that take the host out of the loop: one graph and one wait for a mini-batch.",
+    "FS": "The paper's full system: NICs with caches, each key of a mini-batch looked up once.",
+    "bl-tuned": "No such NICs: GPUs and NCCL, as well as we can.",
+    "bl-paper": "No such NICs: the paper's baseline of GPUs."}
+
 
 def write_report(result: dict, folder: str) -> None:
     """Write ``index.html``, its pictures and ``steps.csv`` to a folder that is there.
@@ -30,9 +42,10 @@ def write_report(result: dict, folder: str) -> None:
             _draw(times["rows"], picture)
             pictures[kind] = embedded(picture)
     text = io.StringIO()
-    rows = csv.DictWriter(text, result["steps"][0])
-    rows.writeheader()
-    rows.writerows(result["steps"])
+    if result["steps"]:
+        rows = csv.DictWriter(text, result["steps"][0])
+        rows.writeheader()
+        rows.writerows(result["steps"])
     write_whole(place / "steps.csv", text.getvalue())
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True,
                                      undefined=jinja2.StrictUndefined)
@@ -42,7 +55,23 @@ def write_report(result: dict, folder: str) -> None:
         template.read_text(encoding="utf-8")).render(result | {
             "name": Path(script).name, "command": join([script, *result["arguments"]]),
             "source": "the RTL of the NICs" if result["values"]["source"] == "rtl" else
-                      "the bit-exact numerics", "phases": PHASES, "pictures": pictures}))
+                      "the bit-exact numerics",
+            "phases": {phase: _PHASES[phase] for phase in PHASES}, "pictures": pictures,
+            "about_systems": _ABOUT, "verdicts": {
+                kind: verdict(times["rows"], result["options"]["system"])
+                for kind, times in result["systems"].items() if times["rows"]}}))
+
+
+def verdict(rows: list[dict], system: str) -> dict:
+    """Return how a system does beside the ``best`` without NICs, which takes ``best_us`` from a
+    mini-batch to the next: in ``text``, and whether it ``loses``."""
+    own = next(row for row in rows if row["system"] == system)["interval_us"]
+    best_us, best = min((row["interval_us"], row["system"]) for row in rows
+                        if row["system"].startswith("bl-"))
+    said = f"{system} takes {own:,.0f} us from one mini-batch to the next"
+    if system != best:
+        said += f", {best} {best_us:,.0f} us: {best_us / own:,.2f} times as fast"
+    return {"best": best, "best_us": best_us, "loses": own > best_us, "text": f"{said}."}
 
 
 def _draw(rows: list[dict], path: Path) -> None:
@@ -51,10 +80,10 @@ def _draw(rows: list[dict], path: Path) -> None:
     axes = figure.add_subplot()
     names = [row["system"] for row in rows]
     left = [0.0] * len(rows)
-    for phase in PHASES:
+    for number, phase in enumerate(PHASES):
         widths = [row["phases_us"][phase] for row in rows]
         if any(widths):
-            axes.barh(names, widths, left=left, label=phase.replace("_", " "))
+            axes.barh(names, widths, left=left, label=phase.replace("_", " "), color=f"C{number}")
         left = [before + width for before, width in zip(left, widths)]
     axes.invert_yaxis()
     axes.set_xlabel("microseconds of a mini-batch alone")

@@ -137,6 +137,11 @@ class Processes:
         return self._link and self._link.rank
 
     @property
+    def alone(self) -> bool:
+        """Whether this process has met no other."""
+        return self._link is None and not (self._hub and self._hub.met)
+
+    @property
     def size(self) -> int:
         """Processes of the program that this one knows, itself among them."""
         return self._link.size if self._link else 1

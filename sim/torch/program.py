@@ -5,11 +5,14 @@ import runpy
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from os import R_OK, access
 from os.path import abspath, dirname, isfile
 from time import perf_counter
 
+from gen.signals import Interrupted
 from sim.torch.capture import Capture, capturing
 from sim.torch.child import follow_forks
+from sim.torch.ends import ProgramError, ProgramStopped, as_python, raised_by
 from sim.torch.options import TorchOptions
 from sim.torch.process_group import begin
 from sim.torch.processes import ProcessError, Processes
@@ -17,27 +20,34 @@ from sim.torch.report import result_of
 from sim.torch.seen import Seen
 from sim.torch.session import Session
 
-__all__ = ["Attached", "ProgramError", "attached", "check_script", "run_script"]
+__all__ = ["Attached", "attached", "check_script", "run_script"]
 
 Warn = Callable[[str], None]
-
-
-class ProgramError(Exception):
-    """A program ended with an exception of its own, which is the cause of this one."""
 
 
 class Attached:
     """What is known of a program.
 
     Members: ``result``, its report, None while it runs, and in processes other than the first;
-    ``exit_status`` of its script.
+    ``exit_status`` of its script; ``ended``, what ended it before its end, None for nothing.
     """
 
     def __init__(self):
         self.result: dict | None = None
         self.exit_status = 0
+        self.ended: ProgramError | ProgramStopped | None = None
+        self.processes: Processes | None = None
         self.session: Session | None = None
         self.capture: Capture | None = None
+
+    def end(self, error: ProgramError | ProgramStopped) -> None:
+        """The program has ended before its end. Raises ``error`` where it has other processes,
+        which are to hear of that; else there is a report of what it did."""
+        if self.processes is not None and not self.processes.alone:
+            if isinstance(error, ProgramStopped):
+                raise Interrupted(error.number)
+            raise error
+        self.ended = error
 
 
 @contextmanager
@@ -56,6 +66,7 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
     begin()
     known, session, began = Attached(), Session(options), perf_counter()
     processes = Processes(session, leads)
+    known.processes = processes
     try:
         processes.begin()
         with capturing(session, warn) as capture:
@@ -66,16 +77,21 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
         seconds = perf_counter() - began
         if session.mistake is not None:  # the program may have swallowed it
             raise session.mistake
-        session.finish()
+        if isinstance(known.ended, ProgramStopped):
+            session.stop()
+        else:
+            session.finish()
         parts = processes.gathered(Seen.of(
             session, capture, known.exit_status, processes.rank, processes.size))
         if parts is None:
             return
         if not any(part.tables for part in parts):
+            if known.ended is not None or known.exit_status:
+                return
             raise ValueError(f"{script or 'the program'} must look up bags with "
                              f"torch.nn.EmbeddingBag, but none was caught")
         known.result = result_of(parts, processes.options, seconds=seconds, script=script,
-                                 arguments=arguments)
+                                 arguments=arguments, ended=known.ended and str(known.ended))
     except ProcessError:
         raise
     except BaseException as error:
@@ -88,9 +104,11 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
 
 
 def check_script(script: str) -> None:
-    """Raise ``ValueError`` where there is no such script."""
+    """Raise ``ValueError`` where there is no such script, or none that can be read."""
     if not isfile(script):
         raise ValueError(f"script must be a file, but {script!r} is none")
+    if not access(script, R_OK):
+        raise ValueError(f"script must be readable, but {script!r} is not")
 
 
 def run_script(options: TorchOptions, script: str, arguments: Sequence[str] = (),
@@ -98,26 +116,33 @@ def run_script(options: TorchOptions, script: str, arguments: Sequence[str] = ()
     """Run a script as ``python SCRIPT ARGUMENTS`` does, with its embedding bags on NICs.
 
     Returns the report; ``exit_status`` in it is the script's own. Only that is known in
-    processes other than the first of several.
+    processes other than the first of several, and of a script that fails before it looks up.
 
-    Raises ``ValueError`` as `attached` does and where there is no such script, and `ProgramError`
-    for what the script raises; `ProcessError` where the program has several processes.
+    Raises ``ValueError`` as `attached` does and where there is no such script; `ProgramError` for
+    what the script raises, and `ProgramStopped` for a signal, with the report of what it did
+    before; `ProcessError` where the program has several processes.
     """
     check_script(script)
     with attached(options, warn, script, arguments, leads=True) as known:
         try:
-            with _as_main(script, arguments):
+            with as_python(), _as_main(script, arguments):
                 runpy.run_path(script, run_name="__main__")
         except SystemExit as end:
             known.exit_status = (end.code if isinstance(end.code, int) else
                                  int(end.code is not None))
             if isinstance(end.code, str):
                 print(end.code, file=sys.stderr)
+        except (KeyboardInterrupt, Interrupted) as error:
+            known.end(ProgramStopped(error))
         except Exception as error:
             if known.session is not None and known.session.mistake is None:
-                raise ProgramError(f"{script} ended with {type(error).__name__}: {error}"
-                                   ) from error
+                ended = ProgramError(f"{script} ended with {type(error).__name__}: {error}")
+                ended.__cause__ = raised_by(error, script)
+                known.end(ended)
             # What the program was told about its bags may have come back as another exception.
+    if known.ended is not None:
+        known.ended.result = known.result
+        raise known.ended
     return known.result or {"exit_status": known.exit_status}
 
 

@@ -17,10 +17,11 @@ _KINDS = {"inference": False, "training": True}
 
 
 def result_of(parts: Sequence[Seen], options: TorchOptions, *, seconds: float,
-              script: str | None, arguments: Sequence[str]) -> dict:
+              script: str | None, arguments: Sequence[str], ended: str | None = None) -> dict:
     """Return the report of a program that is over.
 
     ``parts``: what was seen of each of its processes. ``seconds``: that the program took.
+    ``ended``: what ended it before its end, in words.
     """
     seen = together(parts)
     record, rtl = seen.record, options.fidelity == "rtl"
@@ -30,6 +31,7 @@ def result_of(parts: Sequence[Seen], options: TorchOptions, *, seconds: float,
     return {
         "schema": "embernic/torch/1",
         "script": script, "arguments": list(arguments), "exit_status": seen.exit_status,
+        "ended": ended,
         "options": options.to_json(), "torch": str(torch.__version__),
         "numpy": version("numpy"), "wall_seconds": seconds,
         "tables": seen.tables,
@@ -51,7 +53,8 @@ def result_of(parts: Sequence[Seen], options: TorchOptions, *, seconds: float,
                        for (place, what), count in seen.missed.items()],
         "collectives": seen.collectives,
         "systems": systems,
-        "notes": _notes(seen, parts, options, systems),
+        "notes": [*([f"this is what the program did before it was over: {ended}"] * bool(ended)),
+                  *_notes(seen, parts, options, systems)],
     }
 
 

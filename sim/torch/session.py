@@ -77,6 +77,7 @@ class Session:
         self.mistake: Exception | None = None
         self.first: Callable[[], None] = lambda: None
         self.elsewhere: Elsewhere | None = None
+        self._busy = False
         self._rtl = options.fidelity == "rtl"
         self._nics: LookupNics | None = None
         self._caches = False
@@ -154,6 +155,14 @@ class Session:
         self._close()
         self._retire("")
 
+    def stop(self) -> None:
+        """End the session in the middle of a mini-batch, which is left out."""
+        self._waiting, self._batch = [], MiniBatch()
+        if self._busy and self._nics is not None:
+            self._nics.abandon()
+            self._nics = None
+        self._retire("")
+
     def look_up(self) -> None:
         """Let the NICs look up the calls that wait, as one mini-batch."""
         if not self._waiting:
@@ -176,10 +185,12 @@ class Session:
             return
         samples = samples_of(columns, tables)
         nics = self._ready(waiting, int(samples.slots.max()))
+        self._busy = True
         try:
             answers = nics.look_up(samples)
         except StuckError as error:
             raise NicsError(f"the NICs do not answer: {error}") from None
+        self._busy = False
         same = np.ones(len(samples), bool)
         for call, span in zip(waiting, spans):
             given = self._given(call.bags, answers[:, span], nics.model.pooling)

@@ -37,8 +37,9 @@ def _program(result: dict) -> Table:
                       f"{found['equal']:,} of {found['equal'] + found['different']:,} samples")
         if nics["latencies_us"]:
             table.add_row("  a mini-batch's lookups", f"{_mean(nics['latencies_us']):,.1f} us")
-        hits, reads = (nics["counts"][f"local_cache.{name}"] for name in ("hits", "accesses"))
-        table.add_row("  hits of the local caches", f"{hits:,} of {reads:,}")
+        if nics["counts"]:  # there are none where the program was stopped in a mini-batch
+            hits, reads = (nics["counts"][f"local_cache.{name}"] for name in ("hits", "accesses"))
+            table.add_row("  hits of the local caches", f"{hits:,} of {reads:,}")
     else:
         table.add_row("vectors", "from the bit-exact numerics")
     for name, kind in (("of one key", "one_key"), ("of none or several keys", "others")):

@@ -74,17 +74,28 @@ def times_of(kept: list[Kept], chains: Chains, training: bool, setting: Setting)
     preset; each call of a forward pass is a table of its own.
 
     Members: ``mini_batches``, how many are measured; ``warmup``, how many come before them;
-    ``samples``, of each; ``notes``; ``rows``, of each system, see :func:`_row`, or ``why`` there
-    are none.
+    ``samples``, of each; ``model``, that is timed, in words; ``notes``; ``rows``, of each
+    system, see :func:`_row`, or ``why`` there are none.
     """
     if len(kept) < _LEAST:
-        return {"mini_batches": len(kept), "warmup": 0, "samples": None, "notes": [], "rows": [],
+        return {"mini_batches": len(kept), "warmup": 0, "samples": None, "model": None, "notes": [],
+                "rows": [],
                 "why": f"times need {_LEAST} mini-batches of the same shape, not {len(kept)}"}
     trace, notes = _trace(kept, chains)
     setting = setting.of(kept[0].tables)
     rows = [_row(name, trace, training, setting) for name in SYSTEMS]
     return {"mini_batches": len(trace.measured), "warmup": trace.warmup,
-            "samples": trace.mini_batch, "notes": notes, "rows": rows, "why": None}
+            "samples": trace.mini_batch, "model": _shape(trace.model), "notes": notes,
+            "rows": rows, "why": None}
+
+
+def _shape(model: Model) -> str:
+    """Return in words the model that is timed."""
+    layers = ["-".join(map(str, widths)) for widths in (
+        (model.dense, *model.bottom), (model.interaction_width, *model.top))]
+    pairs = {"dot": "dots", "cat": "a concatenation"}[model.interaction]
+    return (f"{model.tables} tables of dimension {model.dimension}, a bottom MLP {layers[0]}, "
+            f"{pairs}, a top MLP {layers[1]}")
 
 
 def _trace(kept: list[Kept], chains: Chains) -> tuple[Trace, list[str]]:
@@ -100,10 +111,24 @@ def _trace(kept: list[Kept], chains: Chains) -> tuple[Trace, list[str]]:
         notes.append("a table that a forward pass looks up several times counts as several")
     count, size = len(kept), len(columns[0])
     warmup = count // 2 if count - count // 2 >= _LEAST else 0
+    again = _again(kept, warmup)
+    if again:
+        notes.append(f"{again} of {count - warmup} mini-batches that are measured look up what an "
+                     f"earlier one did, key by key: hits are those of data that comes again")
     batches = tuple(_batch(samples_of(each.columns, range(len(columns)), model.dense), number)
                     for number, each in enumerate(kept))
     of = TraceOf(name, (), None, 0, "file", None, size, warmup, count - warmup)
     return Trace(of, model, "the program", batches, warmup, size, size, (), changed=True), notes
+
+
+def _again(kept: list[Kept], warmup: int) -> int:
+    """Return how many of the mini-batches after the warm-up are the same as an earlier one."""
+    seen, again = set[tuple[int, ...]](), 0
+    for number, each in enumerate(kept):
+        same = tuple(hash(bags.rows.tobytes()) for bags in each.columns)
+        again += number >= warmup and same in seen
+        seen.add(same)
+    return again
 
 
 def _batch(samples: Samples, number: int) -> MiniBatch:

@@ -1,18 +1,19 @@
 """Reader of Criteo's click logs: Kaggle's ``train.txt`` and the Terabyte days, plain or gzip."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
-from host.data.readers.fields import hexadecimals, integers, labels, split
-from host.data.readers.lines import read_chunks
+from host.data.readers.fields import Fields, hexadecimals, integers, labels, split
+from host.data.readers.first_seen import MOST_VALUES, FirstSeen
+from host.data.readers.lines import place, read_chunks
 from host.data.readers.shapes import check_model
 from host.hashing import mix64
 from host.model import Model
 from host.samples import Samples
 
-__all__ = ["CATEGORIES", "EMPTY_CATEGORY", "INTEGERS", "category_rows", "read"]
+__all__ = ["CATEGORIES", "EMPTY_CATEGORY", "INTEGERS", "category_rows", "exactly", "read"]
 
 INTEGERS, CATEGORIES = 13, 26
 EMPTY_CATEGORY = 1 << 32
@@ -29,19 +30,23 @@ def category_rows(values: np.ndarray, rows: np.ndarray | int) -> np.ndarray:
     return (mix64(values.astype(np.uint64)) % np.asarray(rows, np.uint64)).astype(np.int64)
 
 
-def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
+Index = Callable[[Fields, np.ndarray], np.ndarray]
+"""Makes rows of the categories of a chunk, ``[lines, 26]``: their fields, and their values."""
+
+
+def read(path: str | Path, model: Model | None, index: Index | None = None) -> Iterator[Samples]:
     """Yield the samples of a Criteo file, a few thousand per chunk.
 
     A line has a label (0 or 1), 13 integers and 26 hexadecimal categories of up to 8 digits,
     separated by tabs; integers and categories may be empty; there is no header. A dense feature is
     log(1 + max(x, 0)), computed in float64 and rounded once, or 0 if missing. A category, even an
     empty one, becomes its `category_rows`; without a model it keeps its own value, and an empty one
-    becomes `EMPTY_CATEGORY`.
+    becomes `EMPTY_CATEGORY`. With an ``index``, this makes the rows instead.
 
     Raises
     ------
     InputError
-        The line and column of a malformed field.
+        The line and column of a malformed field, or of one that ``index`` refuses.
     ValueError
         The model does not have 13 dense features and 26 tables.
     """
@@ -61,6 +66,41 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
                            f"category {at[1] + 1} is not 1 to 8 hexadecimal digits: {text!r}")
         dense = np.log1p(np.maximum(value, 0).astype(np.float64)).astype(np.float32)
         rows = np.where(empty, EMPTY_CATEGORY, category)
-        if sizes is not None:
+        if index is not None:
+            rows = index(categories, rows)
+        elif sizes is not None:
             rows = category_rows(rows, sizes)
         yield Samples.one_hot(dense, label, rows)
+
+
+def exactly() -> Callable[[str | Path, Model | None], Iterator[Samples]]:
+    """Return a reader of files that are read one after the other, which numbers their categories.
+
+    It reads as `read` does, but a category becomes the number of different ones that its table had
+    before it first occurred, in the order of lines and files; an empty one is the category 0. So
+    does `data_utils.py` of facebookresearch/dlrm. One pass, however long the files: the different
+    values are held, see :mod:`host.data.readers.first_seen`.
+
+    Raises as `read` does, and `InputError` for a number beyond the model's rows, and for more
+    different values than `MOST_VALUES`.
+    """
+    tables = [FirstSeen() for _ in range(CATEGORIES)]
+
+    def samples(path: str | Path, model: Model | None) -> Iterator[Samples]:
+        def index(fields: Fields, values: np.ndarray) -> np.ndarray:
+            values = np.where(values == EMPTY_CATEGORY, 0, values).astype(np.uint32)
+            rows = np.stack([table.numbers(values[:, number])
+                             for number, table in enumerate(tables)], axis=1)
+            held = sum(map(len, tables))
+            if held > MOST_VALUES:
+                raise place(fields.chunk, 0, f"up to here there are {held} different categories, "
+                            f"more than the {MOST_VALUES} that are held: index them by hash")
+            if model is not None:
+                fields.require(rows < np.array(model.rows), lambda text, at:
+                               f"category {at[1] + 1}, {text!r}, has number {rows[at]}, beyond the "
+                               f"{model.rows[at[1]]} rows of table {at[1]} of model {model.name}")
+            return rows
+
+        return read(path, model, index)
+
+    return samples

@@ -1,5 +1,6 @@
 """Reader of DLRM's preprocessed data sets: ``*_processed.npz`` of facebookresearch/dlrm."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,14 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from host.data.readers.arrays import ArrayFile, array_error, open_npz
-from host.data.readers.pipes import opened
+from host.data.readers.pipes import is_pipe, opened
 from host.data.readers.shapes import MOST_ROWS, check_model
 from host.errors import InputError
 from host.model import Model
 from host.samples import Samples
 from rtl.formats import TABLE_BITS
 
-__all__ = ["ARRAYS", "CHUNK_ROWS", "model_shape", "read"]
+__all__ = ["ARRAYS", "CHUNK_ROWS", "counts_file", "model_shape", "read"]
 
 ARRAYS = ("X_int", "X_cat", "y", "counts")
 
@@ -32,24 +33,26 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
 
     ``X_int`` ``[n, dense features]``: the dense feature is log(1 + max(x, 0)), computed in float64
     and rounded once; NaN and infinity are errors. ``X_cat`` ``[n, tables]``: the rows. ``y``
-    ``[n]``: labels, 0 or 1. ``counts`` ``[tables]``: rows of each table; may be absent if ``model``
-    has them, as in the files of single days. (`data_utils.py` of facebookresearch/dlrm,
-    `processCriteoAdData` and `concatCriteoAdData`.)
+    ``[n]``: labels, 0 or 1. ``counts`` ``[tables]``: rows of each table. Files of single days have
+    none: theirs are in the `counts_file` beside them, and may be absent if ``model`` has them.
+    (`data_utils.py` of facebookresearch/dlrm, `processCriteoAdData`, `concatCriteoAdData` and
+    `getCriteoAdData`.)
 
     Raises
     ------
     InputError
         The archive is incomplete, an array is missing or has a wrong type or shape, or an element
         is invalid, negative, or beyond ``counts`` or the model's rows. Names the array and the
-        index.
+        index, and the file that the counts are from.
     ValueError
         The model has a different number of dense features or tables.
     """
     with _opened(Path(path)) as (arrays, counts):
         dense, keys, label = arrays["X_int"], arrays["X_cat"], arrays["y"]
+        beside = "" if "counts" in arrays else f" in {counts_file(path)}"
         check_model("this data set", model, dense.shape[1], keys.shape[1])
         limits = np.full(keys.shape[1], MOST_ROWS, np.int64) if counts is None else counts
-        owner = np.full(keys.shape[1], "counts")
+        owner = np.full(keys.shape[1], "counts", object)
         if model is not None:
             rows = np.array(model.rows, np.int64)
             owner = np.where(rows < limits, "rows of the model", owner)
@@ -62,7 +65,8 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
             _whole(keys, rows, first)
             _require(keys, rows, rows >= 0, first, lambda value, at: f"{value} is negative")
             _require(keys, rows, rows < limits, first, lambda value, at:
-                     f"{value} is beyond the {limits[at[1]]} {owner[at[1]]} of table {at[1]}")
+                     f"{value} is beyond the {limits[at[1]]} {owner[at[1]]} of table {at[1]}"
+                     + beside * (owner[at[1]] == "counts"))
             _require(label, y, (y == 0) | (y == 1), first,
                      lambda value, at: f"must be 0 or 1, not {value}")
             values = np.log1p(np.maximum(x, 0).astype(np.float64)).astype(np.float32)
@@ -74,8 +78,23 @@ def model_shape(path: str | Path) -> tuple[int, tuple[int, ...]]:
     """Return the number of dense features, and ``counts``. Raises `InputError`."""
     with _opened(Path(path), keep=True) as (arrays, counts):
         if counts is None:
-            raise array_error(path, "counts", "the array is missing; name a model")
+            beside = counts_file(path)
+            raise array_error(path, "counts", "the array is missing" + (
+                f", and so is {beside}" if beside else "") + "; name a model")
         return arrays["X_int"].shape[1], tuple(counts.tolist())
+
+
+def counts_file(path: str | Path) -> Path | None:
+    """Return the file that has the ``counts`` of a file of a single day; None for another file.
+
+    `getCriteoAdData` writes the days of ``train.txt`` as ``train_day_0_processed.npz`` and
+    ``train_day_0_reordered.npz``, ... and their counts as ``train_fea_count.npz``; those of
+    Terabyte's ``day_0``, ... as ``day_0_processed.npz``, ... and ``day_fea_count.npz``.
+    """
+    name = re.fullmatch(r"(.*?)_[0-9]+_(?:processed|reordered)\.npz", Path(path).name)
+    if name is None or is_pipe(path):
+        return None
+    return Path(path).with_name(name[1].removesuffix("_day") + "_fea_count.npz")
 
 
 @contextmanager
@@ -112,9 +131,21 @@ def _check(path: Path, arrays: dict[str, ArrayFile]) -> np.ndarray | None:
         if not 1 <= arrays[name].shape[1] <= most:
             raise arrays[name].error(f"must have 1 to {most} columns, not shape "
                                      f"{arrays[name].shape}")
-    if "counts" not in arrays:
+    tables = arrays["X_cat"].shape[1]
+    if "counts" in arrays:
+        return _counts(arrays["counts"], tables)
+    beside = counts_file(path)
+    if beside is None or not beside.exists():
         return None
-    counts, tables = arrays["counts"], arrays["X_cat"].shape[1]
+    with opened(beside, seek=True) as file:
+        found = open_npz(beside, file, ("counts",))
+        if not found:
+            raise array_error(beside, "counts", "the array is missing")
+        return _counts(found["counts"], tables)
+
+
+def _counts(counts: ArrayFile, tables: int) -> np.ndarray:
+    """Return the counts of so many tables, checked."""
     if counts.shape != (tables,):
         raise counts.error(f"must have shape ({tables},), one for each column of X_cat, not "
                            f"{counts.shape}")

@@ -1,12 +1,20 @@
 """Every lookup of a program is caught, or said with its place."""
 
+import multiprocessing
+import subprocess
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
 import torch
+from torch.utils.checkpoint import checkpoint
 
+from sim.torch.capture import capturing
+from sim.torch.options import TorchOptions
+from sim.torch.session import Session
 from tests.sim.torch.programs import attached_to
 
 BAG = torch.nn.EmbeddingBag(20, 16, mode="sum")
@@ -50,6 +58,30 @@ def test_compiled_lookups_are_caught_or_said():
         "aten::embedding is not caught: no NIC serves this operator"]
 
 
+def test_compiled_whole():
+    whole = torch.compile(lambda: BAG(KEYS, OFFSETS) * 2, fullgraph=True)
+    session, missed = attached_to(whole)
+    assert lookups(session) == [6] and not missed
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_program_that_compiles_first_when_it_is_caught(known):
+    # In a process of its own, where nothing has used the compiler.
+    code = f"""
+import torch
+from sim.torch.eager import eager
+{"import torch._dynamo" if known else ""}
+compile = torch.compile
+with eager():
+    whole = torch.compile(lambda x: x + 1, fullgraph=True)
+    assert whole(1) == 2
+    assert torch.compiler.is_compiling() is False
+import sys
+assert torch.compile is compile and "torch._dynamo" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=200)
+
+
 def test_inference_mode_and_no_grad():
     out = []
 
@@ -63,16 +95,138 @@ def test_inference_mode_and_no_grad():
     assert all(torch.equal(each, BAG(KEYS, OFFSETS)) for each in out)
 
 
-def test_threads_that_the_program_begins():
+class OfItsOwn(threading.Thread):
+    """A thread whose class says what it does."""
+
+    def run(self):
+        BAG(KEYS, OFFSETS)
+
+
+@pytest.mark.parametrize("thread", [
+    lambda: threading.Thread(target=BAG, args=(KEYS, OFFSETS)), OfItsOwn,
+    lambda: threading.Timer(0, BAG, (KEYS, OFFSETS))])
+def test_threads_that_the_program_begins(thread):
     def program():
-        threads = [threading.Thread(target=lambda: BAG(KEYS, OFFSETS)) for _ in range(3)]
+        threads = [thread() for _ in range(3)]
         for each in threads:
             each.start()
             each.join()
 
-    run = threading.Thread.run
+    start = threading.Thread.start
+    session, missed = attached_to(program)
+    assert sum(lookups(session)) == 18 and not missed and threading.Thread.start is start
+
+
+def test_a_pool_of_threads_that_was_there_before():
+    def program():
+        BAG(KEYS, OFFSETS)
+        pool.submit(lambda: BAG(KEYS, OFFSETS)).result()
+        with ThreadPoolExecutor(1) as own:
+            own.submit(BAG, KEYS, OFFSETS).result()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()
+        session, missed = attached_to(program)
+    assert sum(lookups(session)) == 12 and missed == {
+        (f"{__file__}:{program.__code__.co_firstlineno + 2}",
+         "torch.nn.modules.sparse.EmbeddingBag is not caught: its thread is not one that the "
+         "program began with threading"): 1}
+
+
+def test_a_thread_that_outlives_the_program():
+    begun, over = threading.Event(), threading.Event()
+
+    def late():
+        begun.set()
+        over.wait(60)
+        BAG(KEYS, OFFSETS)
+
+    def program():
+        threads.append(threading.Thread(target=late))
+        threads[0].start()
+        begun.wait(60)
+        BAG(KEYS, OFFSETS)
+
+    threads: list[threading.Thread] = []
     session, _ = attached_to(program)
-    assert sum(lookups(session)) == 18 and threading.Thread.run is run
+    over.set()
+    threads[0].join()
+    assert lookups(session) == [6]
+
+
+def test_a_process_that_is_forked_says_what_it_looks_up():
+    def program():
+        BAG(KEYS, OFFSETS)
+        process = multiprocessing.get_context("fork").Process(target=forked)
+        process.start()
+        process.join(60)
+        assert process.exitcode == 0
+
+    def forked():
+        torch.set_num_threads(1)
+        BAG(KEYS, OFFSETS)
+
+    said = multiprocessing.get_context("fork").SimpleQueue()
+    session = Session(TorchOptions(nodes=2))
+    with capturing(session, said.put) as capture:
+        program()
+    assert said.get() == (f"{__file__}:{forked.__code__.co_firstlineno + 2}: aten::_embedding_bag "
+                          f"is not caught: it is in another process")
+    session.finish()
+    assert lookups(session) == [6] and not capture.missed
+
+
+@torch.jit.script
+def forked_by_torchscript(weight: torch.Tensor, keys: torch.Tensor, offsets: torch.Tensor):
+    later = torch.jit.fork(torch.nn.functional.embedding_bag, keys, weight, offsets)
+    return torch.jit.wait(later)
+
+
+class Twice(torch.nn.Module):
+    """Two bags of one table, whose vectors are made again in the backward pass."""
+
+    def __init__(self):
+        super().__init__()
+        self.bag = BAG
+
+    def forward(self, keys, offsets):
+        return checkpoint(self.bag, keys, offsets, use_reentrant=False)
+
+
+SCRIPTED, TRACED = torch.jit.script(BAG), torch.jit.trace(BAG, (KEYS, OFFSETS))
+
+
+@pytest.mark.parametrize(("call", "found"), [
+    (lambda: SCRIPTED(KEYS, OFFSETS), 6), (lambda: TRACED(KEYS, OFFSETS), 6),
+    (lambda: torch.jit.script(torch.nn.EmbeddingBag(20, 16))(KEYS, OFFSETS), 6),
+    (lambda: forked_by_torchscript(BAG.weight, KEYS, OFFSETS), 6),
+    (lambda: torch.nn.DataParallel(BAG)(KEYS, OFFSETS), 6),
+    (lambda: torch.vmap(lambda keys: BAG(keys, OFFSETS))(torch.stack([KEYS, KEYS + 1])), 12),
+    (lambda: torch.func.grad(lambda weights: torch.func.functional_call(
+        BAG, weights, (KEYS, OFFSETS)).sum())(dict(BAG.named_parameters())), 6),
+    (lambda: Twice()(KEYS, OFFSETS).sum().backward(), 12),
+    (lambda: [each.backward() for each in [BAG(KEYS, OFFSETS).sum(), BAG(KEYS, OFFSETS).sum()]],
+     12),
+    (lambda: torch.compile(BAG)(KEYS, OFFSETS), 6),
+], ids=["scripted", "traced", "scripted inside", "torch.jit.fork", "DataParallel", "vmap",
+        "torch.func", "checkpoint", "backward", "torch.compile"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_however_a_module_is_called(call, found):
+    session, missed = attached_to(call)
+    assert sum(lookups(session)) == found and not missed
+
+
+def test_gradients_in_threads_of_their_own():
+    def program():
+        sums = [BAG(KEYS + place, OFFSETS).sum() for place in range(2)]
+        threads = [threading.Thread(target=each.backward) for each in sums]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+
+    session, missed = attached_to(program)
+    assert session.gradients == 6 and not missed
 
 
 def test_the_nics_may_run_in_threads_of_their_own():

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import signal
 
 import pytest
 
@@ -9,7 +10,8 @@ pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
 
 from sim import api
 from sim.cli.main import main
-from sim.torch.program import ProgramError
+from sim.torch.ends import ProgramError
+from sim.torch.nics import LookupNics
 from tests.sim.shown import complaints
 
 SCRIPT = """
@@ -65,8 +67,14 @@ def test_json_alone_goes_to_standard_output(script, capsys):
 def test_the_page_of_a_script(script, tmp_path):
     result = api.torch(script, ["4"], nodes=2, report=tmp_path / "out")
     page = (tmp_path / "out/index.html").read_text()
+    rows = result["systems"]["inference"]["rows"]
     assert "script.py on NICs" in page and all(
-        f"<td>{row['system']}</td>" in page for row in result["systems"]["inference"]["rows"])
+        f"<td>{row['system']}</td>" in page for row in rows)
+    # What it comes to, what was timed, and the tables.
+    assert f"FS takes {rows[1]['interval_us']:,.0f} us" in page
+    assert f"{rows[1]['samples_per_second']:,.0f}</td>" in page
+    assert result["systems"]["inference"]["model"].startswith("1 tables of dimension 16, ")
+    assert result["systems"]["inference"]["model"] in page and f"{script}:6" in page
     rows = list(csv.DictReader((tmp_path / "out/steps.csv").open()))
     assert [{name: str(value) for name, value in step.items()} for step in result["steps"]] == rows
     assert (tmp_path / "out/inference.png").read_bytes().startswith(b"\x89PNG")
@@ -79,6 +87,14 @@ def test_the_page_of_a_script(script, tmp_path):
      "index 0 must be between 0 and 99, the rows of the table, not -1"),
     ("bag.double()(torch.tensor([1]), torch.arange(1))",
      "the table of an embedding bag must be torch.float32, not torch.float64"),
+    ("bag.half()(torch.tensor([1]), torch.arange(1))",
+     "the table of an embedding bag must be torch.float32, not torch.float16"),
+    ("bag.bfloat16()(torch.tensor([1]), torch.arange(1))",
+     "the table of an embedding bag must be torch.float32, not torch.bfloat16"),
+    ("bag(torch.tensor([1.0]), torch.arange(1))",
+     "indices of an embedding bag must be int32 or int64, not torch.float32"),
+    ("torch.nn.functional.embedding_bag(torch.tensor([1]), torch.zeros(9, 257), torch.arange(1))",
+     "vectors of a table must have between 1 and 256 values, not 257"),
     ("torch.nn.functional.embedding_bag(torch.tensor([1]), "
      "torch.zeros(1, 16).expand(1 << 36, 16), torch.arange(1))",
      "rows of a table must be between 1 and 68719476735, not 68719476736"),
@@ -99,6 +115,14 @@ def test_a_lookup_that_cannot_be(tmp_path, capsys, text, said, swallow):
 
 @pytest.mark.parametrize(("options", "said"), [
     (["--system", "EN,FS"], "system must be one of EN, FS, bl-tuned, bl-paper, not 'EN,FS'"),
+    (["--system", "EN", "--system", "FS"],
+     "system must be one of EN, FS, bl-tuned, bl-paper, not 'EN,FS'"),
+    (["--nodes", "0"], "nodes must be between 1 and 16, not 0"),
+    (["--json", "/proc/none/out.json"],
+     "json cannot be written: /proc/none/out.json: No such file or directory"),
+    (["--json", "/proc/out.json"],
+     "json cannot be written: /proc/out.json: No such file or directory"),
+    (["--report", "/proc"], "report cannot be written to: /proc: No such file or directory"),
     (["--system", "bl-paper", "--fidelity", "rtl"],
      "system must be one of EN, FS with fidelity rtl, not 'bl-paper', which has no NIC"),
     (["--nodes", "17"], "nodes must be between 1 and 16, not 17"),
@@ -130,6 +154,74 @@ def test_a_script_that_is_not_there_or_looks_nothing_up(tmp_path, capsys):
         f"caught"]
 
 
+def test_a_script_that_is_a_folder_or_does_not_parse(tmp_path, capsys):
+    assert ended(str(tmp_path)) == 2
+    assert complaints(capsys.readouterr().err) == [
+        f"sim: script must be a file, but {str(tmp_path)!r} is none"]
+    path = tmp_path / "script.py"
+    path.write_text("import torch\ndef (\n")
+    assert ended("--json", str(tmp_path / "out.json"), str(path)) == 1
+    assert capsys.readouterr().err == (
+        f'  File "{path}", line 2\n    def (\n        ^\nSyntaxError: invalid syntax\n'
+        f"sim: {path} ended with SyntaxError: invalid syntax (script.py, line 2)\n")
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_a_script_that_raises_has_a_report_of_what_it_did(tmp_path, capsys):
+    path, out = tmp_path / "script.py", tmp_path / "out.json"
+    path.write_text(SCRIPT + "raise ValueError('of mine')\n")
+    assert ended("--json", str(out), "--report", str(tmp_path / "out"), str(path), "4") == 1
+    said = f"{path} ended with ValueError: of mine"
+    shown = capsys.readouterr()
+    assert complaints(shown.err) == [
+        "Traceback (most recent call last):", f'  File "{path}", line 8, in <module>',
+        "    raise ValueError('of mine')", "ValueError: of mine", f"sim: {said}"]
+    assert said in " ".join(shown.out.split())
+    result = json.loads(out.read_text())
+    assert result["ended"] == said and result["mini_batches"]["inference"]["count"] == 4
+    assert said in (tmp_path / "out/index.html").read_text()
+
+
+@pytest.mark.parametrize(("name", "fidelity"), [
+    ("SIGINT", "model"), ("SIGTERM", "model"), ("SIGINT", "rtl")])
+def test_a_script_that_is_interrupted(tmp_path, capsys, name, fidelity):
+    path, out = tmp_path / "script.py", tmp_path / "out.json"
+    path.write_text(SCRIPT + f"import os, signal, time\nos.kill(os.getpid(), signal.{name})\n"
+                    "time.sleep(60)\n")
+    status = ended("--nodes", "2", "--config", "tiny", "--fidelity", fidelity, "--json", str(out),
+                   str(path), "4")
+    assert status == 128 + getattr(signal, name)
+    assert complaints(capsys.readouterr().err) == [
+        f"sim: stopped by {name}; {out} holds what the program did before"]
+    result = json.loads(out.read_text())
+    assert result["ended"] == f"stopped by {name}"
+    # The mini-batch under way is left out.
+    assert result["mini_batches"]["inference"]["count"] == 3
+
+
+def test_an_interrupt_while_the_nics_look_up(tmp_path, capsys, monkeypatch):
+    def interrupted(*_):
+        signal.raise_signal(signal.SIGINT)
+
+    path, out = tmp_path / "script.py", tmp_path / "out.json"
+    path.write_text(SCRIPT)
+    monkeypatch.setattr(LookupNics, "look_up", interrupted)
+    assert ended("--nodes", "2", "--config", "tiny", "--fidelity", "rtl", "--json", str(out),
+                 "--report", str(tmp_path / "out"), str(path), "4") == 130
+    assert complaints(capsys.readouterr().err) == [
+        f"sim: stopped by SIGINT; {out} holds what the program did before; {tmp_path / 'out'} "
+        f"holds what the program did before"]
+    assert json.loads(out.read_text())["steps"] == []
+
+
+def test_a_script_may_catch_an_interrupt(tmp_path, capsys):
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT + "import signal\ntry:\n    signal.raise_signal(signal.SIGINT)\n"
+                    "except KeyboardInterrupt:\n    print('kept')\n")
+    assert ended(str(path), "2") == 0
+    assert "kept\n" in capsys.readouterr().out
+
+
 def test_what_the_script_raises_is_its_own(tmp_path, capsys):
     path = tmp_path / "script.py"
     path.write_text("raise ValueError('of mine')\n")
@@ -146,3 +238,10 @@ def test_the_exit_status_is_that_of_the_script(tmp_path, end, status):
     path = tmp_path / "script.py"
     path.write_text(SCRIPT + end)
     assert ended(str(path), "2") == status
+
+
+def test_a_script_that_ends_before_it_looks_up_anything(tmp_path, capsys):
+    path = tmp_path / "script.py"
+    path.write_text("import sys; sys.exit(3)")
+    assert ended("--json", str(tmp_path / "out.json"), str(path)) == 3
+    assert not (tmp_path / "out.json").exists()

@@ -8,6 +8,7 @@ pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
 
 from host.model import MODELS, Model
 from sim.torch.dense import Chains, with_mlps
+from sim.torch.page import verdict
 from sim.torch.systems import SYSTEMS, Setting, times_of
 from tests.sim.torch.programs import ROWS, Dlrm, attached_to, mini_batches, trained
 
@@ -31,6 +32,20 @@ def test_every_system_has_a_row(train):
     assert found == times(session, train)
 
 
+@pytest.mark.parametrize(("own", "said", "loses"), [
+    (80.0, "FS takes 80 us from one mini-batch to the next, bl-paper 100 us: 1.25 times as fast.",
+     False),
+    (200.0, "FS takes 200 us from one mini-batch to the next, bl-paper 100 us: 0.50 times as fast.",
+     True)])
+def test_what_times_come_to(own, said, loses):
+    rows = [{"system": name, "interval_us": us} for name, us in (
+        ("EN", 1.0), ("FS", own), ("bl-tuned", 300.0), ("bl-paper", 100.0))]
+    found = verdict(rows, "FS")
+    assert (found["text"], found["loses"], found["best"]) == (said, loses, "bl-paper")
+    assert verdict(rows, "bl-paper")["text"] == (
+        "bl-paper takes 100 us from one mini-batch to the next.")
+
+
 def test_mini_batches_of_another_shape_are_left_out():
     def program():
         trained(Dlrm(), [*mini_batches(4), *mini_batches(1, samples=5)], False)
@@ -38,6 +53,15 @@ def test_mini_batches_of_another_shape_are_left_out():
     session, _ = attached_to(program)
     assert len(session.record.steps) == 5
     assert times(session)["mini_batches"] == 2 and times(session)["samples"] == 12
+
+
+@pytest.mark.parametrize(("count", "again"), [(2, 4), (3, 4), (8, 0)])
+def test_data_that_comes_again_is_told_of(count, again):
+    session, _ = attached_to(lambda: trained(
+        Dlrm(), (mini_batches(count) * 4)[:8], False))
+    notes = [note for note in times(session)["notes"] if "key by key" in note]
+    assert [note.split(" mini-batches")[0] for note in notes] == (
+        [f"{again} of 4"] if again else [])
 
 
 def test_one_mini_batch_tells_no_time():

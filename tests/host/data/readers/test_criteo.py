@@ -3,7 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from host.data.readers import lines
+from host.data.datasets import open_samples
+from host.data.readers import criteo, lines
 from host.data.readers.criteo import category_rows, read
 from host.errors import InputError
 from host.hashing import mix64
@@ -12,6 +13,7 @@ from host.samples import concatenate
 from tests.host.data.readers.files import criteo_lines
 
 MODEL = MODELS["kaggle"]
+LARGE = MODEL.with_rows((5000,) * 26)
 
 
 def plain_row(text, size):
@@ -98,3 +100,61 @@ def test_other_models_are_refused(tmp_path):
     path = write(tmp_path, LINE.encode())
     with pytest.raises(ValueError, match="must have 13 dense features and 26 tables, not 1 and 21"):
         list(read(path, MODELS["avazu"]))
+
+
+def numbered(lines_of):
+    """Return the rows of lines as facebookresearch/dlrm makes them: 0 for an empty category, then
+    a dictionary for each column."""
+    known = [{} for _ in range(26)]
+    return [[numbers.setdefault(int(text or "0", 16), len(numbers))
+             for numbers, text in zip(known, line.split("\t")[14:])] for line in lines_of]
+
+
+def repeating(count):
+    """Return lines most of whose categories were there before."""
+    pool = criteo_lines(40, seed=9)
+    columns = [[line.split("\t")[14 + column] for line in pool] for column in range(26)]
+    rng = np.random.default_rng(4)
+    return ["\t".join(["1", *["3"] * 13, *(rng.choice(column[:4 + place // 50])
+                                           for column in columns)]) for place in range(count)]
+
+
+@pytest.mark.parametrize("size", [2000, 1 << 20])
+@pytest.mark.parametrize("cut", [None, 1, 700])
+def test_categories_may_be_numbered_as_they_first_occur(tmp_path, monkeypatch, size, cut):
+    monkeypatch.setattr(lines.read_chunks, "__defaults__", (size,))
+    every = [*repeating(1500), *criteo_lines(60)]
+    parts = [every] if cut is None else [every[:cut], every[cut:]]
+    files = []
+    for number, part in enumerate(parts):
+        files.append(tmp_path / f"day_{number}")
+        files[-1].write_text("".join(line + "\n" for line in part))
+    expected = numbered(every)
+    for limit in (None, 900):
+        got = concatenate(open_samples(files, "criteo-exact", LARGE, limit))
+        assert got.rows.reshape(-1, 26).tolist() == expected[:limit]
+    # What was read before does not change what the same files are read as.
+    assert concatenate(open_samples(files, "criteo-exact", None)).rows.reshape(
+        -1, 26).tolist() == expected
+    hashed = concatenate(open_samples(files, "criteo", LARGE))
+    assert (hashed.dense == concatenate(open_samples(files, "criteo-exact", None)).dense).all()
+
+
+def test_a_number_beyond_the_rows_of_a_table(tmp_path):
+    small = MODEL.with_rows((*MODEL.rows[:2], 2, *MODEL.rows[3:]))
+    lines_of = ["\t".join(["1", *["2"] * 13, *["0"] * 2, text, *["0"] * 23])
+                for text in ("", "0", "beef", "00beef", "cafe")]
+    path = write(tmp_path, "".join(line + "\n" for line in lines_of).encode())
+    with pytest.raises(InputError, match=r"train.txt:5:33: category 3, 'cafe', has number 2, "
+                                         "beyond the 2 rows of table 2 of model kaggle$"):
+        list(open_samples(path, "criteo-exact", small))
+
+
+def test_more_different_categories_than_are_held(tmp_path, monkeypatch):
+    monkeypatch.setattr(criteo, "MOST_VALUES", 100)
+    path = write(tmp_path, "".join(line + "\n" for line in criteo_lines(9)).encode())
+    with pytest.raises(InputError, match=r"train.txt:1:1: up to here there are [0-9]+ different "
+                                         "categories, more than the 100 that are held: index them "
+                                         "by hash$"):
+        list(open_samples(path, "criteo-exact", MODEL))
+    assert len(concatenate(open_samples(path, "criteo", MODEL))) == 9

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from host.data.datasets import default_model, open_samples
 from host.data.readers import npz
-from host.data.readers.npz import model_shape, read
+from host.data.readers.npz import counts_file, model_shape, read
 from host.errors import InputError
 from host.model import Model
 from host.samples import concatenate
@@ -53,6 +54,68 @@ def test_a_file_of_one_day_has_no_counts(tmp_path):
     with pytest.raises(ValueError, match="a model for this data set must have 3 dense features and "
                                          "4 tables, not 2 and 4"):
         list(read(path, replace(MODEL, dense=2)))
+
+
+def day(tmp_path, name="train_day_3_reordered.npz", counts="train_fea_count.npz", changed=None):
+    """Write a file of one day as facebookresearch/dlrm does, and the counts beside it."""
+    expected = arrays()
+    beside = expected.pop("counts")
+    if counts is not None:
+        write(tmp_path / counts, npz_bytes({"counts": beside if changed is None else changed}))
+    return write(tmp_path / name, npz_bytes(expected)), beside
+
+
+@pytest.mark.parametrize("name, counts", [
+    ("train_day_3_reordered.npz", "train_fea_count.npz"),
+    ("train_day_11_processed.npz", "train_fea_count.npz"),
+    ("day_0_reordered.npz", "day_fea_count.npz"),
+])
+def test_counts_of_a_day_are_in_the_file_beside_it(tmp_path, name, counts):
+    path, beside = day(tmp_path, name, counts)
+    assert counts_file(path) == tmp_path / counts
+    model = default_model(path, "dlrm-npz")
+    assert model.rows == tuple(beside.tolist()) and model.dense == 3
+    assert concatenate(open_samples(path, "dlrm-npz", model)).rows.tolist() == concatenate(
+        read(path, None)).rows.tolist()
+
+
+def test_counts_of_a_file_that_has_them_are_its_own(tmp_path):
+    write(tmp_path / "train_fea_count.npz", b"none")
+    path = write(tmp_path / "train_day_0_processed.npz", npz_bytes(arrays()))
+    assert model_shape(path)[1] == MODEL.rows
+    assert counts_file(tmp_path / "kaggleAdDisplayChallenge_processed.npz") is None
+
+
+def test_a_day_without_counts_beside_it(tmp_path):
+    path, _ = day(tmp_path, counts=None)
+    with pytest.raises(InputError, match=f"^{path}: counts: the array is missing, and so is "
+                                         f"{tmp_path / 'train_fea_count.npz'}; name a model$"):
+        default_model(path, "dlrm-npz")
+
+
+@pytest.mark.parametrize("changed, message", [
+    (np.ones(5, np.int32),
+     r"train_fea_count.npz: counts: must have shape \(4,\), one for each column of X_cat, "
+     r"not \(5,\)$"),
+    (np.array([9, 0, 9, 9]),
+     r"train_fea_count.npz: counts\[1\]: must be between 1 and 68719476735, not 0$"),
+    (np.array([999, 1, 999, 999]),
+     r"train_day_3_reordered.npz: X_cat\[\d+, 1\]: \d+.0 is beyond the 1 counts of table 1 in "
+     r".*/train_fea_count.npz$"),
+])
+def test_counts_beside_a_day_that_do_not_fit_it(tmp_path, changed, message):
+    path, _ = day(tmp_path, changed=changed)
+    with pytest.raises(InputError, match=message):
+        list(read(path, None))
+
+
+def test_a_file_beside_a_day_that_is_no_archive(tmp_path):
+    path, _ = day(tmp_path)
+    for content, message in ((b"none", "not a complete zip archive"),
+                             (npz_bytes({"total": np.ones(2)}), "counts: the array is missing")):
+        write(tmp_path / "train_fea_count.npz", content)
+        with pytest.raises(InputError, match=f"train_fea_count.npz: {message}"):
+            model_shape(path)
 
 
 @pytest.mark.parametrize("method, message", [

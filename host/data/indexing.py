@@ -1,0 +1,36 @@
+"""How a category of Criteo becomes a row of its table."""
+
+from host.data.datasets import EXACT, FORMATS, Paths, known_format
+
+__all__ = ["INDEXES", "INDEX_HELP", "indexed_format"]
+
+INDEXES = ("hash", "exact")
+INDEX_HELP = ("How a category of Criteo becomes a row. hash: a hash of it, modulo the rows of its "
+              "table; exact: numbered as it first occurs in the files, as facebookresearch/dlrm "
+              "does.")
+"""Help text of the option."""
+
+
+def indexed_format(paths: Paths | None, format: str | None, index: str) -> str | None:
+    """Return the format of files whose categories are indexed as one of `INDEXES`.
+
+    With ``hash`` that is ``format`` as it is, None to guess it; with ``exact`` a format of its own,
+    ``criteo-exact``.
+
+    Raises
+    ------
+    InputError
+        The first file cannot be read, or its format is unknown.
+    ValueError
+        There is no such index or format, or the files have rows instead of categories.
+    """
+    if index not in INDEXES:
+        raise ValueError(f"index must be one of {', '.join(INDEXES)}, not {index!r}")
+    if index == "hash":
+        return format
+    if paths is None:
+        raise ValueError(f"index must go with data, not {index!r} alone")
+    kind = known_format(paths, format).removesuffix(EXACT)
+    if kind + EXACT not in FORMATS:
+        raise ValueError(f"index must be hash with format {kind}, not {index!r}")
+    return kind + EXACT
