@@ -21,7 +21,7 @@ def begin() -> None:
         folder = os.path.dirname(os.path.abspath(__file__))
         sys.path.insert(0, folder)  # the script's folder may have a `sim` of its own
         try:
-            from sim.torch.child import begin as begin_child
+            from sim.torch.processes.child import begin as begin_child
         finally:
             sys.path.remove(folder)
         begin_child(os.environ[VARIABLE])

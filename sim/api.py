@@ -604,22 +604,22 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
     dict
         ``schema``, ``script``, ``options``, ``tables``, ``processes``, ``steps``,
         ``mini_batches``, ``values``, ``nics``, ``gradients``, ``not_caught``, ``systems``,
-        ``notes``, ``exit_status``, see :func:`sim.torch.report.result_of`. Of a program of
+        ``notes``, ``exit_status``, see :func:`sim.torch.report.result.result_of`. Of a program of
         several processes the first has the report, and writes its files; in the others there is
         only ``exit_status``.
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``; :class:`sim.torch.ends.ProgramError`
     for what the script raises, and :class:`sim.torch.ends.ProgramStopped` for a signal, both after
-    the report of what it did before is written; :class:`sim.torch.nics.NicsError` where NICs do not
-    answer. In a program of several processes each raises
-    :class:`sim.torch.processes.ProcessError` where one of them fails, and what went wrong is
+    the report of what it did before is written; :class:`sim.torch.values.nics.NicsError` where NICs
+    do not answer. In a program of several processes each raises
+    :class:`sim.torch.processes.world.ProcessError` where one of them fails, and what went wrong is
     written to standard error.
     """
     _check_torch()
     from sim.torch.ends import ProgramError, ProgramStopped
     from sim.torch.options import TorchOptions
-    from sim.torch.page import write_report
     from sim.torch.program import check_script, run_script
+    from sim.torch.report.page import write_report
 
     outputs = _outputs({"script": fspath(script)}, json=json)
     asked = TorchOptions(**_plain(options, ()))

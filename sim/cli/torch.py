@@ -53,8 +53,8 @@ def torch(
     given = locals() | {"json": to_file(json, locals()), "arguments": tuple(arguments or ()),
                         "system": ",".join(system or ["FS"])}
     from sim.torch.ends import ProgramError, ProgramStopped
-    from sim.torch.nics import NicsError
-    from sim.torch.processes import ProcessError, is_first
+    from sim.torch.processes.world import ProcessError, is_first
+    from sim.torch.values.nics import NicsError
 
     # What the script prints must not come between the lines of the JSON.
     shown = sys.stderr if json == "-" else sys.stdout
@@ -91,8 +91,8 @@ def torch(
 def _show(result: dict | None, json: str | None) -> list[str]:
     """Print a report; return what went wrong on the NICs. There is none where no lookup was caught
     and where another process has it."""
-    from sim.torch.report import failures
-    from sim.torch.shown import tables_of
+    from sim.torch.report.result import failures
+    from sim.torch.report.shown import tables_of
 
     if result is None or "systems" not in result:
         return []

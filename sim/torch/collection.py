@@ -6,8 +6,8 @@ import torch
 from torchrec import EmbeddingBagCollection, EmbeddingBagConfig, KeyedJaggedTensor, KeyedTensor
 from torchrec.modules.embedding_configs import DataType
 
-from sim.torch.bags import DIMENSIONS
-from sim.torch.capture import check_captured
+from sim.torch.catching.capture import check_captured
+from sim.torch.lookups.bags import DIMENSIONS
 
 __all__ = ["NicEmbeddingBagCollection"]
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from sim.torch.bags import DIMENSIONS
-from sim.torch.capture import check_captured
+from sim.torch.catching.capture import check_captured
+from sim.torch.lookups.bags import DIMENSIONS
 
 if TYPE_CHECKING:
     from sim.torch.collection import NicEmbeddingBagCollection

@@ -10,15 +10,15 @@ from os.path import abspath, dirname, isfile
 from time import perf_counter
 
 from gen.signals import Interrupted
-from sim.torch.capture import Capture, capturing
-from sim.torch.child import follow_forks
+from sim.torch.catching.capture import Capture, capturing
+from sim.torch.catching.process_group import begin
+from sim.torch.catching.session import Session
 from sim.torch.ends import ProgramError, ProgramStopped, as_python, raised_by
 from sim.torch.options import TorchOptions
-from sim.torch.process_group import begin
-from sim.torch.processes import ProcessError, Processes
-from sim.torch.report import result_of
-from sim.torch.seen import Seen
-from sim.torch.session import Session
+from sim.torch.processes.child import follow_forks
+from sim.torch.processes.seen import Seen
+from sim.torch.processes.world import ProcessError, Processes
+from sim.torch.report.result import result_of
 
 __all__ = ["Attached", "attached", "check_script", "run_script"]
 
@@ -60,8 +60,8 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
     that it begins are caught too.
 
     Raises ``ValueError`` for bags that no embedding may have or no NIC can take, and where no bag
-    was caught; :class:`sim.torch.nics.NicsError` where NICs do not answer. Where the program has
-    several processes, `ProcessError` for all of that.
+    was caught; :class:`sim.torch.values.nics.NicsError` where NICs do not answer. Where the program
+    has several processes, `ProcessError` for all of that.
     """
     begin()
     known, session, began = Attached(), Session(options), perf_counter()

@@ -18,10 +18,10 @@ from sim.experiments.points.trace import Trace, TraceOf
 from sim.experiments.points.workloads import workloads
 from sim.job.settings import apply_settings
 from sim.model.config import WideConfig
-from sim.torch.dense import Chains, with_mlps
-from sim.torch.lookups import samples_of
-from sim.torch.record import Kept
-from sim.torch.tables import padded
+from sim.torch.lookups.dense import Chains, with_mlps
+from sim.torch.lookups.mini_batch import samples_of
+from sim.torch.lookups.record import Kept
+from sim.torch.lookups.tables import padded
 
 __all__ = ["SYSTEMS", "Setting", "dataset_of", "sizes_beyond", "times_of"]
 

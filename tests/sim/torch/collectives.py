@@ -14,7 +14,7 @@ import warnings
 import torch
 from torch import distributed as dist
 
-from sim.torch.process_group import EmberNicGroup, register
+from sim.torch.catching.process_group import EmberNicGroup, register
 
 warnings.simplefilter("ignore", FutureWarning)  # older names of two collectives, which scripts use
 

@@ -2,9 +2,9 @@
 
 import torch
 
-from sim.torch.capture import capturing
+from sim.torch.catching.capture import capturing
+from sim.torch.catching.session import Session
 from sim.torch.options import TorchOptions
-from sim.torch.session import Session
 
 __all__ = ["ROWS", "Dlrm", "attached_to", "mini_batches", "trained"]
 

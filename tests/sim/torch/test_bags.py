@@ -6,9 +6,9 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
 import torch
 
-from sim.torch.bags import Bags, bags_of, pooled
-from sim.torch.lookups import one_key_columns, samples_of
-from sim.torch.tables import padded
+from sim.torch.lookups.bags import Bags, bags_of, pooled
+from sim.torch.lookups.mini_batch import one_key_columns, samples_of
+from sim.torch.lookups.tables import padded
 
 TABLE = torch.arange(40, dtype=torch.float32).view(10, 4)
 

@@ -12,9 +12,9 @@ pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from sim.torch.capture import capturing
+from sim.torch.catching.capture import capturing
+from sim.torch.catching.session import Session
 from sim.torch.options import TorchOptions
-from sim.torch.session import Session
 from tests.sim.torch.programs import attached_to
 
 BAG = torch.nn.EmbeddingBag(20, 16, mode="sum")
@@ -69,7 +69,7 @@ def test_a_program_that_compiles_first_when_it_is_caught(known):
     # In a process of its own, where nothing has used the compiler.
     code = f"""
 import torch
-from sim.torch.eager import eager
+from sim.torch.catching.eager import eager
 {"import torch._dynamo" if known else ""}
 compile = torch.compile
 with eager():

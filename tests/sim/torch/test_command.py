@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
 from sim import api
 from sim.cli.main import main
 from sim.torch.ends import ProgramError
-from sim.torch.nics import LookupNics
+from sim.torch.values.nics import LookupNics
 from tests.sim.shown import complaints
 
 SCRIPT = """

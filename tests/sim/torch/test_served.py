@@ -7,10 +7,10 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
 import torch
 
-from sim.torch.bags import Bags
+from sim.torch.lookups.bags import Bags
+from sim.torch.lookups.query import Query
 from sim.torch.options import TorchOptions
-from sim.torch.query import Query
-from sim.torch.served import Served, Turns
+from sim.torch.processes.served import Served, Turns
 
 
 def taken(turns: Turns, size: int) -> list[int] | None:

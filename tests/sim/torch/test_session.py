@@ -12,8 +12,8 @@ from host.wire.rows import GivenRows
 from sim.native.node import CompiledNode
 from sim.node.node import Node
 from sim.run.backend import choose
-from sim.torch.nics import LookupNics
-from sim.torch.tables import Tables
+from sim.torch.lookups.tables import Tables
+from sim.torch.values.nics import LookupNics
 from tests.sim.torch.programs import ROWS, Dlrm, attached_to, mini_batches, trained
 
 FIDELITIES = pytest.mark.parametrize("fidelity", ["model", "rtl"])
@@ -172,7 +172,7 @@ def test_hosts_in_python_and_compiled_ones_give_the_same(monkeypatch, system):
             found.append(torch.cat(vectors, 1))
 
     def made(hosts: bool) -> tuple:
-        monkeypatch.setattr("sim.torch.nics.choose", lambda options: replace(
+        monkeypatch.setattr("sim.torch.values.nics.choose", lambda options: replace(
             choose(options), compiled_hosts=hosts))
         session, _ = attached_to(program, fidelity="rtl", system=system)
         return session.latencies, session.counts, session.verdicts

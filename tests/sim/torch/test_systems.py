@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
 
 from host.model import MODELS, Model
-from sim.torch.dense import Chains, with_mlps
-from sim.torch.page import verdict
+from sim.torch.lookups.dense import Chains, with_mlps
+from sim.torch.report.page import verdict
 from sim.torch.systems import SYSTEMS, Setting, times_of
 from tests.sim.torch.programs import ROWS, Dlrm, attached_to, mini_batches, trained
 

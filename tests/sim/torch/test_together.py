@@ -8,9 +8,9 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
 import torch
 
-from sim.torch.capture import Capture
-from sim.torch.seen import Seen
-from sim.torch.together import differences, together
+from sim.torch.catching.capture import Capture
+from sim.torch.processes.seen import Seen
+from sim.torch.processes.together import differences, together
 from tests.sim.torch.programs import attached_to
 
 

@@ -19,8 +19,8 @@ from torchrec import (
 from torchrec.modules.embedding_configs import DataType
 
 from sim import api
+from sim.torch.catching.process_group import begin
 from sim.torch.modules import NicEmbeddingBagCollection
-from sim.torch.process_group import begin
 from tests.pages import DOCS
 from tests.sim.torch import torchrec_dlrm
 from tests.sim.torch.programs import attached_to

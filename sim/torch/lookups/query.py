@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from sim.torch.bags import Bags
+from sim.torch.lookups.bags import Bags
 
 __all__ = ["Elsewhere", "Query"]
 
@@ -19,7 +19,7 @@ class Query:
     -------
     table: its number in the process. shape: of the table.
     rows: of each key, int64 ``[k]``; lengths, of each bag; pooling, weights: see
-        :class:`sim.torch.bags.Bags`.
+        :class:`sim.torch.lookups.bags.Bags`.
     distinct: the rows that are read, int64 ``[m]``. vectors: these rows now, float32 ``[m, d]``.
     """
 

@@ -15,14 +15,14 @@ from torch.optim.optimizer import (
 )
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
-from sim.torch import fused
-from sim.torch.bags import Bags, bags_of
-from sim.torch.eager import eager
-from sim.torch.fused_updates import nic_update
-from sim.torch.place import place
-from sim.torch.process_group import OF_ALL, note_exchange
-from sim.torch.session import Session
-from sim.torch.threads import FORKED, entering, on_fork, watching
+from sim.torch.catching.eager import eager
+from sim.torch.catching.process_group import OF_ALL, note_exchange
+from sim.torch.catching.session import Session
+from sim.torch.catching.threads import FORKED, entering, on_fork, watching
+from sim.torch.lookups import fused
+from sim.torch.lookups.bags import Bags, bags_of
+from sim.torch.lookups.place import place
+from sim.torch.values.fused_updates import nic_update
 
 __all__ = ["Capture", "capturing", "check_captured"]
 

@@ -9,12 +9,12 @@ from multiprocessing import util
 
 from embernic_torch import VARIABLE
 from gen import signals
-from sim.torch.capture import Capture, capturing
-from sim.torch.environment import from_environment
-from sim.torch.process_group import begin as begin_groups
-from sim.torch.processes import ProcessError, Processes
-from sim.torch.seen import Seen
-from sim.torch.session import Session
+from sim.torch.catching.capture import Capture, capturing
+from sim.torch.catching.process_group import begin as begin_groups
+from sim.torch.catching.session import Session
+from sim.torch.processes.environment import from_environment
+from sim.torch.processes.seen import Seen
+from sim.torch.processes.world import ProcessError, Processes
 
 __all__ = ["begin", "follow_forks"]
 
@@ -23,7 +23,7 @@ __all__ = ["begin", "follow_forks"]
 def begin(asked: str) -> None:
     """Catch what this process looks up until it ends, and tell the hub then.
 
-    ``asked``: what the environment says, see :mod:`sim.torch.environment`.
+    ``asked``: what the environment says, see :mod:`sim.torch.processes.environment`.
     """
     _begin(asked)
 

@@ -7,8 +7,8 @@ import torch
 
 from host.wire.rows import GivenRows
 from rtl.config import LANES
-from sim.torch.bags import Bags
-from sim.torch.place import place
+from sim.torch.lookups.bags import Bags
+from sim.torch.lookups.place import place
 
 __all__ = ["Table", "Tables", "padded", "storage_of"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from host.dlrm.exact_keys import sums_by_key
 from host.dlrm.optimizer import Optimizer
 from host.samples import KEY_ROW_BITS
-from sim.torch.fused import Looked, features_of, optimizer_of
-from sim.torch.updates import Written, of_keys
+from sim.torch.lookups.fused import Looked, features_of, optimizer_of
+from sim.torch.values.updates import Written, of_keys
 
 __all__ = ["nic_update"]
 
@@ -21,8 +21,8 @@ def nic_update(name: str, given: dict[str, Any]) -> Callable[[Written], None]:
     Gradients of a row are summed exactly, the sum is rounded once, and then come the product with
     the rate and the difference, each rounded. FBGEMM's rows are compared with these.
 
-    ``name``: of an operator for which :func:`sim.torch.fused.is_update` holds. ``given``: its
-    arguments by their names.
+    ``name``: of an operator for which :func:`sim.torch.lookups.fused.is_update` holds. ``given``:
+    its arguments by their names.
 
     Raises ``ValueError`` for an optimizer that the NIC does not have.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from host.samples import KEY_ROW_BITS
-from sim.torch.bags import Bags
+from sim.torch.lookups.bags import Bags
 
 __all__ = ["RECENT", "Kept", "MiniBatch", "Record"]
 

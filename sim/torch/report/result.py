@@ -7,9 +7,9 @@ from importlib.metadata import version
 import torch
 
 from sim.torch.options import TorchOptions
-from sim.torch.seen import Seen
+from sim.torch.processes.seen import Seen
+from sim.torch.processes.together import differences, together
 from sim.torch.systems import times_of
-from sim.torch.together import differences, together
 
 __all__ = ["failures", "result_of"]
 

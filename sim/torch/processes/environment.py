@@ -3,8 +3,8 @@
 import json
 from dataclasses import asdict
 
-from sim.torch.link import Address
 from sim.torch.options import TorchOptions
+from sim.torch.processes.link import Address
 
 __all__ = ["from_environment", "to_environment"]
 

@@ -3,13 +3,13 @@
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from sim.torch.capture import Capture
-from sim.torch.comparison import Comparison
-from sim.torch.dense import Chains
-from sim.torch.process_group import collectives
-from sim.torch.record import Record
-from sim.torch.session import Session
-from sim.torch.updates import Written
+from sim.torch.catching.capture import Capture
+from sim.torch.catching.process_group import collectives
+from sim.torch.catching.session import Session
+from sim.torch.lookups.comparison import Comparison
+from sim.torch.lookups.dense import Chains
+from sim.torch.lookups.record import Record
+from sim.torch.values.updates import Written
 
 __all__ = ["Seen"]
 
@@ -23,7 +23,7 @@ class Seen:
     rank, size: of the process among those of the program; None and 1 where it is the only one.
     tables: as plain values. record, chains, comparison, verdicts, latencies, counts, resets,
         updates, written, weighted, gradients, uncached: those of its
-        :class:`sim.torch.session.Session`.
+        :class:`sim.torch.catching.session.Session`.
     missed: how often each lookup was not caught, by its place and why.
     collectives: of this process, as plain values.
     exit_status: with which its script ended.

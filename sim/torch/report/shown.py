@@ -8,7 +8,7 @@ __all__ = ["tables_of"]
 
 
 def tables_of(result: dict) -> list[Table]:
-    """Return the tables of a result of :func:`sim.torch.report.result_of`."""
+    """Return the tables of a result of :func:`sim.torch.report.result.result_of`."""
     return [_program(result), *(_systems(kind, times, result["options"])
                                 for kind, times in result["systems"].items() if times["rows"])]
 

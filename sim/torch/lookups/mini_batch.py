@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from host.samples import Samples, segment_indices
-from sim.torch.bags import Bags
+from sim.torch.lookups.bags import Bags
 
 __all__ = ["one_key_columns", "samples_of"]
 

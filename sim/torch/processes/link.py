@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sim.engines import BuildError
-from sim.torch.nics import NicsError
-from sim.torch.query import Query
-from sim.torch.seen import Seen
+from sim.torch.lookups.query import Query
+from sim.torch.processes.seen import Seen
+from sim.torch.values.nics import NicsError
 
 __all__ = ["Address", "Failure", "Link", "OwnThread", "ProcessError", "failure_of"]
 
@@ -124,7 +124,7 @@ class Link:
 
     def ask(self, queries: Sequence[Query], changed: bool) -> list[np.ndarray]:
         """Return the pooled vectors of queries, by the NICs at the hub; see
-        :data:`sim.torch.query.Elsewhere`. `ProcessError` where a process has failed."""
+        :data:`sim.torch.lookups.query.Elsewhere`. `ProcessError` where a process has failed."""
         with self._lock, suppress(OSError):
             self._connection.send(("asked", self._collectives, queries, changed))
         answers = self._answers.get()

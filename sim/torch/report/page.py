@@ -32,7 +32,7 @@ _ABOUT = {
 def write_report(result: dict, folder: str) -> None:
     """Write ``index.html``, its pictures and ``steps.csv`` to a folder that is there.
 
-    ``result``: of :func:`sim.torch.report.result_of`.
+    ``result``: of :func:`sim.torch.report.result.result_of`.
     """
     place = Path(folder)
     pictures = {}
@@ -49,7 +49,7 @@ def write_report(result: dict, folder: str) -> None:
     write_whole(place / "steps.csv", text.getvalue())
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True,
                                      undefined=jinja2.StrictUndefined)
-    template = files("sim.torch") / "page.html"
+    template = files("sim.torch.report") / "page.html"
     script = result["script"] or "the program"
     write_whole(place / "index.html", environment.from_string(
         template.read_text(encoding="utf-8")).render(result | {

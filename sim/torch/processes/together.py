@@ -8,12 +8,12 @@ from itertools import accumulate, zip_longest
 
 import numpy as np
 
-from sim.torch.bags import Bags
-from sim.torch.comparison import Comparison
-from sim.torch.dense import Chains
-from sim.torch.record import Kept, Record
-from sim.torch.seen import Seen
-from sim.torch.updates import Written
+from sim.torch.lookups.bags import Bags
+from sim.torch.lookups.comparison import Comparison
+from sim.torch.lookups.dense import Chains
+from sim.torch.lookups.record import Kept, Record
+from sim.torch.processes.seen import Seen
+from sim.torch.values.updates import Written
 
 __all__ = ["differences", "together"]
 

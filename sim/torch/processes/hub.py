@@ -7,11 +7,11 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, Listener
 from socket import create_connection
 
-from sim.torch.link import Address, Failure, OwnThread, failure_of
+from sim.torch.catching.session import Session
 from sim.torch.options import TorchOptions
-from sim.torch.seen import Seen
-from sim.torch.served import Served, Turns
-from sim.torch.session import Session
+from sim.torch.processes.link import Address, Failure, OwnThread, failure_of
+from sim.torch.processes.seen import Seen
+from sim.torch.processes.served import Served, Turns
 
 __all__ = ["Hub"]
 

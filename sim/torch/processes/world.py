@@ -10,13 +10,13 @@ import numpy as np
 from torch import distributed
 
 from embernic_torch import VARIABLE
-from sim.torch.environment import to_environment
-from sim.torch.hub import Hub
-from sim.torch.link import Address, Link, ProcessError, failure_of
-from sim.torch.process_group import BETWEEN_TWO, EmberNicGroup
-from sim.torch.query import Query
-from sim.torch.seen import Seen
-from sim.torch.session import Session
+from sim.torch.catching.process_group import BETWEEN_TWO, EmberNicGroup
+from sim.torch.catching.session import Session
+from sim.torch.lookups.query import Query
+from sim.torch.processes.environment import to_environment
+from sim.torch.processes.hub import Hub
+from sim.torch.processes.link import Address, Link, ProcessError, failure_of
+from sim.torch.processes.seen import Seen
 
 __all__ = ["ProcessError", "Processes", "is_first"]
 

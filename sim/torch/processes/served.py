@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from sim.torch.catching.session import Session
+from sim.torch.lookups.query import Query
 from sim.torch.options import TorchOptions
-from sim.torch.query import Query
-from sim.torch.session import Session
 
 __all__ = ["Served", "Turns"]
 

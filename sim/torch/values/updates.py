@@ -13,8 +13,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 from host.dlrm.exact_keys import sums_by_key
 from host.dlrm.optimizer import Optimizer
 from host.samples import KEY_ROW_BITS
-from sim.torch.bags import Bags
-from sim.torch.tables import Tables
+from sim.torch.lookups.bags import Bags
+from sim.torch.lookups.tables import Tables
 
 __all__ = ["RowUpdates", "Written", "of_keys"]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from sim.torch.bags import Bags, check_rows, check_table, one_key, shown
+from sim.torch.lookups.bags import Bags, check_rows, check_table, one_key, shown
 
 __all__ = ["Looked", "bags_of_fused", "features_of", "is_lookup", "is_update", "named",
            "optimizer_of"]

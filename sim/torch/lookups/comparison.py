@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sim.torch.bags import Bags
+from sim.torch.lookups.bags import Bags
 
 __all__ = ["Comparison", "ulps"]
 

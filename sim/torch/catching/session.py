@@ -9,17 +9,17 @@ import torch
 
 from host.model import Model
 from sim.cluster.watchdog import StuckError
-from sim.torch.bags import Bags, pooled
-from sim.torch.comparison import Comparison
-from sim.torch.dense import Chains
-from sim.torch.lookups import one_key_columns, samples_of
-from sim.torch.nics import LookupNics, NicsError
+from sim.torch.catching.process_group import exchanged
+from sim.torch.lookups.bags import Bags, pooled
+from sim.torch.lookups.comparison import Comparison
+from sim.torch.lookups.dense import Chains
+from sim.torch.lookups.mini_batch import one_key_columns, samples_of
+from sim.torch.lookups.query import Elsewhere, Query
+from sim.torch.lookups.record import MiniBatch, Record
+from sim.torch.lookups.tables import Tables, storage_of
 from sim.torch.options import TorchOptions
-from sim.torch.process_group import exchanged
-from sim.torch.query import Elsewhere, Query
-from sim.torch.record import MiniBatch, Record
-from sim.torch.tables import Tables, storage_of
-from sim.torch.updates import RowUpdates, Written
+from sim.torch.values.nics import LookupNics, NicsError
+from sim.torch.values.updates import RowUpdates, Written
 
 __all__ = ["Session"]
 

@@ -9,7 +9,7 @@ import torch
 
 __all__ = ["place"]
 
-_OURS = dirname(realpath(__file__))
+_OURS = dirname(dirname(realpath(__file__)))
 _THEIRS = dirname(dirname(realpath(str(torch.__file__))))
 _FOLDERS = (join(_OURS, ""), *(join(_THEIRS, library, "") for library in (
     "torch", "torchrec", "fbgemm_gpu")))

@@ -1,0 +1,1 @@
+"""How operators of a PyTorch program are caught, and answered."""

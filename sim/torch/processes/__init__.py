@@ -1,0 +1,1 @@
+"""The processes of a PyTorch program, put together as the nodes of one cluster."""

@@ -1,0 +1,1 @@
+"""Where vectors and rows come from: NICs in RTL, and their optimizer."""
