@@ -61,7 +61,8 @@ def test_runs_of_nics_outlive_the_systems_around_them(tmp_path):
     assert "sim/run/run.py" in files
     assert {name for name in files if name.startswith(COMPOSITION)} == {
         *(f"sim/experiments/points/{name}.py" for name in ("point", "systems")),
-        *(f"host/systems/{name}.py" for name in ("en_tuning", "options"))}
+        *(f"host/systems/{name}.py" for name in ("en_tuning", "options")),
+        "host/devices/software.py"}
 
 
 def test_plain_values():
