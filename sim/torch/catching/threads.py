@@ -10,10 +10,12 @@ from typing import Any
 import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 
+import sim.torch
+
 __all__ = ["FORKED", "STRANGER", "entering", "on_fork", "watching"]
 
 FORKED = "it is in another process"
-_OURS = __name__.rpartition(".")[0] + "."
+_OURS = f"{sim.torch.__name__}."
 """Modules whose threads are not the program's."""
 
 STRANGER = "its thread is not one that the program began with threading"
