@@ -54,10 +54,9 @@ def reproduce(
     with PointBar(console) as progress:
         found = api.reproduce(
             figures or (), output=output, model=model, data=data, format=format, index=index,
-            fidelity=fidelity,
-            gpu=gpu, backend=backend, jobs=jobs, seed=seed, rtl_points=rtl_points, demo=demo,
-            seeds=several if len(several) > 1 else several[0], setting=setting,
-            progress=progress)
+            fidelity=fidelity, gpu=gpu, backend=backend, jobs=jobs, seed=seed,
+            rtl_points=rtl_points, demo=demo, setting=setting, progress=progress,
+            seeds=several if len(several) > 1 else several[0])
     _tell(console, found, output)
     if found["failed"]:
         first = found["failed"][0]

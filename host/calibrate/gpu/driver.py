@@ -159,6 +159,16 @@ class Driver:
         """Wait for all that a stream has been given."""
         self._call("cuStreamSynchronize", stream)
 
+    def series(self, action: Action, count: int, times: int) -> list[float]:
+        """Return the host's microseconds of one ``action`` in each of ``times`` series of
+        ``count``, each begun when all before it is done and not waited for."""
+        found = []
+        for _ in range(times):
+            self.synchronize(action.stream)
+            found.append(self.loops.row([action], count))
+        self.synchronize(action.stream)
+        return found
+
     def inside(self, where: Callable[[], int], source: str, name: str, grid: int, block: int,
                *arguments: int | ctypes._SimpleCData) -> Callable[[], None]:
         """Return a function that launches a kernel in the stream that ``where()`` names then."""

@@ -32,6 +32,7 @@ WORKLOADS = ("inference", "training")
 FIDELITIES = ("model", "rtl")
 
 
+@cache
 def software_names() -> tuple[str, ...]:
     """Return the software profiles that ship, without their prefix."""
     return tuple(name.removeprefix("software_") for name in profile_names("software_"))

@@ -41,11 +41,7 @@ def _launches(device: Device) -> Iterator[Reading]:
     for count in BRANCHES:
         whole = driver.branches(stream, [[touch, *[empty] * (KERNELS - 1)]] * count)
         calls, first = first_seen(device, driver, whole, flag, 8 * device.repeats)
-        series = []
-        for _ in range(4 * device.repeats):
-            driver.synchronize(stream)
-            series.append(driver.loops.row([whole], ROUNDS // 2))
-        driver.synchronize(stream)
+        series = driver.series(whole, ROUNDS // 2, 4 * device.repeats)
         name, about = f"branches.{count}", f"a graph of {count} branches of {KERNELS} kernels"
         found = reading(f"{name}.call_us", series, f"host time of the launch of {about}, in a "
                         "series, from C")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from host.calibrate.gpu.device import ROUNDS, Device
-from host.calibrate.gpu.driver import Driver, Word
+from host.calibrate.gpu.driver import Word
 from host.calibrate.gpu.items.gather import BLOCK
 from host.calibrate.gpu.items.launch import first_seen
 from host.calibrate.gpu.native import Action
@@ -45,7 +45,7 @@ def _driven(device: Device) -> Iterator[Reading | Absent]:
     device.wait()
 
     def each(name: str, about: str, action: Action) -> Iterator[Reading]:
-        yield reading(f"{name}call_us", _rows(device, driver, action, stream),
+        yield reading(f"{name}call_us", driver.series(action, ROUNDS, 2 * device.repeats),
                       f"{about}: host time in a series, from C")
         driver.loops.row([action, wait])
         yield reading(f"{name}done_us", [driver.loops.row([action, wait])
@@ -77,12 +77,3 @@ def _driven(device: Device) -> Iterator[Reading | Absent]:
             yield from both(size)
         except Missing as missing:
             yield Absent(f"copy.driver.{size}B", str(missing))
-
-
-def _rows(device: Device, driver: Driver, action: Action, stream: int) -> list[float]:
-    times = []
-    for _ in range(2 * device.repeats):
-        driver.synchronize(stream)
-        times.append(driver.loops.row([action], ROUNDS))
-    driver.synchronize(stream)
-    return times

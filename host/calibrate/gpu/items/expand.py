@@ -23,8 +23,6 @@ def expand(device: Device) -> Iterator[Reading]:
 
     A mini-batch whose different vectors are more than 16 bits can name is left out.
     """
-    driver = device.driver  # Missing without one, before anything is made
-    del driver
     for model in (MODELS["kaggle"], MODELS["terabyte"]):
         for samples in device.sizes.batches(SAMPLES):
             made = mini_batches(model, samples, _SETS, device.sizes.scale)

@@ -41,11 +41,7 @@ def _driven(device: Device) -> Iterator[Reading]:
         begins, ends = driver.graph(stream, [touch, *rest]), driver.graph(stream, [*rest, touch])
         calls, first = first_seen(device, driver, begins, flag, 8 * device.repeats)
         _, last = first_seen(device, driver, ends, flag, 8 * device.repeats)
-        rows = []
-        for _ in range(4 * device.repeats):
-            driver.synchronize(stream)
-            rows.append(driver.loops.row([begins], ROUNDS // 2))
-        driver.synchronize(stream)
+        rows = driver.series(begins, ROUNDS // 2, 4 * device.repeats)
         yield reading(f"graph.{nodes}.launch_us", calls, "host time of a graph's launch on an "
                       "idle GPU, from C")
         yield reading(f"graph.{nodes}.call_us", rows, "the same in a series, without waiting")

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from statistics import median
 from threading import Timer
 from time import sleep
-from typing import Any
 
 from host.calibrate.gpu.device import Device
-from host.calibrate.gpu.driver import Word
-from host.calibrate.gpu.items.loads import LOADS, products
+from host.calibrate.gpu.driver import Driver, Word
+from host.calibrate.gpu.items.loads import LOADS, products, slowed_us
 from host.calibrate.reading import Absent, Missing, Reading, reading
 
 __all__ = ["BRANCHES", "held"]
@@ -27,19 +26,18 @@ def held(device: Device) -> Iterator[Reading | Absent]:
     own, and a kernel. Words are stored in the order of the branches, and in the opposite order: a
     branch that waits must not hold the others. And what eight branches that wait take of a load.
     """
-    driver = device.driver  # Missing without one, before anything is made
-    del driver
+    driver = device.driver
     for count in BRANCHES:
         for name, order in (("in_order", range(count)), ("reversed", range(count - 1, -1, -1))):
             if count == 1 and name == "reversed":
                 continue
             try:
-                yield from _released(device, count, name, list(order))
+                yield from _released(device, driver, count, name, list(order))
             except Missing as missing:
                 yield Absent(f"held.{count}.{name}", str(missing))
     for kind, about in LOADS.items():
         try:
-            yield from _loaded(device, kind, about)
+            yield from _loaded(device, driver, kind, about)
         except Missing as missing:
             yield Absent(f"held.beside_{kind}", str(missing))
 
@@ -47,9 +45,9 @@ def held(device: Device) -> Iterator[Reading | Absent]:
 class _Held:
     """A graph of ``count`` branches, each of which waits for its word."""
 
-    def __init__(self, device: Device, count: int):
-        driver, torch = device.driver, device.torch
-        self.device, self.driver, self.stream = device, driver, driver.stream()
+    def __init__(self, device: Device, driver: Driver, count: int):
+        torch = device.torch
+        self.driver, self.stream = driver, driver.stream()
         # 64 bytes apart, as words of a ring are; the GPU looks at the lower half of 64 bits.
         self.bells = device.pinned(8 * count, torch.int64)
         self.flags = device.pinned(16 * count, torch.int32)
@@ -79,13 +77,14 @@ class _Held:
         self.driver.synchronize(self.stream)
 
 
-def _released(device: Device, count: int, name: str, order: list[int]) -> Iterator[Reading]:
-    each = _Held(device, count)
+def _released(device: Device, driver: Driver, count: int, name: str,
+              order: list[int]) -> Iterator[Reading]:
+    each = _Held(device, driver, count)
     times: list[list[float]] = [[] for _ in order]
     for turn in range(4 * device.repeats + 2):
         each.begin()
         try:
-            found = [device.driver.loops.ring(each.bell(at), 1, each.flag(at), 1) for at in order]
+            found = [driver.loops.ring(each.bell(at), 1, each.flag(at), 1) for at in order]
         finally:
             each.end()
         if turn >= 2:
@@ -99,16 +98,16 @@ def _released(device: Device, count: int, name: str, order: list[int]) -> Iterat
                       f"the same, the later ones {about}")
 
 
-def _loaded(device: Device, kind: str, about: str) -> Iterator[Reading]:
+def _loaded(device: Device, driver: Driver, kind: str, about: str) -> Iterator[Reading]:
     if not device.cuda:
         raise Missing("nothing runs side by side without CUDA")
-    load, each = products(device, kind), _Held(device, BRANCHES[-1])
+    load, each = products(device, kind), _Held(device, driver, BRANCHES[-1])
     alone = device.times(load, 4)
     each.begin()
     late = Timer(_LIMIT_S, each.release)
     late.start()
     try:
-        slower = _beside(device, load, median(alone))
+        slower = slowed_us(device, load, median(alone))
         if late.finished.is_set():
             raise Missing(f"branches that wait held {about}")
     finally:
@@ -118,17 +117,3 @@ def _loaded(device: Device, kind: str, about: str) -> Iterator[Reading]:
                   f"{BRANCHES[-1]} branches that wait")
     yield reading(f"held.beside_{kind}.load_alone_us", alone, f"{about}, alone")
 
-
-def _beside(device: Device, load: Any, alone: float) -> float:
-    """Return the microseconds of ``load`` in a stream of its own, which alone is waited for."""
-    cuda = device.torch.cuda
-    events = [cuda.Event(enable_timing=True) for _ in range(2)]
-    rounds = max(4, int(100_000 / alone))
-    stream = cuda.Stream()
-    with cuda.stream(stream):
-        events[0].record()
-        for _ in range(rounds):
-            load()
-        events[1].record()
-    stream.synchronize()
-    return events[0].elapsed_time(events[1]) * 1e3 / rounds

@@ -27,8 +27,8 @@ def launch(device: Device) -> Iterator[Reading | Absent]:
     driver = device.driver
     stream, urgent = driver.stream(), driver.stream(urgent=True)
     empty = driver.launch(stream, "touch", "nothing", 1, 32)
-    yield reading("launch.call_us", _rows(device, driver, empty, stream), "host time of a launch "
-                  "from C, in a series, without waiting")
+    yield reading("launch.call_us", driver.series(empty, ROUNDS, 4 * device.repeats), "host time "
+                  "of a launch from C, in a series, without waiting")
     flag = device.pinned(1, device.torch.int32)
     touch = {where: driver.launch(where, "touch", "touch", 1, 32, flag.data_ptr(), Word(_ONE))
              for where in (stream, urgent)}
@@ -48,16 +48,6 @@ def launch(device: Device) -> Iterator[Reading | Absent]:
                               f"host sees the kernel's first store{how}; beside {about}")
         except Missing as missing:
             yield Absent(f"launch.beside_{kind}", str(missing))
-
-
-def _rows(device: Device, driver: Driver, action: Action, stream: int) -> list[float]:
-    """Return the microseconds per call of series that are not waited for."""
-    times = []
-    for _ in range(4 * device.repeats):
-        driver.synchronize(stream)
-        times.append(driver.loops.row([action], ROUNDS))
-    driver.synchronize(stream)
-    return times
 
 
 def first_seen(device: Device, driver: Driver, action: Action, flag: Any,

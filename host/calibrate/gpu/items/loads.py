@@ -7,7 +7,7 @@ from typing import Any
 from host.calibrate.gpu.device import Act, Device
 from host.model import MODELS
 
-__all__ = ["LOADS", "beside", "products"]
+__all__ = ["LOADS", "beside", "products", "slowed_us"]
 
 LOADS = {"mlp": "Kaggle's top MLP at 2,048 samples, again and again",
          "large": "products of matrices 8,192 wide"}
@@ -29,6 +29,23 @@ def products(device: Device, kind: str) -> Act:
         out = device.floats(samples, outputs)
         actions.append(lambda data=data, weight=weight, out=out: torch.mm(data, weight, out=out))
     return device.capture(actions * 8)
+
+
+def slowed_us(device: Device, load: Act, alone: float) -> float:
+    """Return the microseconds of the load in a stream of its own, beside what goes on meanwhile.
+
+    ``alone``: what it takes by itself. Raises `Missing` where nothing runs side by side.
+    """
+    events = [device.torch.cuda.Event(enable_timing=True) for _ in range(2)]
+    rounds = max(4, int(100_000 / alone))
+    with device.beside(lambda: None, 1) as own:
+        with device.torch.cuda.stream(own):
+            events[0].record()
+            for _ in range(rounds):
+                load()
+            events[1].record()
+        own.synchronize()
+    return events[0].elapsed_time(events[1]) * 1e3 / rounds
 
 
 @contextmanager

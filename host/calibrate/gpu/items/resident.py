@@ -8,7 +8,7 @@ from typing import Any
 from host.calibrate.gpu.device import Device
 from host.calibrate.gpu.driver import Word
 from host.calibrate.gpu.items.gather import BLOCK
-from host.calibrate.gpu.items.loads import LOADS, beside, products
+from host.calibrate.gpu.items.loads import LOADS, beside, products, slowed_us
 from host.calibrate.reading import Absent, Missing, Reading, reading
 
 __all__ = ["BLOCK", "BLOCKS", "COUNTS", "Mailbox", "resident"]
@@ -126,22 +126,13 @@ def _loaded(device: Device, mailbox: Mailbox, stream: int, kind: str,
     load = products(device, kind)
     alone = median(device.times(load, 4))
     blocks = BLOCKS[-1]
-    events = [device.torch.cuda.Event(enable_timing=True) for _ in range(2)]
-    rounds = max(4, int(100_000 / alone))
     with mailbox.served(stream, blocks):
         mailbox.ask(1)
         with beside(device, load, alone):
             trips = [mailbox.ask(0) for _ in range(16 * device.repeats)]
             times = [mailbox.ask(1024) for _ in range(16 * device.repeats)]
         # The kernel polls on while the load runs by itself.
-        with device.beside(lambda: None, 1) as own:
-            with device.torch.cuda.stream(own):
-                events[0].record()
-                for _ in range(rounds):
-                    load()
-                events[1].record()
-            own.synchronize()
-        slower = events[0].elapsed_time(events[1]) * 1e3 / rounds
+        slower = slowed_us(device, load, alone)
     yield reading(f"resident.beside_{kind}.round_trip_us", trips, f"a list of no rows, {blocks} "
                   f"blocks of high priority; beside {about}")
     yield reading(f"resident.beside_{kind}.1024_rows_us", times, f"a list of 1,024 rows of "
