@@ -110,6 +110,8 @@ class NicConfig:
     unique_keys: keys of a step's share whose repeats are found when the host gets each different
         vector once; 0 leaves that out.
     completion_slots: steps that may be open to the host at once; each has a word in GPU memory.
+    link: packets between NICs are acknowledged, and sent again until they are
+        (:mod:`rtl.network.link`).
     training: gradients are reduced and rows updated; otherwise the fields below are unused.
     local_gradient_keys: keys of this node's samples whose gradients are summed at once.
     global_gradient_keys: keys of this node's rows whose partial sums are summed at once.
@@ -152,6 +154,7 @@ class NicConfig:
     dot_units: int = 13
     unique_keys: int = 4096
     completion_slots: int = 16
+    link: bool = False
     training: bool = False
     local_gradient_keys: int = 512
     global_gradient_keys: int = 4096
@@ -214,8 +217,9 @@ class NicConfig:
 
     def _check_training(self) -> None:
         """Raise for an invalid size of the gradient path."""
-        if not isinstance(self.training, bool):
-            raise TypeError(f"training must be True or False, not {self.training!r}")
+        for name in ("training", "link"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
         for name, low, high in (
                 ("gradient_ways", 1, 16),
                 ("local_gradient_keys", 2 * self.gradient_ways, 1 << 16),

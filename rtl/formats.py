@@ -27,8 +27,8 @@ __all__ = [
     "BEAT_BYTES", "BEAT_INDEX_BITS", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET",
     "EMPTY_INDEX", "END_SAMPLE", "ETHERTYPE_IPV4", "INDEX_BITS", "INDICES_PER_BEAT",
     "IP_PROTOCOL_UDP", "LANDING_BITS", "NODE_BITS", "NO_INDEX", "NO_SAMPLE", "RECORDS_PER_BEAT",
-    "RECORD_BITS", "ROW_BITS", "SAMPLES_PER_BEAT", "SAMPLE_BITS", "STEP_BITS", "TABLE_BITS",
-    "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "Beat", "CompletionRecord", "DenseRecord",
+    "RECORD_BITS", "ROW_BITS", "SAMPLES_PER_BEAT", "SAMPLE_BITS", "SEQUENCE_BITS", "STEP_BITS",
+    "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "Beat", "CompletionRecord", "DenseRecord",
     "DenseSlot", "DescriptorKind", "EmberHeader", "ErrorRecord", "FlushRecord", "FrameInfo",
     "GradientBeat", "GradientRecord", "HeaderBeat", "HoldSlot", "HostFrame", "HostHeaderBeat",
     "IndexRecord", "IndexTag", "InteractionMode", "Key", "LookupRecord", "Opcode",
@@ -48,6 +48,7 @@ IP_PROTOCOL_UDP = 17
 
 LANDING_BITS = 16
 NODE_BITS, STEP_BITS, CREDIT_BITS, COLUMN_BITS = 8, 16, 16, 8
+SEQUENCE_BITS = 24
 BEAT_INDEX_BITS = 4
 """Bits of a beat's number in its vector, which has at most 16 beats."""
 RECORD_BITS = 64
@@ -73,6 +74,7 @@ class Opcode(IntEnum):
     VECTORS = 0x02
     PARTIALS = 0x03
     STEPS = 0x04
+    LINK = 0x05
     QUERIES = 0x10
     GPU_VECTORS = 0x11
     DENSE_VECTORS = 0x12
@@ -176,6 +178,8 @@ class Status(IntEnum):
     """A beat that the host returned names an unknown row or beat; it is in no sum."""
     TIMEOUT = 12
     """In a completion: not all results of the step had left in time."""
+    PEER = 13
+    """A node has not acknowledged a packet of the step, however often it was sent."""
 
 
 class DescriptorKind(IntEnum):
@@ -198,9 +202,9 @@ RawBeat = data.StructLayout({"data": BEAT_BITS, "last": 1})
 """A beat of a packet inside the NIC, where packets are whole beats."""
 
 EmberHeader = data.StructLayout({
-    "version": 8, "opcode": 8, "source": NODE_BITS, "destination": NODE_BITS, "channel": 8,
-    "flags": 8, "step": STEP_BITS, "sequence": 24, "acknowledge": 24, "credit": CREDIT_BITS,
-    "count": 16, "crc": 32,
+    "version": 8, "opcode": 8, "source": NODE_BITS, "destination": NODE_BITS, "epoch": 8,
+    "flags": 8, "step": STEP_BITS, "sequence": SEQUENCE_BITS, "acknowledge": SEQUENCE_BITS,
+    "credit": CREDIT_BITS, "count": 16, "crc": 32,
 })
 """The EmberNIC header, 22 bytes."""
 
