@@ -34,15 +34,15 @@ FIELDS = {
     "opcode": "what the packet carries, see the packets",
     "source": "number of the sending node; ignored from a host",
     "EmberHeader.destination": "number of the receiving node; in SPILLED the level",
-    "epoch": "between NICs with a reliable link, register link_epoch, else 0; 0 on host ports",
+    "epoch": "between NICs with a reliable link, register link_epoch; else 0",
     "flags": "0, reserved",
     "step": "step of the content, modulo 2^16",
     "sequence": "packets of this sender and edge before this one, modulo 2^24; shown, not checked. "
-                "With a reliable link, of this sender to this receiver before, and in LINK the first "
-                "packet of the bits",
+                "With a reliable link, of this sender to this receiver, and in LINK the first packet "
+                "of the bits",
     "acknowledge": "with a reliable link, the first packet of the receiver to this sender that has "
-                   "not come, modulo 2^24; to the host: beats of gradients and of returned spills consumed, modulo 2^16; "
-                   "in READ_DATA the tag of the read",
+                   "not come, modulo 2^24; to the host: beats of gradients and of returned spills "
+                   "consumed, modulo 2^16; in READ_DATA the tag of the read",
     "credit": "beats consumed of what the receiver of this packet sends against credit, modulo "
               "2^16: lookups, or in PARTIALS and STEPS partials, between NICs; queries towards the "
               "host",
@@ -144,8 +144,8 @@ PACKETS = {
                            f"is no vector; {_VECTORS}"),
     Opcode.PARTIALS: Packet("NIC to NIC", "PartialRecord", _VALUES, True),
     Opcode.STEPS: Packet("NIC to NIC", "StepRecord", "", True),
-    Opcode.LINK: Packet("NIC to NIC", "", "a beat of 512 bits, from bit 0 on: whether the packet of "
-                        "the header's sequence, and each after it, has come; count is 8"),
+    Opcode.LINK: Packet("NIC to NIC", "", "a beat of 512 bits, from bit 0 on: whether the packet "
+                        "of the header's sequence, and each after it, has come; count is 8"),
     Opcode.QUERIES: Packet("host to NIC", "QueryRecord", "samples, each a SampleRecord and then its"
                            " slots; they may go on in the next packet"),
     Opcode.GPU_VECTORS: Packet("host to NIC", "", "tag beats, 32 ids of misses of 16 bits each; "

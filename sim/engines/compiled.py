@@ -19,7 +19,7 @@ _REGISTER_INPUTS = ("awaddr", "awvalid", "wdata", "wstrb", "wvalid", "bready", "
                     "rready")
 _U32P, _U64P = POINTER(c_uint32), POINTER(c_uint64)
 _FUNCTIONS: Functions = {
-    "ember_new": (c_void_p, [c_int64, c_uint32, c_uint32, c_uint32, c_uint32, c_int]),
+    "ember_new": (c_void_p, [c_int64, *[c_uint32] * 6, c_int]),
     "ember_free": (None, [c_void_p]),
     "ember_add_input": (None, [c_void_p, c_uint32, c_uint32, c_uint32, c_uint32]),
     "ember_add_output": (None, [c_void_p, c_uint32, c_uint32, c_uint32, c_uint32]),
@@ -113,7 +113,7 @@ class CompiledEngine(Engine):
         self._lib = lib = model.functions
         at = self._at
         self._engine: int | None = lib.ember_new(
-            seed, at("clk"), at("rst"), at("idle"), at("time"), skip)
+            seed, at("clk"), at("rst"), at("idle"), at("time"), at("waits"), at("deadline"), skip)
         self._index: dict[str, int] = {}
         self._rooms = {port.name: Room(256, port.words) for port in self.design.outputs}
         for ports, add in ((self.design.inputs, lib.ember_add_input),

@@ -69,7 +69,7 @@ def describe(component: wiring.Component) -> Design:
     """Return the ports of ``component``.
 
     ``TypeError`` when it is not a component; ``ValueError`` when a stream has no handshake, or
-    ``idle``, ``time`` or ``csr`` has a shape that engines do not support.
+    ``idle``, ``time``, ``waits``, ``deadline`` or ``csr`` has a shape that engines do not support.
     """
     if not isinstance(getattr(component, "signature", None), wiring.Signature):
         raise TypeError(f"component must be a wiring.Component, not {component!r}")
@@ -115,11 +115,14 @@ def _members(signature, interface, prefix: str) -> Iterator[tuple]:
 
 
 def _check(design: Design) -> None:
-    for name, is_input, width in (("idle", False, 1), ("time", True, 32)):
+    for name, is_input, width in (("idle", False, 1), ("time", True, 32), ("waits", False, 1),
+                                  ("deadline", False, 32)):
         port = design.signals.get(name)
         if port is not None and (port.is_input, port.width) != (is_input, width):
             kind = "input" if is_input else "output"
             raise ValueError(f"port {name} must be an {kind} of {width} bits, not {port.value!r}")
+    if ("waits" in design.signals) != ("deadline" in design.signals):
+        raise ValueError("ports waits and deadline must both be there, or neither")
     if design.registers:
         for name in ("awaddr", "wdata", "araddr", "rdata"):
             if len(design.registers[name]) > 32:

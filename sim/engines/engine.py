@@ -57,7 +57,8 @@ class Engine(ABC):
     Cycles are absolute: 0 is the first after reset. In each cycle the inputs are driven, beats
     cross where both ``valid`` and ``ready`` are high, then the clock rises. ``time`` is driven with
     the cycle. If the design has ``idle``, cycles in which nothing can move are not evaluated
-    (``skip``); that changes no beat and no cycle.
+    (``skip``); that changes no beat and no cycle. A design that is idle moves by itself when
+    ``time`` reaches its ``deadline``, if it has one and ``waits`` is 1.
     """
 
     def __init__(self, design: Design):
@@ -178,6 +179,12 @@ class Engine(ABC):
         """Return a plain port's value after the last cycle's clock edge, as an unsigned number."""
         return self._get_signal(self._signal(name).name)
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether the design is idle, and stays so until an input moves."""
+        return bool(self.get_signal("idle")) and not (
+            "waits" in self.design.signals and self.get_signal("waits"))
+
     def write(self, addr: int, data: int, cycle: int = 0) -> None:
         """Queue a register write. Accesses are done in order of their cycles, none before its own;
         those of one cycle in the order in which they were queued."""
@@ -261,7 +268,7 @@ class Engine(ABC):
         """The first cycle in which something may happen without further input.
 
         That is :attr:`cycle` while the instance is busy or must not skip, a later cycle while it is
-        idle with queued beats or register accesses, and None if it is idle without any.
+        idle with queued beats, register accesses or a deadline, and None if it is idle without any.
         """
 
     @property

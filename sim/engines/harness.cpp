@@ -258,8 +258,8 @@ public:
     explicit Engine(int64_t seed) : design(make_design(seed)) {}
 
     std::unique_ptr<Design> design;
-    Bit clock, reset, idle;
-    Port time{};
+    Bit clock, reset, idle, waits;
+    Port time{}, deadline{};
     std::vector<Input> inputs;
     std::vector<Output> outputs;
     Registers registers;
@@ -295,8 +295,17 @@ public:
         design->eval();
     }
 
+    // The cycle in which an idle design moves by itself; one that has passed counts as now.
+    uint64_t alarm() const {
+        if (!waits.data || !waits.get()) return NEVER;
+        uint32_t due = 0;
+        std::memcpy(&due, deadline.data, sizeof due);
+        const auto ahead = static_cast<int32_t>(due - static_cast<uint32_t>(now));
+        return ahead > 0 ? now + static_cast<uint32_t>(ahead) : 0;
+    }
+
     uint64_t next_due() const {
-        uint64_t due = registers.busy ? 0 : registers.due();
+        uint64_t due = std::min(registers.busy ? 0 : registers.due(), alarm());
         for (const auto& input : inputs) due = std::min(due, input.offering ? 0 : input.due());
         return due;
     }
@@ -401,12 +410,14 @@ using ember::Engine;
 extern "C" {
 
 Engine* ember_new(int64_t seed, uint32_t clock, uint32_t reset, uint32_t idle, uint32_t time,
-                  int skip) {
+                  uint32_t waits, uint32_t deadline, int skip) {
     auto* engine = new Engine(seed);
     engine->clock = engine->bit(clock);
     engine->reset = engine->bit(reset);
     engine->idle = engine->bit(idle);
     if (time != ember::NO_PORT) engine->time = engine->design->port(time);
+    engine->waits = engine->bit(waits);
+    if (deadline != ember::NO_PORT) engine->deadline = engine->design->port(deadline);
     engine->skip = skip;
     return engine;
 }

@@ -124,6 +124,8 @@ class PysimEngine(Engine):
         self._outputs = [s for s in self._streams.values() if not s.port.is_input]
         self._idle = design.signals.get("idle") if skip else None
         self._time = design.signals.get("time")
+        self._alarm = [design.signals[name] for name in ("waits", "deadline")
+                       if name in design.signals]
         self._handshakes = [design.signals[port].value for port in CHANNEL_PORTS
                             if self._channels]
         self._beats = np.zeros(self._channels, np.int64)
@@ -181,7 +183,15 @@ class PysimEngine(Engine):
 
     def _next_due(self) -> int:
         due = 0 if self._busy else (self._ops[0][2] if self._ops else _NEVER)
-        return min([due, *(0 if s.offering else s.due() for s in self._inputs)])
+        return min([due, self._next_alarm(),
+                    *(0 if s.offering else s.due() for s in self._inputs)])
+
+    def _next_alarm(self) -> int:
+        """The cycle in which an idle design moves by itself; one that has passed counts as now."""
+        if not self._alarm or not self._ctx.get(self._alarm[0].value):
+            return _NEVER
+        ahead = (self._ctx.get(self._alarm[1].value) - self._now) & 0xFFFFFFFF
+        return self._now + ahead if 0 < ahead < 1 << 31 else 0
 
     def _wake(self, cycle: int) -> None:
         self._now = max(self._now, cycle - _SETTLE)

@@ -206,7 +206,7 @@ class NativeNode:
         return (self._lib.ember_host_next_event(self._host) == inf
                 and not self.engine.waiting("host_rx") and not self.engine.waiting("net_rx")
                 and not (self._rings and self.engine.registers_pending)
-                and bool(self.engine.get_signal("idle")))
+                and self.engine.at_rest)
 
     def submit(self, step: Step, time: float) -> None:
         """Queue this host's share of ``step``, to start in its turn, not before ``time``."""

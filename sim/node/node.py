@@ -136,7 +136,7 @@ class Node:
         """Whether NIC and host stay idle until something arrives from outside."""
         return (not self._events and not self.engine.waiting("host_rx")
                 and not self.engine.waiting("net_rx") and not self._storing
-                and bool(self.engine.get_signal("idle")))
+                and self.engine.at_rest)
 
     @property
     def _storing(self) -> bool:

@@ -26,8 +26,9 @@ class Grouper(wiring.Component):
     """Sums beats in groups: a group ends when it is full or ``timeout`` cycles after it began.
 
     It has everything that an engine drives: a narrow and a wide stream, a struct payload, ``csr``,
-    ``time``, ``idle``, plain signals and a memory whose contents nobody has written. Beside it is
-    a FIFO, from ``i`` to ``o``: one design for both, for it is builds that cost time.
+    ``time``, ``idle``, a deadline while it waits for a group's end, plain signals and a memory
+    whose contents nobody has written. Beside it is a FIFO, from ``i`` to ``o``: one design for
+    both, for it is builds that cost time.
     """
 
     def __init__(self, size: int = 4):
@@ -36,6 +37,7 @@ class Grouper(wiring.Component):
             "items": In(stream.Signature(7)), "groups": Out(stream.Signature(Group)),
             "i": In(stream.Signature(FIFO_BITS)), "o": Out(stream.Signature(FIFO_BITS)),
             "csr": In(AxiLite), "time": In(32), "idle": Out(1),
+            "waits": Out(1), "deadline": Out(32),
             "bias": In(5, init=3), "beats": Out(16), "peek": In(3), "peeked": Out(65),
             "mark": Out(8), "parity": Out(6),
             "channels": Out(wiring.Signature({"valid": Out(4), "ready": Out(4)})),
@@ -57,7 +59,8 @@ class Grouper(wiring.Component):
             ram.read_addr.eq(self.peek), self.peeked.eq(ram.read_data),
             flush.eq((held == self._size) | ((held != 0) & ((self.time - began)[:32] >= timeout))),
             items.ready.eq(~groups.valid & ~flush),
-            self.idle.eq((held == 0) & ~groups.valid & fifo.idle),
+            self.idle.eq(~flush & ~groups.valid & fifo.idle),
+            self.waits.eq(held != 0), self.deadline.eq(began + timeout),
         ]
         for member in ("valid", "ready"):
             m.d.comb += getattr(self.channels, member).eq(Cat(

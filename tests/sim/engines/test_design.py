@@ -24,6 +24,7 @@ def test_grouper():
         "time": (True, 32, 0), "idle": (False, 1, 0), "bias": (True, 5, 3),
         "beats": (False, 16, 0), "peek": (True, 3, 0), "peeked": (False, 65, 0),
         "mark": (False, 8, 0), "parity": (False, 6, 0),
+        "waits": (False, 1, 0), "deadline": (False, 32, 0),
         "channels__valid": (False, 4, 0), "channels__ready": (False, 4, 0)}
     assert len(design.registers["awaddr"]) == 6
 
@@ -44,6 +45,7 @@ def test_nested_and_repeated_members():
     ({"s": In(stream.Signature(8, always_ready=True))}, "stream s must have valid and ready, not"),
     ({"idle": In(1)}, "port idle must be an output of 1 bits, not"),
     ({"idle": Out(2)}, "port idle must be an output of 1 bits, not"),
+    ({"waits": Out(1)}, "ports waits and deadline must both be there, or neither"),
     ({"time": In(64)}, "port time must be an input of 32 bits, not"),
     ({"csr": In(wiring.Signature({**AxiLite.members, "wdata": Out(64)}))},
      "csr.wdata must have at most 32 bits, not 64"),

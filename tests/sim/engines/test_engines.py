@@ -277,17 +277,29 @@ def test_next_event(grouper):
     engine.read(BEATS, 500)
     assert engine.next_event == 300
     engine.run(303)
-    assert engine.next_event == 303  # its timeout is running
+    assert engine.next_event == 310 and not engine.at_rest  # its timeout is running
     engine.run(400)
     assert engine.next_event == 500
     engine.run(499)
     assert engine.next_event == 500
     engine.run(600)
-    assert engine.next_event is None
+    assert engine.next_event is None and engine.at_rest
     assert engine.pop("groups")[1].tolist() == [311]
     awake = grouper.instance(skip=False)
     awake.run(100)
     assert awake.next_event == 100
+
+
+def test_cycles_before_a_deadline_are_skipped(grouper):
+    leaves = []
+    for skip in (True, False):
+        engine = grouper.instance(skip=skip)
+        engine.write(TIMEOUT, 5000)
+        engine.push("items", np.array([[1], [2]]), np.array([300, 2301]))
+        engine.run(7000)
+        leaves.append(engine.pop("groups")[1].tolist())
+        assert (engine.cycles_skipped > 6900) == skip
+    assert leaves[0] == leaves[1] == [5301]
 
 
 @pytest.mark.parametrize("name", COMPILED)
