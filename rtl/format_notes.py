@@ -38,8 +38,7 @@ FIELDS = {
     "flags": "0, reserved",
     "step": "step of the content, modulo 2^16",
     "sequence": "packets of this sender and edge before this one, modulo 2^24; shown, not checked. "
-                "With a reliable link, of this sender to this receiver, and in LINK the first packet "
-                "of the bits",
+                "With a reliable link, those to the receiver; in LINK the first packet of the bits",
     "acknowledge": "with a reliable link, the first packet of the receiver to this sender that has "
                    "not come, modulo 2^24; to the host: beats of gradients and of returned spills "
                    "consumed, modulo 2^16; in READ_DATA the tag of the read",
@@ -65,6 +64,7 @@ FIELDS = {
     "TableDescriptor.kind": "DescriptorKind",
     "reserved": "0",
     "sample": "number of the sample",
+    "node": "with status PEER the node that does not acknowledge, else 0",
     "ErrorRecord.sample": "number of the sample, 0xFFFFFFFF when none can be named",
     "slots": "slot records that follow",
     "ends": "no sample: the share of its step is over",

@@ -279,8 +279,9 @@ SampleRecord = data.StructLayout(
 ``ends`` has one slot, EMPTY: with delivery ``unique`` it is no sample, but says that the share of
 its step is over, and END_SAMPLE may be its number."""
 
-ErrorRecord = data.StructLayout({"sample": 32, "step": STEP_BITS, "status": 8, "reserved": 8})
-"""The status of a refused sample; sample 0xFFFFFFFF when none can be named."""
+ErrorRecord = data.StructLayout({"sample": 32, "step": STEP_BITS, "status": 8, "node": NODE_BITS})
+"""The status of a refused sample; sample 0xFFFFFFFF when none can be named. ``node``, with status
+PEER, is that which does not acknowledge; else 0."""
 
 PooledTag = data.StructLayout({"sample": 32, "first_bag": 16, "last": 1, "reserved": 463})
 """Tag beat of pooled vectors: sample, bag of the first vector, whether the sample ends here."""

@@ -159,10 +159,24 @@ TRAINING_LINKS = (
 )
 """The additional streams of a NIC that trains."""
 
+RELIABLE_LINKS = (
+    Link("net_mux.header_out", "link_sender.headers"),
+    Link("net_mux.payload_out", "link_sender.payload"),
+    Link("link_sender.header_out", "net_assembler.headers"),
+    Link("link_sender.payload_out", "net_assembler.payload"),
+    Link("net_receiver.links", "link_sender.links"),
+    Link("net_receiver.arrived", "link_sender.arrived"),
+)
+"""The streams of a reliable link, in place of those from the multiplexer to the assembler."""
 
-def links(training: bool) -> tuple[Link, ...]:
-    """Return the links of a NIC."""
-    return (*LINKS, *TRAINING_LINKS) if training else LINKS
+
+def links(training: bool, linked: bool = False) -> tuple[Link, ...]:
+    """Return the links of a NIC; ``linked``: with a reliable link to its peers."""
+    own = (*LINKS, *TRAINING_LINKS) if training else LINKS
+    if not linked:
+        return own
+    passed = {"net_mux.header_out", "net_mux.payload_out"}
+    return (*(link for link in own if link.source not in passed), *RELIABLE_LINKS)
 
 
 def port_at(parts: dict[str, Any], place: str) -> Any:

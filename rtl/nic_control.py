@@ -75,6 +75,12 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
     give("completion_writer", flush=csr.completion_flush, timeout=csr.step_timeout,
          base=Cat(csr.completion_base_low, csr.completion_base_high))
     give("access_tap", select=csr.tap_select)
+    if config.link:
+        give("net_assembler", epoch=csr.link_epoch)
+        give("net_receiver", epoch=csr.link_epoch, ack_delay=csr.link_delay)
+        give("link_sender", tries=csr.link_tries,
+             **{f"timeout_{which}": getattr(csr, f"link_timeout_{which}")
+                for which in ("first", "least", "most")})
     give("gpu_rings", enable=csr.gpu_rings, consumed=csr.lists_consumed,
          produced=csr.vectors_produced, every=csr.vector_every)
     for name in ("list", "vector"):
@@ -105,16 +111,18 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
                          for part in block.counters.shape().members]
         elif hasattr(block, "counters"):
             m.d.comb += csr.counters[name].eq(block.counters)
+    if config.link:
+        m.d.comb += csr.counters.link_receiver.eq(blocks.net_receiver.link_counters)
 
 
 def watch(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict,
           nic: wiring.Component) -> None:
     """Expose the state of ``nic``: streams of its ``parts`` and edges, and outstanding answers."""
     blocks, streams = SimpleNamespace(**parts), {}
-    for name in channel_map(config.training):
+    for name in channel_map(config.training, config.link):
         part, _, port = name.partition(".")
         streams[name] = getattr(parts[part], port) if port else getattr(nic, part)
-    m.submodules.channel_probe = probe = ChannelProbe(streams, config.training)
+    m.submodules.channel_probe = probe = ChannelProbe(streams, config.training, config.link)
     wiring.connect(m, probe.now, wiring.flipped(nic.channels))
     wiring.connect(m, probe.kept, csr.channels)
     m.d.comb += csr.lookup_next_node.eq(blocks.lookup_packager.next_node)

@@ -12,7 +12,7 @@ from rtl.config import NicConfig, beats_of, packing_of
 from rtl.nic import SmartNic
 from sim.engines import Engine, Model, load
 from sim.job.rings import ring_registers
-from sim.job.settings import COMPLETION_BASE, MODES, Runtime
+from sim.job.settings import COMPLETION_BASE, LINK_SETTINGS, MODES, Runtime
 from sim.nic.registers import RegisterFile
 
 __all__ = ["NicModel", "nic_model", "register_values"]
@@ -78,7 +78,8 @@ def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: i
         # An honest peer leaves an eighth of its share unused; one that exceeds it misbehaves.
         "lookup_window": max(1, share - share // 8), "lookup_share": share,
     } | ({"output_queues": 1} if runtime.output_queues else {}) | _delivery_values(runtime) | (
-        ring_registers(config) if runtime.gpu_rings else {})
+        ring_registers(config) if runtime.gpu_rings else {}) | (
+        {name: getattr(runtime, name) for name in LINK_SETTINGS} if config.link else {})
 
 
 def _request_batch(config: NicConfig, runtime: Runtime, dimension: int) -> int:
