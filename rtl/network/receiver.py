@@ -9,6 +9,7 @@ from rtl.formats import CREDIT_BITS, NODE_BITS, Beat, Refused, Status
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.frame_check import VERDICTS, FrameCheck
 from rtl.network.layouts import PacketBeat, ReceivedHeader
+from rtl.network.link.receiver import link_ports
 from rtl.network.wire import edge_of, longest_payload
 from rtl.stream import PacketFIFO, StreamFIFO
 
@@ -39,6 +40,9 @@ class FrameReceiver(wiring.Component):
     depth: beats of the packet FIFO, at least twice the largest packet.
     training: also accept packets of training: PARTIALS and STEPS, or GRADIENTS, RETURNED, STATES
         and WRITTEN.
+    link: packets of the network are numbered, see :mod:`rtl.network.link`: each passes once, in the
+        order of arrival, and is acknowledged; those of another ``epoch`` are refused.
+    first_sequence: number of each peer's first packet.
 
     Ports
     -----
@@ -55,6 +59,7 @@ class FrameReceiver(wiring.Component):
         is full they are only counted (host only).
     dropped: beats after the header of a GRADIENTS or RETURNED packet that was dropped in the
         previous cycle; 0 for others and for one that is too long (host and training only).
+    epoch, and the ports of :func:`rtl.network.link.receiver.link_ports` (link only).
     counters: ``packets`` passed on and their payload ``beats``, and the reasons above. idle.
 
     Raises
@@ -71,15 +76,17 @@ class FrameReceiver(wiring.Component):
     RATE = "1 beat per cycle, header beats included"
 
     def __init__(self, config: NicConfig, framing: str = "ethernet", *, depth: int = 512,
-                 training: bool = False):
+                 training: bool = False, link: bool = False, first_sequence: int = 0):
         self._edge = edge = edge_of(framing)
+        if link and edge == "host":
+            raise ValueError("link must be False with framing host, not True")
         longest = longest_payload(config, edge)
         if isinstance(depth, bool) or not isinstance(depth, int):
             raise TypeError(f"depth must be an integer, not {depth!r}")
         if depth < 2 * (longest + 4):
             raise ValueError(f"depth must be at least {2 * (longest + 4)}, not {depth!r}")
         self._framing, self._max_beats, self._depth = framing, longest, depth
-        self._training = training
+        self._training, self._link, self._first_sequence = training, link, first_sequence
         super().__init__({
             "i": In(stream.Signature(Beat)),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
@@ -88,7 +95,8 @@ class FrameReceiver(wiring.Component):
             "counters": Out(FRAME_RECEIVER_COUNTERS), "idle": Out(1),
         } | ({"refused": Out(stream.Signature(Refused)), "read": Out(1)} if edge == "host" else
              {"header": Out(ReceivedHeader)})
-          | ({"dropped": Out(CREDIT_BITS)} if edge == "host" and training else {}))
+          | ({"dropped": Out(CREDIT_BITS)} if edge == "host" and training else {})
+          | ({"epoch": In(8), **link_ports()} if link else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
