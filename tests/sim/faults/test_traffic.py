@@ -73,5 +73,5 @@ def test_the_same_seed_gives_the_same_transfer():
 
 @pytest.mark.parametrize("sizes", [(22, 1), (1, 22)], ids=["small last", "large last"])
 def test_sizes_in_turn(sizes):
-    """A packet of the largest size in the pool beside the smallest, sixteen nodes' worth of them."""
+    """Packets of the largest size in the pool beside the smallest."""
     _whole(LinkTraffic(60, sizes, "all to all", nodes=8, faults="drop=0.1,duplicate=0.1"))
