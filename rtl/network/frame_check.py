@@ -172,13 +172,17 @@ class FrameCheck(wiring.Component):
                     ]
         # Stage 2: the beats that the count of records or vectors requires; those of vectors apart
         # from those of tags or records, which are taken from the beats that came.
-        stage2, head2 = Signal(stage, reset_less=True), Signal(head1.shape(), reset_less=True)
+        stage2, head2 = Signal(stage, reset_less=True), Signal(
+            head1.shape(), reset_less=True, name="head2")
         beats2 = Signal(beats_shape, reset_less=True)
         left2, count_range2 = Signal(signed(17), reset_less=True), Signal(reset_less=True)
         count = head1.count[:11]  # enough for the longest packet; count_range2 checks the rest
         # A vector has several beats or one, or shares a beat; the last beat may be partly empty.
         whole2, shared2 = (Signal(16, reset_less=True, name=name) for name in ("whole2", "shared2"))
         some, shared, rest = Signal(), Signal(), Signal(2)
+        count_range = (head1.count == 0) | (head1.count > RECORDS_PER_BEAT * longest)
+        if self._link:
+            count_range |= head1.link & (head1.count != RECORDS_PER_BEAT)
         m.d.sync += [
             shared.eq(self.vector_packing.any()),
             rest.eq(Cat(self.vector_packing.any(), self.vector_packing[1])),
@@ -188,9 +192,7 @@ class FrameCheck(wiring.Component):
             stage2.eq(stage1), beats2.eq(beats1), head2.eq(head1),
             left2.eq(beats1 - Mux(head1.vectors, (count + TAGS_PER_BEAT - 1) >> 5,
                                   (count + RECORDS_PER_BEAT - 1) >> 3)),
-            count_range2.eq((head1.count == 0) | (head1.count > RECORDS_PER_BEAT * longest)
-                            | (head1.link & (head1.count != RECORDS_PER_BEAT)
-                               if self._link else 0)),
+            count_range2.eq(count_range),
         ]
         fits = Mux(some, Mux(shared, left2 == shared2, left2 == whole2), left2 == 0)
         # Stage 3: the first reason that applies.

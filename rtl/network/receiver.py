@@ -109,7 +109,7 @@ class FrameReceiver(wiring.Component):
         # A packet is admitted only with room for the largest, so the FIFO never refuses a beat.
         room, admitted, admit = Signal(), Signal(), Signal()
         good, overrun = Signal(), Signal()
-        drop, link_idle = self._number(m, check, admit) if self._link else (beat.drop, 1)
+        drop, link_idle = self._number(m, check, admit) if self._link else (beat.drop, None)
         m.d.comb += [
             self.i.ready.eq(1),
             check.valid.eq(self.i.valid), check.beat.eq(self.i.payload),
@@ -142,7 +142,8 @@ class FrameReceiver(wiring.Component):
             m.d.comb += [
                 self.header.valid.eq(good & admit if self._link else good), self.header.source.eq(beat.source),
                 self.header.credit.eq(beat.credit), self.header.gradient.eq(beat.gradient)]
-        m.d.comb += self.idle.eq(check.idle & fifo.idle & ~refusing & link_idle)
+        idle = check.idle & fifo.idle & ~refusing
+        m.d.comb += self.idle.eq(idle if link_idle is None else idle & link_idle)
         return m
 
     def _number(self, m, check, admit) -> tuple[Value, Value]:
