@@ -1,0 +1,99 @@
+"""Link sender: every packet arrives, whatever is lost, and none is forgotten in the pool."""
+
+import random
+from itertools import product
+
+import pytest
+
+from rtl.config import preset
+from rtl.formats import Opcode
+from rtl.network.link.sender import LinkSender
+from tests.rtl.network.dirty import simulate
+from tests.rtl.network.link.peers import Network, Packet, Settings
+from tests.support import made, sender
+
+NODES = 5
+CONFIG = preset("tiny").with_fields(nodes=NODES, net_payload_beats=6)
+OPCODES = (Opcode.LOOKUPS, Opcode.VECTORS, Opcode.PARTIALS, Opcode.STEPS)
+LEAST, FIRST, MOST = 300, 600, 5000
+WRAPS = (1 << 24) - 300
+
+
+def packets(count: int, seed: int = 0, *, to: range | None = None,
+            longest: int = 6) -> list[Packet]:
+    rng = random.Random(seed)
+    return [Packet(
+        rng.choice(OPCODES), rng.choice(to or range(NODES)), rng.getrandbits(16),
+        rng.getrandbits(16), tuple(rng.getrandbits(512) for _ in range(rng.randrange(longest + 1))))
+        for _ in range(count)]
+
+
+def run(items: list[Packet], settings: Settings, *, seed: int = 1, gap: float = 0.0,
+        first: int = 0, beats: int = 64, tries: int = 100, links=(), patience: int = 60_000):
+    """Send ``items``; return the network and what the counters say when nothing moves any more."""
+    dut = made(LinkSender, CONFIG, first_sequence=first, beats=beats)
+    network = Network(dut, NODES, settings, first, seed, LEAST)
+    counters = {}
+
+    async def offer(ctx):
+        for name, value in (("timeout_first", FIRST), ("timeout_least", LEAST),
+                            ("timeout_most", MOST), ("tries", tries)):
+            ctx.set(getattr(dut, name), value)
+        await sender(dut.headers, [item.header for item in items], stall=gap, seed=seed)(ctx)
+
+    async def fresh(ctx):
+        # What headers acknowledge is by their node and cycle, so that each shows when it was asked.
+        while True:
+            node = ctx.get(dut.ack_node)
+            ctx.set(dut.ack_value, node << 16 | 0xACE)
+            ctx.set(dut.lookup_credit, node << 8 | 1)
+            ctx.set(dut.gradient_credit, node << 8 | 2)
+            await ctx.changed(dut.ack_node)
+
+    async def end(ctx):
+        while not (sum(map(len, network.sent)) + ctx.get(dut.counters.swallowed) == len(items)
+                   and len(network.links) == len(links)
+                   and ctx.get(dut.idle) and not ctx.get(dut.waits) and not network.events):
+            await ctx.tick()
+            assert network.now < patience, "no end"
+        await ctx.tick().repeat(3)
+        assert ctx.get(dut.idle) and not ctx.get(dut.waits)
+        counters.update((name, ctx.get(dut.counters[name]))
+                        for name in dut.counters.shape().members)
+
+    payload = [{"data": beat, "last": int(k == len(item.beats) - 1)}
+               for item in items for k, beat in enumerate(item.beats)]
+    simulate(dut, offer, end, sender(dut.payload, payload, stall=gap, seed=seed + 1),
+             sender(dut.links, [{"node": n, "first": f, "bits": b} for n, f, b in links],
+                    stall=0.9, seed=seed + 2),
+             background=[network.run, fresh], limit=patience + 1000)
+    return network, counters
+
+
+def check(items: list[Packet], network: Network, counters: dict[str, int]) -> None:
+    """All packets have come in the order of their numbers, each as often as it was sent."""
+    for node, peer in enumerate(network.peers):
+        assert network.sent[node] == [item for item in items if item.destination == node]
+        assert peer.base == len(network.sent[node])
+    assert counters["packets"] == len(items)
+    assert counters["repeated"] == network.repeated
+    assert counters["bad_acknowledgements"] == counters["failures"] == 0
+    assert network.failed == []
+
+
+@pytest.mark.parametrize("gap,stall", [*product([0.0, 0.5], [0.0, 0.4])])
+def test_without_loss_nothing_is_sent_again(gap, stall):
+    items = packets(300)
+    network, counters = run(items, Settings(stall=stall), gap=gap)
+    check(items, network, counters)
+    assert counters["repeated"] == counters["timeouts"] == 0
+
+
+@pytest.mark.parametrize("loss", [0.01, 0.1, 0.3])
+@pytest.mark.parametrize("first", [0, WRAPS])
+def test_what_is_lost_is_sent_again(loss, first):
+    items = packets(600, 3)
+    network, counters = run(items, Settings(loss=loss, repeat=0.2, reorder=40, stall=0.1),
+                            first=first, gap=0.1)
+    check(items, network, counters)
+    assert counters["repeated"] > 0
