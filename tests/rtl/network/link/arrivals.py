@@ -81,8 +81,9 @@ class Peer:
                 if ahead(self.following, self.shown) < reach - 1:
                     self.missing.append(self.following)
                     self.following = (self.following + 1) & MASK
-        if self.missing and (rng.random() < 0.1 or ahead(self.following, self.shown) >= reach):
-            return self.missing.pop(rng.choice((0, rng.randrange(len(self.missing)))))
+        lost = len(self.missing)
+        if lost and (rng.random() < 0.1 + lost / 100 or ahead(self.following, self.shown) >= reach):
+            return self.missing.pop(rng.choice((0, 0, rng.randrange(lost))))
         if ahead(self.following, self.shown) >= reach:
             return rng.choice(self.recent)
         self.following = (self.following + 1) & MASK

@@ -52,7 +52,7 @@ class Node:
         while rng.random() < self.gap:
             gap += rng.choice((1, 1, 2, 5))
         if self.jumps and rng.random() < 0.05:
-            gap += rng.randrange(20 * self.delay)
+            gap += rng.randrange(4 * self.delay)
         return rng.randint(end - 1, end + gap), end + 2 + gap
 
     def nothing(self):
@@ -186,6 +186,7 @@ class Node:
     def jump(self, ctx):
         """Pass over time in which nothing moves."""
         dut = self.dut
+        ctx.set(dut.time, self.time)
         if not self.heads and ctx.get(dut.idle) and ctx.get(dut.waits):
             left = (ctx.get(dut.deadline) - self.time) & 0xFFFFFFFF
             assert 0 < left <= self.delay
@@ -204,3 +205,206 @@ def test_packets_of_all_kinds(nodes, first, seed, options):
     assert node.admitted > 300 and all(node.counted[name] for name in (
         "duplicates", "outside", "bad_epochs", "acknowledgements"))
     assert node.jumped > 100 or not options.get("jumps")
+
+
+@pytest.mark.parametrize("first, faults", [
+    (2048, 0.0), pytest.param(MASK - 3000, 0.02, marks=pytest.mark.slow)])
+def test_laps_of_the_window(first, faults):
+    """Places of the window are used again and again, up to the window's end, at full rate."""
+    node = Node(2, first, 7, gap=0.0, faults=faults, links=0.0, room=1 - faults, delay=300)
+    node.run(9000 if faults else 7000)
+    assert all((peer.base - first & MASK) > 3000 for peer in node.peers)
+
+
+def one_by_one(node, steps):
+    """Run ``steps``, a bench, on a node that is ready, and takes LINK packets at once."""
+    dut, heard = node.dut, []
+
+    async def bench(ctx):
+        ctx.set(dut.ack_delay, node.delay)
+        ctx.set(dut.links.ready, 1)
+        await ctx.tick().until(dut.ready)
+        await steps(ctx)
+
+    async def clock(ctx):
+        time = 0
+        async for _, _, valid, item in ctx.tick().sample(dut.links.valid, dut.links.payload):
+            time += 1
+            ctx.set(dut.time, time)
+            if valid:
+                heard.append((time, item.node, item.first, item.bits))
+
+    simulate(dut, bench, background=[clock])
+    return heard
+
+
+async def packet(ctx, dut, source, sequence, **fields):
+    """Send a packet; return its verdict."""
+    ctx.set(dut.look, {"source": source, "sequence": sequence})
+    await ctx.tick().repeat(2)
+    ctx.set(dut.packet, {"valid": 1, "link": 0, "room": 1, "acknowledge": 0, "data": 0,
+                         "number": {"source": source, "sequence": sequence}} | fields)
+    verdict, = (name for name in VERDICTS if ctx.get(getattr(dut, name)))
+    await ctx.tick()
+    ctx.set(dut.packet.valid, 0)
+    return verdict
+
+
+async def header(ctx, dut, node, wait=0):
+    """Let a header to ``node`` leave; return what it says."""
+    ctx.set(dut.ack_node, node)
+    value = ctx.get(dut.ack_value)
+    for _ in range(wait):
+        await ctx.tick()
+    ctx.set(dut.told, {"valid": 1, "node": node})
+    await ctx.tick()
+    ctx.set(dut.told.valid, 0)
+    return value
+
+
+@pytest.mark.parametrize("wait", range(5))
+def test_headers_spare_link_packets(wait):
+    """In order, and told by a header in time: no LINK packet; a header that was made before, though
+    it leaves after, does not do."""
+    node = Node(3, delay=40)
+    dut = node.dut
+
+    async def steps(ctx):
+        for sequence in range(5):
+            assert await packet(ctx, dut, 1, sequence) == "fresh"
+        await ctx.tick().repeat(20)
+        assert await header(ctx, dut, 1, wait) == 5
+        await ctx.tick().repeat(100)
+        assert ctx.get(dut.idle) and not ctx.get(dut.waits)
+        for lead in range(16):  # the header is made as the packet comes, and leaves later
+            ctx.set(dut.look, {"source": 1, "sequence": 5 + lead})
+            await ctx.tick().repeat(2)
+            ctx.set(dut.packet.number.sequence, 5 + lead)
+            ctx.set(dut.packet.valid, 1)
+            await ctx.tick()
+            ctx.set(dut.packet.valid, 0)
+            for _ in range(lead):
+                await ctx.tick()
+            value = await header(ctx, dut, 1, wait)
+            told.append(value == 6 + lead)
+            before = ctx.get(dut.link_counters.acknowledgements)
+            await ctx.tick().repeat(100)
+            # One that was not told of by the header is told of by a LINK packet.
+            made = ctx.get(dut.link_counters.acknowledgements) - before
+            assert made >= 1 - told[-1]
+            links.append(made)
+
+    told, links = [], []
+    heard = one_by_one(node, steps)
+    assert len(heard) == sum(links) and told[-1] and not told[0] and links[-1] == 0
+
+
+def test_what_is_told_of():
+    """A hole, or a duplicate, makes a LINK packet though headers have told of the base."""
+    node = Node(3, delay=40)
+    dut, verdicts = node.dut, []
+
+    async def steps(ctx):
+        for sequence in (0, 2, 1200, 0, 2048, 1):
+            verdicts.append(await packet(ctx, dut, 2, sequence))
+            await ctx.tick().repeat(20)
+            await header(ctx, dut, 2)
+            await ctx.tick().repeat(100)
+        assert ctx.get(dut.idle) and not ctx.get(dut.waits)
+
+    heard = [(first, bits) for _, node, first, bits in one_by_one(node, steps) if node == 2]
+    assert verdicts == ["fresh"] * 3 + ["duplicate", "fresh", "fresh"]
+    # 0: told of. Then a hole at 1, twice; the duplicate; the first of the next lap; and 1 is
+    # told of, with all before 3.
+    assert heard == [(0, 0b101), (1024, 1 << 176), (0, 0b101), (2048, 1)]
+
+
+def test_one_link_packet_for_many():
+    """Packets of a block that come within the delay are told of at once, each block once."""
+    node = Node(2, delay=200)
+    dut = node.dut
+
+    async def steps(ctx):
+        for sequence in (*range(500, 530), 3):
+            await packet(ctx, dut, 1, sequence)
+        await ctx.tick().repeat(400)
+
+    heard = one_by_one(node, steps)
+    assert [item[1:] for item in heard] == [
+        (1, 0, (0xFFF << 500) | 8), (1, 512, (1 << 18) - 1)]
+
+
+def test_window_follows_the_base():
+    node = Node(2, delay=10)
+    dut = node.dut
+
+    async def steps(ctx):
+        assert await packet(ctx, dut, 1, 2048) == "outside"
+        assert await packet(ctx, dut, 1, 2047) == "fresh"
+        assert await packet(ctx, dut, 1, 0, room=0) == "fresh"
+        assert await packet(ctx, dut, 1, 0) == "fresh"
+        await ctx.tick().repeat(60)
+        assert await packet(ctx, dut, 1, 2048) == "fresh"
+        assert await packet(ctx, dut, 1, 2049) == "outside"
+        assert await packet(ctx, dut, 1, MASK) == "duplicate"
+        assert await packet(ctx, dut, 1, 1 << 22) == "outside"
+
+    one_by_one(node, steps)
+
+
+def test_arrivals_that_find_no_room():
+    """They are counted, and what they say of the acknowledge is told all the same."""
+    node = Node(2)
+    dut, events = node.dut, []
+
+    async def steps(ctx):
+        for k in range(24):
+            await packet(ctx, dut, 1, 512 * k, link=1, data=k, acknowledge=k)
+            events.append(ctx.get(dut.acknowledged.acknowledge))
+        dropped = ctx.get(dut.link_counters.arrivals_dropped)
+        assert 4 <= dropped < 24 - LinkReceiver.ARRIVED + 2
+        ctx.set(dut.arrived.ready, 1)
+        for k in range(24 - dropped):
+            *_, item = await ctx.tick().sample(dut.arrived.payload).until(dut.arrived.valid)
+            assert (item.node, item.first, item.bits) == (1, 512 * k, k)
+        await ctx.tick().repeat(3)
+        assert ctx.get(dut.idle) and not ctx.get(dut.arrived.valid)
+
+    one_by_one(node, steps)
+    assert events == list(range(24))
+
+
+def test_nothing_before_it_is_ready():
+    dut = Node(4).dut
+
+    async def bench(ctx):
+        assert not ctx.get(dut.idle)
+        assert await packet(ctx, dut, 1, 0) == "outside"
+        await ctx.tick().until(dut.ready)
+        assert await packet(ctx, dut, 1, 0) == "fresh"
+
+    simulate(dut, bench)
+
+
+def test_latency():
+    node = Node(2, delay=25)
+    dut, latency = node.dut, LinkReceiver.LATENCY
+    times = {}
+
+    async def steps(ctx):
+        await packet(ctx, dut, 1, 0)
+        ctx.set(dut.ack_node, 1)
+        cycles = 1
+        while not ctx.get(dut.ack_value):
+            await ctx.tick()
+            cycles += 1
+        times["base"] = cycles
+        while not ctx.get(dut.links.valid):
+            await ctx.tick()
+            cycles += 1
+        times["link"] = cycles
+
+    one_by_one(node, steps)
+    assert times == {
+        "base": latency["admitted packet", "ack_value, nothing else moving"],
+        "link": 25 + latency["admitted packet", "its LINK packet, after the delay"]}
