@@ -40,7 +40,9 @@ def command(
     files that a shell needs."""
     console = Console(stderr=True)
     options = {"functions": functions, "qdma": qdma, "macs": macs}
-    done = generate(configure(preset(config), settings or ()), output, shell=shell,
+    # What leaves a shell crosses a network that may lose it.
+    base = preset(config).with_fields(link=shell != "none")
+    done = generate(configure(base, settings or ()), output, shell=shell,
                     options={name: value for name, value in options.items() if value is not None},
                     report=report, timing=timing,
                     progress=lambda line: console.print(line, style="dim", highlight=False))

@@ -13,6 +13,7 @@ from rtl.formats import (
     IP_PROTOCOL_UDP,
     NODE_BITS,
     RECORDS_PER_BEAT,
+    SEQUENCE_BITS,
     STEP_BITS,
     TAGS_PER_BEAT,
     VERSION,
@@ -21,6 +22,7 @@ from rtl.formats import (
     Opcode,
 )
 from rtl.network.crc import Crc32c
+from rtl.network.link.layouts import PacketNumber
 from rtl.network.opcodes import READS, RECORDS, TRAINING, UNCOUNTED, VALUES, VECTORS, more_records
 from rtl.network.wire import (
     DONT_FRAGMENT,
@@ -33,24 +35,30 @@ from rtl.network.wire import (
     swap_bytes,
 )
 
-__all__ = ["VERDICTS", "CheckedBeat", "FrameCheck"]
+__all__ = ["EPOCH", "VERDICTS", "CheckedBeat", "FrameCheck"]
 
 VERDICTS = ("errors_mac", "foreign", "bad_length", "bad_crc", "bad_opcode", "bad_node")
 """Reasons to drop a packet. The first that applies counts, but a count that does not match the
 packet's length is ``bad_length`` only where none of the others applies: it may be a damaged one."""
 
+EPOCH = "bad_epoch"
+"""Another reason with a reliable link, after these: the packet is of another epoch."""
 
-def CheckedBeat(max_beats: int) -> data.StructLayout:
+
+def CheckedBeat(max_beats: int, link: bool = False) -> data.StructLayout:
     """Layout of a beat after the check. Verdict and header fields are valid on the last beat.
 
     ``read``: a packet READ_DATA. ``gradient``: a packet of training, and its ``credit`` is that of
-    gradients. ``paid``: a packet of a kind that is sent against credits of gradients.
+    gradients. ``paid``: a packet of a kind that is sent against credits of gradients. With ``link``
+    also its fields ``sequence`` and ``acknowledge``, and whether it is a packet LINK.
     """
+    verdicts = (*VERDICTS, EPOCH) if link else VERDICTS
     return data.StructLayout({
         "valid": 1, "first": 1, "last": 1, "data": BEAT_BITS, "beats": range(max_beats + 2),
-        "drop": 1, "verdict": data.StructLayout({name: 1 for name in VERDICTS}),
+        "drop": 1, "verdict": data.StructLayout({name: 1 for name in verdicts}),
         "read": 1, "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "gradient": 1,
-        "paid": 1})
+        "paid": 1,
+        **({"sequence": SEQUENCE_BITS, "acknowledge": SEQUENCE_BITS, "link": 1} if link else {})})
 
 
 class FrameCheck(wiring.Component):
@@ -61,7 +69,8 @@ class FrameCheck(wiring.Component):
     CRC-32C and nodes, since the shell's UDP stack has checked the rest.
 
     Parameters: ``max_beats``, the longest accepted payload; ``framing``; ``training``, whether
-    packets of training are accepted. For gradients the count is compared only with the beats of
+    packets of training are accepted; ``link``, whether packets LINK are, of one beat, and those of
+    another epoch are not. For gradients the count is compared only with the beats of
     records: the number of beats of vectors follows from the records.
 
     Ports
@@ -69,6 +78,8 @@ class FrameCheck(wiring.Component):
     valid, beat: an input beat, :data:`rtl.formats.Beat`.
     node, nodes, mac_base, ip_base, udp_port, vector_beats, vector_packing: see
         :class:`rtl.network.FrameReceiver`.
+    epoch: that of packets that are accepted (with ``link``).
+    look: number of the packet whose last beat is at ``o`` two cycles later (with ``link``).
     o: :func:`CheckedBeat`. ``beats`` counts payload beats, this one included, up to
         ``max_beats`` + 1; ``verdict`` has at most one bit set, the one of :data:`VERDICTS` that
         counts, and ``drop`` says that there is one.
@@ -78,19 +89,22 @@ class FrameCheck(wiring.Component):
     LATENCY = {("beat", "the same beat"): 4}
     RATE = "1 beat per cycle"
 
-    def __init__(self, max_beats: int, framing: str, *, training: bool = False):
+    def __init__(self, max_beats: int, framing: str, *, training: bool = False,
+                 link: bool = False):
         edge = edge_of(framing)
         self._max_beats, self._framing = max_beats, framing
         self._records, self._vectors = RECORDS[edge], VECTORS[edge]
         self._reads = READS[edge]
         self._training = tuple(TRAINING[edge].values()) if training else ()
-        self._known = (self._records, *more_records(edge, training).values(), *self._reads)
+        self._known = (self._records, *more_records(edge, training).values(), *self._reads,
+                       *((Opcode.LINK,) if link else ()))
+        self._link = link
         super().__init__({
             "valid": In(1), "beat": In(Beat),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
             "udp_port": In(16), "vector_beats": In(5), "vector_packing": In(2),
-            "o": Out(CheckedBeat(max_beats)), "idle": Out(1),
-        })
+            "o": Out(CheckedBeat(max_beats, link)), "idle": Out(1),
+        } | ({"epoch": In(8), "look": Out(PacketNumber)} if link else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -117,10 +131,12 @@ class FrameCheck(wiring.Component):
             m.d.sync += seen.eq(covered(self.beat.data, ~inside))
         # Stage 1: header fields and their comparisons, held until the next header.
         stage1, beats1 = Signal(stage, reset_less=True), Signal(beats_shape, reset_less=True)
+        linked = {"sequence": SEQUENCE_BITS, "acknowledge": SEQUENCE_BITS, "link": 1,
+                  EPOCH: 1} if self._link else {}
         head1 = Signal(data.StructLayout({
             "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "count": 16, "crc": 32,
             "vectors": 1, "bad_opcode": 1, "read": 1, "gradient": 1, "values": 1,
-            "uncounted": 1, "factor": 5}), reset_less=True)
+            "uncounted": 1, "factor": 5, **linked}), reset_less=True)
         header = data.View(HeaderBeat, beat.data)
         ember = header.ember
         of_vectors, of_training = Signal(), Signal()
@@ -148,15 +164,25 @@ class FrameCheck(wiring.Component):
                     head1.factor.eq(Mux(_one_of(ember.opcode, values), 1, self.vector_beats)),
                     head1.uncounted.eq(_one_of(ember.opcode, uncounted)),
                 ]
+                if self._link:
+                    m.d.sync += [
+                        head1.sequence.eq(ember.sequence), head1.acknowledge.eq(ember.acknowledge),
+                        head1.link.eq(ember.opcode == Opcode.LINK),
+                        head1[EPOCH].eq(ember.epoch != self.epoch),
+                    ]
         # Stage 2: the beats that the count of records or vectors requires; those of vectors apart
         # from those of tags or records, which are taken from the beats that came.
-        stage2, head2 = Signal(stage, reset_less=True), Signal(head1.shape(), reset_less=True)
+        stage2, head2 = Signal(stage, reset_less=True), Signal(
+            head1.shape(), reset_less=True, name="head2")
         beats2 = Signal(beats_shape, reset_less=True)
         left2, count_range2 = Signal(signed(17), reset_less=True), Signal(reset_less=True)
         count = head1.count[:11]  # enough for the longest packet; count_range2 checks the rest
         # A vector has several beats or one, or shares a beat; the last beat may be partly empty.
         whole2, shared2 = (Signal(16, reset_less=True, name=name) for name in ("whole2", "shared2"))
         some, shared, rest = Signal(), Signal(), Signal(2)
+        count_range = (head1.count == 0) | (head1.count > RECORDS_PER_BEAT * longest)
+        if self._link:
+            count_range |= head1.link & (head1.count != RECORDS_PER_BEAT)
         m.d.sync += [
             shared.eq(self.vector_packing.any()),
             rest.eq(Cat(self.vector_packing.any(), self.vector_packing[1])),
@@ -166,7 +192,7 @@ class FrameCheck(wiring.Component):
             stage2.eq(stage1), beats2.eq(beats1), head2.eq(head1),
             left2.eq(beats1 - Mux(head1.vectors, (count + TAGS_PER_BEAT - 1) >> 5,
                                   (count + RECORDS_PER_BEAT - 1) >> 3)),
-            count_range2.eq((head1.count == 0) | (head1.count > RECORDS_PER_BEAT * longest)),
+            count_range2.eq(count_range),
         ]
         fits = Mux(some, Mux(shared, left2 == shared2, left2 == whole2), left2 == 0)
         # Stage 3: the first reason that applies.
@@ -183,10 +209,11 @@ class FrameCheck(wiring.Component):
             ("bad_crc", crc),
             ("bad_opcode", head2.bad_opcode),
             ("bad_node", node),
+            *(((EPOCH, head2[EPOCH]),) if self._link else ()),
             ("bad_length", count_range2 | ~(fits | (head2.uncounted & (left2 > 0)))),
         )
         earlier = C(0)
-        verdict = {name: C(0) for name in VERDICTS}
+        verdict = {name: C(0) for name in ((*VERDICTS, EPOCH) if self._link else VERDICTS)}
         for name, reason in reasons:
             verdict[name] = verdict[name] | (reason & ~earlier)
             earlier = earlier | reason
@@ -200,6 +227,10 @@ class FrameCheck(wiring.Component):
             checked.paid.eq(head2.values | head2.uncounted),
         ]
         m.d.sync += [checked.verdict[name].eq(value) for name, value in verdict.items()]
+        if self._link:
+            m.d.sync += [checked[name].eq(head2[name])
+                         for name in ("sequence", "acknowledge", "link")]
+            m.d.comb += [self.look.source.eq(head2.source), self.look.sequence.eq(head2.sequence)]
         m.d.comb += [self.o.eq(checked), self.o.valid.eq(valid3),
                      self.idle.eq(~(valid0 | valid1 | valid2 | valid3))]
         return m

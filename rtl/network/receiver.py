@@ -7,9 +7,9 @@ from amaranth.lib.wiring import In, Out
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.formats import CREDIT_BITS, NODE_BITS, Beat, Refused, Status
 from rtl.monitor.counters import CounterLayout, count
-from rtl.network.frame_check import VERDICTS, FrameCheck
+from rtl.network.frame_check import EPOCH, VERDICTS, FrameCheck
 from rtl.network.layouts import PacketBeat, ReceivedHeader
-from rtl.network.link.receiver import link_ports
+from rtl.network.link.receiver import LinkReceiver, link_ports
 from rtl.network.wire import edge_of, longest_payload
 from rtl.stream import PacketFIFO, StreamFIFO
 
@@ -86,7 +86,8 @@ class FrameReceiver(wiring.Component):
         if depth < 2 * (longest + 4):
             raise ValueError(f"depth must be at least {2 * (longest + 4)}, not {depth!r}")
         self._framing, self._max_beats, self._depth = framing, longest, depth
-        self._training, self._link, self._first_sequence = training, link, first_sequence
+        self._training, self._nodes = training, config.nodes
+        self._link, self._first_sequence = link, first_sequence
         super().__init__({
             "i": In(stream.Signature(Beat)),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
@@ -101,20 +102,22 @@ class FrameReceiver(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         longest, depth = self._max_beats, self._depth
-        m.submodules.check = check = FrameCheck(longest, self._framing, training=self._training)
+        m.submodules.check = check = FrameCheck(
+            longest, self._framing, training=self._training, link=self._link)
         m.submodules.fifo = fifo = PacketFIFO(BEAT_BITS, depth)
         beat = check.o
         # A packet is admitted only with room for the largest, so the FIFO never refuses a beat.
         room, admitted, admit = Signal(), Signal(), Signal()
         good, overrun = Signal(), Signal()
+        drop, link_idle = self._number(m, check, admit) if self._link else (beat.drop, None)
         m.d.comb += [
             self.i.ready.eq(1),
             check.valid.eq(self.i.valid), check.beat.eq(self.i.payload),
             admit.eq(Mux(beat.first, room, admitted)),
             fifo.i.valid.eq(beat.valid & admit & ((beat.beats <= longest) | beat.last)),
             fifo.i.payload.item.eq(beat.data), fifo.i.payload.last.eq(beat.last),
-            fifo.i.payload.drop.eq(beat.drop),
-            good.eq(beat.valid & beat.last & ~beat.drop),
+            fifo.i.payload.drop.eq(drop),
+            good.eq(beat.valid & beat.last & ~drop),
             overrun.eq(good & ~admit),
             self.o.valid.eq(fifo.o.valid), fifo.o.ready.eq(self.o.ready),
             self.o.payload.item.eq(fifo.o.payload.item),
@@ -137,10 +140,34 @@ class FrameReceiver(wiring.Component):
             self._mark(m, good & admit, beat.read)
         else:
             m.d.comb += [
-                self.header.valid.eq(good), self.header.source.eq(beat.source),
+                self.header.valid.eq(good & admit if self._link else good), self.header.source.eq(beat.source),
                 self.header.credit.eq(beat.credit), self.header.gradient.eq(beat.gradient)]
-        m.d.comb += self.idle.eq(check.idle & fifo.idle & ~refusing)
+        idle = check.idle & fifo.idle & ~refusing
+        m.d.comb += self.idle.eq(idle if link_idle is None else idle & link_idle)
         return m
+
+    def _number(self, m, check, admit) -> tuple[Value, Value]:
+        """Return whether a packet is not to pass, as it is wrong, not the first of its number or a
+        packet LINK; and whether nothing of the link moves."""
+        m.submodules.link = link = LinkReceiver(self._nodes, first_sequence=self._first_sequence)
+        beat, ends = check.o, Signal()
+        m.d.comb += [
+            check.epoch.eq(self.epoch), link.look.eq(check.look),
+            ends.eq(beat.valid & beat.last),
+            link.packet.valid.eq(ends & ~beat.drop),
+            link.packet.bad_epoch.eq(ends & beat.verdict[EPOCH]),
+            link.packet.link.eq(beat.link), link.packet.room.eq(admit),
+            link.packet.number.source.eq(beat.source),
+            link.packet.number.sequence.eq(beat.sequence),
+            link.packet.acknowledge.eq(beat.acknowledge), link.packet.data.eq(beat.data),
+        ]
+        for name, member in link_ports().items():
+            inner, outer = getattr(link, name), getattr(self, name)
+            if not member.is_port:
+                wiring.connect(m, inner, wiring.flipped(outer))
+            else:
+                m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)
+        return beat.drop | beat.link | ~link.fresh, link.idle
 
     def _mark(self, m, good, read) -> None:
         """Say of the packet at the output whether it was read, beside its beats and as early.

@@ -8,6 +8,7 @@ from gen.signals import Interrupted, interruptible
 from sim.cli.batching import batching
 from sim.cli.bench import bench
 from sim.cli.datasets import datasets
+from sim.cli.faults import faults
 from sim.cli.hitrate import hitrate
 from sim.cli.plan import plan
 from sim.cli.reproduce import reproduce
@@ -36,6 +37,7 @@ app.command()(batching)
 app.command()(plan)
 app.command()(reproduce)
 app.command()(serve)
+app.command()(faults)
 # What follows the script is the script's own.
 app.command(context_settings={"allow_interspersed_args": False})(torch)
 app.add_typer(datasets, name="datasets")

@@ -26,7 +26,8 @@ PRESENTATION = tuple(f"sim/{name}" for name in (
     "api.py", "cli/", "frame.py", "experiments/checks/", "experiments/claims/",
     "experiments/figures/", "experiments/maps/", "experiments/page/",
     "experiments/points/setting.py", "experiments/reproduce.py", "experiments/request.py",
-    "serving/picture.py", "serving/request.py", "serving/table.py"))
+    "faults/picture.py", "faults/suite.py", "faults/table.py", "serving/picture.py",
+    "serving/request.py", "serving/table.py"))
 
 
 def plain(value: Any) -> Any:

@@ -13,8 +13,8 @@ class WideConfig(NicConfig):
     """A :class:`~rtl.config.NicConfig` that may exceed hardware: up to 256 nodes, the limit of node
     numbers, and 2^26 rows in a cache, as far as its hash spreads rows over sets.
 
-    Raises ``ValueError`` for a replacement policy that ``cache.h`` does not have, besides what
-    ``NicConfig`` raises.
+    Raises ``ValueError`` for a replacement policy that ``cache.h`` does not have, and for a
+    reliable link, besides what ``NicConfig`` raises.
     """
 
     most_nodes: ClassVar[int] = 256
@@ -24,6 +24,8 @@ class WideConfig(NicConfig):
         super().__post_init__()
         if self.policy != "lru":
             raise ValueError(f"policy must be lru with fidelity model, not {self.policy!r}")
+        if self.link:
+            raise ValueError("link must be false with fidelity model, not True")
 
     @classmethod
     def of(cls, config: NicConfig) -> "WideConfig":

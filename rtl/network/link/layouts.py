@@ -5,7 +5,8 @@ from amaranth.lib import data
 from rtl.config import BEAT_BITS
 from rtl.formats import NODE_BITS, SEQUENCE_BITS, STEP_BITS, FrameInfo
 
-__all__ = ["ARRIVALS", "WINDOW", "Acknowledged", "Arrivals", "Failed", "LinkedFrame"]
+__all__ = ["ARRIVALS", "WINDOW", "Acknowledged", "Arrivals", "Failed", "LinkedFrame",
+           "PacketNumber"]
 
 WINDOW = 2048
 """Packets to a peer that may be on their way at once."""
@@ -26,6 +27,9 @@ Arrivals = data.StructLayout(
     {"node": NODE_BITS, "first": SEQUENCE_BITS, "bits": BEAT_BITS})
 """Bit k: whether packet ``first`` + k has come: of ours at ``node``, or, on the way to a LINK
 packet, of ``node``'s here. ``first`` is a multiple of :data:`ARRIVALS`."""
+
+PacketNumber = data.StructLayout({"source": NODE_BITS, "sequence": SEQUENCE_BITS})
+"""A received packet's sender, and its number there."""
 
 Failed = data.StructLayout({"valid": 1, "node": NODE_BITS, "step": STEP_BITS})
 """Event: ``node`` has not acknowledged a packet of ``step``, however often it was sent."""

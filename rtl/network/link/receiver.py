@@ -1,22 +1,24 @@
 """Link receiver: admits each packet of each peer once, and acknowledges what has come."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS
 from rtl.formats import NODE_BITS, SEQUENCE_BITS
-from rtl.monitor.counters import CounterLayout
+from rtl.memory import Ram
+from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import AtNode
-from rtl.network.link.layouts import Acknowledged, Arrivals
+from rtl.network.link.arrival_bits import WORDS, ArrivalBits
+from rtl.network.link.arrival_scan import BLOCKS, ArrivalScan
+from rtl.network.link.layouts import ARRIVALS, WINDOW, Acknowledged, Arrivals, PacketNumber
+from rtl.network.link.report_queue import Came, ReportQueue
+from rtl.stream import StreamFIFO
 
-__all__ = ["LINK_RECEIVER_COUNTERS", "GoodPacket", "LinkReceiver", "PacketNumber", "link_ports"]
+__all__ = ["LINK_RECEIVER_COUNTERS", "GoodPacket", "LinkReceiver", "link_ports"]
 
 LINK_RECEIVER_COUNTERS = CounterLayout(
     "duplicates", "outside", "bad_epochs", "acknowledgements", "arrivals_dropped")
-
-PacketNumber = data.StructLayout({"source": NODE_BITS, "sequence": SEQUENCE_BITS})
-"""A packet's sender and its number there."""
 
 GoodPacket = data.StructLayout({
     "valid": 1, "link": 1, "room": 1, "bad_epoch": 1, "number": PacketNumber,
@@ -60,13 +62,24 @@ class LinkReceiver(wiring.Component):
     -----
     look: :data:`PacketNumber` of the packet that comes; any in other cycles.
     fresh, duplicate, outside: of what was at ``look`` two cycles ago: it has not come; it has; it
-        is beyond the window. None of them before ``ready``.
+        is beyond the window, as all is before ``ready``.
     packet: event :data:`GoodPacket`, not in two cycles in a row, two cycles after its number was at
         ``look``. It is admitted if it is no LINK packet, ``fresh`` and has ``room``.
     ready: the state is cleared after reset.
     idle: nothing moves before ``time`` is ``deadline``.
     The others: see :func:`link_ports`.
     """
+
+    LATENCY = {
+        ("look", "fresh, duplicate, outside"): 2, ("packet", "acknowledged"): 1,
+        ("LINK packet", "what arrived"): 2,
+        ("admitted packet", "ack_value, nothing else moving"): 10,
+    }
+    RATE = "1 packet in 2 cycles"
+    ARRIVED = 16
+    """LINK packets that may wait for the sender's side."""
+    RECENT = 5
+    """Cycles after a change of a base in which a header may leave that had the former one."""
 
     def __init__(self, nodes: int, *, first_sequence: int = 0):
         self._nodes, self._first = nodes, first_sequence
@@ -75,4 +88,107 @@ class LinkReceiver(wiring.Component):
             "packet": In(GoodPacket), "ready": Out(1), "idle": Out(1)} | link_ports())
 
     def elaborate(self, platform) -> Module:
-        return Module()
+        m = Module()
+        nodes, packet = self._nodes, self.packet
+        m.submodules.bits = bits = ArrivalBits(nodes, first_sequence=self._first)
+        m.submodules.scan = scan = ArrivalScan(nodes)
+        m.submodules.queue = queue = ReportQueue(nodes)
+        m.d.comb += self.ready.eq(bits.ready)
+
+        # Bases: a copy for each that reads them.
+        bases = {name: Ram(SEQUENCE_BITS, nodes, latency=0)
+                 for name in ("look", "header", "told", "scan")}
+        for name, ram in bases.items():
+            m.submodules[f"base_{name}"] = ram
+            m.d.comb += [
+                ram.write_en.eq(scan.moved.valid | ~bits.ready),
+                ram.write_addr.eq(Mux(bits.ready, scan.moved.node,
+                                      bits.clearing[WORDS.bit_length() - 1:])),
+                ram.write_data.eq(Mux(bits.ready, scan.moved.base, self._first)),
+            ]
+        m.d.comb += [
+            bases["look"].read_addr.eq(self.look.source),
+            bases["header"].read_addr.eq(self.ack_node),
+            self.ack_value.eq(bases["header"].read_data),
+            bases["scan"].read_addr.eq(scan.base_node), scan.base.eq(bases["scan"].read_data),
+            bits.look.eq(self.look), bits.scan.eq(scan.scan), scan.scanned.eq(bits.scanned),
+        ]
+        self._judge(m, bases["look"].read_data, bits.come)
+
+        # What has come is known a cycle later.
+        first, admitted = Signal(), Signal()
+        came = Signal(Came)
+        m.d.comb += [
+            first.eq(packet.valid & ~packet.link & packet.room), admitted.eq(first & self.fresh),
+            bits.mark.eq(admitted), queue.came.eq(came),
+            scan.came.valid.eq(came.valid & ~came.duplicate), scan.came.node.eq(came.node),
+        ]
+        m.d.sync += [
+            came.valid.eq(admitted | (packet.valid & ~packet.link & self.duplicate)),
+            came.node.eq(packet.number.source), came.duplicate.eq(self.duplicate),
+            came.block.eq(packet.number.sequence[ARRIVALS.bit_length() - 1:]),
+            self.acknowledged.valid.eq(packet.valid),
+            self.acknowledged.node.eq(packet.number.source),
+            self.acknowledged.acknowledge.eq(packet.acknowledge),
+        ]
+        told_idle = self._told(m, bases["told"], scan, bits)
+        m.submodules.arrived = arrived = StreamFIFO(Arrivals, self.ARRIVED, style="lutram")
+        wiring.connect(m, arrived.o, wiring.flipped(self.arrived))
+        m.d.comb += [
+            arrived.i.valid.eq(packet.valid & packet.link),
+            arrived.i.payload.node.eq(packet.number.source),
+            arrived.i.payload.first.eq(packet.number.sequence),
+            arrived.i.payload.bits.eq(packet.data),
+            queue.time.eq(self.time), queue.delay.eq(self.ack_delay),
+            queue.ready.eq(bits.ready),
+            queue.clearing.eq(bits.clearing[(WORDS // BLOCKS).bit_length() - 1:]),
+            self.deadline.eq(queue.deadline), self.waits.eq(queue.waits),
+            self.idle.eq(bits.ready & ~self.acknowledged.valid & told_idle & scan.idle & queue.idle
+                         & arrived.idle),
+        ]
+        wiring.connect(m, queue.reports, scan.reports)
+        wiring.connect(m, scan.links, wiring.flipped(self.links))
+        count(m, self.link_counters,
+              duplicates=packet.valid & ~packet.link & self.duplicate,
+              outside=packet.valid & ~packet.link & self.outside, bad_epochs=packet.bad_epoch,
+              acknowledgements=scan.made,
+              arrivals_dropped=arrived.i.valid & ~arrived.i.ready)
+        return m
+
+    def _judge(self, m, base, come) -> None:
+        """Say where the packet looked at is, by its peer's ``base`` and its bit."""
+        base1, sequence1 = (Signal(SEQUENCE_BITS, reset_less=True, name=name)
+                            for name in ("base1", "sequence1"))
+        ahead = Signal(SEQUENCE_BITS)
+        before, within, beyond = (Signal(reset_less=True, name=name)
+                                  for name in ("before", "within", "beyond"))
+        window = WINDOW.bit_length() - 1
+        m.d.comb += ahead.eq(sequence1 - base1)
+        m.d.sync += [
+            base1.eq(base), sequence1.eq(self.look.sequence),
+            before.eq(ahead[-1] & self.ready),
+            within.eq(~ahead[window:].any() & self.ready),
+            beyond.eq((~ahead[-1] & ahead[window:].any()) | ~self.ready),
+        ]
+        m.d.comb += [self.fresh.eq(within & ~come), self.duplicate.eq(before | (within & come)),
+                     self.outside.eq(beyond)]
+
+    def _told(self, m, bases, scan, bits) -> Value:
+        """Keep what headers have said to each peer; return whether none has just left."""
+        told, event = Ram(SEQUENCE_BITS, self._nodes, latency=0), Signal(AtNode)
+        m.submodules.said = told
+        moved, left = Signal(NODE_BITS, reset_less=True), Signal(range(self.RECENT + 1))
+        m.d.sync += [event.node.eq(self.told.node), event.valid.eq(self.told.valid & bits.ready)]
+        with m.If(scan.moved.valid):
+            m.d.sync += [moved.eq(scan.moved.node), left.eq(self.RECENT)]
+        with m.Elif(left != 0):
+            m.d.sync += left.eq(left - 1)
+        m.d.comb += [
+            bases.read_addr.eq(event.node),
+            told.write_en.eq((event.valid & ((left == 0) | (moved != event.node))) | ~bits.ready),
+            told.write_addr.eq(Mux(bits.ready, event.node,
+                                   bits.clearing[WORDS.bit_length() - 1:])),
+            told.write_data.eq(Mux(bits.ready, bases.read_data, self._first)),
+            told.read_addr.eq(scan.base_node), scan.told.eq(told.read_data),
+        ]
+        return ~event.valid

@@ -1,0 +1,110 @@
+"""Arrival bits: which packets of each peer's window have come."""
+
+from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.formats import NODE_BITS
+from rtl.memory import Ram
+from rtl.network.link.layouts import WINDOW, PacketNumber
+
+__all__ = ["WORD", "WORDS", "ArrivalBits", "WordNumber", "has_come"]
+
+WORD = 64
+"""Bits that are read at once."""
+WORDS = WINDOW // WORD
+
+WordNumber = data.StructLayout({"node": NODE_BITS, "word": range(WORDS)})
+"""A word of a peer's bits."""
+
+
+def has_come(bits: Value, sequence: Value) -> Value:
+    """Return of each of the stored ``bits`` whether its packet has come; ``sequence`` is the number
+    of one of the packets.
+
+    The bits of a window are used again by the next. A packet stores the complement of what the
+    former one of its place has stored, so that nothing is cleared in between.
+    """
+    lap = sequence[WINDOW.bit_length() - 1]
+    return bits ^ lap.replicate(len(bits))
+
+
+class ArrivalBits(wiring.Component):
+    """Keep a bit of each of the :data:`WINDOW` packets of a peer that may come.
+
+    A word is read with each packet, and written with its bit changed if the packet is admitted.
+
+    Latency and rate: see ``LATENCY`` and ``RATE``. After reset it is cleared, a word a cycle.
+
+    Parameters: ``nodes``; ``first_sequence``, number of each peer's first packet.
+
+    Ports
+    -----
+    look: :data:`PacketNumber`. come: whether the packet that was at ``look`` two cycles ago has
+        come, if it is in the peer's window.
+    mark: that packet comes now; ``come`` is 0. Not in two cycles in a row.
+    scan: :data:`WordNumber`. scanned: its bits, :func:`has_come` tells what they mean.
+    clearing: word that is cleared, all peers' counted through. ready: all are.
+    """
+
+    LATENCY = {("look", "come"): 2, ("mark", "come of a later look"): 2, ("scan", "scanned"): 1}
+    RATE = "1 packet in 2 cycles"
+
+    def __init__(self, nodes: int, *, first_sequence: int = 0):
+        self._nodes, self._first = nodes, first_sequence
+        super().__init__({
+            "look": In(PacketNumber), "come": Out(1), "mark": In(1),
+            "scan": In(WordNumber), "scanned": Out(WORD),
+            "clearing": Out(range(nodes * WORDS)), "ready": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.looked = looked = Ram(WORD, self._nodes * WORDS, style="bram")
+        m.submodules.copy = copy = Ram(WORD, self._nodes * WORDS, style="bram")
+        number = data.StructLayout(
+            {"bit": range(WORD), "word": range(WORDS), "lap": 1, "node": NODE_BITS})
+        here, now, then = Signal(number), *(
+            Signal(number, reset_less=True, name=name) for name in ("now", "then"))
+        m.d.comb += Cat(here.bit, here.word, here.lap).eq(self.look.sequence)
+        m.d.comb += here.node.eq(self.look.source)
+        m.d.sync += [now.eq(here), then.eq(now)]
+
+        # Of a word that is written in the cycle in which it is read, the new bits.
+        met, written = Signal(), Signal(WORD, reset_less=True)
+        changed, found, word = Signal(WORD), Signal(WORD), Signal(WORD, reset_less=True)
+        m.d.comb += [
+            found.eq(Mux(met, written, looked.read_data)),
+            changed.eq(word ^ Cat(then.bit == k for k in range(WORD))),
+        ]
+        m.d.sync += [
+            met.eq(self.mark & (Cat(here.word, here.node) == Cat(then.word, then.node))),
+            written.eq(changed), word.eq(found),
+            self.come.eq(has_come(found.bit_select(now.bit, 1), Cat(now.bit, now.word, now.lap))),
+        ]
+        with m.If(~self.ready):
+            m.d.sync += [self.clearing.eq(self.clearing + 1),
+                         self.ready.eq(self.clearing == self._nodes * WORDS - 1)]
+        for ram in (looked, copy):
+            m.d.comb += [
+                ram.write_en.eq(self.mark | ~self.ready),
+                ram.write_addr.eq(Mux(self.ready, Cat(then.word, then.node), self.clearing)),
+                ram.write_data.eq(Mux(self.ready, changed, self._nothing())),
+            ]
+        m.d.comb += [
+            looked.read_addr.eq(Cat(here.word, here.node)),
+            copy.read_addr.eq(Cat(self.scan.word, self.scan.node)),
+            self.scanned.eq(copy.read_data),
+        ]
+        return m
+
+    def _nothing(self) -> Value:
+        """Return a word that says that nothing has come: the bits of the first window's second
+        lap, from 0 on, are as those of an odd one."""
+        place, lap = self._first % WINDOW, self._first // WINDOW % 2
+        first = place // WORD
+        word = self.clearing[:(WORDS - 1).bit_length()]
+        ones = (1 << WORD) - 1
+        second = (1 << place % WORD) - 1  # bits of that lap in the word where it ends
+        partly = second if not lap else ones & ~second
+        return Mux(word < first, C(ones * (1 - lap), WORD),
+                   Mux(word == first, C(partly, WORD), C(ones * lap, WORD)))

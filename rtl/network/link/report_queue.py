@@ -1,0 +1,98 @@
+"""Report queue: what is to be acknowledged, and when, unless a header does it before."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.formats import NODE_BITS
+from rtl.memory import Ram
+from rtl.network.link.arrival_scan import BLOCKS, Report
+from rtl.stream import StreamFIFO
+
+__all__ = ["Came", "ReportQueue"]
+
+Came = data.StructLayout(
+    {"valid": 1, "node": NODE_BITS, "block": range(BLOCKS), "duplicate": 1})
+"""Event: a packet of ``node`` has come, for the first time or as a ``duplicate``; ``block`` as in
+:data:`rtl.network.link.arrival_scan.Report`."""
+
+
+class ReportQueue(wiring.Component):
+    """Queue a report for each block of packets of which one has come, until ``delay`` is over.
+
+    There is one of a block at most. A duplicate shows that its sender has missed what it was told:
+    the next report to it is forced.
+
+    Latency and rate: see ``LATENCY`` and ``RATE``.
+
+    Parameters: ``nodes``.
+
+    Ports
+    -----
+    came: event :data:`Came`, not in two cycles in a row, nor before ``ready``.
+    time: cycles; may jump, while nothing moves, up to ``deadline``.
+    delay: cycles from an event to its report.
+    reports: stream of :data:`rtl.network.link.arrival_scan.Report`; ``forced`` may rise until it is
+        taken. It tells what has come by then, and what comes later is queued again.
+    deadline, waits: there is a report (``waits``), and it is due at ``time`` ``deadline``.
+    clearing: block, of all peers', that is cleared; ready: all are.
+    idle: nothing moves before ``time`` is ``deadline``.
+    """
+
+    LATENCY = {("event", "its report, after the delay"): 4}
+    RATE = "1 event in 2 cycles, 1 report in 2 cycles"
+
+    def __init__(self, nodes: int):
+        self._nodes = nodes
+        super().__init__({
+            "came": In(Came), "time": In(32), "delay": In(16),
+            "reports": Out(stream.Signature(Report)), "deadline": Out(32), "waits": Out(1),
+            "clearing": In(range(nodes * BLOCKS)), "ready": In(1), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        nodes, came = self._nodes, self.came
+        entry = data.StructLayout({"node": NODE_BITS, "block": range(BLOCKS), "due": 32})
+        m.submodules.queue = queue = StreamFIFO(entry, nodes * BLOCKS)
+        head = queue.o.payload
+        # A block is queued if it was asked for more often, by one, than answered: modulo 2.
+        asked, answered = (Ram(1, nodes * BLOCKS, latency=0) for _ in range(2))
+        own = Ram(1, nodes * BLOCKS, latency=0)  # a copy, for what is taken
+        m.submodules.asked, m.submodules.answered, m.submodules.own = asked, answered, own
+        place, taken_place = Cat(came.block, came.node), Cat(head.block, head.node)
+        taken, reached, before = Signal(), Signal(), Signal()
+        forced = Signal(nodes)
+        passed, later = Signal(32), Signal(32, reset_less=True)
+        same, duplicate = Signal(), Signal()
+        m.d.comb += [
+            asked.read_addr.eq(place), answered.read_addr.eq(place),
+            own.read_addr.eq(taken_place),
+            queue.i.valid.eq(came.valid & (asked.read_data == answered.read_data)),
+            queue.i.payload.node.eq(came.node), queue.i.payload.block.eq(came.block),
+            queue.i.payload.due.eq(later),
+            asked.write_en.eq(queue.i.valid | ~self.ready),
+            asked.write_addr.eq(Mux(self.ready, place, self.clearing)),
+            asked.write_data.eq(self.ready & ~asked.read_data),
+            duplicate.eq(came.valid & came.duplicate), same.eq(came.node == head.node),
+            self.reports.valid.eq(reached),
+            self.reports.payload.node.eq(head.node), self.reports.payload.block.eq(head.block),
+            self.reports.payload.forced.eq(
+                forced.bit_select(head.node, 1) | (duplicate & same)),
+            taken.eq(self.reports.valid & self.reports.ready), queue.o.ready.eq(taken),
+            passed.eq(self.time - head.due), before.eq(passed[-1]),
+            self.deadline.eq(head.due), self.waits.eq(queue.o.valid),
+            self.idle.eq(~came.valid & (queue.idle | (queue.o.valid & before & ~reached))),
+        ]
+        for ram in (answered, own):
+            m.d.comb += [
+                ram.write_en.eq(taken | ~self.ready),
+                ram.write_addr.eq(Mux(self.ready, taken_place, self.clearing)),
+                ram.write_data.eq(self.ready & ~own.read_data),
+            ]
+        m.d.sync += [later.eq(self.time + self.delay),
+                     reached.eq(queue.o.valid & ~before & ~taken)]
+        with m.If(taken):
+            m.d.sync += forced.bit_select(head.node, 1).eq(0)
+        with m.If(duplicate & ~(taken & same)):
+            m.d.sync += forced.bit_select(came.node, 1).eq(1)
+        return m
