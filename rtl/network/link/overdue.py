@@ -35,7 +35,7 @@ class Overdue(wiring.Component):
     repeats: stream of :func:`rtl.network.link.packets.Repeat`.
     deadline: event :data:`rtl.network.link.deadlines.Deadline`, in the cycle after ``over``. late:
         event :data:`rtl.network.layouts.AtNode`, then too: packets were sent again. failed: event
-        :data:`rtl.network.link.layouts.Failed`.
+        :data:`rtl.network.link.layouts.Failed`. idle.
     """
 
     LATENCY = {("packet", "decided"): 5}
@@ -50,7 +50,8 @@ class Overdue(wiring.Component):
             "time": In(32), "again": Out(stream.Signature(data.StructLayout({
                 "first": range(beats), "record": self._record}))),
             "repeats": Out(stream.Signature(Repeat(beats, most))),
-            "deadline": Out(Deadline), "late": Out(AtNode), "failed": Out(Failed)})
+            "deadline": Out(Deadline), "late": Out(AtNode), "failed": Out(Failed),
+            "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -87,6 +88,7 @@ class Overdue(wiring.Component):
 
         with m.FSM(init="IDLE"):
             with m.State("IDLE"):
+                m.d.comb += self.idle.eq(~self.i.valid & ~self.deadline.valid & ~self.late.valid)
                 m.d.sync += [
                     shift.eq(Mux(more > self.doublings,
                                  Mux(more > MOST_SHIFT, MOST_SHIFT, more), self.doublings)),

@@ -192,7 +192,7 @@ class LinkSender(wiring.Component):
             room.kept.node.eq(kept.node), room.kept.beats.eq(kept.record.beats),
         ]
         # A cycle later, as a walk of the cycle before may have found none and ended the deadline.
-        came = Signal(AtNode)
+        came = parts.came = Signal(AtNode)
         m.d.sync += [came.valid.eq(kept.valid), came.node.eq(kept.node)]
         m.d.comb += [
             parts.looks.set[1].node.eq(came.node), parts.heard.set[2].node.eq(came.node),
@@ -258,7 +258,9 @@ class LinkSender(wiring.Component):
 
     def _time(self, m, parts):
         """Say when something moves next."""
-        still = Cat(part.idle for part in vars(parts).values() if hasattr(part, "idle"))
+        still = Cat(~parts.came.valid, *(
+            part.idle for part in vars(parts).values()
+            if isinstance(part, wiring.Component) and hasattr(part, "idle")))
         m.d.comb += [
             self.deadline.eq(parts.deadlines.deadline), self.waits.eq(parts.deadlines.waits),
             self.idle.eq(still.all() & ~self.links.valid),
