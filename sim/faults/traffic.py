@@ -12,7 +12,7 @@ from host.timing.clock import CYCLE_NS
 from host.timing.network import Network, NetworkProfile
 from host.wire.layouts import field_bits, pack, word_count
 from rtl.config import NicConfig, preset
-from rtl.formats import BEAT_BYTES, FrameInfo, Opcode, RawBeat
+from rtl.formats import BEAT_BYTES, RECORDS_PER_BEAT, FrameInfo, Opcode, RawBeat
 from rtl.network.layouts import PacketBeat
 from rtl.network.link.receiver import LINK_RECEIVER_COUNTERS
 from rtl.network.link.sender import LINK_SENDER_COUNTERS
@@ -148,7 +148,7 @@ def _ends(traffic: LinkTraffic) -> list[Engine]:
 
 def _send(traffic: LinkTraffic, engines: Sequence[Engine]) -> Counter[tuple[int, int]]:
     """Queue all packets at their senders; return how many each flow has."""
-    header_words, beat_words = word_count(FrameInfo), word_count(RawBeat)
+    counted, beat_words = field_bits(FrameInfo)["count"][0], word_count(RawBeat)
     last_word, last_bit = divmod(field_bits(RawBeat)["last"][0], 32)
     sizes = np.resize(np.array(traffic.beats), traffic.packets)
     for source, engine in enumerate(engines):
@@ -158,9 +158,8 @@ def _send(traffic: LinkTraffic, engines: Sequence[Engine]) -> Counter[tuple[int,
         # Packet by packet to each receiver in turn.
         to, beats = np.tile(targets, traffic.packets), np.repeat(sizes, len(targets))
         numbers = np.repeat(np.arange(traffic.packets), len(targets))
-        headers = pack(FrameInfo, len(to), opcode=int(Opcode.LOOKUPS), destination=to,
-                       count=8 * beats)
-        assert headers.shape[1] == header_words
+        headers = pack(FrameInfo, len(to), opcode=int(Opcode.LOOKUPS), destination=to)
+        headers[:, counted // 32] |= (RECORDS_PER_BEAT * beats << counted % 32).astype(np.uint32)
         first = np.cumsum(beats) - beats
         payload = np.zeros((beats.sum(), beat_words), np.uint32)
         payload[:, 0] = np.repeat(source * _PACKET + numbers, beats)
