@@ -107,8 +107,7 @@ def link_cells(short: bool = False) -> list[LinkCell]:
         LinkCell("flap", "down 200 us", LinkTraffic(
             4_000, (22,), "both ways", faults="down=100us:200us")),
         LinkCell("silent", "node 1 for ever", LinkTraffic(
-            50, (22,), "all to all", nodes=3, faults="down=0us@0>1,down=0us@1>0,"
-            "down=0us@2>1,down=0us@1>2")),
+            50, (22,), "all to all", nodes=3, faults="down=0us:1s@>1,down=0us:1s@1>")),
         LinkCell("all to all", "8 nodes, everything at 0.01", LinkTraffic(
             300, (22, 1, 2), "all to all", nodes=8, faults=EVERYTHING.format(rate="0.01"))),
     ]

@@ -76,7 +76,7 @@ def test_skipping_and_threads_and_the_exchange_change_nothing(backend):
 
 
 def test_a_silent_node_is_named():
-    result = run(_options("down=5us@>2,down=5us@2>", samples=96, settings=(
+    result = run(_options("down=5us:1s@>2,down=5us:1s@2>", samples=96, settings=(
         "link=true", "link_tries=4", "link_timeout_first=2000", "link_timeout_most=4000")))
     assert result["stuck"] and not result["complete"]
     assert "has given up node 2" in result["stuck"]
