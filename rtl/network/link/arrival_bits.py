@@ -79,7 +79,8 @@ class ArrivalBits(wiring.Component):
         m.d.sync += [
             met.eq(self.mark & (Cat(here.word, here.node) == Cat(then.word, then.node))),
             written.eq(changed), word.eq(found),
-            self.come.eq(has_come(found.bit_select(now.bit, 1), Cat(now.bit, now.word, now.lap))),
+            self.come.eq(Mux(met, written.bit_select(now.bit, 1),
+                             looked.read_data.bit_select(now.bit, 1)) ^ now.lap),
         ]
         with m.If(~self.ready):
             m.d.sync += [self.clearing.eq(self.clearing + 1),

@@ -74,7 +74,7 @@ class LinkReceiver(wiring.Component):
         ("look", "fresh, duplicate, outside"): 2, ("packet", "acknowledged"): 1,
         ("LINK packet", "what arrived"): 2,
         ("admitted packet", "ack_value, nothing else moving"): 10,
-        ("admitted packet", "its LINK packet, after the delay"): 20,
+        ("admitted packet", "its LINK packet, after the delay"): 21,
     }
     RATE = "1 packet in 2 cycles"
     ARRIVED = 16

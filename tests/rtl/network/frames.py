@@ -30,6 +30,7 @@ class Frame:
     credit: int = 0
     sequence: int = 0
     acknowledge: int = 0
+    epoch: int = 0
     payload: bytes = b""
     version: int = 1
     mac: int | None = None
@@ -50,7 +51,8 @@ class Frame:
     def header(self) -> bytes:
         def ember(crc):
             return EMBER.pack(
-                self.version, self.opcode, self.source, self.destination, 0, 0, self.step,
+                self.version, self.opcode, self.source, self.destination, self.epoch, 0,
+                self.step,
                 self.sequence.to_bytes(3, "little"),
                 self.acknowledge.to_bytes(3, "little"), self.credit, self.count, crc)
 
