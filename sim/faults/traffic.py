@@ -42,8 +42,8 @@ class LinkSettings:
     """Registers of the link, as in :class:`sim.job.settings.Runtime`."""
 
     delay: int = 128
-    timeout_first: int = 25_000
-    timeout_least: int = 250
+    timeout_first: int = 7_500
+    timeout_least: int = 1_000
     timeout_most: int = 250_000
     tries: int = 12
 
