@@ -30,16 +30,16 @@ class ReportQueue(wiring.Component):
     Ports
     -----
     came: event :data:`Came`, not in two cycles in a row, nor before ``ready``.
-    time: cycles; may jump, while nothing moves, up to ``deadline``.
+    time: cycles; may jump, while ``idle``, up to ``deadline``, if nothing comes in the next cycle.
     delay: cycles from an event to its report.
-    reports: stream of :data:`rtl.network.link.arrival_scan.Report`. What comes from the cycle before
-        it is offered on is queued again.
+    reports: stream of :data:`rtl.network.link.arrival_scan.Report`. What comes once it
+        is offered is queued again.
     deadline, waits: there is a report (``waits``), and it is due at ``time`` ``deadline``.
     clearing: block, of all peers', that is cleared; ready: all are.
     idle: nothing moves before ``time`` is ``deadline``.
     """
 
-    LATENCY = {("event", "its report, after the delay"): 4}
+    LATENCY = {("event", "its report, beside a delay of 3 or more"): 1}
     RATE = "1 event in 2 cycles, 1 report in 2 cycles"
 
     def __init__(self, nodes: int):

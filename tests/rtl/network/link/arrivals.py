@@ -72,7 +72,8 @@ class Peer:
             if kind == 0:  # beyond the window
                 return (self.base + WINDOW + rng.choice((0, 1, rng.randrange(1 << 20)))) & MASK
             if kind == 1:  # long ago
-                return (self.base - rng.choice((1, 2, 63, 64, 65, rng.randrange(1, 1 << 20)))) & MASK
+                distance = rng.choice((1, 2, 63, 64, 65, rng.randrange(1, 1 << 20)))
+                return (self.base - distance) & MASK
             if kind == 2:
                 return rng.choice(self.recent)
             if kind == 3:  # the same again, at once

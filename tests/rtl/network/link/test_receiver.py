@@ -1,4 +1,4 @@
-"""Link receiver against a plain model: each packet is admitted once, and its sender gets to know."""
+"""Link receiver against a plain model: it admits each packet once, and its sender gets to know."""
 
 import random
 
