@@ -84,7 +84,7 @@ class PeerWindows(wiring.Component):
         m.d.comb += [
             self.next.eq(following), self.sent.eq(sent), self.oldest.eq(oldest),
             self.told.eq(told), used.eq(following - oldest_new),
-            self.full.eq(used[-1]),
+            self.full.eq(used[-1] & swept),
             # As a window is far less than half of the numbers, their signs tell.
             ahead.eq(event.acknowledge - told_heard), beyond.eq(sent_heard - event.acknowledge),
             moves.eq(event.valid & ahead.any() & ~ahead[-1] & ~beyond[-1]),

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from amaranth.hdl import Value
+from amaranth.hdl import Cat, Value
 
 from rtl.formats import Opcode
 from rtl.network.link.layouts import ARRIVALS
@@ -14,6 +14,7 @@ from rtl.network.link.sender import LinkSender
 __all__ = ["HALF", "NUMBERS", "Network", "Packet", "Peer", "Settings"]
 
 NUMBERS, HALF = 1 << 24, 1 << 23
+HALF_TIME = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Settings:
     packets, and of answers, that are lost. repeat: the part of answers that come twice. reorder:
     cycles by which an answer comes later at most. silent: peers that never answer. stall: part of
     the cycles in which the assembler takes nothing. links: the part of answers that say which
-    packets have come, one by one.
+    packets have come, one by one. jump: time jumps while nothing moves.
     """
 
     delay: int = 60
@@ -50,6 +51,7 @@ class Settings:
     silent: frozenset[int] = frozenset()
     stall: float = 0.0
     links: float = 0.3
+    jump: bool = False
 
 
 @dataclass
@@ -72,7 +74,8 @@ class Network:
 
     Members: ``sent``, of each peer the packets in the order of their numbers; ``times``, when each
     was sent; ``heard``, the cycle in which the sender was told that it has come; ``links``, LINK
-    packets; ``failed``, events; ``now``, cycles.
+    packets; ``failed``, events; ``now``, cycles; ``jumps``, those of time; ``most``, the most
+    beats that a peer had not acknowledged.
     """
 
     def __init__(self, dut: LinkSender, nodes: int, settings: Settings, first: int, seed: int,
@@ -85,9 +88,9 @@ class Network:
         self.heard: dict[tuple[int, int], int] = {}
         self.links: list[tuple[int, int, int]] = []
         self.failed: list[tuple[int, int]] = []
-        self.repeated = 0
-        self.now = 0
+        self.repeated = self.jumps = self.now = self.most = 0
         self.base = random.Random(seed).getrandbits(32)
+        self.told: list[tuple[int, int, int, int]] = []
         self.headers: list[dict[str, int]] = []
         self.payloads: list[tuple[int, ...]] = []
         self.beats: list[int] = []
@@ -109,8 +112,12 @@ class Network:
     def packet(self, header: dict[str, int], beats: tuple[int, ...]) -> None:
         """A whole packet has left."""
         node = header["destination"]
+        told, value, lookups, gradients = self.told.pop(0)
+        credit = {Opcode.LINK: 0, Opcode.PARTIALS: gradients, Opcode.STEPS: gradients}.get(
+            header["opcode"], lookups)
+        assert (node, header["acknowledge"], header["credit"]) == (told, value, credit)
         if header["opcode"] == Opcode.LINK:
-            assert (header["count"], header["step"], header["credit"]) == (8, 0, 0)
+            assert (header["count"], header["step"]) == (8, 0)
             self.links.append((node, header["sequence"], *beats))
             return
         packet = Packet(header["opcode"], node, header["step"], header["count"], beats)
@@ -126,6 +133,10 @@ class Network:
             assert self.now - self.heard.get(key, self.now) < 200, "not after it is acknowledged"
             self.repeated += 1
         self.times[key].append(self.now)
+        if key not in self.heard:
+            self.most = max(self.most, sum(
+                max(1, len(self.sent[node][k].beats)) for k in range(len(self.sent[node]))
+                if (node, k) not in self.heard))
         rng, settings = self.rng, self.settings
         if node not in settings.silent and rng.random() >= settings.loss:
             self.at(self.now + settings.delay // 2, lambda: self._arrives(node, number))
@@ -156,39 +167,62 @@ class Network:
         for number in numbers:
             self.heard.setdefault((node, number), self.now)
 
+    def _jump(self, deadline: int) -> None:
+        """Let time pass at once until the deadline, or until a peer answers before."""
+        left = (deadline - self.base - self.now + HALF_TIME) % (1 << 32) - HALF_TIME
+        if self.events:
+            left = min(left, self.events[0][0] - self.now)
+        if left > 0 and not self.acknowledgements and not self.arrivals:
+            self.now += left
+            self.jumps += 1
+
+    async def fresh(self, ctx):
+        """An endless testbench: what is acknowledged, and credits, change all the time."""
+        dut, rng = self.dut, random.Random(self.base)
+        while True:
+            node = ctx.get(dut.ack_node)
+            ctx.set(dut.ack_value, rng.getrandbits(16) << 8 | node)
+            ctx.set(dut.lookup_credit, rng.getrandbits(8) << 8 | node)
+            ctx.set(dut.gradient_credit, rng.getrandbits(8) << 8 | node)
+            await ctx.tick().until(dut.told.valid) if rng.random() < 0.1 else await ctx.changed(
+                dut.ack_node)
+
     async def run(self, ctx):
         """An endless testbench."""
         dut, rng = self.dut, random.Random(self.rng.random())
         header_bits, event = Value.cast(dut.header_out.payload), dut.acknowledged
         fields = list(dut.header_out.payload.shape())
         shape = [(name, part.offset, (1 << part.width) - 1) for name, part in fields]
+        driven = Cat(dut.time, dut.header_out.ready, dut.payload_out.ready, event)
         reported = [0] * len(self.peers)
         offered = False
         while True:
-            ctx.set(dut.time, (self.base + self.now) % (1 << 32))
-            ctx.set(dut.header_out.ready, rng.random() >= self.settings.stall)
-            ctx.set(dut.payload_out.ready, rng.random() >= self.settings.stall)
-            ctx.set(event.valid, 0)
+            taking = [rng.random() >= self.settings.stall for _ in range(2)]
+            told = {"valid": 0, "node": 0, "acknowledge": 0}
             if self.acknowledgements:
                 node, base = self.acknowledgements.pop(0)
-                ctx.set(event, {"valid": 1, "node": node,
-                                "acknowledge": (self.first + base) % NUMBERS})
+                told = {"valid": 1, "node": node, "acknowledge": (self.first + base) % NUMBERS}
                 self._told(node, range(reported[node], base))
                 reported[node] = max(reported[node], base)
+            # In one go: the simulator settles after each change.
+            ctx.set(driven, (self.base + self.now) % (1 << 32) | taking[0] << 32 | taking[1] << 33
+                    | event.shape().const(told).as_bits() << 34)
             if self.arrivals and not offered:
                 node, start, zero, bits = self.arrivals[0]
                 ctx.set(dut.arrived.payload, {"node": node, "first": start, "bits": bits})
                 ctx.set(dut.arrived.valid, 1)
                 offered = True
             (_, _, header_valid, header_ready, header, valid, ready, beat, taken, failed, step,
-             lost, told, told_node, ack_node, credit_node) = await ctx.tick().sample(
+             lost, told, node, *fresh) = await ctx.tick().sample(
                 dut.header_out.valid, dut.header_out.ready, header_bits, dut.payload_out.valid,
                 dut.payload_out.ready, Value.cast(dut.payload_out.payload), dut.arrived.ready,
                 dut.failed.valid, dut.failed.step, dut.failed.node, dut.told.valid, dut.told.node,
-                dut.ack_node, dut.credit_node)
+                dut.ack_node, dut.credit_node, dut.ack_value, dut.lookup_credit,
+                dut.gradient_credit)
             self.now += 1
             if told:
-                assert told_node == ack_node == credit_node
+                assert fresh[:2] == [node, node]
+                self.told.append((node, *fresh[2:]))
             if offered and taken:
                 node, start, zero, bits = self.arrivals.pop(0)
                 self._told(node, (zero + k for k in range(ARRIVALS) if bits >> k & 1))
@@ -210,3 +244,5 @@ class Network:
                 self.packet(header, () if header["empty"] else self.payloads.pop(0))
             while self.events and self.events[0][0] <= self.now:
                 heapq.heappop(self.events)[2]()
+            if self.settings.jump and ctx.get(dut.idle) and ctx.get(dut.waits):
+                self._jump(ctx.get(dut.deadline))

@@ -41,15 +41,6 @@ def run(items: list[Packet], settings: Settings, *, seed: int = 1, gap: float = 
             ctx.set(getattr(dut, name), value)
         await sender(dut.headers, [item.header for item in items], stall=gap, seed=seed)(ctx)
 
-    async def fresh(ctx):
-        # What headers acknowledge is by their node and cycle, so that each shows when it was asked.
-        while True:
-            node = ctx.get(dut.ack_node)
-            ctx.set(dut.ack_value, node << 16 | 0xACE)
-            ctx.set(dut.lookup_credit, node << 8 | 1)
-            ctx.set(dut.gradient_credit, node << 8 | 2)
-            await ctx.changed(dut.ack_node)
-
     async def end(ctx):
         while not (sum(map(len, network.sent)) + ctx.get(dut.counters.swallowed) == len(items)
                    and len(network.links) == len(links)
@@ -66,7 +57,7 @@ def run(items: list[Packet], settings: Settings, *, seed: int = 1, gap: float = 
     simulate(dut, offer, end, sender(dut.payload, payload, stall=gap, seed=seed + 1),
              sender(dut.links, [{"node": n, "first": f, "bits": b} for n, f, b in links],
                     stall=0.9, seed=seed + 2),
-             background=[network.run, fresh], limit=patience + 1000)
+             background=[network.run, network.fresh], limit=patience + 1000)
     return network, counters
 
 
@@ -89,11 +80,52 @@ def test_without_loss_nothing_is_sent_again(gap, stall):
     assert counters["repeated"] == counters["timeouts"] == 0
 
 
-@pytest.mark.parametrize("loss", [0.01, 0.1, 0.3])
-@pytest.mark.parametrize("first", [0, WRAPS])
-def test_what_is_lost_is_sent_again(loss, first):
-    items = packets(600, 3)
-    network, counters = run(items, Settings(loss=loss, repeat=0.2, reorder=40, stall=0.1),
-                            first=first, gap=0.1)
+@pytest.mark.few(3)
+@pytest.mark.parametrize("loss,first,jump", [
+    (0.01, 0, False), (0.1, WRAPS, False), (0.1, 0, True), (0.3, WRAPS, True), (0.3, 0, False)])
+def test_what_is_lost_is_sent_again(loss, first, jump):
+    items = packets(250, 3)
+    settings = Settings(loss=loss, repeat=0.2, reorder=40, stall=0.1, jump=jump)
+    network, counters = run(items, settings, first=first, gap=0.1)
     check(items, network, counters)
-    assert counters["repeated"] > 0
+    assert counters["repeated"] > 0 and network.most <= 32
+    assert (network.jumps > 0) == jump
+
+
+def test_numbers_wrap():
+    """Those of the packets to one peer, with one beat each, past 2^24."""
+    items = packets(150, 4, to=range(1, 2), longest=1)
+    network, counters = run(items, Settings(loss=0.05), first=(1 << 24) - 70)
+    check(items, network, counters)
+
+
+def test_a_silent_peer_is_given_up_and_the_others_go_on():
+    items = packets(200, 5)
+    silent = 3
+    network, counters = run(items, Settings(silent=frozenset([silent]), jump=True), tries=3)
+    assert len(network.failed) == counters["failures"] == 1
+    node, step = network.failed[0]
+    gone = network.sent[silent]
+    assert node == silent and step in {item.step for item in gone}
+    assert max(len(network.times[silent, k]) for k in range(len(gone))) == 3
+    assert counters["swallowed"] == sum(item.destination == silent for item in items) - len(gone)
+    assert counters["swallowed"] > 0
+    for node in set(range(NODES)) - {silent}:
+        assert network.sent[node] == [item for item in items if item.destination == node]
+        assert network.peers[node].base == len(network.sent[node])
+
+
+@pytest.mark.parametrize("tries", [0, 1])
+def test_the_first_time_out_is_the_last_with_one_try(tries):
+    items = packets(3, 6, to=range(1))
+    _, counters = run(items, Settings(silent=frozenset([0]), jump=True), tries=tries)
+    assert counters["repeated"] == 0 and counters["failures"] == 1
+
+
+def test_link_packets_leave_between_the_others():
+    items, rng = packets(60, 7), random.Random(7)
+    links = [(rng.randrange(NODES), rng.getrandbits(15) << 9, rng.getrandbits(512))
+             for _ in range(30)]
+    network, counters = run(items, Settings(stall=0.2), links=links)
+    check(items, network, counters)
+    assert network.links == links and counters["links"] == 30
