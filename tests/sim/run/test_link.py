@@ -2,11 +2,13 @@
 
 import pytest
 
+from host.model import Model
 from sim.cluster.exchange import Exchange
 from sim.faults.cells import EVERYTHING, KINDS, MODES
 from sim.job.options import RunOptions
 from sim.run.report import failures
 from sim.run.run import run
+from tests.sim.interacting import write_model
 
 INFERENCE = {mode: settings for mode, settings in MODES.items() if mode != "training"}
 
@@ -88,3 +90,15 @@ def test_a_link_that_is_down_for_a_while(calm):
     assert _sum(result, "link_sender.repeated") > 0
 
 
+
+
+def test_a_lookup_on_an_idle_cluster_takes_thirty_cycles_more_at_most(tmp_path):
+    path = write_model(tmp_path / "small.toml", Model((100,), 16, 3, (4, 16), (4, 1), "one"))
+    more = []
+    for seed in range(2, 18):
+        with_link, without = (run(_options(
+            None, model=str(path), nodes=2, samples=1, mini_batch=1, in_flight=1, seed=seed,
+            settings=(f"link={link}",))) for link in ("true", "false"))
+        if _sum(without, "net_assembler.packets"):
+            more.append(with_link["cycles"] - without["cycles"])
+    assert len(more) >= 3 and max(more) <= 30
