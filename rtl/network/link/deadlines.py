@@ -61,7 +61,7 @@ class Deadlines(wiring.Component):
             self.due.valid.eq(counts & over), self.due.node.eq(node),
             settled.eq((left == 0) & ~seen), expired.eq(settled & some & ~(self.time - best)[31]),
             self.deadline.eq(best), self.waits.eq(settled & some),
-            self.idle.eq(settled & ~expired),
+            self.idle.eq(settled & ~expired & ~changed),
         ]
         m.d.sync += [seen.eq((left != 0) & ~changed), node.eq(look), at.eq(times.read_data)]
         with m.If(changed | expired):

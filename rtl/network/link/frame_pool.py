@@ -31,7 +31,7 @@ class FramePool(wiring.Component):
         read_data: its contents.
     """
 
-    LATENCY = {("read", "its data"): 2}
+    LATENCY = {("read", "its data"): 2, ("beat taken", "it may be read"): 2}
     RATE = "1 beat taken and 1 read per cycle, 1 chain given back"
     SPARE = 4
 
@@ -57,23 +57,28 @@ class FramePool(wiring.Component):
         m.submodules.links_read = walked = Ram(len(self.beat), self._beats)
         head, tail, fresh = Signal(numbers), Signal(numbers, init=last), Signal(init=1)
         following, address = Signal(numbers), Signal(numbers)
-        links_in = Signal(numbers)
+        # A beat is written a cycle after it is taken, and its link, if it is new.
+        taken, linked = Signal(), Signal()
+        written, linked_to = (Signal(numbers, reset_less=True, name=name)
+                              for name in ("written", "linked_to"))
+        contents = Signal(BEAT_BITS, reset_less=True)
+        m.d.sync += [taken.eq(self.take), linked.eq(self.take & fresh), written.eq(head),
+                     linked_to.eq(head + 1), contents.eq(self.data)]
         m.d.comb += [
             following.eq(Mux(fresh, head + 1, links.read_data)),
-            links_in.eq(Mux(self.give.ready, self.give.payload.first, head + 1)),
-            self.beat.eq(head), self.give.ready.eq(~(fresh & self.take)),
+            self.beat.eq(head), self.give.ready.eq(~linked),
             links.read_en.eq(self.take), links.read_addr.eq(following),
             address.eq(Mux(self.follow, walked.read_data, self.first)),
             walked.read_en.eq(self.read), walked.read_addr.eq(address),
-            beats.write_en.eq(self.take), beats.write_addr.eq(head),
-            beats.write_data.eq(self.data), beats.read_en.eq(self.read),
+            beats.write_en.eq(taken), beats.write_addr.eq(written),
+            beats.write_data.eq(contents), beats.read_en.eq(self.read),
             beats.read_addr.eq(address), self.read_data.eq(beats.read_data),
         ]
         for ram in (links, walked):
             m.d.comb += [
-                ram.write_en.eq(self.give.valid | ~self.give.ready),
-                ram.write_addr.eq(Mux(self.give.ready, tail, head)),
-                ram.write_data.eq(links_in),
+                ram.write_en.eq(self.give.valid | linked),
+                ram.write_addr.eq(Mux(linked, written, tail)),
+                ram.write_data.eq(Mux(linked, linked_to, self.give.payload.first)),
             ]
         with m.If(self.take):
             m.d.sync += [head.eq(following), fresh.eq(fresh & (head != last - 1))]

@@ -43,11 +43,13 @@ class NodeQueue(wiring.Component):
             self.idle.eq(~waiting.any() & ~valid),
         ]
         m.d.sync += waiting.eq((waiting & ~taken) | comes)
+        with m.If(valid):
+            m.d.sync += later.eq(~(chosen | (chosen - 1)))
         with m.If(~valid):
             m.d.comb += taken.eq(choice)
             m.d.sync += [chosen.eq(choice), valid.eq(waiting.any())]
         with m.Elif(self.o.ready):
-            m.d.sync += [valid.eq(0), later.eq(~(chosen | (chosen - 1)))]
+            m.d.sync += valid.eq(0)
         return m
 
 

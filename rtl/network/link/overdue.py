@@ -38,8 +38,8 @@ class Overdue(wiring.Component):
         :data:`rtl.network.link.layouts.Failed`. idle.
     """
 
-    LATENCY = {("packet", "decided"): 5}
-    RATE = "1 packet in 6 cycles"
+    LATENCY = {("packet", "decided"): 6}
+    RATE = "1 packet in 7 cycles"
 
     def __init__(self, beats: int, most: int):
         self._record = Record(beats, most)
@@ -65,7 +65,7 @@ class Overdue(wiring.Component):
                          for name in ("limit", "longer"))
         rest, now = Signal(TIME_BITS, reset_less=True), Signal(32, reset_less=True)
         some, best = Signal(), Signal(32, reset_less=True)
-        repeated, noted = Signal(), Signal()
+        repeated = Signal()
         at, earlier = Signal(32), Signal()
         more = Signal(8)
         m.d.comb += [
@@ -84,7 +84,6 @@ class Overdue(wiring.Component):
             with m.If(earlier):
                 m.d.sync += best.eq(at)
             m.d.sync += some.eq(1)
-            m.d.comb += noted.eq(1)
 
         with m.FSM(init="IDLE"):
             with m.State("IDLE"):
@@ -117,22 +116,25 @@ class Overdue(wiring.Component):
                     m.next = "REPEAT"
             with m.State("LATER"):
                 note(now + rest)
-                m.d.comb += [self.decided.eq(1), self.stop.eq(last), self.i.ready.eq(1)]
-                m.next = "IDLE"
+                m.d.sync += self.stop.eq(last)
+                m.next = "DONE"
             with m.State("REPEAT"):
                 m.d.comb += [self.again.valid.eq(self.repeats.ready),
                              self.repeats.valid.eq(self.again.ready)]
                 with m.If(self.again.ready & self.repeats.ready):
                     note(self.time + rest)
-                    m.d.sync += repeated.eq(1)
-                    m.d.comb += [self.decided.eq(1), self.i.ready.eq(1)]
-                    m.next = "IDLE"
+                    m.d.sync += [repeated.eq(1), self.stop.eq(0)]
+                    m.next = "DONE"
             with m.State("FAIL"):
-                m.d.comb += [self.failed.valid.eq(1), self.decided.eq(1), self.stop.eq(1),
-                             self.i.ready.eq(1)]
+                m.d.comb += self.failed.valid.eq(1)
+                m.d.sync += self.stop.eq(1)
+                m.next = "DONE"
+            with m.State("DONE"):
+                # By itself, so that little stands before what takes the next packet.
+                m.d.comb += [self.decided.eq(1), self.i.ready.eq(1)]
                 m.next = "IDLE"
         m.d.sync += [
-            self.deadline.valid.eq(self.over & (some | noted)),
+            self.deadline.valid.eq(self.over & some),
             self.late.valid.eq(self.over & repeated), self.late.node.eq(self.node),
             self.deadline.node.eq(self.node),
         ]

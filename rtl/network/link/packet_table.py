@@ -31,7 +31,7 @@ class PacketTable(wiring.Component):
     again: stream of {first, record}: the record of a packet that was sent again; not in the cycle
         of ``kept``.
     free, reserve: a place for an answer is free; take it. look: {valid, node, sequence, due,
-        newest}: a question, in a later cycle than its reservation.
+        newest}: a question, in a later cycle than its reservation; unused: there is none for it.
     o: stream of :func:`rtl.network.link.packets.Found`, the answers in order.
     idle.
     """
@@ -48,7 +48,7 @@ class PacketTable(wiring.Component):
             "kept": In(Kept(beats, most)),
             "again": In(stream.Signature(data.StructLayout({
                 "first": range(beats), "record": self._record}))),
-            "free": Out(1), "reserve": In(1), "look": In(self._question),
+            "free": Out(1), "reserve": In(1), "unused": In(1), "look": In(self._question),
             "o": Out(stream.Signature(self._found)), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -71,7 +71,7 @@ class PacketTable(wiring.Component):
             records.write_data.eq(Mux(self.kept.valid, self.kept.record.as_value(),
                                       again.record.as_value())),
             records.read_addr.eq(places.read_data),
-            self.free.eq(queue.free), queue.reserve.eq(self.reserve),
+            self.free.eq(queue.free), queue.reserve.eq(self.reserve), queue.unused.eq(self.unused),
         ]
         asked = [Signal(self._question, name=f"asked{k}") for k in range(4)]
         first = [Signal.like(self.kept.first, name=f"first{k}", reset_less=True) for k in range(2)]

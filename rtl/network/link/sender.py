@@ -191,9 +191,10 @@ class LinkSender(wiring.Component):
             windows.kept.sequence.eq(kept.sequence), room.kept.valid.eq(kept.valid),
             room.kept.node.eq(kept.node), room.kept.beats.eq(kept.record.beats),
         ]
-        # A cycle later, as a walk of the cycle before may have found none and ended the deadline.
-        came = parts.came = Signal(AtNode)
-        m.d.sync += [came.valid.eq(kept.valid), came.node.eq(kept.node)]
+        # Two cycles later: a walk that did not see it may have ended the deadline until then.
+        coming, came = parts.coming, parts.came = [
+            Signal(AtNode, name=name) for name in ("coming", "came")]
+        m.d.sync += [coming.valid.eq(kept.valid), coming.node.eq(kept.node), came.eq(coming)]
         m.d.comb += [
             parts.looks.set[1].node.eq(came.node), parts.heard.set[2].node.eq(came.node),
             parts.looks.set[1].valid.eq(
@@ -214,10 +215,11 @@ class LinkSender(wiring.Component):
             walker.lost.eq(lost), self.failed.eq(failed), windows.node.eq(walker.node),
             *(getattr(walker, name).eq(getattr(windows, name))
               for name in ("oldest", "told", "sent")),
-            windows.freed.eq(walker.freed), deadlines.clear.eq(walker.clear),
+            windows.freed.eq(walker.freed),
             deadlines.set.eq(overdue.deadline), deadlines.time.eq(self.time),
             parts.looks.set[0].eq(deadlines.due),
             walker.free.eq(parts.table.free), parts.table.reserve.eq(walker.reserve),
+            parts.table.unused.eq(walker.unused),
             parts.table.look.eq(walker.look), overdue.begins.eq(walker.begins),
             overdue.node.eq(walker.node), overdue.over.eq(walker.over),
             walker.decided.eq(overdue.decided), walker.stop.eq(overdue.stop),
@@ -227,6 +229,7 @@ class LinkSender(wiring.Component):
             trips.first.eq(self.timeout_first), trips.least.eq(self.timeout_least),
             trips.most.eq(self.timeout_most),
         ]
+        m.d.sync += deadlines.clear.eq(walker.clear)
         with m.If(failed.valid):
             m.d.sync += lost.bit_select(failed.node, 1).eq(1)
         wiring.connect(m, overdue.again, parts.table.again)
@@ -258,7 +261,7 @@ class LinkSender(wiring.Component):
 
     def _time(self, m, parts):
         """Say when something moves next."""
-        still = Cat(~parts.came.valid, *(
+        still = Cat(~parts.coming.valid, ~parts.came.valid, *(
             part.idle for part in vars(parts).values()
             if isinstance(part, wiring.Component) and hasattr(part, "idle")))
         m.d.comb += [

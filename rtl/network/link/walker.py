@@ -45,7 +45,7 @@ class Walker(wiring.Component):
     oldest, told, sent: of ``node``, see :class:`rtl.network.link.peer_windows.PeerWindows`; freed:
         event: ``oldest`` moves, after all before were asked for.
     clear: event :data:`rtl.network.layouts.AtNode`: no packet of it is on its way.
-    free, reserve, look: to a :class:`rtl.network.link.packet_table.PacketTable`.
+    free, reserve, unused, look: to a :class:`rtl.network.link.packet_table.PacketTable`.
     begins: event: a walk over packets of ``node`` begins. decided, stop: of the last packet that
         was asked for in it; the walk goes on behind it or ends. over: event: the walk has ended.
     idle.
@@ -61,7 +61,8 @@ class Walker(wiring.Component):
             "heard": In(numbers), "lost": In(nodes), "arrived": In(stream.Signature(Arrivals)),
             "looks": In(numbers), "node": Out(NODE_BITS), "oldest": In(SEQUENCE_BITS),
             "told": In(SEQUENCE_BITS), "sent": In(SEQUENCE_BITS), "freed": Out(AtSequence),
-            "clear": Out(AtNode), "free": In(1), "reserve": Out(1), "look": Out(Question),
+            "clear": Out(AtNode), "free": In(1), "reserve": Out(1), "unused": Out(1),
+            "look": Out(Question),
             "begins": Out(1), "decided": In(1), "stop": In(1), "over": Out(1), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -78,7 +79,8 @@ class Walker(wiring.Component):
         low, high = (Signal(signed(SEQUENCE_BITS), name=name) for name in ("low", "high"))
         bits, word, left = (Signal(WORD, name=name, reset_less=True)
                             for name in ("bits", "word", "left"))
-        lap, more, write, asked = Signal(), Signal(), Signal(), Signal()
+        lap, more, write, asked, none = (
+            Signal(name=name) for name in ("lap", "more", "write", "asked", "none"))
         covers, last, said = Signal(), Signal(), self.arrived.payload
 
         offered, choice = Signal(3), Signal(3)
@@ -107,7 +109,7 @@ class Walker(wiring.Component):
             with m.State("IDLE"):
                 m.d.comb += self.idle.eq(~offered.any())
                 m.d.sync += [
-                    kind.eq(choice), asked.eq(0), fresh.eq(~walking & choice[overdue]),
+                    kind.eq(choice), fresh.eq(~walking & choice[overdue]),
                     node.eq(Mux(choice[heard], self.heard.payload, Mux(
                         choice[arrived], said.node,
                         Mux(walking, walked, self.looks.payload))))]
@@ -145,17 +147,17 @@ class Walker(wiring.Component):
                     more.eq((high > WORD) & ~(kind[arrived] & last) & covers)]
                 m.next = "ASK"
             with m.State("ASK"):
-                with m.If(~left.any() | (kind[overdue] & asked)):
-                    with m.If(kind[overdue] & asked):
-                        m.next = "WAIT"
-                    with m.Elif(more):
+                with m.If(asked & none):
+                    with m.If(more):
                         m.d.sync += base.eq(base + 1)
                         m.next = "READ"
                     with m.Else():
                         m.next = "END"
+                with m.Elif(asked & kind[overdue]):
+                    m.next = "WAIT"
                 with m.Elif(self.free):
                     m.d.comb += issue.eq(1)
-                    m.d.sync += [left.eq(left & (left - 1)), asked.eq(1)]
+                    m.d.sync += left.eq(left & (left - 1))
             with m.State("WAIT"):
                 with m.If(self.decided):
                     m.d.sync += position.eq(self.look.sequence + 1)
@@ -171,12 +173,13 @@ class Walker(wiring.Component):
                 with m.If(kind[overdue]):
                     m.d.sync += walking.eq(0)
                 m.next = "IDLE"
-        # The question, a cycle later.
+        # The question, a cycle later, unless no bit was left.
         one, place = Signal(WORD, reset_less=True), Signal(SEQUENCE_BITS - WORD_BITS)
-        m.d.sync += [self.look.valid.eq(issue), place.eq(base)]
+        m.d.sync += [asked.eq(issue), none.eq(~left.any()), place.eq(base)]
         with m.If(issue):
             m.d.sync += one.eq(lowest(left))
         m.d.comb += [
+            self.look.valid.eq(asked & ~none), self.unused.eq(asked & none),
             self.reserve.eq(issue), self.freed.node.eq(node), self.freed.sequence.eq(end),
             self.clear.node.eq(node), self.look.node.eq(node), self.look.due.eq(kind[overdue]),
             self.look.newest.eq(~left.any()), self.look.sequence.eq(Cat(number(one), place)),
