@@ -22,10 +22,11 @@ class RoundTrips(wiring.Component):
     """Measure round trips, and return each peer's time-out (RFC 6298).
 
     With the mean round trip S and the mean deviation V, the first one R sets S = R, V = R / 2, and
-    each other V += (\\|R - S\\| - V) / 4, S += (R - S) / 8. The time-out is S + 4 V, or S + S / 2 if
-    that is more: among the hundreds of packets of a round trip V forgets how long the queue was
-    (RFC 7323, appendix G). Only packets that were sent once are measured (Karn). So that it grows also when all packets time out, each
-    pass in which some did doubles it, until there is a measurement.
+    each other V += (\\|R - S\\| - V) / 4, S += (R - S) / 8. The time-out is S + 4 V, or S + S / 2
+    if that is more: among the hundreds of packets of a round trip V forgets how long the queue was
+    (RFC 7323, appendix G). Only packets that were sent once are measured (Karn). So that it grows
+    also when all packets time out, each pass in which some did doubles it, until there is a
+    measurement.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
