@@ -19,8 +19,9 @@ class Overdue(wiring.Component):
 
     A packet's time-out is that of its peer, doubled for each time but the first that it was sent
     again, or as often as its peer's is. An overdue packet is sent again; if that was done ``tries``
-    times, its peer is given up. The walk stops at the first packet that was sent only once and is not overdue,
-    since those behind it were sent later. Latency and rate: see ``LATENCY`` and ``RATE``.
+    times, its peer is given up. The walk stops at the first packet that was sent only once and is
+    not overdue, since those behind it were sent later. Latency and rate: see ``LATENCY`` and
+    ``RATE``.
 
     Parameters: ``beats`` of the pool; ``most`` beats of a packet.
 
