@@ -73,7 +73,7 @@ last credit. :mod:`rtl.links` has every stream, from where and whereto.
 
 from types import MappingProxyType, SimpleNamespace
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -259,7 +259,6 @@ class SmartNic(wiring.Component):
             connect_training(m, blocks)
         if self.config.link:
             connect_link(m, self.config, blocks, csr, credits)
-            self._await(m, blocks)
         sent, leaves = host_mux.header_out, Signal()
         m.d.comb += [
             credits.freed.eq(blocks.lookup_check.freed),
@@ -285,7 +284,7 @@ class SmartNic(wiring.Component):
         control(m, self.config, csr, parts, self.time)
         watch(m, self.config, csr, parts, self)
         moves = Cat(self.host_rx.valid, self.net_rx.valid, self.csr.awvalid, self.csr.wvalid,
-                    self.csr.arvalid)
+                    self.csr.arvalid, *([self._await(m, blocks)] if self.config.link else []))
         # What the blocks say has a cycle to come here. If all were idle in one cycle and no input
         # moved then, nothing has moved since but an input of the cycle that follows.
         still, moved = Signal(len(everything), reset_less=True), Signal(reset_less=True)
@@ -296,8 +295,9 @@ class SmartNic(wiring.Component):
         m.d.comb += self.idle.eq(idle)
         return m
 
-    def _await(self, m: Module, blocks: SimpleNamespace) -> None:
-        """Tell the earlier of the deadlines of both sides of the link."""
+    def _await(self, m: Module, blocks: SimpleNamespace) -> Value:
+        """Tell the earlier of the deadlines of both sides of the link; return whether it has come.
+        """
         ends = blocks.link_sender, blocks.net_receiver
         sooner = Signal()
         m.d.comb += sooner.eq((ends[0].deadline - ends[1].deadline)[31])
@@ -305,6 +305,7 @@ class SmartNic(wiring.Component):
             self.waits.eq(ends[0].waits | ends[1].waits),
             self.deadline.eq(Mux(ends[0].waits & (sooner | ~ends[1].waits),
                                  ends[0].deadline, ends[1].deadline))]
+        return self.waits & ~(self.time - self.deadline)[31]
 
 
 def _connect_csr(m: Module, edge, port, quiet: Signal) -> None:

@@ -246,9 +246,9 @@ def _link_controls():
            "that was restarted is not taken for its former self")
     yield ("link_delay", 16, 128, 0, 0xFFFF,
            "from a packet that came to the LINK packet that acknowledges it, if no other has")
-    yield ("link_timeout_first", 23, 25_000, 1, longest,
+    yield ("link_timeout_first", 23, 7_500, 1, longest,
            "after which a packet is sent again, before a round trip to its node is measured")
-    yield ("link_timeout_least", 23, 250, 1, longest,
+    yield ("link_timeout_least", 23, 1_000, 1, longest,
            "the same at least, once one is measured")
     yield ("link_timeout_most", 23, 250_000, 1, longest,
            "the same at most: it doubles each time that the packet is sent")

@@ -79,7 +79,8 @@ class FrameCheck(wiring.Component):
     node, nodes, mac_base, ip_base, udp_port, vector_beats, vector_packing: see
         :class:`rtl.network.FrameReceiver`.
     epoch: that of packets that are accepted (with ``link``).
-    look: number of the packet whose last beat is at ``o`` two cycles later (with ``link``).
+    look: number of the packet whose last beat, if it has payload, is at ``o`` two cycles later
+        (with ``link``).
     o: :func:`CheckedBeat`. ``beats`` counts payload beats, this one included, up to
         ``max_beats`` + 1; ``verdict`` has at most one bit set, the one of :data:`VERDICTS` that
         counts, and ``drop`` says that there is one.

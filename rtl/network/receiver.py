@@ -140,7 +140,8 @@ class FrameReceiver(wiring.Component):
             self._mark(m, good & admit, beat.read)
         else:
             m.d.comb += [
-                self.header.valid.eq(good & admit if self._link else good), self.header.source.eq(beat.source),
+                self.header.valid.eq(good & admit if self._link else good),
+                self.header.source.eq(beat.source),
                 self.header.credit.eq(beat.credit), self.header.gradient.eq(beat.gradient)]
         idle = check.idle & fifo.idle & ~refusing
         m.d.comb += self.idle.eq(idle if link_idle is None else idle & link_idle)

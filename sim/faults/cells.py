@@ -28,6 +28,9 @@ _LEAST_FAULTS = 30
 """Faults that a cell is made long enough for, in the mean; 10 are asked for."""
 
 _MOST_PACKETS = 1_000_000
+_NODES, _CLUSTER_RATES = (2, 3, 4, 5, 6, 7, 8), (1e-3, 1e-2, 1e-1)
+_FRAMES_A_SAMPLE = {2: 5, 3: 6, 4: 10, 5: 14, 6: 20, 7: 26, 8: 32}
+"""About how many frames cross the network for each sample, by nodes."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +110,7 @@ def link_cells(short: bool = False) -> list[LinkCell]:
         LinkCell("flap", "down 200 us", LinkTraffic(
             4_000, (22,), "both ways", faults="down=100us:200us")),
         LinkCell("silent", "node 1 for ever", LinkTraffic(
-            50, (22,), "all to all", nodes=3, faults="down=0us@0>1,down=0us@1>0,"
-            "down=0us@2>1,down=0us@1>2")),
+            50, (22,), "all to all", nodes=3, faults="down=0us:1s@>1,down=0us:1s@1>")),
         LinkCell("all to all", "8 nodes, everything at 0.01", LinkTraffic(
             300, (22, 1, 2), "all to all", nodes=8, faults=EVERYTHING.format(rate="0.01"))),
     ]
@@ -121,14 +123,15 @@ def payload_name(beats: int) -> str:
 
 
 def cluster_cells(short: bool = False) -> list[ClusterCell]:
-    """Return the cells of whole clusters; ``short``: those that take a minute."""
+    """Return the cells of whole clusters, which together have each pair of a kind of fault, a mode,
+    a number of nodes and a rate; ``short``: those that take a minute."""
+    kinds, modes = (*KINDS, "all"), tuple(MODES)
     cells = []
-    for mode in MODES:
-        for nodes in (3,) if short else (2, 3, 4, 8):
-            for kind in (*KINDS, "all"):
-                for rate in (1e-2,) if short else (1e-3, 1e-2, 1e-1):
-                    # Frames between the nodes grow with the samples.
-                    samples = min(1536, max(96, round(0.5 / rate))) if mode != "training" else (
-                        min(768, max(48, round(0.25 / rate))))
-                    cells.append(ClusterCell(mode, nodes, kind, rate, samples=samples))
-    return cells
+    for i, kind in enumerate(kinds):
+        for j, nodes in enumerate(_NODES):
+            rate = _CLUSTER_RATES[(i + 2 * j) % len(_CLUSTER_RATES)]
+            mode = modes[(i + j) % len(modes)]
+            per_sample = _FRAMES_A_SAMPLE[nodes]
+            samples = max(48, round(_LEAST_FAULTS / (rate * per_sample)))
+            cells.append(ClusterCell(mode, nodes, kind, rate, samples=samples))
+    return [cell for cell in cells if cell.rate > 1e-3 and cell.nodes < 5] if short else cells

@@ -99,8 +99,8 @@ class Runtime:
     index_timeout: int = 64
     output_queues: bool = False
     link_delay: int = 128
-    link_timeout_first: int = 25_000
-    link_timeout_least: int = 250
+    link_timeout_first: int = 7_500
+    link_timeout_least: int = 1_000
     link_timeout_most: int = 250_000
     link_tries: int = 12
     overtake: bool = False

@@ -69,6 +69,10 @@ class ArrivalBits(wiring.Component):
         m.d.comb += here.node.eq(self.look.source)
         m.d.sync += [now.eq(here), then.eq(now)]
 
+        # A decoded place, and two registers of which one is 0: what is read from a block RAM comes
+        # late.
+        place = Signal(WORD, reset_less=True)
+        read, just_written = (Signal(reset_less=True, name=name) for name in ("read", "just"))
         # Of a word that is written in the cycle in which it is read, the new bits.
         met, written = Signal(), Signal(WORD, reset_less=True)
         changed, found, word = Signal(WORD), Signal(WORD), Signal(WORD, reset_less=True)
@@ -79,7 +83,9 @@ class ArrivalBits(wiring.Component):
         m.d.sync += [
             met.eq(self.mark & (Cat(here.word, here.node) == Cat(then.word, then.node))),
             written.eq(changed), word.eq(found),
-            self.come.eq(has_come(found.bit_select(now.bit, 1), Cat(now.bit, now.word, now.lap))),
+            place.eq(Cat(here.bit == k for k in range(WORD))),
+            read.eq((looked.read_data & place).any() & ~met),
+            just_written.eq((written & place).any() & met),
         ]
         with m.If(~self.ready):
             m.d.sync += [self.clearing.eq(self.clearing + 1),
@@ -91,6 +97,7 @@ class ArrivalBits(wiring.Component):
                 ram.write_data.eq(Mux(self.ready, changed, self._nothing())),
             ]
         m.d.comb += [
+            self.come.eq((read | just_written) ^ then.lap),
             looked.read_addr.eq(Cat(here.word, here.node)),
             copy.read_addr.eq(Cat(self.scan.word, self.scan.node)),
             self.scanned.eq(copy.read_data),

@@ -17,10 +17,11 @@ __all__ = ["Overdue"]
 class Overdue(wiring.Component):
     """Decide on each packet of a walk whether its time is over, and note when the others' is.
 
-    A packet's time-out is that of its peer, doubled for each time that it was sent again, or as
-    often as its peer's is. An overdue packet is sent again; if that was done ``tries`` times, its
-    peer is given up. The walk stops at the first packet that was sent only once and is not overdue,
-    since those behind it were sent later. Latency and rate: see ``LATENCY`` and ``RATE``.
+    A packet's time-out is that of its peer, doubled for each time but the first that it was sent
+    again, or as often as its peer's is. An overdue packet is sent again; if that was done ``tries``
+    times, its peer is given up. The walk stops at the first packet that was sent only once and is
+    not overdue, since those behind it were sent later. Latency and rate: see ``LATENCY`` and
+    ``RATE``.
 
     Parameters: ``beats`` of the pool; ``most`` beats of a packet.
 
@@ -71,7 +72,10 @@ class Overdue(wiring.Component):
                                for name in ("beyond", "beyond_once"))
         more = Signal(8)
         m.d.comb += [
-            more.eq(record.tries - 1), once.eq(doubled << 1), due.eq(age >= limit),
+            more.eq(Mux(record.tries <= 2, 0, record.tries - 2)),
+            # The second try waits as long as the first: a packet that is lost twice does not hold
+            # the window for long.
+            once.eq(Mux(last, doubled, doubled << 1)), due.eq(age >= limit),
             self.again.payload.first.eq(packet.first), self.again.payload.record.eq(record),
             self.again.payload.record.tries.eq(record.tries + ~record.tries.all()),
             self.again.payload.record.time.eq(self.time),

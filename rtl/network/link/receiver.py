@@ -35,8 +35,8 @@ def link_ports() -> dict[str, wiring.Member]:
     time: cycles; may jump, while ``idle``, up to ``deadline``.
     ack_node, ack_value: the ``acknowledge`` for a header to ``ack_node``, combinational: the first
         of its packets that has not come.
-    told: event :data:`rtl.network.layouts.AtNode`: a header leaves for ``node`` with what
-        ``ack_value`` was, in the same cycle or up to four before.
+    told: event :data:`rtl.network.layouts.AtNode`: a header for ``node``, which is ``ack_node``,
+        takes ``ack_value`` with it in this cycle.
     acknowledged: event :data:`rtl.network.link.layouts.Acknowledged` of each good packet, admitted
         or not.
     arrived: stream of :data:`rtl.network.link.layouts.Arrivals`, what LINK packets say.
@@ -74,12 +74,11 @@ class LinkReceiver(wiring.Component):
         ("look", "fresh, duplicate, outside"): 2, ("packet", "acknowledged"): 1,
         ("LINK packet", "what arrived"): 2,
         ("admitted packet", "ack_value, nothing else moving"): 10,
+        ("admitted packet", "its LINK packet, after the delay"): 21,
     }
     RATE = "1 packet in 2 cycles"
     ARRIVED = 16
     """LINK packets that may wait for the sender's side."""
-    RECENT = 5
-    """Cycles after a change of a base in which a header may leave that had the former one."""
 
     def __init__(self, nodes: int, *, first_sequence: int = 0):
         self._nodes, self._first = nodes, first_sequence
@@ -97,7 +96,7 @@ class LinkReceiver(wiring.Component):
 
         # Bases: a copy for each that reads them.
         bases = {name: Ram(SEQUENCE_BITS, nodes, latency=0)
-                 for name in ("look", "header", "told", "scan")}
+                 for name in ("look", "header", "scan")}
         for name, ram in bases.items():
             m.submodules[f"base_{name}"] = ram
             m.d.comb += [
@@ -131,7 +130,7 @@ class LinkReceiver(wiring.Component):
             self.acknowledged.node.eq(packet.number.source),
             self.acknowledged.acknowledge.eq(packet.acknowledge),
         ]
-        told_idle = self._told(m, bases["told"], scan, bits)
+        told_idle = self._told(m, scan, bits)
         m.submodules.arrived = arrived = StreamFIFO(Arrivals, self.ARRIVED, style="lutram")
         wiring.connect(m, arrived.o, wiring.flipped(self.arrived))
         m.d.comb += [
@@ -173,22 +172,18 @@ class LinkReceiver(wiring.Component):
         m.d.comb += [self.fresh.eq(within & ~come), self.duplicate.eq(before | (within & come)),
                      self.outside.eq(beyond)]
 
-    def _told(self, m, bases, scan, bits) -> Value:
+    def _told(self, m, scan, bits) -> Value:
         """Keep what headers have said to each peer; return whether none has just left."""
-        told, event = Ram(SEQUENCE_BITS, self._nodes, latency=0), Signal(AtNode)
-        m.submodules.said = told
-        moved, left = Signal(NODE_BITS, reset_less=True), Signal(range(self.RECENT + 1))
-        m.d.sync += [event.node.eq(self.told.node), event.valid.eq(self.told.valid & bits.ready)]
-        with m.If(scan.moved.valid):
-            m.d.sync += [moved.eq(scan.moved.node), left.eq(self.RECENT)]
-        with m.Elif(left != 0):
-            m.d.sync += left.eq(left - 1)
+        said, event = Ram(SEQUENCE_BITS, self._nodes, latency=0), Signal(AtNode)
+        m.submodules.said = said
+        value = Signal(SEQUENCE_BITS, reset_less=True)
+        m.d.sync += [event.node.eq(self.told.node), event.valid.eq(self.told.valid & bits.ready),
+                     value.eq(self.ack_value)]
         m.d.comb += [
-            bases.read_addr.eq(event.node),
-            told.write_en.eq((event.valid & ((left == 0) | (moved != event.node))) | ~bits.ready),
-            told.write_addr.eq(Mux(bits.ready, event.node,
+            said.write_en.eq(event.valid | ~bits.ready),
+            said.write_addr.eq(Mux(bits.ready, event.node,
                                    bits.clearing[WORDS.bit_length() - 1:])),
-            told.write_data.eq(Mux(bits.ready, bases.read_data, self._first)),
-            told.read_addr.eq(scan.base_node), scan.told.eq(told.read_data),
+            said.write_data.eq(Mux(bits.ready, value, self._first)),
+            said.read_addr.eq(scan.base_node), scan.told.eq(said.read_data),
         ]
         return ~event.valid

@@ -30,16 +30,16 @@ class ReportQueue(wiring.Component):
     Ports
     -----
     came: event :data:`Came`, not in two cycles in a row, nor before ``ready``.
-    time: cycles; may jump, while nothing moves, up to ``deadline``.
+    time: cycles; may jump, while ``idle``, up to ``deadline``, if nothing comes in the next cycle.
     delay: cycles from an event to its report.
-    reports: stream of :data:`rtl.network.link.arrival_scan.Report`; ``forced`` may rise until it is
-        taken. It tells what has come by then, and what comes later is queued again.
+    reports: stream of :data:`rtl.network.link.arrival_scan.Report`. What comes once it
+        is offered is queued again.
     deadline, waits: there is a report (``waits``), and it is due at ``time`` ``deadline``.
     clearing: block, of all peers', that is cleared; ready: all are.
     idle: nothing moves before ``time`` is ``deadline``.
     """
 
-    LATENCY = {("event", "its report, after the delay"): 4}
+    LATENCY = {("event", "its report, beside a delay of 3 or more"): 1}
     RATE = "1 event in 2 cycles, 1 report in 2 cycles"
 
     def __init__(self, nodes: int):
@@ -64,6 +64,7 @@ class ReportQueue(wiring.Component):
         forced = Signal(nodes)
         passed, later = Signal(32), Signal(32, reset_less=True)
         same, duplicate = Signal(), Signal()
+        offered, report = Signal(), Signal(Report, reset_less=True)
         m.d.comb += [
             asked.read_addr.eq(place), answered.read_addr.eq(place),
             own.read_addr.eq(taken_place),
@@ -74,14 +75,12 @@ class ReportQueue(wiring.Component):
             asked.write_addr.eq(Mux(self.ready, place, self.clearing)),
             asked.write_data.eq(self.ready & ~asked.read_data),
             duplicate.eq(came.valid & came.duplicate), same.eq(came.node == head.node),
-            self.reports.valid.eq(reached),
-            self.reports.payload.node.eq(head.node), self.reports.payload.block.eq(head.block),
-            self.reports.payload.forced.eq(
-                forced.bit_select(head.node, 1) | (duplicate & same)),
-            taken.eq(self.reports.valid & self.reports.ready), queue.o.ready.eq(taken),
+            self.reports.valid.eq(offered), self.reports.payload.eq(report),
+            taken.eq(reached & ~offered), queue.o.ready.eq(taken),
             passed.eq(self.time - head.due), before.eq(passed[-1]),
             self.deadline.eq(head.due), self.waits.eq(queue.o.valid),
-            self.idle.eq(~came.valid & (queue.idle | (queue.o.valid & before & ~reached))),
+            self.idle.eq(~came.valid & ~offered & ~reached
+                         & (queue.idle | (queue.o.valid & before))),
         ]
         for ram in (answered, own):
             m.d.comb += [
@@ -92,7 +91,13 @@ class ReportQueue(wiring.Component):
         m.d.sync += [later.eq(self.time + self.delay),
                      reached.eq(queue.o.valid & ~before & ~taken)]
         with m.If(taken):
-            m.d.sync += forced.bit_select(head.node, 1).eq(0)
+            m.d.sync += [
+                offered.eq(1), report.node.eq(head.node), report.block.eq(head.block),
+                report.forced.eq(forced.bit_select(head.node, 1) | (duplicate & same)),
+                forced.bit_select(head.node, 1).eq(0),
+            ]
+        with m.Elif(self.reports.ready):
+            m.d.sync += offered.eq(0)
         with m.If(duplicate & ~(taken & same)):
             m.d.sync += forced.bit_select(came.node, 1).eq(1)
         return m

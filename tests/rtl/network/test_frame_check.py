@@ -9,7 +9,7 @@ import pytest
 from amaranth.hdl import Cat, Value
 
 from rtl.formats import Opcode
-from rtl.network.frame_check import VERDICTS, FrameCheck
+from rtl.network.frame_check import EPOCH, VERDICTS, FrameCheck
 from tests.rtl.network.frames import EMBER, IP_BASE, MAC_BASE, PORT, Frame, checksum
 from tests.rtl.network.random_frames import NODE, NODES, broken, records_frame, vectors_frame
 from tests.support import decoder, made, simulate
@@ -20,6 +20,7 @@ NETWORK = (Opcode.LOOKUPS, Opcode.VECTORS), (Opcode.PARTIALS, Opcode.STEPS)
 HOST = ((Opcode.QUERIES, Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS, Opcode.READ_DATA),
         (Opcode.GRADIENTS, Opcode.RETURNED, Opcode.STATES, Opcode.WRITTEN))
 OF_VECTORS = (Opcode.VECTORS, Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS)
+OWN_EPOCH = 0x5A
 PAID = (Opcode.PARTIALS, Opcode.RETURNED, Opcode.GRADIENTS)
 
 
@@ -27,13 +28,15 @@ class Receiver:
     """A frame check with its settings, and what it should say of packets."""
 
     def __init__(self, framing="ethernet", training=False, longest=22, beats=1, packing=0,
-                 node=NODE, nodes=NODES):
+                 node=NODE, nodes=NODES, link=False):
         self.framing, self.longest, self.beats, self.packing = framing, longest, beats, packing
         self.node, self.nodes = node, nodes
         inference, more = HOST if framing == "host" else NETWORK
         self.training = more if training else ()
-        self.opcodes = inference + self.training
-        self.dut = made(FrameCheck, longest, framing, training=training)
+        self.opcodes = inference + self.training + (Opcode.LINK,) * link
+        self.link, self.verdicts = link, (*VERDICTS, EPOCH) if link else VERDICTS
+        self.dut = made(FrameCheck, longest, framing, training=training,
+                        **({"link": True} if link else {}))
 
     def needed(self, opcode, count):
         """Return the payload beats that a count requires; of GRADIENTS, the least."""
@@ -45,7 +48,7 @@ class Receiver:
         """Return every reason to drop a packet, the one that counts first."""
         head, *rest = (beat["data"].to_bytes(64, "little") for beat in beats)
         payload, framed = b"".join(rest), self.framing == "ethernet"
-        version, opcode, source, destination, *_, count, crc = EMBER.unpack(head[42:])
+        version, opcode, source, destination, epoch, *_, count, crc = EMBER.unpack(head[42:])
         size, mac = len(payload), int.from_bytes(head[:6], "big")
         ethertype, version_ihl, length, fragment, protocol, ip, port, udp_length = struct.unpack(
             ">12xHBxH2xHxB2x4xI2xHH2x", head[:42])
@@ -64,28 +67,32 @@ class Receiver:
             ("bad_opcode", version != 1 or opcode not in self.opcodes),
             ("bad_node", self.framing != "host" and (
                 destination != self.node or source >= self.nodes or source == self.node)),
-            ("bad_length", count == 0 or (needed != size // 64 and not (
-                opcode == Opcode.GRADIENTS and needed < size // 64))),
+            (EPOCH, self.link and epoch != OWN_EPOCH),
+            ("bad_length", count == 0 or (opcode == Opcode.LINK and count != 8) or (
+                needed != size // 64 and not (
+                    opcode == Opcode.GRADIENTS and needed < size // 64))),
         ) if holds]
 
     def out(self, beats):
         """Return what comes of a packet: of a beat that is not the last, less is valid."""
         verdict, head = (*self.reasons(beats), "")[0], beats[0]["data"].to_bytes(64, "little")
-        _, opcode, source, *_, step, _, _, credit, _, _ = EMBER.unpack(head[42:])
+        _, opcode, source, *_, step, sequence, acknowledge, credit, _, _ = EMBER.unpack(head[42:])
         items = [{"valid": 1, "first": int(k == 0), "last": beat["last"], "data": beat["data"],
                   "beats": min(k, self.longest + 1)} for k, beat in enumerate(beats)]
         items[-1] |= {
             "drop": int(verdict != ""),
-            "verdict": {name: int(name == verdict) for name in VERDICTS}, "source": source,
+            "verdict": {name: int(name == verdict) for name in self.verdicts}, "source": source,
             "step": step, "credit": credit, "gradient": int(opcode in self.training),
             "read": int(self.framing == "host" and opcode == Opcode.READ_DATA),
-            "paid": int(opcode in self.training and opcode in PAID)}
+            "paid": int(opcode in self.training and opcode in PAID)} | ({
+                "sequence": int.from_bytes(sequence, "little"), "link": int(opcode == Opcode.LINK),
+                "acknowledge": int.from_bytes(acknowledge, "little")} if self.link else {})
         return items
 
     def frame(self, rng, opcode):
         """Return a good packet; the check does not look into its payload."""
         counts = [n for n in range(1, 1200) if self.needed(opcode, n) <= self.longest]
-        count = rng.choice((1, counts[-1], rng.choice(counts)))
+        count = 8 if opcode == Opcode.LINK else rng.choice((1, counts[-1], rng.choice(counts)))
         size = self.needed(opcode, count)
         if opcode == Opcode.GRADIENTS:
             size = rng.randrange(size, self.longest + 1)
@@ -93,7 +100,8 @@ class Receiver:
             opcode=opcode, source=rng.choice([n for n in range(self.nodes) if n != self.node]),
             destination=self.node, step=rng.getrandbits(16), credit=rng.getrandbits(16),
             count=count, sequence=rng.getrandbits(24), acknowledge=rng.getrandbits(24),
-            payload=rng.randbytes(64 * size), framing=self.framing)
+            payload=rng.randbytes(64 * size), framing=self.framing,
+            epoch=OWN_EPOCH * self.link)
 
     def run(self, packets, *, gap=0.0, seed=0):
         """Send packets; each beat leaves LATENCY cycles later, as it should. Return the cycles."""
@@ -108,17 +116,20 @@ class Receiver:
                     ("ip_base", IP_BASE), ("udp_port", PORT), ("vector_beats", self.beats),
                     ("vector_packing", self.packing)):
                 ctx.set(getattr(dut, name), value)
+            if self.link:
+                ctx.set(dut.epoch, OWN_EPOCH)
             await ctx.tick().repeat(2)
             rng = random.Random(seed)
             # ``err`` counts on the last beat alone.
             left = [shape.const(beat if beat["last"] else beat | {"err": rng.getrandbits(1)})
                     for packet in reversed(packets) for beat in reversed(packet)]
-            inside = [False] * LATENCY
+            inside, looks = [False] * LATENCY, [0, 0]
+            look = Value.cast(dut.look) if self.link else dut.valid
             while left or any(inside):
                 valid = bool(left) and rng.random() >= gap
                 word = left.pop().as_bits() if valid else rng.getrandbits(shape.size)
                 ctx.set(inputs, word | valid << shape.size)
-                *_, out, idle = await ctx.tick().sample(output, dut.idle)
+                *_, out, idle, number = await ctx.tick().sample(output, dut.idle, look)
                 assert idle == (not any(inside)), "idle while no beat is inside"
                 item = decode(out)
                 assert bool(item["valid"]) == inside.pop(0)
@@ -126,6 +137,9 @@ class Receiver:
                 if item["valid"]:
                     wanted = next(expected)
                     assert {name: item[name] for name in wanted} == wanted
+                    if self.link and item["last"] and item["beats"]:
+                        assert looks[0] == item["source"] | item["sequence"] << 8
+                looks = [looks[1], number]
 
         cycles = simulate(dut, bench, limit=20_000)
         assert not list(expected)
@@ -145,6 +159,7 @@ def defects(rng, frame, nodes):
         {"checksum_error": 1 << rng.randrange(16)}, {"crc_error": 1 << rng.randrange(32)},
         {"version": 1 ^ 1 << rng.randrange(8)}, {"opcode": rng.randrange(0x30)},
         {"source": rng.choice((node, nodes, 255))}, {"destination": node ^ 1, **own},
+        *({"epoch": frame.epoch ^ 1 << bit} for bit in (0, 7) if frame.epoch),
         {"count": rng.choice((0, frame.count - 1, frame.count + 1, frame.count ^ 0x800))},
         {"payload": frame.payload[:-64]}, {"payload": frame.payload + rng.randbytes(64)},
         {"payload": rng.randbytes(64 * rng.choice((0, 1, 23, 24, 32 + size // 64)))}, {"err": 1},
@@ -154,12 +169,14 @@ def defects(rng, frame, nodes):
 @pytest.mark.few(3)
 @pytest.mark.parametrize("framing, training, beats, packing, gap", [
     ("ethernet", False, 1, 0, 0.0), ("ethernet", True, 1, 2, 0.3), ("udp", False, 2, 0, 0.5),
-    ("udp", True, 4, 0, 0.0), ("host", False, 1, 1, 0.2), ("host", True, 1, 1, 0.0)])
+    ("udp", True, 4, 0, 0.0), ("host", False, 1, 1, 0.2), ("host", True, 1, 1, 0.0),
+    ("ethernet", "link", 1, 0, 0.1), ("udp", "link", 4, 0, 0.0)])
 def test_any_defects_at_once(framing, training, beats, packing, gap):
     """Packets with up to three things wrong, bits that flip and packets that are cut."""
     rng = random.Random(beats)
-    check = Receiver(framing, training, beats=beats, packing=packing)
-    packets, met, several = [], dict.fromkeys((*VERDICTS, ""), 0), 0
+    check = Receiver(framing, training is True, beats=beats, packing=packing,
+                     link=training == "link")
+    packets, met, several = [], dict.fromkeys((*check.verdicts, ""), 0), 0
     for _ in range(150):
         frame = check.frame(rng, rng.choice(check.opcodes))
         for fields in rng.sample(defects(rng, frame, NODES), rng.choice((0, 1, 2, 2, 3))):

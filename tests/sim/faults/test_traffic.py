@@ -51,7 +51,7 @@ def test_a_link_that_is_down_for_a_while():
 
 def test_a_peer_that_is_silent_is_given_up_and_the_others_go_on():
     got = transfer(LinkTraffic(
-        20, (22,), "all to all", nodes=3, faults="down=0us@>1,down=0us@1>",
+        20, (22,), "all to all", nodes=3, faults="down=0us:1s@>1,down=0us:1s@1>",
         settings=LinkSettings(timeout_first=2_000, timeout_most=4_000, tries=4)))
     assert got["over"] and got["doubled"] == 0
     # Nodes 0 and 2 give up node 1, and it gives up both.

@@ -30,7 +30,7 @@ class Estimate:
         self.doublings = 0
 
     def timeout(self, first: int, least: int, most: int) -> int:
-        total = (self.mean >> 3) + self.deviation if self.known else first
+        total = (self.mean >> 3) + max(self.deviation, self.mean >> 4) if self.known else first
         return max(least, min(most, total))
 
 
@@ -61,7 +61,7 @@ def test_time_outs_follow_round_trips():
             ctx.set(dut.late, {"valid": 0, "node": 0})
             node = rng.randrange(NODES)
             ctx.set(dut.node, node)
-            await ctx.tick().repeat(7)
+            await ctx.tick().repeat(8)
             assert ctx.get(dut.idle)
             assert ctx.get(dut.timeout) == peers[node].timeout(first, least, most)
             assert ctx.get(dut.doublings) == peers[node].doublings
