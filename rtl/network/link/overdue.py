@@ -39,8 +39,8 @@ class Overdue(wiring.Component):
         :data:`rtl.network.link.layouts.Failed`. idle.
     """
 
-    LATENCY = {("packet", "decided"): 6}
-    RATE = "1 packet in 7 cycles"
+    LATENCY = {("packet", "decided"): 7}
+    RATE = "1 packet in 8 cycles"
 
     def __init__(self, beats: int, most: int):
         self._record = Record(beats, most)
@@ -67,7 +67,9 @@ class Overdue(wiring.Component):
         rest, now = Signal(TIME_BITS, reset_less=True), Signal(32, reset_less=True)
         some, best = Signal(), Signal(32, reset_less=True)
         repeated = Signal()
-        at, earlier = Signal(32), Signal()
+        at, notes = Signal(32, reset_less=True), Signal()
+        beyond, beyond_once = (Signal(reset_less=True, name=name)
+                               for name in ("beyond", "beyond_once"))
         more = Signal(8)
         m.d.comb += [
             more.eq(Mux(record.tries <= 2, 0, record.tries - 2)),
@@ -81,13 +83,6 @@ class Overdue(wiring.Component):
               for name in ("node", "sequence", "first", "record")),
             self.failed.node.eq(packet.node), self.failed.step.eq(record.step),
         ]
-
-        def note(when):
-            """Note that a packet is due at ``when``."""
-            m.d.comb += [at.eq(when), earlier.eq((at - best)[31] | ~some)]
-            with m.If(earlier):
-                m.d.sync += best.eq(at)
-            m.d.sync += some.eq(1)
 
         with m.FSM(init="IDLE"):
             with m.State("IDLE"):
@@ -107,38 +102,42 @@ class Overdue(wiring.Component):
                 m.next = "LIMIT"
             with m.State("LIMIT"):
                 # Of this time, and of the next, should it be sent again now.
-                m.d.sync += [limit.eq(Mux(doubled > self.most, self.most, doubled)),
-                             longer.eq(Mux(once > self.most, self.most, once))]
+                m.d.sync += [beyond.eq(doubled > self.most), beyond_once.eq(once > self.most)]
+                m.next = "CUT"
+            with m.State("CUT"):
+                m.d.sync += [limit.eq(Mux(beyond, self.most, doubled)),
+                             longer.eq(Mux(beyond_once, self.most, once))]
                 m.next = "COMPARE"
             with m.State("COMPARE"):
-                m.d.sync += [rest.eq(Mux(due, longer, limit - age)), now.eq(self.time)]
+                m.d.sync += [rest.eq(Mux(due, longer, limit - age)), now.eq(self.time),
+                             notes.eq(~due | ~spent), self.stop.eq(Mux(due, spent, last))]
                 with m.If(~due):
-                    m.next = "LATER"
+                    m.next = "NOTE"
                 with m.Elif(spent):
                     m.next = "FAIL"
                 with m.Else():
                     m.next = "REPEAT"
-            with m.State("LATER"):
-                note(now + rest)
-                m.d.sync += self.stop.eq(last)
-                m.next = "DONE"
             with m.State("REPEAT"):
                 m.d.comb += [self.again.valid.eq(self.repeats.ready),
                              self.repeats.valid.eq(self.again.ready)]
+                m.d.sync += now.eq(self.time)
                 with m.If(self.again.ready & self.repeats.ready):
-                    note(self.time + rest)
-                    m.d.sync += [repeated.eq(1), self.stop.eq(0)]
-                    m.next = "DONE"
+                    m.d.sync += repeated.eq(1)
+                    m.next = "NOTE"
             with m.State("FAIL"):
                 m.d.comb += self.failed.valid.eq(1)
-                m.d.sync += self.stop.eq(1)
+                m.next = "NOTE"
+            with m.State("NOTE"):
+                m.d.sync += at.eq(now + rest)
                 m.next = "DONE"
             with m.State("DONE"):
-                # By itself, so that little stands before what takes the next packet.
+                with m.If(notes & ((at - best)[31] | ~some)):
+                    m.d.sync += best.eq(at)
+                m.d.sync += some.eq(some | notes)
                 m.d.comb += [self.decided.eq(1), self.i.ready.eq(1)]
                 m.next = "IDLE"
         m.d.sync += [
-            self.deadline.valid.eq(self.over & some),
+            self.deadline.valid.eq(self.over & (some | (self.decided & notes))),
             self.late.valid.eq(self.over & repeated), self.late.node.eq(self.node),
             self.deadline.node.eq(self.node),
         ]
