@@ -1,7 +1,10 @@
 """Termination of a command by a signal: Ctrl-C, ``kill``, a closing terminal."""
 
+import _thread
 import signal
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -20,10 +23,12 @@ class Interrupted(BaseException):
     It is no ``KeyboardInterrupt`` either: command line libraries turn that into a status of their
     own, and code underneath may swallow it.
 
-    Members: ``signal``, the signal's name; ``status``, the exit status for the shell.
+    Members: ``number`` and ``signal``, of the signal and its name; ``status``, the exit status for
+    the shell.
     """
 
     def __init__(self, number: int):
+        self.number = number
         self.signal = signal.Signals(number).name
         self.status = 128 + number
         super().__init__(f"stopped by {self.signal}")
@@ -35,19 +40,41 @@ def handling(handler: Handler) -> Iterator[None]:
 
     Ignored signals stay ignored: ``nohup`` and background shells rely on that. Outside the main
     thread, where Python allows no signal handlers, this does nothing.
+
+    A signal may come while Python calls something whose exceptions it prints and drops, such as
+    the ``__del__`` that each of Amaranth's modules has. Then it is sent again.
     """
     before = {}
+    print_dropped = sys.unraisablehook
+
+    def dropped(found: "sys.UnraisableHookArgs") -> None:
+        if isinstance(found.exc_value, Interrupted):
+            # Here it would be dropped again.
+            threading.Thread(target=_send_again, args=(found.exc_value.number,),
+                             daemon=True).start()
+        else:
+            print_dropped(found)
+
     if threading.current_thread() is threading.main_thread():
         for name in _SIGNALS:
             number = getattr(signal, name, None)  # Windows has only two of them
             # None: a handler that was not installed from Python, and cannot be restored.
             if number is not None and signal.getsignal(number) not in (signal.SIG_IGN, None):
                 before[number] = signal.signal(number, handler)
+    if before:
+        sys.unraisablehook = dropped
     try:
         yield
     finally:
+        if before and sys.unraisablehook is dropped:
+            sys.unraisablehook = print_dropped
         for number, handler_before in before.items():
             signal.signal(number, handler_before)
+
+
+def _send_again(number: int) -> None:
+    time.sleep(0.001)
+    _thread.interrupt_main(number)
 
 
 def interruptible():
