@@ -5,11 +5,12 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["Interrupted", "handling", "interruptible"]
+__all__ = ["Interrupted", "forget_unused", "handling", "interruptible"]
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
@@ -70,6 +71,15 @@ def handling(handler: Handler) -> Iterator[None]:
             sys.unraisablehook = print_dropped
         for number, handler_before in before.items():
             signal.signal(number, handler_before)
+
+
+def forget_unused() -> None:
+    """Let the modules that a command that ends early had made, and not yet used, go in silence.
+
+    Amaranth warns of each, for this process never again.
+    """
+    if "amaranth.hdl" in sys.modules:
+        warnings.filterwarnings("ignore", category=sys.modules["amaranth.hdl"].UnusedElaboratable)
 
 
 def _send_again(number: int) -> None:
