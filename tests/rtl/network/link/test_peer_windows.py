@@ -23,7 +23,7 @@ def test_numbers_follow_each_other(first):
     async def bench(ctx):
         await ctx.tick().until(dut.idle)
         heard, bad = [], []
-        for cycle in range(6000):
+        for cycle in range(5000):
             node, to = rng.randrange(NODES), rng.choice([0, 0, 0, rng.randrange(NODES)])
             # For a while nothing is acknowledged, and the windows fill.
             quiet = cycle < 2500
@@ -65,7 +65,11 @@ def test_numbers_follow_each_other(first):
 
     settled = told[:]
     simulate(dut, bench)
+<<<<<<< HEAD
     assert max(told) > 2 * WINDOW and min(told) > WINDOW // 8
+=======
+    assert min(told) > 200 and max(told) > 1000
+>>>>>>> txlink
 
 
 def test_a_window_is_full_with_2048_packets():
