@@ -30,7 +30,8 @@ def walks(first: int, *edits: tuple[str, str]) -> Bench:
     bench = Bench()
     m = bench.m
     m.submodules.dut = dut = variant(Walker, *SMALL, *edits, Arrivals=SAID)(1, first)
-    oldest, told, sent = (Signal(BITS, init=first, name=name) for name in ("oldest", "told", "sent"))
+    oldest, told, sent = (
+        Signal(BITS, init=first, name=name) for name in ("oldest", "told", "sent"))
 
     def ahead(of, to):
         return (of - to)[:BITS]
