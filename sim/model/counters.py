@@ -51,6 +51,9 @@ COUNTED: dict[str, str] = {
     "dense_ring.packets": "interaction.requests.packets",
     **_same("result_frames", "interaction.frames", "results", "packets"),
     "host_reporter.credits": "credits",
+    **_of("link_sender", "link", packets="packets", links="sent", stall_window="stall_window",
+          stall_pool="stall_pool"),
+    **_same("link_receiver", "link.receiver", "acknowledgements"),
     **_same("net_assembler", "net_assembler", "packets", "beats"),
     **_same("host_assembler", "host_assembler", "packets", "beats"),
 }

@@ -9,6 +9,7 @@
 #include "delivery.h"
 #include "interaction.h"
 #include "landing.h"
+#include "link.h"
 #include "packets.h"
 #include "queues.h"
 #include "rings.h"
@@ -100,10 +101,11 @@ public:
         host_mux_.init(&clock);
         net_assembler.init(&clock, c.net_payload_beats, c.assembled, c.assembler_room);
         host_assembler.init(&clock, c.host_payload_beats, c.assembled, c.assembler_room);
-        net_ports_ = {&lookup_reader.out, &vector_reader.out};
-        host_ports_ = {&request_reader.out, &interaction.requests.out, &results.closed.out,
-                       &interaction.frames.out, &reporter_, &indices.closed.out, &completions.out,
-                       &rings.out};
+        if (c.link) link.init(&clock, c, &packets_);
+        net_ports_.ports = {&lookup_reader.out, &vector_reader.out};
+        host_ports_.ports = {&request_reader.out, &interaction.requests.out, &results.closed.out,
+                             &interaction.frames.out, &reporter_, &indices.closed.out,
+                             &completions.out, &rings.out};
     }
 
     Clock clock;
@@ -127,6 +129,7 @@ public:
     IndexPackager indices;
     CompletionWriter completions;
     NicRings rings;
+    LinkSender link;
     Assembler net_assembler, host_assembler;
     uint64_t dispatched_local = 0, dispatched_remote = 0, credits = 0, retired_early = 0;
     Cycle reached = 0, last_beat = NEVER;
@@ -185,7 +188,7 @@ public:
             evaluated++;
             if (clock.moved) last_beat = clock.now;
             asleep = !clock.moved && clock.soon <= clock.now && outputs_empty()
-                     && !queues.looking();
+                     && !queues.looking() && !link.stalls();
             clock.now++;
         }
     }
@@ -195,6 +198,8 @@ public:
         const Cycle next = due();
         return next == NEVER ? NEVER : std::max(next, reached);
     }
+    // Of a reliable link: 1 if a packet was lost, 2 if one would have been sent again.
+    uint32_t unlinked() const { return link.receiver.lost ? 1 : link.overdue ? 2 : 0; }
     bool idle() const { return asleep && due() == NEVER; }
 
 private:
@@ -237,6 +242,7 @@ private:
         if (config.interaction) next = std::min(next, interaction.timer());
         if (config.unique) next = std::min(next, indices.timer());
         if (config.gpu_rings) next = std::min(next, rings.next());
+        if (config.link) next = std::min(next, link.next());
         return std::min({next, completions.opens.next(), completions.flushed.next(), accessed()});
     }
 
@@ -262,9 +268,14 @@ private:
     }
     void from_net(const uint32_t* words, uint32_t count, Cycle end) {
         const uint32_t opcode = header::opcode.get(words);
-        // The header's credit passes the check and a register on each side of it.
+        if (config.link) {
+            const LinkHeader header(words);
+            link.receiver.packets.put(header, end + config.header_checked);
+            if (header.link) return;
+        }
+        // The header's credit passes a register behind the check, and one in front of the gate.
         gate.events.put({uint32_t(header::source.get(words)),
-                         uint16_t(header::credit.get(words))}, end + 6);
+                         uint16_t(header::credit.get(words))}, end + config.header_checked + 2);
         net_parser.take(words, count, end, opcode == opcode::LOOKUPS,
                         [&](const RecordBeat& beat, Cycle at) { receiver.beats.put(beat, at + 3); },
                         [&](uint32_t tag, Cycle at) { remote_fills_.put(tag, at); });
@@ -273,10 +284,13 @@ private:
     void step() {
         depart(net_assembler, outputs[NET], NET);
         depart(host_assembler, outputs[HOST], HOST);
-        net_assembler.step(net_mux_);
+        Mux& to_net = config.link ? link.mux : net_mux_;
+        net_assembler.step(to_net);
         host_assembler.step(host_mux_);
-        net_assembler.header(net_mux_);
+        net_assembler.header(to_net);
         report();
+        const auto peers = [&](uint32_t node) { return receiver.consumed[node]; };
+        if (config.link) link.step(net_mux_, peers);
         net_mux_.step(net_ports_);
         Packet* left = host_mux_.step(host_ports_);
         write();
@@ -286,7 +300,6 @@ private:
             request_reader.out.closed = rings.closed();
         }
 
-        const auto peers = [&](uint32_t node) { return receiver.consumed[node]; };
         const auto host = [&](uint32_t) { return checker.consumed; };
         lookup_reader.step(gate.out, lookup_pool.free, peers);
         gate.step(lookup_pool.closed);
@@ -365,6 +378,10 @@ private:
             header::step.set(words, packet.step);
             header::credit.set(words, packet.credit);
             header::count.set(words, packet.count);
+            if (config.link && stream == NET) {
+                header::sequence.set(words, packet.sequence);
+                header::acknowledge.set(words, packet.acknowledge);
+            }
         } else {
             const auto& payload = beat.packet->words;
             const size_t first = size_t(beat.index - 1) * DATA_WORDS;
@@ -471,7 +488,7 @@ private:
     Queue<CacheBeat> router_, to_local_, to_remote_;
     Departure reporter_;
     Mux net_mux_, host_mux_;
-    std::vector<Departure*> net_ports_, host_ports_;
+    Departures net_ports_, host_ports_;
     uint16_t reported_ = 0, floor_ = 0;
     bool granted_ = false, owes_ = false;
 };

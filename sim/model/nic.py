@@ -51,7 +51,9 @@ class ModelRegisters:
 
     def counters(self) -> dict[str, int | None]:
         """Return every counter, named ``block.name``; None for those that the model lacks."""
-        return dict.fromkeys(_counter_names()) | self._engine.counts()
+        names = dict.fromkeys(_counter_names(self._engine.link))
+        return names | {name: value for name, value in self._engine.counts().items()
+                        if name in names}
 
 
 class ModelNic:
@@ -79,6 +81,6 @@ class ModelNic:
 
 
 @cache
-def _counter_names() -> tuple[str, ...]:
-    return tuple(register.name for register in SmartNic(NicConfig()).registers
+def _counter_names(link: bool) -> tuple[str, ...]:
+    return tuple(register.name for register in SmartNic(NicConfig(link=link)).registers
                  if "." in register.name)
