@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from gen.messages import one_line
 from gen.signals import Interrupted, forget_unused, interruptible
 from gen.yosys import YosysError
 from rtl.config import PRESETS
@@ -45,5 +46,5 @@ def run_command(app: typer.Typer, arguments: list[str] | None = None) -> int:
 
 
 def _complain(message: str) -> int:
-    print(f"error: {message}", file=sys.stderr)
+    print(f"error: {one_line(message)}", file=sys.stderr)
     return 2

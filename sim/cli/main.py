@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from gen.messages import one_line
 from gen.signals import Interrupted, forget_unused, interruptible
 from sim.cli.batching import batching
 from sim.cli.bench import bench
@@ -72,5 +73,5 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _complain(message: str) -> None:
-    print(f"sim: {' '.join(message.split())}", file=sys.stderr)
+    print(f"sim: {one_line(message)}", file=sys.stderr)
     sys.exit(2)

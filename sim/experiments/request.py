@@ -15,6 +15,9 @@ _DATASET_OF = {"criteo": "kaggle", "avazu": "avazu", "dlrm-npz": "kaggle"}
 """The data set whose samples a file gives, where no model is named."""
 
 
+_MOST_SEEDS = 1000
+
+
 def command_of(model: str | None, data: Sequence[str], format: str | None, fidelity: str, gpu: str,
                seeds: Sequence[int], rtl_points: bool, demo: bool,
                setting: str = "reference") -> str:
@@ -43,6 +46,8 @@ def seeds_of(seed: int, seeds: int | Sequence[int]) -> tuple[int, ...]:
     """
     if isinstance(seeds, int) and seeds < 1:
         raise ValueError(f"seeds must be at least 1, not {seeds!r}")
+    if isinstance(seeds, int) and seeds > _MOST_SEEDS:
+        raise ValueError(f"seeds must be at most {_MOST_SEEDS:,}, not {seeds!r}")
     found = tuple(range(seed, seed + seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not found or min(found) < 0 or len(set(found)) < len(found):
         raise ValueError(f"seeds must be at least one, each at least 0 and there once, "

@@ -105,6 +105,7 @@ def test_wrong_format_names_the_right_one(tmp_path, capsys):
     (("--seed", "-1"), "seed must be between 0 and 2^64 - 1, not -1"),
     (("--data", ""), "data must name a file or a folder, not ''"),
     (("--model", ""), "model must be one of"),
+    (("--data", "9" * 5000), "999: File name too long"),
 ])
 def test_options(capsys, arguments, said):
     assert said in _complaint(capsys, *arguments)
