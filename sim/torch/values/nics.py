@@ -63,7 +63,7 @@ class LookupNics:
         self._runtime = replace(self._runtime, pooling=self.model.pooling)
         self._config = config_to_build(config, self.model, self._runtime, workload)
         check_fit(self._config, self.model, self._runtime, workload)
-        plan = ShardPlan.deal(self.model, workload.nodes, workload.placement)
+        self._plan = plan = ShardPlan.deal(self.model, workload.nodes, workload.placement)
         self._backend: Backend = replace(choose(options), given=rows)
         self._setup = ClusterSetup(options, self._config, self._runtime, self.model, plan,
                                    self._backend, self._node)
@@ -76,7 +76,8 @@ class LookupNics:
     def _node(self, number: int, engine: Engine, pcie: PcieProfile,
               gpu: GpuProfile) -> ClusterNode:
         return self._backend.node(number, engine, self._config, self.model, pcie, gpu, None,
-                                  Delivery.of(self._config, self._runtime, self.model))
+                                  Delivery.of(self._config, self._runtime, self.model, self._plan,
+                                              number))
 
     def switch_caches_off(self) -> None:
         """From the next mini-batch on, read every row from GPU memory once in a mini-batch."""
