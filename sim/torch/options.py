@@ -37,7 +37,7 @@ class TorchOptions:
         ones.
     fidelity: where vectors come from: ``rtl``, or ``model``, the bit-exact numerics.
     optimizer_on: where rows are updated: ``host``, by PyTorch's optimizer, or ``nic``, by the NICs'
-    SGD, with fidelity ``model``.
+    SGD or row-wise Adagrad, with fidelity ``model``.
     config: preset of the NIC that runs in RTL; None for the one that fits the vectors.
     settings: ``field=value`` changes of the NIC.
     software, gpu: profiles of the systems. engine, threads: of the RTL, see

@@ -19,7 +19,9 @@ from sim.torch.lookups.record import MiniBatch, Record
 from sim.torch.lookups.tables import Tables, storage_of
 from sim.torch.options import TorchOptions
 from sim.torch.values.nics import LookupNics, NicsError
-from sim.torch.values.updates import RowUpdates, Written
+from sim.torch.values.rows import Update
+from sim.torch.values.updates import RowUpdates
+from sim.torch.values.written import Written
 
 __all__ = ["Session"]
 
@@ -71,7 +73,7 @@ class Session:
         self.resets = Counter[str]()
         self.updates = Counter[str]()
         self.written = Written()
-        self.nic_optimizer = (RowUpdates(self.tables, self.write, self.written)
+        self.nic_optimizer = (RowUpdates(self.tables, self.look_up, self.update)
                               if options.optimizer_on == "nic" else None)
         self.weighted = self.gradients = self.uncached = 0
         self.mistake: Exception | None = None
@@ -133,6 +135,10 @@ class Session:
         """The program is about to write to a table."""
         self.look_up()
         self.tables.changed = True
+
+    def update(self, update: Update) -> None:
+        """Write the rows of an update by the NICs' optimizer, over those of the program's."""
+        update.write(self.written)
 
     def backward(self, indices: torch.Tensor, bags: int) -> bool:
         """Take note that gradients of ``bags`` bags came back; whether their call was taken."""

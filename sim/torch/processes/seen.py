@@ -9,7 +9,7 @@ from sim.torch.catching.session import Session
 from sim.torch.lookups.comparison import Comparison
 from sim.torch.lookups.dense import Chains
 from sim.torch.lookups.record import Record
-from sim.torch.values.updates import Written
+from sim.torch.values.written import Written
 
 __all__ = ["Seen"]
 

@@ -13,7 +13,7 @@ from sim.torch.lookups.comparison import Comparison
 from sim.torch.lookups.dense import Chains
 from sim.torch.lookups.record import Kept, Record
 from sim.torch.processes.seen import Seen
-from sim.torch.values.updates import Written
+from sim.torch.values.written import Written
 
 __all__ = ["differences", "together"]
 

@@ -10,6 +10,7 @@ from sim.torch.options import TorchOptions
 from sim.torch.processes.seen import Seen
 from sim.torch.processes.together import differences, together
 from sim.torch.systems import times_of
+from sim.torch.values.written import called
 
 __all__ = ["failures", "result_of"]
 
@@ -95,9 +96,14 @@ def _notes(seen: Seen, parts: Sequence[Seen], options: TorchOptions,
     """Return in words where the report is not what one might take it for."""
     notes, written = differences(parts), seen.written
     if written.rows:
-        notes.append(f"the NICs' SGD, by the bit-exact numerics, wrote {written.rows:,} rows; "
-                     f"{written.equal:,} of them are PyTorch's bit for bit, the others at most "
+        notes.append(f"the NICs' {called(written.to_json()['optimizer'])}, by the bit-exact "
+                     f"numerics, wrote {written.rows:,} rows; {written.equal:,} of them are as the "
+                     f"program's optimizer makes them, bit for bit, the others at most "
                      f"{written.most:.1e} of their largest value away")
+    if written.states:
+        notes.append(f"it wrote {written.states:,} states of rows; {written.equal_states:,} of "
+                     f"them are as the program's optimizer makes them, bit for bit, the others at "
+                     f"most {written.ulp:,} ulp away")
     if seen.gradients and (seen.updates or not written.rows):
         fused = ", ".join(f"{name} {count:,} times" for name, count in seen.updates.items())
         whose = f"FBGEMM's fused optimizer ({fused})" if fused else "PyTorch's optimizer"
