@@ -5,11 +5,16 @@ from collections import deque
 from host.timing.clock import Link
 from host.timing.pcie import Pcie, PcieProfile
 
-__all__ = ["MOST_ANSWERED", "MOST_ASKED", "RowReadTimes"]
+__all__ = ["MOST_ANSWERED", "MOST_ASKED", "RowReadTimes", "answer_bytes"]
 
 MOST_ASKED, MOST_ANSWERED = 512, 256
 """Most bytes of a read, and of a completion: usual sizes of PCIe 3.0 (largest read request, and the
 payload that a Quadro RTX 8000 takes)."""
+
+
+def answer_bytes(profile: PcieProfile, row_bytes: int) -> int:
+    """Return the bytes on a link of a row that is read, with its completions."""
+    return row_bytes + profile.completion_bytes * -(-row_bytes // MOST_ANSWERED)
 
 
 class RowReadTimes:
@@ -27,7 +32,7 @@ class RowReadTimes:
     def __init__(self, profile: PcieProfile, pcie: Pcie, row_bytes: int):
         self.reads = -(-row_bytes // MOST_ASKED)
         self.request_bytes = self.reads * profile.request_bytes
-        self.answer_bytes = row_bytes + profile.completion_bytes * -(-row_bytes // MOST_ANSWERED)
+        self.answer_bytes = answer_bytes(profile, row_bytes)
         self._tags, self._round_trip = profile.read_tags, pcie.lookahead
         self._link = Link(profile.bandwidth_gb_s)
         self._back: deque[tuple[float, int]] = deque()

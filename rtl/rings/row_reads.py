@@ -145,7 +145,7 @@ class RowReads(wiring.Component):
                 ram.read_addr.eq(table),
             ]
             parts.append(ram.read_data)
-        return Cat(*parts)
+        return Value.cast(Cat(*parts))
 
     def _pass_headers(self, m: Module) -> None:
         """Pass headers; those of reads get their opcode, and where rows lie."""

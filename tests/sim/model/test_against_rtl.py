@@ -65,7 +65,7 @@ def test_row_reads(tmp_path, case):
     assert compared(RunOptions.of(
         config="tiny", nodes=case["nodes"], samples=96, mini_batch=32, threads=1, placement="row",
         model=write_model(tmp_path / "model.toml", model),
-        settings=(*NIC, "row_reads=true", *case["settings"]))) == 0
+        gpu="gpu_h100", settings=(*NIC, "row_reads=true", *case["settings"]))) == 0
 
 
 @pytest.mark.parametrize("settings", [(), EVALUATED], ids=["defaults", "evaluated"])
