@@ -33,7 +33,7 @@ def torch(
              "systems are of modelled NICs in both.")] = "model",
     optimizer_on: Annotated[str, typer.Option(
         help="Where rows of tables are updated. host: by PyTorch's optimizer, whichever it is; "
-             "nic: by the NICs' SGD or row-wise Adagrad, with fidelity model.")] = "host",
+             "nic: by the NICs' SGD or row-wise Adagrad.")] = "host",
     config: Annotated[str | None, typer.Option(
         help="Preset of the NIC that runs in RTL.",
         show_default="kaggle up to dimension 16, else terabyte")] = None,

@@ -75,7 +75,8 @@ class Capture(TorchDispatchMode):
                 return self._look_up(name, func, args, kwargs)
             if kind == "fused":
                 return self._look_up_fused(name, func, args, kwargs)
-            self._before(name, written, args, kwargs)
+            by_nics = kind == "update" and self._session.nic_optimizer is not None
+            self._before(name, () if by_nics else written, args, kwargs)
         if kind == "exchange":
             note_exchange(args[1])
         if kind == "other":
@@ -160,14 +161,15 @@ class Capture(TorchDispatchMode):
             self._session.updates[fused.optimizer_of(name)] += 1
             return func(*args, **kwargs)
         try:
+            with self._lock:
+                self._session.updating()
             updates = fused_updates(name, given, self._session.tables)
         except ValueError as error:
             raise self._mistake(error) from None
         result = func(*args, **kwargs)
         try:
             with self._lock:
-                for update in updates:
-                    self._session.update(update)
+                self._session.update(updates)
         except ValueError as error:
             raise self._mistake(error) from None
         return result

@@ -65,7 +65,8 @@ def _merged(parts: Sequence[Seen]) -> Seen:
         comparison=reduce(Comparison.with_, (part.comparison for part in parts)),
         written=reduce(Written.with_, (part.written for part in parts)),
         verdicts=dict(_summed([Counter(part.verdicts) for part in parts])),
-        latencies=[each for part in parts for each in part.latencies],
+        **{name: [each for part in parts for each in getattr(part, name)]
+           for name in ("latencies", "row_times")},
         **{name: _summed([getattr(part, name) for part in parts])
            for name in ("counts", "resets", "updates", "missed")},
         **{name: sum(getattr(part, name) for part in parts)

@@ -60,6 +60,11 @@ def _program(result: dict) -> Table:
                      if nic["equal"] < nic["rows"] else "")
             table.add_row("  rows, as the program's optimizer writes them",
                           f"{nic['equal']:,} of {nic['rows']:,}{worst}")
+            if values["source"] == "rtl":
+                table.add_row("  bit-identical to the numerics",
+                              f"{nic['rows'] - nic['different']:,} of {nic['rows']:,}")
+                if times := result["nics"]["updates_us"]:
+                    table.add_row("  an update", f"{_mean(times):,.1f} us")
             if nic["states"]:
                 worst = (f", at most {nic['most_state_ulp']:,} ulp away"
                          if nic["equal_states"] < nic["states"] else "")

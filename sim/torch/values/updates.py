@@ -1,7 +1,7 @@
 """Updates of a program's rows by the NICs' optimizer, in place of PyTorch's."""
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ class RowUpdates:
     """
 
     def __init__(self, tables: Tables, begin: Callable[[], None],
-                 write: Callable[[Update], None]):
+                 write: Callable[[Sequence[Update]], None]):
         self._tables, self._begin, self._write = tables, begin, write
         self._calls: OrderedDict[int, tuple[Bags, int]] = OrderedDict()
         self._coming: defaultdict[int, list[Gradients]] = defaultdict(list)
@@ -125,8 +125,8 @@ class RowUpdates:
         """The step is over: the program's optimizer has written its rows."""
         updates, self._updates = self._updates, []
         with _disable_current_modes(), torch.no_grad():
-            for update in updates:
-                self._write(update)
+            if updates:
+                self._write(updates)
 
     def close(self) -> None:
         """Leave the program's parameters as they were found."""
