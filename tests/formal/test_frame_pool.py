@@ -77,7 +77,7 @@ def pool(*edits: tuple[str, str]) -> Bench:
     return bench
 
 
-DEPTH = 20
+DEPTH = 15
 
 
 def test_frame_pool():

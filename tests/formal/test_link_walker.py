@@ -17,7 +17,7 @@ BITS, WINDOW, ARRIVALS = 6, 16, 8
 SMALL = (
     ("from rtl.formats import NODE_BITS, SEQUENCE_BITS", f"NODE_BITS, SEQUENCE_BITS = 1, {BITS}"),
     ("from rtl.network.link.layouts import ARRIVALS, WINDOW, Arrivals",
-     f"ARRIVALS, WINDOW = {ARRIVALS}, {WINDOW}"),
+     f"ARRIVALS, WINDOW, Arrivals = {ARRIVALS}, {WINDOW}, None"),
     ("from rtl.network.link.peer_windows import AtSequence",
      "AtSequence = data.StructLayout({'valid': 1, 'node': 1, 'sequence': SEQUENCE_BITS})"),
     ("WORD = 64", "WORD = 4"))
@@ -30,8 +30,8 @@ def walks(first: int, *edits: tuple[str, str]) -> Bench:
     bench = Bench()
     m = bench.m
     m.submodules.dut = dut = variant(Walker, *SMALL, *edits, Arrivals=SAID)(1, first)
-    oldest, told, sent = (
-        Signal(BITS, init=first, name=name) for name in ("oldest", "told", "sent"))
+    oldest, told, sent = (Signal(BITS, init=first, name=name)
+                          for name in ("oldest", "told", "sent"))
 
     def ahead(of, to):
         return (of - to)[:BITS]
