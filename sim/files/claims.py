@@ -57,8 +57,10 @@ class Claims:
         if place not in _count:
             try:
                 fcntl.lockf(_lock_file(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
-            except OSError:
+            except BlockingIOError:
                 return False
+            except (OSError, ValueError):  # no cache here: what needs none is done without
+                return True
         _count[place] = _count.get(place, 0) + 1
         self._held.append(place)
         return True
