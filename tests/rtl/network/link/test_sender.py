@@ -89,7 +89,7 @@ def test_without_loss_nothing_is_sent_again(gap, stall):
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("loss,first,jump", [
-    (0.01, 0, False), (0.1, WRAPS, False), (0.1, 0, True), (0.3, WRAPS, True), (0.3, 0, False)])
+    (0.05, 0, False), (0.1, WRAPS, False), (0.1, 0, True), (0.3, WRAPS, True), (0.3, 0, False)])
 def test_what_is_lost_is_sent_again(loss, first, jump):
     items = packets(250, 3)
     settings = Settings(loss=loss, repeat=0.2, reorder=40, stall=0.1, jump=jump)
