@@ -81,7 +81,7 @@ class LinkSender(wiring.Component):
     LATENCY = {
         ("header", "the same header"): 4,
         ("payload beat of that header", "the same beat"): 1,
-        ("acknowledgement", "its packet's beats are free"): 18,
+        ("acknowledgement", "its packet's beats are given back"): 17,
     }
     RATE = (
         "1 payload beat per cycle, and a header in 2 cycles, which passes while the payload of an "
