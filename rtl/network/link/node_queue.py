@@ -62,10 +62,11 @@ def _any(values) -> Value:
 
 def lowest(bits: Value) -> Value:
     """Return ``bits`` without all but the lowest that is set."""
-    return (bits & (~bits + 1))[:len(bits)]
+    return Value.cast((bits & (~bits + 1))[:len(bits)])
 
 
 def number(one: Value) -> Value:
     """Return the number of the only bit of ``one`` that is set."""
     width = max(1, (len(one) - 1).bit_length())
-    return Cat(_any(one[k] for k in range(len(one)) if k >> bit & 1) for bit in range(width))
+    return Value.cast(Cat(_any(one[k] for k in range(len(one)) if k >> bit & 1)
+                          for bit in range(width)))

@@ -17,13 +17,14 @@ from rtl.network.link.layouts import Acknowledged, Arrivals, Failed, LinkedFrame
 from rtl.network.link.node_queue import NodeQueue
 from rtl.network.link.overdue import Overdue
 from rtl.network.link.packet_table import PacketTable
-from rtl.network.link.packets import TIME_BITS
+from rtl.network.link.packets import TIME_BITS, Found
 from rtl.network.link.peer_windows import PeerWindows
 from rtl.network.link.pool_room import PoolRoom
 from rtl.network.link.repeat_reader import RepeatReader
 from rtl.network.link.round_trips import RoundTrips
 from rtl.network.link.walker import Walker
 from rtl.network.packet_mux import PacketMux
+from rtl.stream import SkidBuffer
 
 __all__ = ["LINK_SENDER_COUNTERS", "POOL_BEATS", "LinkSender"]
 
@@ -80,7 +81,7 @@ class LinkSender(wiring.Component):
     LATENCY = {
         ("header", "the same header"): 4,
         ("payload beat of that header", "the same beat"): 1,
-        ("acknowledgement", "its packet's beats are free"): 18,
+        ("acknowledgement", "its packet's beats are given back"): 17,
     }
     RATE = (
         "1 payload beat per cycle, and a header in 2 cycles, which passes while the payload of an "
@@ -112,7 +113,8 @@ class LinkSender(wiring.Component):
             table=PacketTable(nodes, beats, most), walker=Walker(nodes, self._first_sequence),
             overdue=Overdue(beats, most), repeats=RepeatReader(beats, most),
             trips=RoundTrips(nodes), deadlines=Deadlines(nodes), heard=NodeQueue(nodes, 3),
-            looks=NodeQueue(nodes, 2), mux=PacketMux(3, LinkedFrame))
+            looks=NodeQueue(nodes, 2), mux=PacketMux(3, LinkedFrame),
+            answers=SkidBuffer(Found(beats, most)))
         for name, part in vars(parts).items():
             m.submodules[name] = part
         parts.due, parts.freeing = Signal(AtNode), Signal()
@@ -195,13 +197,15 @@ class LinkSender(wiring.Component):
         # Two cycles later: a walk that did not see it may have ended the deadline until then.
         coming, came = parts.coming, parts.came = [
             Signal(AtNode, name=name) for name in ("coming", "came")]
-        m.d.sync += [coming.valid.eq(kept.valid), coming.node.eq(kept.node), came.eq(coming)]
-        m.d.comb += [
-            parts.looks.set[1].node.eq(came.node), parts.heard.set[2].node.eq(came.node),
-            parts.looks.set[1].valid.eq(
-                came.valid & ~parts.deadlines.active.bit_select(came.node, 1)),
-            parts.heard.set[2].valid.eq(came.valid & lost.bit_select(came.node, 1)),
+        looks, drops = parts.looks_new, parts.drops = [
+            Signal(AtNode, name=name) for name in ("looks_new", "drops")]
+        m.d.sync += [
+            coming.valid.eq(kept.valid), coming.node.eq(kept.node), came.eq(coming),
+            looks.valid.eq(came.valid & ~parts.deadlines.active.bit_select(came.node, 1)),
+            drops.valid.eq(came.valid & lost.bit_select(came.node, 1)),
+            looks.node.eq(came.node), drops.node.eq(came.node),
         ]
+        m.d.comb += [parts.looks.set[1].eq(looks), parts.heard.set[2].eq(drops)]
 
     def _walk(self, m, parts, lost):
         """Go through a peer's packets when it has told something, and when their time is over."""
@@ -238,19 +242,20 @@ class LinkSender(wiring.Component):
 
     def _release(self, m, parts):
         """Give back the beats of packets that are acknowledged, and read those sent again."""
-        table, pool, room, repeats = parts.table, parts.pool, parts.room, parts.repeats
-        found, trip = table.o.payload, parts.trips.measured
+        pool, room, repeats, answer = parts.pool, parts.room, parts.repeats, parts.answers.o
+        found, trip = answer.payload, parts.trips.measured
+        wiring.connect(m, parts.table.o, parts.answers.i)
         # The packet to be freed: not while it is being sent again, which begins before it is asked
         # for, if at all, and ends when nothing is held.
         packet, blocked = Signal(found.shape(), reset_less=True), Signal()
         freeing, goes, room_here = parts.freeing, Signal(), Signal()
         record = packet.record
         m.d.comb += [
-            parts.overdue.i.valid.eq(table.o.valid & found.due),
+            parts.overdue.i.valid.eq(answer.valid & found.due),
             parts.overdue.i.payload.eq(found),
             goes.eq(freeing & ~blocked & pool.give.ready & room.freed.ready),
             room_here.eq(~freeing | goes),
-            table.o.ready.eq(Mux(found.due, parts.overdue.i.ready, room_here)),
+            answer.ready.eq(Mux(found.due, parts.overdue.i.ready, room_here)),
             pool.give.valid.eq(freeing & ~blocked & room.freed.ready),
             pool.give.payload.first.eq(packet.first), pool.give.payload.last.eq(record.last),
             room.freed.valid.eq(freeing & ~blocked & pool.give.ready),
@@ -261,14 +266,15 @@ class LinkSender(wiring.Component):
             pool.first.eq(repeats.first), repeats.read_data.eq(pool.read_data),
         ]
         with m.If(room_here):
-            m.d.sync += [freeing.eq(table.o.valid & ~found.due), packet.eq(found),
+            m.d.sync += [freeing.eq(answer.valid & ~found.due), packet.eq(found),
                          blocked.eq(repeats.holds & (repeats.held == found.first))]
         with m.Else():
             m.d.sync += blocked.eq(blocked & repeats.holds)
 
     def _time(self, m, parts):
         """Say when something moves next."""
-        still = Cat(~parts.coming.valid, ~parts.came.valid, ~parts.due.valid, ~parts.freeing, *(
+        still = Cat(~parts.freeing, *(~event.valid for event in (
+            parts.coming, parts.came, parts.looks_new, parts.drops, parts.due)), *(
             part.idle for part in vars(parts).values()
             if isinstance(part, wiring.Component) and hasattr(part, "idle")))
         m.d.comb += [

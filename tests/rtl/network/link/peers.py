@@ -98,7 +98,7 @@ class Network:
         self._serial = 0
         self.lies: list[tuple[int, int]] = []
         self.acknowledgements: list[tuple[int, int]] = []
-        self.arrivals: list[tuple[int, int, int]] = []
+        self.arrivals: list[tuple[int, int, int, int]] = []
 
     def at(self, cycle: int, event: Callable[[], None]) -> None:
         self._serial += 1
