@@ -202,6 +202,12 @@ class Session:
             self._nics = None
         self._retire("")
 
+    def leave_off(self) -> None:
+        """The program ends early, with other processes that may wait for this one: a mini-batch
+        whose vectors are not there is left out."""
+        if not self._waiting:
+            self._close()
+
     def look_up(self) -> None:
         """Let the NICs look up the calls that wait, as one mini-batch."""
         if not self._waiting:

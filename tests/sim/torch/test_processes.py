@@ -104,7 +104,6 @@ def test_processes_with_copies_of_tables_have_samples_of_their_own(tmp_path):
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("options", "what", "said"), [
-    ([], "1:killed", "process 1 of 2 ended before the program did"),
     ([], "0:killed", "process 0 of 2 ended before the program did"),
     (["--nodes", "3"], "look", "nodes must be 2, the processes of the program, not 3"),
     (["--system", "both"], "look",
@@ -118,3 +117,41 @@ def test_what_ends_one_process_ends_all_with_one_line(tmp_path, options, what, s
     assert len(complaints) == 1 and complaints[0].endswith(said)
     assert "Error: index" not in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_processes_on_several_machines_are_refused(tmp_path):
+    done = torchrun("--no-python", "env", "LOCAL_WORLD_SIZE=1", sys.executable, "-m", "sim", "torch",
+                    "--json", str(tmp_path / "out.json"), str(SHARDED), "embernic", "4", "1",
+                    "look")
+    complaints = [line for line in done.stderr.splitlines() if line.startswith("sim: ")]
+    assert complaints == ["sim: processes must be on one machine to be nodes of a cluster, but 2 "
+                          "are on several"]
+    assert done.returncode != 0 and not list(tmp_path.iterdir())
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("options", "what", "said", "steps"), [
+    ([], "1:killed", "process 1 of 2 ended before the program did", [2, None]),
+    ([], "0:raises", f"{SHARDED} ended with RuntimeError: of mine", [2, 2]),
+    ([], "1:raises", f"{SHARDED} ended with RuntimeError: of mine", [2, 2]),
+    (["--fidelity", "rtl", "--config", "tiny", "--threads", "1"], "1:raises",
+     f"{SHARDED} ended with RuntimeError: of mine", [2, 2])])
+def test_a_program_that_fails_has_a_report_of_what_each_process_did(
+        tmp_path, options, what, said, steps):
+    out, page = tmp_path / "out.json", tmp_path / "page"
+    done = torchrun("-m", "sim", "torch", *options, "--json", str(out), "--report", str(page),
+                    str(SHARDED), "embernic", "4", "1", what)
+    assert done.returncode != 0
+    complaints = [line for line in done.stderr.splitlines() if line.startswith("sim: ")]
+    assert len(complaints) == 1 and complaints[0].endswith(said)
+    result = json.loads(out.read_text())
+    assert result["ended"] == said and said in (page / "index.html").read_text()
+    assert done.stdout.count("Embedding bags of") == 1 and said in " ".join(done.stdout.split())
+    found = {each["rank"]: each["lookups"] for each in result["processes"]}
+    # Mini-batches under way count where a process has all vectors of them.
+    for rank, (tables, count) in enumerate(zip((3, 2), steps)):
+        if count is None:
+            assert rank not in found
+        else:
+            assert found[rank] in (count * tables * SAMPLES, (count + 1) * tables * SAMPLES)
+    assert len(result["steps"]) in (2, 3)
