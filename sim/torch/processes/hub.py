@@ -111,7 +111,7 @@ class Hub:
             served = Served(self._options.of_processes(size))
             self.nics = served.session
             while (turn := self._turns.next(size)) is not None:
-                for rank, vectors in served.look_up(turn).items():
+                for rank, vectors in served.answer(turn).items():
                     with self._changed, suppress(OSError):
                         self._ranks[rank].send(vectors)
             served.session.finish()

@@ -15,6 +15,7 @@ import numpy as np
 from sim.engines import BuildError
 from sim.torch.lookups.query import Query
 from sim.torch.processes.seen import Seen
+from sim.torch.values.asked import AskedUpdate
 from sim.torch.values.nics import NicsError
 
 __all__ = ["Address", "Failure", "Link", "OwnThread", "ProcessError", "failure_of"]
@@ -76,11 +77,11 @@ def failure_of(error: Exception) -> Failure:
 class Link:
     """What a process says to the hub, as one of ``size`` with a ``rank`` of its own.
 
-    ``so_far``: returns what was seen of it until now; called in another thread.
+    ``so_far``: returns what was seen of it until now, None for nothing; called in another thread.
     """
 
     def __init__(self, address: Address, rank: int | None, size: int,
-                 so_far: Callable[[], Seen]):
+                 so_far: Callable[[], Seen | None]):
         host, port, key = address
         self.rank, self.size, self._so_far = rank, size, so_far
         self._connection = Client((host, port), authkey=key)
@@ -141,11 +142,13 @@ class Link:
         with self._lock, suppress(OSError):
             self._connection.send(("waits",))
 
-    def ask(self, queries: Sequence[Query], changed: bool) -> list[np.ndarray]:
-        """Return the pooled vectors of queries, by the NICs at the hub; see
-        :data:`sim.torch.lookups.query.Elsewhere`. `ProcessError` where a process has failed."""
+    def ask(self, asked: Sequence[Query] | AskedUpdate, changed: bool) -> list[np.ndarray]:
+        """Return the pooled vectors of queries, or the rows and states of an update, by the NICs at
+        the hub; see :data:`sim.torch.lookups.query.Elsewhere` and
+        :data:`sim.torch.values.asked.UpdateElsewhere`. `ProcessError` where a process has failed.
+        """
         with self._lock, suppress(OSError):
-            self._connection.send(("asked", self._collectives, queries, changed))
+            self._connection.send(("asked", self._collectives, asked, changed))
         answers = self._answers.get()
         if answers is None:
             raise ProcessError(1)
@@ -158,9 +161,9 @@ class Link:
     def tell(self) -> None:
         """Say what was seen of this process until now."""
         with suppress(OSError):
-            seen = self._so_far()
-            with self._lock:
-                self._connection.send(("so far", seen))
+            if (seen := self._so_far()) is not None:
+                with self._lock:
+                    self._connection.send(("so far", seen))
 
     def failed(self, failure: Failure) -> None:
         """Say that this process failed, which is shown to the user if it is the first."""

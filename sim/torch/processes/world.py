@@ -18,6 +18,7 @@ from sim.torch.processes.environment import to_environment
 from sim.torch.processes.hub import Hub
 from sim.torch.processes.link import Address, Link, ProcessError, failure_of
 from sim.torch.processes.seen import Seen
+from sim.torch.values.asked import AskedUpdate
 
 __all__ = ["ProcessError", "Processes", "is_first"]
 
@@ -45,10 +46,8 @@ class Processes:
     shall say where the hub is; ``hub``, where that is, if the environment has said so.
 
     Members: ``options`` of the program, with a node for each process once they know each other;
-    ``so_far``, returns what was seen of this process until now, set by whoever sees it.
+    ``so_far``, returns what was seen of this process until now, set by whoever sees it, None before.
     """
-
-    so_far: Callable[[], Seen]
 
     def __init__(self, session: Session, leads: bool = False, hub: Address | None = None):
         self._session, self.options = session, session.options
@@ -57,6 +56,7 @@ class Processes:
         self._link: Link | None = None
         self._mistake: ValueError | None = None
         self._over = False
+        self.so_far: Callable[[], Seen] | None = None
         _programs[0] += 1
         self._name = f"embernic/program/{_programs[0]}"
 
@@ -110,16 +110,12 @@ class Processes:
 
     def _know(self, rank: int | None, size: int) -> None:
         assert self._address is not None
-        self._link = Link(self._address, rank, size, lambda: self.so_far())
+        self._link = Link(self._address, rank, size, lambda: self.so_far and self.so_far())
         try:
             if size > 1:
                 self.options = self.options.of_processes(size)
-                if self.options.fidelity == "rtl" and self.options.optimizer_on == "nic":
-                    raise ValueError("optimizer_on must be host with fidelity rtl and several "
-                                     "processes, whose rows the NICs of one do not write, not "
-                                     "'nic'")
                 if self.options.fidelity == "rtl":
-                    self._session.elsewhere = self._ask
+                    self._session.elsewhere = self._session.update_elsewhere = self._ask
                     EmberNicGroup.came[:] = [self._come]
         except ValueError as error:
             self._mistake = error  # which the script may swallow
@@ -134,12 +130,12 @@ class Processes:
         else:
             self._link.wait()
 
-    def _ask(self, queries: Sequence[Query], changed: bool) -> Sequence[np.ndarray]:
+    def _ask(self, asked: Sequence[Query] | AskedUpdate, changed: bool) -> Sequence[np.ndarray]:
         assert self._link is not None
         if not any(group.size() == self._link.size for group in EmberNicGroup.made):
             raise ValueError("the process group must be embernic with fidelity rtl and several "
                              "processes, which is how NICs know what the processes wait for")
-        return self._link.ask(queries, changed)
+        return self._link.ask(asked, changed)
 
     @property
     def rank(self) -> int | None:
@@ -224,9 +220,9 @@ class Processes:
         if not ended:
             return None
         parts = self._hub.so_far(_LAST_WORDS)
-        if self._link is None:
+        if self._link is None and self.so_far is not None:
             parts.append(self.so_far())
-        if self._hub.nics is not None:
+        if self._hub.nics is not None and parts:
             parts[0] = _with_nics(parts[0], self._hub.nics)
         if self._hub.size > 1:
             self.options = self.options.of_processes(self._hub.size)

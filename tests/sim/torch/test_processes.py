@@ -71,6 +71,27 @@ def test_vectors_of_processes_come_from_the_nics_of_one(tmp_path, keys, what, pr
     assert result["nics"]["counts"]["network.packets"] > 0
 
 
+@pytest.mark.few(1)
+def test_rows_of_processes_are_written_by_the_nics_of_one(tmp_path):
+    """Losses with RTL are those with the numerics, and so is every row."""
+    shown, results = [], []
+    for fidelity in ("model", "rtl"):
+        out = tmp_path / f"{fidelity}.json"
+        done = torchrun("-m", "sim", "torch", "--optimizer-on", "nic", "--fidelity", fidelity,
+                        "--config", "tiny", "--threads", "1", "--json", str(out), str(SHARDED),
+                        "embernic", "4", "3", "train")
+        assert done.returncode == 0, done.stderr[-2000:]
+        shown.append(losses(done.stdout))
+        results.append(json.loads(out.read_text()))
+    assert shown[0] == shown[1] and len(shown[0]) == 4
+    model, rtl = results
+    assert rtl["gradients"]["nic"] == model["gradients"]["nic"]
+    assert rtl["gradients"]["nic"]["rows"] > 0 and rtl["gradients"]["nic"]["different"] == 0
+    assert rtl["values"]["results"] == {"equal": 4 * SAMPLES, "different": 0}
+    # Updates of all processes are one, and the caches of NICs that write stay on.
+    assert len(rtl["nics"]["updates_us"]) == 4 and rtl["nics"]["uncached"] == 0
+
+
 COPIES = """
 import torch
 from torch import distributed
@@ -120,9 +141,9 @@ def test_what_ends_one_process_ends_all_with_one_line(tmp_path, options, what, s
 
 
 def test_processes_on_several_machines_are_refused(tmp_path):
-    done = torchrun("--no-python", "env", "LOCAL_WORLD_SIZE=1", sys.executable, "-m", "sim", "torch",
-                    "--json", str(tmp_path / "out.json"), str(SHARDED), "embernic", "4", "1",
-                    "look")
+    done = torchrun("--no-python", "env", "LOCAL_WORLD_SIZE=1", sys.executable, "-m", "sim",
+                    "torch", "--json", str(tmp_path / "out.json"), str(SHARDED), "embernic", "4",
+                    "1", "look")
     complaints = [line for line in done.stderr.splitlines() if line.startswith("sim: ")]
     assert complaints == ["sim: processes must be on one machine to be nodes of a cluster, but 2 "
                           "are on several"]
