@@ -25,6 +25,8 @@ Address = tuple[str, int, bytes]
 
 GRACE = 10.0
 """Seconds in which a process ends by itself after another has failed."""
+REPORTING = 60.0
+"""The same of the process that reports, which waits for others until they are gone."""
 
 
 class Failure(NamedTuple):
@@ -77,13 +79,15 @@ def failure_of(error: Exception) -> Failure:
 class Link:
     """What a process says to the hub, as one of ``size`` with a ``rank`` of its own.
 
-    ``so_far``: returns what was seen of it until now, None for nothing; called in another thread.
+    ``so_far``: returns what was seen of it until now, None for nothing; called in another thread. ``grace``:
+    seconds in which the process ends by itself after another has failed.
     """
 
     def __init__(self, address: Address, rank: int | None, size: int,
-                 so_far: Callable[[], Seen | None]):
+                 so_far: Callable[[], Seen | None], grace: float = GRACE):
         host, port, key = address
-        self.rank, self.size, self._so_far = rank, size, so_far
+        self.rank, self.size = rank, size
+        self._so_far, self._grace = so_far, grace
         self._connection = Client((host, port), authkey=key)
         self._failed, self._over = threading.Event(), threading.Event()
         self._leaving = threading.Event()
@@ -120,7 +124,7 @@ class Link:
 
     def _end(self) -> None:
         """End this process, which may wait for one that is no more, unless it ends by itself."""
-        if not self._leaving.wait(GRACE):
+        if not self._leaving.wait(self._grace):
             os._exit(1)
 
     def leave(self) -> None:

@@ -16,7 +16,14 @@ from sim.torch.ends import ProgramError, ProgramStopped
 from sim.torch.lookups.query import Query
 from sim.torch.processes.environment import to_environment
 from sim.torch.processes.hub import Hub
-from sim.torch.processes.link import Address, Link, ProcessError, failure_of
+from sim.torch.processes.link import (
+    GRACE,
+    REPORTING,
+    Address,
+    Link,
+    ProcessError,
+    failure_of,
+)
 from sim.torch.processes.seen import Seen
 from sim.torch.values.asked import AskedUpdate
 
@@ -46,7 +53,7 @@ class Processes:
     shall say where the hub is; ``hub``, where that is, if the environment has said so.
 
     Members: ``options`` of the program, with a node for each process once they know each other;
-    ``so_far``, returns what was seen of this process until now, set by whoever sees it, None before.
+    ``so_far``, returns what was seen of this process until now, None while nobody sees it.
     """
 
     def __init__(self, session: Session, leads: bool = False, hub: Address | None = None):
@@ -110,7 +117,8 @@ class Processes:
 
     def _know(self, rank: int | None, size: int) -> None:
         assert self._address is not None
-        self._link = Link(self._address, rank, size, lambda: self.so_far and self.so_far())
+        self._link = Link(self._address, rank, size, lambda: self.so_far and self.so_far(),
+                          GRACE if self._hub is None else REPORTING)
         try:
             if size > 1:
                 self.options = self.options.of_processes(size)
