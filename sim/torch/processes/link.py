@@ -79,8 +79,8 @@ def failure_of(error: Exception) -> Failure:
 class Link:
     """What a process says to the hub, as one of ``size`` with a ``rank`` of its own.
 
-    ``so_far``: returns what was seen of it until now, None for nothing; called in another thread. ``grace``:
-    seconds in which the process ends by itself after another has failed.
+    ``so_far``: returns what was seen of it until now, None for nothing; called in another thread.
+    ``grace``: seconds in which the process ends by itself after another has failed.
     """
 
     def __init__(self, address: Address, rank: int | None, size: int,
