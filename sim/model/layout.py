@@ -30,7 +30,7 @@ from rtl.network.queue_turns import BURST, LEAST
 from rtl.nic import REQUEST_FIFO
 from rtl.nic_control import SETTLING
 from rtl.query.reporter import OwedCredit
-from rtl.rings import CompletionWriter, RingMessages, StepTable, VectorRing
+from rtl.rings import CompletionWriter, RingMessages, RowReads, StepTable, VectorRing
 from rtl.stream import CreditQueue
 from sim.model.counters import counters_header
 from sim.native.formats import header_text
@@ -74,6 +74,7 @@ def latencies(config: NicConfig) -> dict[str, int]:
         "index_packets": indices.PACKETS, **_completion_latencies(),
         "rings_lists": VectorRing.LISTS, "rings_outstanding": VectorRing.OUTSTANDING,
         "read_checked": VectorRing.LATENCY["header beat", "the header beat that leaves"],
+        "row_read": RowReads.LATENCY["lookup", "its read"], "row_read_places": RowReads.PLACES,
         "register_set": RegisterBlock.LATENCY["write", "answer"] + SETTLING,
         "register_next": RegisterBlock.LATENCY["write", "answer"] + BETWEEN,
         "dot_first": DotArray.latency(config) + Flattener.LATENCY["group's dots", "beat"],
@@ -131,7 +132,7 @@ _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "inte
               "index_timeout", "completion_base_low", "completion_base_high", "completion_flush",
               "gpu_rings", *(f"{ring}_{word}" for ring in ("list", "vector") for word in (
                   "ring_low", "ring_high", "ring_shift", "slot_shift", "index_low")),
-              "vector_every")
+              "vector_every", "row_reads", "rows_base_low", "rows_base_high")
 _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider", "loop",
               "tag_phases", "tag_now", "tag_result", "tag_decision", "decision_places", "append",
               "operation", "operation_places", "read", "read_places", "hits_ahead", "fill_close",
@@ -143,7 +144,7 @@ _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider"
               "queue_read", "queue_places", "queue_burst", "queue_least",
               "step_opened", "step_finished", "flush_answered", "slice_ring", "slice_loaded",
               "dot_first", "dot_reuse", "dot_room", "rings_lists", "rings_outstanding",
-              "read_checked", "register_set", "register_next")
+              "read_checked", "row_read", "row_read_places", "register_set", "register_next")
 
 
 class Config(Shared):

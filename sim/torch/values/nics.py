@@ -86,7 +86,8 @@ class LookupNics:
     def _node(self, number: int, engine: Engine, pcie: PcieProfile,
               gpu: GpuProfile) -> ClusterNode:
         return self._backend.node(number, engine, self._config, self.model, pcie, gpu, None,
-                                  Delivery.of(self._config, self._runtime, self.model))
+                                  Delivery.of(self._config, self._runtime, self.model, self._plan,
+                                              number))
 
     def switch_caches_off(self) -> None:
         """From the next mini-batch on, read every row from GPU memory once in a mini-batch."""

@@ -94,7 +94,7 @@ class TrainingNics(LookupNics):
 
         return Node(number, engine, config, store_answers(store, number, config.host_payload_beats),
                     self.model.dimension, pcie, gpu, 1, training=training,
-                    delivery=Delivery.of(config, self._runtime, self.model))
+                    delivery=Delivery.of(config, self._runtime, self.model, self._plan, number))
 
     def look_up(self, samples: Samples) -> np.ndarray:
         """Return what the NICs answer to a mini-batch; see the parent's."""
