@@ -108,6 +108,7 @@ class Link:
                 elif word == "failed":
                     self._failed.set()
                     self._answers.put(None)
+                    OwnThread(self.tell).start()
                     OwnThread(self._end).start()
                 else:
                     break
