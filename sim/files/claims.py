@@ -5,6 +5,7 @@ nothing is left beside the output, and a process that is killed holds no claim a
 has a file for itself: what its own threads do is its own matter.
 """
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
@@ -56,9 +57,13 @@ class Claims:
         place = int.from_bytes(hashlib.sha256(name).digest()[:7], "little")
         if place not in _count:
             try:
-                fcntl.lockf(_lock_file(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
-            except OSError:
-                return False
+                file = _lock_file()
+            except (OSError, ValueError):  # no cache here: what needs none is done without
+                return True
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+            except OSError as error:
+                return error.errno not in (errno.EACCES, errno.EAGAIN)
         _count[place] = _count.get(place, 0) + 1
         self._held.append(place)
         return True

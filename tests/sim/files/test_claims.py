@@ -57,3 +57,10 @@ def test_a_process_claims_its_own_files_again(tmp_path):
                               capture_output=True, check=False).returncode
     assert not subprocess.run([sys.executable, "-c", _HOLDER, path], stdin=subprocess.DEVNULL,
                               capture_output=True, check=False).returncode
+
+
+def test_without_a_cache_there_are_no_claims(tmp_path):
+    work = "from sim.files.claims import Claims; Claims({'json': 'a'}).release()"
+    done = subprocess.run([sys.executable, "-c", work], check=False, capture_output=True, text=True,
+                          env={**os.environ, "EMBERNIC_CACHE": "/proc/none/cache"})
+    assert done.returncode == 0, done.stderr
