@@ -655,11 +655,13 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
     the report of what it did before is written; :class:`sim.torch.values.nics.NicsError` where NICs
     do not answer. In a program of several processes each raises
     :class:`sim.torch.processes.world.ProcessError` where one of them fails, and what went wrong is
-    written to standard error.
+    written to standard error; the first writes the report of what all did before, unless that was a
+    mistake of the user's.
     """
     _check_torch()
-    from sim.torch.ends import ProgramError, ProgramStopped
+    from sim.torch.ends import ProgramError, ProgramStopped, unhurried
     from sim.torch.options import TorchOptions
+    from sim.torch.processes.world import ProcessError
     from sim.torch.program import check_script, run_script
     from sim.torch.report.page import write_report
 
@@ -676,12 +678,13 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
         if report is not None:
             write_report(result, fspath(report))
 
-    try:
-        result = run_script(asked, fspath(script), arguments, warn)
-    except (ProgramError, ProgramStopped) as end:
-        written(end.result)
-        raise
-    written(result)
+    with unhurried() as hush:
+        try:
+            result = run_script(asked, fspath(script), arguments, warn, hush)
+        except (ProcessError, ProgramError, ProgramStopped) as end:
+            written(end.result)
+            raise
+        written(result)
     return result
 
 

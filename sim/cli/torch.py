@@ -53,7 +53,7 @@ def torch(
     # The parameters are the options by their names in the API: nothing may be assigned before.
     given = locals() | {"json": to_file(json, locals()), "arguments": tuple(arguments or ()),
                         "system": ",".join(system or ["FS"])}
-    from sim.torch.ends import ProgramError, ProgramStopped
+    from sim.torch.ends import ProgramError, ProgramStopped, unhurried
     from sim.torch.processes.world import ProcessError, is_first
     from sim.torch.values.nics import NicsError
 
@@ -63,6 +63,9 @@ def torch(
         with contextlib.redirect_stdout(shown):
             result = api.torch(**given)
     except ProcessError as error:
+        with unhurried() as hush:
+            hush()
+            _show(error.result, json)
         raise typer.Exit(error.status) from None
     except (ValueError, TypeError, OSError):
         if not is_first():  # the first process says the same

@@ -2,12 +2,12 @@
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
-from gen.signals import Interrupted
+from gen.signals import Interrupted, handling
 
-__all__ = ["ProgramError", "ProgramStopped", "as_python", "raised_by"]
+__all__ = ["ProgramError", "ProgramStopped", "as_python", "raised_by", "unhurried"]
 
 
 class ProgramError(Exception):
@@ -43,6 +43,16 @@ def raised_by(error: Exception, script: str) -> Exception:
     while trace is not None and trace.tb_frame.f_code.co_filename != script:
         trace = trace.tb_next
     return error.with_traceback(trace)
+
+
+@contextmanager
+def unhurried() -> Iterator[Callable[[], object]]:
+    """Give a function after which signals wait until the block is over.
+
+    ``torchrun`` ends the processes of a program when one has failed, also the one that reports.
+    """
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(handling(lambda *_: None))
 
 
 @contextmanager

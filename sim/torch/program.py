@@ -44,20 +44,22 @@ class Attached:
         """The program has ended before its end. Raises ``error`` where it has other processes,
         which are to hear of that; else there is a report of what it did."""
         if self.processes is not None and not self.processes.alone:
-            if isinstance(error, ProgramStopped):
-                raise Interrupted(error.number)
+            if self.session is not None and isinstance(error, ProgramError):
+                self.session.leave_off()
             raise error
         self.ended = error
 
 
 @contextmanager
 def attached(options: TorchOptions, warn: Warn | None = None, script: str | None = None,
-             arguments: Sequence[str] = (), leads: bool = False) -> Iterator[Attached]:
+             arguments: Sequence[str] = (), leads: bool = False,
+             hush: Callable[[], object] = lambda: None) -> Iterator[Attached]:
     """Lead the embedding bags of what is done inside through NICs; the report is there afterwards.
 
     ``warn``: called with a line for each lookup that is not caught, by default written to standard
     error. ``script``, ``arguments``: of the program, for the report. ``leads``: whether processes
-    that it begins are caught too.
+    that it begins are caught too. ``hush``: called before what is left of a program of several
+    processes is reported, of which one has failed; signals should wait then.
 
     Raises ``ValueError`` for bags that no embedding may have or no NIC can take, and where no bag
     was caught; :class:`sim.torch.values.nics.NicsError` where NICs do not answer. Where the program
@@ -71,6 +73,13 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
         processes.begin()
         with capturing(session, warn) as capture:
             known.session, known.capture = session, capture
+
+            def so_far() -> Seen:
+                with capture.still():
+                    return Seen.of(session, capture, known.exit_status, processes.rank,
+                                   processes.size)
+
+            processes.so_far = so_far
             if leads:
                 follow_forks(capture)
             yield known
@@ -81,8 +90,7 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
             session.stop()
         else:
             session.finish()
-        parts = processes.gathered(Seen.of(
-            session, capture, known.exit_status, processes.rank, processes.size))
+        parts = processes.gathered(so_far())
         if parts is None:
             return
         if not any(part.tables for part in parts):
@@ -92,11 +100,17 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
                              f"torch.nn.EmbeddingBag, but none was caught")
         known.result = result_of(parts, processes.options, seconds=seconds, script=script,
                                  arguments=arguments, ended=known.ended and str(known.ended))
-    except ProcessError:
-        raise
     except BaseException as error:
-        told = processes.failed(error)
-        if told is None:
+        if not processes.alone:
+            hush()
+            processes.leave()
+        told = error if isinstance(error, ProcessError) else processes.failed(error)
+        left = processes.remains(error, told is not None)
+        if left is not None and any(part.tables for part in left[0]):
+            (told or error).result = result_of(
+                left[0], processes.options, seconds=perf_counter() - began, script=script,
+                arguments=arguments, ended=left[1])
+        if told is None or told is error:
             raise
         raise told from error
     finally:
@@ -112,8 +126,10 @@ def check_script(script: str) -> None:
 
 
 def run_script(options: TorchOptions, script: str, arguments: Sequence[str] = (),
-               warn: Warn | None = None) -> dict:
+               warn: Warn | None = None, hush: Callable[[], object] = lambda: None) -> dict:
     """Run a script as ``python SCRIPT ARGUMENTS`` does, with its embedding bags on NICs.
+
+    ``hush``: see `attached`.
 
     Returns the report; ``exit_status`` in it is the script's own. Only that is known in
     processes other than the first of several, and of a script that fails before it looks up.
@@ -123,7 +139,7 @@ def run_script(options: TorchOptions, script: str, arguments: Sequence[str] = ()
     before; `ProcessError` where the program has several processes.
     """
     check_script(script)
-    with attached(options, warn, script, arguments, leads=True) as known:
+    with attached(options, warn, script, arguments, leads=True, hush=hush) as known:
         try:
             with as_python(), _as_main(script, arguments):
                 runpy.run_path(script, run_name="__main__")

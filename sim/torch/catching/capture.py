@@ -28,6 +28,8 @@ from sim.torch.values.fused_updates import fused_updates
 __all__ = ["Capture", "capturing", "check_captured"]
 
 _Bags = TypeVar("_Bags")
+_SOON = 1.0
+"""Seconds."""
 
 class Capture(TorchDispatchMode):
     """Leads the embedding bags of a program through a session; all else PyTorch does as ever.
@@ -55,6 +57,16 @@ class Capture(TorchDispatchMode):
     def end(self) -> None:
         """Catch nothing any more, whatever threads go on."""
         self._over = True
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Let no operator of another thread begin, if those under way end soon."""
+        taken = self._lock.acquire(timeout=_SOON)
+        try:
+            yield
+        finally:
+            if taken:
+                self._lock.release()
 
     def forked(self) -> None:
         """This is a copy in a process of its own: nobody gets what it would catch, unless it begins

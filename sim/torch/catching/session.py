@@ -13,11 +13,12 @@ from sim.torch.catching.process_group import exchanged
 from sim.torch.lookups.bags import Bags, pooled
 from sim.torch.lookups.comparison import Comparison
 from sim.torch.lookups.dense import Chains
-from sim.torch.lookups.mini_batch import one_key_columns, samples_of
+from sim.torch.lookups.mini_batch import one_key_columns, samples_of, vectors_of
 from sim.torch.lookups.query import Elsewhere, Query
 from sim.torch.lookups.record import MiniBatch, Record
 from sim.torch.lookups.tables import Tables, storage_of
 from sim.torch.options import TorchOptions
+from sim.torch.values.asked import AskedUpdate, UpdateElsewhere
 from sim.torch.values.nics import LookupNics, NicsError
 from sim.torch.values.rows import Update
 from sim.torch.values.training_nics import TrainingNics
@@ -61,8 +62,8 @@ class Session:
     gradients: bags whose gradients came back. updates: how often an optimizer that is fused with
     the backward pass wrote rows, by its name. nic_optimizer: what stands in for PyTorch's, None
     where that stays; written: what it wrote. mistake: what ended the program, None for nothing.
-    first: called before the first call is taken. elsewhere: looks up what NICs would here, where
-    they are in another process.
+    first: called before the first call is taken. elsewhere, update_elsewhere: look up and write
+    what NICs would here, where they are in another process.
     """
 
     def __init__(self, options: TorchOptions):
@@ -82,6 +83,7 @@ class Session:
         self.mistake: Exception | None = None
         self.first: Callable[[], None] = lambda: None
         self.elsewhere: Elsewhere | None = None
+        self.update_elsewhere: UpdateElsewhere | None = None
         self._busy = self._changed = False
         self._rtl = options.fidelity == "rtl"
         self._nics: LookupNics | None = None
@@ -154,18 +156,22 @@ class Session:
         self.tables.changed = self._changed  # rows that PyTorch has written are not there any more
         try:
             for update in updates:
-                update.write(self.written, self._updated if self._rtl else None)
+                update.write(self.written, self.updated if self._rtl else None)
         except NicsError as error:
             self.mistake = error
             raise
 
-    def _updated(self, update: Update) -> tuple[np.ndarray, np.ndarray]:
+    def updated(self, update: Update) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows and states of an update as the NICs write them."""
         nics, self.tables.changed = self._nics, False
+        changed, self._changed = self._changed, False
+        if self.update_elsewhere is not None:
+            rows, states = self.update_elsewhere(AskedUpdate.of(update), changed)
+            return rows, states
         assert isinstance(nics, TrainingNics)
-        if self._changed and nics.cached:
+        if changed and nics.cached:
             nics.switch_caches_off()
-        self._changed, self._busy = False, True
+        self._busy = True
         try:
             found = nics.update(update)
         except StuckError as error:
@@ -202,6 +208,12 @@ class Session:
             self._nics = None
         self._retire("")
 
+    def leave_off(self) -> None:
+        """The program ends early, with other processes that may wait for this one: a mini-batch
+        whose vectors are not there is left out."""
+        if not self._waiting:
+            self._close()
+
     def look_up(self) -> None:
         """Let the NICs look up the calls that wait, as one mini-batch."""
         if not self._waiting:
@@ -232,22 +244,11 @@ class Session:
         self._busy = False
         same = np.ones(len(samples), bool)
         for call, span in zip(waiting, spans):
-            given = self._given(call.bags, answers[:, span], nics.model.pooling)
+            given = vectors_of(call.bags, answers[:, span], nics.model.pooling)
             call.values[...] = given
             same &= (given.view(np.uint32) == call.expected.view(np.uint32)).all(axis=1)
         self.verdicts["equal"] += int(same.sum())
         self.verdicts["different"] += int((~same).sum())
-
-    def _given(self, bags: Bags, answers: np.ndarray, pooling: str) -> np.ndarray:
-        """Return the vectors of a call from the NICs' answers to its columns."""
-        answers = answers[:, :, :bags.dimension]
-        if bags.weights is not None:
-            has = np.arange(answers.shape[1]) < bags.lengths[:, None]
-            return pooled(bags, answers[has])
-        given = answers[:, 0]
-        if pooling == "sum" and bags.pooling == "mean":
-            given = given / np.maximum(bags.lengths, 1).astype(np.float32)[:, None]
-        return np.ascontiguousarray(given)
 
     def _ready(self, waiting: list[_Waiting], slots: int) -> LookupNics:
         """Return NICs that hold all tables, samples of so many slots, and no row that PyTorch has

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from host.samples import Samples, segment_indices
-from sim.torch.lookups.bags import Bags
+from sim.torch.lookups.bags import Bags, pooled
 
-__all__ = ["one_key_columns", "samples_of"]
+__all__ = ["one_key_columns", "samples_of", "vectors_of"]
 
 
 def samples_of(columns: Sequence[Bags], tables: Sequence[int], dense: int = 1) -> Samples:
@@ -41,3 +41,18 @@ def one_key_columns(bags: Bags) -> list[Bags]:
         columns.append(Bags(bags.weight, bags.rows[starts[has] + position],
                             has.astype(np.int64), "sum"))
     return columns
+
+
+def vectors_of(bags: Bags, answers: np.ndarray, pooling: str) -> np.ndarray:
+    """Return the vectors of bags, float32 ``[n, d]``, from what NICs answer to their columns.
+
+    ``answers``: float32 ``[n, columns, dimension]``, pooled as the NICs' ``pooling`` says.
+    """
+    answers = answers[:, :, :bags.dimension]
+    if bags.weights is not None:
+        has = np.arange(answers.shape[1]) < bags.lengths[:, None]
+        return pooled(bags, answers[has])
+    given = answers[:, 0]
+    if pooling == "sum" and bags.pooling == "mean":
+        given = given / np.maximum(bags.lengths, 1).astype(np.float32)[:, None]
+    return np.ascontiguousarray(given)

@@ -58,6 +58,12 @@ def _begin(asked: str, capture: Capture | None = None) -> None:
     else:
         capture.begin_anew(session)
 
+    def so_far() -> Seen:
+        with capture.still():
+            return Seen.of(session, capture, 0, processes.rank, processes.size)
+
+    processes.so_far = so_far
+
     @cache  # once, whichever of the two comes first
     def end() -> None:
         stack.close()
@@ -66,7 +72,7 @@ def _begin(asked: str, capture: Capture | None = None) -> None:
                 raise session.mistake
             session.finish()
             if session.tables.all or processes.rank is not None:
-                processes.gathered(Seen.of(session, capture, 0, processes.rank, processes.size))
+                processes.gathered(so_far())
         except ProcessError:
             pass
         except Exception as error:

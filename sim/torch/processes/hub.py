@@ -25,7 +25,8 @@ class Hub:
     Parameters: ``options`` of the program.
 
     Members: ``address``; ``failure`` of the program, None for none; ``nics``, the session that had
-    the NICs, None for none; ``met``, whether a process has said something.
+    the NICs, None for none; ``met``, whether a process has said something; ``size``, the processes
+    of the group.
     """
 
     def __init__(self, options: TorchOptions):
@@ -41,6 +42,8 @@ class Hub:
         self._ranks: dict[int, Connection] = {}
         self.met = self._closed = False
         self._seen: list[Seen] = []
+        self._so_far: dict[Connection, Seen] = {}
+        self.size = 1
         OwnThread(self._accept).start()
 
     def _accept(self) -> None:
@@ -72,6 +75,10 @@ class Hub:
                     self._turns.come(rank, *said)
                 elif what == "waits":
                     self._turns.wait(rank)
+                elif what == "so far":
+                    with self._changed:
+                        self._so_far[connection] = said[0]
+                        self._changed.notify_all()
                 elif what == "seen":
                     with self._changed:
                         self._seen.append(said[0])
@@ -83,7 +90,8 @@ class Hub:
                 connection.send("over")
         self._turns.leave(rank)
         if not over:
-            self._fail(Failure(1, f"{self._links[connection]} ended before the program did"))
+            text = f"{self._links[connection]} ended before the program did"
+            self._fail(Failure(1, text, text))
         with self._changed:
             del self._links[connection]
             self._changed.notify_all()
@@ -91,7 +99,7 @@ class Hub:
     def _know(self, rank: int, size: int, connection: Connection) -> None:
         """Serve the processes, if there are NICs, when the first is known."""
         with self._changed:
-            self._ranks[rank] = connection
+            self._ranks[rank], self.size = connection, max(size, self.size)
             if self._serving or self._options.fidelity != "rtl":
                 return
             self._serving = True
@@ -101,12 +109,12 @@ class Hub:
         """Let the NICs look up what processes ask for, until all have ended."""
         try:
             served = Served(self._options.of_processes(size))
+            self.nics = served.session
             while (turn := self._turns.next(size)) is not None:
-                for rank, vectors in served.look_up(turn).items():
+                for rank, vectors in served.answer(turn).items():
                     with self._changed, suppress(OSError):
                         self._ranks[rank].send(vectors)
             served.session.finish()
-            self.nics = served.session
         except Exception as error:
             self._fail(failure_of(error))
         with self._changed:
@@ -142,6 +150,18 @@ class Hub:
             self._changed.wait_for(lambda: self.failure is not None or (
                 not self._links and not self._serving and len(self._seen) >= size))
             return sorted(self._seen, key=lambda seen: seen.rank or 0)
+
+    def so_far(self, seconds: float) -> list[Seen]:
+        """Return what each process has seen until now, by their ranks: of those that say so within
+        some ``seconds``."""
+        with self._changed:
+            for other in self._links:
+                if other not in self._so_far:
+                    with suppress(OSError):
+                        other.send("so far")
+            self._changed.wait_for(lambda: all(each in self._so_far for each in self._links),
+                                   seconds)
+            return sorted([*self._seen, *self._so_far.values()], key=lambda seen: seen.rank or 0)
 
     def failed(self, seconds: float) -> Failure | None:
         """Return why the program failed, if it has, or does so within some ``seconds``."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Client
 from queue import SimpleQueue
-from time import sleep
 from traceback import format_exception
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ import numpy as np
 from sim.engines import BuildError
 from sim.torch.lookups.query import Query
 from sim.torch.processes.seen import Seen
+from sim.torch.values.asked import AskedUpdate
 from sim.torch.values.nics import NicsError
 
 __all__ = ["Address", "Failure", "Link", "OwnThread", "ProcessError", "failure_of"]
@@ -25,17 +25,27 @@ Address = tuple[str, int, bytes]
 
 GRACE = 10.0
 """Seconds in which a process ends by itself after another has failed."""
+REPORTING = 60.0
+"""The same of the process that reports, which waits for others until they are gone."""
 
 
 class Failure(NamedTuple):
-    """Why a program ended: the exit ``status``, and ``text`` in words."""
+    """Why a program ended: the exit ``status``, and ``text`` in words. ``ended``: the same in a
+    line, where what the program did before is reported; empty after a mistake of the user's."""
 
     status: int
     text: str
+    ended: str = ""
 
 
 class ProcessError(Exception):
-    """A process of the program failed, and the user was told why. ``status``: to exit with."""
+    """A process of the program failed, and the user was told why.
+
+    Members: ``status``, to exit with; ``result``, the report of what the program did before, None
+    where there is none, and in processes other than the one that reports.
+    """
+
+    result: dict | None = None
 
     def __init__(self, status: int):
         super().__init__(f"a process of the program failed, with exit status {status}")
@@ -60,19 +70,27 @@ def failure_of(error: Exception) -> Failure:
     text = " ".join(str(error).split())
     if isinstance(error, ValueError | TypeError | OSError | BuildError):
         return Failure(2, text)
-    if not isinstance(error, NicsError):
-        text = "".join((*format_exception(error.__cause__ or error), f"sim: {text}\n"))
-    return Failure(1, text)
+    if isinstance(error, NicsError):
+        return Failure(1, text)
+    return Failure(1, "".join((*format_exception(error.__cause__ or error), f"sim: {text}\n")),
+                   text)
 
 
 class Link:
-    """What a process says to the hub, as one of ``size`` with a ``rank`` of its own."""
+    """What a process says to the hub, as one of ``size`` with a ``rank`` of its own.
 
-    def __init__(self, address: Address, rank: int | None, size: int):
+    ``so_far``: returns what was seen of it until now, None for nothing; called in another thread.
+    ``grace``: seconds in which the process ends by itself after another has failed.
+    """
+
+    def __init__(self, address: Address, rank: int | None, size: int,
+                 so_far: Callable[[], Seen | None], grace: float = GRACE):
         host, port, key = address
         self.rank, self.size = rank, size
+        self._so_far, self._grace = so_far, grace
         self._connection = Client((host, port), authkey=key)
         self._failed, self._over = threading.Event(), threading.Event()
+        self._leaving = threading.Event()
         self._collectives, self._lock = 0, threading.Lock()
         self._answers = SimpleQueue[list[np.ndarray] | None]()
         if rank is not None:
@@ -85,9 +103,12 @@ class Link:
                 word = self._connection.recv()
                 if isinstance(word, list):
                     self._answers.put(word)
+                elif word == "so far":
+                    OwnThread(self.tell).start()
                 elif word == "failed":
                     self._failed.set()
                     self._answers.put(None)
+                    OwnThread(self.tell).start()
                     OwnThread(self._end).start()
                 else:
                     break
@@ -103,9 +124,13 @@ class Link:
             self._end()
 
     def _end(self) -> None:
-        """End this process, which may wait for one that is no more."""
-        sleep(GRACE)
-        os._exit(1)
+        """End this process, which may wait for one that is no more, unless it ends by itself."""
+        if not self._leaving.wait(self._grace):
+            os._exit(1)
+
+    def leave(self) -> None:
+        """This process ends by itself."""
+        self._leaving.set()
 
     def others_failed(self, seconds: float) -> bool:
         """Return whether another process has failed, or does so within some ``seconds``."""
@@ -122,11 +147,13 @@ class Link:
         with self._lock, suppress(OSError):
             self._connection.send(("waits",))
 
-    def ask(self, queries: Sequence[Query], changed: bool) -> list[np.ndarray]:
-        """Return the pooled vectors of queries, by the NICs at the hub; see
-        :data:`sim.torch.lookups.query.Elsewhere`. `ProcessError` where a process has failed."""
+    def ask(self, asked: Sequence[Query] | AskedUpdate, changed: bool) -> list[np.ndarray]:
+        """Return the pooled vectors of queries, or the rows and states of an update, by the NICs at
+        the hub; see :data:`sim.torch.lookups.query.Elsewhere` and
+        :data:`sim.torch.values.asked.UpdateElsewhere`. `ProcessError` where a process has failed.
+        """
         with self._lock, suppress(OSError):
-            self._connection.send(("asked", self._collectives, queries, changed))
+            self._connection.send(("asked", self._collectives, asked, changed))
         answers = self._answers.get()
         if answers is None:
             raise ProcessError(1)
@@ -135,6 +162,13 @@ class Link:
     def seen(self, seen: Seen) -> None:
         """Say what was seen of this process."""
         self._say("seen", seen)
+
+    def tell(self) -> None:
+        """Say what was seen of this process until now."""
+        with suppress(OSError):
+            if (seen := self._so_far()) is not None:
+                with self._lock:
+                    self._connection.send(("so far", seen))
 
     def failed(self, failure: Failure) -> None:
         """Say that this process failed, which is shown to the user if it is the first."""

@@ -1,5 +1,6 @@
 """NICs in one process that look up for all processes of a program."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from threading import Condition
 from typing import Any
@@ -10,10 +11,13 @@ import torch
 from sim.torch.catching.session import Session
 from sim.torch.lookups.query import Query
 from sim.torch.options import TorchOptions
+from sim.torch.values.asked import AskedPart, AskedUpdate
+from sim.torch.values.rows import Part, Update
+from sim.torch.values.rules import Rule
 
 __all__ = ["Served", "Turns"]
 
-Asked = tuple[Sequence[Query], bool]
+Asked = tuple[Sequence[Query] | AskedUpdate, bool]
 
 
 class _AtOwners(Session):
@@ -41,17 +45,50 @@ class Served:
     def __init__(self, options: TorchOptions):
         self.session = _AtOwners(options)
         self._weights: dict[tuple[int, int], torch.Tensor] = {}
+        self._states: dict[tuple[int, int], np.ndarray] = {}
         self._none = torch.empty(0, dtype=torch.int64)
 
-    def look_up(self, asked: Mapping[int, Asked]) -> dict[int, list[np.ndarray]]:
-        """Return the pooled vectors of what processes ask for, by their ranks, as one mini-batch.
+    def answer(self, asked: Mapping[int, Asked]) -> dict[int, list[np.ndarray]]:
+        """Return what processes ask for, by their ranks: pooled vectors of queries, or rows and
+        states of an update, as the NICs make them.
 
-        Where they ask for bags of different numbers of samples, as several.
+        Queries are one mini-batch; where they are bags of different numbers of samples, several. So
+        are updates by one rule, of tables of one dimension, one update.
         """
+        queries, updates = {}, {}
+        for rank, (each, changed) in sorted(asked.items()):
+            self.session.tables.changed |= changed
+            (updates if isinstance(each, AskedUpdate) else queries)[rank] = each
+        return (self._look_up(queries) if queries else {}) | self._update(updates)
+
+    def _update(self, asked: Mapping[int, AskedUpdate]) -> dict[int, list[np.ndarray]]:
+        session, found = self.session, {}
+        alike: defaultdict[tuple[Rule, int], list[int]] = defaultdict(list)
+        for rank, update in asked.items():
+            alike[update.rule, update.parts[0].shape[1]].append(rank)
+        session.updating()
+        for (rule, _), ranks in alike.items():
+            parts = [self._part(rank, part) for rank in ranks for part in asked[rank].parts]
+            update, first = Update(rule, parts, session.tables.dimension), 0
+            rows, states = session.updated(update)
+            for rank in ranks:
+                last = first + len(asked[rank].parts)
+                own = slice(update.spans[first].start, update.spans[last - 1].stop)
+                found[rank], first = [rows[own], states[own]], last
+        return found
+
+    def _part(self, rank: int, asked: AskedPart) -> Part:
+        known = rank, asked.table
+        weight = self._weights[known]
+        if known not in self._states:
+            self._states[known] = np.zeros(asked.shape[0], np.float32)
+        table = self.session.tables.find(weight)
+        assert table is not None
+        return asked.part(table, weight, self._states[known])
+
+    def _look_up(self, asked: Mapping[int, Sequence[Query]]) -> dict[int, list[np.ndarray]]:
         session, calls, found = self.session, [], {}
-        for rank in sorted(asked):
-            queries, changed = asked[rank]
-            session.tables.changed |= changed
+        for rank, queries in asked.items():
             outputs = [torch.zeros(len(query.lengths), query.shape[1]) for query in queries]
             calls += zip([query.bags(self._weight(rank, query)) for query in queries], outputs)
             found[rank] = [output.numpy() for output in outputs]

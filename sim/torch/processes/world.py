@@ -1,7 +1,7 @@
 """The processes of a PyTorch program: how one of them knows the others."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -12,16 +12,27 @@ from torch import distributed
 from embernic_torch import VARIABLE
 from sim.torch.catching.process_group import BETWEEN_TWO, EmberNicGroup
 from sim.torch.catching.session import Session
+from sim.torch.ends import ProgramError, ProgramStopped
 from sim.torch.lookups.query import Query
 from sim.torch.processes.environment import to_environment
 from sim.torch.processes.hub import Hub
-from sim.torch.processes.link import Address, Link, ProcessError, failure_of
+from sim.torch.processes.link import (
+    GRACE,
+    REPORTING,
+    Address,
+    Link,
+    ProcessError,
+    failure_of,
+)
 from sim.torch.processes.seen import Seen
+from sim.torch.values.asked import AskedUpdate
 
 __all__ = ["ProcessError", "Processes", "is_first"]
 
 _PATIENCE = 0.5
 """Seconds in which it shows whether a failure is only what another's has led to."""
+_LAST_WORDS = 3.0
+"""Seconds in which the processes of a program that has failed say what they have seen."""
 _programs = [0]
 
 
@@ -41,7 +52,8 @@ class Processes:
     Parameters: ``session`` of this process; ``leads``, whether the environment of processes to come
     shall say where the hub is; ``hub``, where that is, if the environment has said so.
 
-    Members: ``options`` of the program, with a node for each process once they know each other.
+    Members: ``options`` of the program, with a node for each process once they know each other;
+    ``so_far``, returns what was seen of this process until now, None while nobody sees it.
     """
 
     def __init__(self, session: Session, leads: bool = False, hub: Address | None = None):
@@ -51,6 +63,7 @@ class Processes:
         self._link: Link | None = None
         self._mistake: ValueError | None = None
         self._over = False
+        self.so_far: Callable[[], Seen] | None = None
         _programs[0] += 1
         self._name = f"embernic/program/{_programs[0]}"
 
@@ -104,16 +117,13 @@ class Processes:
 
     def _know(self, rank: int | None, size: int) -> None:
         assert self._address is not None
-        self._link = Link(self._address, rank, size)
+        self._link = Link(self._address, rank, size, lambda: self.so_far and self.so_far(),
+                          GRACE if self._hub is None else REPORTING)
         try:
             if size > 1:
                 self.options = self.options.of_processes(size)
-                if self.options.fidelity == "rtl" and self.options.optimizer_on == "nic":
-                    raise ValueError("optimizer_on must be host with fidelity rtl and several "
-                                     "processes, whose rows the NICs of one do not write, not "
-                                     "'nic'")
                 if self.options.fidelity == "rtl":
-                    self._session.elsewhere = self._ask
+                    self._session.elsewhere = self._session.update_elsewhere = self._ask
                     EmberNicGroup.came[:] = [self._come]
         except ValueError as error:
             self._mistake = error  # which the script may swallow
@@ -128,12 +138,12 @@ class Processes:
         else:
             self._link.wait()
 
-    def _ask(self, queries: Sequence[Query], changed: bool) -> Sequence[np.ndarray]:
+    def _ask(self, asked: Sequence[Query] | AskedUpdate, changed: bool) -> Sequence[np.ndarray]:
         assert self._link is not None
         if not any(group.size() == self._link.size for group in EmberNicGroup.made):
             raise ValueError("the process group must be embernic with fidelity rtl and several "
                              "processes, which is how NICs know what the processes wait for")
-        return self._link.ask(queries, changed)
+        return self._link.ask(asked, changed)
 
     @property
     def rank(self) -> int | None:
@@ -149,6 +159,12 @@ class Processes:
     def size(self) -> int:
         """Processes of the program that this one knows, itself among them."""
         return self._link.size if self._link else 1
+
+    def leave(self) -> None:
+        """This process ends early, by itself: what it has seen is said."""
+        if self._link is not None and not self._over:
+            self._link.leave()
+            self._link.tell()
 
     def failed(self, error: BaseException) -> ProcessError | None:
         """Return what to raise for an error in this process, None for the error itself.
@@ -196,6 +212,29 @@ class Processes:
             raise ValueError(f"all {size} processes must say what they have looked up, but only "
                              f"{len(parts)} did")
         return parts
+
+    def remains(self, error: BaseException, told: bool) -> tuple[list[Seen], str] | None:
+        """Return what processes have seen of a program that has failed, and what ended it in words;
+        None where this process does not report, and after a mistake of the user's.
+
+        ``error``: of this process, whether others were ``told``.
+        """
+        if self._hub is None or self._over or self.alone:
+            return None
+        failure = self._hub.failure
+        ended = (failure.ended if failure is not None else
+                 str(error) if not told and isinstance(error, ProgramError | ProgramStopped)
+                 else "")
+        if not ended:
+            return None
+        parts = self._hub.so_far(_LAST_WORDS)
+        if self._link is None and self.so_far is not None:
+            parts.append(self.so_far())
+        if self._hub.nics is not None and parts:
+            parts[0] = _with_nics(parts[0], self._hub.nics)
+        if self._hub.size > 1:
+            self.options = self.options.of_processes(self._hub.size)
+        return parts, ended
 
     def close(self) -> None:
         """Hear no more of the others."""

@@ -108,6 +108,8 @@ def _notes(seen: Seen, parts: Sequence[Seen], options: TorchOptions,
         notes.append(f"it wrote {written.states:,} states of rows; {written.equal_states:,} of "
                      f"them are as the program's optimizer makes them, bit for bit, the others at "
                      f"most {written.ulp:,} ulp away")
+    if "rowwise-adagrad" in written.optimizers:
+        notes.append("the times of training are of systems that write the rows with SGD")
     if seen.gradients and (seen.updates or not written.rows):
         fused = ", ".join(f"{name} {count:,} times" for name, count in seen.updates.items())
         whose = f"FBGEMM's fused optimizer ({fused})" if fused else "PyTorch's optimizer"

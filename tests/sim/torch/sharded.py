@@ -55,6 +55,8 @@ def work(backend: str, steps: int, keys: int, what: str, **known) -> None:
         if what.startswith(f"{rank}:") and step == steps // 2:
             if what.endswith("killed"):
                 os.kill(os.getpid(), 9)
+            if what.endswith("raises"):
+                raise RuntimeError("of mine")
             indices[rank][0] = 1000
         with torch.set_grad_enabled(what == "train"):
             vectors = torch.stack([bag(indices[table], torch.arange(0, SAMPLES * keys, keys))

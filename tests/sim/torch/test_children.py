@@ -67,7 +67,6 @@ def test_processes_that_a_program_begins_are_nodes(installed, tmp_path, how, bac
 
 
 @pytest.mark.parametrize(("options", "what", "said", "status"), [
-    ([], "1:killed", "process 1 of 2 ended before the program did", 1),
     (["--nodes", "3"], "look", "nodes must be 2, the processes of the program, not 3", 2),
     ([], "1:index", "index 0 must be between 0 and 6, the rows of the table, not 1000", 2)])
 @pytest.mark.few(1)
@@ -77,3 +76,18 @@ def test_a_process_that_fails_ends_the_program(installed, tmp_path, options, wha
     complaints = [line for line in done.stderr.splitlines() if line.startswith("sim: ")]
     assert len(complaints) == 1 and complaints[0].endswith(said)
     assert done.returncode == status and not (tmp_path / "out.json").exists()
+
+
+@pytest.mark.parametrize("what", ["1:killed", "1:raises"])
+@pytest.mark.few(1)
+def test_a_process_that_fails_leaves_a_report(installed, tmp_path, what):
+    out = tmp_path / "out.json"
+    done = run(installed, "-m", "sim", "torch", "--json", str(out), str(SPAWNED), "spawn",
+               "embernic", what)
+    complaints = [line for line in done.stderr.splitlines() if line.startswith("sim: ")]
+    assert len(complaints) == 1 and done.returncode == 1
+    if what == "1:killed" and not out.exists():
+        return  # multiprocessing may have ended the other one before it could say anything
+    result = json.loads(out.read_text())
+    # Of what multiprocessing ends, the first to be gone may be the other process.
+    assert result["ended"] and result["ended"].split("\n")[0] in complaints[0] and result["steps"]

@@ -71,6 +71,27 @@ def test_vectors_of_processes_come_from_the_nics_of_one(tmp_path, keys, what, pr
     assert result["nics"]["counts"]["network.packets"] > 0
 
 
+@pytest.mark.few(1)
+def test_rows_of_processes_are_written_by_the_nics_of_one(tmp_path):
+    """Losses with RTL are those with the numerics, and so is every row."""
+    shown, results = [], []
+    for fidelity in ("model", "rtl"):
+        out = tmp_path / f"{fidelity}.json"
+        done = torchrun("-m", "sim", "torch", "--optimizer-on", "nic", "--fidelity", fidelity,
+                        "--config", "tiny", "--threads", "1", "--json", str(out), str(SHARDED),
+                        "embernic", "4", "3", "train")
+        assert done.returncode == 0, done.stderr[-2000:]
+        shown.append(losses(done.stdout))
+        results.append(json.loads(out.read_text()))
+    assert shown[0] == shown[1] and len(shown[0]) == 4
+    model, rtl = results
+    assert rtl["gradients"]["nic"] == model["gradients"]["nic"]
+    assert rtl["gradients"]["nic"]["rows"] > 0 and rtl["gradients"]["nic"]["different"] == 0
+    assert rtl["values"]["results"] == {"equal": 4 * SAMPLES, "different": 0}
+    # Updates of all processes are one, and the caches of NICs that write stay on.
+    assert len(rtl["nics"]["updates_us"]) == 4 and rtl["nics"]["uncached"] == 0
+
+
 COPIES = """
 import torch
 from torch import distributed
@@ -104,7 +125,6 @@ def test_processes_with_copies_of_tables_have_samples_of_their_own(tmp_path):
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("options", "what", "said"), [
-    ([], "1:killed", "process 1 of 2 ended before the program did"),
     ([], "0:killed", "process 0 of 2 ended before the program did"),
     (["--nodes", "3"], "look", "nodes must be 2, the processes of the program, not 3"),
     (["--system", "both"], "look",
@@ -118,3 +138,41 @@ def test_what_ends_one_process_ends_all_with_one_line(tmp_path, options, what, s
     assert len(complaints) == 1 and complaints[0].endswith(said)
     assert "Error: index" not in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_processes_on_several_machines_are_refused(tmp_path):
+    done = torchrun("--no-python", "env", "LOCAL_WORLD_SIZE=1", sys.executable, "-m", "sim",
+                    "torch", "--json", str(tmp_path / "out.json"), str(SHARDED), "embernic", "4",
+                    "1", "look")
+    complaints = [line for line in done.stderr.splitlines() if line.startswith("sim: ")]
+    assert complaints == ["sim: processes must be on one machine to be nodes of a cluster, but 2 "
+                          "are on several"]
+    assert done.returncode != 0 and not list(tmp_path.iterdir())
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("options", "what", "said", "steps"), [
+    ([], "1:killed", "process 1 of 2 ended before the program did", [2, None]),
+    ([], "0:raises", f"{SHARDED} ended with RuntimeError: of mine", [2, 2]),
+    ([], "1:raises", f"{SHARDED} ended with RuntimeError: of mine", [2, 2]),
+    (["--fidelity", "rtl", "--config", "tiny", "--threads", "1"], "1:raises",
+     f"{SHARDED} ended with RuntimeError: of mine", [2, 2])])
+def test_a_program_that_fails_has_a_report_of_what_each_process_did(
+        tmp_path, options, what, said, steps):
+    out, page = tmp_path / "out.json", tmp_path / "page"
+    done = torchrun("-m", "sim", "torch", *options, "--json", str(out), "--report", str(page),
+                    str(SHARDED), "embernic", "4", "1", what)
+    assert done.returncode != 0
+    complaints = [line for line in done.stderr.splitlines() if line.startswith("sim: ")]
+    assert len(complaints) == 1 and complaints[0].endswith(said)
+    result = json.loads(out.read_text())
+    assert result["ended"] == said and said in (page / "index.html").read_text()
+    assert done.stdout.count("Embedding bags of") == 1 and said in " ".join(done.stdout.split())
+    found = {each["rank"]: each["lookups"] for each in result["processes"]}
+    # Mini-batches under way count where a process has all vectors of them.
+    for rank, (tables, count) in enumerate(zip((3, 2), steps)):
+        if count is None:
+            assert rank not in found
+        else:
+            assert found[rank] in (count * tables * SAMPLES, (count + 1) * tables * SAMPLES)
+    assert len(result["steps"]) in (2, 3)

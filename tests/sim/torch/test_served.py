@@ -2,6 +2,7 @@
 
 from threading import Thread
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
@@ -11,6 +12,9 @@ from sim.torch.lookups.bags import Bags
 from sim.torch.lookups.query import Query
 from sim.torch.options import TorchOptions
 from sim.torch.processes.served import Served, Turns
+from sim.torch.values.asked import AskedUpdate
+from sim.torch.values.rows import Part, Update
+from sim.torch.values.rules import Rule
 
 
 def taken(turns: Turns, size: int) -> list[int] | None:
@@ -86,10 +90,41 @@ def test_vectors_are_of_the_rows_that_come_with_a_query():
         asked = {rank: ([Query.of(Bags(table, keys[rank].numpy(), torch.tensor([2, 2]).numpy(),
                                        "sum"), 0, table.numpy())], step > 0)
                  for rank, table in enumerate(tables)}
-        found = served.look_up(asked)
+        found = served.answer(asked)
         for rank, table in enumerate(tables):
             expected = table[keys[rank]].view(2, 2, 16).sum(1)
             assert torch.equal(torch.from_numpy(found[rank][0]), expected)
     served.session.finish()
     assert served.session.verdicts == {"equal": 6, "different": 0}
     assert served.session.owners == [0, 1] and served.session.uncached == 2
+
+
+@pytest.mark.parametrize("rule", ["sgd", "rowwise-adagrad"])
+def test_rows_are_written_as_the_numerics_write_them(rule):
+    """Two processes look up and update, a third only looks up; rows are those that they send."""
+    served = Served(TorchOptions(nodes=3, fidelity="rtl", optimizer_on="nic", config="tiny",
+                                 threads=1))
+    tables = [torch.randn(rows, 16) for rows in (20, 30, 9)]
+    states = [np.zeros(len(table), np.float32) for table in tables]
+    lengths = np.array([2, 1, 3])
+    for step in range(3):
+        keys = [np.random.default_rng(step).integers(0, len(table), 6) for table in tables]
+        bags = [Bags(table, own, lengths, "mean") for table, own in zip(tables, keys)]
+        found = served.answer({rank: ([Query.of(each, 0, each.weight.numpy())], step == 2)
+                               for rank, each in enumerate(bags)})
+        assert sorted(found) == [0, 1, 2]
+        updates = {rank: Update(Rule(rule, 0.1), [Part(
+            0, tables[rank].numpy(), lambda own=states[rank]: own,
+            [(bags[rank], torch.randn(3, 16).numpy())])], 16) for rank in (0, 1)}
+        written = served.answer({rank: (AskedUpdate.of(each), False)
+                                 for rank, each in updates.items()})
+        for rank, update in updates.items():
+            rows, after = update.rule.apply(update.old, update.old_states, update.sums)
+            assert np.array_equal(written[rank][0], rows)
+            if rule != "sgd":
+                assert np.array_equal(written[rank][1], after)
+            tables[rank].numpy()[update.rows(0)] = rows
+            states[rank][update.rows(0)] = after
+    served.session.finish()
+    assert served.session.verdicts == {"equal": 9, "different": 0}
+    assert len(served.session.row_times) == 3
