@@ -26,14 +26,14 @@ from rtl.interaction.slices import SliceLoader, ring_depth
 from rtl.keys.set_loop import SetLoop
 from rtl.network import FrameAssembler, FrameReceiver, PacketParser, output_queues
 from rtl.network.link import intake
-from rtl.network.link.arrival_scan import BLOCKS, ArrivalScan
 from rtl.network.link.arrival_bits import WORD
-from rtl.network.link.layouts import ARRIVALS, WINDOW
+from rtl.network.link.arrival_scan import BLOCKS, ArrivalScan
 from rtl.network.link.frame_pool import FramePool
+from rtl.network.link.layouts import ARRIVALS, WINDOW
 from rtl.network.link.pool_room import PoolRoom
-from rtl.network.link.sender import POOL_BEATS, LinkSender
 from rtl.network.link.receiver import LinkReceiver
 from rtl.network.link.report_queue import ReportQueue
+from rtl.network.link.sender import POOL_BEATS, LinkSender
 from rtl.network.packet_pool import packet_buffers
 from rtl.network.queue_turns import BURST, LEAST
 from rtl.nic import REQUEST_FIFO
