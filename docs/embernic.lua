@@ -38,6 +38,7 @@ local OPCODES = {
   [0x2e] = "COMPLETION",
   [0x2f] = "READ",
   [0x30] = "INDEX",
+  [0x31] = "READ_ROWS",
 }
 
 local ember = Proto("embernic", "EmberNIC")

@@ -18,7 +18,7 @@ The path of a lookup (paper, figures 9 to 11)::
        local_cache --------------------+            vector_router -+-> hold_buffer
          | misses                                                  +-> vector_packager -> net_tx
          v
-       request_packager -> gpu_rings -> host_tx
+       row_reads -> request_packager -> gpu_rings -> row_reads -> host_tx
     hold_buffer -> pooler -> pooled_router -+-> result_packager -> host_tx
                                             +-> concatenator -> interaction -> result_frames
                host_parser -> dense vectors -+       ^                               |
@@ -55,7 +55,8 @@ one.
 
 With rings in GPU memory, a list waits until the kernel there has consumed one before it, and the
 kernel until a slot of vectors has been read out. It consumes lists whatever else it waits for; the
-read of a slot needs ``host_tx``, and its vectors have the landing rows of their misses.
+read of a slot needs ``host_tx``, and its vectors have the landing rows of their misses. Rows that
+the NIC has read itself need ``host_tx``, and have the same landing rows.
 
 With ``config.training``, the gradient path (:class:`rtl.training.TrainingPath`) is connected to the
 parsers, the local cache, the dispatcher, which holds back lookups of later steps, and the muxes
@@ -117,7 +118,7 @@ from rtl.nic_link import connect_link
 from rtl.nic_training import connect_training
 from rtl.query import Dispatcher, HostReporter, QueryChecker
 from rtl.reset import ResetBranch, reset_root
-from rtl.rings import CompletionWriter, GpuRings, RingMessages
+from rtl.rings import CompletionWriter, GpuRings, RingMessages, RowReads
 from rtl.stream import Arbiter, StreamFIFO
 from rtl.training import TrainingPath
 
@@ -191,6 +192,7 @@ class SmartNic(wiring.Component):
             "interaction": Interaction(config),
             "result_frames": ResultFrames(config),
             "index_packager": IndexPackager(config),
+            "row_reads": RowReads(config.tables),
             "gpu_rings": GpuRings(),
             "ring_messages": RingMessages(),
             "completion_writer": CompletionWriter(config.completion_slots),

@@ -52,7 +52,8 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
         give("training_path", **{name: getattr(csr, name) for name in _TRAINING_PORTS})
         give("dispatcher", training=csr.training, overtake=csr.overtake)
         give("query_checker", training=csr.training)
-    for name in keepers:
+    # The base of a table is written when its other words are, where ``write_ready`` matters.
+    for name in (*keepers, "row_reads"):
         give(name, **{port: getattr(csr, f"table_{port}") for port in _DESCRIPTOR_PORTS})
     for name in ("request_packager", "dense_ring"):
         give(name, batch=csr.request_batch, timeout=csr.request_timeout)
@@ -83,6 +84,9 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
                 for which in ("first", "least", "most")})
     give("gpu_rings", enable=csr.gpu_rings, consumed=csr.lists_consumed,
          produced=csr.vectors_produced, every=csr.vector_every)
+    # Rings go first: their lists name keys.
+    give("row_reads", enable=csr.row_reads & ~csr.gpu_rings,
+         base=Cat(csr.rows_base_low, csr.rows_base_high))
     for name in ("list", "vector"):
         place = getattr(blocks.gpu_rings, f"{name}_place")
         low, high, index_low, *others = (getattr(csr, f"{name}_{word}") for word in (

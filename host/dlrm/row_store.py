@@ -55,11 +55,15 @@ class RowStore:
         numbers = self._index.add(keys)
         missing = len(self) - len(self._states)
         if missing > 0:
-            # Doubling the capacity limits how often a row is moved.
-            more = max(missing, len(self._states))
-            self._vectors = np.concatenate(
-                (self._vectors, np.empty((more, self.model.dimension), np.float32)))
-            self._states = np.append(self._states, np.empty(more, np.float32))
+            # Growing by half limits how often a row is moved. What is not written yet takes address
+            # space and no memory, as long as nothing touches it.
+            held = len(self._states)
+            size = held + max(missing, held // 2)
+            for name in ("_vectors", "_states"):
+                before = getattr(self, name)
+                grown = np.empty((size, *before.shape[1:]), np.float32)
+                grown[:held] = before
+                setattr(self, name, grown)
         self._vectors[numbers] = vectors
         self._states[numbers] = states
 

@@ -220,7 +220,8 @@ def _controls(config: NicConfig):
 
 
 def _ring_controls(config: NicConfig):
-    """Yield the same for the rings in GPU memory, through which a kernel there serves misses."""
+    """Yield the same for the rings in GPU memory, through which a kernel there serves misses, and
+    for reads of rows there."""
     word = (1 << 32) - 1
     yield "gpu_rings", 1, 0, 0, 1, "request lists go to a ring in GPU memory, vectors come from one"
     longest = {"list": config.net_payload_beats + 1, "vector": config.host_payload_beats}
@@ -234,6 +235,10 @@ def _ring_controls(config: NicConfig):
                f"address of the word with the count of {ring} slots that the NIC is done with, "
                "bits 31 to 0; the others as of the ring")
     yield "vector_every", 8, 1, 0, 255, "slots read out after which their count is written"
+    yield "row_reads", 1, 0, 0, 1, "rows are read from GPU memory by DMA, if gpu_rings is 0"
+    yield ("rows_base_low", 32, 0, 0, word,
+           "address in GPU memory from which on the bases of tables count, bits 31 to 0")
+    yield "rows_base_high", 32, 0, 0, word, "the same, bits 63 to 32"
     yield "lists_consumed", 16, 0, 0, 0xFFFF, "lists that the kernel has read, modulo 2^16"
     yield "vectors_produced", 16, 0, 0, 0xFFFF, "slots of vectors it has filled, modulo 2^16"
 

@@ -24,7 +24,8 @@ from sim.job.frame_faults import rule_of
 from sim.native.exchange import CompiledExchange
 from sim.nic.ports import LAST_BIT
 
-__all__ = ["PATTERNS", "LinkSettings", "LinkTraffic", "payload_bytes", "transfer"]
+__all__ = ["PATTERNS", "LinkSettings", "LinkTraffic", "counts", "link_ends", "network_of",
+           "payload_bytes", "run_to_rest", "send_packets", "transfer"]
 
 PATTERNS = ("one way", "both ways", "all to all", "incast")
 """Who sends: node 0 to 1; both of two; every node to every other in turn; all to node 0."""
@@ -106,19 +107,24 @@ def transfer(traffic: LinkTraffic) -> dict:
     ``full``, frames that a full queue lost; ``given_up``, peers; ``counters`` of each node;
     ``over``, whether all came, or their peers were given up, within a second.
     """
-    engines = _ends(traffic)
-    network = Network(NetworkProfile(
-        "cables", traffic.round_trip_us / 2, _GBIT_S, _OVERHEAD_BYTES, True,
-        traffic.queue_bytes), traffic.nodes)
+    engines = link_ends(traffic)
+    network = network_of(traffic)
     exchange = CompiledExchange(engines, network)
     plan = FaultPlan.of(traffic.faults, traffic.nodes, traffic.seed)
     exchange.inject([rule_of(fault, _START) for fault in plan.frames], plan.seed)
     for engine in engines:
         engine.set_rate("net_tx", cycles_per_beat=BEAT_BYTES * network.cycles_per_byte,
                         cycles_per_packet=network.overhead_cycles, last_bit=LAST_BIT, burst=64)
-    sent = _send(traffic, engines)
-    came = _run(traffic, engines, exchange, network, sum(sent.values()))
+    sent = send_packets(traffic, engines)
+    came = run_to_rest(engines, exchange, network)
     return _outcome(traffic, engines, exchange, network, sent, came)
+
+
+def network_of(traffic: LinkTraffic) -> Network:
+    """Return the network of a transfer."""
+    return Network(NetworkProfile(
+        "cables", traffic.round_trip_us / 2, _GBIT_S, _OVERHEAD_BYTES, True,
+        traffic.queue_bytes), traffic.nodes)
 
 
 @lru_cache(maxsize=4)
@@ -127,10 +133,10 @@ def _model(config: NicConfig, first_sequence: int) -> Model:
                 recipe=f"LinkEnd({config!r}, {first_sequence})")
 
 
-def _ends(traffic: LinkTraffic) -> list[Engine]:
+def link_ends(traffic: LinkTraffic) -> list[Engine]:
     """Return an end for each node, out of reset and with its registers set."""
     model = _model(preset("tiny").with_fields(link=True), traffic.first_sequence)
-    engines = [model.instance() for _ in range(traffic.nodes)]
+    engines: list[Engine] = [model.instance() for _ in range(traffic.nodes)]
     for number, engine in enumerate(engines):
         engine.set_signal("node", number)
         engine.set_signal("nodes", traffic.nodes)
@@ -146,13 +152,15 @@ def _ends(traffic: LinkTraffic) -> list[Engine]:
     return engines
 
 
-def _send(traffic: LinkTraffic, engines: Sequence[Engine]) -> Counter[tuple[int, int]]:
-    """Queue all packets at their senders; return how many each flow has."""
+def send_packets(traffic: LinkTraffic, engines: Sequence[Engine],
+                 only: int | None = None) -> Counter[tuple[int, int]]:
+    """Queue all packets at their senders, or at ``only`` one; return how many each flow has."""
     counted, beat_words = field_bits(FrameInfo)["count"][0], word_count(RawBeat)
     last_word, last_bit = divmod(field_bits(RawBeat)["last"][0], 32)
     sizes = np.resize(np.array(traffic.beats), traffic.packets)
     for source, engine in enumerate(engines):
-        targets = [target for sender, target in traffic.flows if sender == source]
+        targets = [target for sender, target in traffic.flows
+                   if sender == source and only in (None, source)]
         if not targets:
             continue
         # Packet by packet to each receiver in turn.
@@ -170,12 +178,12 @@ def _send(traffic: LinkTraffic, engines: Sequence[Engine]) -> Counter[tuple[int,
     return Counter({flow: traffic.packets for flow in traffic.flows})
 
 
-def _run(traffic: LinkTraffic, engines: Sequence[Engine], exchange: CompiledExchange,
-         network: Network, expected: int) -> list[list[tuple[np.ndarray, np.ndarray]]]:
-    """Run until all packets have come and nothing moves any more; return for each node the beats
-    that it got, and when."""
+def run_to_rest(engines: Sequence[Engine], exchange: CompiledExchange, network: Network,
+                until: float = inf) -> list[list[tuple[np.ndarray, np.ndarray]]]:
+    """Run until nothing moves any more, at most a second or to cycle ``until``; return for each
+    node the beats that it got, and when."""
     came: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in engines]
-    now, limit = engines[0].cycle, _LIMIT_S * 1e9 / CYCLE_NS
+    now, limit = engines[0].cycle, min(until, _LIMIT_S * 1e9 / CYCLE_NS)
     while now < limit:
         events = [engine.next_event for engine in engines]
         soonest = min(min(inf if event is None else event for event in events),
@@ -217,7 +225,7 @@ def _outcome(traffic: LinkTraffic, engines: Sequence[Engine], exchange: Compiled
         found.update((int(name) // _PACKET, node, int(name) % _PACKET) for name in names[ends])
         last = max(last, int(cycles[-1]))
         shares.append(_goodput(cycles[ends], sizes, network))
-    counters = [{"sent": _counts(engine, "sent"), "received": _counts(engine, "received")}
+    counters = [{"sent": counts(engine, "sent"), "received": counts(engine, "received")}
                 for engine in engines]
     return {
         "sent": sum(sent.values()), "delivered": len(found),
@@ -243,6 +251,6 @@ def _goodput(ends: np.ndarray, sizes: np.ndarray, network: Network) -> float:
     return float(bytes_of.sum() * network.cycles_per_byte / taken)
 
 
-def _counts(engine: Engine, side: str) -> dict[str, int]:
+def counts(engine: Engine, side: str) -> dict[str, int]:
     value, layout = engine.get_signal(side), _LAYOUTS[side]
     return {name: value >> field.offset & (1 << field.width) - 1 for name, field in layout}

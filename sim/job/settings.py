@@ -56,8 +56,11 @@ class Runtime:
         never.
     gpu_rings: whether NICs write request lists to a ring in GPU memory, and read vectors from one,
         which a kernel fills that never ends; without, the host launches a gather for the lists.
+    row_reads: whether NICs read rows from GPU memory themselves, where tables fit what they see of
+        it (``bar_gib`` of the GPU). With it ``gpu_rings`` must be false.
     request_batch: entries at which a request list to the GPU leaves: lookups, or samples whose
-        dense vectors are requested. With ``gpu_rings`` no more than the vectors of one packet.
+        dense vectors are requested. With ``gpu_rings`` or
+        ``row_reads`` no more than the vectors of one packet.
     request_timeout, lookup_timeout, vector_timeout, result_timeout, index_timeout,
     gradient_timeout: cycles after which a request list, a lookups packet, a vectors packet, a
         results packet, a packet of indices and a packet of partial sums leave though they are not
@@ -91,6 +94,7 @@ class Runtime:
     completion_flush: bool = True
     step_timeout: int = 0
     gpu_rings: bool = False
+    row_reads: bool = False
     request_batch: int = 128
     request_timeout: int = 64
     lookup_timeout: int = 32
@@ -166,6 +170,9 @@ class Runtime:
                              "place of vectors, not 'unique'")
         if self.deliver == "unique" and not config.unique_keys:
             raise ValueError("unique_keys must be above 0 to deliver unique vectors, not 0")
+        if self.row_reads and self.gpu_rings:
+            raise ValueError("row_reads must be false with gpu_rings, whose kernel reads rows, "
+                             "not True")
         if not 0 <= self.step_timeout <= 0xFFFF_FFFF:
             raise ValueError(f"step_timeout must be between 0 and {0xFFFF_FFFF}, "
                              f"not {self.step_timeout!r}")

@@ -30,6 +30,7 @@ COUNTED: dict[str, str] = {
     **_same("completion_writer", "completions", "opened", "completed", "flushes", "finished"),
     **_same("gpu_rings", "rings", "lists", "lists_told", "stall_full", "reads", "slots",
             "slots_told"),
+    "row_reads.reads": "row_reads.reads",
     "dispatcher.local": "dispatched_local", "dispatcher.remote": "dispatched_remote",
     **_same("remote_cache", "remote.counters", *_CACHE, "unmerged", *_CACHE_END),
     **_same("local_cache", "local.counters", *_CACHE, *_CACHE_END),

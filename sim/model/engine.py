@@ -3,7 +3,7 @@
 Reference: the RTL of :mod:`rtl.nic` on an engine of :mod:`sim.engines`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ctypes import POINTER, c_int64, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
@@ -98,10 +98,12 @@ class ModelEngine(CompiledEngine):
         self.link = config.link
         """Whether it has a reliable link."""
 
-    def begin(self, registers: Mapping[str, int], plan: ShardPlan) -> None:
-        """Create the NIC with these register values and table descriptors."""
+    def begin(self, registers: Mapping[str, int], plan: ShardPlan,
+              bases: Sequence[int] = ()) -> None:
+        """Create the NIC with these register values and table descriptors; ``bases``: of tables in
+        GPU memory."""
         # Its arrays must live as long as the NIC.
-        self._plan = plan_of(plan)
+        self._plan = plan_of(plan, bases)
         self._engine = self._lib.ember_new(config_of(self._config, registers), self._plan)
 
     def store(self, name: str, value: int, cycle: int) -> None:

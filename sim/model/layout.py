@@ -39,7 +39,7 @@ from rtl.network.queue_turns import BURST, LEAST
 from rtl.nic import REQUEST_FIFO
 from rtl.nic_control import SETTLING
 from rtl.query.reporter import OwedCredit
-from rtl.rings import CompletionWriter, RingMessages, StepTable, VectorRing
+from rtl.rings import CompletionWriter, RingMessages, RowReads, StepTable, VectorRing
 from rtl.stream import CreditQueue, StreamFIFO
 from sim.model.counters import counters_header
 from sim.native.formats import header_text
@@ -84,6 +84,7 @@ def latencies(config: NicConfig) -> dict[str, int]:
         "index_packets": indices.PACKETS, **_completion_latencies(),
         "rings_lists": VectorRing.LISTS, "rings_outstanding": VectorRing.OUTSTANDING,
         "read_checked": VectorRing.LATENCY["header beat", "the header beat that leaves"],
+        "row_read": RowReads.LATENCY["lookup", "its read"], "row_read_places": RowReads.PLACES,
         "register_set": RegisterBlock.LATENCY["write", "answer"] + SETTLING,
         "register_next": RegisterBlock.LATENCY["write", "answer"] + BETWEEN,
         "dot_first": DotArray.latency(config) + Flattener.LATENCY["group's dots", "beat"],
@@ -163,7 +164,7 @@ _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "inte
               "gpu_rings", *(f"{ring}_{word}" for ring in ("list", "vector") for word in (
                   "ring_low", "ring_high", "ring_shift", "slot_shift", "index_low")),
               "vector_every", "link_delay", "link_timeout_first", "link_timeout_least",
-              "link_timeout_most")
+              "link_timeout_most", "row_reads", "rows_base_low", "rows_base_high")
 _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider", "loop",
               "tag_phases", "tag_now", "tag_result", "tag_decision", "decision_places", "append",
               "operation", "operation_places", "read", "read_places", "hits_ahead", "fill_close",
@@ -178,7 +179,7 @@ _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider"
               "read_checked", "register_set", "register_next", "header_checked", "link_ahead",
               "link_blocks", "link_arrivals", "link_word", "link_report", "link_moved",
               "link_more", "link_gathered", "link_window", "link_pool", "link_spare", "link_freed",
-              "link_kept", "link_measured")
+              "link_kept", "link_measured", "row_read", "row_read_places")
 
 
 class Config(Shared):

@@ -13,6 +13,7 @@
 #include "packets.h"
 #include "queues.h"
 #include "rings.h"
+#include "row_asks.h"
 
 namespace ember {
 
@@ -51,6 +52,7 @@ public:
             queue->init(&clock, 0, 0);
         floors_.init(&clock, 0, 0);
         if (c.gpu_rings) rings.init(&clock, c, &packets_);
+        if (c.row_reads) row_reads.init(&clock, c, plan);
         host_parser.init(c);
         net_parser.init(c);
         checker.init(&clock, c, plan);
@@ -73,7 +75,8 @@ public:
         lookup_pool.timeout = c.lookup_timeout;
         gate.init(&clock, c.nodes, c.lookup_window);
         queues.init(&clock, c);
-        request_pool.init(&clock, &packets_, opcode::LOOKUP_REQUESTS, 1, c.one_buffers, true, 0);
+        request_pool.init(&clock, &packets_,
+                          c.row_reads ? opcode::READ_ROWS : opcode::LOOKUP_REQUESTS, 1, c.one_buffers, true, 0);
         request_pool.limit = std::min(c.request_batch, RECORDS_PER_BEAT * c.net_payload_beats);
         request_pool.timeout = c.request_timeout;
         vector_pool.init(&clock, &packets_, opcode::VECTORS, c.nodes, c.node_buffers, false,
@@ -130,6 +133,7 @@ public:
     CompletionWriter completions;
     NicRings rings;
     LinkSender link;
+    NicRowReads row_reads;
     Assembler net_assembler, host_assembler;
     uint64_t dispatched_local = 0, dispatched_remote = 0, credits = 0, retired_early = 0;
     Cycle reached = 0, last_beat = NEVER;
@@ -294,6 +298,8 @@ private:
         net_mux_.step(net_ports_);
         Packet* left = host_mux_.step(host_ports_);
         write();
+        if (left && left->opcode == opcode::READ_ROWS)
+            left->address = config.rows_base_low | uint64_t{config.rows_base_high} << 32;
         if (config.gpu_rings) {
             const bool list = left && left->opcode == opcode::LOOKUP_REQUESTS;
             rings.step(request_reader.out, list ? left : nullptr, checker.consumed);
@@ -333,7 +339,13 @@ private:
         wire(dispatch_.remote, remote.entry);
 
         if (local_fills_.has()) local.fill(local_fills_.pop());
-        if (local.misses.has() && request_pool.input.room()) ask_gpu(local.misses.pop());
+        if (config.row_reads) {
+            if (row_reads.out.has() && request_pool.input.room())
+                request_pool.input.push({0, 0, row_reads.leave(), true});
+            if (local.misses.has() && row_reads.room()) row_reads.enter(local.misses.pop());
+        } else if (local.misses.has() && request_pool.input.room()) {
+            ask_gpu(local.misses.pop());
+        }
         if (local.vectors.has()) {
             const CacheBeat beat = local.vectors.pop();
             if (beat.last) dedupe.fill(beat.meta.landing);

@@ -17,10 +17,11 @@ __all__ = ["Overdue"]
 class Overdue(wiring.Component):
     """Decide on each packet of a walk whether its time is over, and note when the others' is.
 
-    A packet's time-out is that of its peer, doubled for each time that it was sent again, or as
-    often as its peer's is. An overdue packet is sent again; if that was done ``tries`` times, its
-    peer is given up. The walk stops at the first packet that was sent only once and is not overdue,
-    since those behind it were sent later. Latency and rate: see ``LATENCY`` and ``RATE``.
+    A packet's time-out is that of its peer, doubled for each time but the first that it was sent
+    again, or as often as its peer's is. An overdue packet is sent again; if that was done ``tries``
+    times, its peer is given up. The walk stops at the first packet that was sent only once and is
+    not overdue, since those behind it were sent later. Latency and rate: see ``LATENCY`` and
+    ``RATE``.
 
     Parameters: ``beats`` of the pool; ``most`` beats of a packet.
 
@@ -38,8 +39,8 @@ class Overdue(wiring.Component):
         :data:`rtl.network.link.layouts.Failed`. idle.
     """
 
-    LATENCY = {("packet", "decided"): 6}
-    RATE = "1 packet in 7 cycles"
+    LATENCY = {("packet", "decided"): 7}
+    RATE = "1 packet in 8 cycles"
 
     def __init__(self, beats: int, most: int):
         self._record = Record(beats, most)
@@ -66,10 +67,15 @@ class Overdue(wiring.Component):
         rest, now = Signal(TIME_BITS, reset_less=True), Signal(32, reset_less=True)
         some, best = Signal(), Signal(32, reset_less=True)
         repeated = Signal()
-        at, earlier = Signal(32), Signal()
+        at, notes = Signal(32, reset_less=True), Signal()
+        beyond, beyond_once = (Signal(reset_less=True, name=name)
+                               for name in ("beyond", "beyond_once"))
         more = Signal(8)
         m.d.comb += [
-            more.eq(record.tries - 1), once.eq(doubled << 1), due.eq(age >= limit),
+            more.eq(Mux(record.tries <= 2, 0, record.tries - 2)),
+            # The second try waits as long as the first: a packet that is lost twice does not hold
+            # the window for long.
+            once.eq(Mux(last, doubled, doubled << 1)), due.eq(age >= limit),
             self.again.payload.first.eq(packet.first), self.again.payload.record.eq(record),
             self.again.payload.record.tries.eq(record.tries + ~record.tries.all()),
             self.again.payload.record.time.eq(self.time),
@@ -77,13 +83,6 @@ class Overdue(wiring.Component):
               for name in ("node", "sequence", "first", "record")),
             self.failed.node.eq(packet.node), self.failed.step.eq(record.step),
         ]
-
-        def note(when):
-            """Note that a packet is due at ``when``."""
-            m.d.comb += [at.eq(when), earlier.eq((at - best)[31] | ~some)]
-            with m.If(earlier):
-                m.d.sync += best.eq(at)
-            m.d.sync += some.eq(1)
 
         with m.FSM(init="IDLE"):
             with m.State("IDLE"):
@@ -103,38 +102,42 @@ class Overdue(wiring.Component):
                 m.next = "LIMIT"
             with m.State("LIMIT"):
                 # Of this time, and of the next, should it be sent again now.
-                m.d.sync += [limit.eq(Mux(doubled > self.most, self.most, doubled)),
-                             longer.eq(Mux(once > self.most, self.most, once))]
+                m.d.sync += [beyond.eq(doubled > self.most), beyond_once.eq(once > self.most)]
+                m.next = "CUT"
+            with m.State("CUT"):
+                m.d.sync += [limit.eq(Mux(beyond, self.most, doubled)),
+                             longer.eq(Mux(beyond_once, self.most, once))]
                 m.next = "COMPARE"
             with m.State("COMPARE"):
-                m.d.sync += [rest.eq(Mux(due, longer, limit - age)), now.eq(self.time)]
+                m.d.sync += [rest.eq(Mux(due, longer, limit - age)), now.eq(self.time),
+                             notes.eq(~due | ~spent), self.stop.eq(Mux(due, spent, last))]
                 with m.If(~due):
-                    m.next = "LATER"
+                    m.next = "NOTE"
                 with m.Elif(spent):
                     m.next = "FAIL"
                 with m.Else():
                     m.next = "REPEAT"
-            with m.State("LATER"):
-                note(now + rest)
-                m.d.sync += self.stop.eq(last)
-                m.next = "DONE"
             with m.State("REPEAT"):
                 m.d.comb += [self.again.valid.eq(self.repeats.ready),
                              self.repeats.valid.eq(self.again.ready)]
+                m.d.sync += now.eq(self.time)
                 with m.If(self.again.ready & self.repeats.ready):
-                    note(self.time + rest)
-                    m.d.sync += [repeated.eq(1), self.stop.eq(0)]
-                    m.next = "DONE"
+                    m.d.sync += repeated.eq(1)
+                    m.next = "NOTE"
             with m.State("FAIL"):
                 m.d.comb += self.failed.valid.eq(1)
-                m.d.sync += self.stop.eq(1)
+                m.next = "NOTE"
+            with m.State("NOTE"):
+                m.d.sync += at.eq(now + rest)
                 m.next = "DONE"
             with m.State("DONE"):
-                # By itself, so that little stands before what takes the next packet.
+                with m.If(notes & ((at - best)[31] | ~some)):
+                    m.d.sync += best.eq(at)
+                m.d.sync += some.eq(some | notes)
                 m.d.comb += [self.decided.eq(1), self.i.ready.eq(1)]
                 m.next = "IDLE"
         m.d.sync += [
-            self.deadline.valid.eq(self.over & some),
+            self.deadline.valid.eq(self.over & (some | (self.decided & notes))),
             self.late.valid.eq(self.over & repeated), self.late.node.eq(self.node),
             self.deadline.node.eq(self.node),
         ]

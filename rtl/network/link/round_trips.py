@@ -22,9 +22,11 @@ class RoundTrips(wiring.Component):
     """Measure round trips, and return each peer's time-out (RFC 6298).
 
     With the mean round trip S and the mean deviation V, the first one R sets S = R, V = R / 2, and
-    each other V += (\\|R - S\\| - V) / 4, S += (R - S) / 8. The time-out is S + 4 V. Only packets
-    that were sent once are measured (Karn). So that it grows also when all packets time out, each
-    pass in which some did doubles it, until there is a measurement.
+    each other V += (\\|R - S\\| - V) / 4, S += (R - S) / 8. The time-out is S + 4 V, or S + S / 2
+    if that is more: among the hundreds of packets of a round trip V forgets how long the queue was
+    (RFC 7323, appendix G). Only packets that were sent once are measured (Karn). So that it grows
+    also when all packets time out, each pass in which some did doubles it, until there is a
+    measurement.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -39,7 +41,7 @@ class RoundTrips(wiring.Component):
     idle.
     """
 
-    LATENCY = {("node", "its time-out"): 3, ("round trip", "the time-out"): 7}
+    LATENCY = {("node", "its time-out"): 4, ("round trip", "the time-out"): 8}
     RATE = "1 round trip in 4 cycles"
 
     def __init__(self, nodes: int):
@@ -108,9 +110,14 @@ class RoundTrips(wiring.Component):
             ]
         # The time-out of ``node``, within its bounds.
         read, total = Signal(word, reset_less=True), Signal(TIME_BITS + 4, reset_less=True)
+        mean, margin = (Signal(TIME_BITS + 2, name=name, reset_less=True)
+                        for name in ("mean", "margin"))
         m.d.sync += [
             read.eq(shown.read_data), self.doublings.eq(shifts.read_data),
-            total.eq(Mux(read.known, read.mean[3:] + read.deviation, self.first)),
+            mean.eq(Mux(read.known, read.mean[3:], self.first)),
+            margin.eq(Mux(read.known, Mux(read.deviation > read.mean[4:], read.deviation,
+                                          read.mean[4:]), 0)),
+            total.eq(mean + margin),
             self.timeout.eq(Mux(total < self.least, self.least,
                                 Mux(total > self.most, self.most, total))),
         ]

@@ -115,6 +115,7 @@ class LinkSender(wiring.Component):
             looks=NodeQueue(nodes, 2), mux=PacketMux(3, LinkedFrame))
         for name, part in vars(parts).items():
             m.submodules[name] = part
+        parts.due, parts.freeing = Signal(AtNode), Signal()
         lost = Signal(nodes)
         self._leave(m, parts)
         self._take(m, parts, lost)
@@ -217,7 +218,7 @@ class LinkSender(wiring.Component):
               for name in ("oldest", "told", "sent")),
             windows.freed.eq(walker.freed),
             deadlines.set.eq(overdue.deadline), deadlines.time.eq(self.time),
-            parts.looks.set[0].eq(deadlines.due),
+            parts.looks.set[0].eq(parts.due),
             walker.free.eq(parts.table.free), parts.table.reserve.eq(walker.reserve),
             parts.table.unused.eq(walker.unused),
             parts.table.look.eq(walker.look), overdue.begins.eq(walker.begins),
@@ -229,7 +230,7 @@ class LinkSender(wiring.Component):
             trips.first.eq(self.timeout_first), trips.least.eq(self.timeout_least),
             trips.most.eq(self.timeout_most),
         ]
-        m.d.sync += deadlines.clear.eq(walker.clear)
+        m.d.sync += [deadlines.clear.eq(walker.clear), parts.due.eq(deadlines.due)]
         with m.If(failed.valid):
             m.d.sync += lost.bit_select(failed.node, 1).eq(1)
         wiring.connect(m, overdue.again, parts.table.again)
@@ -238,30 +239,36 @@ class LinkSender(wiring.Component):
     def _release(self, m, parts):
         """Give back the beats of packets that are acknowledged, and read those sent again."""
         table, pool, room, repeats = parts.table, parts.pool, parts.room, parts.repeats
-        found, record, goes = table.o.payload, table.o.payload.record, Signal()
-        frees = Signal()
+        found, trip = table.o.payload, parts.trips.measured
+        # The packet to be freed: not while it is being sent again, which begins before it is asked
+        # for, if at all, and ends when nothing is held.
+        packet, blocked = Signal(found.shape(), reset_less=True), Signal()
+        freeing, goes, room_here = parts.freeing, Signal(), Signal()
+        record = packet.record
         m.d.comb += [
             parts.overdue.i.valid.eq(table.o.valid & found.due),
             parts.overdue.i.payload.eq(found),
-            # Not while it is being sent again.
-            frees.eq(table.o.valid & ~found.due & ~(
-                repeats.holds & (repeats.held == found.first))),
-            goes.eq(frees & pool.give.ready & room.freed.ready),
-            pool.give.valid.eq(frees & room.freed.ready),
-            pool.give.payload.first.eq(found.first), pool.give.payload.last.eq(record.last),
-            room.freed.valid.eq(frees & pool.give.ready),
-            room.freed.payload.node.eq(found.node), room.freed.payload.beats.eq(record.beats),
-            table.o.ready.eq(Mux(found.due, parts.overdue.i.ready, goes)),
-            parts.trips.measured.valid.eq(goes & found.newest & (record.tries == 1)),
-            parts.trips.measured.node.eq(found.node),
-            parts.trips.measured.cycles.eq(self.time - record.time),
+            goes.eq(freeing & ~blocked & pool.give.ready & room.freed.ready),
+            room_here.eq(~freeing | goes),
+            table.o.ready.eq(Mux(found.due, parts.overdue.i.ready, room_here)),
+            pool.give.valid.eq(freeing & ~blocked & room.freed.ready),
+            pool.give.payload.first.eq(packet.first), pool.give.payload.last.eq(record.last),
+            room.freed.valid.eq(freeing & ~blocked & pool.give.ready),
+            room.freed.payload.node.eq(packet.node), room.freed.payload.beats.eq(record.beats),
+            trip.valid.eq(goes & packet.newest & (record.tries == 1)),
+            trip.node.eq(packet.node), trip.cycles.eq(self.time - record.time),
             pool.read.eq(repeats.read), pool.follow.eq(repeats.follow),
             pool.first.eq(repeats.first), repeats.read_data.eq(pool.read_data),
         ]
+        with m.If(room_here):
+            m.d.sync += [freeing.eq(table.o.valid & ~found.due), packet.eq(found),
+                         blocked.eq(repeats.holds & (repeats.held == found.first))]
+        with m.Else():
+            m.d.sync += blocked.eq(blocked & repeats.holds)
 
     def _time(self, m, parts):
         """Say when something moves next."""
-        still = Cat(~parts.coming.valid, ~parts.came.valid, *(
+        still = Cat(~parts.coming.valid, ~parts.came.valid, ~parts.due.valid, ~parts.freeing, *(
             part.idle for part in vars(parts).values()
             if isinstance(part, wiring.Component) and hasattr(part, "idle")))
         m.d.comb += [

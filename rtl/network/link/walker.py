@@ -1,6 +1,6 @@
 """Walker: goes through the packets of a peer, to free those acknowledged or find those overdue."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -72,15 +72,15 @@ class Walker(wiring.Component):
         heard, arrived, overdue = range(3)
         kind, turn, node = Signal(3), Signal(3), Signal(range(max(2, self._nodes)))
         end, base = Signal(SEQUENCE_BITS), Signal(SEQUENCE_BITS - WORD_BITS)
-        start = Signal(SEQUENCE_BITS)
         # A walk over packets that may be overdue: whose, and where it goes on.
         walking, walked, position = Signal(), Signal.like(node), Signal(SEQUENCE_BITS)
         fresh = Signal()
-        low, high = (Signal(signed(SEQUENCE_BITS), name=name) for name in ("low", "high"))
+        # Where the packets that count begin in the word, and end, in it or not.
+        low, high = Signal(WORD_BITS), Signal(signed(SEQUENCE_BITS))
         bits, word, left = (Signal(WORD, name=name, reset_less=True)
                             for name in ("bits", "word", "left"))
-        lap, more, write, asked, none = (
-            Signal(name=name) for name in ("lap", "more", "write", "asked", "none"))
+        lap, more, write, asked, some = (
+            Signal(name=name) for name in ("lap", "more", "write", "asked", "some"))
         covers, last, said = Signal(), Signal(), self.arrived.payload
 
         offered, choice = Signal(3), Signal(3)
@@ -100,7 +100,8 @@ class Walker(wiring.Component):
             words.write_addr.eq(Mux(swept, word_address, address)),
             words.write_data.eq(Mux(swept, word ^ left, self._start(address))),
         ]
-        issue = Signal()
+        issue, less = Signal(), Signal(WORD)
+        m.d.comb += less.eq(left - 1)  # all bits are the same, but the lowest that is set and below
         m.d.sync += write.eq(0)
         m.d.comb += self.idle.eq(0)
         with m.FSM(init="SWEEP"):
@@ -126,12 +127,12 @@ class Walker(wiring.Component):
                     begin.eq(Mux(~kind[heard] & ~fresh & ~behind[-1], other, self.oldest)),
                     self.begins.eq(kind[overdue] & fresh)]
                 m.d.sync += [
-                    start.eq(begin), base.eq(begin[WORD_BITS:]),
+                    low.eq(begin[:WORD_BITS]), base.eq(begin[WORD_BITS:]),
                     end.eq(Mux(kind[heard] & ~self.lost.bit_select(node, 1), self.told, self.sent))]
                 m.next = "READ"
             with m.State("READ"):
                 m.d.sync += [
-                    low.eq(start - (base << WORD_BITS)), high.eq(end - (base << WORD_BITS)),
+                    high.eq(end - (base << WORD_BITS)),
                     bits.eq(Mux(kind[arrived], said.bits.word_select(
                         base[:BLOCK_BITS - WORD_BITS], WORD), -1)),
                     lap.eq(base[LAP - WORD_BITS]),
@@ -147,9 +148,9 @@ class Walker(wiring.Component):
                     more.eq((high > WORD) & ~(kind[arrived] & last) & covers)]
                 m.next = "ASK"
             with m.State("ASK"):
-                with m.If(asked & none):
+                with m.If(asked & ~some):
                     with m.If(more):
-                        m.d.sync += base.eq(base + 1)
+                        m.d.sync += [base.eq(base + 1), low.eq(0)]
                         m.next = "READ"
                     with m.Else():
                         m.next = "END"
@@ -157,7 +158,7 @@ class Walker(wiring.Component):
                     m.next = "WAIT"
                 with m.Elif(self.free):
                     m.d.comb += issue.eq(1)
-                    m.d.sync += left.eq(left & (left - 1))
+                    m.d.sync += left.eq(left & less)
             with m.State("WAIT"):
                 with m.If(self.decided):
                     m.d.sync += position.eq(self.look.sequence + 1)
@@ -175,11 +176,11 @@ class Walker(wiring.Component):
                 m.next = "IDLE"
         # The question, a cycle later, unless no bit was left.
         one, place = Signal(WORD, reset_less=True), Signal(SEQUENCE_BITS - WORD_BITS)
-        m.d.sync += [asked.eq(issue), none.eq(~left.any()), place.eq(base)]
+        m.d.sync += [asked.eq(issue), some.eq(left.any()), place.eq(base)]
         with m.If(issue):
-            m.d.sync += one.eq(lowest(left))
+            m.d.sync += one.eq(left & ~less)
         m.d.comb += [
-            self.look.valid.eq(asked & ~none), self.unused.eq(asked & none),
+            self.look.valid.eq(asked & some), self.unused.eq(asked & ~some),
             self.reserve.eq(issue), self.freed.node.eq(node), self.freed.sequence.eq(end),
             self.clear.node.eq(node), self.look.node.eq(node), self.look.due.eq(kind[overdue]),
             self.look.newest.eq(~left.any()), self.look.sequence.eq(Cat(number(one), place)),
@@ -193,6 +194,8 @@ class Walker(wiring.Component):
         at, inside = divmod(place, WORD)
         mask = (1 << WORD) - 1
         here, behind = mask * lap, mask * (lap ^ 1)
+        if not place:
+            return Const(here, WORD)
         split = (here & ~((1 << inside) - 1)) | (behind & ((1 << inside) - 1))
         word = address[:WORDS.bit_length() - 1]
         return Mux(word < at, behind, Mux(word == at, split, here))
@@ -200,8 +203,5 @@ class Walker(wiring.Component):
 
 def _between(low: Value, high: Value) -> Value:
     """Return which of the numbers of 64 bits are at or above ``low`` and below ``high``."""
-    above = (low[WORD_BITS:-1].any()) & ~low[-1]
-    over = high[WORD_BITS:-1].any() & ~high[-1]
-    return Cat(
-        ~above & (low[-1] | (low[:WORD_BITS] <= k)) & ~high[-1] & (over | (high[:WORD_BITS] > k))
-        for k in range(WORD))
+    over, some = high[WORD_BITS:-1].any(), ~high[-1]
+    return Cat((low <= k) & some & (over | (high[:WORD_BITS] > k)) for k in range(WORD))

@@ -75,7 +75,7 @@ class Network:
     Members: ``sent``, of each peer the packets in the order of their numbers; ``times``, when each
     was sent; ``heard``, the cycle in which the sender was told that it has come; ``links``, LINK
     packets; ``failed``, events; ``now``, cycles; ``jumps``, those of time; ``most``, the most
-    beats that a peer had not acknowledged.
+    beats that a peer had not acknowledged. What is put into ``lies`` is acknowledged as it is.
     """
 
     def __init__(self, dut: LinkSender, nodes: int, settings: Settings, first: int, seed: int,
@@ -96,6 +96,7 @@ class Network:
         self.beats: list[int] = []
         self.events: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = 0
+        self.lies: list[tuple[int, int]] = []
         self.acknowledgements: list[tuple[int, int]] = []
         self.arrivals: list[tuple[int, int, int]] = []
 
@@ -204,6 +205,9 @@ class Network:
                 told = {"valid": 1, "node": node, "acknowledge": (self.first + base) % NUMBERS}
                 self._told(node, range(reported[node], base))
                 reported[node] = max(reported[node], base)
+            elif self.lies:
+                node, number = self.lies.pop(0)
+                told = {"valid": 1, "node": node, "acknowledge": number}
             # In one go: the simulator settles after each change.
             ctx.set(driven, (self.base + self.now) % (1 << 32) | taking[0] << 32 | taking[1] << 33
                     | event.shape().const(told).as_bits() << 34)

@@ -1,0 +1,151 @@
+"""Proofs of the receive side of the reliable link: a packet is admitted once, and told of after.
+
+A window of 4 packets in words of 2, numbers modulo 2^5. The base of a peer moves, at any time, over
+any of the packets that have come; other peers send and move as they like.
+"""
+
+import pytest
+from amaranth.hdl import Cat, Mux, Signal
+from amaranth.lib import data
+
+from rtl.network.link.arrival_bits import ArrivalBits
+from rtl.network.link.arrival_scan import ArrivalScan
+from rtl.network.link.receiver import LinkReceiver
+from rtl.network.link.report_queue import ReportQueue
+from tests.formal.bench import Bench
+from tests.formal.mutants import variant
+from tests.formal.prove import prove
+from tests.formal.test_tags import alike
+
+BITS, WINDOW, WORD, NODES = 5, 4, 2, 2
+NUMBER = data.StructLayout({"source": 1, "sequence": BITS})
+PACKET = data.StructLayout({"valid": 1, "link": 1, "room": 1, "bad_epoch": 1, "number": NUMBER,
+                            "acknowledge": 1, "data": 1})
+ACKNOWLEDGED = data.StructLayout({"valid": 1, "node": 1, "acknowledge": 1})
+ARRIVALS = data.StructLayout({"node": 1, "first": BITS, "bits": 1})
+WORD_NUMBER = data.StructLayout({"node": 1, "word": 1})
+MOVED = data.StructLayout({"valid": 1, "node": 1, "base": BITS})
+
+
+def received(*edits: tuple[str, str], of_bits: bool = False) -> Bench:
+    """Return a bench of the link receiver with peers that send anything, and the base of peer 0.
+
+    The scan stands for any that moves a base only over what has come. Of the packets of peer 0 in
+    the window from its base on, ``come`` says which were admitted.
+    """
+    bench = Bench()
+    m = bench.m
+    moved, scan = Signal(MOVED, name="moves"), Signal(WORD_NUMBER, name="scans")
+    scanned = Signal(WORD, name="scan_bits")
+
+    def any_scan(m, self):
+        m.d.comb += [self.moved.eq(moved), self.scan.eq(scan), scanned.eq(self.scanned),
+                     self.idle.eq(1), self.links.valid.eq(0), self.reports.ready.eq(1)]
+
+    def no_queue(m, self):
+        m.d.comb += self.idle.eq(1)
+
+    names = {"PacketNumber": NUMBER, "WINDOW": WINDOW, "WORDS": WINDOW // WORD}
+    bits = variant(ArrivalBits, *(edits if of_bits else ()), **names, WORD=WORD,
+                   WordNumber=WORD_NUMBER)
+    dut = variant(
+        LinkReceiver, *(() if of_bits else edits), **names, SEQUENCE_BITS=BITS, ArrivalBits=bits,
+        ArrivalScan=alike(variant(
+            ArrivalScan, SEQUENCE_BITS=BITS, WORD=WORD, WordNumber=WORD_NUMBER, Moved=MOVED,
+            Arrivals=ARRIVALS), any_scan), ReportQueue=alike(ReportQueue, no_queue),
+        GoodPacket=PACKET, Acknowledged=ACKNOWLEDGED, Arrivals=ARRIVALS)(NODES)
+    m.submodules.dut = dut
+    # A packet's last cycle comes two cycles after its number, and not twice in a row.
+    number = bench.free(1 + BITS, "number")
+    before = [Signal(1 + BITS, name=f"number{k}") for k in range(2)]
+    again, packet = Signal(), dut.packet
+    m.d.sync += [before[0].eq(number), before[1].eq(before[0]), again.eq(packet.valid)]
+    m.d.comb += [
+        dut.look.eq(number), packet.number.eq(before[1]),
+        packet.valid.eq(bench.free(name="packet") & ~again),
+        packet.link.eq(bench.free(name="link")), packet.room.eq(bench.free(name="room")),
+    ]
+    admitted = packet.valid & ~packet.link & packet.room & dut.fresh
+    mine = packet.number.source == 0
+
+    base, come = Signal(BITS), Signal(WINDOW)
+    ahead, place = Signal(BITS), Signal(range(WINDOW))
+    m.d.comb += [ahead.eq(packet.number.sequence - base), place.eq(ahead)]
+    steps = bench.free(range(WINDOW + 1), "steps")
+    own = bench.free(name="own")
+    runs = Cat(come[:k].all() & (steps == k) for k in range(WINDOW + 1)).any()
+    step = Mux(own & runs & dut.ready, steps, 0)
+    m.d.comb += [
+        moved.valid.eq(Mux(own, runs, bench.free(name="other")) & dut.ready),
+        moved.node.eq(~own), moved.base.eq(Mux(own, base + step, bench.free(BITS, "base"))),
+        dut.ack_node.eq(0),
+    ]
+    after = come | Mux(admitted & mine, 1 << place, 0)
+    m.d.sync += [base.eq(base + step), come.eq(after >> step)]
+    # Its packets are from half of the numbers around its base.
+    near = Signal(BITS)
+    m.d.comb += near.eq(before[1][1:] - base + 8)
+    bench.assume(near < 16)
+    is_before, is_within = ahead[-1], ahead < WINDOW
+    has = is_before | (is_within & come.bit_select(place, 1))
+    ready = Signal(2)
+    m.d.sync += ready.eq(Cat(dut.ready, ready))
+    told = packet.valid & mine & ready.all()
+    bench.always("never_twice", ~(admitted & mine) | (is_within & ~come.bit_select(place, 1)))
+    bench.always("duplicate", ~told | (dut.duplicate == has))
+    # Unless the base has moved since the number was looked at.
+    still = Signal(2)
+    m.d.sync += still.eq(Cat(step == 0, still))
+    bench.always("fresh", ~told | has | ~is_within | ~still.all() | dut.fresh)
+    bench.always("one", ~told | (dut.fresh + dut.duplicate + dut.outside == 1))
+    bench.always("shown", ~dut.ready | (dut.ack_value == base))
+    bench.always("acknowledged", dut.acknowledged.valid == again)
+    # What is scanned, a cycle later.
+    was, from_base = Signal(WINDOW), Signal(BITS)
+    scanning = Signal(WORD_NUMBER)
+    m.d.comb += scan.eq(bench.free(2, "scan"))
+    m.d.sync += [was.eq(come), from_base.eq(base), scanning.eq(scan)]
+    picked = bench.free(range(WINDOW), "picked")
+    sequence = Signal(BITS)
+    m.d.comb += sequence.eq(from_base + picked)
+    shows = variant_of_has_come(scanned, sequence)
+    bench.always("scanned", ~dut.ready | (scanning.node != 0) | (sequence[1] != scanning.word) | (
+        shows.bit_select(sequence[0], 1) == was.bit_select(picked, 1)))
+    return bench
+
+
+def variant_of_has_come(bits, sequence):
+    """As :func:`has_come` with this window."""
+    return bits ^ sequence[WINDOW.bit_length() - 1].replicate(len(bits))
+
+
+def test_admitted_once():
+    verdict = prove(received(), seconds=900)
+    assert verdict.holds, verdict
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("of_bits, old, new, wrong", [
+    (True, "met.eq(self.mark & (", "met.eq(C(0) & (", "never_twice"),
+    (True, "word.eq(found)", "word.eq(looked.read_data)", "never_twice"),
+    (True, "(read | just_written) ^ then.lap", "read | just_written", "duplicate"),
+    (True, "Cat(here.word, here.node) == Cat(then.word, then.node)", "here.word == then.word",
+     "duplicate"),
+    (True, "Mux(word < first", "Mux(word <= first", "scanned"),
+    (False, "packet.valid & ~packet.link & packet.room", "packet.valid & ~packet.link",
+     "duplicate"),
+    (False, "packet.valid & ~packet.link & packet.room", "packet.valid & packet.room",
+     "duplicate"),
+    (False, "admitted.eq(first & self.fresh)", "admitted.eq(first & ~self.outside)",
+     "duplicate"),
+    (False, "within.eq(~ahead[window:].any()", "within.eq(~ahead[window + 1:].any()",
+     "duplicate"),
+    (False, "within.eq(~ahead[window:].any()", "within.eq(~ahead[window - 1:].any()", "fresh"),
+    (False, "before | (within & come)", "within & come", "duplicate"),
+    (False, "base1.eq(base)", "base1.eq(base + 1)", "duplicate"),
+], ids=["copy-at-once", "neighbour-lost", "laps-alike", "other-peer", "cleared-wrong",
+        "overrun-marked", "link-marked", "duplicate-marked", "beyond-admitted", "window-short",
+        "long-ago", "base-wrong"])
+def test_broken_admission(of_bits, old, new, wrong):
+    verdict = prove(received((old, new), of_bits=of_bits), depth=16)
+    assert wrong in verdict.broken, verdict
