@@ -42,7 +42,7 @@ class RunOptions:
                                  "signals")
             if self.workload.fault_plan.frames:
                 raise ValueError("faults of frames must go with fidelity rtl, not with model, "
-                                 "whose frames have no values")
+                                 "which has none")
             for name in ("pcap", "predictions"):
                 if getattr(self.outputs, name) is not None:
                     raise ValueError(f"{name} must go with fidelity rtl, not with model, which has "

@@ -52,6 +52,22 @@ def test_rings(case):
 
 
 @pytest.mark.parametrize("case", [
+    {"nodes": 2, "settings": ("link_delay=0",)},
+    {"nodes": 4, "settings": ("output_queues=true",)},
+    # Headers tell most of what has come, so that few LINK packets leave.
+    {"nodes": 3, "settings": ("link_delay=1000", "link_timeout_least=5000")},
+    {"nodes": 4, "settings": ("deliver=unique", "completions=true", "dedupe=false")},
+    {"nodes": 3, "settings": ("gpu_rings=true", "request_batch=3")},
+    {"nodes": 4, "settings": ("interaction=true",)}],
+    ids=["at once", "queues", "late", "unique", "lists", "interaction"])
+def test_link(case):
+    """To the cycle, LINK packets and every count of the link included."""
+    assert compared(RunOptions.of(
+        config="tiny", nodes=case["nodes"], samples=96, mini_batch=32, threads=1,
+        settings=("link=true", *case["settings"]))) == 0
+
+
+@pytest.mark.parametrize("case", [
     {"dimension": 16, "nodes": 3, "settings": ("request_batch=3",)},
     # Reads without a pause, which wait for packets.
     {"dimension": 8, "nodes": 2, "settings": ("request_batch=1", "request_timeout=4")},

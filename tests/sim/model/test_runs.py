@@ -107,12 +107,15 @@ def test_more_nodes_and_larger_caches_than_hardware():
     ("--predictions=p.csv", "predictions must go with fidelity rtl, not with model, which has no"),
     ("--set=step_timeout=9", "step_timeout must be 0 with fidelity model, not 9"),
     ("--set=nodes=300", "nodes must be between 1 and 256, not 300"),
+    ("--set=link=true --set=nodes=200", "nodes must be at most 186 with link, whose pool has"),
+    ("--nodes=4 --faults=drop=0.1", "faults of frames must go with fidelity rtl, not with model, "
+     "which has none"),
     ("--nodes=17", "nodes must be at most 16 for config kaggle, not 17"),
 ])
 def test_what_a_model_cannot_do(option, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as ended:
-        main(["run", "--fidelity", "model", option])
+        main(["run", "--fidelity", "model", *option.split()])
     said = capsys.readouterr().err
     assert ended.value.code == 2 and said.startswith(f"sim: {message}") and said.count("\n") == 1
     assert not list(tmp_path.iterdir())
@@ -125,6 +128,13 @@ def test_it_has_no_other_policy_than_lru(monkeypatch, capsys):
     assert ended.value.code == 2
     assert capsys.readouterr().err.splitlines() == [
         "sim: policy must be lru with fidelity model, not 'fifo'"]
+
+
+def test_a_link_that_would_send_again_is_refused():
+    """Its time-outs are shorter than a round trip."""
+    with pytest.raises(ValueError, match="link_timeout_least must be above every round trip"):
+        _run(config="tiny", samples=32, mini_batch=32, settings=(
+            "link=true", "link_timeout_first=100", "link_timeout_least=50"))
 
 
 def test_unknown_fidelity():
