@@ -1,4 +1,4 @@
-"""Proof of the arrival scan: bases move over what has come and nothing else, and so do LINK packets.
+"""Proof of the arrival scan: bases move over what has come, and LINK packets tell of what has.
 
 A window of 16 packets in words of 4 and blocks of 8, numbers modulo 2^7. Bounded: a report after
 another takes 20 cycles.
