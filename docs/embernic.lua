@@ -10,6 +10,7 @@ local OPCODES = {
   [0x02] = "VECTORS",
   [0x03] = "PARTIALS",
   [0x04] = "STEPS",
+  [0x05] = "LINK",
   [0x10] = "QUERIES",
   [0x11] = "GPU_VECTORS",
   [0x12] = "DENSE_VECTORS",
@@ -37,6 +38,7 @@ local OPCODES = {
   [0x2e] = "COMPLETION",
   [0x2f] = "READ",
   [0x30] = "INDEX",
+  [0x31] = "READ_ROWS",
 }
 
 local ember = Proto("embernic", "EmberNIC")
@@ -45,7 +47,7 @@ local header_fields = {
   {name = "opcode", first = 1, bytes = 1, field = ProtoField.uint8("embernic.opcode", "opcode", base.HEX, OPCODES)},
   {name = "source", first = 2, bytes = 1, field = ProtoField.uint8("embernic.source", "source", base.DEC)},
   {name = "destination", first = 3, bytes = 1, field = ProtoField.uint8("embernic.destination", "destination", base.DEC)},
-  {name = "channel", first = 4, bytes = 1, field = ProtoField.uint8("embernic.channel", "channel", base.DEC)},
+  {name = "epoch", first = 4, bytes = 1, field = ProtoField.uint8("embernic.epoch", "epoch", base.DEC)},
   {name = "flags", first = 5, bytes = 1, field = ProtoField.uint8("embernic.flags", "flags", base.HEX)},
   {name = "step", first = 6, bytes = 2, field = ProtoField.uint16("embernic.step", "step", base.DEC)},
   {name = "sequence", first = 8, bytes = 3, field = ProtoField.uint24("embernic.sequence", "sequence", base.DEC)},

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from gen.command import Config, Output, Settings, run_command
 from gen.generate import generate
+from gen.numbers import integer_option
 from gen.options import configure
 from gen.shells import SHELLS
 from gen.tables import path_table, report_table, summary_table
@@ -24,11 +25,11 @@ def command(
     settings: Settings = None,
     shell: Annotated[str, typer.Option(
         help=f"none, or the shell that wraps the NIC: {', '.join(SHELLS)}")] = "none",
-    functions: Annotated[int | None, typer.Option(
+    functions: Annotated[int | None, integer_option(
         help="of OpenNIC, as -num_phys_func of its build.tcl: 1 to 4")] = None,
-    qdma: Annotated[int | None, typer.Option(
+    qdma: Annotated[int | None, integer_option(
         help="of OpenNIC, as -num_qdma: 1 or 2")] = None,
-    macs: Annotated[int | None, typer.Option(
+    macs: Annotated[int | None, integer_option(
         help="of OpenNIC, as -num_cmac_port: 1 or 2")] = None,
     report: Annotated[bool, typer.Option(
         "--report", help="also estimate LUT, FF, RAM, DSP and logic depth by Yosys")] = False,
@@ -40,7 +41,9 @@ def command(
     files that a shell needs."""
     console = Console(stderr=True)
     options = {"functions": functions, "qdma": qdma, "macs": macs}
-    done = generate(configure(preset(config), settings or ()), output, shell=shell,
+    # What leaves a shell crosses a network that may lose it.
+    base = preset(config).with_fields(link=shell != "none")
+    done = generate(configure(base, settings or ()), output, shell=shell,
                     options={name: value for name, value in options.items() if value is not None},
                     report=report, timing=timing,
                     progress=lambda line: console.print(line, style="dim", highlight=False))

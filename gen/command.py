@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from gen.signals import Interrupted, interruptible
+from gen.messages import one_line
+from gen.signals import Interrupted, forget_unused, interruptible
 from gen.yosys import YosysError
 from rtl.config import PRESETS
 
@@ -25,12 +26,15 @@ def run_command(app: typer.Typer, arguments: list[str] | None = None) -> int:
         with interruptible():
             app(args=arguments, standalone_mode=False)
     except Interrupted as error:
+        forget_unused()
         print(f"error: {error}", file=sys.stderr)
         return error.status
     except (ValueError, TypeError) as error:
         return _complain(str(error))
     except OSError as error:
         return _complain(f"{error.filename or 'output'}: {error.strerror or error}")
+    except MemoryError:
+        return _complain("the memory of this machine is not enough for what is asked")
     except YosysError as error:
         return _complain(f"yosys: {str(error).splitlines()[-1]}")
     except Exception as error:
@@ -42,5 +46,5 @@ def run_command(app: typer.Typer, arguments: list[str] | None = None) -> int:
 
 
 def _complain(message: str) -> int:
-    print(f"error: {message}", file=sys.stderr)
+    print(f"error: {one_line(message)}", file=sys.stderr)
     return 2

@@ -1,33 +1,53 @@
 """Atomic writing of files."""
 
+import errno
 import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
-__all__ = ["write_whole"]
+__all__ = ["FIFO_SECONDS", "open_output", "write_whole", "written_whole"]
+
+FIFO_SECONDS = 10.0
+"""How long a FIFO that is written to may be without a reader."""
 
 
-def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Write ``text`` to ``path`` atomically: the file is always either the old or the new one.
+def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write ``content``, text or bytes, to ``path`` atomically: the file is always either the old
+    or the new one.
 
-    The text goes to a temporary file in the same folder, which replaces the old one when it is on
-    the disk (``fsync``, then ``rename``, which POSIX makes atomic). A symbolic link is followed.
-    What is not a plain file (``/dev/null``, a pipe), or lies in a read-only folder, is written in
-    place. ``OSError`` names ``path``.
+    It goes to a temporary file in the same folder, which replaces the old one when it is on the
+    disk (``fsync``, then ``rename``, which POSIX makes atomic). A symbolic link is followed. What
+    is not a plain file (``/dev/null``, a pipe), or lies in a read-only folder, is written in place.
+    ``OSError`` names ``path``.
     """
+    data = content.encode() if isinstance(content, str) else content
+    with written_whole(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file whose content takes the place of ``path`` at the end of the block, as in
+    :func:`write_whole`. Where the block raises, ``path`` stays as it was."""
     try:
         if os.path.exists(path) and not os.path.isfile(path):
-            Path(path).write_text(text, encoding="utf-8", newline="\n")
+            with open_output(path) as file:
+                yield file
             return
         target = Path(os.path.realpath(path))
         part = target.with_name(f".{target.name}.{os.getpid()}.part")
         try:
-            file = open(part, "w", encoding="utf-8", newline="\n")  # noqa: SIM115
+            file = open(part, "w+b")  # noqa: SIM115
         except PermissionError:
-            target.write_text(text, encoding="utf-8", newline="\n")
+            with open(target, "wb") as file:
+                yield file
             return
         try:
             with file:
-                file.write(text)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             if target.exists():
@@ -37,8 +57,58 @@ def write_whole(path: str | os.PathLike[str], text: str) -> None:
             part.unlink(missing_ok=True)
             raise
         _sync_folder(target.parent)
+        _remove_left(target)
     except OSError as error:
+        if isinstance(error, TimeoutError):
+            raise
         raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def open_output(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open ``path`` for writing, emptied.
+
+    A FIFO is waited for until a process reads it, for at most :data:`FIFO_SECONDS`;
+    ``TimeoutError`` if none does. ``OSError`` if it cannot be written.
+    """
+    if not Path(path).is_fifo():
+        return open(path, "wb")
+    end = time.monotonic() + FIFO_SECONDS
+    while True:
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+            break
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            if time.monotonic() > end:
+                raise TimeoutError(errno.ENXIO, "is a FIFO that no process reads",
+                                   str(path)) from None
+            time.sleep(0.02)
+    os.set_blocking(handle, True)
+    return os.fdopen(handle, "wb")
+
+
+def _remove_left(target: Path) -> None:
+    """Remove the temporary files of ``target`` that killed processes left behind."""
+    for part in target.parent.glob(f".{_literal(target.name)}.*.part"):
+        process = part.name.removesuffix(".part").rpartition(".")[2]
+        if process.isascii() and process.isdigit() and not _alive(int(process)):
+            with suppress(OSError):
+                part.unlink()
+
+
+def _literal(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,15 +1,18 @@
 """Parser of ``field=value`` settings on a command line."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from gen.numbers import integer, number
 from rtl.config import NicConfig
 
 __all__ = ["config_types", "configure", "parse_settings"]
 
 _BOOLS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False,
           "on": True, "off": False}
+_HEX = re.compile(r"0[xX][0-9a-fA-F]{1,25}")
 
 
 def config_types() -> dict[str, type]:
@@ -20,8 +23,8 @@ def config_types() -> dict[str, type]:
 def parse_settings(settings: Iterable[str], types: Mapping[str, type]) -> dict[str, Any]:
     """Return the values of ``settings``, each ``field=value``, by field.
 
-    ``types`` maps the fields that may be set to ``int`` (decimal, 0x..., with ``_``), ``bool``,
-    ``float`` or ``str``. ``ValueError`` names a setting that is malformed, repeated, of an unknown
+    ``types`` maps the fields that may be set to ``int`` (decimal or 0x...), ``bool``, ``float`` or
+    ``str``. ``ValueError`` names a setting that is malformed, repeated, of an unknown
     field or not of its type.
     """
     values: dict[str, Any] = {}
@@ -45,7 +48,9 @@ def _value(name: str, text: str, kind: type) -> Any:
         return _BOOLS[text.lower()]
     if kind is int or kind is float:
         try:
-            return int(text, 0) if kind is int else float(text)
+            if kind is float:
+                return number(text)
+            return int(text, 16) if _HEX.fullmatch(text) else integer(text)
         except ValueError:
             what = "an integer" if kind is int else "a number"
             raise ValueError(f"{name} must be {what}, not {text!r}") from None

@@ -1,12 +1,16 @@
 """Termination of a command by a signal: Ctrl-C, ``kill``, a closing terminal."""
 
+import _thread
 import signal
+import sys
 import threading
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["Interrupted", "handling", "interruptible"]
+__all__ = ["Interrupted", "forget_unused", "handling", "interruptible"]
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
@@ -20,10 +24,12 @@ class Interrupted(BaseException):
     It is no ``KeyboardInterrupt`` either: command line libraries turn that into a status of their
     own, and code underneath may swallow it.
 
-    Members: ``signal``, the signal's name; ``status``, the exit status for the shell.
+    Members: ``number`` and ``signal``, of the signal and its name; ``status``, the exit status for
+    the shell.
     """
 
     def __init__(self, number: int):
+        self.number = number
         self.signal = signal.Signals(number).name
         self.status = 128 + number
         super().__init__(f"stopped by {self.signal}")
@@ -35,19 +41,50 @@ def handling(handler: Handler) -> Iterator[None]:
 
     Ignored signals stay ignored: ``nohup`` and background shells rely on that. Outside the main
     thread, where Python allows no signal handlers, this does nothing.
+
+    A signal may come while Python calls something whose exceptions it prints and drops, such as
+    the ``__del__`` that each of Amaranth's modules has. Then it is sent again.
     """
     before = {}
+    print_dropped = sys.unraisablehook
+
+    def dropped(found: "sys.UnraisableHookArgs") -> None:
+        if isinstance(found.exc_value, Interrupted):
+            # Here it would be dropped again.
+            threading.Thread(target=_send_again, args=(found.exc_value.number,),
+                             daemon=True).start()
+        else:
+            print_dropped(found)
+
     if threading.current_thread() is threading.main_thread():
         for name in _SIGNALS:
             number = getattr(signal, name, None)  # Windows has only two of them
             # None: a handler that was not installed from Python, and cannot be restored.
             if number is not None and signal.getsignal(number) not in (signal.SIG_IGN, None):
                 before[number] = signal.signal(number, handler)
+    if before:
+        sys.unraisablehook = dropped
     try:
         yield
     finally:
+        if before and sys.unraisablehook is dropped:
+            sys.unraisablehook = print_dropped
         for number, handler_before in before.items():
             signal.signal(number, handler_before)
+
+
+def forget_unused() -> None:
+    """Let the modules that a command that ends early had made, and not yet used, go in silence.
+
+    Amaranth warns of each, for this process never again.
+    """
+    if "amaranth.hdl" in sys.modules:
+        warnings.filterwarnings("ignore", category=sys.modules["amaranth.hdl"].UnusedElaboratable)
+
+
+def _send_again(number: int) -> None:
+    time.sleep(0.001)
+    _thread.interrupt_main(number)
 
 
 def interruptible():

@@ -14,6 +14,8 @@ def shown(value: object) -> str:
         text = repr(value)
     except ValueError:  # Python refuses to print integers of very many digits
         text = f"{type(value).__name__} of very many digits"
+    except RecursionError:
+        text = f"{type(value).__name__} nested very deeply"
     return text if len(text) <= _MOST else f"{text[:_MOST // 2]}...{text[-_MOST // 4:]}"
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-__all__ = ["GOLDEN", "mix64", "mix64_int", "uniforms"]
+__all__ = ["GOLDEN", "check_seed", "mix64", "mix64_int", "uniforms"]
 
 GOLDEN = 0x9E3779B97F4A7C15
 """2^64 divided by the golden ratio, the step of SplitMix64 (Steele et al. 2014)."""
@@ -38,3 +38,9 @@ def mix64_int(*values: int) -> int:
 def uniforms(hashes: np.ndarray) -> np.ndarray:
     """Return float64 strictly between 0 and 1 from the upper 52 bits of each hash."""
     return ((hashes >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0 ** -52
+
+
+def check_seed(seed: int) -> None:
+    """Raise ``ValueError`` for a seed that is not of 64 bits: hashes would take it for another."""
+    if not 0 <= seed < 1 << 64:
+        raise ValueError(f"seed must be between 0 and 2^64 - 1, not {seed!r}")

@@ -271,7 +271,7 @@ def load_model(name_or_path: "str | Path | Model") -> Model:
         return MODELS[name]
     if name in model_names():
         return read_toml(str(_folder() / f"{name}.toml"), _ModelFile).model
-    if name.endswith(".toml") or Path(name).exists():
+    if name.endswith(".toml") or (name and Path(name).exists()):
         return read_toml(name, _ModelFile).model
     raise ValueError(f"model must be one of {', '.join(model_names())} or a TOML file, "
                      f"not {name!r}")

@@ -38,8 +38,7 @@ FIELDS = {
     "flags": "0, reserved",
     "step": "step of the content, modulo 2^16",
     "sequence": "packets of this sender and edge before this one, modulo 2^24; shown, not checked. "
-                "With a reliable link, of this sender to this receiver, and in LINK the first packet "
-                "of the bits",
+                "With a reliable link, those to the receiver; in LINK the first packet of the bits",
     "acknowledge": "with a reliable link, the first packet of the receiver to this sender that has "
                    "not come, modulo 2^24; to the host: beats of gradients and of returned spills "
                    "consumed, modulo 2^16; in READ_DATA the tag of the read",
@@ -65,6 +64,7 @@ FIELDS = {
     "TableDescriptor.kind": "DescriptorKind",
     "reserved": "0",
     "sample": "number of the sample",
+    "node": "with status PEER the node that does not acknowledge, else 0",
     "ErrorRecord.sample": "number of the sample, 0xFFFFFFFF when none can be named",
     "slots": "slot records that follow",
     "ends": "no sample: the share of its step is over",
@@ -82,6 +82,9 @@ FIELDS = {
     "index": "slots, modulo 2^16",
     "bytes": "length, a multiple of 64",
     "ReadRecord.tag": "number of the slot, modulo 2^16",
+    "offset": "of the row from the packet's address on, in units of 16 bytes",
+    "units": "length of the row, in units of 16 bytes",
+    "RowReadRecord.tag": "id of the miss of the local cache that the row answers",
     "StepRecord.count": "partials, beats spilled or beats written, as the kind says, modulo 2^32",
     "state": "the optimizer's state of the row, binary32",
     "first_bag": "bag of the first vector of the packet",
@@ -102,7 +105,8 @@ FIELDS = {
     "reserved2": "0",
     "column_first": "first lane of 16 values, where a table is split by columns (not executed)",
     "column_count": "lanes of 16 values, likewise",
-    "base": "address of the table in a store on the card",
+    "base": "of the table in GPU memory, in bytes from where all tables are on, a multiple of 16; "
+            "counts with register row_reads",
 }
 """Meaning of a field by its name, or by ``Layout.field`` for a more specific one."""
 
@@ -181,5 +185,6 @@ PACKETS = {
     Opcode.COMPLETION: Packet("NIC to host", "CompletionRecord"),
     Opcode.READ: Packet("NIC to host", "ReadRecord"),
     Opcode.INDEX: Packet("NIC to host", "IndexRecord"),
+    Opcode.READ_ROWS: Packet("NIC to host", "RowReadRecord"),
 }
 """Packets by opcode. Records lie eight a beat; unused places and lanes are zero."""

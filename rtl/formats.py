@@ -24,19 +24,19 @@ from amaranth.lib import data
 from rtl.config import BEAT_BITS, ROW_BITS, TABLE_BITS
 
 __all__ = [
-    "BEAT_BYTES", "BEAT_INDEX_BITS", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET",
-    "EMPTY_INDEX", "END_SAMPLE", "ETHERTYPE_IPV4", "INDEX_BITS", "INDICES_PER_BEAT",
-    "IP_PROTOCOL_UDP", "LANDING_BITS", "NODE_BITS", "NO_INDEX", "NO_SAMPLE", "RECORDS_PER_BEAT",
-    "RECORD_BITS", "ROW_BITS", "SAMPLES_PER_BEAT", "SAMPLE_BITS", "SEQUENCE_BITS", "STEP_BITS",
+    "BEAT_BYTES", "BEAT_INDEX_BITS", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET", "EMPTY_INDEX",
+    "END_SAMPLE", "ETHERTYPE_IPV4", "INDEX_BITS", "INDICES_PER_BEAT", "IP_PROTOCOL_UDP",
+    "LANDING_BITS", "NODE_BITS", "NO_INDEX", "NO_SAMPLE", "OFFSET_BITS", "READ_UNIT",
+    "RECORDS_PER_BEAT", "RECORD_BITS", "ROW_BITS", "SAMPLES_PER_BEAT", "SAMPLE_BITS",
+    "SEQUENCE_BITS", "STEP_BITS",
     "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "Beat", "CompletionRecord", "DenseRecord",
     "DenseSlot", "DescriptorKind", "EmberHeader", "ErrorRecord", "FlushRecord", "FrameInfo",
     "GradientBeat", "GradientRecord", "HeaderBeat", "HoldSlot", "HostFrame", "HostHeaderBeat",
-    "IndexRecord", "IndexTag", "InteractionMode", "Key", "LookupRecord", "Opcode",
-    "OptimizerMode", "OutgoingPartial", "OutgoingRecord", "PartialRecord", "PooledTag",
-    "QueryRecord", "RawBeat", "ReadRecord", "RecordBeat", "RecordKind", "ReductionLevel",
-    "Refused", "Request", "ResultPartTag", "SampleRecord", "ScatterTag", "StateRecord",
-    "Status", "StepKind", "StepOpenRecord", "StepRecord", "TableDescriptor", "TaggedBeat",
-    "VectorBeat",
+    "IndexRecord", "IndexTag", "InteractionMode", "Key", "LookupRecord", "Opcode", "OptimizerMode",
+    "OutgoingPartial", "OutgoingRecord", "PartialRecord", "PooledTag", "QueryRecord", "RawBeat",
+    "ReadRecord", "RecordBeat", "RecordKind", "ReductionLevel", "Refused", "Request",
+    "ResultPartTag", "RowReadRecord", "SampleRecord", "ScatterTag", "StateRecord", "Status",
+    "StepKind", "StepOpenRecord", "StepRecord", "TableDescriptor", "TaggedBeat", "VectorBeat",
 ]
 
 VERSION = 1
@@ -61,6 +61,8 @@ SAMPLES_PER_BEAT = BEAT_BITS // SAMPLE_BITS
 INDEX_BITS = 16
 INDICES_PER_BEAT = BEAT_BITS // INDEX_BITS
 """Indices in a beat of an INDICES packet."""
+OFFSET_BITS, READ_UNIT = 40, 16
+"""Bits of the offset of a row in GPU memory, and the bytes of its unit."""
 EMPTY_INDEX, NO_INDEX = 0xFFFF, 0xFFFE
 """In place of an index: of an EMPTY slot; of a key that came first when all indices were used."""
 NO_SAMPLE, END_SAMPLE = 0xFFFFFFFF, 0xFFFFFFFE
@@ -102,6 +104,7 @@ class Opcode(IntEnum):
     COMPLETION = 0x2E
     READ = 0x2F
     INDEX = 0x30
+    READ_ROWS = 0x31
 
 
 class InteractionMode(IntEnum):
@@ -273,14 +276,19 @@ ReadRecord = data.StructLayout({"bytes": 32, "tag": 16, "reserved": 16})
 """Bytes of GPU memory that READ_DATA is to bring, from the packet's address on, with the tag in its
 header."""
 
+RowReadRecord = data.StructLayout({"offset": OFFSET_BITS, "units": 8, "tag": 16})
+"""A row that GPU_VECTORS is to bring with the same tag: ``units`` of 16 bytes of GPU memory, from
+16 * ``offset`` behind the packet's address on."""
+
 SampleRecord = data.StructLayout(
     {"sample": 32, "slots": 16, "kind": 2, "ends": 1, "reserved": 13})
 """Head of a sample: its number and how many slot records follow. ``kind`` = SAMPLE. One that
 ``ends`` has one slot, EMPTY: with delivery ``unique`` it is no sample, but says that the share of
 its step is over, and END_SAMPLE may be its number."""
 
-ErrorRecord = data.StructLayout({"sample": 32, "step": STEP_BITS, "status": 8, "reserved": 8})
-"""The status of a refused sample; sample 0xFFFFFFFF when none can be named."""
+ErrorRecord = data.StructLayout({"sample": 32, "step": STEP_BITS, "status": 8, "node": NODE_BITS})
+"""The status of a refused sample; sample 0xFFFFFFFF when none can be named. ``node``, with status
+PEER, is that which does not acknowledge; else 0."""
 
 PooledTag = data.StructLayout({"sample": 32, "first_bag": 16, "last": 1, "reserved": 463})
 """Tag beat of pooled vectors: sample, bag of the first vector, whether the sample ends here."""
@@ -302,7 +310,8 @@ TableDescriptor = data.StructLayout({
     "rows_high": 4, "reserved2": 12, "column_first": COLUMN_BITS, "column_count": COLUMN_BITS,
     "base": 64,
 })
-"""Where the rows of a table live: five 32-bit words. ``base`` addresses stores on the card."""
+"""Where the rows of a table live: five 32-bit words. ``base``: in GPU memory, bytes from where all
+tables are on, if the NIC reads rows itself (:class:`rtl.rings.RowReads`)."""
 
 Request = data.StructLayout({
     "key": Key, "landing": LANDING_BITS, "node": NODE_BITS, "step": STEP_BITS,
@@ -328,9 +337,9 @@ FrameInfo = data.StructLayout({
 HostFrame = data.StructLayout(FrameInfo.members | {"address": 64, "answers": 16, "status": 8})
 """The same of a packet to the host, and the address in GPU memory where it goes: of LOOKUP_REQUESTS
 the whole packet, header beat first; of INDEX and COMPLETION the first word of the record; of FLUSH
-and READ, what is read back or read. Address 0: a queue of the host's, as before. ``answers``:
-samples of ``step`` that end with the packet, refused ones included; ``status``, if it is an error
-of ``step``, a :class:`Status`."""
+and READ, what is read back or read; of READ_ROWS, from where on rows lie. Address 0: a queue of
+the host's, as before. ``answers``: samples of ``step`` that end with the packet, refused ones
+included; ``status``, if it is an error of ``step``, a :class:`Status`."""
 
 RecordBeat = data.StructLayout({
     "data": BEAT_BITS, "records": 4, "source": NODE_BITS, "step": STEP_BITS, "last": 1})
@@ -359,7 +368,7 @@ DenseSlot = data.StructLayout({"sample": SAMPLE_BITS, "step": STEP_BITS})
 assert EmberHeader.size == 176 and HeaderBeat.size == BEAT_BITS
 assert LookupRecord.size == QueryRecord.size == SampleRecord.size == ErrorRecord.size == RECORD_BITS
 assert StepOpenRecord.size == CompletionRecord.size == FlushRecord.size == RECORD_BITS
-assert IndexRecord.size == RECORD_BITS and HostHeaderBeat.size == BEAT_BITS
+assert IndexRecord.size == RowReadRecord.size == RECORD_BITS and HostHeaderBeat.size == BEAT_BITS
 assert DenseRecord.size == GradientRecord.size == RECORD_BITS and TableDescriptor.size == 160
 assert PartialRecord.size == StepRecord.size == StateRecord.size == RECORD_BITS
 assert PooledTag.size == ResultPartTag.size == IndexTag.size == BEAT_BITS

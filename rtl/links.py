@@ -93,8 +93,9 @@ LINKS = (
     Link("request_arbiter.o", "dedupe.requests"),
     Link("dedupe.misses", "local_cache.lookups", _looked_up),
     Link("dedupe.vectors", "vector_router.i"),
-    # GPU: misses of the local cache leave in lists and return by miss id.
-    Link("local_cache.misses", "request_packager.i", _listed),
+    # GPU: misses of the local cache leave in lists, or as reads of rows, and return by miss id.
+    Link("local_cache.misses", "row_reads.i", _listed),
+    Link("row_reads.o", "request_packager.i"),
     Link("local_cache.vectors", "dedupe.fills", _found),
     # Vectors to their requesters, and into their reserved places.
     Link("vector_router.local", "hold_buffer.local"),
@@ -116,7 +117,8 @@ LINKS = (
     Link("vector_packager.headers", "net_mux.headers.1"),
     Link("vector_packager.payload", "net_mux.payload.1"),
     Link("request_packager.headers", "gpu_rings.lists"),
-    Link("gpu_rings.list_headers", "host_mux.headers.0"),
+    Link("gpu_rings.list_headers", "row_reads.headers"),
+    Link("row_reads.header_out", "host_mux.headers.0"),
     Link("request_packager.payload", "host_mux.payload.0"),
     Link("result_packager.headers", "host_mux.headers.2"),
     Link("result_packager.payload", "host_mux.payload.2"),
@@ -159,10 +161,24 @@ TRAINING_LINKS = (
 )
 """The additional streams of a NIC that trains."""
 
+RELIABLE_LINKS = (
+    Link("net_mux.header_out", "link_sender.headers"),
+    Link("net_mux.payload_out", "link_sender.payload"),
+    Link("link_sender.header_out", "net_assembler.headers"),
+    Link("link_sender.payload_out", "net_assembler.payload"),
+    Link("net_receiver.links", "link_sender.links"),
+    Link("net_receiver.arrived", "link_sender.arrived"),
+)
+"""The streams of a reliable link, in place of those from the multiplexer to the assembler."""
 
-def links(training: bool) -> tuple[Link, ...]:
-    """Return the links of a NIC."""
-    return (*LINKS, *TRAINING_LINKS) if training else LINKS
+
+def links(training: bool, linked: bool = False) -> tuple[Link, ...]:
+    """Return the links of a NIC; ``linked``: with a reliable link to its peers."""
+    own = (*LINKS, *TRAINING_LINKS) if training else LINKS
+    if not linked:
+        return own
+    passed = {"net_mux.header_out", "net_mux.payload_out"}
+    return (*(link for link in own if link.source not in passed), *RELIABLE_LINKS)
 
 
 def port_at(parts: dict[str, Any], place: str) -> Any:

@@ -18,7 +18,7 @@ The path of a lookup (paper, figures 9 to 11)::
        local_cache --------------------+            vector_router -+-> hold_buffer
          | misses                                                  +-> vector_packager -> net_tx
          v
-       request_packager -> gpu_rings -> host_tx
+       row_reads -> request_packager -> gpu_rings -> row_reads -> host_tx
     hold_buffer -> pooler -> pooled_router -+-> result_packager -> host_tx
                                             +-> concatenator -> interaction -> result_frames
                host_parser -> dense vectors -+       ^                               |
@@ -55,11 +55,18 @@ one.
 
 With rings in GPU memory, a list waits until the kernel there has consumed one before it, and the
 kernel until a slot of vectors has been read out. It consumes lists whatever else it waits for; the
-read of a slot needs ``host_tx``, and its vectors have the landing rows of their misses.
+read of a slot needs ``host_tx``, and its vectors have the landing rows of their misses. Rows that
+the NIC has read itself need ``host_tx``, and have the same landing rows.
 
 With ``config.training``, the gradient path (:class:`rtl.training.TrainingPath`) is connected to the
 parsers, the local cache, the dispatcher, which holds back lookups of later steps, and the muxes
 (:mod:`rtl.nic_training`); docs/training.md explains why it cannot deadlock.
+
+With ``config.link``, packets pass the reliable link (:mod:`rtl.network.link`) on their way to the
+assembler. A packet waits there for room in its peer's window and in the pool, which
+acknowledgements free; those are taken from packets as they come, before anything else may wait for
+them, and leave ahead of all others. A peer that does not acknowledge is given up after a bounded
+number of tries, and what is for it is dropped.
 
 Lookup credits return in the headers of the vectors that answer them: the last answer carries the
 last credit. :mod:`rtl.links` has every stream, from where and whereto.
@@ -67,7 +74,7 @@ last credit. :mod:`rtl.links` has every stream, from where and whereto.
 
 from types import MappingProxyType, SimpleNamespace
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -104,11 +111,14 @@ from rtl.network import (
     VectorPackager,
     VectorRouter,
 )
+from rtl.network.link.receiver import LINK_RECEIVER_COUNTERS
+from rtl.network.link.sender import LinkSender
 from rtl.nic_control import control, watch
+from rtl.nic_link import connect_link
 from rtl.nic_training import connect_training
 from rtl.query import Dispatcher, HostReporter, QueryChecker
 from rtl.reset import ResetBranch, reset_root
-from rtl.rings import CompletionWriter, GpuRings, RingMessages
+from rtl.rings import CompletionWriter, GpuRings, RingMessages, RowReads
 from rtl.stream import Arbiter, StreamFIFO
 from rtl.training import TrainingPath
 
@@ -141,6 +151,8 @@ class SmartNic(wiring.Component):
     tap: a cache's decision on each lookup, in order, stream of
         :data:`rtl.cache.access_tap.Access`; silent unless register ``tap_select`` names the
         cache.
+    waits, deadline (``config.link``): while ``waits``, the NIC moves by itself when ``time`` is
+        ``deadline``, up to which ``time`` may jump while ``idle``.
     channels: ``valid`` and ``ready`` of every stream between the blocks and at the edges, in the
         order of :func:`rtl.monitor.channels.channel_map`; registers show them a cycle later.
 
@@ -154,7 +166,8 @@ class SmartNic(wiring.Component):
         self._blocks = {
             "host_receiver": FrameReceiver(config, "host", training=config.training),
             "host_parser": PacketParser(config, "host", training=config.training),
-            "net_receiver": FrameReceiver(config, config.net_framing, training=config.training),
+            "net_receiver": FrameReceiver(config, config.net_framing, training=config.training,
+                                          link=config.link),
             "net_parser": PacketParser(config, "network", training=config.training),
             "query_checker": QueryChecker(config),
             "delivery": ShareDelivery(config),
@@ -179,21 +192,26 @@ class SmartNic(wiring.Component):
             "interaction": Interaction(config),
             "result_frames": ResultFrames(config),
             "index_packager": IndexPackager(config),
+            "row_reads": RowReads(config.tables),
             "gpu_rings": GpuRings(),
             "ring_messages": RingMessages(),
             "completion_writer": CompletionWriter(config.completion_slots),
             "host_reporter": HostReporter(config),
-            "net_assembler": FrameAssembler(config, config.net_framing),
+            "net_assembler": FrameAssembler(config, config.net_framing, link=config.link),
             "host_assembler": FrameAssembler(config, "host"),
             "gpu_answers": AnswerCounter(),
             "dense_answers": AnswerCounter(),
             "peer_answers": AnswerCounter(),
         }
+        if config.link:
+            self._blocks["link_sender"] = LinkSender(config)
         counters = {name: block.counters.shape() for name, block in self._blocks.items()
                     if hasattr(block, "counters")}
         if config.training:
             self._blocks["training_path"] = TrainingPath(config)
             counters |= self._blocks["training_path"].counters.shape().members
+        if config.link:
+            counters["link_receiver"] = LINK_RECEIVER_COUNTERS
         self._csr = RegisterBlock(config, counters)
         self.registers, self.blocks = self._csr.registers, MappingProxyType(self._blocks)
         super().__init__({
@@ -202,15 +220,16 @@ class SmartNic(wiring.Component):
             "net_tx_bytes": Out(16), "host_tx_bytes": Out(16),
             "csr": self._csr.signature.members["csr"], "rst": In(1),
             "time": In(32), "idle": Out(1),
-            "tap": Out(stream.Signature(Access)), "channels": Out(channel_state(config.training)),
-        })
+            "tap": Out(stream.Signature(Access)),
+            "channels": Out(channel_state(config.training, config.link)),
+        } | ({"waits": Out(1), "deadline": Out(32)} if config.link else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
         blocks = SimpleNamespace(**self._blocks)
         csr, own, requests = self._csr, StreamFIFO(Request, REQUEST_FIFO), Arbiter(Request, 2)
         router, pooled = VectorRouter(), PooledRouter()
-        credits = CreditCounter(self.config.nodes, 2)
+        credits = CreditCounter(self.config.nodes, 2 + self.config.link)
         net_mux = PacketMux(2 + self.config.training)
         host_mux = PacketMux(8 + self.config.training, HostFrame)
         parts = {**self._blocks, "request_fifo": own, "request_arbiter": requests,
@@ -222,7 +241,7 @@ class SmartNic(wiring.Component):
             m.submodules[name] = ResetBranch(block, root)
 
         ends = {**everything, **{edge: getattr(self, edge) for edge in _EDGES}}
-        for link in links(self.config.training):
+        for link in links(self.config.training, self.config.link):
             join(m, link, ends, held=quiet if link.source in _EDGES else None)
         m.d.comb += [
             blocks.net_parser.header.eq(blocks.net_receiver.header),
@@ -240,6 +259,8 @@ class SmartNic(wiring.Component):
             m.d.comb += packager.credit.eq(blocks.query_checker.consumed)
         if self.config.training:
             connect_training(m, blocks)
+        if self.config.link:
+            connect_link(m, self.config, blocks, csr, credits)
         sent, leaves = host_mux.header_out, Signal()
         m.d.comb += [
             credits.freed.eq(blocks.lookup_check.freed),
@@ -265,7 +286,7 @@ class SmartNic(wiring.Component):
         control(m, self.config, csr, parts, self.time)
         watch(m, self.config, csr, parts, self)
         moves = Cat(self.host_rx.valid, self.net_rx.valid, self.csr.awvalid, self.csr.wvalid,
-                    self.csr.arvalid)
+                    self.csr.arvalid, *([self._await(m, blocks)] if self.config.link else []))
         # What the blocks say has a cycle to come here. If all were idle in one cycle and no input
         # moved then, nothing has moved since but an input of the cycle that follows.
         still, moved = Signal(len(everything), reset_less=True), Signal(reset_less=True)
@@ -275,6 +296,18 @@ class SmartNic(wiring.Component):
             idle.eq(still.all() & ~moved & ~moves.any() & ~quiet)]
         m.d.comb += self.idle.eq(idle)
         return m
+
+    def _await(self, m: Module, blocks: SimpleNamespace) -> Value:
+        """Tell the earlier of the deadlines of both sides of the link; return whether it has come.
+        """
+        ends = blocks.link_sender, blocks.net_receiver
+        sooner = Signal()
+        m.d.comb += sooner.eq((ends[0].deadline - ends[1].deadline)[31])
+        m.d.sync += [
+            self.waits.eq(ends[0].waits | ends[1].waits),
+            self.deadline.eq(Mux(ends[0].waits & (sooner | ~ends[1].waits),
+                                 ends[0].deadline, ends[1].deadline))]
+        return self.waits & ~(self.time - self.deadline)[31]
 
 
 def _connect_csr(m: Module, edge, port, quiet: Signal) -> None:

@@ -52,7 +52,8 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
         give("training_path", **{name: getattr(csr, name) for name in _TRAINING_PORTS})
         give("dispatcher", training=csr.training, overtake=csr.overtake)
         give("query_checker", training=csr.training)
-    for name in keepers:
+    # The base of a table is written when its other words are, where ``write_ready`` matters.
+    for name in (*keepers, "row_reads"):
         give(name, **{port: getattr(csr, f"table_{port}") for port in _DESCRIPTOR_PORTS})
     for name in ("request_packager", "dense_ring"):
         give(name, batch=csr.request_batch, timeout=csr.request_timeout)
@@ -75,8 +76,17 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
     give("completion_writer", flush=csr.completion_flush, timeout=csr.step_timeout,
          base=Cat(csr.completion_base_low, csr.completion_base_high))
     give("access_tap", select=csr.tap_select)
+    if config.link:
+        give("net_assembler", epoch=csr.link_epoch)
+        give("net_receiver", epoch=csr.link_epoch, ack_delay=csr.link_delay)
+        give("link_sender", tries=csr.link_tries,
+             **{f"timeout_{which}": getattr(csr, f"link_timeout_{which}")
+                for which in ("first", "least", "most")})
     give("gpu_rings", enable=csr.gpu_rings, consumed=csr.lists_consumed,
          produced=csr.vectors_produced, every=csr.vector_every)
+    # Rings go first: their lists name keys.
+    give("row_reads", enable=csr.row_reads & ~csr.gpu_rings,
+         base=Cat(csr.rows_base_low, csr.rows_base_high))
     for name in ("list", "vector"):
         place = getattr(blocks.gpu_rings, f"{name}_place")
         low, high, index_low, *others = (getattr(csr, f"{name}_{word}") for word in (
@@ -105,16 +115,18 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
                          for part in block.counters.shape().members]
         elif hasattr(block, "counters"):
             m.d.comb += csr.counters[name].eq(block.counters)
+    if config.link:
+        m.d.comb += csr.counters.link_receiver.eq(blocks.net_receiver.link_counters)
 
 
 def watch(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict,
           nic: wiring.Component) -> None:
     """Expose the state of ``nic``: streams of its ``parts`` and edges, and outstanding answers."""
     blocks, streams = SimpleNamespace(**parts), {}
-    for name in channel_map(config.training):
+    for name in channel_map(config.training, config.link):
         part, _, port = name.partition(".")
         streams[name] = getattr(parts[part], port) if port else getattr(nic, part)
-    m.submodules.channel_probe = probe = ChannelProbe(streams, config.training)
+    m.submodules.channel_probe = probe = ChannelProbe(streams, config.training, config.link)
     wiring.connect(m, probe.now, wiring.flipped(nic.channels))
     wiring.connect(m, probe.kept, csr.channels)
     m.d.comb += csr.lookup_next_node.eq(blocks.lookup_packager.next_node)

@@ -52,8 +52,8 @@ from sim.job.workload import Workload
 # the command line shows its help without them.
 
 __all__ = [
-    "attach", "batching", "bench", "describe", "frame", "hitrate", "plan", "reproduce", "run",
-    "serve", "torch", "train",
+    "attach", "batching", "bench", "describe", "faults", "frame", "hitrate", "plan", "reproduce",
+    "run", "serve", "torch", "train",
 ]
 
 AnyPath = str | PathLike[str]
@@ -566,6 +566,48 @@ def serve(*, qps: Sequence[float] | None = None,
         from sim.serving.picture import draw_serve
 
         draw_serve(result, outputs.picture)
+    return result
+
+
+def faults(*, output: AnyPath, short: bool = False, jobs: int | None = None,
+           progress: Callable[[int, int, float], None] | None = None) -> dict:
+    """Run the fault suite of the reliable link: bare links and whole clusters over networks that
+    lose, double, reorder, corrupt and delay frames.
+
+    >>> faults(output="out/faults", short=True)["failed"]  # doctest: +SKIP
+    []
+
+    Parameters
+    ----------
+    output
+        Folder of ``faults.json`` and ``faults.png``. It keeps finished cells, so the same call
+        continues after an interruption.
+    short
+        Only cells that take seconds.
+    jobs
+        How many cells are measured at once; by default the number of processors.
+    progress
+        Called with the cells done, the number of cells, and the fraction of the work done.
+
+    Returns
+    -------
+    dict
+        ``schema``, ``version``, ``links``, ``clusters`` and ``failed``, see
+        :func:`sim.faults.suite.faults`. What is wrong does not raise: see
+        :func:`sim.faults.suite.suffers`.
+
+    Raises ``ValueError``, ``TypeError``, ``OSError`` and ``BuildError``.
+    """
+    from sim.experiments.sweep.backends import check_backend
+    from sim.faults.picture import draw_faults
+    from sim.faults.suite import faults as measured
+
+    folder = fspath(output)
+    check_backend("loky", jobs)
+    check_folder(folder, "output")
+    result = measured(folder, short, jobs, progress)
+    write_json(result, join(folder, "faults.json"))
+    draw_faults(result, join(folder, "faults.png"))
     return result
 
 

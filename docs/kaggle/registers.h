@@ -27,7 +27,7 @@
 #define EMBER_COUNTER_COUNT 0x000cu
 #define EMBER_COUNTER_COUNT_WIDTH 32u
 #define EMBER_COUNTER_COUNT_MASK 0xffffffffu
-#define EMBER_COUNTER_COUNT_RESET 0xbfu
+#define EMBER_COUNTER_COUNT_RESET 0xc0u
 
 /* config_base (ro): address of the first register of this configuration */
 #define EMBER_CONFIG_BASE 0x0010u
@@ -51,7 +51,7 @@
 #define EMBER_CONTROL_COUNT 0x001cu
 #define EMBER_CONTROL_COUNT_WIDTH 32u
 #define EMBER_CONTROL_COUNT_MASK 0xffffffffu
-#define EMBER_CONTROL_COUNT_RESET 0x2fu
+#define EMBER_CONTROL_COUNT_RESET 0x32u
 
 /* table_base (ro): address of table_index, before the words of a descriptor */
 #define EMBER_TABLE_BASE 0x0020u
@@ -75,19 +75,19 @@
 #define EMBER_CHANNEL_COUNT 0x002cu
 #define EMBER_CHANNEL_COUNT_WIDTH 32u
 #define EMBER_CHANNEL_COUNT_MASK 0xffffffffu
-#define EMBER_CHANNEL_COUNT_RESET 0x46u
+#define EMBER_CHANNEL_COUNT_RESET 0x48u
 
 /* register_count (ro): number of registers from config_base on */
 #define EMBER_REGISTER_COUNT 0x0030u
 #define EMBER_REGISTER_COUNT_WIDTH 32u
 #define EMBER_REGISTER_COUNT_MASK 0xffffffffu
-#define EMBER_REGISTER_COUNT_RESET 0x11au
+#define EMBER_REGISTER_COUNT_RESET 0x11eu
 
 /* register_map (ro): CRC-32 of name, address, width and access of those: tells one map from another */
 #define EMBER_REGISTER_MAP 0x0034u
 #define EMBER_REGISTER_MAP_WIDTH 32u
 #define EMBER_REGISTER_MAP_MASK 0xffffffffu
-#define EMBER_REGISTER_MAP_RESET 0x9a283d2fu
+#define EMBER_REGISTER_MAP_RESET 0x2b9b9493u
 
 /* config_nodes (ro): nodes of this configuration */
 #define EMBER_CONFIG_NODES 0x0040u
@@ -603,8 +603,32 @@
 #define EMBER_VECTOR_EVERY_LOW 0x0u
 #define EMBER_VECTOR_EVERY_HIGH 0xffu
 
+/* row_reads (rw, 0 to 1): rows are read from GPU memory by DMA, if gpu_rings is 0 */
+#define EMBER_ROW_READS 0x01a4u
+#define EMBER_ROW_READS_WIDTH 1u
+#define EMBER_ROW_READS_MASK 0x1u
+#define EMBER_ROW_READS_RESET 0x0u
+#define EMBER_ROW_READS_LOW 0x0u
+#define EMBER_ROW_READS_HIGH 0x1u
+
+/* rows_base_low (rw, 0 to 4294967295): address in GPU memory from which on the bases of tables count, bits 31 to 0 */
+#define EMBER_ROWS_BASE_LOW 0x01a8u
+#define EMBER_ROWS_BASE_LOW_WIDTH 32u
+#define EMBER_ROWS_BASE_LOW_MASK 0xffffffffu
+#define EMBER_ROWS_BASE_LOW_RESET 0x0u
+#define EMBER_ROWS_BASE_LOW_LOW 0x0u
+#define EMBER_ROWS_BASE_LOW_HIGH 0xffffffffu
+
+/* rows_base_high (rw, 0 to 4294967295): the same, bits 63 to 32 */
+#define EMBER_ROWS_BASE_HIGH 0x01acu
+#define EMBER_ROWS_BASE_HIGH_WIDTH 32u
+#define EMBER_ROWS_BASE_HIGH_MASK 0xffffffffu
+#define EMBER_ROWS_BASE_HIGH_RESET 0x0u
+#define EMBER_ROWS_BASE_HIGH_LOW 0x0u
+#define EMBER_ROWS_BASE_HIGH_HIGH 0xffffffffu
+
 /* lists_consumed (rw, 0 to 65535): lists that the kernel has read, modulo 2^16 */
-#define EMBER_LISTS_CONSUMED 0x01a4u
+#define EMBER_LISTS_CONSUMED 0x01b0u
 #define EMBER_LISTS_CONSUMED_WIDTH 16u
 #define EMBER_LISTS_CONSUMED_MASK 0xffffu
 #define EMBER_LISTS_CONSUMED_RESET 0x0u
@@ -612,7 +636,7 @@
 #define EMBER_LISTS_CONSUMED_HIGH 0xffffu
 
 /* vectors_produced (rw, 0 to 65535): slots of vectors it has filled, modulo 2^16 */
-#define EMBER_VECTORS_PRODUCED 0x01a8u
+#define EMBER_VECTORS_PRODUCED 0x01b4u
 #define EMBER_VECTORS_PRODUCED_WIDTH 16u
 #define EMBER_VECTORS_PRODUCED_MASK 0xffffu
 #define EMBER_VECTORS_PRODUCED_RESET 0x0u
@@ -620,7 +644,7 @@
 #define EMBER_VECTORS_PRODUCED_HIGH 0xffffu
 
 /* mac_base_low (rw, 0 to 4294967295): MAC address of node 0, bits 31 to 0 */
-#define EMBER_MAC_BASE_LOW 0x01acu
+#define EMBER_MAC_BASE_LOW 0x01b8u
 #define EMBER_MAC_BASE_LOW_WIDTH 32u
 #define EMBER_MAC_BASE_LOW_MASK 0xffffffffu
 #define EMBER_MAC_BASE_LOW_RESET 0x4d420000u
@@ -628,7 +652,7 @@
 #define EMBER_MAC_BASE_LOW_HIGH 0xffffffffu
 
 /* mac_base_high (rw, 0 to 65535): MAC address of node 0, bits 47 to 32 */
-#define EMBER_MAC_BASE_HIGH 0x01b0u
+#define EMBER_MAC_BASE_HIGH 0x01bcu
 #define EMBER_MAC_BASE_HIGH_WIDTH 16u
 #define EMBER_MAC_BASE_HIGH_MASK 0xffffu
 #define EMBER_MAC_BASE_HIGH_RESET 0x245u
@@ -636,7 +660,7 @@
 #define EMBER_MAC_BASE_HIGH_HIGH 0xffffu
 
 /* ip_base (rw, 0 to 4294967295): IPv4 address of node 0 */
-#define EMBER_IP_BASE 0x01b4u
+#define EMBER_IP_BASE 0x01c0u
 #define EMBER_IP_BASE_WIDTH 32u
 #define EMBER_IP_BASE_MASK 0xffffffffu
 #define EMBER_IP_BASE_RESET 0xa450000u
@@ -644,7 +668,7 @@
 #define EMBER_IP_BASE_HIGH 0xffffffffu
 
 /* udp_port (rw, 0 to 65535): UDP port, source and destination */
-#define EMBER_UDP_PORT 0x01b8u
+#define EMBER_UDP_PORT 0x01c4u
 #define EMBER_UDP_PORT_WIDTH 16u
 #define EMBER_UDP_PORT_MASK 0xffffu
 #define EMBER_UDP_PORT_RESET 0x4853u
@@ -689,35 +713,35 @@
 #define EMBER_TABLE_WORD4_MASK 0xffffffffu
 #define EMBER_TABLE_WORD4_RESET 0x0u
 
-/* channel_valid0 (ro): valid, now, of the streams host_rx, net_rx, host_receiver.o, gpu_rings.o, host_receiver.refused, net_receiver.o, host_parser.records, host_parser.vectors, host_parser.dense, host_parser.opens, host_parser.flushed, query_checker.o, delivery.o, delivery.shares, delivery.indices, query_checker.errors, dispatcher.reserve, dispatcher.local, dispatcher.remote, dispatcher.dense, remote_cache.misses, remote_cache.vectors, net_parser.records, net_parser.vectors, lookup_receiver.o, lookup_check.o, request_fifo.o, request_arbiter.o, dedupe.misses, dedupe.vectors, local_cache.misses, local_cache.vectors, from bit 0 on */
+/* channel_valid0 (ro): valid, now, of the streams host_rx, net_rx, host_receiver.o, gpu_rings.o, host_receiver.refused, net_receiver.o, host_parser.records, host_parser.vectors, host_parser.dense, host_parser.opens, host_parser.flushed, query_checker.o, delivery.o, delivery.shares, delivery.indices, query_checker.errors, dispatcher.reserve, dispatcher.local, dispatcher.remote, dispatcher.dense, remote_cache.misses, remote_cache.vectors, net_parser.records, net_parser.vectors, lookup_receiver.o, lookup_check.o, request_fifo.o, request_arbiter.o, dedupe.misses, dedupe.vectors, local_cache.misses, row_reads.o, from bit 0 on */
 #define EMBER_CHANNEL_VALID0 0x0300u
 #define EMBER_CHANNEL_VALID0_WIDTH 32u
 #define EMBER_CHANNEL_VALID0_MASK 0xffffffffu
 
-/* channel_ready0 (ro): ready, now, of the streams host_rx, net_rx, host_receiver.o, gpu_rings.o, host_receiver.refused, net_receiver.o, host_parser.records, host_parser.vectors, host_parser.dense, host_parser.opens, host_parser.flushed, query_checker.o, delivery.o, delivery.shares, delivery.indices, query_checker.errors, dispatcher.reserve, dispatcher.local, dispatcher.remote, dispatcher.dense, remote_cache.misses, remote_cache.vectors, net_parser.records, net_parser.vectors, lookup_receiver.o, lookup_check.o, request_fifo.o, request_arbiter.o, dedupe.misses, dedupe.vectors, local_cache.misses, local_cache.vectors, from bit 0 on */
+/* channel_ready0 (ro): ready, now, of the streams host_rx, net_rx, host_receiver.o, gpu_rings.o, host_receiver.refused, net_receiver.o, host_parser.records, host_parser.vectors, host_parser.dense, host_parser.opens, host_parser.flushed, query_checker.o, delivery.o, delivery.shares, delivery.indices, query_checker.errors, dispatcher.reserve, dispatcher.local, dispatcher.remote, dispatcher.dense, remote_cache.misses, remote_cache.vectors, net_parser.records, net_parser.vectors, lookup_receiver.o, lookup_check.o, request_fifo.o, request_arbiter.o, dedupe.misses, dedupe.vectors, local_cache.misses, row_reads.o, from bit 0 on */
 #define EMBER_CHANNEL_READY0 0x0304u
 #define EMBER_CHANNEL_READY0_WIDTH 32u
 #define EMBER_CHANNEL_READY0_MASK 0xffffffffu
 
-/* channel_valid1 (ro): valid, now, of the streams vector_router.local, vector_router.remote, hold_buffer.o, pooler.o, pooled_router.packets, pooled_router.vectors, dense_ring.o, concatenator.o, interaction.o, ring_messages.steps, completion_writer.refused, lookup_packager.headers, lookup_packager.payload, vector_packager.headers, vector_packager.payload, request_packager.headers, gpu_rings.list_headers, request_packager.payload, result_packager.headers, result_packager.payload, dense_ring.headers, dense_ring.payload, result_frames.headers, result_frames.payload, host_reporter.headers, host_reporter.payload, index_packager.headers, index_packager.payload, completion_writer.headers, completion_writer.payload, gpu_rings.headers, gpu_rings.payload, from bit 0 on */
+/* channel_valid1 (ro): valid, now, of the streams local_cache.vectors, vector_router.local, vector_router.remote, hold_buffer.o, pooler.o, pooled_router.packets, pooled_router.vectors, dense_ring.o, concatenator.o, interaction.o, ring_messages.steps, completion_writer.refused, lookup_packager.headers, lookup_packager.payload, vector_packager.headers, vector_packager.payload, request_packager.headers, gpu_rings.list_headers, row_reads.header_out, request_packager.payload, result_packager.headers, result_packager.payload, dense_ring.headers, dense_ring.payload, result_frames.headers, result_frames.payload, host_reporter.headers, host_reporter.payload, index_packager.headers, index_packager.payload, completion_writer.headers, completion_writer.payload, from bit 0 on */
 #define EMBER_CHANNEL_VALID1 0x0308u
 #define EMBER_CHANNEL_VALID1_WIDTH 32u
 #define EMBER_CHANNEL_VALID1_MASK 0xffffffffu
 
-/* channel_ready1 (ro): ready, now, of the streams vector_router.local, vector_router.remote, hold_buffer.o, pooler.o, pooled_router.packets, pooled_router.vectors, dense_ring.o, concatenator.o, interaction.o, ring_messages.steps, completion_writer.refused, lookup_packager.headers, lookup_packager.payload, vector_packager.headers, vector_packager.payload, request_packager.headers, gpu_rings.list_headers, request_packager.payload, result_packager.headers, result_packager.payload, dense_ring.headers, dense_ring.payload, result_frames.headers, result_frames.payload, host_reporter.headers, host_reporter.payload, index_packager.headers, index_packager.payload, completion_writer.headers, completion_writer.payload, gpu_rings.headers, gpu_rings.payload, from bit 0 on */
+/* channel_ready1 (ro): ready, now, of the streams local_cache.vectors, vector_router.local, vector_router.remote, hold_buffer.o, pooler.o, pooled_router.packets, pooled_router.vectors, dense_ring.o, concatenator.o, interaction.o, ring_messages.steps, completion_writer.refused, lookup_packager.headers, lookup_packager.payload, vector_packager.headers, vector_packager.payload, request_packager.headers, gpu_rings.list_headers, row_reads.header_out, request_packager.payload, result_packager.headers, result_packager.payload, dense_ring.headers, dense_ring.payload, result_frames.headers, result_frames.payload, host_reporter.headers, host_reporter.payload, index_packager.headers, index_packager.payload, completion_writer.headers, completion_writer.payload, from bit 0 on */
 #define EMBER_CHANNEL_READY1 0x030cu
 #define EMBER_CHANNEL_READY1_WIDTH 32u
 #define EMBER_CHANNEL_READY1_MASK 0xffffffffu
 
-/* channel_valid2 (ro): valid, now, of the streams net_mux.header_out, net_mux.payload_out, host_mux.header_out, host_mux.payload_out, net_tx, host_tx, from bit 0 on */
+/* channel_valid2 (ro): valid, now, of the streams gpu_rings.headers, gpu_rings.payload, net_mux.header_out, net_mux.payload_out, host_mux.header_out, host_mux.payload_out, net_tx, host_tx, from bit 0 on */
 #define EMBER_CHANNEL_VALID2 0x0310u
-#define EMBER_CHANNEL_VALID2_WIDTH 6u
-#define EMBER_CHANNEL_VALID2_MASK 0x3fu
+#define EMBER_CHANNEL_VALID2_WIDTH 8u
+#define EMBER_CHANNEL_VALID2_MASK 0xffu
 
-/* channel_ready2 (ro): ready, now, of the streams net_mux.header_out, net_mux.payload_out, host_mux.header_out, host_mux.payload_out, net_tx, host_tx, from bit 0 on */
+/* channel_ready2 (ro): ready, now, of the streams gpu_rings.headers, gpu_rings.payload, net_mux.header_out, net_mux.payload_out, host_mux.header_out, host_mux.payload_out, net_tx, host_tx, from bit 0 on */
 #define EMBER_CHANNEL_READY2 0x0314u
-#define EMBER_CHANNEL_READY2_WIDTH 6u
-#define EMBER_CHANNEL_READY2_MASK 0x3fu
+#define EMBER_CHANNEL_READY2_WIDTH 8u
+#define EMBER_CHANNEL_READY2_MASK 0xffu
 
 /* lookup_next_node (ro): node that the next lookups packet is for, or whose credit a queue waited for last */
 #define EMBER_LOOKUP_NEXT_NODE 0x0380u
@@ -1174,128 +1198,131 @@
 /* index_packager.changes (ro): cumulative, modulo 2^32 */
 #define EMBER_INDEX_PACKAGER_CHANGES 0x1254u
 
+/* row_reads.reads (ro): cumulative, modulo 2^32 */
+#define EMBER_ROW_READS_READS 0x1258u
+
 /* gpu_rings.lists (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_LISTS 0x1258u
+#define EMBER_GPU_RINGS_LISTS 0x125cu
 
 /* gpu_rings.lists_told (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_LISTS_TOLD 0x125cu
+#define EMBER_GPU_RINGS_LISTS_TOLD 0x1260u
 
 /* gpu_rings.bad_consumed (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_BAD_CONSUMED 0x1260u
+#define EMBER_GPU_RINGS_BAD_CONSUMED 0x1264u
 
 /* gpu_rings.stall_full (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_STALL_FULL 0x1264u
+#define EMBER_GPU_RINGS_STALL_FULL 0x1268u
 
 /* gpu_rings.reads (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_READS 0x1268u
+#define EMBER_GPU_RINGS_READS 0x126cu
 
 /* gpu_rings.repeats (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_REPEATS 0x126cu
+#define EMBER_GPU_RINGS_REPEATS 0x1270u
 
 /* gpu_rings.slots (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_SLOTS 0x1270u
+#define EMBER_GPU_RINGS_SLOTS 0x1274u
 
 /* gpu_rings.slots_told (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_SLOTS_TOLD 0x1274u
+#define EMBER_GPU_RINGS_SLOTS_TOLD 0x1278u
 
 /* gpu_rings.bad_index (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_BAD_INDEX 0x1278u
+#define EMBER_GPU_RINGS_BAD_INDEX 0x127cu
 
 /* gpu_rings.bad_data (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_BAD_DATA 0x127cu
+#define EMBER_GPU_RINGS_BAD_DATA 0x1280u
 
 /* gpu_rings.short_data (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_SHORT_DATA 0x1280u
+#define EMBER_GPU_RINGS_SHORT_DATA 0x1284u
 
 /* completion_writer.opened (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_OPENED 0x1284u
+#define EMBER_COMPLETION_WRITER_OPENED 0x1288u
 
 /* completion_writer.refused (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_REFUSED 0x1288u
+#define EMBER_COMPLETION_WRITER_REFUSED 0x128cu
 
 /* completion_writer.refusals_lost (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_REFUSALS_LOST 0x128cu
+#define EMBER_COMPLETION_WRITER_REFUSALS_LOST 0x1290u
 
 /* completion_writer.completed (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_COMPLETED 0x1290u
+#define EMBER_COMPLETION_WRITER_COMPLETED 0x1294u
 
 /* completion_writer.flushes (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_FLUSHES 0x1294u
+#define EMBER_COMPLETION_WRITER_FLUSHES 0x1298u
 
 /* completion_writer.bad_flushed (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_BAD_FLUSHED 0x1298u
+#define EMBER_COMPLETION_WRITER_BAD_FLUSHED 0x129cu
 
 /* completion_writer.bad_freed (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_BAD_FREED 0x129cu
+#define EMBER_COMPLETION_WRITER_BAD_FREED 0x12a0u
 
 /* completion_writer.finished (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_FINISHED 0x12a0u
+#define EMBER_COMPLETION_WRITER_FINISHED 0x12a4u
 
 /* completion_writer.timeouts (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_TIMEOUTS 0x12a4u
+#define EMBER_COMPLETION_WRITER_TIMEOUTS 0x12a8u
 
 /* completion_writer.errors (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_ERRORS 0x12a8u
+#define EMBER_COMPLETION_WRITER_ERRORS 0x12acu
 
 /* completion_writer.stray_answers (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_STRAY_ANSWERS 0x12acu
+#define EMBER_COMPLETION_WRITER_STRAY_ANSWERS 0x12b0u
 
 /* completion_writer.excess_answers (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_EXCESS_ANSWERS 0x12b0u
+#define EMBER_COMPLETION_WRITER_EXCESS_ANSWERS 0x12b4u
 
 /* completion_writer.stray_errors (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_STRAY_ERRORS 0x12b4u
+#define EMBER_COMPLETION_WRITER_STRAY_ERRORS 0x12b8u
 
 /* host_reporter.errors (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_REPORTER_ERRORS 0x12b8u
+#define EMBER_HOST_REPORTER_ERRORS 0x12bcu
 
 /* host_reporter.credits (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_REPORTER_CREDITS 0x12bcu
+#define EMBER_HOST_REPORTER_CREDITS 0x12c0u
 
 /* net_assembler.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_ASSEMBLER_PACKETS 0x12c0u
+#define EMBER_NET_ASSEMBLER_PACKETS 0x12c4u
 
 /* net_assembler.beats (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_ASSEMBLER_BEATS 0x12c4u
+#define EMBER_NET_ASSEMBLER_BEATS 0x12c8u
 
 /* net_assembler.stall_output (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_ASSEMBLER_STALL_OUTPUT 0x12c8u
+#define EMBER_NET_ASSEMBLER_STALL_OUTPUT 0x12ccu
 
 /* host_assembler.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_ASSEMBLER_PACKETS 0x12ccu
+#define EMBER_HOST_ASSEMBLER_PACKETS 0x12d0u
 
 /* host_assembler.beats (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_ASSEMBLER_BEATS 0x12d0u
+#define EMBER_HOST_ASSEMBLER_BEATS 0x12d4u
 
 /* host_assembler.stall_output (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_ASSEMBLER_STALL_OUTPUT 0x12d4u
+#define EMBER_HOST_ASSEMBLER_STALL_OUTPUT 0x12d8u
 
 /* gpu_answers.asked (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_ANSWERS_ASKED 0x12d8u
+#define EMBER_GPU_ANSWERS_ASKED 0x12dcu
 
 /* gpu_answers.answered (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_ANSWERS_ANSWERED 0x12dcu
+#define EMBER_GPU_ANSWERS_ANSWERED 0x12e0u
 
 /* gpu_answers.stall_answers (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_ANSWERS_STALL_ANSWERS 0x12e0u
+#define EMBER_GPU_ANSWERS_STALL_ANSWERS 0x12e4u
 
 /* dense_answers.asked (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_ANSWERS_ASKED 0x12e4u
+#define EMBER_DENSE_ANSWERS_ASKED 0x12e8u
 
 /* dense_answers.answered (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_ANSWERS_ANSWERED 0x12e8u
+#define EMBER_DENSE_ANSWERS_ANSWERED 0x12ecu
 
 /* dense_answers.stall_answers (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_ANSWERS_STALL_ANSWERS 0x12ecu
+#define EMBER_DENSE_ANSWERS_STALL_ANSWERS 0x12f0u
 
 /* peer_answers.asked (ro): cumulative, modulo 2^32 */
-#define EMBER_PEER_ANSWERS_ASKED 0x12f0u
+#define EMBER_PEER_ANSWERS_ASKED 0x12f4u
 
 /* peer_answers.answered (ro): cumulative, modulo 2^32 */
-#define EMBER_PEER_ANSWERS_ANSWERED 0x12f4u
+#define EMBER_PEER_ANSWERS_ANSWERED 0x12f8u
 
 /* peer_answers.stall_answers (ro): cumulative, modulo 2^32 */
-#define EMBER_PEER_ANSWERS_STALL_ANSWERS 0x12f8u
+#define EMBER_PEER_ANSWERS_STALL_ANSWERS 0x12fcu
 
 /* A table descriptor: what lies in its words, written to EMBER_TABLE_WORD0 on.
    All 5 of them for each table, word 0 last. */
@@ -1331,11 +1358,11 @@
 #define EMBER_DESCRIPTOR_COLUMN_COUNT_WORD 2u
 #define EMBER_DESCRIPTOR_COLUMN_COUNT_SHIFT 24u
 #define EMBER_DESCRIPTOR_COLUMN_COUNT_MASK 0xff000000u
-/* address of the table in a store on the card, bits 31 to 0 */
+/* of the table in GPU memory, in bytes from where all tables are on, a multiple of 16; counts with register row_reads, bits 31 to 0 */
 #define EMBER_DESCRIPTOR_BASE_0_WORD 3u
 #define EMBER_DESCRIPTOR_BASE_0_SHIFT 0u
 #define EMBER_DESCRIPTOR_BASE_0_MASK 0xffffffffu
-/* address of the table in a store on the card, bits 63 to 32 */
+/* of the table in GPU memory, in bytes from where all tables are on, a multiple of 16; counts with register row_reads, bits 63 to 32 */
 #define EMBER_DESCRIPTOR_BASE_1_WORD 4u
 #define EMBER_DESCRIPTOR_BASE_1_SHIFT 0u
 #define EMBER_DESCRIPTOR_BASE_1_MASK 0xffffffffu
@@ -1372,6 +1399,7 @@
 #define EMBER_OPCODE_COMPLETION 0x2eu
 #define EMBER_OPCODE_READ 0x2fu
 #define EMBER_OPCODE_INDEX 0x30u
+#define EMBER_OPCODE_READ_ROWS 0x31u
 
 /* Why a message or a sample was refused */
 #define EMBER_STATUS_OPCODE 0x1u

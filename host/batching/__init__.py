@@ -9,7 +9,7 @@ from host.batching.algorithms import (
     algorithm_of,
 )
 from host.batching.baselines import file_order, key_order
-from host.batching.compare import compare, winner
+from host.batching.compare import Tried, compare, compare_stream, winner
 from host.batching.graph import Graph
 from host.batching.greedy import greedy_order
 from host.batching.mini_batch import MiniBatch
@@ -18,6 +18,6 @@ from host.batching.stream import Batcher
 
 __all__ = [
     "ALGORITHMS", "HYPEREDGES", "PRINTED_HYPEREDGES", "WINDOW_BATCHES", "Algorithm", "Batcher",
-    "Graph", "MiniBatch", "Refresh", "algorithm_of", "compare", "file_order", "greedy_order",
-    "key_order", "winner",
+    "Graph", "MiniBatch", "Refresh", "Tried", "algorithm_of", "compare", "compare_stream",
+    "file_order", "greedy_order", "key_order", "winner",
 ]

@@ -1,6 +1,8 @@
 """Comparison of batching algorithms on the same samples: savings and cost."""
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,7 +11,7 @@ from host.batching.refresh import Refresh
 from host.batching.stream import Batcher
 from host.samples import Samples
 
-__all__ = ["compare", "saving", "winner"]
+__all__ = ["Tried", "compare", "compare_stream", "saving", "winner"]
 
 
 def compare(samples: Samples, size: int, window: int | None = None,
@@ -30,12 +32,44 @@ def compare(samples: Samples, size: int, window: int | None = None,
     windows' first mini-batches, and ``last_similarity``, of their last; ``us_per_mini_batch``, CPU
     time of the algorithm on this machine.
     """
-    plain = _row("file", ALGORITHMS["file"], samples, size, window, None)
-    rows = []
-    for name, algorithm in (ALGORITHMS if algorithms is None else algorithms).items():
-        row = plain if name == "file" else _row(name, algorithm, samples, size, window, refresh)
-        row["saved"] = _saved(row["unique_keys"], plain["unique_keys"])
-        rows.append(row)
+    tried = [Tried("file", ALGORITHMS["file"]), *(
+        Tried(name, algorithm, refresh) for name, algorithm in (
+            ALGORITHMS if algorithms is None else algorithms).items())]
+    plain, *rows = compare_stream([samples], size, window, tried)
+    return [plain if row["algorithm"] == "file" else row for row in rows]
+
+
+class Tried(NamedTuple):
+    """A way to form mini-batches: its name, the algorithm, and how its window is refilled."""
+
+    name: str
+    algorithm: Algorithm
+    refresh: Refresh | None = None
+
+
+def compare_stream(chunks: Iterable[Samples], size: int, window: int | None,
+                   tried: Sequence[Tried],
+                   progress: Callable[[int], None] = lambda done: None) -> list[dict]:
+    """Return a row of `compare` for each that is ``tried``, the first of which is ``file``.
+
+    All read the same stream side by side: what is held in memory is about two windows, whatever the
+    length of the stream. ``progress`` is called with the samples that all have formed.
+
+    ``ValueError`` for a stream without samples.
+    """
+    parts = _side_by_side(chunks, len(tried))
+    ways = [_Way(each, part, size, window) for each, part in zip(tried, parts)]
+    left = list(ways)
+    while left:
+        # The one that is behind, so that no other is far ahead of it.
+        way = min(left, key=lambda way: way.samples)
+        if not way.step():
+            left.remove(way)
+        elif way is ways[0]:
+            progress(way.samples)
+    rows = [way.row() for way in ways]
+    for row in rows[1:]:
+        row["saved"] = _saved(row["unique_keys"], rows[0]["unique_keys"])
     return rows
 
 
@@ -49,19 +83,58 @@ def winner(rows: Sequence[dict]) -> str:
     return max(rows, key=lambda row: row["saved"])["algorithm"]
 
 
-def _row(name: str, algorithm: Algorithm, samples: Samples, size: int, window: int | None,
-         refresh: Refresh | None) -> dict:
-    batcher = Batcher(algorithm, size, window, refresh)
-    formed = [(batch.fresh, batch.unique, batch.similarity) for batch in batcher.form([samples])]
-    if not formed:
-        raise ValueError("samples must be at least 1, not 0")
-    fresh, unique, similarities = map(np.array, zip(*formed))
-    last = np.append(fresh[1:], True)
-    return {"algorithm": name, "mini_batches": len(formed), "unique_keys": float(unique.mean()),
-            "saved": 0.0, "similarity": float(similarities.mean()),
-            "first_similarity": float(similarities[fresh].mean()),
-            "last_similarity": float(similarities[last].mean()),
-            "us_per_mini_batch": 1e6 * batcher.seconds / batcher.formed}
+def _side_by_side(chunks: Iterable[Samples], count: int) -> list[Iterator[Samples]]:
+    """Return ``count`` iterators over the same chunks, each of which is held until all have it;
+    :func:`itertools.tee` holds up to 57 more."""
+    source = iter(chunks)
+    waiting: list[deque[Samples]] = [deque() for _ in range(count)]
+
+    def part(own: deque[Samples]) -> Iterator[Samples]:
+        while True:
+            if not own:
+                chunk = next(source, None)
+                if chunk is None:
+                    return
+                for each in waiting:
+                    each.append(chunk)
+            yield own.popleft()
+
+    return [part(own) for own in waiting]
+
+
+class _Way:
+    """One that is tried, on its way through the stream.
+
+    Members: ``samples`` that it has formed into mini-batches.
+    """
+
+    def __init__(self, tried: Tried, chunks: Iterable[Samples], size: int, window: int | None):
+        self._name = tried.name
+        self._batcher = Batcher(tried.algorithm, size, window, tried.refresh)
+        self._batches = self._batcher.form(chunks)
+        self._formed: list[tuple[bool, int, float]] = []
+        self.samples = 0
+
+    def step(self) -> bool:
+        """Form a mini-batch; return whether there was one."""
+        batch = next(self._batches, None)
+        if batch is None:
+            return False
+        self._formed.append((batch.fresh, batch.unique, batch.similarity))
+        self.samples += len(batch.samples)
+        return True
+
+    def row(self) -> dict:
+        if not self._formed:
+            raise ValueError("samples must be at least 1, not 0")
+        fresh, unique, similarities = map(np.array, zip(*self._formed))
+        last = np.append(fresh[1:], True)
+        return {"algorithm": self._name, "mini_batches": len(unique),
+                "unique_keys": float(unique.mean()), "saved": 0.0,
+                "similarity": float(similarities.mean()),
+                "first_similarity": float(similarities[fresh].mean()),
+                "last_similarity": float(similarities[last].mean()),
+                "us_per_mini_batch": 1e6 * self._batcher.seconds / self._batcher.formed}
 
 
 def _saved(unique: float, plain: float) -> float:

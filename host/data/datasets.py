@@ -113,6 +113,8 @@ def input_files(paths: Paths) -> list[Path]:
     """
     files: list[Path] = []
     for path in [paths] if isinstance(paths, str | Path) else paths:
+        if str(path) == "":
+            raise ValueError(f"data must name a file or a folder, not {path!r}")
         path = Path(path)
         if not path.is_dir():
             files.append(path)

@@ -1,12 +1,11 @@
-"""Checkpoints of training: the written rows and the weights of the MLPs, in one ``.npz``."""
+"""Checkpoints of training: the written rows and the weights of the MLPs, in one sealed ``.npz``."""
 
 import json
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -15,44 +14,52 @@ from host.dlrm.mlp import Layer
 from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
 from host.errors import InputError
+from host.sealed import read_sealed, write_sealed
 
-__all__ = ["load_checkpoint", "save_checkpoint"]
+__all__ = ["Resumed", "load_checkpoint", "save_checkpoint"]
 
-_VERSION = 1
+_VERSION = 2
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
-def save_checkpoint(path: str | Path, steps: int, dense: DenseTrainer, rows: RowStore,
-                    optimizer: Optimizer, run: Mapping[str, object] = _NOTHING) -> None:
-    """Write the state after ``steps`` steps to ``path`` atomically.
+class Resumed(NamedTuple):
+    """Where a training goes on.
 
-    ``run``: further JSON values that a resumed run must have in common. The same state gives the
-    same bytes. Raises ``OSError`` if the file cannot be written.
+    Members: ``steps`` done; ``samples``, a hash of the samples that they were made from.
+    """
+
+    steps: int
+    samples: str
+
+
+def save_checkpoint(file: BinaryIO, steps: int, dense: DenseTrainer, rows: RowStore,
+                    optimizer: Optimizer, run: Mapping[str, object] = _NOTHING,
+                    samples: str = "") -> None:
+    """Write the state after ``steps`` steps to the empty ``file``, open for reading too.
+
+    ``run``: further JSON values that a resumed run must have in common; ``samples``: a hash of the
+    samples of the steps. The same state gives the same bytes.
     """
     keys, vectors, states = rows.written()
     arrays = {"about": np.array(json.dumps(_about(dense, rows, optimizer, run))),
-              "steps": np.array(steps, np.int64), "keys": keys, "vectors": vectors,
-              "states": states}
+              "steps": np.array(steps, np.int64), "samples": np.array(samples), "keys": keys,
+              "vectors": vectors, "states": states}
     for name, layers in _mlps(dense):
         for number, layer in enumerate(layers):
             arrays |= {f"{name}_{number}_weights": layer.weights,
                        f"{name}_{number}_biases": layer.biases}
-    part = Path(f"{path}.part")
-    with part.open("wb") as file:
-        np.savez(file, **arrays)
-    part.replace(path)
+    write_sealed(file, arrays)
 
 
 def load_checkpoint(path: str | Path, dense: DenseTrainer, rows: RowStore,
-                    optimizer: Optimizer, run: Mapping[str, object] = _NOTHING) -> int:
+                    optimizer: Optimizer, run: Mapping[str, object] = _NOTHING) -> Resumed:
     """Read `save_checkpoint`'s file into ``dense`` and the empty ``rows``.
-
-    Returns the number of completed steps.
 
     Raises
     ------
     InputError
-        The file is not a checkpoint, or of another model, seed, optimizer or ``run``; says which.
+        The file is not a checkpoint, is damaged, or of another model, seed, optimizer or ``run``;
+        says which.
     ValueError
         ``rows`` is not empty.
     """
@@ -74,26 +81,25 @@ def load_checkpoint(path: str | Path, dense: DenseTrainer, rows: RowStore,
         rows.read(keys)
     except ValueError as error:
         raise InputError(path, 0, 0, str(error)) from None
+    for name, values in (("vectors", vectors), ("states", states)):
+        _finite(path, name, values)
+    if (states < 0).any():
+        raise InputError(path, 0, 0, f"states must be at least 0, not {states.min()}")
     steps = int(_array(path, arrays, "steps", np.int64, ()))
+    if steps < 1:
+        raise InputError(path, 0, 0, f"steps must be at least 1, not {steps}")
     rows.write(keys, vectors, states)
     for name, old in _mlps(dense):
         old[:] = layers[name]
-    return steps
+    return Resumed(steps, str(arrays["samples"]) if "samples" in arrays else "")
 
 
 def _read(path: str | Path) -> tuple[dict[str, np.ndarray], dict]:
     """Return the arrays of a checkpoint, and its description."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
-    except OSError as error:
-        raise InputError(path, 0, 0, error.strerror or str(error)) from None
-    except (ValueError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error):
-        # TypeError: a single array without an archive.
-        raise InputError(path, 0, 0, "is not a checkpoint") from None
+    arrays = read_sealed(path, "a checkpoint")
     try:
         about = json.loads(str(arrays["about"]))
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, RecursionError):
         about = None
     if not isinstance(about, dict):
         raise InputError(path, 0, 0, "is not a checkpoint: about is missing or not a JSON object")
@@ -115,8 +121,19 @@ def _mlps(dense: DenseTrainer) -> list[tuple[str, list[Layer]]]:
 
 
 def _layer(path: str | Path, arrays: dict, name: str, old: Layer) -> Layer:
-    return Layer(*(_array(path, arrays, f"{name}_{part}", np.float32, shape) for part, shape in (
-        ("weights", old.weights.shape), ("biases", old.biases.shape))))
+    found = {part: _array(path, arrays, f"{name}_{part}", np.float32, shape) for part, shape in (
+        ("weights", old.weights.shape), ("biases", old.biases.shape))}
+    for part, values in found.items():
+        _finite(path, f"{name}_{part}", values)
+    return Layer(**found)
+
+
+def _finite(path: str | Path, name: str, values: np.ndarray) -> None:
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        at = tuple(int(i) for i in np.unravel_index(int(wrong.argmax()), values.shape))
+        raise InputError(path, 0, 0, f"{name} must be finite, not {values[at]} at "
+                                     f"{', '.join(map(str, at))}")
 
 
 def _array(path: str | Path, arrays: dict, name: str, dtype: type,

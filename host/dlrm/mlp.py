@@ -6,8 +6,12 @@ import numpy as np
 
 from host.hashing import GOLDEN, mix64, mix64_int
 
-__all__ = ["Layer", "forward", "initial_layers", "linear_blas", "linear_fixed"]
+__all__ = ["MOST_WEIGHTS", "Layer", "forward", "initial_layers", "linear_blas", "linear_fixed"]
 
+MOST_WEIGHTS = 1 << 27
+"""Of an MLP: 0.5 GiB, and as much again, twice, while they are drawn."""
+
+_BLOCK_DRAWN = 1 << 16
 _BLOCK_SAMPLES = 256
 _BLOCK_VALUES = 1 << 15
 """Size of a block, chosen so that its sums and products stay in the second-level cache."""
@@ -27,18 +31,27 @@ def _normals(seed: int, count: int) -> np.ndarray:
     Each is the sum of twelve 16-bit uniforms from three hashes: exact integers, hence the same on
     every machine and with every NumPy. Neither ``log`` nor NumPy's generators promise that.
     """
-    index = np.arange(1, 3 * count + 1, dtype=np.uint64)
-    parts = mix64(index * np.uint64(GOLDEN) + np.uint64(seed)).view(np.uint16)
-    total = parts.astype(np.int64).reshape(count, 12).sum(axis=1)
-    # The sum of twelve uniforms on 0 … 65535 has mean 12 · 32767.5 and variance 65536² - 1.
-    return (total - 12 * 65535 // 2) / np.sqrt(65536.0 ** 2 - 1)
+    values = np.empty(count)
+    for first in range(0, count, _BLOCK_DRAWN):
+        last = min(count, first + _BLOCK_DRAWN)
+        index = np.arange(3 * first + 1, 3 * last + 1, dtype=np.uint64)
+        parts = mix64(index * np.uint64(GOLDEN) + np.uint64(seed)).view(np.uint16)
+        total = parts.astype(np.int64).reshape(last - first, 12).sum(axis=1)
+        # The sum of twelve uniforms on 0 … 65535 has mean 12 · 32767.5 and variance 65536² - 1.
+        values[first:last] = (total - 12 * 65535 // 2) / np.sqrt(65536.0 ** 2 - 1)
+    return values
 
 
 def initial_layers(shapes: tuple[tuple[int, int], ...], seed: int) -> list[Layer]:
     """Return DLRM's initial layers, one for each (inputs, outputs) of ``shapes``, from ``seed``.
 
     Weights are normal with deviation √(2 / (inputs + outputs)), biases with √(1 / outputs).
+    ``ValueError`` for more than `MOST_WEIGHTS`.
     """
+    wanted = sum(inputs * outputs for inputs, outputs in shapes)
+    if wanted > MOST_WEIGHTS:
+        raise ValueError(f"layers of an MLP must have at most {MOST_WEIGHTS:,} weights, "
+                         f"not {wanted:,}")
     layers = []
     for number, (inputs, outputs) in enumerate(shapes):
         weights = _normals(mix64_int(seed, number, 0), inputs * outputs)

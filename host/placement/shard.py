@@ -149,15 +149,19 @@ class ShardPlan:
             Placement(DescriptorKind.REPLICATED, table.rows) if is_small else table
             for table, is_small in zip(self.tables, small))).dealt_anew()
 
-    def descriptors(self) -> np.ndarray:
-        """Return the descriptor words of each table: uint32 ``[tables, 5]``."""
+    def descriptors(self, bases: Sequence[int] | None = None) -> np.ndarray:
+        """Return the descriptor words of each table: uint32 ``[tables, 5]``.
+
+        ``bases``: where each begins in GPU memory, in bytes, for a NIC that reads rows.
+        """
         def column(name: str) -> np.ndarray:
             return np.array([getattr(table, name) for table in self.tables], np.int64)
 
         rows = column("rows")
         return pack(TableDescriptor, len(self.tables), valid=1, kind=column("kind"),
                     owner=column("owner"), owners=column("owners"),
-                    rows_low=rows & 0xFFFFFFFF, rows_high=rows >> 32)
+                    rows_low=rows & 0xFFFFFFFF, rows_high=rows >> 32,
+                    base=np.array(bases or [0] * len(self.tables), np.uint64))
 
     def owner_of(self, tables: np.ndarray, rows: np.ndarray,
                  requester: np.ndarray | int = 0) -> np.ndarray:

@@ -85,7 +85,7 @@ class _En:
         self._samples = int(w.samples.max())
         self._program, self._dense = Program(d, tuning.relaunch), Dense(w, d.kernels)
         self._step = self._program.step
-        self._use = NicUse(self._step, d, w, nic, tuning.ring)
+        self._use = NicUse(self._step, d, w, nic, tuning.ring, tuning.reads)
 
     def build(self) -> Step:
         """Return the step."""

@@ -20,7 +20,10 @@ class EnTuning:
     Members
     -------
     ring: a resident kernel of the GPU serves request lists from a ring in its memory, and keeps its
-        multiprocessors from all others; otherwise the NIC's driver launches a gather for each.
+        multiprocessors from all others; otherwise the NIC's driver launches a gather for each, but
+        with ``reads``.
+    reads: the NIC reads rows from GPU memory itself, where tables fit what it sees of that; instead
+        of ``ring``.
     completion: behind its last result the NIC writes a word to GPU memory, for which the graph of a
         mini-batch waits; otherwise the host's thread waits, and launches another graph.
     deliver: one of `DELIVER`. In training the GPU needs vectors, so that ``interaction`` is out.
@@ -39,6 +42,7 @@ class EnTuning:
     """
 
     ring: bool = True
+    reads: bool = False
     completion: bool = True
     deliver: str = "unique"
     copied_rows: int = 0
@@ -58,6 +62,7 @@ class EnTuning:
         """Whether its members go together in a workload, and no other tuning is the same."""
         return not ((self.deliver == "interaction" and (training or self.copied_rows > 0))
                     or (training and (self.copied_rows > 0 or self.relaunch))
+                    or (self.ring and self.reads)
                     or (self.relaunch and not (self.ring and self.completion and self.dense)))
 
     def in_words(self) -> str:
@@ -102,10 +107,12 @@ def fixed_of(options: Sequence[str]) -> dict[str, Any]:
 
 def en_tunings(training: bool, fixed: Mapping[str, Any]) -> tuple[EnTuning, ...]:
     """Return the tunings that EN chooses from: what is delivered, which tables are copied, and
-    whether a ring is worth the multiprocessors of its kernel, where ``fixed`` does not say; all
-    else is on unless ``fixed`` says otherwise."""
-    every = (EnTuning(**{"ring": ring, "deliver": deliver, "copied_rows": rows} | dict(fixed))
-             for ring, deliver, rows in product((True, False), DELIVER, COPIED_ROWS))
+    whether a ring is worth the multiprocessors of its kernel, or the NIC reads rows itself, where
+    ``fixed`` does not say; all else is on unless ``fixed`` says otherwise."""
+    served = ((True, False), (False, False), (False, True))
+    every = (EnTuning(**{"ring": ring, "reads": reads, "deliver": deliver, "copied_rows": rows}
+                      | dict(fixed))
+             for (ring, reads), deliver, rows in product(served, DELIVER, COPIED_ROWS))
     found = tuple(dict.fromkeys(each for each in every if each.possible(training)))
     if not found:
         raise ValueError(f"en must have options that go together in "

@@ -11,6 +11,7 @@ from host.systems.nic_times import NicTimes
 from host.systems.stage import Part, Step
 from host.systems.tables import vector_bytes
 from host.systems.workload import Workload
+from host.timing.row_reads import answer_bytes
 
 __all__ = ["LIST_RECORD", "NicUse", "link_us"]
 
@@ -28,11 +29,13 @@ class NicUse:
     step, d: of the busiest node. w: the mini-batch. nic: times of its NICs.
     resident: whether a resident kernel gathers, whose multiprocessors and memory rate no other
         kernel has at any time; what the NIC writes to its ring is then charged too.
+    reads: whether the NIC reads rows itself: each is a completion, and none needs a kernel.
     """
 
-    def __init__(self, step: Step, d: Devices, w: Workload, nic: NicTimes, resident: bool = False):
+    def __init__(self, step: Step, d: Devices, w: Workload, nic: NicTimes, resident: bool = False,
+                 reads: bool = False):
         self._step, self._d, self._w, self._nic = step, d, w, nic
-        self._resident = resident
+        self._resident, self._reads = resident, reads
 
     def forward(self, after: tuple[int, ...], phases: Mapping[str, float], written: float,
                 dense: float = 0.0) -> tuple[tuple[int, ...], float]:
@@ -71,6 +74,10 @@ class NicUse:
         """Return what the gathers occupy of the GPU, spread over the ``us`` that they are part of.
         """
         nic, d = self._nic, self._d
+        if self._reads and us:
+            moved = nic.gathered * max(vector_bytes(self._w), d.gpu.gpu.access_bytes)
+            return (Part("gpu_memory", min(1.0, moved / (
+                us * d.gpu.gpu.memory_bandwidth_gb_s * 1e3))),)
         if not nic.gathers or not us or self._resident:
             return ()
         rows = max(1, round(nic.gathered / nic.gathers))
@@ -84,9 +91,10 @@ class NicUse:
         nic, d, size = self._nic, self._d, vector_bytes(self._w)
         link = nic.sent_bytes / (d.network.bandwidth_gbit_s / 8 * 1e3)
         flags = d.pcie.write_us * nic.gathers if self._resident else 0.0
+        row = answer_bytes(d.pcie, int(size)) if self._reads else size
         used = {"driver": nic.launches * d.software.launch_call_us,
                 "pcie_in": d.copies.moving_us(written) + flags,
-                "pcie_out": d.copies.moving_us(size * nic.gathered + dense), "link": link}
+                "pcie_out": d.copies.moving_us(row * nic.gathered + dense), "link": link}
         return tuple(self._in_turns(f"NIC's use of {name}", us, name, after)
                      for name, us in used.items() if us)
 

@@ -41,6 +41,7 @@ class GpuProfile:
     poll_us: from a list in GPU memory to the first row read by a kernel that never ends.
     word_us: from a word in GPU memory until what is behind a graph's node that waits for it begins.
     resident_multiprocessors: that such a kernel keeps from all others.
+    bar_gib: GiB of the GPU's memory that other devices see.
     flush_reads: reads of a device of its own last write that it needs before it may write that it
         is done: 0 where writes over PCIe are seen in the order in which they came.
     source: of each number, see :mod:`host.toml.provenance`.
@@ -63,12 +64,13 @@ class GpuProfile:
     word_us: float = 2.0
     resident_multiprocessors: int = 4
     flush_reads: int = 1
+    bar_gib: float = 0.25
     source: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("launch_us", "memory_bandwidth_gb_s", "access_bytes", "streams",
                      "float32_tflops", "multiprocessors", "block_bytes", "poll_us",
-                     "word_us", "resident_multiprocessors"):
+                     "word_us", "resident_multiprocessors", "bar_gib"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}")
         for name in ("gather_fraction", "stream_fraction", "gemm_fraction"):

@@ -11,7 +11,9 @@ __all__ = ["Pcie", "PcieProfile"]
 @dataclass(frozen=True)
 class PcieProfile:
     """Constants of a PCIe connection; ``one_way_us`` and ``bandwidth_gb_s`` per direction;
-    ``write_us``, of a short write of the NIC to GPU memory, such as a flag.
+    ``write_us``, of a short write of the NIC to GPU memory, such as a flag; ``read_tags``, reads
+    under way; ``request_bytes`` of a read, and ``completion_bytes`` of what brings its data, beside
+    those, on the link.
 
     ``source`` of each number: see :mod:`host.toml.provenance`.
     """
@@ -20,10 +22,14 @@ class PcieProfile:
     one_way_us: float
     bandwidth_gb_s: float
     write_us: float = 0.324
+    read_tags: int = 256
+    request_bytes: int = 24
+    completion_bytes: int = 20
     source: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        for name in ("one_way_us", "bandwidth_gb_s", "write_us"):
+        for name in ("one_way_us", "bandwidth_gb_s", "write_us", "read_tags", "request_bytes",
+                     "completion_bytes"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}")
         check_source(self)

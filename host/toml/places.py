@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
+from os import PathLike
 from typing import TYPE_CHECKING
+
+from host.errors import InputError
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["Path", "Places"]
+__all__ = ["MOST_PARTS", "Path", "Places", "check_keys"]
 
 Path = tuple[str | int, ...]
 """Keys and indices from the top level down, such as ``("tables", 2, "rows")``."""
 
+MOST_PARTS = 64
+"""Parts of a dotted key. What reads TOML takes the square of their number in memory."""
+
+_PART = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
+_LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{MOST_PARTS},}}")
+
 _TABLES = {"table", "table_array_element"}
+
+
+def check_keys(path: str | PathLike[str], text: str) -> None:
+    """Raise `InputError` for a key of more than `MOST_PARTS` parts in the TOML ``text``."""
+    found = _LONG_KEY.search(text)
+    if found:
+        before = text[:found.start()]
+        raise InputError(path, before.count("\n") + 1,
+                         len(before[before.rfind("\n") + 1:].encode()) + 1,
+                         f"a key must have at most {MOST_PARTS} parts, not more")
 
 
 class Places:
@@ -89,7 +109,7 @@ class Places:
 
 
 def _leaves(key: Node) -> list[Node]:
-    """Return the parts of a possibly dotted key."""
+    """Return the parts of a possibly dotted key, at most `MOST_PARTS`."""
     if key.type != "dotted_key":
         return [key]
     return [leaf for part in key.named_children for leaf in _leaves(part)]

@@ -9,12 +9,16 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from host.errors import InputError, shown
+from host.reading import read_whole
 from host.toml import places
 from host.toml.units import quantity, quantity_field
 
-__all__ = ["read_toml"]
+__all__ = ["MOST_BYTES", "read_toml"]
 
 T = TypeVar("T")
+
+MOST_BYTES = 1 << 20
+"""Of a file."""
 
 _LARGEST = 1e100
 """Larger numbers are meaningless, and overflow what is computed from them."""
@@ -51,19 +55,18 @@ def read_toml(path: str | Path, kind: type[T],
     Raises
     ------
     InputError
-        The file is not TOML, a field is unknown, missing or has a wrong type, or a dataclass,
-        ``named`` or ``check`` rejects a value (``TypeError``, ``ValueError`` whose message begins
-        with the field's name). Names the place.
+        The file is not TOML or has more than `MOST_BYTES`, a field is unknown, missing or has a
+        wrong type, or a dataclass, ``named`` or ``check`` rejects a value (``TypeError``,
+        ``ValueError`` whose message begins with the field's name). Names the place.
     """
     path = Path(path)
     try:
-        text = path.read_bytes().decode()
-    except OSError as error:
-        raise InputError(path, 0, 0, error.strerror or str(error)) from None
+        text = read_whole(path, MOST_BYTES).decode()
     except UnicodeDecodeError as error:
         line = error.object[:error.start].count(b"\n") + 1
         column = error.start - error.object.rfind(b"\n", 0, error.start)
         raise InputError(path, line, column, "not UTF-8 text") from None
+    places.check_keys(path, text)
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -19,7 +19,7 @@ _FIELDS = {  # suffix of a field's name: its possible units, the value of its ow
     "_bytes": (_BYTES, _BYTES["B"], "8 GiB"),
     "_us": (_TIMES, _TIMES["us"], "1.2 us"),
 }
-_FORM = re.compile(r"([-+]?\d{1,30}(?:\.\d{1,30})?(?:[eE][-+]?\d{1,2})?) *([^\W\d]\S*)")
+_FORM = re.compile(r"([-+]?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,2})?) *([a-zA-Z]\S*)")
 
 
 def quantity_field(field: str) -> str | None:

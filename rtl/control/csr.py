@@ -50,6 +50,7 @@ class RegisterBlock(wiring.Component):
     counters: struct of every block's counters. channels: input
     :func:`rtl.monitor.channels.channel_state`.
     lookup_next_node: where the next lookups packet goes.
+    link_given_up (``config.link``): a bit for each node that was given up.
     table_write_en, table_write_table, table_write_word, table_write_data: a descriptor word is
         written in this cycle, see :class:`rtl.keys.owner_split.OwnerSplit`.
     table_ready: descriptors may be written.
@@ -60,6 +61,8 @@ class RegisterBlock(wiring.Component):
     training, overtake, local_reduction, gradient_partials, optimizer, learning_rate, epsilon,
     gradient_timeout, gradient_window, gradient_share (``config.training``): those of the
     gradient path.
+    link_epoch, link_delay, link_timeout_first, link_timeout_least, link_timeout_most, link_tries
+    (``config.link``): those of the reliable link.
     mac_base: 48 bits, from ``mac_base_low`` and ``mac_base_high``.
     idle: no access in progress.
 
@@ -80,7 +83,9 @@ class RegisterBlock(wiring.Component):
             if r.access == "rw" and r.name != "table_index" and not r.name.startswith("mac_base")}
         super().__init__({
             "csr": In(AxiLite), "counters": In(data.StructLayout(counters)),
-            "channels": In(channel_state(config.training)), "lookup_next_node": In(NODE_BITS),
+            "channels": In(channel_state(config.training, config.link)),
+            "lookup_next_node": In(NODE_BITS),
+            **({"link_given_up": In(config.nodes)} if config.link else {}),
             "table_write_en": Out(1), "table_write_table": Out(TABLE_BITS),
             "table_write_word": Out(3), "table_write_data": Out(32),
             "table_ready": In(1, init=1), "mac_base": Out(48), **controls, "idle": Out(1),
@@ -101,6 +106,8 @@ class RegisterBlock(wiring.Component):
                 value = self.counters[block][name]
             elif register.name == "lookup_next_node":
                 value = self.lookup_next_node
+            elif register.name.startswith("link_given_up"):
+                value = self.link_given_up[32 * int(register.name[13:]):][:32]
             elif CHANNEL_BASE <= register.address < NEXT_NODE:
                 state = getattr(self.channels, register.name[8:13])
                 value = state.word_select(int(register.name[13:]), 32)

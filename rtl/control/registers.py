@@ -13,13 +13,14 @@ from rtl.control.axi_lite import ADDRESS_BITS
 from rtl.formats import VERSION, InteractionMode, OptimizerMode
 from rtl.monitor.channels import channel_map, channel_words
 
-__all__ = ["CHANNEL_BASE", "CONFIG_BASE", "CONTROL_BASE", "COUNTER_BASE", "MAGIC",
+__all__ = ["CHANNEL_BASE", "CONFIG_BASE", "CONTROL_BASE", "COUNTER_BASE", "GIVEN_UP", "MAGIC",
            "NEXT_NODE", "TABLE_BASE", "TABLE_WORDS", "Register", "map_fingerprint", "register_map"]
 
 MAGIC = int.from_bytes(b"EMBR", "little")
 CONFIG_BASE, CONTROL_BASE, TABLE_BASE, COUNTER_BASE = 0x0040, 0x0100, 0x0200, 0x1000
 CHANNEL_BASE = 0x0300
 NEXT_NODE = CHANNEL_BASE + 0x80
+GIVEN_UP = NEXT_NODE + 4
 TABLE_WORDS = 5
 """32-bit words of a table descriptor."""
 
@@ -102,11 +103,17 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
     registers += [
         Register(f"channel_{member}{k}", CHANNEL_BASE + 8 * k + 4 * at, len(names), "ro", 0,
                  f"{member}, now, of the streams {', '.join(names)}, from bit 0 on")
-        for k, names in enumerate(channel_words(config.training))
+        for k, names in enumerate(channel_words(config.training, config.link))
         for at, member in enumerate(("valid", "ready"))]
     registers.append(Register(
         "lookup_next_node", NEXT_NODE, 8, "ro", 0,
         "node that the next lookups packet is for, or whose credit a queue waited for last"))
+    if config.link:
+        registers += [
+            Register(f"link_given_up{k}", GIVEN_UP + 4 * k, 32, "ro", 0,
+                     f"nodes {32 * k} to {32 * k + 31} that were given up since they do not "
+                     "acknowledge, from bit 0 on")
+            for k in range(-(-config.nodes // 32))]
     registers += [
         Register(name, COUNTER_BASE + 4 * k, 32, "ro", 0, "cumulative, modulo 2^32")
         for k, name in enumerate(counts)]
@@ -138,7 +145,8 @@ def _identity(config: NicConfig, others: list[Register], configured: int,
         ("table_base", TABLE_BASE, "address of table_index, before the words of a descriptor"),
         ("table_words", TABLE_WORDS, "words of a table descriptor"),
         ("channel_base", CHANNEL_BASE, "address of the first word of the streams' states"),
-        ("channel_count", len(channel_map(config.training)), "number of streams, 32 a word"),
+        ("channel_count", len(channel_map(config.training, config.link)),
+         "number of streams, 32 a word"),
         ("register_count", len(others), "number of registers from config_base on"),
         ("register_map", map_fingerprint(others),
          "CRC-32 of name, address, width and access of those: tells one map from another"),
@@ -205,12 +213,15 @@ def _controls(config: NicConfig):
     yield "mac_base_high", 16, 0x0245, 0, largest, "MAC address of node 0, bits 47 to 32"
     yield "ip_base", 32, 0x0A450000, 0, word, "IPv4 address of node 0"
     yield "udp_port", 16, 0x4853, 0, largest, "UDP port, source and destination"
+    if config.link:
+        yield from _link_controls()
     if config.training:
         yield from _training_controls(config)
 
 
 def _ring_controls(config: NicConfig):
-    """Yield the same for the rings in GPU memory, through which a kernel there serves misses."""
+    """Yield the same for the rings in GPU memory, through which a kernel there serves misses, and
+    for reads of rows there."""
     word = (1 << 32) - 1
     yield "gpu_rings", 1, 0, 0, 1, "request lists go to a ring in GPU memory, vectors come from one"
     longest = {"list": config.net_payload_beats + 1, "vector": config.host_payload_beats}
@@ -224,8 +235,30 @@ def _ring_controls(config: NicConfig):
                f"address of the word with the count of {ring} slots that the NIC is done with, "
                "bits 31 to 0; the others as of the ring")
     yield "vector_every", 8, 1, 0, 255, "slots read out after which their count is written"
+    yield "row_reads", 1, 0, 0, 1, "rows are read from GPU memory by DMA, if gpu_rings is 0"
+    yield ("rows_base_low", 32, 0, 0, word,
+           "address in GPU memory from which on the bases of tables count, bits 31 to 0")
+    yield "rows_base_high", 32, 0, 0, word, "the same, bits 63 to 32"
     yield "lists_consumed", 16, 0, 0, 0xFFFF, "lists that the kernel has read, modulo 2^16"
     yield "vectors_produced", 16, 0, 0, 0xFFFF, "slots of vectors it has filled, modulo 2^16"
+
+
+def _link_controls():
+    """Yield the same for the reliable link; times in cycles."""
+    longest = (1 << 23) - 1
+    yield ("link_epoch", 8, 0, 0, 255,
+           "number that all nodes of a run share; a packet with another is refused, so that a node "
+           "that was restarted is not taken for its former self")
+    yield ("link_delay", 16, 128, 0, 0xFFFF,
+           "from a packet that came to the LINK packet that acknowledges it, if no other has")
+    yield ("link_timeout_first", 23, 7_500, 1, longest,
+           "after which a packet is sent again, before a round trip to its node is measured")
+    yield ("link_timeout_least", 23, 1_000, 1, longest,
+           "the same at least, once one is measured")
+    yield ("link_timeout_most", 23, 250_000, 1, longest,
+           "the same at most: it doubles each time that the packet is sent")
+    yield ("link_tries", 8, 12, 1, 255,
+           "times that a packet is sent before its node is given up")
 
 
 def _training_controls(config: NicConfig):

@@ -9,21 +9,21 @@ from rtl.links import links
 __all__ = ["ChannelProbe", "channel_map", "channel_state", "channel_words"]
 
 
-def channel_map(training: bool) -> dict[str, str]:
+def channel_map(training: bool, linked: bool = False) -> dict[str, str]:
     """Return the streams of a NIC with their destinations. Bit k of a probe is the k-th stream."""
-    return {link.name: link.taker for link in links(training)}
+    return {link.name: link.taker for link in links(training, linked)}
 
 
-def channel_state(training: bool) -> wiring.Signature:
+def channel_state(training: bool, linked: bool = False) -> wiring.Signature:
     """Signature of ``valid`` and ``ready`` of every channel, one bit each: where both are 1, a beat
     is transferred."""
-    channels = len(channel_map(training))
+    channels = len(channel_map(training, linked))
     return wiring.Signature({"valid": Out(channels), "ready": Out(channels)})
 
 
-def channel_words(training: bool) -> list[tuple[str, ...]]:
+def channel_words(training: bool, linked: bool = False) -> list[tuple[str, ...]]:
     """Return the channels of each 32-bit word, bit 0 first."""
-    names = tuple(channel_map(training))
+    names = tuple(channel_map(training, linked))
     return [names[first:first + 32] for first in range(0, len(names), 32)]
 
 
@@ -31,7 +31,7 @@ class ChannelProbe(wiring.Component):
     """Expose ``valid`` and ``ready`` of streams.
 
     Parameters: ``streams``, by the names of :func:`channel_map`; ``KeyError`` when one is missing;
-    ``training``.
+    ``training``, ``linked``: what the NIC has.
 
     Ports
     -----
@@ -39,9 +39,9 @@ class ChannelProbe(wiring.Component):
     kept: the same a cycle later, for registers.
     """
 
-    def __init__(self, streams: dict, training: bool):
-        self._streams = [streams[name] for name in channel_map(training)]
-        state = channel_state(training)
+    def __init__(self, streams: dict, training: bool, linked: bool = False):
+        self._streams = [streams[name] for name in channel_map(training, linked)]
+        state = channel_state(training, linked)
         super().__init__({"now": Out(state), "kept": Out(state)})
 
     def elaborate(self, platform) -> Module:

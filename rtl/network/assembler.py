@@ -23,6 +23,7 @@ from rtl.formats import (
 from rtl.gateable import Gateable
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.crc import Crc32c
+from rtl.network.link.layouts import LinkedFrame
 from rtl.network.wire import (
     DONT_FRAGMENT,
     IP_LENGTH,
@@ -48,7 +49,7 @@ class FrameAssembler(Gateable, wiring.Component):
     The payload waits in a FIFO of two packets of the largest size until its CRC-32C is known. The
     IPv4 header has no options, DF, identification 0 (RFC 6864), TTL 64; the UDP checksum is 0
     (RFC 768), since the CRC covers addresses, header and payload. ``sequence`` counts this
-    assembler's packets mod 2^24.
+    assembler's packets mod 2^24, unless the packets come from a reliable link, which numbers them.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -58,22 +59,25 @@ class FrameAssembler(Gateable, wiring.Component):
         must not make longer ones, which would never leave.
     framing: ``ethernet``; ``udp``, for a shell with its own UDP stack: the first 42 bytes are 0,
         and the CRC covers them as 0; or ``host``: the CRC is 0 too.
+    link: the packets come from a :class:`rtl.network.link.sender.LinkSender`.
 
     Ports
     -----
     headers: stream of :data:`rtl.formats.FrameInfo`, one per packet; with framing ``host`` of
-        :data:`rtl.formats.HostFrame`, whose ``address`` is in the first bytes of the header beat.
+        :data:`rtl.formats.HostFrame`, whose ``address`` is in the first bytes of the header beat;
+        with ``link`` of :data:`rtl.network.link.layouts.LinkedFrame`.
     payload: stream of :data:`rtl.formats.RawBeat`, packets in the order of their headers; none for
         a header with ``empty`` set.
     o: stream of :data:`rtl.formats.Beat`, ``keep`` all ones, ``err`` 0.
     bytes: length of the packet whose beat ``o`` offers, header beat included; stable with the beat.
-    acknowledge: value of that field in the next header taken.
+    acknowledge: value of that field in the next header taken; not with ``link``.
+    epoch (``link``): value of that field in every header.
     node: this node's number, the header's source.
     mac_base, ip_base, udp_port: addresses of node 0 (others add their number), as numbers.
     counters: ``packets`` sent and their payload ``beats``; ``stall_output``, cycles in which a
         beat waits for the other side to take it. idle.
 
-    Raises ``TypeError`` or ``ValueError`` for a wrong ``framing``.
+    Raises ``TypeError`` or ``ValueError`` for a wrong ``framing``, or a ``link`` to the host.
     """
 
     LATENCY = {
@@ -86,13 +90,18 @@ class FrameAssembler(Gateable, wiring.Component):
     ROOM = PACKETS - 6
     """Finished packets with which another may begin: 4 may be on their way behind it."""
 
-    def __init__(self, config: NicConfig, framing: str = "ethernet"):
+    def __init__(self, config: NicConfig, framing: str = "ethernet", *, link: bool = False):
         self._framing, self._max_beats = framing, longest_payload(config, edge_of(framing))
-        self._header = HostFrame if framing == "host" else FrameInfo
+        if link and framing == "host":
+            raise ValueError("framing must be ethernet or udp with a link, not 'host'")
+        self._link = link
+        self._header = (HostFrame if framing == "host" else LinkedFrame if link else FrameInfo)
         super().__init__({
             "headers": In(stream.Signature(self._header)),
             "payload": In(stream.Signature(RawBeat)),
-            "o": Out(stream.Signature(Beat)), "bytes": Out(16), "acknowledge": In(CREDIT_BITS),
+            "o": Out(stream.Signature(Beat)), "bytes": Out(16),
+            **({"epoch": In(EmberHeader["epoch"].width)} if link
+               else {"acknowledge": In(CREDIT_BITS)}),
             "node": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32), "udp_port": In(16),
             "counters": Out(ASSEMBLER_COUNTERS), "idle": Out(1),
         })
@@ -132,13 +141,19 @@ class FrameAssembler(Gateable, wiring.Component):
             info.o.ready.eq(~inside & room), take_header.eq(info.o.valid & info.o.ready),
             beats.o.ready.eq(inside & waiting.ready), take_beat.eq(beats.o.valid & beats.o.ready),
             waiting.valid.eq(beats.o.valid & inside), waiting.payload.eq(beats.o.payload),
-            ember.version.eq(VERSION), ember.source.eq(self.node), ember.sequence.eq(sequence),
-            ember.acknowledge.eq(self.acknowledge),
+            ember.version.eq(VERSION), ember.source.eq(self.node),
         ]
+        if self._link:
+            m.d.comb += [ember.sequence.eq(item.sequence), ember.epoch.eq(self.epoch),
+                         ember.acknowledge.eq(item.acknowledge)]
+        else:
+            m.d.comb += [ember.sequence.eq(sequence), ember.acknowledge.eq(self.acknowledge)]
         m.d.comb += [ember[name].eq(item[name])
                      for name in ("opcode", "destination", "step", "credit", "count")]
         with m.If(take_header):
-            m.d.sync += [inside.eq(~item.empty), sequence.eq(sequence + 1)]
+            m.d.sync += inside.eq(~item.empty)
+            if not self._link:
+                m.d.sync += sequence.eq(sequence + 1)
         with m.If(take_beat & beats.o.payload.last):
             m.d.sync += inside.eq(0)
 

@@ -233,7 +233,7 @@ class QueryChecker(Gateable, wiring.Component):
             errors.payload.sample.eq(Mux(
                 about_head, head.sample, Mux(named, sample, NO_SAMPLE))),
             errors.payload.step.eq(Mux(named & ~about_head, step, user.step)),
-            errors.payload.status.eq(status), errors.payload.reserved.eq(0),
+            errors.payload.status.eq(status), errors.payload.node.eq(0),
         ]
         with m.If(go):
             m.d.sync += bridged.eq(flags.gap & ~flags.marker & cut)

@@ -13,9 +13,11 @@ from rtl.formats import (
     Opcode,
     RawBeat,
     Refused,
+    Status,
 )
 from rtl.monitor.counters import CounterLayout, count
-from rtl.stream import Arbiter, SkidBuffer
+from rtl.network.link.layouts import Failed
+from rtl.stream import Arbiter, SkidBuffer, StreamFIFO
 
 __all__ = ["REPORTER_COUNTERS", "CreditReport", "HostReporter", "OwedCredit"]
 
@@ -98,6 +100,7 @@ class HostReporter(wiring.Component):
         here.
     acknowledge (``config.training``): beats of gradients and of returned spills consumed, modulo
         2^16; a packet has the value of the cycle in which it is ``reported``, or a later one.
+    failed (``config.link``): event :data:`rtl.network.link.layouts.Failed`, at most one of a node.
     headers: stream of :data:`rtl.formats.HostFrame`; an error has its ``status``, and ``answers``
         the sample that it names.
     payload: stream of :data:`rtl.formats.RawBeat`, a beat for each header without ``empty``.
@@ -125,14 +128,17 @@ class HostReporter(wiring.Component):
             "payload": Out(stream.Signature(RawBeat)),
             "counters": Out(REPORTER_COUNTERS), "idle": Out(1),
         } | ({"acknowledge": In(CREDIT_BITS), "gradients_refused": In(stream.Signature(Refused))}
-             if config.training else {}))
+             if config.training else {})
+          | ({"failed": In(Failed)} if config.link else {}))
+        self._peers = config.nodes if config.link else 0
 
     def elaborate(self, platform) -> Module:
         m = Module()
         sources = [self.refused, self.opens_refused]
         if self._gradients is not None:
             sources.append(self.gradients_refused)
-        m.submodules.arbiter = arbiter = Arbiter(ErrorRecord, 1 + len(sources))
+        m.submodules.arbiter = arbiter = Arbiter(
+            ErrorRecord, 1 + len(sources) + bool(self._peers))
         m.submodules.header_buffer = header = SkidBuffer(HostFrame)
         # Only the record is buffered: the rest of its beat is zero.
         m.submodules.record_buffer = record = SkidBuffer(ErrorRecord)
@@ -161,8 +167,10 @@ class HostReporter(wiring.Component):
             m.d.comb += [
                 arbiter.i[port].valid.eq(source.valid), source.ready.eq(arbiter.i[port].ready),
                 record_in.sample.eq(NO_SAMPLE), record_in.step.eq(source.payload.step),
-                record_in.status.eq(source.payload.status), record_in.reserved.eq(0),
+                record_in.status.eq(source.payload.status), record_in.node.eq(0),
             ]
+        if self._peers:
+            buffers.append(self._failures(m, arbiter.i[-1]))
         m.d.comb += [watch.told.eq(header.i.valid) for watch in watches]
         m.d.comb += [
             behind.eq(Cat(watch.owed for watch in watches).any()),
@@ -188,3 +196,14 @@ class HostReporter(wiring.Component):
         ]
         count(m, self.counters, errors=send_error, credits=send_credit)
         return m
+
+    def _failures(self, m: Module, errors) -> StreamFIFO:
+        """Make an error of each node that fails; return their queue, which has room for all."""
+        m.submodules.failures = queue = StreamFIFO(ErrorRecord, max(2, self._peers), style="lutram")
+        record = queue.i.payload
+        wiring.connect(m, queue.o, errors)
+        m.d.comb += [
+            queue.i.valid.eq(self.failed.valid), record.sample.eq(NO_SAMPLE),
+            record.step.eq(self.failed.step), record.status.eq(Status.PEER),
+            record.node.eq(self.failed.node)]
+        return queue

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from rtl.config import NicConfig
 from rtl.formats import (
     CREDIT_BITS,
+    NODE_BITS,
     STEP_BITS,
     FrameInfo,
     Opcode,
@@ -52,6 +53,8 @@ class TrainingDeparture(Gateable, wiring.Component):
     freed: event, a beat of partials was consumed, see :class:`~rtl.network.CreditReturn`.
     credit_in: event, the gradient credit of a received header.
     open_step: the step of the CREDIT records.
+    credit_node, credit (``config.link``): the credit that a header to that node carries,
+        combinational.
     vector_packing, gradient_timeout, gradient_window, request_batch, request_timeout, time: see
         :mod:`rtl.control.registers`.
     counters: those of the blocks, by name. idle.
@@ -70,7 +73,8 @@ class TrainingDeparture(Gateable, wiring.Component):
             "state_packager": RecordPackager(1, host, Opcode.STATE_UPDATES, False),
             "report_packager": RecordPackager(1, 1, Opcode.STEP_REPORTS, False, records=1),
         }
-        self._credits = CreditReturn(nodes, 2)
+        self._linked = config.link
+        self._credits = CreditReturn(nodes, 2 + config.link)
         partial, record = (stream.Signature(shape) for shape in (OutgoingPartial, OutgoingRecord))
         packets = stream.Signature(FrameInfo), stream.Signature(RawBeat)
         self.blocks = {**self._packagers, "credit_return": self._credits}
@@ -87,7 +91,7 @@ class TrainingDeparture(Gateable, wiring.Component):
             "counters": Out(data.StructLayout({
                 name: block.counters.shape() for name, block in self.blocks.items()})),
             "idle": Out(1),
-        })
+        } | ({"credit_node": In(NODE_BITS), "credit": Out(CREDIT_BITS)} if config.link else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -144,6 +148,8 @@ class TrainingDeparture(Gateable, wiring.Component):
             wiring.connect(m, mux.header_out, wiring.flipped(header))
             wiring.connect(m, mux.payload_out, wiring.flipped(payload))
 
+        if self._linked:
+            m.d.comb += [credits.node[-1].eq(self.credit_node), self.credit.eq(credits.value[-1])]
         sent = self.net_headers
         m.d.comb += [
             blocks.partial_packager.window.eq(self.gradient_window),

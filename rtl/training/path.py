@@ -86,6 +86,8 @@ class TrainingPath(wiring.Component):
     net_headers, net_payload, host_headers, host_payload: packets, to the muxes of the two edges.
     host_credit: credit in packets to the host: query beats consumed. acknowledge: for the same,
         beats of gradients and of returned spills consumed, modulo 2^16.
+    credit_node, credit (``config.link``): the credit of partials that a header to that node
+        carries, combinational.
     open_step, written_owners, forget, forgetting: see :class:`~rtl.training.StepBarrier`;
         ``written_owners`` is its ``written``.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
@@ -154,7 +156,8 @@ class TrainingPath(wiring.Component):
                 | {name: block.counters.shape() for name, block in self._blocks.items()}
                 | self._departure.counters.shape().members)),
             "idle": Out(1),
-        })
+        } | ({"credit_node": In(NODE_BITS), "credit": Out(CREDIT_BITS)} if config.link else {}))
+        self._linked = config.link
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -217,6 +220,9 @@ class TrainingPath(wiring.Component):
         for number, source in enumerate((
                 blocks.gradient_sender, blocks.row_updater, blocks.step_barrier)):
             wiring.connect(m, source.reports, departure.reports[number])
+        if self._linked:
+            m.d.comb += [departure.credit_node.eq(self.credit_node),
+                         self.credit.eq(departure.credit)]
         for name in _PACKETS:
             wiring.connect(m, getattr(departure, name), wiring.flipped(getattr(self, name)))
         counted = self._control(m, parts, blocks)

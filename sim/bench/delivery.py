@@ -14,14 +14,15 @@ from rtl.formats import (
     HeaderBeat,
     HostFrame,
     Opcode,
+    OutgoingRecord,
     ReadRecord,
 )
-from rtl.rings import GpuRings
+from rtl.rings import GpuRings, RowReads
 from sim.bench.rates import Rate, settle, trace
 from sim.bench.rows import Job, Progress, Row
 from sim.engines import load
 
-__all__ = ["delivery_jobs", "index_rate", "ring_rate"]
+__all__ = ["delivery_jobs", "index_rate", "read_rate", "ring_rate"]
 
 _QUANTUM = 64
 _ROUND_TRIP = 210
@@ -94,6 +95,19 @@ def ring_rate(config: NicConfig, engine: str = "verilator", lists: int = 200) ->
     return Rate("ring", got, end + 1 - begun - _ROUND_TRIP)
 
 
+def read_rate(config: NicConfig, engine: str = "verilator", rows: int = 20_000) -> Rate:
+    """Return reads of rows per cycle that leave for packets, of misses without a pause."""
+    running = load(RowReads(config.tables), "row_reads", engine,
+                   recipe=f"RowReads({config.tables})").instance()
+    for name, value in (("enable", 1), ("vector_beats", 1)):
+        running.set_signal(name, value)
+    start = settle(running)
+    running.push("i", pack(OutgoingRecord, rows, record=np.arange(rows) * 1001), start)
+    running.run(start + 2 * rows)
+    _, cycles = running.pop("o")
+    return Rate("reads", len(cycles), int(cycles[-1]) + 1 - start)
+
+
 def _slot(record: np.ndarray) -> np.ndarray:
     """Return the READ_DATA packet that answers the read in a beat."""
     tag, size = (int(unpack(ReadRecord, record[None], name)[0]) for name in ("tag", "bytes"))
@@ -113,7 +127,9 @@ def delivery_jobs() -> list[Job]:
         ("indices to the host, the trace", "slots/cycle", 0.95, "steps of 128 samples",
          lambda: index_rate(config, trace())),
         ("vectors of a ring in GPU memory", "beats/cycle", _PCIE,
-         f"slots of 64 beats, read {_ROUND_TRIP} cycles away", lambda: ring_rate(config))]
+         f"slots of 64 beats, read {_ROUND_TRIP} cycles away", lambda: ring_rate(config)),
+        ("reads of rows in GPU memory", "rows/cycle", 0.95, "by address, of misses without a pause",
+         lambda: read_rate(config))]
 
     def job(name: str, unit: str, target: float, note: str, measure: Callable[[], Rate]) -> Job:
         def rows(progress: Progress) -> list[Row]:

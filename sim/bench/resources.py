@@ -8,9 +8,11 @@ from sim.bench.rows import Job, Progress, Row
 
 __all__ = ["resource_jobs", "resources"]
 
-_SHARES = {False: 60.0, True: 75.0}
-"""Limit in per cent of one SLR, by ``training`` (DESIGN section 7, where the larger limit also
-covers the link between NICs)."""
+_LINKED = {"training": True, "link": True}
+_CASES = (("kaggle", {}, 60.0, 60.0), ("kaggle with training", {"training": True}, 75.0, 75.0),
+          ("kaggle with training and link", _LINKED, 75.0, 80.0))
+"""What is built, and the limits of its LUTs and of the rest in per cent of one SLR (DESIGN section
+7)."""
 _DEPTH = 10
 """Most LUTs in series between registers, RAMs and DSPs."""
 
@@ -23,14 +25,13 @@ def resources(config: NicConfig, progress: Progress = lambda line: None) -> dict
 
 
 def resource_jobs() -> list[Job]:
-    """Return the jobs of ``kaggle``'s resources, without and with training; the five jobs of each
-    share one report."""
-    return [job for training in _SHARES
-            for job in _jobs(preset("kaggle").with_fields(training=training))]
+    """Return the jobs of ``kaggle``'s resources, without and with training, and with training and
+    the reliable link; the five jobs of each share one report."""
+    return [job for what, changes, lut, rest in _CASES
+            for job in _jobs(what, preset("kaggle").with_fields(**changes), lut, rest)]
 
 
-def _jobs(config: NicConfig) -> list[Job]:
-    what = f"{config.name} with training" if config.training else config.name
+def _jobs(what: str, config: NicConfig, most_luts: float, most: float) -> list[Job]:
     found: dict = {}
 
     def report(progress: Progress) -> dict:
@@ -43,9 +44,9 @@ def _jobs(config: NicConfig) -> list[Job]:
 
         def rows(progress: Progress) -> list[Row]:
             used = report(progress)["total"][kind]
-            without = "without link" if config.training else "without training and link"
-            return [Row(name, 100 * used / SLR[kind], "% of one SLR", _SHARES[config.training],
-                        "<=", note=f"{used:,.0f} of {SLR[kind]:,}; {without}")]
+            return [Row(name, 100 * used / SLR[kind], "% of one SLR",
+                        most_luts if kind == "lut" else most, "<=",
+                        note=f"{used:,.0f} of {SLR[kind]:,}")]
         return Job("resources", name, rows)
 
     def depth(progress: Progress) -> list[Row]:

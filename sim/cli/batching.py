@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from gen.numbers import integer_option
 from sim import api
 from sim.cli import options as option
 from sim.cli.options import DEFAULT, integers, to_file
@@ -20,9 +21,9 @@ def batching(
     model: Annotated[str | None, typer.Option(
         help="DLRM: a preset or a TOML file.",
         show_default="without data, each of kaggle, terabyte, avazu")] = None,
-    samples: Annotated[int | None, typer.Option(
+    samples: Annotated[int | None, integer_option(
         help="Samples to use. Default: all samples of a file, or 8,192 generated samples.")] = None,
-    mini_batch: Annotated[int | None, typer.Option(
+    mini_batch: Annotated[int | None, integer_option(
         help="Samples of a mini-batch.", show_default="128, terabyte also 2,048")] = None,
     window: option.Window = None,
     hyperedges: Annotated[str | None, typer.Option(

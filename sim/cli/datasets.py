@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from gen.numbers import integer_option
 from sim import api
 from sim.cli import options as option
 from sim.cli.options import to_file
@@ -28,9 +29,9 @@ def describe(
     files: Annotated[list[str], typer.Argument(
         help="Files of samples or folders of such files, taken together in order.")],
     format: option.Format = None,
-    samples: Annotated[int | None, typer.Option(
+    samples: Annotated[int | None, integer_option(
         help="Samples to read. Default: all of them.")] = None,
-    most_keys: Annotated[int | None, typer.Option(
+    most_keys: Annotated[int | None, integer_option(
         help="Most keys to hold in memory; with more of them, their number and skew are estimated, "
              "with the error. Default: 4,194,304, about 0.5 GB.")] = None,
     json: option.Json = None,

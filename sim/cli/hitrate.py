@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from gen.numbers import integer_option
 from rtl.config import POLICY_CODES
 from sim import api
 from sim.cli import options as option
@@ -27,7 +28,7 @@ def hitrate(
     model: option.Model = None,
     policy: Annotated[str, typer.Option(
         help=f"Replacement policies, with commas between: {', '.join(POLICY_CODES)}.")] = "lru",
-    ways: Annotated[int | None, typer.Option(
+    ways: Annotated[int | None, integer_option(
         help="Ways of a set; 0 is fully associative. Default: those of the NIC.")] = None,
     config: Annotated[str | None, typer.Option(
         help="NIC preset that sizes and ways are taken from.",

@@ -4,10 +4,12 @@ import sys
 
 import typer
 
-from gen.signals import Interrupted, interruptible
+from gen.messages import one_line
+from gen.signals import Interrupted, forget_unused, interruptible
 from sim.cli.batching import batching
 from sim.cli.bench import bench
 from sim.cli.datasets import datasets
+from sim.cli.faults import faults
 from sim.cli.hitrate import hitrate
 from sim.cli.plan import plan
 from sim.cli.reproduce import reproduce
@@ -36,6 +38,7 @@ app.command()(batching)
 app.command()(plan)
 app.command()(reproduce)
 app.command()(serve)
+app.command()(faults)
 # What follows the script is the script's own.
 app.command(context_settings={"allow_interspersed_args": False})(torch)
 app.add_typer(datasets, name="datasets")
@@ -51,9 +54,16 @@ def main(arguments: list[str] | None = None) -> None:
             # Without its standalone mode, click returns the status of an Exit, raising nothing.
             status = app(args=arguments, prog_name="sim", standalone_mode=False)
     except Interrupted as error:
+        forget_unused()
         print("; ".join((f"sim: {error}", *getattr(error, "__notes__", ()))), file=sys.stderr)
         sys.exit(error.status)
-    except (ValueError, TypeError, OSError, BuildError) as error:
+    except OSError as error:
+        # As the other complaints are, with the file first.
+        _complain(str(error) if error.filename is None or error.strerror is None
+                  else f"{error.filename}: {error.strerror}")
+    except MemoryError:
+        _complain("the memory of this machine is not enough for what is asked")
+    except (ValueError, TypeError, BuildError) as error:
         _complain(str(error))
     except Exception as error:
         if hasattr(error, "format_message"):  # click's own complaints about the command line
@@ -63,5 +73,5 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _complain(message: str) -> None:
-    print(f"sim: {' '.join(message.split())}", file=sys.stderr)
+    print(f"sim: {one_line(message)}", file=sys.stderr)
     sys.exit(2)

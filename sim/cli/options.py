@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from gen.numbers import integer, integer_option
 from host.data.datasets import DATA_HELP, FORMAT_HELP
 from host.data.indexing import INDEX_HELP
 from host.placement.deal import PLACEMENTS
@@ -38,19 +39,19 @@ ConfigOfCluster = Annotated[str | None, typer.Option(help=_CONFIG, show_default=
 Model = Annotated[str | None, typer.Option(help="DLRM: a preset or a TOML file.")]
 Cluster = Annotated[str | None, typer.Option(
     help="Nodes, links and NIC: a preset or a TOML file. Other options override it.")]
-Nodes = Annotated[int | None, typer.Option(help=_NODES, show_default=str(DEFAULT["nodes"]))]
-NodesOfCluster = Annotated[int | None, typer.Option(help=_NODES, show_default=_FROM_CLUSTER)]
-Samples = Annotated[int | None, typer.Option(
+Nodes = Annotated[int | None, integer_option(help=_NODES, show_default=str(DEFAULT["nodes"]))]
+NodesOfCluster = Annotated[int | None, integer_option(help=_NODES, show_default=_FROM_CLUSTER)]
+Samples = Annotated[int | None, integer_option(
     help="Samples to read. Default: all samples of a file, or 1,024 generated samples.")]
-MiniBatch = Annotated[int, typer.Option(help="Samples of a mini-batch, over all nodes.")]
-InFlight = Annotated[int, typer.Option(help="Mini-batches in flight at once.")]
-CacheWarmup = Annotated[int, typer.Option(
+MiniBatch = Annotated[int, integer_option(help="Samples of a mini-batch, over all nodes.")]
+InFlight = Annotated[int, integer_option(help="Mini-batches in flight at once.")]
+CacheWarmup = Annotated[int, integer_option(
     help="Mini-batches that fill the caches before anything is counted.")]
 Batching = Annotated[str, typer.Option(
     help="How mini-batches are formed from the samples of a window. file: in the order of the "
          "file; sort: in sorted order; greedy: finds the most keys in common; graph: faster than "
          "greedy; graph-printed: the graph algorithm as the paper prints it.")]
-Window = Annotated[int | None, typer.Option(
+Window = Annotated[int | None, integer_option(
     help="Samples that are loaded before mini-batches are formed from them.",
     show_default="16 mini-batches")]
 Data = Annotated[list[str] | None, typer.Option(help=DATA_HELP)]
@@ -66,7 +67,7 @@ Engine = Annotated[str, typer.Option(
 Fidelity = Annotated[str, typer.Option(
     help="rtl: run the RTL of the NICs; model: count and time with a model of them, which "
          "computes no values.")]
-Threads = Annotated[int, typer.Option(help="Nodes to simulate at once.")]
+Threads = Annotated[int, integer_option(help="Nodes to simulate at once.")]
 Network = Annotated[str | None, typer.Option(
     help=_PROFILE.format("Network"), show_default=DEFAULT["network"])]
 NetworkOfCluster = Annotated[str | None, typer.Option(
@@ -81,8 +82,8 @@ PcieOfCluster = Annotated[str | None, typer.Option(
     help=_PROFILE.format("PCIe"), show_default=_FROM_CLUSTER)]
 Mlp = Annotated[str, typer.Option(
     help="How the MLPs are computed. fixed: the same bits on every machine; blas: faster.")]
-Seed = Annotated[int, typer.Option(help=_SEED.format("rows, weights and generated samples"))]
-SampleSeed = Annotated[int, typer.Option(help=_SEED.format("generated samples"))]
+Seed = Annotated[int, integer_option(help=_SEED.format("rows, weights and generated samples"))]
+SampleSeed = Annotated[int, integer_option(help=_SEED.format("generated samples"))]
 Set = Annotated[list[str] | None, typer.Option(
     metavar="FIELD=VALUE",
     help="Change a field of the NIC's configuration, or a register; may be repeated.")]
@@ -94,7 +95,7 @@ Faults = Annotated[str | None, typer.Option(
          "delay; or links be down: down=START:LENGTH[@LINK]. For example "
          "silent-gpu=20us:1ms@2,drop-vectors=1e-3@0>1. Or a file: TOML, or the JSON of a run, "
          "whose faults it repeats.")]
-Patience = Annotated[int, typer.Option(
+Patience = Annotated[int, integer_option(
     help="Give up after this many cycles in which no beat moves anywhere.")]
 Skip = Annotated[bool, typer.Option(
     help="Skip cycles in which nothing moves; results stay the same.")]
@@ -109,7 +110,7 @@ Pcap = Annotated[str | None, typer.Option(
     help="Write every frame between the nodes to this file, for Wireshark.")]
 Waves = Annotated[str | None, typer.Option(
     help="Write the signals of one NIC to this file (.fst, .vcd), for GTKWave or Surfer.")]
-WavesNode = Annotated[int | None, typer.Option(
+WavesNode = Annotated[int | None, integer_option(
     help="Node whose signals are written.", show_default="0")]
 WavesWindow = Annotated[str | None, typer.Option(
     metavar="FIRST:LAST", help="Cycles whose signals are written, both included.",
@@ -121,7 +122,7 @@ def integers(text: str | None, field: str) -> list[int] | None:
     if text is None:
         return None
     try:
-        return [int(part) for part in text.split(",")]
+        return [integer(part) for part in text.split(",")]
     except ValueError:
         raise ValueError(f"{field} must be integers with commas between, not {text!r}") from None
 

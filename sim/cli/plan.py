@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from gen.numbers import number_option
 from sim import api
 from sim.cli import options as option
 from sim.cli.options import DEFAULT, to_file
@@ -26,7 +27,7 @@ def plan(
     placement: option.Placement = DEFAULT["placement"],
     optimizer: Annotated[str, typer.Option(
         help="Optimizer whose state the memory must hold: none, sgd or rowwise-adagrad.")] = "none",
-    hit_rate: Annotated[float | None, typer.Option(
+    hit_rate: Annotated[float | None, number_option(
         help="Hit rate of the unique keys that enter a local cache. Default: what caches of the "
              "NIC's size hit on the samples.")] = None,
     data: option.Data = None,

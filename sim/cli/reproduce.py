@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from gen.numbers import integer_option
 from sim import api
 from sim.cli import options as option
 from sim.cli.options import DEFAULT
@@ -34,9 +35,9 @@ def reproduce(
     backend: Annotated[str, typer.Option(
         help="What measures the points: loky (processes on this machine) or dask (the cluster "
              "whose scheduler DASK_SCHEDULER_ADDRESS names).")] = "loky",
-    jobs: Annotated[int | None, typer.Option(
+    jobs: Annotated[int | None, integer_option(
         help="Points measured at once.", show_default="processors")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = DEFAULT["seed"],
+    seed: Annotated[int, integer_option(help="Seed of all random numbers.")] = DEFAULT["seed"],
     seeds: Annotated[str, typer.Option(
         help="Seeds of the headlines and of fig22, fig25 and paper_like, whose means then have "
              "95 % intervals: their number, from --seed on, or several with commas between. All "

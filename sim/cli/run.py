@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from gen.numbers import integer_option
 from sim import api
 from sim.cli import options as option
 from sim.cli.end import conclude
@@ -23,20 +24,20 @@ def run(
     cluster: option.Cluster = None,
     nodes: option.Nodes = None,
     samples: option.Samples = None,
-    first_sample: Annotated[int, typer.Option(
+    first_sample: Annotated[int, integer_option(
         help="Start at this sample, to go on after a run that was stopped. Samples keep their "
              "numbers; --samples counts the ones left out too.")] = DEFAULT["first_sample"],
     mini_batch: option.MiniBatch = DEFAULT["mini_batch"],
     batching: option.Batching = DEFAULT["batching"],
     window: option.Window = None,
     in_flight: option.InFlight = DEFAULT["in_flight"],
-    warmup: Annotated[int, typer.Option(
+    warmup: Annotated[int, integer_option(
         help="Mini-batches whose latencies are not reported.")] = DEFAULT["warmup"],
     data: option.Data = None,
     format: option.Format = None,
     index: option.Index = "hash",
     placement: option.Placement = DEFAULT["placement"],
-    copied_rows: Annotated[int, typer.Option(
+    copied_rows: Annotated[int, integer_option(
         help="Copy tables of at most this many rows to every node; 0: none.")] =
         DEFAULT["copied_rows"],
     engine: option.Engine = DEFAULT["engine"],

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from gen.numbers import integer_option, number, number_option
 from sim import api
 from sim.cli import options as option
 from sim.cli.options import DEFAULT, integers, to_file
@@ -29,7 +30,7 @@ def serve(
     data: option.Data = None,
     format: option.Format = None,
     index: option.Index = "hash",
-    nodes: Annotated[int, typer.Option(help="Nodes of the cluster.")] = 4,
+    nodes: Annotated[int, integer_option(help="Nodes of the cluster.")] = 4,
     software: Annotated[str, typer.Option(
         help="Software profile of all systems: eager or tuned.")] = "eager",
     gpu: Annotated[str, typer.Option(help="GPU profile.")] = DEFAULT["gpu"],
@@ -41,15 +42,15 @@ def serve(
     in_flight: option.InFlight = 16,
     arrivals: Annotated[str, typer.Option(
         help="How requests come: poisson, or bursts.")] = "poisson",
-    burst_rate: Annotated[float, typer.Option(
+    burst_rate: Annotated[float, number_option(
         help="Arrivals in a burst, as a multiple of the mean rate.")] = 4.0,
-    burst_share: Annotated[float, typer.Option(help="Share of the time in bursts.")] = 0.1,
+    burst_share: Annotated[float, number_option(help="Share of the time in bursts.")] = 0.1,
     burst_length: Annotated[str, typer.Option(help="Mean length of a burst.")] = "1ms",
-    requests: Annotated[int, typer.Option(
+    requests: Annotated[int, integer_option(
         help="Requests that count in a run, at least. Mini-batches are at least a twentieth of "
              "them.")] = 20_000,
-    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = DEFAULT["seed"],
-    jobs: Annotated[int | None, typer.Option(
+    seed: Annotated[int, integer_option(help="Seed of all random numbers.")] = DEFAULT["seed"],
+    jobs: Annotated[int | None, integer_option(
         help="Parts of the work done at once.", show_default="processors")] = None,
     points: Annotated[str | None, typer.Option(
         help="Folder that keeps finished parts; the same command goes on from them.")] = None,
@@ -84,6 +85,6 @@ def _list(text: str) -> list[str]:
 
 def _numbers(text: str) -> list[float]:
     try:
-        return [float(part) for part in text.split(",")]
+        return [number(part) for part in text.split(",")]
     except ValueError:
         raise ValueError(f"qps must be auto or numbers with commas between, not {text!r}") from None

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from gen.numbers import integer_option
 from gen.signals import Interrupted
 from sim import api
 from sim.cli import options as option
@@ -24,7 +25,7 @@ def torch(
     system: Annotated[list[str] | None, typer.Option(
         help="System that the script runs on: EN, FS, bl-tuned or bl-paper. Its times are shown "
              "beside those of the others.", show_default="FS")] = None,
-    nodes: Annotated[int | None, typer.Option(
+    nodes: Annotated[int | None, integer_option(
         help="Nodes over which each mini-batch is dealt. Where the script has several processes, "
              "each is a node.", show_default="4, or the processes of the script")] = None,
     placement: option.Placement = DEFAULT["placement"],
@@ -33,7 +34,7 @@ def torch(
              "systems are of modelled NICs in both.")] = "model",
     optimizer_on: Annotated[str, typer.Option(
         help="Where rows of tables are updated. host: by PyTorch's optimizer, whichever it is; "
-             "nic: by the NICs' SGD, with fidelity model.")] = "host",
+             "nic: by the NICs' SGD or row-wise Adagrad.")] = "host",
     config: Annotated[str | None, typer.Option(
         help="Preset of the NIC that runs in RTL.",
         show_default="kaggle up to dimension 16, else terabyte")] = None,
@@ -43,7 +44,7 @@ def torch(
     gpu: Annotated[str, typer.Option(help="GPU profile.")] = DEFAULT["gpu"],
     engine: option.Engine = DEFAULT["engine"],
     threads: option.Threads = DEFAULT["threads"],
-    seed: Annotated[int, typer.Option(help="Seed of what systems draw.")] = DEFAULT["seed"],
+    seed: Annotated[int, integer_option(help="Seed of what systems draw.")] = DEFAULT["seed"],
     json: option.Json = None,
     report: Annotated[str | None, typer.Option(
         help="Write a page and the counts of each mini-batch to this folder.")] = None,

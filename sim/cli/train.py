@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from gen.numbers import integer_option, number_option
 from sim import api
 from sim.cli import options as option
 from sim.cli.end import conclude
@@ -30,13 +31,13 @@ def train(
     window: option.Window = None,
     optimizer: Annotated[str, typer.Option(
         help="Optimizer of the rows: sgd or rowwise-adagrad.")] = _OPTIMIZER.name,
-    learning_rate: Annotated[float, typer.Option(
+    learning_rate: Annotated[float, number_option(
         help="Learning rate of rows and MLPs; the MLPs learn by SGD.")] = _OPTIMIZER.learning_rate,
-    epsilon: Annotated[float, typer.Option(
+    epsilon: Annotated[float, number_option(
         help="Epsilon of row-wise Adagrad.")] = _OPTIMIZER.epsilon,
-    epochs: Annotated[int, typer.Option(
+    epochs: Annotated[int, integer_option(
         help="Passes over all samples.")] = Learning.epochs,
-    interval: Annotated[int, typer.Option(
+    interval: Annotated[int, integer_option(
         help="Mini-batches per report of loss, accuracy and AUC.")] = Record.interval,
     checkpoint: Annotated[str | None, typer.Option(
         help="Go on from this file if it exists, and save the state of the training to it: at the "

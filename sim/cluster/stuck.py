@@ -27,6 +27,7 @@ def diagnose(cluster: Cluster, registers: Sequence[RegisterFile], error: StuckEr
     or None; ``waits``, the streams under back-pressure, with ``behind``, the blocked output streams
     of the block that should take the beat; ``owed``, outstanding answers of ``gpu``, ``host``
     (dense vectors) and ``peers``, and rows and optimizer states of training not yet ``written``;
+    ``given_up``, peers that do not acknowledge;
     ``counting``, stall counters that are still rising; ``unanswered`` samples; ``unsent``, packets
     that the host has for its NIC and does not send, those that answer for its GPU among them;
     ``queries_waiting`` and ``gradients_waiting``, packets that the host holds back for lack of
@@ -45,8 +46,7 @@ def diagnose(cluster: Cluster, registers: Sequence[RegisterFile], error: StuckEr
 def _node(node: ClusterNode, registers: RegisterFile) -> dict:
     # Streams first: reading a register lets the NIC run on.
     state = node.engine.channels()
-    # A NIC with training has more streams.
-    takers = channel_map(len(state.valid) > len(channel_map(False)))
+    takers = channel_map(*(name in registers.names for name in ("training", "link_epoch")))
     channels = [
         {"name": name, "to": takers[name], "valid": bool(valid), "ready": bool(ready),
          "beats": int(beats), "last": int(last) if last >= 0 else None}
@@ -60,11 +60,20 @@ def _node(node: ClusterNode, registers: RegisterFile) -> dict:
     owed["written"] = 0 if node.training is None else node.training.memory.unfinished
     return {"node": node.number, "channels": channels, "waits": _waits(channels), "owed": owed,
             "counting": counting,
+            "given_up": _given_up(registers),
             "lookups_for": registers.read("lookup_next_node")["lookup_next_node"],
             "unanswered": node.unanswered, "unsent": node.packets_unsent,
             "queries_waiting": node.queries_waiting,
             "gradients_waiting": 0 if node.training is None else node.training.waiting,
             "step_open": node.training is not None and node.training.finished is None}
+
+
+def _given_up(registers: RegisterFile) -> list[int]:
+    """Return the nodes that a NIC with a reliable link has given up."""
+    names = [name for name in registers.names if name.startswith("link_given_up")]
+    values = registers.read(*names) if names else {}
+    return [32 * word + bit for word, name in enumerate(names) for bit in range(32)
+            if values[name] >> bit & 1]
 
 
 def _waits(channels: Sequence[Mapping]) -> list[dict]:
@@ -90,6 +99,9 @@ def _causes(state: Mapping) -> list[dict]:
     causes = [cause(0, part, f"{means.format(node=node)} {since(edge)}, {edge} holds a beat")
               for edge, (part, means) in _EDGES.items()
               if channels[edge]["valid"] and not channels[edge]["ready"]]
+    causes += [cause(-1, "peers", f"node {node} has given up node {peer}, which did not "
+                                  "acknowledge a packet however often it was sent", peer)
+               for peer in state["given_up"]]
     # Before what the GPU owes: its answers pass through the host.
     if state["unsent"]:
         causes.append(cause(0, "host", f"the host of node {node} does not send {state['unsent']} "

@@ -247,7 +247,9 @@ class PysimEngine(Engine):
         if self._handshakes:
             self._sample_channels(cycle)
         seen = self._sample_access() if self._busy else None
-        quiet = quiet and seen is None and bool(get(self._idle.value))
+        # A deadline counts as an input that moves in its cycle.
+        quiet = (quiet and seen is None and bool(get(self._idle.value))
+                 and self._next_alarm() != 0)
         if self._tracer is not None:
             self._tracer.rise(cycle)
         self._edge()

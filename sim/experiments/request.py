@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from host.data.datasets import EXACT, check_files, input_files, known_format
+from host.hashing import check_seed
 from sim.experiments.points.point import DATASETS
 from sim.experiments.points.samples import samples_of
 from sim.experiments.points.setting import DEMO, SETTINGS, Setting, Source, like
@@ -12,6 +13,9 @@ __all__ = ["command_of", "seeds_of", "setting_of"]
 
 _DATASET_OF = {"criteo": "kaggle", "avazu": "avazu", "dlrm-npz": "kaggle"}
 """The data set whose samples a file gives, where no model is named."""
+
+
+_MOST_SEEDS = 1000
 
 
 def command_of(model: str | None, data: Sequence[str], format: str | None, fidelity: str, gpu: str,
@@ -37,14 +41,19 @@ def command_of(model: str | None, data: Sequence[str], format: str | None, fidel
 def seeds_of(seed: int, seeds: int | Sequence[int]) -> tuple[int, ...]:
     """Return the seeds that are asked for: so many from ``seed`` on, or those of a list.
 
-    Raises ``ValueError`` for fewer than one, for a negative one, and for one that is there twice.
+    Raises ``ValueError`` for fewer than one, for one that is not of 64 bits, and for one that is
+    there twice.
     """
     if isinstance(seeds, int) and seeds < 1:
         raise ValueError(f"seeds must be at least 1, not {seeds!r}")
+    if isinstance(seeds, int) and seeds > _MOST_SEEDS:
+        raise ValueError(f"seeds must be at most {_MOST_SEEDS:,}, not {seeds!r}")
     found = tuple(range(seed, seed + seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not found or min(found) < 0 or len(set(found)) < len(found):
         raise ValueError(f"seeds must be at least one, each at least 0 and there once, "
                          f"not {','.join(map(str, found))!r}")
+    for seed in found:
+        check_seed(seed)
     return found
 
 

@@ -2,7 +2,7 @@
 
 The file is valid JSON at any moment: ``{"schema", "complete", "request", "rows": [{"name", …}, …],
 …}``. ``complete`` is false until :meth:`Journal.finish`, which adds the fields of the whole
-result.
+result. Rows of an unfinished file have a checksum, ``sha256``.
 
 What a later call with the same file does:
 
@@ -25,6 +25,7 @@ import json
 import sys
 from collections.abc import Mapping
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 
@@ -34,11 +35,12 @@ import rtl
 import sim
 from gen.cache import digest
 from gen.files import write_whole
+from sim.files.claims import Claims
 
 __all__ = ["Journal", "sources_hash"]
 
 _SUFFIXES = (".py", ".v", ".cpp", ".h", ".toml")
-_OWN = ("schema", "complete", "request", "rows")
+_OWN = ("schema", "complete", "request", "rows", "sha256")
 
 
 @cache
@@ -81,7 +83,8 @@ class Journal:
     Raises
     ------
     ValueError
-        The file holds unfinished results of another request. It is left as it is.
+        The file holds unfinished results of another request, or is damaged, or another process
+        writes it. It is left as it is.
     OSError
         The file cannot be read or written.
     """
@@ -94,8 +97,13 @@ class Journal:
         self._head = {"schema": schema, "complete": False,
                       "request": json.loads(_text({**request, "sources": sources_hash()}))}
         self._rows: dict[str, dict] = {}
-        if self._keeps:
-            self._rows = _unfinished_rows(str(path), self._head, field)
+        self._claims = Claims({field: path})
+        try:
+            if self._keeps:
+                self._rows = _unfinished_rows(str(path), self._head, field)
+        except BaseException:
+            self._claims.release()
+            raise
         self.resumed = len(self._rows)
         """Rows that an earlier call had finished."""
 
@@ -114,7 +122,8 @@ class Journal:
             raise ValueError(f"name must be new and that of the row, not {name!r}")
         rows = self._rows | {name: json.loads(_text({"name": name, **row}))}
         if self._keeps:
-            self._write(self._head | {"rows": list(rows.values())})
+            kept = list(rows.values())
+            self._write(self._head | {"sha256": _checksum(kept), "rows": kept})
         self._rows = rows
 
     def finish(self, extra: Mapping[str, object] | None = None) -> dict:
@@ -149,12 +158,17 @@ class Journal:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  _: TracebackType | None) -> None:
+        self._claims.release()
         # Only interrupts and exits: an error says what is wrong, and resuming may meet it again.
         if error is not None and not isinstance(error, Exception):
             error.add_note(self.describe_resuming())
 
     def _write(self, whole: dict) -> None:
         write_whole(str(self._path), _text(whole))
+
+
+def _checksum(rows: list[dict]) -> str:
+    return sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
 
 
 def _text(value: object) -> str:
@@ -168,7 +182,7 @@ def _unfinished_rows(path: str, head: dict, field: str) -> dict[str, dict]:
         return {}
     try:
         found = json.loads(target.read_text(encoding="utf-8"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     if not isinstance(found, dict) or found.get("complete") is not False:
         return {}
@@ -177,6 +191,9 @@ def _unfinished_rows(path: str, head: dict, field: str) -> dict[str, dict]:
         rows = found.get("rows")
         if isinstance(rows, list) and all(
                 isinstance(row, dict) and isinstance(row.get("name"), str) for row in rows):
+            if found.get("sha256") != _checksum(rows):
+                raise ValueError(f"{field} {path} is damaged: its rows have another SHA-256 than "
+                                 f"it states; name another file, or delete it")
             return {row["name"]: row for row in rows}
         other = "rows without names"
     raise ValueError(f"{field} {path} holds unfinished results of another request ({other}): ask "

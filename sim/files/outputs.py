@@ -153,7 +153,7 @@ def write_json(result: dict, path: str | None) -> None:
 def check_earlier_results(path: str | None, first_sample: int) -> None:
     """Raise ``ValueError`` where a run that resumes at ``first_sample`` would replace the results
     of the stopped run before it."""
-    if path in (None, "-") or not first_sample:
+    if path in (None, "-") or not first_sample or not Path(path).is_file():
         return
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))

@@ -8,6 +8,7 @@ measurement by another version of the code is never used, and need not be delete
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,19 @@ PRESENTATION = tuple(f"sim/{name}" for name in (
     "api.py", "cli/", "frame.py", "experiments/checks/", "experiments/claims/",
     "experiments/figures/", "experiments/maps/", "experiments/page/",
     "experiments/points/setting.py", "experiments/reproduce.py", "experiments/request.py",
-    "serving/picture.py", "serving/request.py", "serving/table.py"))
+    "faults/picture.py", "faults/suite.py", "faults/table.py", "serving/picture.py",
+    "serving/request.py", "serving/table.py"))
 
 
 def plain(value: Any) -> Any:
     """Return ``value`` as JSON reads it back, so that a point just measured and one read from disk
     are equal bit for bit. ``ValueError`` for NaN and infinities."""
     return json.loads(json.dumps(value, allow_nan=False))
+
+
+def _checksum(metrics: Any) -> str:
+    """Return the SHA-256 of what was measured, which its notation in a file does not change."""
+    return sha256(json.dumps(plain(metrics), sort_keys=True).encode()).hexdigest()
 
 
 class Store:
@@ -73,22 +80,25 @@ class Store:
     def get(self, point: Any) -> dict | None:
         """Return what was measured at ``point``, or None where nothing is stored.
 
-        A file with other contents (after a full disk, say) counts as missing.
+        A file with other contents, after a full disk, say, or with a changed digit, counts as
+        missing: what was measured has a checksum.
         """
         try:
             found = json.loads(self._path(point).read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, ValueError, RecursionError):
             return None
         if not isinstance(found, dict) or found.get("point") != plain(asdict(point)):
             return None
-        return found.get("metrics")
+        metrics = found.get("metrics")
+        return metrics if found.get("sha256") == _checksum(metrics) else None
 
     def put(self, point: Any, metrics: Mapping[str, Any]) -> None:
         """Store what was measured; it is on disk, complete, when this returns."""
         path = self._path(point)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps({"point": asdict(point), "metrics": metrics}, indent=1,
-                                     allow_nan=False) + "\n")
+        write_whole(path, json.dumps(
+            {"point": asdict(point), "metrics": metrics, "sha256": _checksum(metrics)}, indent=1,
+            allow_nan=False) + "\n")
 
     def once(self, point: Any, make: Callable[[], dict], wait: bool = True) -> dict | None:
         """Return what is stored of ``point``; where nothing is, store what ``make()`` returns.

@@ -2,9 +2,9 @@
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 
 from host.errors import InputError, shown
+from host.reading import read_whole
 from host.toml.schema import read_toml
 from sim.job import faults, frame_faults
 from sim.job.faults import Silence, parse_silence
@@ -14,6 +14,8 @@ __all__ = ["FaultPlan"]
 
 _KINDS = tuple(kind.name.lower() for kind in FaultKind)
 _FILES = (".json", ".toml")
+_MOST_BYTES = 1 << 28
+"""Of the JSON of a run."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,9 @@ def _entry(text: str, nodes: int, where: str = "") -> int | Silence | tuple[Fram
 def _repeated(path: str) -> FaultFile:
     """Return the faults in the JSON of a run."""
     try:
-        told = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(path, 0, 0, error.strerror or str(error)) from None
+        told = json.loads(read_whole(path, _MOST_BYTES).decode())
+    except InputError:
+        raise
     except (ValueError, RecursionError) as error:
         raise InputError(path, 0, 0, f"not JSON: {error}") from None
     told = told.get("faults") if isinstance(told, dict) else None

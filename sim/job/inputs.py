@@ -25,7 +25,8 @@ _BY_PRESET = {"avazu": "avazu", "terabyte": "terabyte"}
 def choose_model(workload: Workload) -> tuple[Model, str | None]:
     """Return the model of a run and the format of its file, None for the generator."""
     if workload.data is None:
-        return load_model(workload.model or _BY_PRESET.get(workload.config, "kaggle")), None
+        named = _BY_PRESET.get(workload.config, "kaggle")
+        return load_model(named if workload.model is None else workload.model), None
     kind = known_format(workload.data, workload.format)
     if workload.model is not None:
         return load_model(workload.model), kind

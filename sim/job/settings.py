@@ -8,7 +8,7 @@ from host.model import POOLINGS, Model
 from rtl.config import NicConfig
 from rtl.formats import InteractionMode
 
-__all__ = ["COMPLETION_BASE", "DELIVERIES", "MODES", "Runtime", "apply_settings"]
+__all__ = ["COMPLETION_BASE", "DELIVERIES", "LINK_SETTINGS", "MODES", "Runtime", "apply_settings"]
 
 MODES = {"dot": InteractionMode.DOT, "cat": InteractionMode.CAT}
 """Register values of the interactions that a model may have."""
@@ -19,6 +19,12 @@ different vectors of the share."""
 
 COMPLETION_BASE = 0x2_4000_1000
 """Address of the ring of completions in GPU memory: a multiple of its largest size."""
+
+LINK_SETTINGS = {
+    "link_delay": (0, 0xFFFF), "link_timeout_first": (1, (1 << 23) - 1),
+    "link_timeout_least": (1, (1 << 23) - 1), "link_timeout_most": (1, (1 << 23) - 1),
+    "link_tries": (1, 255)}
+"""Settings of the reliable link, which are registers of their names, with their bounds."""
 
 _ITSELF = ("true", "false", "model")
 
@@ -50,14 +56,22 @@ class Runtime:
         never.
     gpu_rings: whether NICs write request lists to a ring in GPU memory, and read vectors from one,
         which a kernel fills that never ends; without, the host launches a gather for the lists.
+    row_reads: whether NICs read rows from GPU memory themselves, where tables fit what they see of
+        it (``bar_gib`` of the GPU). With it ``gpu_rings`` must be false.
     request_batch: entries at which a request list to the GPU leaves: lookups, or samples whose
-        dense vectors are requested. With ``gpu_rings`` no more than the vectors of one packet.
+        dense vectors are requested. With ``gpu_rings`` or
+        ``row_reads`` no more than the vectors of one packet.
     request_timeout, lookup_timeout, vector_timeout, result_timeout, index_timeout,
     gradient_timeout: cycles after which a request list, a lookups packet, a vectors packet, a
         results packet, a packet of indices and a packet of partial sums leave though they are not
         full; with 0 they leave at the next check, one cycle later at the earliest.
     output_queues: whether lookups wait for credit in a queue of their owner, so that a slow one
         holds back no others.
+    link_delay: cycles from a packet to the LINK packet that acknowledges it, if no other has.
+    link_timeout_first, link_timeout_least, link_timeout_most: cycles after which a packet is sent
+        again: before a round trip is measured, and bounds of those later.
+    link_tries: times that a packet is sent before its node is given up. These five matter with
+        ``link`` only.
     overtake: in training, whether the queries of the next step are sent right behind the gradients
         of this one, and their lookups leave for each owner as soon as that owner is done.
     local_reduction: in training, whether a node sums its gradients of the same row before they
@@ -80,6 +94,7 @@ class Runtime:
     completion_flush: bool = True
     step_timeout: int = 0
     gpu_rings: bool = False
+    row_reads: bool = False
     request_batch: int = 128
     request_timeout: int = 64
     lookup_timeout: int = 32
@@ -87,6 +102,11 @@ class Runtime:
     result_timeout: int = 64
     index_timeout: int = 64
     output_queues: bool = False
+    link_delay: int = 128
+    link_timeout_first: int = 7_500
+    link_timeout_least: int = 1_000
+    link_timeout_most: int = 250_000
+    link_tries: int = 12
     overtake: bool = False
     local_reduction: bool = True
     gradient_partials: str = "exact"
@@ -136,6 +156,10 @@ class Runtime:
             if not 0 <= getattr(self, name) <= 0xFFFF:
                 raise ValueError(f"{name} must be between 0 and {0xFFFF}, "
                                  f"not {getattr(self, name)!r}")
+        for name, (low, high) in LINK_SETTINGS.items():
+            if not low <= getattr(self, name) <= high:
+                raise ValueError(f"{name} must be between {low} and {high}, "
+                                 f"not {getattr(self, name)!r}")
 
     def _check_delivery(self, config: NicConfig) -> None:
         """Raise ``ValueError`` for an invalid delivery to the host."""
@@ -146,6 +170,9 @@ class Runtime:
                              "place of vectors, not 'unique'")
         if self.deliver == "unique" and not config.unique_keys:
             raise ValueError("unique_keys must be above 0 to deliver unique vectors, not 0")
+        if self.row_reads and self.gpu_rings:
+            raise ValueError("row_reads must be false with gpu_rings, whose kernel reads rows, "
+                             "not True")
         if not 0 <= self.step_timeout <= 0xFFFF_FFFF:
             raise ValueError(f"step_timeout must be between 0 and {0xFFFF_FFFF}, "
                              f"not {self.step_timeout!r}")

@@ -7,6 +7,7 @@ from typing import Any
 
 from host.batching import ALGORITHMS, WINDOW_BATCHES, algorithm_of
 from host.data.datasets import Paths
+from host.hashing import check_seed
 from host.model import Model
 from host.placement.deal import check_placement
 from host.timing.cluster import Cluster, load_cluster
@@ -75,7 +76,7 @@ class Workload:
 
     def __post_init__(self) -> None:
         for name, low in (("nodes", 1), ("mini_batch", 1), ("in_flight", 1), ("warmup", 0),
-                          ("seed", 0), ("first_sample", 0), ("copied_rows", 0)):
+                          ("first_sample", 0), ("copied_rows", 0)):
             if getattr(self, name) < low:
                 raise ValueError(f"{name} must be at least {low}, not {getattr(self, name)!r}")
         if self.samples is not None and self.samples < 1:
@@ -87,6 +88,7 @@ class Workload:
             raise ValueError(f"in_flight must be at most 256, not {self.in_flight!r}")
         if self.format is not None and self.data is None:
             raise ValueError(f"format must go with data, not {self.format!r} alone")
+        check_seed(self.seed)
         check_placement(self.placement)
         self._check_batching()
         _ = self.fault_plan

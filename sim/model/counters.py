@@ -30,6 +30,7 @@ COUNTED: dict[str, str] = {
     **_same("completion_writer", "completions", "opened", "completed", "flushes", "finished"),
     **_same("gpu_rings", "rings", "lists", "lists_told", "stall_full", "reads", "slots",
             "slots_told"),
+    "row_reads.reads": "row_reads.reads",
     "dispatcher.local": "dispatched_local", "dispatcher.remote": "dispatched_remote",
     **_same("remote_cache", "remote.counters", *_CACHE, "unmerged", *_CACHE_END),
     **_same("local_cache", "local.counters", *_CACHE, *_CACHE_END),
@@ -51,6 +52,9 @@ COUNTED: dict[str, str] = {
     "dense_ring.packets": "interaction.requests.packets",
     **_same("result_frames", "interaction.frames", "results", "packets"),
     "host_reporter.credits": "credits",
+    **_of("link_sender", "link", packets="packets", links="sent", stall_window="stall_window",
+          stall_pool="stall_pool"),
+    **_same("link_receiver", "link.receiver", "acknowledgements"),
     **_same("net_assembler", "net_assembler", "packets", "beats"),
     **_same("host_assembler", "host_assembler", "packets", "beats"),
 }

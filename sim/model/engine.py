@@ -3,7 +3,7 @@
 Reference: the RTL of :mod:`rtl.nic` on an engine of :mod:`sim.engines`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ctypes import POINTER, c_int64, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
@@ -16,6 +16,7 @@ from amaranth.hdl import Const
 from host.placement.shard import ShardPlan
 from rtl.config import NicConfig
 from rtl.formats import Beat
+from rtl.network.link.arrival_bits import WORDS
 from rtl.reset import QUIET_CYCLES
 from sim.engines.compiled import CompiledEngine, Room
 from sim.engines.design import Design, StreamPort
@@ -34,6 +35,10 @@ _STREAMS = {"host_tx": 0, "net_tx": 1, "host_rx": 0, "net_rx": 1}
 _NO_VALUES = (Const(0),) * 3
 """In place of the payload, valid and ready of a stream's RTL."""
 _NEVER = (1 << 64) - 1
+_UNLINKED = (
+    "network must lose no frame with fidelity model and link, which sends none again",
+    "link_timeout_first and link_timeout_least must be above every round trip with fidelity model, "
+    "whose link sends no packet again")
 _STORED = ("step_floor", "lists_consumed", "vectors_produced")
 """Registers that are written while a NIC runs, in the order of their numbers in ``nic.cpp``."""
 _FUNCTIONS: dict[str, tuple[Any, list]] = {
@@ -47,6 +52,7 @@ _FUNCTIONS: dict[str, tuple[Any, list]] = {
     "ember_hold": (None, [c_void_p, c_uint32, c_uint64]),
     "ember_store": (None, [c_void_p, c_uint32, c_uint32, c_uint64]),
     "ember_idle": (c_uint32, [c_void_p]),
+    "ember_unlinked": (c_uint32, [c_void_p]),
     "ember_cycle": (c_uint64, [c_void_p]),
     "ember_next_event": (c_uint64, [c_void_p]),
     "ember_last_beat": (c_uint64, [c_void_p]),
@@ -88,12 +94,16 @@ class ModelEngine(CompiledEngine):
         self._swept = QUIET_CYCLES + 2 + max(
             config.local_cache_sets, config.remote_cache_sets, config.dedupe_sets,
             config.hold_vectors, config.remote_in_flight, config.misses_in_flight,
-            config.dedupe_in_flight)
+            config.dedupe_in_flight, *([config.nodes * WORDS] if config.link else []))
+        self.link = config.link
+        """Whether it has a reliable link."""
 
-    def begin(self, registers: Mapping[str, int], plan: ShardPlan) -> None:
-        """Create the NIC with these register values and table descriptors."""
+    def begin(self, registers: Mapping[str, int], plan: ShardPlan,
+              bases: Sequence[int] = ()) -> None:
+        """Create the NIC with these register values and table descriptors; ``bases``: of tables in
+        GPU memory."""
         # Its arrays must live as long as the NIC.
-        self._plan = plan_of(plan)
+        self._plan = plan_of(plan, bases)
         self._engine = self._lib.ember_new(config_of(self._config, registers), self._plan)
 
     def store(self, name: str, value: int, cycle: int) -> None:
@@ -106,7 +116,9 @@ class ModelEngine(CompiledEngine):
         self.store(_stored(self._config)[addr], data, cycle)
 
     def counts(self) -> dict[str, int]:
-        """Return the NIC's counters."""
+        """Return the NIC's counters; ``ValueError`` if its link had to send a packet again."""
+        if found := self._lib.ember_unlinked(self._engine):
+            raise ValueError(_UNLINKED[found - 1])
         values = np.zeros(len(COUNTED), np.uint64)
         self._lib.ember_counters(self._engine, values.ctypes.data)
         return dict(zip(COUNTED, values.tolist(), strict=True))

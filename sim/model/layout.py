@@ -25,13 +25,22 @@ from rtl.interaction.result_groups import ResultGrouper
 from rtl.interaction.slices import SliceLoader, ring_depth
 from rtl.keys.set_loop import SetLoop
 from rtl.network import FrameAssembler, FrameReceiver, PacketParser, output_queues
+from rtl.network.link import intake
+from rtl.network.link.arrival_bits import WORD
+from rtl.network.link.arrival_scan import BLOCKS, ArrivalScan
+from rtl.network.link.frame_pool import FramePool
+from rtl.network.link.layouts import ARRIVALS, WINDOW
+from rtl.network.link.pool_room import PoolRoom
+from rtl.network.link.receiver import LinkReceiver
+from rtl.network.link.report_queue import ReportQueue
+from rtl.network.link.sender import POOL_BEATS, LinkSender
 from rtl.network.packet_pool import packet_buffers
 from rtl.network.queue_turns import BURST, LEAST
 from rtl.nic import REQUEST_FIFO
 from rtl.nic_control import SETTLING
 from rtl.query.reporter import OwedCredit
-from rtl.rings import CompletionWriter, RingMessages, StepTable, VectorRing
-from rtl.stream import CreditQueue
+from rtl.rings import CompletionWriter, RingMessages, RowReads, StepTable, VectorRing
+from rtl.stream import CreditQueue, StreamFIFO
 from sim.model.counters import counters_header
 from sim.native.formats import header_text
 from sim.native.structures import Shared, definition, fields
@@ -52,6 +61,7 @@ def latencies(config: NicConfig) -> dict[str, int]:
     """
     return {
         "parser_header": FrameReceiver.LATENCY["last beat of a frame", "its header beat"],
+        "header_checked": FrameReceiver.LATENCY["last beat of a frame", "its header's event"],
         "parser_record": PacketParser.LATENCY["header beat", "first record"],
         "adder": FLOAT_ADDER_LATENCY, "reciprocal": RECIPROCAL_LATENCY,
         "divider": COUNT_DIVIDER_LANE_LATENCY, "loop": LOOP,
@@ -74,10 +84,32 @@ def latencies(config: NicConfig) -> dict[str, int]:
         "index_packets": indices.PACKETS, **_completion_latencies(),
         "rings_lists": VectorRing.LISTS, "rings_outstanding": VectorRing.OUTSTANDING,
         "read_checked": VectorRing.LATENCY["header beat", "the header beat that leaves"],
+        "row_read": RowReads.LATENCY["lookup", "its read"], "row_read_places": RowReads.PLACES,
         "register_set": RegisterBlock.LATENCY["write", "answer"] + SETTLING,
         "register_next": RegisterBlock.LATENCY["write", "answer"] + BETWEEN,
         "dot_first": DotArray.latency(config) + Flattener.LATENCY["group's dots", "beat"],
-        "dot_reuse": REUSE, "dot_room": DotInteraction.ROOM,
+        "dot_reuse": REUSE, "dot_room": DotInteraction.ROOM, **_link_latencies(),
+    }
+
+
+def _link_latencies() -> dict[str, int]:
+    """Return the latencies of the reliable link, and its sizes."""
+    scan, report = ArrivalScan.LATENCY, ReportQueue.LATENCY[
+        "event", "its report, beside a delay of 3 or more"]
+    moved = scan["event of a packet, nothing else moving", "base, over up to 64 packets"] \
+        - StreamFIFO.LATENCY["item", "the same item"]
+    room = PoolRoom.LATENCY["beats given back", "room"]
+    packet = LinkReceiver.LATENCY["admitted packet", "its LINK packet, after the delay"]
+    return {
+        "link_ahead": intake.AHEAD, "link_blocks": BLOCKS, "link_arrivals": ARRIVALS,
+        "link_word": WORD, "link_report": report, "link_moved": moved,
+        "link_more": scan["base, over up to 64 packets", "base, over 64 more"],
+        # An event comes a cycle after its packet; the base is moved before its bits are gathered.
+        "link_gathered": packet - 1 - report - (moved - 1),
+        "link_window": WINDOW, "link_pool": POOL_BEATS, "link_spare": FramePool.SPARE,
+        "link_freed": LinkSender.LATENCY["acknowledgement", "its packet's beats are free"],
+        "link_kept": room + intake.LinkIntake.LATENCY["last payload beat", "the packet is kept"],
+        "link_measured": room,
     }
 
 
@@ -122,7 +154,7 @@ def _cache_latencies() -> dict[str, int]:
 _CONFIG = ("nodes", "query_beats", "sample_slots", "hold_vectors", "lookup_beats",
            "net_payload_beats", "host_payload_beats", "dense_vectors", "remote_ways",
            "remote_in_flight", "local_ways", "local_in_flight", "dedupe_ways",
-           "dedupe_in_flight", "scatter_entries", "dot_units", "completion_slots", "wide")
+           "dedupe_in_flight", "scatter_entries", "dot_units", "completion_slots", "wide", "link")
 _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "interaction", "itself",
               "local_enable", "local_sets", "remote_enable", "remote_sets", "requester_merge",
               "dedupe_enable", "dedupe_sets", "request_batch", "request_timeout",
@@ -131,7 +163,8 @@ _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "inte
               "index_timeout", "completion_base_low", "completion_base_high", "completion_flush",
               "gpu_rings", *(f"{ring}_{word}" for ring in ("list", "vector") for word in (
                   "ring_low", "ring_high", "ring_shift", "slot_shift", "index_low")),
-              "vector_every")
+              "vector_every", "link_delay", "link_timeout_first", "link_timeout_least",
+              "link_timeout_most", "row_reads", "rows_base_low", "rows_base_high")
 _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider", "loop",
               "tag_phases", "tag_now", "tag_result", "tag_decision", "decision_places", "append",
               "operation", "operation_places", "read", "read_places", "hits_ahead", "fill_close",
@@ -143,7 +176,10 @@ _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider"
               "queue_read", "queue_places", "queue_burst", "queue_least",
               "step_opened", "step_finished", "flush_answered", "slice_ring", "slice_loaded",
               "dot_first", "dot_reuse", "dot_room", "rings_lists", "rings_outstanding",
-              "read_checked", "register_set", "register_next")
+              "read_checked", "register_set", "register_next", "header_checked", "link_ahead",
+              "link_blocks", "link_arrivals", "link_word", "link_report", "link_moved",
+              "link_more", "link_gathered", "link_window", "link_pool", "link_spare", "link_freed",
+              "link_kept", "link_measured", "row_read", "row_read_places")
 
 
 class Config(Shared):

@@ -58,6 +58,8 @@ void ember_store(Nic* nic, uint32_t which, uint32_t value, uint64_t cycle) {
 
 uint32_t ember_idle(Nic* nic) { return nic->idle(); }
 
+uint32_t ember_unlinked(Nic* nic) { return nic->unlinked(); }
+
 uint64_t ember_cycle(Nic* nic) { return nic->reached; }
 
 uint64_t ember_next_event(Nic* nic) { return nic->next_event(); }

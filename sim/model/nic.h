@@ -9,9 +9,11 @@
 #include "delivery.h"
 #include "interaction.h"
 #include "landing.h"
+#include "link.h"
 #include "packets.h"
 #include "queues.h"
 #include "rings.h"
+#include "row_asks.h"
 
 namespace ember {
 
@@ -50,6 +52,7 @@ public:
             queue->init(&clock, 0, 0);
         floors_.init(&clock, 0, 0);
         if (c.gpu_rings) rings.init(&clock, c, &packets_);
+        if (c.row_reads) row_reads.init(&clock, c, plan);
         host_parser.init(c);
         net_parser.init(c);
         checker.init(&clock, c, plan);
@@ -72,7 +75,8 @@ public:
         lookup_pool.timeout = c.lookup_timeout;
         gate.init(&clock, c.nodes, c.lookup_window);
         queues.init(&clock, c);
-        request_pool.init(&clock, &packets_, opcode::LOOKUP_REQUESTS, 1, c.one_buffers, true, 0);
+        request_pool.init(&clock, &packets_,
+                          c.row_reads ? opcode::READ_ROWS : opcode::LOOKUP_REQUESTS, 1, c.one_buffers, true, 0);
         request_pool.limit = std::min(c.request_batch, RECORDS_PER_BEAT * c.net_payload_beats);
         request_pool.timeout = c.request_timeout;
         vector_pool.init(&clock, &packets_, opcode::VECTORS, c.nodes, c.node_buffers, false,
@@ -100,10 +104,11 @@ public:
         host_mux_.init(&clock);
         net_assembler.init(&clock, c.net_payload_beats, c.assembled, c.assembler_room);
         host_assembler.init(&clock, c.host_payload_beats, c.assembled, c.assembler_room);
-        net_ports_ = {&lookup_reader.out, &vector_reader.out};
-        host_ports_ = {&request_reader.out, &interaction.requests.out, &results.closed.out,
-                       &interaction.frames.out, &reporter_, &indices.closed.out, &completions.out,
-                       &rings.out};
+        if (c.link) link.init(&clock, c, &packets_);
+        net_ports_.ports = {&lookup_reader.out, &vector_reader.out};
+        host_ports_.ports = {&request_reader.out, &interaction.requests.out, &results.closed.out,
+                             &interaction.frames.out, &reporter_, &indices.closed.out,
+                             &completions.out, &rings.out};
     }
 
     Clock clock;
@@ -127,6 +132,8 @@ public:
     IndexPackager indices;
     CompletionWriter completions;
     NicRings rings;
+    LinkSender link;
+    NicRowReads row_reads;
     Assembler net_assembler, host_assembler;
     uint64_t dispatched_local = 0, dispatched_remote = 0, credits = 0, retired_early = 0;
     Cycle reached = 0, last_beat = NEVER;
@@ -185,7 +192,7 @@ public:
             evaluated++;
             if (clock.moved) last_beat = clock.now;
             asleep = !clock.moved && clock.soon <= clock.now && outputs_empty()
-                     && !queues.looking();
+                     && !queues.looking() && !link.stalls();
             clock.now++;
         }
     }
@@ -195,6 +202,8 @@ public:
         const Cycle next = due();
         return next == NEVER ? NEVER : std::max(next, reached);
     }
+    // Of a reliable link: 1 if a packet was lost, 2 if one would have been sent again.
+    uint32_t unlinked() const { return link.receiver.lost ? 1 : link.overdue ? 2 : 0; }
     bool idle() const { return asleep && due() == NEVER; }
 
 private:
@@ -237,6 +246,7 @@ private:
         if (config.interaction) next = std::min(next, interaction.timer());
         if (config.unique) next = std::min(next, indices.timer());
         if (config.gpu_rings) next = std::min(next, rings.next());
+        if (config.link) next = std::min(next, link.next());
         return std::min({next, completions.opens.next(), completions.flushed.next(), accessed()});
     }
 
@@ -262,9 +272,14 @@ private:
     }
     void from_net(const uint32_t* words, uint32_t count, Cycle end) {
         const uint32_t opcode = header::opcode.get(words);
-        // The header's credit passes the check and a register on each side of it.
+        if (config.link) {
+            const LinkHeader header(words);
+            link.receiver.packets.put(header, end + config.header_checked);
+            if (header.link) return;
+        }
+        // The header's credit passes a register behind the check, and one in front of the gate.
         gate.events.put({uint32_t(header::source.get(words)),
-                         uint16_t(header::credit.get(words))}, end + 6);
+                         uint16_t(header::credit.get(words))}, end + config.header_checked + 2);
         net_parser.take(words, count, end, opcode == opcode::LOOKUPS,
                         [&](const RecordBeat& beat, Cycle at) { receiver.beats.put(beat, at + 3); },
                         [&](uint32_t tag, Cycle at) { remote_fills_.put(tag, at); });
@@ -273,20 +288,24 @@ private:
     void step() {
         depart(net_assembler, outputs[NET], NET);
         depart(host_assembler, outputs[HOST], HOST);
-        net_assembler.step(net_mux_);
+        Mux& to_net = config.link ? link.mux : net_mux_;
+        net_assembler.step(to_net);
         host_assembler.step(host_mux_);
-        net_assembler.header(net_mux_);
+        net_assembler.header(to_net);
         report();
+        const auto peers = [&](uint32_t node) { return receiver.consumed[node]; };
+        if (config.link) link.step(net_mux_, peers);
         net_mux_.step(net_ports_);
         Packet* left = host_mux_.step(host_ports_);
         write();
+        if (left && left->opcode == opcode::READ_ROWS)
+            left->address = config.rows_base_low | uint64_t{config.rows_base_high} << 32;
         if (config.gpu_rings) {
             const bool list = left && left->opcode == opcode::LOOKUP_REQUESTS;
             rings.step(request_reader.out, list ? left : nullptr, checker.consumed);
             request_reader.out.closed = rings.closed();
         }
 
-        const auto peers = [&](uint32_t node) { return receiver.consumed[node]; };
         const auto host = [&](uint32_t) { return checker.consumed; };
         lookup_reader.step(gate.out, lookup_pool.free, peers);
         gate.step(lookup_pool.closed);
@@ -320,7 +339,13 @@ private:
         wire(dispatch_.remote, remote.entry);
 
         if (local_fills_.has()) local.fill(local_fills_.pop());
-        if (local.misses.has() && request_pool.input.room()) ask_gpu(local.misses.pop());
+        if (config.row_reads) {
+            if (row_reads.out.has() && request_pool.input.room())
+                request_pool.input.push({0, 0, row_reads.leave(), true});
+            if (local.misses.has() && row_reads.room()) row_reads.enter(local.misses.pop());
+        } else if (local.misses.has() && request_pool.input.room()) {
+            ask_gpu(local.misses.pop());
+        }
         if (local.vectors.has()) {
             const CacheBeat beat = local.vectors.pop();
             if (beat.last) dedupe.fill(beat.meta.landing);
@@ -365,6 +390,10 @@ private:
             header::step.set(words, packet.step);
             header::credit.set(words, packet.credit);
             header::count.set(words, packet.count);
+            if (config.link && stream == NET) {
+                header::sequence.set(words, packet.sequence);
+                header::acknowledge.set(words, packet.acknowledge);
+            }
         } else {
             const auto& payload = beat.packet->words;
             const size_t first = size_t(beat.index - 1) * DATA_WORDS;
@@ -471,7 +500,7 @@ private:
     Queue<CacheBeat> router_, to_local_, to_remote_;
     Departure reporter_;
     Mux net_mux_, host_mux_;
-    std::vector<Departure*> net_ports_, host_ports_;
+    Departures net_ports_, host_ports_;
     uint16_t reported_ = 0, floor_ = 0;
     bool granted_ = false, owes_ = false;
 };

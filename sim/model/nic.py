@@ -1,5 +1,6 @@
 """Builder of modelled NICs. Reference: :mod:`sim.nic.build`."""
 
+from collections.abc import Sequence
 from functools import cache
 
 from host.model import Model as Dlrm
@@ -8,6 +9,7 @@ from rtl.config import NicConfig
 from rtl.control.csr import RegisterBlock
 from rtl.nic import SmartNic
 from rtl.reset import QUIET_CYCLES
+from sim.job.row_places import RowPlaces
 from sim.job.settings import Runtime
 from sim.model.engine import ModelEngine
 from sim.model.layout import BETWEEN
@@ -28,9 +30,9 @@ class ModelRegisters:
         self.noted: dict[str, int] = {}
         """Values of the counters named to :meth:`note`."""
 
-    def begin(self, values: dict[str, int], plan: ShardPlan) -> None:
+    def begin(self, values: dict[str, int], plan: ShardPlan, bases: Sequence[int] = ()) -> None:
         """Write the registers and the table descriptors before the first packet."""
-        self._engine.begin(values, plan)
+        self._engine.begin(values, plan, bases)
         # As on the RTL, they are written one by one.
         words = len(values) + len(plan.tables) * (1 + plan.descriptors().shape[1])
         self._ready = QUIET_CYCLES + words * (self._write + BETWEEN)
@@ -51,7 +53,9 @@ class ModelRegisters:
 
     def counters(self) -> dict[str, int | None]:
         """Return every counter, named ``block.name``; None for those that the model lacks."""
-        return dict.fromkeys(_counter_names()) | self._engine.counts()
+        names = dict.fromkeys(_counter_names(self._engine.link))
+        return names | {name: value for name, value in self._engine.counts().items()
+                        if name in names}
 
 
 class ModelNic:
@@ -75,10 +79,11 @@ class ModelNic:
             raise ValueError("step_timeout must be 0 with fidelity model, not "
                              f"{runtime.step_timeout!r}")
         registers.begin(
-            register_values(self.config, runtime, model, node=node, nodes=nodes), plan)
+            register_values(self.config, runtime, model, node=node, nodes=nodes), plan,
+            RowPlaces.of(plan, node, model.dimension).bases if runtime.row_reads else ())
 
 
 @cache
-def _counter_names() -> tuple[str, ...]:
-    return tuple(register.name for register in SmartNic(NicConfig()).registers
+def _counter_names(link: bool) -> tuple[str, ...]:
+    return tuple(register.name for register in SmartNic(NicConfig(link=link)).registers
                  if "." in register.name)

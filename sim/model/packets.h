@@ -11,6 +11,7 @@ namespace ember {
 struct Packet {
     uint32_t opcode, destination, step, count, credit, beats, tags;
     uint32_t answers;  // samples of its step that end with it, at the host
+    uint32_t sequence, acknowledge;  // of a reliable link
     uint64_t address;  // where it goes in GPU memory
     std::vector<uint32_t> words;  // of the payload; missing words are zero
 };
@@ -29,6 +30,7 @@ public:
         packet->destination = destination;
         packet->step = step;
         packet->count = packet->credit = packet->beats = packet->tags = packet->answers = 0;
+        packet->sequence = packet->acknowledge = 0;
         packet->address = 0;
         packet->words.clear();
         return packet;
@@ -63,6 +65,17 @@ struct Departure {
         payload.skid(clock);
     }
     bool offers() const { return !closed && headers.has(); }
+};
+
+// The packagers whose packets a multiplexer merges.
+struct Departures {
+    std::vector<Departure*> ports;
+
+    uint32_t size() const { return ports.size(); }
+    bool offers(uint32_t port) const { return ports[port]->offers(); }
+    Packet* pass(uint32_t port) { return ports[port]->headers.pop(); }
+    bool has(uint32_t port) const { return ports[port]->payload.has(); }
+    PayloadBeat pop(uint32_t port) { return ports[port]->payload.pop(); }
 };
 
 // Closed packets of a packager and their beats: header and tag beat leave together, then the beats.
@@ -354,17 +367,15 @@ public:
         order_.skid(clock);
     }
     // Returns the packet whose header leaves a port in this cycle, or null.
-    Packet* step(const std::vector<Departure*>& ports) {
-        if (order_.has()) {
-            auto& from = ports[order_.front()]->payload;
-            if (from.has() && payload.room()) {
-                const PayloadBeat beat = from.pop();
-                payload.push(beat);
-                if (beat.last) order_.pop();
-            }
+    template <class Ports>
+    Packet* step(Ports&& ports) {
+        if (order_.has() && ports.has(order_.front()) && payload.room()) {
+            const PayloadBeat beat = ports.pop(order_.front());
+            payload.push(beat);
+            if (beat.last) order_.pop();
         }
         if (granted_) {
-            Packet* packet = ports[port_]->headers.pop();
+            Packet* packet = ports.pass(port_);
             headers.push(packet);
             if (packet->beats) order_.push(port_);
             granted_ = false;
@@ -374,7 +385,7 @@ public:
         const uint32_t n = ports.size();
         for (uint32_t k = 0, port = port_; k < n && !granted_; k++) {
             port = port + 1 == n ? 0 : port + 1;
-            if (!ports[port]->offers()) continue;
+            if (!ports.offers(port)) continue;
             port_ = port;
             granted_ = true;
             clock_->moved = true;

@@ -29,7 +29,7 @@ struct Step : Asked {
 struct Fault {
     enum Kind : uint64_t {
         NONE, ANSWER, OPCODE, COUNT, ROW, DENSE, LATE, VECTORS, INDICES, CLOSED, SLOT, EARLY,
-        LIST, TOLD, EMPTIED, INDEX, READ
+        LIST, TOLD, EMPTIED, INDEX, READ, ROW_READ
     } kind = NONE;
     uint64_t value = 0;  // the sample, opcode, row, cycle, step, count, address or slot
 };

@@ -21,6 +21,7 @@ from rtl.formats import (
     INDICES_PER_BEAT,
     NO_INDEX,
     NO_SAMPLE,
+    READ_UNIT,
     RECORDS_PER_BEAT,
     TAGS_PER_BEAT,
     VERSION,
@@ -40,6 +41,7 @@ from rtl.formats import (
     ReadRecord,
     RecordKind,
     ResultPartTag,
+    RowReadRecord,
     SampleRecord,
     StepOpenRecord,
 )
@@ -56,7 +58,7 @@ _SIZES = {
     "RECORDS_PER_BEAT": RECORDS_PER_BEAT, "TAGS_PER_BEAT": TAGS_PER_BEAT, "VERSION": VERSION,
     "INDICES_PER_BEAT": INDICES_PER_BEAT, "EMPTY_INDEX": EMPTY_INDEX, "NO_SAMPLE": NO_SAMPLE,
     "END_SAMPLE": END_SAMPLE, "NO_INDEX": NO_INDEX,
-    "ANY": ANY, "OWNER_BITS": OWNER_BITS, "KEY_ROW_BITS": KEY_ROW_BITS}
+    "READ_UNIT": READ_UNIT, "ANY": ANY, "OWNER_BITS": OWNER_BITS, "KEY_ROW_BITS": KEY_ROW_BITS}
 _ENUMS: dict[str, type[IntEnum]] = {
     "opcode": Opcode, "record": RecordKind, "descriptor": DescriptorKind,
     "interaction": InteractionMode, "fault": FaultKind}
@@ -64,11 +66,11 @@ _LAYOUTS = {
     "lookup": LookupRecord, "query": QueryRecord, "sample": SampleRecord, "dense": DenseRecord,
     "error": ErrorRecord, "pooled_tag": PooledTag, "part_tag": ResultPartTag,
     "index_tag": IndexTag, "opening": StepOpenRecord, "completion": CompletionRecord,
-    "ring_index": IndexRecord, "ring_read": ReadRecord}
+    "ring_index": IndexRecord, "ring_read": ReadRecord, "row_read": RowReadRecord}
 _STRUCTURES = (
     structures.Plan, structures.Rows, structures.GpuTimes, structures.RingPlace,
-    structures.HostConfig, structures.Asked, structures.EnginePort, structures.CountPort,
-    structures.Share, structures.HostCounts,
+    structures.RowReadsAt, structures.HostConfig, structures.Asked, structures.EnginePort,
+    structures.CountPort, structures.Share, structures.HostCounts,
     structures.Link, structures.FrameRule, structures.Exchanged)
 
 

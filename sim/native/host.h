@@ -13,6 +13,7 @@
 #include "gpu_rings.h"
 #include "outbox.h"
 #include "queries.h"
+#include "row_reads.h"
 #include "rows.h"
 
 namespace ember {
@@ -30,6 +31,7 @@ public:
     LaunchThread thread;
     Gathers gpu;
     GpuRings rings;
+    RowReads row_reads;
     BottomMlp bottom;
     uint64_t dense_rows = 0;  // dense vectors sent
     std::vector<Share> finished;
@@ -37,8 +39,8 @@ public:
     Host(Nic& nic, const HostConfig& given)
         : answers(given),
           outbox(uint32_t(given.node), given.latency, given.cycles_per_byte),
-          thread{given.gpu.call}, gpu(given.gpu, thread), rings(given), bottom(given.gpu), nic_(nic),
-          config_(given), queries_(given, outbox, answers.completions) {}
+          thread{given.gpu.call}, gpu(given.gpu, thread), rings(given), row_reads(given),
+          bottom(given.gpu), nic_(nic), config_(given), queries_(given, outbox, answers.completions) {}
 
     void submit(const Asked& asked) {
         put(asked.time, {Event::ADD, &answers.open(asked)});
@@ -89,7 +91,7 @@ private:
     static constexpr uint64_t NEVER = ~uint64_t(0);
 
     struct Event {
-        enum Kind { ADD, GATHERED, DENSE_READ, CALLED, LIST_READ, FILLED, PACKET } kind;
+        enum Kind { ADD, GATHERED, DENSE_READ, CALLED, LIST_READ, FILLED, ROWS_READ, PACKET } kind;
         Step* step = nullptr;
         size_t place = 0;  // index in `taken_` or among gathers, or number of a list
         double time = 0;
@@ -107,7 +109,7 @@ private:
     // A packet of the NIC that the host has yet to act on.
     struct Taken {
         Head head;
-        uint64_t address;
+        uint64_t address, beats;
         std::vector<uint64_t> records;
         std::vector<Step*> completed;
         List dense;  // requested vectors; the step may end before they are sent
@@ -125,7 +127,7 @@ private:
         const double host = next_event() + double(config_.latency);
         answer += double(2 * config_.latency);
         // Dense vectors are read at once, and so are rings and what a flush is to read.
-        if (!queries_.left() && !config_.interaction && !answers.completions && !rings)
+        if (!queries_.left() && !config_.interaction && !answers.completions && !rings && !row_reads)
             answer += gpu.launch();
         return std::min(answer, host);
     }
@@ -162,6 +164,7 @@ private:
         Taken& kept = taken_[at];
         kept.head = head;
         kept.address = host_header::address.get(words);
+        kept.beats = beats;
         kept.records.clear();
         kept.completed.clear();
         if (answers_only) kept.completed = answers.completed;
@@ -195,6 +198,10 @@ private:
             nic_.store_consumed(uint16_t(rings.consumed), stored(event.time));
             break;
         case Event::FILLED: fill(event.place, event.time); break;
+        case Event::ROWS_READ:
+            send_read_rows(taken_[event.place], event.time);
+            free_taken_.push_back(event.place);
+            break;
         }
     }
     void packet(size_t at, double now) {
@@ -203,7 +210,9 @@ private:
         bool keeps = false;
         if (rings.takes(head.opcode)) {
             ring(taken_[at], now);
-        } else if (head.opcode == opcode::LOOKUP_REQUESTS) {
+        } else if (row_reads && head.opcode == opcode::READ_ROWS) {
+            keeps = read_rows(at, now);
+        } else if (head.opcode == opcode::LOOKUP_REQUESTS && !row_reads) {
             List rows{head.step, taken_[at].records};
             launched(gpu.arrive(now, std::move(rows)));
         } else if (head.opcode == opcode::DENSE_REQUESTS && config_.interaction) {
@@ -357,6 +366,28 @@ private:
             if (inside(*config_.rows, table, row)) ember::fill(*config_.rows, table, row, vector);
             else answers.fail(Fault::ROW, row);
         };
+    }
+    // Read the rows of a packet; they leave GPU memory later. Reference: sim.node.row_reads.RowReads.
+    bool read_rows(size_t at, double now) {
+        Taken& kept = taken_[at];
+        const uint64_t rows = kept.records.size(), bytes = kept.beats * BEAT_BYTES;
+        from_nic += row_reads.asked(rows, bytes);
+        const Fault wrong = row_reads.keys(kept.address, kept.records);
+        if (wrong.kind != Fault::NONE) {
+            answers.fail(wrong.kind, wrong.value);
+            return false;
+        }
+        gpu.rows += rows;
+        put(row_reads.take(now, rows, bytes), {Event::ROWS_READ, nullptr, at});
+        return true;
+    }
+    void send_read_rows(const Taken& kept, double now) {
+        const List list{kept.head.step, kept.records, {}};
+        const uint64_t rows = list.records.size();
+        const uint64_t beats = 1 + tag_beats(rows) + value_beats(rows, config_.dimension);
+        outbox.send_vectors(opcode::GPU_VECTORS, list, lookup::landing, config_.dimension,
+                            config_.vectors_fit, now, config_.rows, rows_of(list),
+                            row_reads.answered(rows, beats * BEAT_BYTES));
     }
     void send_dense(const List& list, double now) {
         dense_rows += list.records.size();

@@ -17,14 +17,24 @@ import numpy as np
 from host.timing.clock import cycles_of_us
 from host.timing.gpu import GpuProfile
 from host.timing.pcie import Pcie, PcieProfile
+from host.timing.row_reads import RowReadTimes
 from host.wire.packets import vectors_that_fit
 from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES
 from sim.engines.compiled import CompiledEngine
 from sim.job.faults import Windows
 from sim.job.rings import rings_of
+from sim.job.row_places import ROWS_BASE, RowPlaces
 from sim.job.settings import COMPLETION_BASE
-from sim.native.structures import Asked, GpuTimes, HostConfig, HostCounts, RingPlace, Share
+from sim.native.structures import (
+    Asked,
+    GpuTimes,
+    HostConfig,
+    HostCounts,
+    RingPlace,
+    RowReadsAt,
+    Share,
+)
 from sim.nic.ports import LAST_BIT
 from sim.nic.timed import TIMED
 from sim.node.delivery import Delivery
@@ -67,7 +77,8 @@ _FAULTS = (
     "counted {} request lists, which are not written, or were counted",
     "counted {} slots of vectors, which were not read, or were counted",
     "wrote a count to {:#x}, where no ring has it",
-    "read slot {} of vectors, which is not filled, or has other bytes")
+    "read slot {} of vectors, which is not filled, or has other bytes",
+    "read {:#x} of GPU memory, where no row of such a length lies")
 """Messages by the C++ ``Fault``."""
 
 
@@ -134,9 +145,20 @@ class NativeNode:
             vectors_that_fit(dimension, config.host_payload_beats), self.pcie.latency,
             self._interacts, delivery.pooling is not None, delivery.pooling == "mean",
             delivery.completion_slots, COMPLETION_BASE, self.pcie.to_nic.cycles_per_byte, rows,
-            times, *rings))
+            times, *rings, self._row_reads(delivery.rows, pcie)))
         engine.set_rate("host_tx", cycles_per_beat=BEAT_BYTES * self.pcie.from_nic.cycles_per_byte,
                         last_bit=LAST_BIT, burst=64)
+
+    def _row_reads(self, places: RowPlaces | None, pcie: PcieProfile) -> RowReadsAt:
+        """Return how the NIC reads rows; the arrays that it points to live as long as the node."""
+        if places is None:
+            return RowReadsAt()
+        times = RowReadTimes(pcie, self.pcie, places.row_bytes)
+        self._tables = [np.array(values, np.uint64) for values in (
+            places.tables, [places.bases[table] for table in places.tables])]
+        return RowReadsAt(*(array.ctypes.data for array in self._tables), len(places.tables),
+                          ROWS_BASE, places.end, places.row_bytes, times.reads,
+                          times.request_bytes, times.answer_bytes, pcie.read_tags)
 
     def __del__(self):
         if getattr(self, "_host", None) is not None:

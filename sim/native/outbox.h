@@ -19,11 +19,13 @@ public:
 
     // Send a packet at `now`, or when the link is free; returns its words, zero after the header, of
     // which the NIC reads the first `shown` beats. The pointer is valid until the next call.
+    // The link takes `more` bytes for it, in front of it.
     uint32_t* send(uint32_t opcode, uint32_t step, uint32_t count, uint64_t beats, uint64_t shown,
-                   double now) {
-        bytes += beats * BEAT_BYTES;
-        const double begins = std::max(now, free_);
-        free_ = begins + double(beats * BEAT_BYTES) * cycles_per_byte_;
+                   double now, uint64_t more = 0) {
+        bytes += beats * BEAT_BYTES + more;
+        double begins = std::max(now, free_);
+        free_ = begins + double(beats * BEAT_BYTES + more) * cycles_per_byte_;
+        begins += double(more) * cycles_per_byte_;
         packets_.push_back({words_.size(), arrivals_.size(), uint32_t(beats)});
         for (uint64_t beat = 1; beat <= beats; beat++)
             arrivals_.push_back(uint64_t(std::ceil(
@@ -42,12 +44,12 @@ public:
     // writes the one of record k.
     template <class Fill>
     void send_vectors(uint32_t opcode, const List& list, const Field& landing, uint64_t dimension,
-                      uint64_t most, double now, bool values, Fill fill) {
+                      uint64_t most, double now, bool values, Fill fill, uint64_t more = 0) {
         for (uint64_t first = 0; first < list.records.size(); first += most) {
             const uint64_t count = std::min<uint64_t>(most, list.records.size() - first);
             const uint64_t tags = tag_beats(count), beats = 1 + tags + value_beats(count, dimension);
             uint32_t* words = send(opcode, list.step, uint32_t(count), beats,
-                                   values ? beats : 1 + tags, now);
+                                   values ? beats : 1 + tags, now, more);
             put_vectors(words, list, first, count, landing, dimension, values, fill);
         }
     }

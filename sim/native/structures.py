@@ -5,8 +5,8 @@ from ctypes import c_bool, c_double, c_int64, c_uint32, c_uint64, c_void_p
 from typing import ClassVar
 
 __all__ = ["Asked", "CountPort", "EnginePort", "Exchanged", "FrameRule", "GpuTimes", "HostConfig",
-           "HostCounts", "Link", "Plan", "RingPlace", "Rows", "Share", "Shared", "definition",
-           "fields"]
+           "HostCounts", "Link", "Plan", "RingPlace", "RowReadsAt", "Rows", "Share", "Shared",
+           "definition", "fields"]
 
 _TYPES = {c_bool: "bool", c_double: "double", c_int64: "int64_t", c_uint32: "uint32_t",
           c_uint64: "uint64_t", c_void_p: "void*"}
@@ -38,12 +38,13 @@ def definition(structure: type[Shared]) -> str:
 
 
 class Plan(Shared):
-    """Placement of each table's rows, and the key hash tables, ``[bytes of a key][256]``."""
+    """Placement of each table's rows, and the key hash tables, ``[bytes of a key][256]``; ``bases``
+    of tables in GPU memory, in bytes."""
 
-    _fields_ = (*fields(c_void_p, "kinds", "owner", "owners", "hash"),
+    _fields_ = (*fields(c_void_p, "kinds", "owner", "owners", "hash", "bases"),
                 *fields(c_uint64, "tables", "hash_bytes"))
     pointers = {**dict.fromkeys(("kinds", "owner", "owners"), "const int64_t*"),
-                "hash": "const uint32_t*"}
+                "hash": "const uint32_t*", "bases": "const uint64_t*"}
 
 
 class Rows(Shared):
@@ -75,11 +76,22 @@ class RingPlace(Shared):
     _fields_ = fields(c_uint64, "base", "slots", "slot_bytes", "index")
 
 
+class RowReadsAt(Shared):
+    """Rows that a NIC reads: the ``numbers`` of the tables that it has, and where each ``starts``,
+    in bytes from ``base`` on, up to ``end``; no ``tables`` where it reads none. Of a row: bytes,
+    reads, and the bytes of these and of completions on PCIe. ``tags``: reads under way."""
+
+    _fields_ = (*fields(c_void_p, "numbers", "starts"),
+                *fields(c_uint64, "tables", "base", "end", "row_bytes", "reads", "request_bytes",
+                        "answer_bytes", "tags"))
+    pointers = {"numbers": "const uint64_t*", "starts": "const uint64_t*"}
+
+
 class HostConfig(Shared):
     """Configuration of a host. ``unique``: the NIC sends each different vector of a share once, and
     the host pools, as ``mean`` or sum. ``completion_slots``: 0 without completions;
     ``completion_base``: address of the ring.
-    ``lists``, ``vectors``: rings of request lists and of vectors.
+    ``lists``, ``vectors``: rings of request lists and of vectors. ``row_reads``: in their place.
     ``cycles_per_byte``: of PCIe towards the NIC. ``rows``: null if vectors, and so answers, have no
     values."""
 
@@ -87,7 +99,7 @@ class HostConfig(Shared):
                         "in_flight", "vectors_fit", "latency", "interaction", "unique", "mean",
                         "completion_slots", "completion_base"),
                 ("cycles_per_byte", c_double), ("rows", c_void_p), ("gpu", GpuTimes),
-                ("lists", RingPlace), ("vectors", RingPlace))
+                ("lists", RingPlace), ("vectors", RingPlace), ("row_reads", RowReadsAt))
     pointers = {"rows": "const Rows*"}
 
 

@@ -12,7 +12,8 @@ from rtl.config import NicConfig, beats_of, packing_of
 from rtl.nic import SmartNic
 from sim.engines import Engine, Model, load
 from sim.job.rings import ring_registers
-from sim.job.settings import COMPLETION_BASE, MODES, Runtime
+from sim.job.row_places import RowPlaces, row_registers
+from sim.job.settings import COMPLETION_BASE, LINK_SETTINGS, MODES, Runtime
 from sim.nic.registers import RegisterFile
 
 __all__ = ["NicModel", "nic_model", "register_values"]
@@ -49,7 +50,9 @@ class NicModel:
         values = register_values(self.config, runtime, model, node=node, nodes=nodes)
         for name, value in values.items():
             registers.write(name, value)
-        for table, words in enumerate(plan.descriptors()):
+        descriptors = (plan.descriptors(RowPlaces.of(plan, node, model.dimension).bases)
+                       if runtime.row_reads else plan.descriptors())
+        for table, words in enumerate(descriptors):
             registers.table(table, [int(word) for word in words])
 
 
@@ -78,14 +81,16 @@ def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: i
         # An honest peer leaves an eighth of its share unused; one that exceeds it misbehaves.
         "lookup_window": max(1, share - share // 8), "lookup_share": share,
     } | ({"output_queues": 1} if runtime.output_queues else {}) | _delivery_values(runtime) | (
-        ring_registers(config) if runtime.gpu_rings else {})
+        ring_registers(config) if runtime.gpu_rings else {}) | (
+        row_registers() if runtime.row_reads else {}) | (
+        {name: getattr(runtime, name) for name in LINK_SETTINGS} if config.link else {})
 
 
 def _request_batch(config: NicConfig, runtime: Runtime, dimension: int) -> int:
     """Return the most entries of a request list."""
-    if not runtime.gpu_rings:
+    if not (runtime.gpu_rings or runtime.row_reads):
         return runtime.request_batch
-    # The vectors of a list are read from one slot, as one packet.
+    # The vectors of a list are read from one slot, and come as one packet, as rows that are read.
     return min(runtime.request_batch, vectors_that_fit(dimension, config.host_payload_beats))
 
 

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from host.model import Model
+from host.placement.shard import ShardPlan
 from rtl.config import NicConfig
+from sim.job.row_places import RowPlaces
 from sim.job.settings import Runtime
 
 __all__ = ["Delivery"]
@@ -20,14 +22,18 @@ class Delivery:
     completion_slots: slots of the ring to which the NIC writes the completions of steps; 0 where
         the host does without completions.
     gpu_rings: whether request lists and vectors go through rings in GPU memory.
+    rows: where rows lie in GPU memory, if the NIC reads them itself.
     """
 
     pooling: str | None = None
     completion_slots: int = 0
     gpu_rings: bool = False
+    rows: RowPlaces | None = None
 
     @classmethod
-    def of(cls, config: NicConfig, runtime: Runtime, model: Model) -> "Delivery":
-        """Return the delivery that ``runtime`` asks for."""
+    def of(cls, config: NicConfig, runtime: Runtime, model: Model, plan: ShardPlan,
+           node: int) -> "Delivery":
+        """Return the delivery that ``runtime`` asks for of ``node``."""
         return cls(model.pooling if runtime.deliver == "unique" else None,
-                   config.completion_slots if runtime.completions else 0, runtime.gpu_rings)
+                   config.completion_slots if runtime.completions else 0, runtime.gpu_rings,
+                   RowPlaces.of(plan, node, model.dimension) if runtime.row_reads else None)

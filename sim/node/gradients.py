@@ -108,10 +108,18 @@ class TrainingHost:
         ``others``: packets sent before them, possibly invalid ones. A packet longer than the NIC
         accepts never returns its credit.
         """
-        packets = gradient_packets(
-            share.tables, share.rows, share.bag_lengths.reshape(-1),
-            gradients.reshape(-1, gradients.shape[-1]), node=self._node, step=self.step,
-            payload_beats=self._payload_beats)
+        self.bags(share.tables, share.rows, share.bag_lengths.reshape(-1),
+                  gradients.reshape(-1, gradients.shape[-1]), time, others)
+
+    def bags(self, tables: np.ndarray, rows: np.ndarray, lengths: np.ndarray,
+             gradients: np.ndarray, time: float, others: Iterable[np.ndarray] = ()) -> None:
+        """Send the gradients of bags at ``time``, and end those of the step.
+
+        ``tables``, ``rows``: of the keys, integers ``[k]``, bag by bag. ``lengths``: keys of each
+        bag, integers ``[n]``. ``gradients``: float32 ``[n, d]``. ``others``: as of `gradients`.
+        """
+        packets = gradient_packets(tables, rows, lengths, gradients, node=self._node,
+                                   step=self.step, payload_beats=self._payload_beats)
         all_of_it = [*others, *packets, end_packet(node=self._node, step=self.step)]
         self._events.at(time, lambda now: self._begin(all_of_it, now), Rank.HANDED_OUT)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from host.timing.gpu import Gather, GpuLookups, GpuProfile, LaunchThread
 from host.timing.pcie import Pcie, PcieProfile
+from host.timing.row_reads import RowReadTimes
 from host.wire.packets import Header, payload_records
 from host.wire.rows import Answer
 from rtl.config import NicConfig
@@ -34,6 +35,7 @@ from sim.node.gradients import TrainingOf
 from sim.node.host_port import HostPort
 from sim.node.queries import Queries
 from sim.node.resident_kernel import ResidentKernel
+from sim.node.row_reads import RowReads
 from sim.node.step import Step
 
 __all__ = ["Node"]
@@ -77,6 +79,10 @@ class Node:
             number, config, dimension, ResidentKernel(
                 gpu, 4 * dimension, self._events, lambda end: self.silent_gpu.after(end),
                 self._store), answer)
+        self._row_reads = None if delivery.rows is None else RowReads(
+            number, config, delivery.rows,
+            RowReadTimes(pcie, self._pcie, delivery.rows.row_bytes), self._gpu, self._events,
+            lambda end: self.silent_gpu.after(end), answer, self._send)
         self._completions = (Completions(number, delivery.completion_slots)
                              if delivery.completion_slots else None)
         self._queries = Queries(
@@ -120,14 +126,14 @@ class Node:
         """Return a cycle before which nothing from the host reaches the NIC: the lookahead.
 
         A host replies at once to a credit for which queries wait, to requests for dense vectors,
-        to flushes, to reads of a ring and to training reports; to requests for rows only after a
-        gather on the GPU. Its pending events count too, and with the NIC's what it stored to
-        registers.
+        to flushes, to reads of a ring or of rows and to training reports; to requests for rows by
+        key only after a gather on the GPU. Its pending events count too, and with the NIC's what
+        it stored to registers.
         """
         nic, host = self.next_events
         answer = nic + self._pcie.lookahead
         if not (self._queries.left or self.dense or self._completions or self._rings
-                or (self.training and self.training.busy)):
+                or self._row_reads or (self.training and self.training.busy)):
             answer += self._gpu.lookahead
         return min(answer, host + self._pcie.latency)
 
@@ -217,7 +223,10 @@ class Node:
             data = self._rings.take(packet, head, now)
             if data is not None:
                 self._send(data, now)
-        elif head.opcode == Opcode.LOOKUP_REQUESTS:
+        elif self._row_reads is not None and head.opcode == self._row_reads.opcode:
+            self.host_bytes["from_nic"] += self._row_reads.times.asked(head.count, packet.nbytes)
+            self._row_reads.take(packet, head, now)
+        elif head.opcode == Opcode.LOOKUP_REQUESTS and self._row_reads is None:
             records = payload_records(packet[1:], head.count)
             if len(records) != head.count:
                 raise self._violation(COUNT, head)
@@ -248,16 +257,19 @@ class Node:
                 self._send(packet, now)
         self._schedule_end(self._gpu.finish(now))
 
-    def _send(self, packet: np.ndarray, now: float) -> None:
-        """Send a packet to the NIC at ``now``, or when the link is free."""
+    def _send(self, packet: np.ndarray, now: float, more: int = 0) -> None:
+        """Send a packet to the NIC at ``now``, or when the link is free, behind so many ``more``
+        bytes that the link takes for it."""
         ready, now = now, self.silent_host.after(now)
         if now > ready:
             self._silenced.append(now)
         if now == inf:
             return
-        self.host_bytes["to_nic"] += packet.nbytes
+        link = self._pcie.to_nic
+        self.host_bytes["to_nic"] += packet.nbytes + more
         self._to_nic.append(packet)
-        self._to_nic_starts.append(self._pcie.to_nic.send(now, packet.nbytes)[0])
+        self._to_nic_starts.append(
+            link.send(now, packet.nbytes + more)[0] + more * link.cycles_per_byte)
 
     def _store(self, register: str, count: int, now: float) -> None:
         """Store a count of a ring, modulo 2^16, to a register of the NIC at ``now``."""

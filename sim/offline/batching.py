@@ -7,14 +7,26 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from host.batching import ALGORITHMS, WINDOW_BATCHES, Algorithm, Graph, Refresh, compare, winner
-from host.samples import Samples, concatenate
+from host.batching import (
+    ALGORITHMS,
+    WINDOW_BATCHES,
+    Algorithm,
+    Graph,
+    Refresh,
+    Tried,
+    compare_stream,
+    winner,
+)
+from host.samples import Samples
 from sim.job.inputs import choose_model, sample_chunks
 from sim.job.workload import Workload
 
 __all__ = ["CASES", "SCHEMA", "Case", "batching", "batching_tables"]
 
 SCHEMA = "embernic/batching/1"
+
+_TOLD = 1_000_000
+"""Samples from one line of progress to the next."""
 
 _SAMPLES = 8192
 """Samples to generate; a whole window if that is more."""
@@ -39,6 +51,8 @@ def batching(*, data: str | tuple[str, ...] | None = None, format: str | None = 
              window: int | None = None, hyperedges: Sequence[int] = (), seed: int = 1,
              progress: Callable[[str], None] = lambda doing: None) -> dict:
     """Compare the algorithms on the same samples and windows.
+
+    They read the samples side by side, once: memory is bounded by the windows.
 
     Parameters
     ----------
@@ -65,22 +79,41 @@ def batching(*, data: str | tuple[str, ...] | None = None, format: str | None = 
     """
     algorithms = _algorithms(hyperedges)
     rows, winners = [], []
-    for dataset, case, held in _cases(data, format, model, samples, mini_batch, window, seed,
-                                      progress):
-        about = {"dataset": dataset, "samples": len(held), "mini_batch": case.mini_batch,
+    ways = [(known, number, algorithm, "drained", None)
+            for known, number, algorithm in algorithms.values()]
+    ways += [(known, number, algorithm, "sliding", Refresh(sliding=True))
+             for known, number, algorithm in _SLIDING.values()]
+    tried = [Tried(known, algorithm, refresh) for known, _, algorithm, _, refresh in ways]
+    for dataset, case, chunks in _cases(data, format, model, samples, mini_batch, window, seed,
+                                        progress):
+        sizes = f"{dataset}, {case.mini_batch:,} of {case.window:,}"
+        counted = _Counted(chunks, lambda done: progress(f"{sizes}: {done:,} samples"))
+        progress(f"{sizes}: {len(tried)} ways side by side")
+        found = compare_stream(counted, case.mini_batch, case.window, tried)
+        about = {"dataset": dataset, "samples": counted.samples, "mini_batch": case.mini_batch,
                  "window": case.window}
-        found = []
-        for refill, refresh, tried in (("drained", Refresh(), algorithms),
-                                       ("sliding", Refresh(sliding=True), _SLIDING)):
-            for name, (known, number, algorithm) in tried.items():
-                progress(f"{dataset}, {case.mini_batch:,} of {case.window:,}: {name}, {refill}")
-                row, = compare(held, case.mini_batch, case.window, {known: algorithm}, refresh)
-                found.append(about | {"algorithm": known, "hyperedges": number, "refill": refill}
-                             | row)
+        found = [about | {"algorithm": known, "hyperedges": number, "refill": refill} | row
+                 for (known, number, _, refill, _), row in zip(ways, found)]
         best = winner(found[:len(ALGORITHMS)])
         winners.append(next(row for row in found if row["algorithm"] == best))
         rows += found
     return {"schema": SCHEMA, "seed": seed, "rows": rows, "winners": winners}
+
+
+class _Counted:
+    """A stream of samples that counts them; tells ``progress`` of each million."""
+
+    def __init__(self, chunks: Iterator[Samples], progress: Callable[[int], None]):
+        self._chunks, self._progress = chunks, progress
+        self.samples = 0
+
+    def __iter__(self) -> Iterator[Samples]:
+        for chunk in self._chunks:
+            before = self.samples
+            self.samples += len(chunk)
+            if self.samples // _TOLD > before // _TOLD:
+                self._progress(self.samples)
+            yield chunk
 
 
 _Tried = Mapping[str, tuple[str, int | None, Algorithm]]
@@ -106,7 +139,7 @@ def _algorithms(hyperedges: Sequence[int]) -> _Tried:
 
 def _cases(data: str | tuple[str, ...] | None, format: str | None, model: str | None,
            samples: int | None, mini_batch: int | None, window: int | None, seed: int,
-           progress: Callable[[str], None]) -> Iterator[tuple[str, Case, Samples]]:
+           progress: Callable[[str], None]) -> Iterator[tuple[str, Case, Iterator[Samples]]]:
     """Yield the name, sizes and samples of each case."""
     size = _SMALL.mini_batch if mini_batch is None else mini_batch
     case = Case(size, WINDOW_BATCHES * size if window is None else window)
@@ -122,7 +155,7 @@ def _cases(data: str | tuple[str, ...] | None, format: str | None, model: str | 
                              mini_batch=case.mini_batch, batching="graph", window=case.window)
         shape, kind = choose_model(workload)
         progress(f"{shape.name}: {'generating' if kind is None else 'reading'} samples")
-        yield shape.name, case, concatenate(sample_chunks(workload, shape, kind))
+        yield shape.name, case, sample_chunks(workload, shape, kind)
 
 
 def batching_tables(result: dict) -> Iterator[Table]:

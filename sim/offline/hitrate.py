@@ -35,6 +35,8 @@ SCHEMA = "embernic/hitrate/1"
 _MOST_SETS = 1 << 24
 """The set of a key comes from 24 bits of its hash."""
 
+_MOST_NODES = 1 << 12
+
 _DEFAULT_SIZES = (0.25, 0.5, 1, 2, 4)
 """Default sizes, relative to the local cache of the NIC."""
 
@@ -112,6 +114,8 @@ def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] |
                             placement=placement, mini_batch=mini_batch, samples=samples, seed=seed,
                             config=config, cluster=cluster)
     nodes = workload.nodes
+    if nodes > _MOST_NODES:
+        raise ValueError(f"nodes must be at most {_MOST_NODES}, not {nodes!r}")
     nic, _ = apply_settings(preset(workload.config), list(workload.settings))
     ways = nic.local_cache_ways if ways is None else ways
     sizes = _sizes_of(nic, ways) if sizes is None else sizes

@@ -7,6 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
 
+from sim.files.pictures import write_picture
 from sim.run.picture import BLUE, ORANGE
 
 __all__ = ["draw_hitrate"]
@@ -60,7 +61,7 @@ def draw_hitrate(result: dict, path: str | Path) -> None:
     figure.suptitle(
         f"{result['samples']:,} samples: {source}\n{nodes}, placement {result['placement']}, "
         f"mini-batch {result['mini_batch']:,}, {ways}, {start}", fontsize=11)
-    figure.savefig(path, dpi=150)
+    write_picture(figure, path, dpi=150)
 
 
 def _powers(sizes: list[int]) -> list[int]:

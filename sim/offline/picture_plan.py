@@ -5,6 +5,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from sim.files.pictures import write_picture
 from sim.offline.plan_table import UNITS, size
 from sim.run.picture import BLUE, GREEN, ORANGE
 
@@ -31,7 +32,7 @@ def draw_plan(result: dict, path: str | Path) -> None:
     figure.suptitle(f"{model['name']} ({model['rows']:,} rows) on {nodes}, cluster "
                     f"{result['cluster']}, config {result['config']}, placement "
                     f"{result['placement']}\n{result['samples']:,} samples: {source}", fontsize=11)
-    figure.savefig(path, dpi=150)
+    write_picture(figure, path, dpi=150)
 
 
 def _draw_memory(axes, result: dict) -> None:

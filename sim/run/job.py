@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 
+from sim.files.claims import claimed
 from sim.files.outputs import LiveJson, write_json
 from sim.files.stop import never, note_kept_results
 from sim.job.options import RunOptions
@@ -30,8 +31,14 @@ def run_to_files(options: RunOptions, progress: RunProgress = lambda done, total
 
     Raises ``ValueError`` and ``OSError``.
     """
-    outputs = options.outputs
     options.check_files()
+    with claimed(options.outputs.files):
+        return _to_files(options, progress, stop, tell)
+
+
+def _to_files(options: RunOptions, progress: RunProgress, stop: Callable[[], str | None],
+              tell: Callable[[str], None]) -> dict:
+    outputs = options.outputs
     job = Run(options)
     total = job.expected_samples
     live = LiveJson(outputs.json)

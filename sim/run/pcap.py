@@ -14,6 +14,7 @@ from os import PathLike
 import dpkt
 import numpy as np
 
+from gen.files import open_output
 from host.timing.clock import CYCLE_NS
 
 __all__ = ["PcapFile"]
@@ -36,7 +37,7 @@ class PcapFile:
         # dpkt writes each record in parts; they are collected here and written at once.
         self._records = io.BytesIO()
         self._writer = dpkt.pcap.Writer(self._records, snaplen=_SNAPLEN, nano=True)
-        self._file = open(path, "wb")  # noqa: SIM115
+        self._file = open_output(path)
         self._write()
 
     def __call__(self, frames: Iterable[tuple[int, int, np.ndarray]]) -> None:

@@ -5,6 +5,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
+from sim.files.pictures import write_picture
+
 __all__ = ["draw_run"]
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart.
@@ -54,4 +56,4 @@ def draw_run(result: dict, path: str | Path) -> None:
     figure.suptitle(
         f"{result['samples']:,} samples ({result['model']['name']}), {result['nodes']} nodes, "
         f"config {result['config']['name']}, fidelity {result['fidelity']}", fontsize=11)
-    figure.savefig(path, dpi=150)
+    write_picture(figure, path, dpi=150)

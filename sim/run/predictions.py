@@ -13,6 +13,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from gen.files import open_output
+
 __all__ = ["PredictionFile"]
 
 _HEADER = b"sample,prediction\n"
@@ -42,7 +44,7 @@ class PredictionFile:
         self._path = str(path)
         self._next = first
         if first == 0:
-            self._file = open(path, "wb")  # noqa: SIM115
+            self._file = open_output(path)
             self._append(_HEADER)
             return
         self._file = _open_for_both(self._path)

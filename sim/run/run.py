@@ -126,7 +126,8 @@ class Run:
               gpu: GpuProfile) -> ClusterNode:
         bottom = bottom_operations(self.model) if self._layout else None
         return self.backend.node(number, engine, self.config, self.model, pcie, gpu, bottom,
-                                 Delivery.of(self.config, self.runtime, self.model))
+                                 Delivery.of(self.config, self.runtime, self.model, self.plan,
+                                             number))
 
     def _steps(self, batches: Iterator[MiniBatch]) -> Iterator[Step]:
         first, nodes = self.options.workload.first_sample, self.options.workload.nodes

@@ -15,6 +15,7 @@ from sim.engines.waves import Waves
 from sim.job.faults import PARTS, windows
 from sim.job.frame_faults import rule_of
 from sim.job.options import RunOptions
+from sim.job.row_places import check_bar
 from sim.job.settings import Runtime
 from sim.nic.registers import RegisterFile
 from sim.node.protocol import ClusterNode
@@ -34,6 +35,8 @@ class ClusterSetup:
     configure: queues additional register writes of a node.
     patience: added to the patience of the options, in cycles.
 
+    ``ValueError`` where NICs are to read rows and tables do not fit the BAR of their GPU.
+
     Members
     -------
     cluster; registers, of each node; waves, the waveform writer or None; network; gpu, its profile.
@@ -52,6 +55,8 @@ class ClusterSetup:
         self.faults = workload.fault_plan
         self.gpu = load_profile(workload.gpu, GpuProfile)
         self.network = Network(load_profile(workload.network, NetworkProfile), workload.nodes)
+        if runtime.row_reads:
+            check_bar(plan, model.dimension, self.gpu)
         traced_by = options.traced
         nic = traced = backend.nic(config, traced=traced_by is not None)
         if traced_by and workload.nodes > 1:

@@ -6,6 +6,8 @@ from math import ceil
 
 import numpy as np
 
+from host.hashing import check_seed
+
 __all__ = ["ARRIVALS", "Arrivals"]
 
 ARRIVALS = ("poisson", "bursts")
@@ -49,8 +51,7 @@ class Arrivals:
     def __post_init__(self) -> None:
         if self.kind not in ARRIVALS:
             raise ValueError(f"arrivals must be one of {', '.join(ARRIVALS)}, not {self.kind!r}")
-        if self.seed < 0:
-            raise ValueError(f"seed must be at least 0, not {self.seed!r}")
+        check_seed(self.seed)
         if not 0 < self.burst_share < 1:
             raise ValueError(f"burst_share must be above 0 and below 1, not {self.burst_share!r}")
         if not 1 <= self.burst_rate <= 1 / self.burst_share:

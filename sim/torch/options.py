@@ -37,7 +37,7 @@ class TorchOptions:
         ones.
     fidelity: where vectors come from: ``rtl``, or ``model``, the bit-exact numerics.
     optimizer_on: where rows are updated: ``host``, by PyTorch's optimizer, or ``nic``, by the NICs'
-    SGD, with fidelity ``model``.
+    SGD or row-wise Adagrad.
     config: preset of the NIC that runs in RTL; None for the one that fits the vectors.
     settings: ``field=value`` changes of the NIC.
     software, gpu: profiles of the systems. engine, threads: of the RTL, see
@@ -74,9 +74,6 @@ class TorchOptions:
         if self.fidelity == "rtl" and self.system not in _NICS:
             raise ValueError(f"system must be one of {', '.join(_NICS)} with fidelity rtl, "
                              f"not {self.system!r}, which has no NIC")
-        if self.optimizer_on == "nic" and self.fidelity == "rtl":
-            raise ValueError("optimizer_on must be host with fidelity rtl, whose NICs look up for "
-                             "a program but do not train for it, not 'nic'")
         if self.optimizer_on == "nic" and self.system not in _NICS:
             raise ValueError(f"system must be one of {', '.join(_NICS)} with optimizer_on nic, "
                              f"not {self.system!r}, which has no NIC")
@@ -107,6 +104,9 @@ class TorchOptions:
         samples of at most so many slots."""
         name = self.config or dataset_of(dimension)
         own = (*_NICS[self.system], *self.settings)
+        if self.optimizer_on == "nic" and not any(
+                each.partition("=")[0].strip() == "remote_cache" for each in own):
+            own = ("remote_cache=false", *own)  # its copies would not follow what NICs write
         base, _ = apply_settings(preset(name), list(own))
         return RunOptions.of(
             config=name, settings=(*sizes_beyond(base, {

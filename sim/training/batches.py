@@ -1,9 +1,10 @@
 """Mini-batches of all epochs of a training, in sequence."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from host.batching import Batcher, MiniBatch
 from host.model import Model
+from host.samples import Samples
 from host.wire.gradients import longest_bag
 from rtl.config import NicConfig
 from sim.job.inputs import mini_batches
@@ -14,8 +15,11 @@ __all__ = ["epoch_batches"]
 
 
 def epoch_batches(options: TrainOptions, model: Model, kind: str | None, config: NicConfig,
-                  batcher: Batcher, done: int = 0) -> Iterator[tuple[int, MiniBatch]]:
-    """Yield (epoch, mini-batch) for every mini-batch except the first ``done``.
+                  batcher: Batcher, done: int = 0,
+                  left_out: Callable[[Samples], None] = lambda samples: None,
+                  ) -> Iterator[tuple[int, MiniBatch]]:
+    """Yield (epoch, mini-batch) for every mini-batch except the first ``done``, whose samples
+    ``left_out`` gets.
 
     Epochs count from 0. The last mini-batch of an epoch may be short; the next epoch starts a new
     one. ``ValueError`` if there are no mini-batches, or no more than ``done``, or if the gradient
@@ -32,6 +36,8 @@ def epoch_batches(options: TrainOptions, model: Model, kind: str | None, config:
             seen += 1
             if seen > done:
                 yield epoch, batch
+            else:
+                left_out(batch.samples)
         if seen == before:
             raise ValueError("samples must be at least 1, but the input holds none")
     if done and seen <= done:

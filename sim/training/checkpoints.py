@@ -1,13 +1,19 @@
 """Checkpoints of a training: when to write them, and where from to continue."""
 
+import hashlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from host.dlrm.checkpoint import load_checkpoint, save_checkpoint
+import numpy as np
+
+from gen.files import written_whole
+from host.dlrm.checkpoint import Resumed, load_checkpoint, save_checkpoint
 from host.dlrm.dense_trainer import DenseTrainer
 from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
+from host.errors import InputError
+from host.samples import Samples
 
 __all__ = ["Checkpoints"]
 
@@ -30,6 +36,8 @@ class Checkpoints:
         self._path, self._dense, self._optimizer, self._run = path, dense, optimizer, run
         self._period = period
         self._next = time.monotonic() + period
+        self._learned = hashlib.sha256()
+        self._resumed = Resumed(0, "")
 
     def load(self, rows: RowStore) -> int:
         """Load the file, if it exists, into ``rows`` and the MLPs; return the steps done.
@@ -38,7 +46,26 @@ class Checkpoints:
         """
         if self._path is None or not Path(self._path).exists():
             return 0
-        return load_checkpoint(self._path, self._dense, rows, self._optimizer, self._run)
+        self._resumed = load_checkpoint(self._path, self._dense, rows, self._optimizer, self._run)
+        return self._resumed.steps
+
+    def learn(self, samples: Samples) -> None:
+        """Take the samples of the next step into the hash of what the training was made from."""
+        if self._path is None:
+            return
+        for name in ("dense", "labels", "bag_lengths", "tables", "rows"):
+            values = np.ascontiguousarray(getattr(samples, name))
+            self._learned.update(str((name, values.dtype, values.shape)).encode())
+            self._learned.update(values)
+
+    def check_samples(self) -> None:
+        """Raise :class:`host.errors.InputError` unless the samples that :meth:`learn` took are
+        those of the loaded steps."""
+        if self._path is not None and self._resumed.steps and (
+                self._resumed.samples != self._learned.hexdigest()):
+            raise InputError(self._path, 0, 0, (
+                f"was made from other samples than the first {self._resumed.steps} mini-batches of "
+                f"this run: the data have changed under the same name"))
 
     @property
     def due(self) -> bool:
@@ -49,6 +76,8 @@ class Checkpoints:
         """Write the state after ``steps`` steps."""
         if self._path is None:
             return
-        save_checkpoint(self._path, steps, self._dense, rows, self._optimizer, self._run)
+        with written_whole(self._path) as file:
+            save_checkpoint(file, steps, self._dense, rows, self._optimizer, self._run,
+                            self._learned.hexdigest())
         # Counted from the end of the write, so that slow writes never take most of the time.
         self._next = time.monotonic() + self._period

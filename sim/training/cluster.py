@@ -149,7 +149,7 @@ class NicCluster:
         return Node(number, engine, config,
                     store_answers(store, number, config.host_payload_beats),
                     self._model.dimension, pcie, gpu, 1, training=training,
-                    delivery=Delivery.of(config, self._runtime, self._model))
+                    delivery=Delivery.of(config, self._runtime, self._model, self._plan, number))
 
     def _step_ended(self, steps: int) -> None:
         """Tell every NIC the oldest open step, before the next one begins."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 
+from sim.files.claims import claimed
 from sim.files.outputs import LiveJson, write_json
 from sim.files.stop import never, note_kept_results
 from sim.run.pcap import PcapFile
@@ -32,8 +33,14 @@ def train_to_files(options: TrainOptions,
 
     Raises ``ValueError`` and ``OSError``.
     """
-    outputs = options.run.outputs
     options.check_files()
+    with claimed(options.files):
+        return _to_files(options, progress, stop, tell)
+
+
+def _to_files(options: TrainOptions, progress: TrainProgress, stop: Callable[[], str | None],
+              tell: Callable[[str], None]) -> dict:
+    outputs = options.run.outputs
     training = Training(options)
     total = training.expected_steps
     live = LiveJson(outputs.json)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from host.data.datasets import input_files
 from host.dlrm.optimizer import Optimizer
 from sim.files.outputs import check_outputs
 from sim.job.inputs import GENERATED
@@ -129,10 +130,12 @@ class TrainOptions:
 
         Call this before any file is opened.
         """
-        checkpoint = self.record.checkpoint
-        check_outputs(self.run.outputs.files | {
-            "checkpoint": checkpoint, "checkpoint's .part": checkpoint and f"{checkpoint}.part"},
-            self.run.workload.files)
+        check_outputs(self.files, self.run.workload.files)
+
+    @property
+    def files(self) -> dict[str, str | None]:
+        """The files that are written, by the names of their options."""
+        return self.run.outputs.files | {"checkpoint": self.record.checkpoint}
 
     def checkpoint_identity(self, partials: str) -> Mapping[str, object]:
         """Return the settings that a training must share with the checkpoint it continues from.
@@ -144,6 +147,8 @@ class TrainOptions:
                 "batching": asked.window_samples and [asked.batching, asked.window_samples],
                 "format": asked.format,
                 "data": [asked.data] if isinstance(asked.data, str) else asked.data,
+                "bytes": asked.data and [file.stat().st_size for file in input_files(asked.data)
+                                         if file.is_file()],
                 "samples": asked.samples or (GENERATED if asked.data is None else None),
                 "gradient_partials": partials,
                 "nodes": asked.nodes if partials == "rounded" else None}

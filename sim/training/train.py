@@ -1,6 +1,7 @@
 """Training of a DLRM, on NICs or on the numpy reference alone."""
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -82,9 +83,11 @@ class Training:
         self.first_step = self._checkpoints.load(rows)
         self.similarity = SimilarityTally(workload)
         self._batches = epoch_batches(options, self.model, self._kind, self.config,
-                                      batcher_of(workload), self.first_step)
+                                      batcher_of(workload), self.first_step,
+                                      self._checkpoints.learn)
         # The first mini-batch is read before anything is built, so that a bad file fails at once.
         self._next = next(self._batches)
+        self._checkpoints.check_samples()
         self.nics: NicCluster | None = None
         if options.method.fidelity == "rtl":
             self.nics = self._build(rows)
@@ -177,6 +180,7 @@ class Training:
 
     def _record(self, epoch: int, batch: MiniBatch, done: DenseStep, progress: Progress) -> None:
         samples = batch.samples
+        self._checkpoints.learn(samples)
         self.similarity.add(self.steps, batch)
         self.losses.append(done.loss)
         self.samples += len(samples)
@@ -186,9 +190,10 @@ class Training:
         progress(self.steps, done.loss, interval)
 
     def _save(self) -> None:
-        """Write a checkpoint, unless the comparison found wrong rows."""
+        """Write a checkpoint, unless the comparison found wrong rows or the loss is no number any
+        more: from such rows no training goes on."""
         compared = self.nics and self.nics.tables.comparison
-        if compared is None or compared.good:
+        if (compared is None or compared.good) and math.isfinite(self.losses[-1]):
             self._checkpoints.save(self.steps, self.trainer.embeddings.rows)
 
     def _result(self, *, complete: bool = False, interrupted: str | None = None,

@@ -1,4 +1,4 @@
-"""Proof of the arrival scan: bases move over what has come, and LINK packets tell of what has.
+"""Proof of the arrival scan: bases move over what has come, and LINK packets tell just that.
 
 A window of 16 packets in words of 4 and blocks of 8, numbers modulo 2^7. Bounded: a report after
 another takes 20 cycles.

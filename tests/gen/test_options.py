@@ -9,7 +9,7 @@ TYPES = {"size": int, "on": bool, "name": str, "rate": float}
 
 
 @pytest.mark.parametrize("setting, value", [
-    ("size=12", 12), ("size=0x40", 64), ("size=1_024", 1024), (" size = -3 ", -3),
+    ("size=12", 12), ("size=0x40", 64), (" size = -3 ", -3),
     ("on=true", True), ("on=False", False), ("on=0", False), ("on=on", True),
     ("name=a=b", "a=b"), ("name=", ""), ("rate=1e-3", 1e-3)])
 def test_values(setting, value):
@@ -24,6 +24,10 @@ def test_values(setting, value):
     (["depth=3"], r"no such field: depth \(fields: name, on, rate, size\)"),
     (["size=1.5"], "size must be an integer, not '1.5'"),
     (["size="], "size must be an integer, not ''"),
+    (["size=1_024"], "size must be an integer, not '1_024'"),
+    (["size=\uff18"], "size must be an integer"),
+    (["size=0b11"], "size must be an integer, not '0b11'"),
+    (["rate=1_0"], "rate must be a number, not '1_0'"),
     (["on=maybe"], "on must be true or false, not 'maybe'"),
     (["rate=fast"], "rate must be a number, not 'fast'"),
     (["size=1", "size=2"], "size must be set once, not again to '2'")])

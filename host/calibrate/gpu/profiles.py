@@ -96,6 +96,9 @@ _SOURCES: dict[type, dict[str, tuple[_Source, ...]]] = {
         "flush_reads": (_one("device.capability", compute=lambda found: int(found < 9),
                              text="none from compute capability 9.0 on: writes are seen in the "
                              "order in which they came (NCCL)", status="D"),),
+        "bar_gib": (_one("device.capability", compute=lambda found: 128.0 if found >= 9 else 0.25,
+                         text="128 GiB from compute capability 9.0 on, as of an H100 (fastfetch, "
+                         "issue 1658); 256 MiB before, the least", status="D"),),
         "poll_us": (_Source(
             ("resident.4.round_trip_us", "resident.1.round_trip_us", "resident.1.1_rows_us"),
             lambda four, one, row: max(0.1, four + row - 2 * one),

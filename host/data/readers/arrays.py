@@ -25,6 +25,7 @@ __all__ = ["ArrayFile", "array_error", "open_npy", "open_npz", "storage"]
 
 _MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
 _BLOCK = 1 << 16
+_MOST_HEADER = 1 << 14
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 
 
@@ -100,6 +101,18 @@ class _Checked:
         return data
 
 
+class _Short:
+    """A cursor at a header, whose stated length may be 4 GiB."""
+
+    def __init__(self, cursor: _Checked):
+        self._cursor = cursor
+
+    def read(self, size: int) -> bytes:
+        if size > _MOST_HEADER:
+            raise ValueError(f"a header must have at most {_MOST_HEADER:,} bytes, not {size:,}")
+        return self._cursor.read(size)
+
+
 class ArrayFile:
     """One array in a file, read once from start to end.
 
@@ -133,18 +146,19 @@ class ArrayFile:
                              f"but there are {there}")
 
     def _header(self) -> tuple[tuple[int, ...], bool, np.dtype]:
+        cursor = _Short(self._cursor)
         try:
-            version = np.lib.format.read_magic(self._cursor)
+            version = np.lib.format.read_magic(cursor)
             if version not in ((1, 0), (2, 0)):
                 raise ValueError(f"version {version[0]}.{version[1]} of the format is unknown")
             read = (np.lib.format.read_array_header_1_0 if version == (1, 0)
                     else np.lib.format.read_array_header_2_0)
             with warnings.catch_warnings():  # about headers written by Python 2
                 warnings.simplefilter("ignore")
-                shape, fortran, dtype = read(self._cursor)
+                shape, fortran, dtype = read(cursor)
         except (ValueError, TypeError, SyntaxError, TokenError, RecursionError,
                 zlib.error) as error:  # what NumPy's header parser raises
-            raise self.error(f"not an array in NumPy's format: {error}") from None
+            raise self.error(f"not an array in NumPy's format: {_short(error)}") from None
         if dtype.kind not in "biuf":
             raise self.error(f"dtype must be of integers or floats, not {dtype}")
         return shape, fortran, dtype
@@ -202,6 +216,12 @@ class ArrayFile:
         if len(data) < size:
             raise self.error(f"the data end here, {size - len(data)} bytes too early", index)
         return data
+
+
+def _short(error: Exception) -> str:
+    """Return the message of an error that may quote the whole of a header."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= 120 else f"{text[:100]}..."
 
 
 def open_npy(path: Path, file: BinaryIO) -> ArrayFile:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from host.errors import InputError
+from host.reading import open_input
 
 __all__ = ["SPOOL_BYTES", "forget", "is_pipe", "look", "opened"]
 
@@ -38,7 +39,7 @@ class _Pipe(io.RawIOBase):
     """A pipe, read from its beginning: first what was looked at, then what is left."""
 
     def __init__(self, path: Path):
-        self._raw = open(path, "rb", buffering=0)  # noqa: SIM115
+        self._raw = open_input(path)
         self._head = b""
         self._at = 0
         self.spool: BinaryIO | None = None
@@ -58,6 +59,8 @@ class _Pipe(io.RawIOBase):
     def keep(self, path: Path) -> BinaryIO:
         """Return a file of the whole content, at its beginning."""
         if self.spool is None:
+            if stat.S_ISCHR(os.stat(path).st_mode) and not self._raw.isatty():
+                raise InputError(path, 0, 0, "must be a file or a pipe, not a device")
             self.look(_BLOCK)  # for a guess of the format that is made after all was read
             spool = tempfile.TemporaryFile()  # noqa: SIM115
             try:
@@ -80,7 +83,7 @@ class _Pipe(io.RawIOBase):
 
     def readinto(self, buffer) -> int | None:
         if self._at == len(self._head):
-            return self._raw.readinto(buffer)
+            return self._raw.readinto(buffer)  # type: ignore[attr-defined]
         part = self._head[self._at:self._at + len(buffer)]
         buffer[:len(part)] = part
         self._at += len(part)

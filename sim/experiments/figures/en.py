@@ -20,8 +20,8 @@ __all__ = ["CHANGES", "EXHIBIT", "MEASURED", "NOTHING", "OPTIONS", "TENSOR_CORES
 _SOFTWARE, _LEVEL = "tuned", 2
 _SYSTEMS = ("en", "fs", *BASES)
 
-NOTHING = {"ring": "false", "completion": "false", "deliver": "interaction", "copied_rows": "0",
-           "merge": "false", "dense": "false", "sizes": "false"}
+NOTHING = {"ring": "false", "reads": "false", "completion": "false", "deliver": "interaction",
+           "copied_rows": "0", "merge": "false", "dense": "false", "sizes": "false"}
 """EN with none of its options: the paper's full system without the graph algorithm."""
 
 _SINGLE = {"per_graph": 1}
@@ -45,6 +45,7 @@ class Option:
 
 OPTIONS = (
     Option("request lists in a ring", {"ring": "false"}, {"ring": "true"}, True),
+    Option("rows read by the NIC", {"reads": "false"}, {"reads": "true"}, True),
     Option("completions in place of waits", {"completion": "false"},
            {"completion": "true", "dense": "true"}, True),
     Option("each different vector once", {"deliver": "pooled"},

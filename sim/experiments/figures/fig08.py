@@ -21,16 +21,16 @@ _SHOWN = ("graph", "greedy", "file")
 
 _WAYS = """\
 <h2>Ways to form mini-batches</h2>
-<p>On the same windows of 16 mini-batches, averaged until drained. The cost is CPU time on the
-machine that made this page; time saved is that of <code>bl-paper</code> per mini-batch.</p>
+<p>On the same windows of 16 mini-batches, averaged until drained. Time saved is that of
+<code>bl-paper</code> per mini-batch; <code>python -m sim batching</code> measures what each way
+costs.</p>
 <table>
-<tr><th>data set</th><th>algorithm</th><th>unique keys</th><th>saved</th><th>cost, us</th>
+<tr><th>data set</th><th>algorithm</th><th>unique keys</th><th>saved</th>
 <th>time saved, us</th></tr>
 {% for row in rows %}
 <tr><td>{{ row.dataset }}</td><td>{{ row.algorithm }}{{ " (saves most)" if row.wins }}</td>
 <td class="n">{{ "%.0f" | format(row.unique_keys) }}</td>
 <td class="n">{{ "%.1f%%" | format(100 * row.saved) }}</td>
-<td class="n">{{ "%.0f" | format(row.us_per_mini_batch) }}</td>
 <td class="n">{{ row.time_saved }}</td></tr>
 {% endfor %}
 </table>

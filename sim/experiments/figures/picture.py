@@ -5,6 +5,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure as Canvas
 
+from sim.files.pictures import write_picture
+
 __all__ = ["COLOURS", "grid", "save"]
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#7F7F7F")
@@ -52,4 +54,4 @@ def grid(columns: Sequence[str], rows: Sequence[str], title: str, setting: str,
 
 def save(canvas: Canvas, path: str | Path) -> None:
     """Write a canvas, the same bytes for the same picture."""
-    canvas.savefig(path, dpi=110, metadata={"Software": None})
+    write_picture(canvas, path, dpi=110, metadata={"Software": None})

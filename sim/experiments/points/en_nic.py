@@ -9,11 +9,14 @@ from host.timing.clock import CYCLE_NS
 from rtl.config import LANES
 from sim.experiments.points.en_trace import without_small
 from sim.experiments.points.nic import NicPart, nic_part
+from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
 from sim.experiments.points.trace import Trace
 from sim.files.store import Store
+from sim.job.row_places import check_bar
 
-__all__ = ["SIZES", "deliveries", "en_nic", "least_times", "nic_devices", "nic_point"]
+__all__ = ["SIZES", "check_seen", "deliveries", "en_nic", "least_times", "nic_devices",
+           "nic_point"]
 
 SIZES = {"terabyte": ("hold_vectors=2048", "global_gradient_keys=2048")}
 """Buffers of a data set's NIC beyond its preset, twice the preset's hold buffer and table of
@@ -34,7 +37,7 @@ def nic_point(point: Point, devices: Devices, tuning: EnTuning) -> Point:
     if tuning.completion:
         flush = str(devices.gpu.gpu.flush_reads > 0).lower()
         own += ["completions=true", f"completion_flush={flush}"]
-    own += ["gpu_rings=true"] * tuning.ring
+    own += ["gpu_rings=true"] * tuning.ring + ["row_reads=true"] * tuning.reads
     own += SIZES.get(point.dataset, ()) if tuning.sizes else ()
     given = {each.partition("=")[0] for each in point.settings}
     own = [each for each in own if each.partition("=")[0] not in given]
@@ -45,6 +48,14 @@ def nic_point(point: Point, devices: Devices, tuning: EnTuning) -> Point:
 def nic_devices(devices: Devices, tuning: EnTuning) -> Devices:
     """Return the devices that EN's NICs see."""
     return ring_of(devices) if tuning.ring else devices
+
+
+def check_seen(point: Point, trace: Trace, devices: Devices, tuning: EnTuning) -> None:
+    """Raise ``ValueError`` where NICs are to read rows that they do not see."""
+    if tuning.reads:
+        left = without_small(trace, tuning.copied_rows)
+        check_bar(plan_of(nic_point(point, devices, tuning), left), left.model.dimension,
+                  devices.gpu.gpu)
 
 
 def deliveries(point: Point, trace: Trace, copied_rows: int) -> list[Delivery]:

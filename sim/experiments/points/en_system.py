@@ -17,6 +17,7 @@ from host.systems import (
 )
 from host.wire.indices import MOST_INDICES
 from sim.experiments.points.en_nic import (
+    check_seen,
     deliveries,
     en_nic,
     least_times,
@@ -53,13 +54,17 @@ def en_system(point: Point, trace: Trace, work: Workloads, devices: Devices,
     those that are best otherwise. NICs are run only for options that could be faster than the best
     so far if nothing but a cycle a slot and a beat held NICs up, in fidelity ``model``, which
     follows RTL to the cycle; those of the chosen options in the point's. Each different vector is
-    delivered once only where every share has an index for each slot, unless it must be.
+    delivered once only where every share has an index for each slot, unless it must be. NICs read
+    rows only where they see all tables of theirs; ``ValueError`` if they must and do not.
     """
     options = StepOptions(point.workload == "training", all_reduce)
     search = _Search(replace(point, fidelity="model"), trace, work, devices, options, runs)
     every = [each for each in en_tunings(options.training, fixed_of(point.en))
              if not copied_all(trace, each.copied_rows)]
     every = [each for each in every if search.fits(each)] or every
+    if not any(map(search.sees, every)):
+        check_seen(point, trace, devices, every[0])
+    every = [each for each in every if search.sees(each)]
     found = [best(every, partial(search.least, flights), partial(search.cost, flights))
              for flights in point.sets_of_flights]
     chosen = min((search.system(tuning) for tuning in dict.fromkeys(found)),
@@ -98,6 +103,14 @@ class _Search:
         """Return whether there are as many indices as slots, where slots have them."""
         return tuning.deliver != "unique" or all(
             of.slots <= MOST_INDICES for of in self._delivered(tuning.copied_rows))
+
+    def sees(self, tuning: EnTuning) -> bool:
+        """Return whether NICs see all rows that they read."""
+        try:
+            check_seen(self._point, self._trace, self._devices, tuning)
+        except ValueError:
+            return False
+        return True
 
     def system(self, tuning: EnTuning) -> EnSystem:
         """Return EN with these options."""

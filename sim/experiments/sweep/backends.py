@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
@@ -15,6 +16,9 @@ __all__ = ["BACKENDS", "check_backend", "each"]
 BACKENDS = ("loky", "dask")
 """``loky`` starts processes on this machine. ``dask`` is an extra: it uses the cluster whose
 scheduler ``DASK_SCHEDULER_ADDRESS`` names, else one that it starts on this machine."""
+
+_WATCH_SECONDS = 0.5
+"""How often a worker looks whether the process that started it is there."""
 
 _PACKAGES = {"loky": "joblib", "dask": "distributed"}
 
@@ -59,23 +63,55 @@ def _in_processes(function: Callable[[Any], Any], items: Iterable[Any],
     # Slow to load, and one process needs none of it.
     import joblib
 
-    work = joblib.delayed(_quietly)
+    _start_tracker()
+    work = joblib.delayed(_called)
     # In batches of one: a point takes seconds, and is kept as soon as it is finished.
     outcomes: Any = joblib.Parallel(
         n_jobs=jobs, batch_size=1, pre_dispatch="2*n_jobs", backend="loky",
-        return_as="generator_unordered")(work(function, item, os.getpid()) for item in items)
-    with closing(outcomes), warnings.catch_warnings():
+        return_as="generator_unordered", initializer=_begin_worker, initargs=(os.getpid(),))(
+            work(function, item) for item in items)
+    with warnings.catch_warnings(), closing(outcomes):
         # loky replaces a worker that has grown by what it keeps, such as traces; no item is lost.
         warnings.filterwarnings("ignore", "A worker stopped", UserWarning)
+        # Of a sweep that a signal ends.
+        warnings.filterwarnings("ignore", ".* tasks which were still being processed", UserWarning)
         yield from outcomes
 
 
-def _quietly(function: Callable[[Any], Any], item: Any, parent: int) -> tuple[Any, Any]:
-    """Return the item with ``function`` of it; another process ignores Ctrl-C, which a terminal
-    sends to all of them, and leaves it to the one that started it."""
-    if os.getpid() != parent and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _start_tracker() -> None:
+    """Start the process that tidies up for loky, deaf to the end of a terminal, as it is to Ctrl-C:
+    it ends with this process."""
+    from joblib.externals.loky.backend.resource_tracker import ensure_running
+
+    if not hasattr(signal, "pthread_sigmask"):
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
+    try:
+        ensure_running()  # what is blocked here is blocked there
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _called(function: Callable[[Any], Any], item: Any) -> tuple[Any, Any]:
     return item, function(item)
+
+
+def _begin_worker(parent: int) -> None:
+    """Let a worker end with the process that started it, and not before.
+
+    A terminal sends its signals to all processes of a command; the one that started the others
+    ends them. Where it was killed, nobody else would for minutes.
+    """
+    for name in ("SIGINT", "SIGHUP", "SIGTERM"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_WATCH_SECONDS)
+    os._exit(1)
 
 
 def _on_cluster(function: Callable[[Any], Any], items: Iterable[Any],

@@ -5,8 +5,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache, partial
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 import torch
 from torch.optim.optimizer import (
@@ -16,77 +16,18 @@ from torch.optim.optimizer import (
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from sim.torch.catching.eager import eager
-from sim.torch.catching.process_group import OF_ALL, note_exchange
+from sim.torch.catching.operators import LINEAR, LOOKUPS, operator_of, tensors_among
+from sim.torch.catching.process_group import note_exchange
 from sim.torch.catching.session import Session
 from sim.torch.catching.threads import FORKED, entering, on_fork, watching
 from sim.torch.lookups import fused
 from sim.torch.lookups.bags import Bags, bags_of
 from sim.torch.lookups.place import place
-from sim.torch.values.fused_updates import nic_update
+from sim.torch.values.fused_updates import fused_updates
 
 __all__ = ["Capture", "capturing", "check_captured"]
 
 _Bags = TypeVar("_Bags")
-
-_BAGS = frozenset(("aten::_embedding_bag", "aten::_embedding_bag_forward_only",
-                   "aten::embedding_bag"))
-_BACKWARD = frozenset(("aten::_embedding_bag_backward", "aten::_embedding_bag_dense_backward",
-                       "aten::_embedding_bag_sparse_backward"))
-_LINEAR = {"aten::addmm": (1, 2), "aten::linear": (0, 1)}
-"""Linear layers: which arguments are their inputs and their weights."""
-_LOOKUPS = ("bags", "fused", "other")
-"""Kinds of operators that look up."""
-
-
-class _Operator(NamedTuple):
-    """An operator.
-
-    Members
-    -------
-    name: in its schema. written: numbers of the arguments that it writes to.
-    kind: ``bags`` and ``fused`` for lookups that may be caught, of one table and of many; ``other``
-    for those that are not; ``gradients`` of bags; ``update`` where it also writes the rows by
-    them; ``exchange`` of another process group than ours; empty for all else.
-    """
-
-    name: str
-    kind: str
-    written: tuple[int, ...]
-
-
-@lru_cache(maxsize=4096)
-def _operator(func: Any) -> _Operator:
-    name = func._schema.name
-    return _Operator(name, _kind(name), tuple(
-        number for number, argument in enumerate(func._schema.arguments)
-        if argument.alias_info is not None and argument.alias_info.is_write))
-
-
-def _kind(name: str) -> str:
-    library, _, own = name.partition("::")
-    if name in _BAGS:
-        return "bags"
-    if name in _BACKWARD:
-        return "gradients"
-    if library == "c10d" and own.rstrip("_") in OF_ALL:
-        return "exchange"
-    if library == "fbgemm":
-        return ("fused" if fused.is_lookup(name) else
-                "update" if fused.is_update(name) else "")
-    # A lookup of PyTorch's, or what sounds like one of a library that is not known here.
-    lookup = name == "aten::embedding" or (
-        library != "aten" and "embedding" in own and "backward" not in own)
-    return "other" if lookup else ""
-
-
-def _tensors(arguments: Any) -> Iterator[torch.Tensor]:
-    """Yield the tensors among arguments, and in lists among them."""
-    for each in arguments:
-        if isinstance(each, torch.Tensor):
-            yield each
-        elif isinstance(each, list | tuple):
-            yield from _tensors(each)
-
 
 class Capture(TorchDispatchMode):
     """Leads the embedding bags of a program through a session; all else PyTorch does as ever.
@@ -124,9 +65,9 @@ class Capture(TorchDispatchMode):
                            kwargs: dict | None = None) -> Any:
         """Do one operator."""
         kwargs = kwargs or {}
-        name, kind, written = _operator(func)
+        name, kind, written = operator_of(func)
         if self._over or self._forked:
-            if kind in _LOOKUPS and not self._over:
+            if kind in LOOKUPS and not self._over:
                 self.miss(name, FORKED)
             return func(*args, **kwargs)
         with self._lock:
@@ -134,7 +75,8 @@ class Capture(TorchDispatchMode):
                 return self._look_up(name, func, args, kwargs)
             if kind == "fused":
                 return self._look_up_fused(name, func, args, kwargs)
-            self._before(name, written, args, kwargs)
+            by_nics = kind == "update" and self._session.nic_optimizer is not None
+            self._before(name, () if by_nics else written, args, kwargs)
         if kind == "exchange":
             note_exchange(args[1])
         if kind == "other":
@@ -185,7 +127,7 @@ class Capture(TorchDispatchMode):
             found = bags()
         except ValueError as error:
             raise self._mistake(error) from None
-        for each in _tensors((*args, *kwargs.values())):
+        for each in tensors_among((*args, *kwargs.values())):
             if self._session.touches(each):
                 self._session.read()
         return found, func(*args, **kwargs)
@@ -219,12 +161,17 @@ class Capture(TorchDispatchMode):
             self._session.updates[fused.optimizer_of(name)] += 1
             return func(*args, **kwargs)
         try:
-            write = nic_update(name, given)
+            with self._lock:
+                self._session.updating()
+            updates = fused_updates(name, given, self._session.tables)
         except ValueError as error:
             raise self._mistake(error) from None
         result = func(*args, **kwargs)
-        with self._lock:
-            write(self._session.written)
+        try:
+            with self._lock:
+                self._session.update(updates)
+        except ValueError as error:
+            raise self._mistake(error) from None
         return result
 
     def _mistake(self, error: ValueError) -> ValueError:
@@ -248,7 +195,10 @@ class Capture(TorchDispatchMode):
 
         def after(*_: Any) -> None:
             if nics := self._session.nic_optimizer:
-                nics.stepped()
+                try:
+                    nics.stepped()
+                except ValueError as error:
+                    raise self._mistake(error) from None
 
         hooks = [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
         try:
@@ -263,16 +213,16 @@ class Capture(TorchDispatchMode):
         """Let the session know what an operator reads and writes, before it does."""
         session = self._session
         try:
-            if any(map(session.touches, _tensors((*args, *kwargs.values())))):
+            if any(map(session.touches, tensors_among((*args, *kwargs.values())))):
                 session.read()
-            if written and any(map(session.tables.holds, _tensors(
+            if written and any(map(session.tables.holds, tensors_among(
                     args[at] for at in written if at < len(args)))):
                 session.write()
         except Exception as error:
             session.mistake = error
             raise
-        if name in _LINEAR:
-            inputs, weights = (args[at].shape for at in _LINEAR[name])
+        if name in LINEAR:
+            inputs, weights = (args[at].shape for at in LINEAR[name])
             if len(inputs) == len(weights) == 2:
                 session.chains.add(inputs[0], inputs[1], weights[0] + weights[1] - inputs[1])
 

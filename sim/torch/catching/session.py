@@ -19,7 +19,10 @@ from sim.torch.lookups.record import MiniBatch, Record
 from sim.torch.lookups.tables import Tables, storage_of
 from sim.torch.options import TorchOptions
 from sim.torch.values.nics import LookupNics, NicsError
-from sim.torch.values.updates import RowUpdates, Written
+from sim.torch.values.rows import Update
+from sim.torch.values.training_nics import TrainingNics
+from sim.torch.values.updates import RowUpdates
+from sim.torch.values.written import Written
 
 __all__ = ["Session"]
 
@@ -51,9 +54,10 @@ class Session:
     -------
     tables, record, chains: what was seen. comparison: with PyTorch's own vectors.
     verdicts: samples of mini-batches that NICs looked up, ``equal`` to the numerics or
-    ``different``. latencies: of these mini-batches, in microseconds. counts: of NICs that are gone.
-    resets: how often NICs were set up anew, by reason. uncached: mini-batches that NICs looked up
-    with their caches off. weighted: calls with weights.
+    ``different``. latencies: of these mini-batches, in microseconds. row_times: of the updates that
+    NICs made, likewise. counts: of NICs that are gone. resets: how often NICs were set up anew, by
+    reason. uncached: mini-batches that NICs looked up with their caches off. weighted: calls with
+    weights.
     gradients: bags whose gradients came back. updates: how often an optimizer that is fused with
     the backward pass wrote rows, by its name. nic_optimizer: what stands in for PyTorch's, None
     where that stays; written: what it wrote. mistake: what ended the program, None for nothing.
@@ -67,17 +71,18 @@ class Session:
         self.comparison = Comparison()
         self.verdicts = {"equal": 0, "different": 0}
         self.latencies: list[float] = []
+        self.row_times: list[float] = []
         self.counts = Counter[str]()
         self.resets = Counter[str]()
         self.updates = Counter[str]()
         self.written = Written()
-        self.nic_optimizer = (RowUpdates(self.tables, self.write, self.written)
+        self.nic_optimizer = (RowUpdates(self.tables, self.updating, self.update)
                               if options.optimizer_on == "nic" else None)
         self.weighted = self.gradients = self.uncached = 0
         self.mistake: Exception | None = None
         self.first: Callable[[], None] = lambda: None
         self.elsewhere: Elsewhere | None = None
-        self._busy = False
+        self._busy = self._changed = False
         self._rtl = options.fidelity == "rtl"
         self._nics: LookupNics | None = None
         self._caches = False
@@ -133,6 +138,40 @@ class Session:
         """The program is about to write to a table."""
         self.look_up()
         self.tables.changed = True
+
+    def updating(self) -> None:
+        """The program's optimizer is about to write rows, in whose place those of the NICs' come.
+        """
+        self.look_up()
+        self._changed = self.tables.changed
+
+    def update(self, updates: Sequence[Update]) -> None:
+        """Write the rows of updates by the NICs' optimizer, over those of the program's.
+
+        ``ValueError`` for what no NIC does; :class:`sim.torch.values.nics.NicsError` where NICs do
+        not answer.
+        """
+        self.tables.changed = self._changed  # rows that PyTorch has written are not there any more
+        try:
+            for update in updates:
+                update.write(self.written, self._updated if self._rtl else None)
+        except NicsError as error:
+            self.mistake = error
+            raise
+
+    def _updated(self, update: Update) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows and states of an update as the NICs write them."""
+        nics, self.tables.changed = self._nics, False
+        assert isinstance(nics, TrainingNics)
+        if self._changed and nics.cached:
+            nics.switch_caches_off()
+        self._changed, self._busy = False, True
+        try:
+            found = nics.update(update)
+        except StuckError as error:
+            raise NicsError(f"the NICs do not answer: {error}") from None
+        self._busy = False
+        return found
 
     def backward(self, indices: torch.Tensor, bags: int) -> bool:
         """Take note that gradients of ``bags`` bags came back; whether their call was taken."""
@@ -232,7 +271,8 @@ class Session:
         if self._nics is None:
             options = self.options.cluster(len(self.tables.all), self.tables.dimension, slots,
                                             self._placement())
-            self._nics = LookupNics(options, self._model(pooling), self.tables.rows)
+            kind = TrainingNics if self.nic_optimizer else LookupNics
+            self._nics = kind(options, self._model(pooling), self.tables.rows)
             self._caches = self._nics.cached
         self.uncached += self._caches and not self._nics.cached
         return self._nics
@@ -250,6 +290,8 @@ class Session:
     def _retire(self, why: str) -> None:
         if self._nics is not None:
             self.latencies += self._nics.latencies
+            if isinstance(self._nics, TrainingNics):
+                self.row_times += self._nics.updates
             self.counts.update(self._nics.close())
             self._nics = None
             if why:

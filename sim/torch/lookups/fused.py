@@ -12,7 +12,7 @@ import torch
 from sim.torch.lookups.bags import Bags, check_rows, check_table, one_key, shown
 
 __all__ = ["Looked", "bags_of_fused", "features_of", "is_lookup", "is_update", "named",
-           "optimizer_of"]
+           "optimizer_of", "states_of"]
 
 _CAUGHT = frozenset(f"fbgemm::{name}" for name in (
     "split_embedding_codegen_forward_unweighted_pt2_wrapper",
@@ -26,6 +26,9 @@ _GRADIENT = re.compile(r"fbgemm::split_embedding_backward_codegen_(?!dense)(\w+?
                        r"((?:un)?weighted_(?:vbe_)?pt2_wrapper|cpu)")
 _WEIGHTS = ("host_weights", "dev_weights", "weights")
 """Names of the argument with the rows of all tables, of which a call has values for one."""
+
+_STATES = ("momentum1_host", "momentum1_dev")
+"""Names of the argument with the states of the rows of all tables."""
 
 _POOLINGS = ("sum", "mean")
 """Poolings by their numbers; the next one is none."""
@@ -144,6 +147,17 @@ def features_of(given: dict[str, Any]) -> list[Looked]:
                  None if key_weights is None else key_weights[first:last].astype(np.float32)),
             mine))
     return features
+
+
+def states_of(given: dict[str, Any], feature: int, rows: int) -> np.ndarray:
+    """Return the states of the ``rows`` rows of a feature's table, in FBGEMM's own memory.
+
+    ``given``: arguments of an update by an optimizer with a state for each row.
+    """
+    states = next(given[each] for each in _STATES
+                  if given.get(each) is not None and given[each].numel())
+    begin = int(given["momentum1_offsets"][feature])
+    return states.detach().view(-1).numpy()[begin:begin + rows]
 
 
 def _row_counts(cumulated: list[int]) -> list[int]:

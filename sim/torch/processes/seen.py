@@ -9,7 +9,7 @@ from sim.torch.catching.session import Session
 from sim.torch.lookups.comparison import Comparison
 from sim.torch.lookups.dense import Chains
 from sim.torch.lookups.record import Record
-from sim.torch.values.updates import Written
+from sim.torch.values.written import Written
 
 __all__ = ["Seen"]
 
@@ -21,8 +21,8 @@ class Seen:
     Members
     -------
     rank, size: of the process among those of the program; None and 1 where it is the only one.
-    tables: as plain values. record, chains, comparison, verdicts, latencies, counts, resets,
-        updates, written, weighted, gradients, uncached: those of its
+    tables: as plain values. record, chains, comparison, verdicts, latencies, row_times, counts,
+        resets, updates, written, weighted, gradients, uncached: those of its
         :class:`sim.torch.catching.session.Session`.
     missed: how often each lookup was not caught, by its place and why.
     collectives: of this process, as plain values.
@@ -37,6 +37,7 @@ class Seen:
     comparison: Comparison
     verdicts: dict[str, int]
     latencies: list[float]
+    row_times: list[float]
     counts: Counter[str]
     resets: Counter[str]
     updates: Counter[str]
@@ -53,7 +54,7 @@ class Seen:
            rank: int | None = None, size: int = 1) -> "Seen":
         """Return what was seen by a session that is over."""
         same = ("chains", "comparison", "verdicts", "latencies", "counts", "resets", "updates",
-                "written", "weighted", "gradients", "uncached")
+                "row_times", "written", "weighted", "gradients", "uncached")
         return cls(rank=rank, size=size, tables=[table.to_json() for table in session.tables.all],
                    record=session.record.without_rows(), missed=capture.missed,
                    collectives=collectives(), exit_status=exit_status,

@@ -13,7 +13,7 @@ from sim.torch.lookups.comparison import Comparison
 from sim.torch.lookups.dense import Chains
 from sim.torch.lookups.record import Kept, Record
 from sim.torch.processes.seen import Seen
-from sim.torch.values.updates import Written
+from sim.torch.values.written import Written
 
 __all__ = ["differences", "together"]
 
@@ -65,7 +65,8 @@ def _merged(parts: Sequence[Seen]) -> Seen:
         comparison=reduce(Comparison.with_, (part.comparison for part in parts)),
         written=reduce(Written.with_, (part.written for part in parts)),
         verdicts=dict(_summed([Counter(part.verdicts) for part in parts])),
-        latencies=[each for part in parts for each in part.latencies],
+        **{name: [each for part in parts for each in getattr(part, name)]
+           for name in ("latencies", "row_times")},
         **{name: _summed([getattr(part, name) for part in parts])
            for name in ("counts", "resets", "updates", "missed")},
         **{name: sum(getattr(part, name) for part in parts)

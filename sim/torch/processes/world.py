@@ -108,6 +108,10 @@ class Processes:
         try:
             if size > 1:
                 self.options = self.options.of_processes(size)
+                if self.options.fidelity == "rtl" and self.options.optimizer_on == "nic":
+                    raise ValueError("optimizer_on must be host with fidelity rtl and several "
+                                     "processes, whose rows the NICs of one do not write, not "
+                                     "'nic'")
                 if self.options.fidelity == "rtl":
                     self._session.elsewhere = self._ask
                     EmberNicGroup.came[:] = [self._come]
@@ -205,5 +209,6 @@ class Processes:
 
 def _with_nics(seen: Seen, nics: Session) -> Seen:
     """Return what a process has seen with what the NICs of all processes did."""
-    return replace(seen, verdicts=nics.verdicts, latencies=nics.latencies, counts=nics.counts,
+    return replace(seen, verdicts=nics.verdicts, latencies=nics.latencies,
+                   row_times=nics.row_times, counts=nics.counts,
                    resets=nics.resets, uncached=nics.uncached)

@@ -10,6 +10,7 @@ from sim.torch.options import TorchOptions
 from sim.torch.processes.seen import Seen
 from sim.torch.processes.together import differences, together
 from sim.torch.systems import times_of
+from sim.torch.values.written import called
 
 __all__ = ["failures", "result_of"]
 
@@ -41,7 +42,8 @@ def result_of(parts: Sequence[Seen], options: TorchOptions, *, seconds: float,
                                         if step["workload"] == kind]) for kind in _KINDS
                          if any(step["workload"] == kind for step in record.steps)},
         "values": {"source": "rtl" if rtl else "numerics",
-                   "bit_identical": not seen.verdicts["different"] if rtl else None,
+                   "bit_identical": (not seen.verdicts["different"] and
+                                     not seen.written.different) if rtl else None,
                    "results": seen.verdicts if rtl else None,
                    "against_pytorch": seen.comparison.to_json(),
                    "weighted_calls": seen.weighted},
@@ -60,9 +62,10 @@ def result_of(parts: Sequence[Seen], options: TorchOptions, *, seconds: float,
 
 def failures(result: dict) -> list[str]:
     """Return in a line each what went wrong on the NICs."""
-    wrong = result["values"]["results"]
-    return [] if not wrong or not wrong["different"] else [
-        f"{wrong['different']:,} samples differ from the numerics"]
+    wrong, rows = result["values"]["results"], result["gradients"]["nic"]
+    return [f"{found['different']:,} {what} differ from the numerics"
+            for found, what in ((wrong, "samples"), (rows, "rows"))
+            if found and found["different"]]
 
 
 def _owners(seen: Seen) -> tuple[int, ...] | None:
@@ -86,6 +89,7 @@ def _totals(steps: list[dict]) -> dict:
 def _nics(seen: Seen) -> dict:
     """Return what the NICs did."""
     return {"mini_batches": len(seen.latencies), "latencies_us": seen.latencies,
+            "updates_us": seen.row_times,
             "uncached": seen.uncached, "counts": dict(seen.counts),
             "resets": dict(seen.resets)}
 
@@ -95,9 +99,15 @@ def _notes(seen: Seen, parts: Sequence[Seen], options: TorchOptions,
     """Return in words where the report is not what one might take it for."""
     notes, written = differences(parts), seen.written
     if written.rows:
-        notes.append(f"the NICs' SGD, by the bit-exact numerics, wrote {written.rows:,} rows; "
-                     f"{written.equal:,} of them are PyTorch's bit for bit, the others at most "
-                     f"{written.most:.1e} of their largest value away")
+        source = "their RTL" if options.fidelity == "rtl" else "the bit-exact numerics"
+        notes.append(f"the NICs' {called(written.to_json()['optimizer'])}, by {source}, wrote "
+                     f"{written.rows:,} rows; {written.equal:,} of them are as the program's "
+                     f"optimizer makes them, bit for bit, the others at most {written.most:.1e} of "
+                     f"their largest value away")
+    if written.states:
+        notes.append(f"it wrote {written.states:,} states of rows; {written.equal_states:,} of "
+                     f"them are as the program's optimizer makes them, bit for bit, the others at "
+                     f"most {written.ulp:,} ulp away")
     if seen.gradients and (seen.updates or not written.rows):
         fused = ", ".join(f"{name} {count:,} times" for name, count in seen.updates.items())
         whose = f"FBGEMM's fused optimizer ({fused})" if fused else "PyTorch's optimizer"

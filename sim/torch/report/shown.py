@@ -3,6 +3,7 @@
 from rich.table import Table
 
 from host.systems import PHASES
+from sim.torch.values.written import called
 
 __all__ = ["tables_of"]
 
@@ -51,14 +52,24 @@ def _program(result: dict) -> Table:
     gradients = result["gradients"]
     if gradients["bags"]:
         nic = gradients["nic"]
-        whose = ("the NICs' SGD" if nic and nic["rows"] else
+        whose = (f"the NICs' {called(nic['optimizer'])}" if nic and nic["rows"] else
                  f"{'FBGEMM' if gradients['fused'] else 'PyTorch'} on the host")
         table.add_row("gradients of bags", f"{gradients['bags']:,}, rows written by {whose}")
         if nic and nic["rows"]:
             worst = (f", at most {nic['most_difference']:.1e} of the largest value away"
                      if nic["equal"] < nic["rows"] else "")
-            table.add_row("  rows, as PyTorch's SGD writes them",
+            table.add_row("  rows, as the program's optimizer writes them",
                           f"{nic['equal']:,} of {nic['rows']:,}{worst}")
+            if values["source"] == "rtl":
+                table.add_row("  bit-identical to the numerics",
+                              f"{nic['rows'] - nic['different']:,} of {nic['rows']:,}")
+                if times := result["nics"]["updates_us"]:
+                    table.add_row("  an update", f"{_mean(times):,.1f} us")
+            if nic["states"]:
+                worst = (f", at most {nic['most_state_ulp']:,} ulp away"
+                         if nic["equal_states"] < nic["states"] else "")
+                table.add_row("  states of rows, likewise",
+                              f"{nic['equal_states']:,} of {nic['states']:,}{worst}")
     missed = sum(each["count"] for each in result["not_caught"])
     table.add_row("lookups not caught", f"{missed:,}")
     if result["collectives"]:

@@ -13,12 +13,14 @@ from host.timing.clock import CYCLE_NS
 from host.timing.gpu import GpuProfile
 from host.timing.pcie import PcieProfile
 from host.wire.rows import GivenRows
-from rtl.config import preset
+from rtl.config import NicConfig, preset
 from rtl.formats import Status
 from sim.engines import Engine
 from sim.job.fit import check_fit, config_to_build
 from sim.job.options import RunOptions
-from sim.job.settings import apply_settings
+from sim.job.settings import Runtime, apply_settings
+from sim.job.workload import Workload
+from sim.nic.registers import RegisterFile
 from sim.node.delivery import Delivery
 from sim.node.protocol import ClusterNode
 from sim.node.step import Step
@@ -61,22 +63,31 @@ class LookupNics:
                              "from pooled vectors, not true")
         self.model = self._runtime.of_model(model)
         self._runtime = replace(self._runtime, pooling=self.model.pooling)
-        self._config = config_to_build(config, self.model, self._runtime, workload)
-        check_fit(self._config, self.model, self._runtime, workload)
-        plan = ShardPlan.deal(self.model, workload.nodes, workload.placement)
+        self._config = self._to_build(config, self._runtime, workload)
+        self._plan = ShardPlan.deal(self.model, workload.nodes, workload.placement)
         self._backend: Backend = replace(choose(options), given=rows)
-        self._setup = ClusterSetup(options, self._config, self._runtime, self.model, plan,
-                                   self._backend, self._node)
+        self._setup = ClusterSetup(options, self._config, self._runtime, self.model,
+                                   self._plan, self._backend, self._node, self._configure)
         self._ready = float(self._setup.start)
         self._steps = self._samples = 0
         self.sample_slots = self._config.sample_slots
         self.cached = self._runtime.local_cache or self._runtime.remote_cache
         self.latencies: list[float] = []
 
+    def _to_build(self, config: NicConfig, runtime: Runtime, workload: Workload) -> NicConfig:
+        """Return the NIC to build."""
+        config = config_to_build(config, self.model, runtime, workload)
+        check_fit(config, self.model, runtime, workload)
+        return config
+
+    def _configure(self, registers: RegisterFile) -> None:
+        """Write what else the registers of a node need."""
+
     def _node(self, number: int, engine: Engine, pcie: PcieProfile,
               gpu: GpuProfile) -> ClusterNode:
         return self._backend.node(number, engine, self._config, self.model, pcie, gpu, None,
-                                  Delivery.of(self._config, self._runtime, self.model))
+                                  Delivery.of(self._config, self._runtime, self.model, self._plan,
+                                              number))
 
     def switch_caches_off(self) -> None:
         """From the next mini-batch on, read every row from GPU memory once in a mini-batch."""
@@ -91,6 +102,9 @@ class LookupNics:
         :class:`NicsError` where a NIC refuses a sample, :class:`sim.cluster.watchdog.StuckError`
         where one does not answer.
         """
+        return self._answers(samples)
+
+    def _answers(self, samples: Samples) -> np.ndarray:
         nodes = self._setup.cluster.nodes
         step = Step.of(self._steps, self._samples, samples, len(nodes),
                        (samples.table_count, self.model.dimension),
@@ -104,13 +118,21 @@ class LookupNics:
             at = int(step.status.argmax())
             raise NicsError(f"a NIC refused sample {at} of mini-batch {self._steps}: "
                             f"{Status(int(step.status[at])).name}")
-        self._steps += 1
         self._samples += len(samples)
         self._ready = step.finished + self._setup.hand_out
-        for registers in self._setup.registers:
-            registers.write("step_floor", self._steps & 0xFFFF, ceil(self._ready))
+        self._over()
         self.latencies.append((step.finished - step.started) * CYCLE_NS / 1000)
         return step.answers
+
+    def _over(self) -> None:
+        """A step is over: begin the next."""
+        self._steps += 1
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tell every NIC the oldest open step."""
+        for registers in self._setup.registers:
+            registers.write("step_floor", self._steps & 0xFFFF, ceil(self._ready))
 
     def abandon(self) -> None:
         """End the cluster in the middle of a mini-batch."""

@@ -1,4 +1,5 @@
 import hashlib
+import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from host.dlrm.trainer import Trainer, reference_trainer, weights_sha256
 from host.errors import InputError
 from host.model import Model
 from host.samples import rechunk
+from host.sealed import write_sealed
 
 MODEL = Model((50, 3, 4000, 70), 16, 3, (24, 16), (9, 1), bags=((1, 3), (1, 1), (0, 5), (2, 2)))
 ADAGRAD = Optimizer("rowwise-adagrad", 0.05)
@@ -114,11 +116,13 @@ def test_a_checkpoint_goes_on_as_if_nothing_had_been(tmp_path, optimizer):
     losses, _ = trained(first, parts[:3])
     paths = [tmp_path / name for name in ("a.npz", "b")]
     for path in paths:
-        save_checkpoint(path, first.steps, first.dense, first.embeddings.rows, optimizer)
+        with path.open("w+b") as file:
+            save_checkpoint(file, first.steps, first.dense, first.embeddings.rows, optimizer,
+                            samples="those")
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npz", "b"]
     again = reference_trainer(MODEL, 3, optimizer)
-    assert load_checkpoint(paths[1], again.dense, again.embeddings.rows, optimizer) == 3
+    assert load_checkpoint(paths[1], again.dense, again.embeddings.rows, optimizer) == (3, "those")
     more, sha = trained(again, parts[3:])
     assert (losses + more, sha) == whole
     with pytest.raises(ValueError, match="rows must be none before a checkpoint is read"):
@@ -130,16 +134,29 @@ def saved(tmp_path, **changes):
     trainer = reference_trainer(MODEL, 3)
     trained(trainer, batches(1))
     path = tmp_path / "checkpoint.npz"
-    save_checkpoint(path, 1, trainer.dense, trainer.embeddings.rows, Optimizer())
+    with path.open("w+b") as file:
+        save_checkpoint(file, 1, trainer.dense, trainer.embeddings.rows, Optimizer())
     with np.load(path) as file:
-        arrays = dict(file) | changes
-    np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
+        arrays = dict(file)
+        arrays |= {name: change(arrays[name]) if callable(change) else change
+                   for name, change in changes.items()}
+    with path.open("w+b") as file:
+        write_sealed(file, {name: array for name, array in arrays.items() if array is not None})
     return path
+
+
+def changed(index, value):
+    """Return what changes an element of an array of a checkpoint."""
+    def change(array):
+        array = array.copy()
+        array[index] = value
+        return array
+    return change
 
 
 @pytest.mark.parametrize("changes, message", [
     ({"about": None}, "is not a checkpoint: about is missing or not a JSON"),
-    ({"about": np.array("{}")}, "version is None, not 1 as in this run"),
+    ({"about": np.array("{}")}, "version is None, not 2 as in this run"),
     ({"about": np.array("[")}, "is not a checkpoint: about is missing or not a JSON"),
     ({"about": np.array(3)}, "is not a checkpoint: about is missing or not a JSON"),
     ({"top_1_biases": None}, "is not a checkpoint: top_1_biases is missing"),
@@ -151,6 +168,12 @@ def saved(tmp_path, **changes):
       "states": np.zeros(2, np.float32)}, "keys must ascend"),
     ({"keys": np.array([51]), "vectors": np.zeros((1, 16), np.float32),
       "states": np.zeros(1, np.float32)}, "rows of table 0 must be below 50, not 51"),
+    ({"steps": np.array(-3)}, "steps must be at least 1, not -3"),
+    ({"vectors": changed((2, 5), np.nan)}, "vectors must be finite, not nan at 2, 5"),
+    ({"states": changed(1, np.inf)}, "states must be finite, not inf at 1"),
+    ({"states": changed(1, -1.0)}, "states must be at least 0, not -1.0"),
+    ({"top_0_weights": changed((3, 4), np.nan)}, "top_0_weights must be finite, not nan at 3, 4"),
+    ({"bottom_0_biases": changed(0, -np.inf)}, "bottom_0_biases must be finite, not -inf at 0"),
 ])
 def test_what_is_no_checkpoint_is_refused(tmp_path, changes, message):
     path = saved(tmp_path, **changes)
@@ -189,6 +212,50 @@ def test_other_files_are_refused(tmp_path):
         np.save(file, np.zeros(3))
     with pytest.raises(InputError, match="file: is not a checkpoint"):
         load()
+
+
+def test_any_bit_that_is_flipped_and_any_byte_that_is_missing_is_found(tmp_path):
+    """Also those in headers, which NumPy reads as Python."""
+    path = saved(tmp_path)
+    whole = path.read_bytes()
+    trainer = reference_trainer(MODEL, 3)
+
+    def refused(content, place):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"checkpoint\.npz: is not a checkpoint"):
+            load_checkpoint(path, trainer.dense, trainer.embeddings.rows, Optimizer())
+            raise AssertionError(place)
+
+    random = np.random.default_rng(5)
+    places = [*range(0, 8 * 200, 7), *range(8 * (len(whole) - 200), 8 * len(whole), 5),
+              *random.integers(0, 8 * len(whole), 300).tolist()]
+    for place in places:
+        flipped = bytearray(whole)
+        flipped[place // 8] ^= 1 << place % 8
+        refused(bytes(flipped), place)
+    for length in random.integers(0, len(whole), 50).tolist():
+        refused(whole[:length], length)
+    refused(whole + b"\0", "one more")
+    assert len(trainer.embeddings.rows) == 0
+
+
+@pytest.mark.parametrize("header", [
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (", "(" * 4000, "{'descr': 'O'}", "\0",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000000,), }",
+    "{'descr': [('a', '<f4')] * 3, 'fortran_order': False, 'shape': (2,), }"])
+def test_a_sealed_archive_of_anything_is_no_checkpoint(tmp_path, header):
+    """What NumPy's parser of headers raises: SyntaxError, TokenError, MemoryError, ..."""
+    path = tmp_path / "c.npz"
+    text = header.encode()
+    array = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(64)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("keys.npy", array)
+    content = bytearray(path.read_bytes())
+    content[-2:] = (71).to_bytes(2, "little")
+    path.write_bytes(bytes(content) + b"sha256 " + hashlib.sha256(content).hexdigest().encode())
+    trainer = reference_trainer(MODEL, 3)
+    with pytest.raises(InputError, match=r"c\.npz: is not a checkpoint"):
+        load_checkpoint(path, trainer.dense, trainer.embeddings.rows, Optimizer())
 
 
 @pytest.mark.filterwarnings("error")

@@ -51,8 +51,7 @@ class Frame:
     def header(self) -> bytes:
         def ember(crc):
             return EMBER.pack(
-                self.version, self.opcode, self.source, self.destination, self.epoch, 0,
-                self.step,
+                self.version, self.opcode, self.source, self.destination, self.epoch, 0, self.step,
                 self.sequence.to_bytes(3, "little"),
                 self.acknowledge.to_bytes(3, "little"), self.credit, self.count, crc)
 
@@ -114,14 +113,15 @@ def _whole(data: bytes, rng: random.Random | None) -> bytes:
     return data + (rng.randbytes(pad) if rng else bytes(pad))
 
 
-def parse(data: bytes, framing: str = "ethernet", acknowledged: int = 0) -> Frame:
+def parse(data: bytes, framing: str = "ethernet", acknowledged: int = 0, epoch: int = 0) -> Frame:
     """Take a packet apart and check everything that a receiver may rely on."""
     assert len(data) % 64 == 0
-    (version, opcode, source, destination, channel, flags, step, sequence, acknowledge, credit,
+    (version, opcode, source, destination, of_epoch, flags, step, sequence, acknowledge, credit,
      count, _) = EMBER.unpack(data[42:64])
     frame = Frame(opcode=opcode, source=source, destination=destination, step=step, count=count,
                   credit=credit, sequence=int.from_bytes(sequence, "little"), payload=data[64:],
-                  version=version, framing=framing, acknowledge=acknowledged)
-    assert (version, channel, flags, acknowledge) == (1, 0, 0, acknowledged.to_bytes(3, "little"))
+                  version=version, framing=framing, acknowledge=acknowledged, epoch=epoch)
+    assert (version, of_epoch, flags) == (1, epoch, 0)
+    assert acknowledge == acknowledged.to_bytes(3, "little")
     assert data == frame.bytes()
     return frame

@@ -29,15 +29,17 @@ def make_packets(rng, sizes, framing="ethernet"):
     return packets
 
 
-def run(framing, packets, *, gap=0.0, stall=0.0, acknowledge=0):
-    """Assemble ``packets``; return (beats out, cycles, counters)."""
-    dut, taken, counters, lengths = made(FrameAssembler, CONFIG, framing), [], {}, []
+def run(framing, packets, *, gap=0.0, stall=0.0, acknowledge=0, epoch=None):
+    """Assemble ``packets``; return (beats out, cycles, counters). ``epoch``: with a link."""
+    linked = {} if epoch is None else {"link": True}
+    dut, taken, counters, lengths = made(FrameAssembler, CONFIG, framing, **linked), [], {}, []
     payload = [{"data": d, "last": int(k == len(beats) - 1)}
                for _, beats in packets for k, d in enumerate(beats)]
 
     async def set_up(ctx):
         for name, value in (("node", NODE), ("mac_base", MAC_BASE), ("ip_base", IP_BASE),
-                            ("udp_port", PORT), ("acknowledge", acknowledge)):
+                            ("udp_port", PORT),
+                            ("acknowledge", acknowledge) if epoch is None else ("epoch", epoch)):
             ctx.set(getattr(dut, name), value)
 
     async def headers(ctx):
@@ -107,6 +109,22 @@ def test_what_is_acknowledged_is_in_every_header(framing):
         assert parse(data, framing, 0xBEEF).step == data[48] | data[49] << 8
 
 
+@pytest.mark.few(2)
+@pytest.mark.parametrize("framing,gap,stall", [
+    ("ethernet", 0.0, 0.0), ("ethernet", 0.3, 0.4), ("udp", 0.2, 0.0)])
+def test_a_link_numbers_packets_itself(framing, gap, stall):
+    rng = random.Random(7)
+    packets = make_packets(rng, [0, 1, 22, 0, 3])
+    for info, _ in packets:
+        info.update(sequence=rng.getrandbits(24), acknowledge=rng.getrandbits(24))
+    taken, *_ = run(framing, packets, gap=gap, stall=stall, epoch=0xA5)
+    for info, beats in packets:
+        part, taken = taken[:len(beats) + 1], taken[len(beats) + 1:]
+        frame = parse(b"".join(b["data"].to_bytes(64, "little") for b in part), framing,
+                      info["acknowledge"], 0xA5)
+        assert frame.sequence == info["sequence"]
+
+
 @pytest.mark.parametrize("payload_bytes,beats", [(150, 2), (1110, 17), (1430, 22), (22, 0)])
 def test_full_rate(payload_bytes, beats):
     """p = 22 + 64 n bytes of UDP payload in n + 1 cycles, packets back to back."""
@@ -121,3 +139,5 @@ def test_arguments_are_checked():
         FrameAssembler(CONFIG, None)
     with pytest.raises(ValueError, match="framing must be ethernet, udp or host, not 'ip'"):
         FrameAssembler(CONFIG, "ip")
+    with pytest.raises(ValueError, match="framing must be ethernet or udp with a link, not 'host'"):
+        FrameAssembler(CONFIG, "host", link=True)

@@ -117,4 +117,4 @@ class Reading:
         self._sample = None
 
     def _error(self, sample: int, step: int, status: int) -> None:
-        self.errors.append({"sample": sample, "step": step, "status": status, "reserved": 0})
+        self.errors.append({"sample": sample, "step": step, "status": status, "node": 0})

@@ -18,7 +18,7 @@ QUARTER = CONFIG.query_beats // 4
 
 def error(rng: random.Random) -> dict:
     return {"sample": rng.getrandbits(31), "step": rng.getrandbits(16),
-            "status": rng.randrange(1, 10), "reserved": 0}
+            "status": rng.randrange(1, 10), "node": 0}
 
 
 def value(record: dict) -> int:

@@ -7,7 +7,7 @@ measured by ``sim bench``.
 import pytest
 
 from rtl.config import preset
-from sim.bench.delivery import index_rate, ring_rate
+from sim.bench.delivery import index_rate, read_rate, ring_rate
 from sim.bench.rates import (
     dedupe_rate,
     landing_path_rate,
@@ -71,6 +71,7 @@ def test_repeats_in_a_step(samples):
 def test_delivery_to_gpu_memory_and_from_it(samples):
     assert index_rate(KAGGLE, samples).per_cycle >= 0.95
     assert ring_rate(KAGGLE, lists=50).per_cycle >= 0.79  # what PCIe moves
+    assert read_rate(KAGGLE, rows=2000).per_cycle >= 0.95
 
 
 def test_store_to_frames_to_hold_buffer(samples):

@@ -96,6 +96,16 @@ def test_wrong_format_names_the_right_one(tmp_path, capsys):
     (("--format", "criteo"), "format must go with data, not 'criteo' alone"),
     (("--gpu", "abacus"), "profile must be one of"),
     (("--bogus",), "--bogus"),
+    (("--nodes", "1_0"), "'--nodes': '1_0' is not an integer of decimal digits"),
+    (("--nodes", "\uff18"), "'--nodes': '\uff18' is not an integer of decimal digits"),
+    (("--nodes", " 8 "), "'--nodes': ' 8 ' is not an integer of decimal digits"),
+    (("--nodes", "9" * 5000), "'--nodes': '9999"),
+    (("--seed", "18446744073709551617"), "seed must be between 0 and 2^64 - 1, "
+                                         "not 18446744073709551617"),
+    (("--seed", "-1"), "seed must be between 0 and 2^64 - 1, not -1"),
+    (("--data", ""), "data must name a file or a folder, not ''"),
+    (("--model", ""), "model must be one of"),
+    (("--data", "9" * 5000), "999: File name too long"),
 ])
 def test_options(capsys, arguments, said):
     assert said in _complaint(capsys, *arguments)
@@ -121,3 +131,14 @@ def test_status_of_the_process(tmp_path):
                           capture_output=True, text=True, check=False)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [
+    ("train", "--learning-rate"), ("train", "--epsilon"), ("plan", "--hit-rate"),
+    ("serve", "--burst-rate"), ("serve", "--burst-share"), ("serve", "--qps")])
+@pytest.mark.parametrize("value", ["nan", "inf", "1_0", " 1 ", "\uff18"])
+def test_numbers_that_are_none(capsys, arguments, value):
+    with pytest.raises(SystemExit) as end:
+        main([*arguments, value])
+    shown = capsys.readouterr()
+    assert end.value.code == 2 and shown.out == "" and shown.err.count("\n") == 1

@@ -54,6 +54,11 @@ def slow(spot: Spot) -> dict:
     return third(spot)
 
 
+def long(spot: Spot) -> dict:
+    time.sleep(0.5)
+    return third(spot)
+
+
 @dataclass(frozen=True)
 class KillsWorker:
     """A measure that ends its process, as ``kill -9`` would, in the middle of points.

@@ -40,15 +40,17 @@ def test_nics_see_no_key_of_a_copied_table():
     assert copied_all(trace, 10**9) and not copied_all(trace, 10**6)
 
 
-def test_nothing_that_en_may_choose_is_faster():
-    trace, devices = trace_of(POINT), devices_of(POINT)
-    work = Workloads(trace, plan_of(POINT, trace))
-    point = replace(POINT, per_graph=None)
+@pytest.mark.parametrize(("gpu", "reads"), [("gpu_rtx8000", False), ("gpu_h100", True)])
+def test_nothing_that_en_may_choose_is_faster(gpu, reads):
+    """Rows are read by the NIC where it sees all of them."""
+    point = replace(POINT, per_graph=None, gpu=gpu)
+    trace, devices = trace_of(point), devices_of(point)
+    work = Workloads(trace, plan_of(point, trace))
     found = en_system(point, trace, work, devices)
 
     def cost(tuning: EnTuning, flight: tuple[int, int]) -> float:
-        times = en_nic(POINT, trace, devices, tuning).times
-        own = deliveries(POINT, trace, tuning.copied_rows)
+        times = en_nic(point, trace, devices, tuning).times
+        own = deliveries(point, trace, tuning.copied_rows)
         return interval_us([en(work.plain[0], devices, StepOptions(), times[0], own[0], tuning)],
                            *flight)
 
@@ -56,13 +58,13 @@ def test_nothing_that_en_may_choose_is_faster():
         return min(cost(tuning, flight) for flight in ((4, 1), (4, 2), (16, 1), (16, 2), (16, 4)))
 
     least = min(shortest(tuning) for tuning in en_tunings(False, {})
-                if tuning.copied_rows in (0, 1000, 1_000_000))
+                if tuning.copied_rows in (0, 1000, 1_000_000) and (reads or not tuning.reads))
     assert shortest(found.tuning) <= least * 1.001
     assert found.built.in_flight in (8, 16)
     assert "EN is fastest with" in found.built.notes[0]
     fixed = replace(POINT, en=("deliver=pooled", "copied_rows=100", "ring=false"))
     assert en_system(fixed, trace, work, devices).tuning == EnTuning(
-        ring=False, deliver="pooled", copied_rows=100)
+        ring=False, reads=reads, deliver="pooled", copied_rows=100)
 
 
 @pytest.mark.parametrize("deliver", DELIVER)
@@ -102,6 +104,20 @@ def test_a_word_behind_the_last_answer_is_a_time_of_the_nics():
     none = replace(devices, gpu=GpuTime(replace(devices.gpu.gpu, flush_reads=0), devices.software))
     unflushed = en_nic(POINT, trace, none, EnTuning()).times[0]
     assert flushed.service_us - unflushed.service_us == pytest.approx(way, abs=0.2)
+
+
+def test_rows_are_read_only_where_nics_see_them():
+    """The gathers' launches are gone, and each row is a completion on PCIe."""
+    with pytest.raises(ValueError, match="row_reads must be false where the tables of a node"):
+        measure(replace(POINT, en=("reads=true",)))
+    point = replace(POINT, gpu="gpu_h100", en=("ring=false", "copied_rows=0", "deliver=pooled"))
+    found = {reads: measure(replace(point, en=(*point.en, f"reads={reads}")))
+             for reads in ("false", "true")}
+    assert found["true"]["nic_us"]["launches"] == 0 < found["false"]["nic_us"]["launches"]
+    assert found["true"]["nic_us"]["service"] < found["false"]["nic_us"]["service"]
+    busy = {reads: result["busy_us"] for reads, result in found.items()}
+    assert "driver" not in busy["true"] and busy["false"]["driver"] > 0
+    assert busy["true"]["pcie_out"] > busy["false"]["pcie_out"]
 
 
 def test_what_nics_are_set_to():

@@ -216,6 +216,7 @@ def test_extras_differ_from_what_they_are_compared_with():
     ("fig22 --gpu gpu_abacus", "gpu must be one of"),
     ("fig22 --backend slurm", "backend must be one of loky, dask, not 'slurm'"),
     ("fig22 --seeds 0", "seeds must be at least 1, not 0"),
+    ("fig22 --seeds 2147483647", "seeds must be at most 1,000, not 2147483647"),
     ("fig22 --seeds 2,2", "seeds must be at least one, each at least 0 and there once, not '2,2'"),
     ("fig22 --seeds few", "seeds must be integers with commas between, not 'few'"),
     ("fig22 --jobs 0", "jobs must be at least 1, not 0"),

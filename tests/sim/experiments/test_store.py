@@ -46,6 +46,20 @@ def test_a_damaged_file_counts_as_none(tmp_path, text):
     assert store.get(spot) is None
 
 
+def test_a_changed_digit_counts_as_none(tmp_path):
+    store, spot = Store(tmp_path, "v"), Spot("a", 0.5)
+    store.put(spot, {"latency_us": 12.25, "runs": [1, 2]})
+    path = next(tmp_path.rglob("*.json"))
+    text = path.read_text()
+    assert store.get(spot) == {"latency_us": 12.25, "runs": [1, 2]}
+    for before, after in (("12.25", "12.26"), ("2\n", "3\n"), ("latency_us", "latency")):
+        assert before in text
+        path.write_text(text.replace(before, after))
+        assert store.get(spot) is None
+    assert store.once(spot, lambda: {"latency_us": 12.25, "runs": [1, 2]}) is not None
+    assert path.read_text() == text
+
+
 def test_pictures_and_pages_are_no_part_of_the_version():
     assert Store("unused").version != sources_hash()
     assert Store("unused").version == Store("unused").version

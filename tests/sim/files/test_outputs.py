@@ -159,10 +159,14 @@ def test_a_profile_that_a_cluster_names(tmp_path, capsys):
     assert "json must be another file than" in error and "given as cluster" in error
 
 
-def test_what_training_writes_beside_its_checkpoint(tmp_path, capsys):
+def test_what_training_writes_beside_its_checkpoint_is_nothing_of_the_users(tmp_path):
     path = _input(tmp_path, "data").rename(tmp_path / "state.part")
-    error = _refused(capsys, "train", {"data": str(path), "checkpoint": str(tmp_path / "state")})
-    assert "checkpoint's .part must be another file than" in error
+    before = path.read_bytes()
+    with pytest.raises(SystemExit) as end:
+        main(_arguments("train", {"data": str(path), "checkpoint": str(tmp_path / "state"),
+                                  "fidelity": "model"}))
+    assert end.value.code == 0 and path.read_bytes() == before
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["state", "state.part"]
 
 
 def test_figures_do_not_replace_data(tmp_path, capsys):

@@ -51,6 +51,23 @@ def test_rings(case):
         settings=("gpu_rings=true", *case["settings"]))) == 0
 
 
+@pytest.mark.parametrize("case", [
+    {"dimension": 16, "nodes": 3, "settings": ("request_batch=3",)},
+    # Reads without a pause, which wait for packets.
+    {"dimension": 8, "nodes": 2, "settings": ("request_batch=1", "request_timeout=4")},
+    {"dimension": 64, "nodes": 4,
+     "settings": ("deliver=unique", "completions=true", "dedupe=false")},
+    {"dimension": 4, "nodes": 1, "settings": ("interaction=true", "local_cache=false")}],
+    ids=["lists", "one row a packet", "unique", "interaction"])
+def test_row_reads(tmp_path, case):
+    """To the cycle."""
+    model = model_of(case["dimension"], "to 9", "dot")
+    assert compared(RunOptions.of(
+        config="tiny", nodes=case["nodes"], samples=96, mini_batch=32, threads=1, placement="row",
+        model=write_model(tmp_path / "model.toml", model),
+        gpu="gpu_h100", settings=(*NIC, "row_reads=true", *case["settings"]))) == 0
+
+
 @pytest.mark.parametrize("settings", [(), EVALUATED], ids=["defaults", "evaluated"])
 def test_kaggle(settings):
     assert compared(RunOptions.of(samples=512, threads=1, settings=settings)) <= MOST

@@ -167,13 +167,14 @@ def test_a_thread_makes_no_more_calls_than_it_has_time_for():
         call_us=6.0)},
     {"settings": ("deliver=unique", "completions=true"), "in_flight": 8, "mini_batch": 37},
     {"settings": ("interaction=true", "completions=true", "completion_flush=false")},
-    {"settings": ("gpu_rings=true", "request_batch=4"), "in_flight": 2}],
+    {"settings": ("gpu_rings=true", "request_batch=4"), "in_flight": 2},
+    {"settings": ("row_reads=true",), "in_flight": 2, "gpu": "gpu_h100"}],
     ids=["interaction", "one node", "wide", "avazu", "no caches", "slow GPU", "calls", "unique",
-         "completions", "rings"])
+         "completions", "rings", "row reads"])
 def test_compiled_hosts_do_what_those_of_rtl_do(options):
     # A fault long after the end of the run: it makes the run use hosts in Python.
     compiled, plain = (_run(**options, faults=faults) for faults in (None, "silent-gpu=9s:1us"))
-    assert compiled["gpu"]["launches"] > 0 < compiled["pcie"]["from_nic_bytes"]
+    assert compiled["gpu"]["rows"] > 0 < compiled["pcie"]["from_nic_bytes"]
     assert plain["faults"]["given"] and not plain["faults"]["injected"]
     unequal = dict.fromkeys((*TIMES, "faults"))
     assert {**compiled, **unequal} == {**plain, **unequal}

@@ -43,6 +43,9 @@ CASES = {
     "rings, calls": (("gpu_rings=true",), {"gpu": CALLED, "in_flight": 4, "threads": 2}),
     "rings, interaction, completions": (
         ("gpu_rings=true", "interaction=true", "completions=true"), {"in_flight": 4}),
+    "row reads": (("row_reads=true",), {"nodes": 4, "in_flight": 4}),
+    "row reads, interaction, completions": (
+        ("row_reads=true", "interaction=true", "completions=true"), {"in_flight": 4}),
     "rings, unique, completions, refusals": (
         ("gpu_rings=true", "deliver=unique", "completions=true"),
         {"bags": "to 40", "in_flight": 8}),

@@ -1,6 +1,7 @@
 """``sim batching``: every algorithm on the same samples, as a table and as JSON."""
 
 import json
+import tracemalloc
 
 import pytest
 
@@ -47,6 +48,23 @@ def test_a_file_of_any_model(tmp_path, capsys):
     assert {row["samples"] for row in rows} == {90} and {row["window"] for row in rows} == {128}
     greedy = [row for row in rows if row["algorithm"] == "greedy"]
     assert greedy and all(0 < row["saved"] < 1 and row["us_per_mini_batch"] > 0 for row in greedy)
+
+
+def test_memory_is_bounded_by_the_windows(tmp_path):
+    """Whatever the number of samples: 100,000 are 47 MB."""
+    part = inputs.criteo(tmp_path / "part.txt", 4000)
+    whole = tmp_path / "train.txt"
+    peaks = []
+    for times in (5, 25):
+        whole.write_bytes(part.read_bytes() * times)
+        tracemalloc.start()
+        try:
+            result = batching(data=str(whole), format="criteo", mini_batch=1024, window=2048)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+        assert {row["samples"] for row in result["rows"]} == {4000 * times}
+    assert peaks[1] < peaks[0] + 8e6
 
 
 def test_without_data_three_shapes_are_generated():

@@ -11,6 +11,7 @@ CASES = {
     "mean, one at a time": (("pooling=mean",), {"in_flight": 1}),
     "unique": (("requester_merge=true", "deliver=unique", "completions=true"), {"in_flight": 4}),
     "rings": (("gpu_rings=true", "remote_cache=false"), {"in_flight": 2}),
+    "row reads": (("row_reads=true", "remote_cache=false"), {"in_flight": 2}),
     "late": (("completions=true", "step_timeout=20000"), {"in_flight": 4}),
     "interaction": (("interaction=true", "completions=true"), {"in_flight": 4}),
     "queues of each owner": (("output_queues=true", "lookup_timeout=5"), {"in_flight": 4}),

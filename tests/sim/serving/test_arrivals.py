@@ -54,7 +54,7 @@ def test_a_run_has_many_bursts():
 
 @pytest.mark.parametrize(("fields", "said"), [
     ({"kind": "often"}, "arrivals must be one of poisson, bursts, not 'often'"),
-    ({"seed": -1}, "seed must be at least 0, not -1"),
+    ({"seed": -1}, r"seed must be between 0 and 2\^64 - 1, not -1"),
     ({"burst_share": 1.0}, "burst_share must be above 0 and below 1, not 1.0"),
     ({"burst_rate": 11.0}, "burst_rate must be between 1 and 10, 1 / burst_share, not 11.0"),
     ({"burst_rate": float("nan")}, "burst_rate must be between 1 and 10, "),

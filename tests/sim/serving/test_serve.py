@@ -185,7 +185,7 @@ def test_numbers_in_words():
     ({"jobs": 0}, "jobs must be at least 1, not 0"),
     ({"picture": "serve.txt"}, "picture must end in .png, .svg or .pdf, not 'serve.txt'"),
     ({"points": __file__}, "points must be a folder, not the file"),
-    ({"seed": -1}, "seed must be at least 0, not -1"),
+    ({"seed": -1}, "seed must be between 0 and 2^64 - 1, not -1"),
 ])
 def test_mistakes_are_one_line(options, said, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)

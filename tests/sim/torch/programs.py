@@ -44,9 +44,9 @@ def mini_batches(count: int, samples: int = 12, keys: int = 1, rows=ROWS):
              [torch.arange(0, samples * keys, keys) for _ in rows]) for _ in range(count)]
 
 
-def trained(model: Dlrm, batches, train: bool = True) -> list[float]:
-    """Return the losses of a program that trains with SGD, or only looks."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def trained(model: Dlrm, batches, train: bool = True, optimizer=None) -> list[float]:
+    """Return the losses of a program that trains, with SGD unless said, or only looks."""
+    optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []
     for batch in batches:
         with torch.set_grad_enabled(train):

@@ -127,9 +127,6 @@ def test_a_lookup_that_cannot_be(tmp_path, capsys, text, said, swallow):
      "system must be one of EN, FS with fidelity rtl, not 'bl-paper', which has no NIC"),
     (["--nodes", "17"], "nodes must be between 1 and 16, not 17"),
     (["--optimizer-on", "gpu"], "optimizer_on must be one of host, nic, not 'gpu'"),
-    (["--optimizer-on", "nic", "--fidelity", "rtl"],
-     "optimizer_on must be host with fidelity rtl, whose NICs look up for a program but do not "
-     "train for it, not 'nic'"),
     (["--optimizer-on", "nic", "--system", "bl-paper"],
      "system must be one of EN, FS with optimizer_on nic, not 'bl-paper', which has no NIC"),
     (["--set", "colour=red"], None),

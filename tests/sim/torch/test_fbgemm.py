@@ -19,6 +19,7 @@ from fbgemm_gpu.split_table_batched_embeddings_ops_training import (
     ComputeDevice,
     DenseTableBatchedEmbeddingBagsCodegen,
     SplitTableBatchedEmbeddingBagsCodegen,
+    WeightDecayMode,
 )
 
 from host.dlrm.exact_keys import sums_by_key
@@ -30,10 +31,10 @@ SHAPES, FEATURES = ((50, 16), (7, 8), (300, 16)), (0, 1, 1, 2)
 SAMPLES = 12
 
 
-def tables(**options) -> SplitTableBatchedEmbeddingBagsCodegen:
+def tables(shapes=SHAPES, **options) -> SplitTableBatchedEmbeddingBagsCodegen:
     torch.manual_seed(3)
     made = SplitTableBatchedEmbeddingBagsCodegen(
-        [(*shape, EmbeddingLocation.HOST, ComputeDevice.CPU) for shape in SHAPES],
+        [(*shape, EmbeddingLocation.HOST, ComputeDevice.CPU) for shape in shapes],
         **{"feature_table_map": list(FEATURES), "optimizer": EmbOptimType.EXACT_SGD,
            "learning_rate": 0.1} | options)
     made.init_embedding_weights_uniform(-1, 1)
@@ -228,9 +229,58 @@ def test_the_nics_sgd_in_place_of_a_fused_one(pooling):
     assert 0 < session.written.rows < len(indices) and session.written.most < 1e-5
 
 
+@pytest.mark.parametrize("steps", [1, 3])
+def test_the_nics_rowwise_adagrad_in_place_of_a_fused_one(steps):
+    """Rows and states are those of the numerics, and lie where FBGEMM has them."""
+    shapes, features = ((50, 16), (300, 16)), (0, 1, 1)
+    options = {"optimizer": EmbOptimType.EXACT_ROWWISE_ADAGRAD, "eps": 1e-6,
+               "shapes": shapes, "feature_table_map": list(features)}
+    made, alone = tables(**options), tables(**options)
+    rows = [each.detach().clone().numpy() for each in made.split_embedding_weights()]
+    states = [np.zeros(count, np.float32) for count, _ in shapes]
+    rule = Optimizer("rowwise-adagrad", 0.1, 1e-6)
+
+    def program(of, seen):
+        for step in range(steps):
+            torch.manual_seed(step)
+            keys = torch.cat([torch.randint(0, shapes[table][0], (36,)) for table in features])
+            out = of(keys, torch.arange(0, 109, 3))
+            gradient = torch.randn(12, 48)
+            (out * gradient).sum().backward()
+            seen.append((keys.numpy().reshape(3, 36), gradient.numpy()))
+
+    program(alone, seen := [])
+    session, _ = attached_to(lambda: program(made, []), optimizer_on="nic")
+    for keys, gradient in seen:
+        for table in (0, 1):
+            mine = [number for number, of in enumerate(features) if of == table]
+            each = [np.repeat(gradient[:, 16 * n:16 * (n + 1)], 3, axis=0) for n in mine]
+            own, sums = sums_by_key(keys[mine].reshape(-1), np.concatenate(each))
+            rows[table][own], states[table][own] = rule.apply(
+                rows[table][own], states[table][own], sums)
+    for table, (ours, theirs) in enumerate(zip(made.split_embedding_weights(),
+                                               alone.split_embedding_weights())):
+        assert np.array_equal(ours.numpy(), rows[table])
+        torch.testing.assert_close(ours, theirs)
+    for table, ([ours], [theirs]) in enumerate(zip(made.split_optimizer_states(),
+                                                   alone.split_optimizer_states())):
+        assert np.array_equal(ours.numpy(), states[table])
+        torch.testing.assert_close(ours, theirs)
+    found = session.written
+    assert found.optimizers == {"rowwise-adagrad"} and found.states == found.rows
+    assert found.most < 1e-6 and found.ulp <= 4
+
+
 @pytest.mark.parametrize(("program", "said"), [
+    (lambda: trained(tables(optimizer=EmbOptimType.EXACT_ADAGRAD)),
+     "the fused optimizer of tables must be sgd or rowwise_adagrad with optimizer_on nic, "
+     "not adagrad"),
     (lambda: trained(tables(optimizer=EmbOptimType.EXACT_ROWWISE_ADAGRAD)),
-     "the fused optimizer of tables must be sgd with optimizer_on nic, not rowwise_adagrad"),
+     "vectors of a table must have the 16 values of the NICs' vectors with rowwise-adagrad and "
+     "optimizer_on nic, not 8: its state is a mean over all"),
+    (lambda: trained(tables(optimizer=EmbOptimType.EXACT_ROWWISE_ADAGRAD, weight_decay=0.5,
+                            weight_decay_mode=WeightDecayMode.L2)),
+     "weight_decay of the fused optimizer of tables must be 0 with optimizer_on nic, not 0.5"),
     (lambda: trained(DenseTableBatchedEmbeddingBagsCodegen(
         list(SHAPES), feature_table_map=list(FEATURES), use_cpu=True)),
      "optimizer_on must be host where fbgemm::dense_embedding_codegen_lookup_function has "

@@ -124,6 +124,19 @@ def test_a_sharded_model_in_one_process(sharding, steps, fidelity, keys):
         assert session.verdicts["equal"] == torchrec_dlrm.SAMPLES * (steps + looks)
 
 
+@pytest.mark.parametrize("optimizer", ["SGD", "RowWiseAdagrad"])
+def test_a_sharded_model_that_the_nics_train(optimizer):
+    begin()
+    arguments, losses = ("table_wise", 10, 5, optimizer), []
+    session, _ = attached_to(lambda: losses.extend(torchrec_dlrm.main("embernic", *arguments)),
+                             optimizer_on="nic")
+    assert losses == pytest.approx(torchrec_dlrm.main("gloo", *arguments), rel=1e-6)
+    found = session.written
+    assert found.optimizers == {"sgd" if optimizer == "SGD" else "rowwise-adagrad"}
+    assert found.steps == 10 * TABLES and found.most < 1e-6 and not session.updates
+    assert found.states == found.rows * (optimizer != "SGD") and found.ulp <= 4
+
+
 def test_the_script_of_the_page(tmp_path, monkeypatch):
     [text] = re.findall(r"^```python\n(.*?)^```$", (DOCS / "torchrec.md").read_text(),
                         re.MULTILINE | re.DOTALL)
@@ -148,6 +161,21 @@ def of_two_processes(*arguments: str) -> tuple[list[str], str]:
     lines = done.stdout.splitlines(keepends=True)
     return (sorted(line for line in lines if line.startswith("loss")),
             "".join(line for line in lines if not line.startswith("loss")))
+
+
+def test_two_processes_whose_rows_the_nics_write(tmp_path):
+    arguments = "table_wise", "10", "1", "RowWiseAdagrad"
+    alone, _ = of_two_processes(torchrec_dlrm.__file__, "gloo", *arguments)
+    ours, shown = of_two_processes(
+        "-m", "sim", "torch", "--optimizer-on", "nic", "--json", str(tmp_path / "out.json"),
+        torchrec_dlrm.__file__, "embernic", *arguments)
+    assert [float(line.split()[-1]) for line in ours] == pytest.approx(
+        [float(line.split()[-1]) for line in alone], rel=1e-6)
+    assert "row-wise Adagrad" in shown
+    found = json.loads((tmp_path / "out.json").read_text())["gradients"]
+    assert found["fused"] == {} and found["nic"]["optimizer"] == "rowwise-adagrad"
+    assert found["nic"]["steps"] == 10 * TABLES and found["nic"]["states"] == found["nic"]["rows"]
+    assert found["nic"]["most_difference"] < 1e-6
 
 
 @pytest.mark.parametrize(("sharding", "keys", "fidelity", "nodes"), [

@@ -150,8 +150,10 @@ def test_a_model_learns_the_same(sparse):
 
 
 @pytest.mark.parametrize(("optimizer", "options", "said"), [
-    (torch.optim.Adagrad, {}, "the optimizer of a table must be SGD with optimizer_on nic, "
-                              "not Adagrad"),
+    (torch.optim.Adagrad, {}, "the optimizer of a table must be SGD, TorchRec's RowWiseAdagrad or "
+                              "RWSAdagrad with optimizer_on nic, not Adagrad"),
+    (torch.optim.Adam, {}, "the optimizer of a table must be SGD, TorchRec's RowWiseAdagrad or "
+                           "RWSAdagrad with optimizer_on nic, not Adam"),
     (torch.optim.SGD, {"momentum": 0.9},
      "momentum of the optimizer of a table must be 0 with optimizer_on nic, not 0.9"),
     (torch.optim.SGD, {"weight_decay": 0.01},

@@ -1,8 +1,9 @@
 """A program of TorchRec: a DLRM whose tables are dealt over processes; it prints each step's loss.
 
-``torchrec_dlrm.py BACKEND SHARDING STEPS KEYS``: ``BACKEND`` of ``torch.distributed``; ``SHARDING``
-is ``table_wise``, ``row_wise`` or ``data_parallel``; ``STEPS`` of training, and a tenth as many of
-inference; bags of ``KEYS`` keys. It runs in one process, and in several by ``torchrun``.
+``torchrec_dlrm.py BACKEND SHARDING STEPS KEYS [OPTIMIZER]``: ``BACKEND`` of ``torch.distributed``;
+``SHARDING`` is ``table_wise``, ``row_wise`` or ``data_parallel``; ``STEPS`` of training, and a
+tenth as many of inference; bags of ``KEYS`` keys; ``OPTIMIZER`` of the tables, ``SGD`` or
+``RowWiseAdagrad``. It runs in one process, and in several by ``torchrun``.
 """
 
 import sys
@@ -16,21 +17,24 @@ from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
 from torchrec.distributed.model_parallel import DistributedModelParallel
 from torchrec.distributed.types import ShardingPlan
 from torchrec.models.dlrm import DLRM
+from torchrec.optim import RowWiseAdagrad
 from torchrec.optim.apply_optimizer_in_backward import apply_optimizer_in_backward
 
 ROWS, DENSE, SAMPLES = (100, 60, 2000, 7), 5, 16
 """Rows of the tables, dense features, samples of a process and step."""
+OPTIMIZERS = {"SGD": torch.optim.SGD, "RowWiseAdagrad": RowWiseAdagrad}
 FEATURES = [f"feature{number}" for number in range(len(ROWS))]
 
 
-def made(sharding: str, size: int) -> DistributedModelParallel:
-    """Return the model; its tables learn by FBGEMM's fused SGD, if they are not everywhere."""
+def made(sharding: str, size: int, optimizer: str = "SGD") -> DistributedModelParallel:
+    """Return the model; its tables learn by an optimizer that FBGEMM fuses, if they are not
+    everywhere."""
     bags = EmbeddingBagCollection(device=torch.device("meta"), tables=[
         EmbeddingBagConfig(name=f"table{number}", embedding_dim=16, num_embeddings=rows,
                            feature_names=[FEATURES[number]]) for number, rows in enumerate(ROWS)])
     model = DLRM(bags, DENSE, [8, 16], [8, 1], torch.device("cpu"))
     if sharding != "data_parallel":
-        apply_optimizer_in_backward(torch.optim.SGD, bags.parameters(), {"lr": 0.1})
+        apply_optimizer_in_backward(OPTIMIZERS[optimizer], bags.parameters(), {"lr": 0.1})
     sharder = EmbeddingBagCollectionSharder()
     plan = plans.construct_module_sharding_plan(bags, {
         f"table{number}": plans.table_wise(number % size) if sharding == "table_wise"
@@ -40,13 +44,14 @@ def made(sharding: str, size: int) -> DistributedModelParallel:
         plan=ShardingPlan({"sparse_arch.embedding_bag_collection": plan}))
 
 
-def main(backend: str, sharding: str, steps: int, keys: int) -> list[float]:
+def main(backend: str, sharding: str, steps: int, keys: int,
+         tables: str = "SGD") -> list[float]:
     """Train and look; return the losses."""
     alone = {} if "RANK" in environ else {
         "rank": 0, "world_size": 1, "init_method": "tcp://localhost:0"}
     dist.init_process_group(backend, **alone)
     torch.manual_seed(1)
-    model = made(sharding, dist.get_world_size())
+    model = made(sharding, dist.get_world_size(), tables)
     optimizer = torch.optim.SGD(model.parameters() if sharding == "data_parallel" else [
         each for name, each in model.named_parameters() if "embedding_bags" not in name], lr=0.1)
     torch.manual_seed(2 + dist.get_rank())
@@ -71,4 +76,4 @@ def main(backend: str, sharding: str, steps: int, keys: int) -> list[float]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)  # threads of a process wait for each other where processors are busy
-    main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))
+    main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:5]), *sys.argv[5:])

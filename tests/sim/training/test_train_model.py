@@ -168,6 +168,42 @@ def test_checkpoints_of_other_runs_are_refused(path, tmp_path):
             Training(options(path, **rounded | changes))
 
 
+def _halted(path, checkpoint, **changes):
+    """Train two steps, then stop."""
+    looks = iter([None, None])
+    Training(options(path, checkpoint=checkpoint, **changes)).execute(
+        stop=lambda: next(looks, "SIGINT"))
+
+
+def test_data_that_changed_under_the_same_name_are_refused(tmp_path):
+    """Where they were learned already, and where their number changed."""
+    data, checkpoint = tmp_path / "data.txt", str(tmp_path / "c.npz")
+    lines = [f"0:{n % 7} 1:{n % 5}\n" for n in range(150)]
+    given = {"data": str(data), "model": None, "samples": None, "format": "trace"}
+
+    def write(lines):
+        data.write_text("".join(lines))
+
+    write(lines)
+    _halted(data, checkpoint, **given)
+    write([*lines[:20], "0:1 1:4\n", *lines[21:]])
+    with pytest.raises(ValueError, match=re.escape(
+            f"{checkpoint}: was made from other samples than the first 2 mini-batches")):
+        Training(options(data, checkpoint=checkpoint, **given))
+    write([*lines, "0:1 1:4\n"])
+    with pytest.raises(ValueError, match=re.escape("run.bytes is [1200], not [1208] as in this")):
+        Training(options(data, checkpoint=checkpoint, **given))
+    write(lines)
+    assert Training(options(data, checkpoint=checkpoint, **given)).first_step == 2
+
+
+def test_a_training_that_diverges_keeps_the_checkpoint_before(path, tmp_path):
+    checkpoint = tmp_path / "c.npz"
+    given = {"checkpoint": str(checkpoint), "learning_rate": 1e30}
+    result = train(options(path, **given))
+    assert not np.isfinite(result["loss"][-1] or np.nan) and not checkpoint.exists()
+
+
 @pytest.mark.parametrize(("more", "said"), [
     (("--optimizer", "adam"), "optimizer must be sgd or rowwise-adagrad, not 'adam'"),
     (("--learning-rate", "0"), "learning_rate must be finite and above 0 as a float32, not 0.0"),

@@ -67,6 +67,7 @@ def good(result: dict, path, **changes) -> dict:
     (16, ADAGRAD | {"settings": ("overtake=true",), "nodes": 3}),
     (16, ADAGRAD | {"settings": ("overtake=true", "deliver=unique", "completions=true")}),
     (16, RINGS), (16, ADAGRAD | RINGS | {"nodes": 3}),
+    (16, ADAGRAD | {"nodes": 3, "settings": ("row_reads=true",)}),
     (16, ADAGRAD | {"nodes": 3, "settings": (
         *RINGS["settings"], "deliver=unique", "completions=true", "output_queues=true")}),
 ])

@@ -1,0 +1,12 @@
+"""What a command says of a mistake: one line of bearable length."""
+
+__all__ = ["one_line"]
+
+_MOST = 240
+"""Characters of a word: a path may have as many, and what somebody gave in place of one more."""
+
+
+def one_line(message: str) -> str:
+    """Return ``message`` on one line; the middle of a very long word is left out."""
+    return " ".join(word if len(word) <= _MOST else f"{word[:_MOST // 2]}...{word[-_MOST // 4:]}"
+                    for word in message.split())

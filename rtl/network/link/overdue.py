@@ -1,0 +1,147 @@
+"""Overdue packets: which packets of a walk are sent again, when the next are due, and giving up."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.formats import NODE_BITS
+from rtl.network.layouts import AtNode
+from rtl.network.link.deadlines import Deadline
+from rtl.network.link.layouts import Failed
+from rtl.network.link.packets import TIME_BITS, Found, Record, Repeat
+from rtl.network.link.round_trips import MOST_SHIFT
+
+__all__ = ["Overdue"]
+
+
+class Overdue(wiring.Component):
+    """Decide on each packet of a walk whether its time is over, and note when the others' is.
+
+    A packet's time-out is that of its peer, doubled for each time but the first that it was sent
+    again, or as often as its peer's is. An overdue packet is sent again; if that was done ``tries``
+    times, its peer is given up. The walk stops at the first packet that was sent only once and is
+    not overdue, since those behind it were sent later. Latency and rate: see ``LATENCY`` and
+    ``RATE``.
+
+    Parameters: ``beats`` of the pool; ``most`` beats of a packet.
+
+    Ports
+    -----
+    begins: a walk over packets of ``node`` begins. i: stream of
+        :func:`rtl.network.link.packets.Found`, one packet of it. decided: it is done with; stop:
+        the walk is, too. over: event: it ends.
+    timeout, doublings: of ``node``; most, tries: see
+        :class:`rtl.network.link.sender.LinkSender`. time: cycles.
+    again: stream of {first, record}, to a :class:`rtl.network.link.packet_table.PacketTable`.
+    repeats: stream of :func:`rtl.network.link.packets.Repeat`.
+    deadline: event :data:`rtl.network.link.deadlines.Deadline`, in the cycle after ``over``. late:
+        event :data:`rtl.network.layouts.AtNode`, then too: packets were sent again. failed: event
+        :data:`rtl.network.link.layouts.Failed`. idle.
+    """
+
+    LATENCY = {("packet", "decided"): 7}
+    RATE = "1 packet in 8 cycles"
+
+    def __init__(self, beats: int, most: int):
+        self._record = Record(beats, most)
+        super().__init__({
+            "begins": In(1), "node": In(NODE_BITS), "i": In(stream.Signature(Found(beats, most))),
+            "decided": Out(1), "stop": Out(1), "over": In(1), "timeout": In(TIME_BITS),
+            "doublings": In(range(MOST_SHIFT + 1)), "most": In(TIME_BITS), "tries": In(8),
+            "time": In(32), "again": Out(stream.Signature(data.StructLayout({
+                "first": range(beats), "record": self._record}))),
+            "repeats": Out(stream.Signature(Repeat(beats, most))),
+            "deadline": Out(Deadline), "late": Out(AtNode), "failed": Out(Failed),
+            "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        packet, record = self.i.payload, self.i.payload.record
+        wide = TIME_BITS + MOST_SHIFT + 1
+        shift = Signal(range(MOST_SHIFT + 1), reset_less=True)
+        coarse, age = Signal(TIME_BITS + 12, reset_less=True), Signal(TIME_BITS, reset_less=True)
+        doubled, once = Signal(wide, reset_less=True), Signal(wide + 1)
+        due, last, spent = Signal(), Signal(reset_less=True), Signal(reset_less=True)
+        limit, longer = (Signal(TIME_BITS, name=name, reset_less=True)
+                         for name in ("limit", "longer"))
+        rest, now = Signal(TIME_BITS, reset_less=True), Signal(32, reset_less=True)
+        some, best = Signal(), Signal(32, reset_less=True)
+        repeated = Signal()
+        at, notes = Signal(32, reset_less=True), Signal()
+        beyond, beyond_once = (Signal(reset_less=True, name=name)
+                               for name in ("beyond", "beyond_once"))
+        more = Signal(8)
+        m.d.comb += [
+            more.eq(Mux(record.tries <= 2, 0, record.tries - 2)),
+            # The second try waits as long as the first: a packet that is lost twice does not hold
+            # the window for long.
+            once.eq(Mux(last, doubled, doubled << 1)), due.eq(age >= limit),
+            self.again.payload.first.eq(packet.first), self.again.payload.record.eq(record),
+            self.again.payload.record.tries.eq(record.tries + ~record.tries.all()),
+            self.again.payload.record.time.eq(self.time),
+            *(self.repeats.payload[name].eq(packet[name])
+              for name in ("node", "sequence", "first", "record")),
+            self.failed.node.eq(packet.node), self.failed.step.eq(record.step),
+        ]
+
+        with m.FSM(init="IDLE"):
+            with m.State("IDLE"):
+                m.d.comb += self.idle.eq(~self.i.valid & ~self.deadline.valid & ~self.late.valid)
+                m.d.sync += [
+                    shift.eq(Mux(more > self.doublings,
+                                 Mux(more > MOST_SHIFT, MOST_SHIFT, more), self.doublings)),
+                    age.eq(self.time - record.time), last.eq(record.tries == 1),
+                    spent.eq(record.tries >= self.tries)]
+                with m.If(self.i.valid):
+                    m.next = "SHIFT"
+            with m.State("SHIFT"):
+                m.d.sync += coarse.eq(self.timeout << (shift & 12))
+                m.next = "SHIFT_REST"
+            with m.State("SHIFT_REST"):
+                m.d.sync += doubled.eq(coarse << shift[:2])
+                m.next = "LIMIT"
+            with m.State("LIMIT"):
+                # Of this time, and of the next, should it be sent again now.
+                m.d.sync += [beyond.eq(doubled > self.most), beyond_once.eq(once > self.most)]
+                m.next = "CUT"
+            with m.State("CUT"):
+                m.d.sync += [limit.eq(Mux(beyond, self.most, doubled)),
+                             longer.eq(Mux(beyond_once, self.most, once))]
+                m.next = "COMPARE"
+            with m.State("COMPARE"):
+                m.d.sync += [rest.eq(Mux(due, longer, limit - age)), now.eq(self.time),
+                             notes.eq(~due | ~spent), self.stop.eq(Mux(due, spent, last))]
+                with m.If(~due):
+                    m.next = "NOTE"
+                with m.Elif(spent):
+                    m.next = "FAIL"
+                with m.Else():
+                    m.next = "REPEAT"
+            with m.State("REPEAT"):
+                m.d.comb += [self.again.valid.eq(self.repeats.ready),
+                             self.repeats.valid.eq(self.again.ready)]
+                m.d.sync += now.eq(self.time)
+                with m.If(self.again.ready & self.repeats.ready):
+                    m.d.sync += repeated.eq(1)
+                    m.next = "NOTE"
+            with m.State("FAIL"):
+                m.d.comb += self.failed.valid.eq(1)
+                m.next = "NOTE"
+            with m.State("NOTE"):
+                m.d.sync += at.eq(now + rest)
+                m.next = "DONE"
+            with m.State("DONE"):
+                with m.If(notes & ((at - best)[31] | ~some)):
+                    m.d.sync += best.eq(at)
+                m.d.sync += some.eq(some | notes)
+                m.d.comb += [self.decided.eq(1), self.i.ready.eq(1)]
+                m.next = "IDLE"
+        m.d.sync += [
+            self.deadline.valid.eq(self.over & (some | (self.decided & notes))),
+            self.late.valid.eq(self.over & repeated), self.late.node.eq(self.node),
+            self.deadline.node.eq(self.node),
+        ]
+        m.d.comb += self.deadline.time.eq(best)
+        with m.If(self.over | self.begins):
+            m.d.sync += [some.eq(0), repeated.eq(0)]
+        return m

@@ -1,0 +1,53 @@
+"""Layouts of packets that are kept until they are acknowledged."""
+
+from amaranth.lib import data
+
+from rtl.formats import NODE_BITS, SEQUENCE_BITS, STEP_BITS
+
+__all__ = ["TIME_BITS", "Chain", "Found", "Given", "Kept", "Record", "Repeat"]
+
+TIME_BITS = 24
+"""Bits of a time-out, in cycles; the largest is below half of their range."""
+
+
+def Chain(beats: int) -> data.StructLayout:
+    """Linked beats of the pool: the first and the last of them."""
+    return data.StructLayout({"first": range(beats), "last": range(beats)})
+
+
+def Given(most: int) -> data.StructLayout:
+    """Beats of the pool that a packet to ``node`` takes or gives back."""
+    return data.StructLayout({"node": NODE_BITS, "beats": range(most + 1)})
+
+
+def Record(beats: int, most: int) -> data.StructLayout:
+    """What is kept of a packet besides its payload, by the number of its first beat.
+
+    ``last`` and ``beats`` are those of its chain, which has one beat if the packet is ``empty``;
+    ``tries``: how often it was sent, the last time at ``time``.
+    """
+    return data.StructLayout({
+        "opcode": 8, "step": STEP_BITS, "count": 16, "empty": 1, "last": range(beats),
+        "beats": range(most + 1), "tries": 8, "time": TIME_BITS})
+
+
+def Kept(beats: int, most: int) -> data.StructLayout:
+    """Event: a packet was sent for the first time, and is in the pool."""
+    return data.StructLayout({
+        "valid": 1, "node": NODE_BITS, "sequence": SEQUENCE_BITS, "first": range(beats),
+        "record": Record(beats, most)})
+
+
+def Found(beats: int, most: int) -> data.StructLayout:
+    """A packet in the pool; ``due``: it is to be sent again if its time is over, else it is
+    acknowledged; ``newest``: no later one of its group is acknowledged."""
+    return data.StructLayout({
+        "node": NODE_BITS, "sequence": SEQUENCE_BITS, "due": 1, "newest": 1,
+        "first": range(beats), "record": Record(beats, most)})
+
+
+def Repeat(beats: int, most: int) -> data.StructLayout:
+    """A packet that is to be sent again."""
+    return data.StructLayout({
+        "node": NODE_BITS, "sequence": SEQUENCE_BITS, "first": range(beats),
+        "record": Record(beats, most)})

@@ -1,0 +1,125 @@
+"""Round trips: how long an acknowledgement takes, measured for each peer, and the time-out."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.formats import NODE_BITS
+from rtl.memory import Ram, sweep
+from rtl.network.layouts import AtNode
+from rtl.network.link.packets import TIME_BITS
+
+__all__ = ["RoundTrip", "RoundTrips"]
+
+RoundTrip = data.StructLayout({"valid": 1, "node": NODE_BITS, "cycles": TIME_BITS})
+"""Event: a packet to ``node`` that was sent once was acknowledged after ``cycles``."""
+
+MOST_SHIFT = 15
+"""Doublings of a time-out that are counted."""
+
+
+class RoundTrips(wiring.Component):
+    """Measure round trips, and return each peer's time-out (RFC 6298).
+
+    With the mean round trip S and the mean deviation V, the first one R sets S = R, V = R / 2, and
+    each other V += (\\|R - S\\| - V) / 4, S += (R - S) / 8. The time-out is S + 4 V, or S + S / 2
+    if that is more: among the hundreds of packets of a round trip V forgets how long the queue was
+    (RFC 7323, appendix G). Only packets that were sent once are measured (Karn). So that it grows
+    also when all packets time out, each pass in which some did doubles it, until there is a
+    measurement.
+
+    Latency and rate: see ``LATENCY`` and ``RATE``.
+
+    Parameters: ``nodes``.
+
+    Ports
+    -----
+    measured: event :data:`RoundTrip`; lost while another is worked on.
+    late: event :data:`rtl.network.layouts.AtNode`: packets of ``node`` have timed out.
+    node: whose time-out is shown; timeout, before it is doubled; doublings.
+    first, least, most: the time-out before there is a measurement, and its bounds.
+    idle.
+    """
+
+    LATENCY = {("node", "its time-out"): 4, ("round trip", "the time-out"): 8}
+    RATE = "1 round trip in 4 cycles"
+
+    def __init__(self, nodes: int):
+        self._nodes = nodes
+        super().__init__({
+            "measured": In(RoundTrip), "late": In(AtNode), "node": In(NODE_BITS),
+            "timeout": Out(TIME_BITS), "doublings": Out(range(MOST_SHIFT + 1)),
+            "first": In(TIME_BITS), "least": In(TIME_BITS), "most": In(TIME_BITS), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        word = data.StructLayout({"known": 1, "mean": TIME_BITS + 3, "deviation": TIME_BITS + 2})
+        address, swept = sweep(m, self._nodes)
+        m.submodules.words = words = Ram(word.size, self._nodes, latency=0)
+        m.submodules.words_shown = shown = Ram(word.size, self._nodes, latency=0)
+        m.submodules.doubled = doubled = Ram(len(self.doublings), self._nodes, latency=0)
+        m.submodules.doubled_shown = shifts = Ram(len(self.doublings), self._nodes, latency=0)
+
+        # A measurement: read, compare, change, write.
+        step = Signal(3)
+        trip = Signal(RoundTrip, reset_less=True)
+        old, new = (Signal(word, name=name, reset_less=True) for name in ("old", "new"))
+        error = Signal(signed(TIME_BITS + 1), reset_less=True)
+        size = Signal(TIME_BITS, reset_less=True)
+        m.d.sync += step.eq(Cat(self.measured.valid & swept & ~step.any(), step[:2]))
+        with m.If(~step.any()):
+            m.d.sync += trip.eq(self.measured)
+        with m.If(step[0]):
+            m.d.sync += old.eq(words.read_data)
+            m.d.sync += error.eq(trip.cycles - data.View(word, words.read_data).mean[3:])
+        size_of = Signal(TIME_BITS)
+        m.d.comb += size_of.eq(Mux(error < 0, -error, error))
+        m.d.sync += size.eq(size_of)
+        with m.If(step[1]):
+            m.d.sync += [
+                new.known.eq(1),
+                new.mean.eq(Mux(old.known, old.mean + error, trip.cycles << 3)),
+                new.deviation.eq(Mux(old.known, old.deviation - old.deviation[2:],
+                                     trip.cycles << 1)),
+            ]
+        written = Signal(word)
+        m.d.comb += [
+            written.eq(new),
+            written.deviation.eq(new.deviation + Mux(old.known, size, 0)),
+            words.read_addr.eq(trip.node), shown.read_addr.eq(self.node),
+        ]
+        for ram in (words, shown):
+            m.d.comb += [
+                ram.write_en.eq(step[2] | ~swept),
+                ram.write_addr.eq(Mux(swept, trip.node, address)),
+                ram.write_data.eq(Mux(swept, written.as_value(), 0)),
+            ]
+        # Doublings: one more when packets are late, none any more after a measurement.
+        late, node = Signal(AtNode), Signal(NODE_BITS)
+        m.d.sync += late.eq(self.late)
+        m.d.comb += [
+            node.eq(Mux(step[2], trip.node, late.node)),
+            doubled.read_addr.eq(late.node), shifts.read_addr.eq(self.node),
+        ]
+        for ram in (doubled, shifts):
+            m.d.comb += [
+                ram.write_en.eq(step[2] | late.valid | ~swept),
+                ram.write_addr.eq(Mux(swept, node, address)),
+                ram.write_data.eq(Mux(step[2] | ~swept, 0, Mux(
+                    doubled.read_data == MOST_SHIFT, MOST_SHIFT, doubled.read_data + 1))),
+            ]
+        # The time-out of ``node``, within its bounds.
+        read, total = Signal(word, reset_less=True), Signal(TIME_BITS + 4, reset_less=True)
+        mean, margin = (Signal(TIME_BITS + 2, name=name, reset_less=True)
+                        for name in ("mean", "margin"))
+        m.d.sync += [
+            read.eq(shown.read_data), self.doublings.eq(shifts.read_data),
+            mean.eq(Mux(read.known, read.mean[3:], self.first)),
+            margin.eq(Mux(read.known, Mux(read.deviation > read.mean[4:], read.deviation,
+                                          read.mean[4:]), 0)),
+            total.eq(mean + margin),
+            self.timeout.eq(Mux(total < self.least, self.least,
+                                Mux(total > self.most, self.most, total))),
+        ]
+        m.d.comb += self.idle.eq(swept & ~step.any() & ~late.valid)
+        return m

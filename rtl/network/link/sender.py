@@ -1,0 +1,270 @@
+"""Link sender: keeps each packet until its peer acknowledges it, and sends it again till then."""
+
+from types import SimpleNamespace
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import NicConfig
+from rtl.formats import CREDIT_BITS, NODE_BITS, SEQUENCE_BITS, FrameInfo, Opcode, RawBeat
+from rtl.monitor.counters import CounterLayout, count
+from rtl.network.layouts import AtNode
+from rtl.network.link.deadlines import Deadlines
+from rtl.network.link.frame_pool import FramePool
+from rtl.network.link.intake import LinkIntake
+from rtl.network.link.layouts import Acknowledged, Arrivals, Failed, LinkedFrame
+from rtl.network.link.node_queue import NodeQueue
+from rtl.network.link.overdue import Overdue
+from rtl.network.link.packet_table import PacketTable
+from rtl.network.link.packets import TIME_BITS
+from rtl.network.link.peer_windows import PeerWindows
+from rtl.network.link.pool_room import PoolRoom
+from rtl.network.link.repeat_reader import RepeatReader
+from rtl.network.link.round_trips import RoundTrips
+from rtl.network.link.walker import Walker
+from rtl.network.packet_mux import PacketMux
+
+__all__ = ["LINK_SENDER_COUNTERS", "POOL_BEATS", "LinkSender"]
+
+LINK_SENDER_COUNTERS = CounterLayout(
+    "packets", "links", "repeated", "timeouts", "failures", "swallowed", "stall_window",
+    "stall_pool", "bad_acknowledgements")
+
+LINK_RECORDS = 8
+"""The count in a LINK packet's header: words of 64 bits."""
+
+POOL_BEATS = 4096
+"""Payload beats of packets that are not acknowledged, of all peers together."""
+
+
+class LinkSender(wiring.Component):
+    """Number the packets to each peer, keep them until they are acknowledged, and repeat them.
+
+    It stands between the packet multiplexer and the frame assembler.
+
+    Parameters
+    ----------
+    config: sizes; ``nodes`` peers, ``net_payload_beats`` of the largest packet.
+    first_sequence: number of the first packet to each peer.
+    beats: beats of the pool, a power of two.
+
+    Ports
+    -----
+    headers, payload: new packets, streams of :data:`rtl.formats.FrameInfo`, whose ``credit`` does
+        not matter, and :data:`rtl.formats.RawBeat`; none for a header with ``empty`` set.
+    links: stream of :data:`rtl.network.link.layouts.Arrivals`, each of which is sent in a LINK
+        packet to its ``node``.
+    header_out: stream of :data:`rtl.network.link.layouts.LinkedFrame`, to the assembler.
+    payload_out: stream of :data:`rtl.formats.RawBeat`, packets in the order of their headers.
+    acknowledged: event :data:`rtl.network.link.layouts.Acknowledged`, in any cycle.
+    arrived: stream of :data:`rtl.network.link.layouts.Arrivals`: what LINK packets say.
+    ack_node, ack_value: the ``acknowledge`` that a header to ``ack_node`` carries, combinational.
+    credit_node, lookup_credit, gradient_credit: the credits that a header to ``credit_node``
+        carries, combinational: of partials in PARTIALS and STEPS, else of lookups.
+    told: event :data:`rtl.network.layouts.AtNode`: a header for ``node`` takes ``ack_value`` with
+        it, in this cycle.
+    time: cycles; may jump, while ``idle``, up to ``deadline``.
+    timeout_first: cycles until a packet is sent again, before a round trip to its peer is measured.
+    timeout_least, timeout_most: bounds of the cycles later; below 2^23.
+    tries: how often a packet is sent before its peer is given up; 0 is as 1.
+    failed: event :data:`rtl.network.link.layouts.Failed`: a peer is given up.
+    deadline, waits: while ``idle`` and ``waits``, something moves when ``time`` is ``deadline``.
+    counters: ``packets`` taken (of which ``swallowed`` were to a peer that was given up); ``links``
+        sent; packets ``repeated``; ``timeouts``, passes through the packets of a peer; peers given
+        up (``failures``); cycles in which a packet waits for a place in its peer's window or for
+        beats in the pool; ``bad_acknowledgements``, of packets that were never sent.
+    idle: nothing moves before ``time`` is ``deadline``.
+    """
+
+    LATENCY = {
+        ("header", "the same header"): 4,
+        ("payload beat of that header", "the same beat"): 1,
+        ("acknowledgement", "its packet's beats are free"): 18,
+    }
+    RATE = (
+        "1 payload beat per cycle, and a header in 2 cycles, which passes while the payload of an "
+        "earlier packet does")
+
+    def __init__(self, config: NicConfig, *, first_sequence: int = 0, beats: int = POOL_BEATS):
+        self._nodes, self._most = config.nodes, config.net_payload_beats
+        self._first_sequence, self._beats = first_sequence, beats
+        super().__init__({
+            "headers": In(stream.Signature(FrameInfo)), "payload": In(stream.Signature(RawBeat)),
+            "links": In(stream.Signature(Arrivals)),
+            "header_out": Out(stream.Signature(LinkedFrame)),
+            "payload_out": Out(stream.Signature(RawBeat)),
+            "acknowledged": In(Acknowledged), "arrived": In(stream.Signature(Arrivals)),
+            "ack_node": Out(NODE_BITS), "ack_value": In(SEQUENCE_BITS),
+            "credit_node": Out(NODE_BITS), "lookup_credit": In(CREDIT_BITS),
+            "gradient_credit": In(CREDIT_BITS), "told": Out(AtNode),
+            "time": In(32), "timeout_first": In(TIME_BITS), "timeout_least": In(TIME_BITS),
+            "timeout_most": In(TIME_BITS), "tries": In(8),
+            "failed": Out(Failed), "deadline": Out(32), "waits": Out(1),
+            "counters": Out(LINK_SENDER_COUNTERS), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        nodes, beats, most = self._nodes, self._beats, self._most
+        parts = SimpleNamespace(
+            intake=LinkIntake(beats, most), pool=FramePool(beats),
+            room=PoolRoom(nodes, beats, most), windows=PeerWindows(nodes, self._first_sequence),
+            table=PacketTable(nodes, beats, most), walker=Walker(nodes, self._first_sequence),
+            overdue=Overdue(beats, most), repeats=RepeatReader(beats, most),
+            trips=RoundTrips(nodes), deadlines=Deadlines(nodes), heard=NodeQueue(nodes, 3),
+            looks=NodeQueue(nodes, 2), mux=PacketMux(3, LinkedFrame))
+        for name, part in vars(parts).items():
+            m.submodules[name] = part
+        lost = Signal(nodes)
+        self._leave(m, parts)
+        self._take(m, parts, lost)
+        self._walk(m, parts, lost)
+        self._release(m, parts)
+        self._time(m, parts)
+        intake, windows, overdue = parts.intake, parts.windows, parts.overdue
+        repeats = parts.repeats.i
+        count(m, self.counters, packets=self.headers.valid & self.headers.ready,
+              links=self.links.valid & self.links.ready,
+              repeated=repeats.valid & repeats.ready, timeouts=overdue.late.valid,
+              failures=overdue.failed.valid, swallowed=intake.swallowed,
+              stall_window=intake.stall_window, stall_pool=intake.stall_pool,
+              bad_acknowledgements=windows.bad)
+        return m
+
+    def _leave(self, m, parts):
+        """Merge LINK packets, repeated and new ones; acknowledge in each header that leaves."""
+        mux, said, headed = parts.mux, self.links.payload, Signal()
+        link, data = mux.headers[0], mux.payload[0]
+        m.d.comb += [
+            link.valid.eq(self.links.valid & ~headed),
+            link.payload.opcode.eq(Opcode.LINK), link.payload.destination.eq(said.node),
+            link.payload.sequence.eq(said.first), link.payload.count.eq(LINK_RECORDS),
+            data.valid.eq(headed), data.payload.data.eq(said.bits), data.payload.last.eq(1),
+            self.links.ready.eq(headed & data.ready),
+        ]
+        with m.If(headed):
+            m.d.sync += headed.eq(~data.ready)
+        with m.Elif(link.valid & link.ready):
+            m.d.sync += headed.eq(1)
+        leaving = [(port.valid & port.ready, header.payload) for port, header in zip(
+            mux.headers, (link, parts.repeats.headers, parts.intake.header_out))]
+        leaves = Cat(valid for valid, _ in leaving)
+        node = Signal(NODE_BITS)
+        m.d.comb += [
+            node.eq(Mux(leaves[0], said.node, Mux(
+                leaves[1], parts.repeats.headers.payload.destination,
+                parts.intake.header_out.payload.destination))),
+            self.told.valid.eq(leaves.any()), self.told.node.eq(node),
+            self.ack_node.eq(node), self.credit_node.eq(node),
+        ]
+        for port, source in ((1, parts.repeats), (2, parts.intake)):
+            into, out = mux.headers[port], mux.payload[port]
+            header = source.headers if port == 1 else source.header_out
+            payload = source.payload if port == 1 else source.payload_out
+            training = (header.payload.opcode == Opcode.PARTIALS) | (
+                header.payload.opcode == Opcode.STEPS)
+            m.d.comb += [
+                into.valid.eq(header.valid), header.ready.eq(into.ready),
+                into.payload.eq(header.payload),
+                into.payload.credit.eq(Mux(training, self.gradient_credit, self.lookup_credit)),
+                out.valid.eq(payload.valid), payload.ready.eq(out.ready),
+                out.payload.eq(payload.payload),
+            ]
+        m.d.comb += [port.payload.acknowledge.eq(self.ack_value) for port in mux.headers]
+        wiring.connect(m, mux.header_out, wiring.flipped(self.header_out))
+        wiring.connect(m, mux.payload_out, wiring.flipped(self.payload_out))
+
+    def _take(self, m, parts, lost):
+        """Let new packets in, with numbers and beats of the pool."""
+        intake, windows, room, pool = parts.intake, parts.windows, parts.room, parts.pool
+        wiring.connect(m, wiring.flipped(self.headers), intake.headers)
+        wiring.connect(m, wiring.flipped(self.payload), intake.payload)
+        kept = intake.kept
+        m.d.comb += [
+            windows.new_node.eq(intake.node), room.node.eq(intake.node),
+            intake.lost.eq(lost.bit_select(intake.node, 1)), intake.full.eq(windows.full),
+            intake.fits.eq(room.fits), intake.sequence.eq(windows.next),
+            windows.number.eq(intake.number), room.claim.eq(intake.claim),
+            pool.take.eq(intake.take), pool.data.eq(intake.data), intake.beat.eq(pool.beat),
+            intake.time.eq(self.time), parts.table.kept.eq(kept),
+            windows.kept.valid.eq(kept.valid), windows.kept.node.eq(kept.node),
+            windows.kept.sequence.eq(kept.sequence), room.kept.valid.eq(kept.valid),
+            room.kept.node.eq(kept.node), room.kept.beats.eq(kept.record.beats),
+        ]
+        # Two cycles later: a walk that did not see it may have ended the deadline until then.
+        coming, came = parts.coming, parts.came = [
+            Signal(AtNode, name=name) for name in ("coming", "came")]
+        m.d.sync += [coming.valid.eq(kept.valid), coming.node.eq(kept.node), came.eq(coming)]
+        m.d.comb += [
+            parts.looks.set[1].node.eq(came.node), parts.heard.set[2].node.eq(came.node),
+            parts.looks.set[1].valid.eq(
+                came.valid & ~parts.deadlines.active.bit_select(came.node, 1)),
+            parts.heard.set[2].valid.eq(came.valid & lost.bit_select(came.node, 1)),
+        ]
+
+    def _walk(self, m, parts, lost):
+        """Go through a peer's packets when it has told something, and when their time is over."""
+        windows, walker, overdue, trips = parts.windows, parts.walker, parts.overdue, parts.trips
+        deadlines, heard, failed = parts.deadlines, parts.heard, parts.overdue.failed
+        wiring.connect(m, heard.o, walker.heard)
+        wiring.connect(m, parts.looks.o, walker.looks)
+        wiring.connect(m, wiring.flipped(self.arrived), walker.arrived)
+        m.d.comb += [
+            windows.acknowledged.eq(self.acknowledged), heard.set[0].eq(windows.heard),
+            heard.set[1].valid.eq(failed.valid), heard.set[1].node.eq(failed.node),
+            walker.lost.eq(lost), self.failed.eq(failed), windows.node.eq(walker.node),
+            *(getattr(walker, name).eq(getattr(windows, name))
+              for name in ("oldest", "told", "sent")),
+            windows.freed.eq(walker.freed),
+            deadlines.set.eq(overdue.deadline), deadlines.time.eq(self.time),
+            parts.looks.set[0].eq(deadlines.due),
+            walker.free.eq(parts.table.free), parts.table.reserve.eq(walker.reserve),
+            parts.table.unused.eq(walker.unused),
+            parts.table.look.eq(walker.look), overdue.begins.eq(walker.begins),
+            overdue.node.eq(walker.node), overdue.over.eq(walker.over),
+            walker.decided.eq(overdue.decided), walker.stop.eq(overdue.stop),
+            trips.node.eq(walker.node), overdue.timeout.eq(trips.timeout),
+            overdue.doublings.eq(trips.doublings), overdue.most.eq(self.timeout_most),
+            overdue.tries.eq(self.tries), overdue.time.eq(self.time), trips.late.eq(overdue.late),
+            trips.first.eq(self.timeout_first), trips.least.eq(self.timeout_least),
+            trips.most.eq(self.timeout_most),
+        ]
+        m.d.sync += deadlines.clear.eq(walker.clear)
+        with m.If(failed.valid):
+            m.d.sync += lost.bit_select(failed.node, 1).eq(1)
+        wiring.connect(m, overdue.again, parts.table.again)
+        wiring.connect(m, overdue.repeats, parts.repeats.i)
+
+    def _release(self, m, parts):
+        """Give back the beats of packets that are acknowledged, and read those sent again."""
+        table, pool, room, repeats = parts.table, parts.pool, parts.room, parts.repeats
+        found, record, goes = table.o.payload, table.o.payload.record, Signal()
+        frees = Signal()
+        m.d.comb += [
+            parts.overdue.i.valid.eq(table.o.valid & found.due),
+            parts.overdue.i.payload.eq(found),
+            # Not while it is being sent again.
+            frees.eq(table.o.valid & ~found.due & ~(
+                repeats.holds & (repeats.held == found.first))),
+            goes.eq(frees & pool.give.ready & room.freed.ready),
+            pool.give.valid.eq(frees & room.freed.ready),
+            pool.give.payload.first.eq(found.first), pool.give.payload.last.eq(record.last),
+            room.freed.valid.eq(frees & pool.give.ready),
+            room.freed.payload.node.eq(found.node), room.freed.payload.beats.eq(record.beats),
+            table.o.ready.eq(Mux(found.due, parts.overdue.i.ready, goes)),
+            parts.trips.measured.valid.eq(goes & found.newest & (record.tries == 1)),
+            parts.trips.measured.node.eq(found.node),
+            parts.trips.measured.cycles.eq(self.time - record.time),
+            pool.read.eq(repeats.read), pool.follow.eq(repeats.follow),
+            pool.first.eq(repeats.first), repeats.read_data.eq(pool.read_data),
+        ]
+
+    def _time(self, m, parts):
+        """Say when something moves next."""
+        still = Cat(~parts.coming.valid, ~parts.came.valid, *(
+            part.idle for part in vars(parts).values()
+            if isinstance(part, wiring.Component) and hasattr(part, "idle")))
+        m.d.comb += [
+            self.deadline.eq(parts.deadlines.deadline), self.waits.eq(parts.deadlines.waits),
+            self.idle.eq(still.all() & ~self.links.valid),
+        ]

@@ -1,0 +1,207 @@
+"""Walker: goes through the packets of a peer, to free those acknowledged or find those overdue."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.formats import NODE_BITS, SEQUENCE_BITS
+from rtl.memory import Ram, sweep
+from rtl.network.layouts import AtNode
+from rtl.network.link.layouts import ARRIVALS, WINDOW, Arrivals
+from rtl.network.link.node_queue import lowest, number
+from rtl.network.link.peer_windows import AtSequence
+
+__all__ = ["Question", "Walker"]
+
+WORD = 64
+"""Packets of which a word of the memory says whether they are acknowledged."""
+WORDS = WINDOW // WORD
+WORD_BITS, BLOCK_BITS, LAP = (size.bit_length() - 1 for size in (WORD, ARRIVALS, WINDOW))
+
+Question = data.StructLayout({
+    "valid": 1, "node": NODE_BITS, "sequence": SEQUENCE_BITS, "due": 1, "newest": 1})
+"""A packet to be looked up; ``due`` and ``newest`` as in :func:`rtl.network.link.packets.Found`."""
+
+
+class Walker(wiring.Component):
+    """Ask for each packet that is newly acknowledged, and one by one for those that may be overdue.
+
+    It remembers which packets of the window are acknowledged, one bit each, which is the opposite
+    of what it was in the lap of the window before: so no packet clears it. Words of 64 packets are
+    read, and those that count picked out of them: all that are not acknowledged up to what the peer
+    has ``told``, or, of a peer that was given up, all that were ``sent``; those of an
+    :data:`rtl.network.link.layouts.Arrivals`; or the first that is not acknowledged, in a walk over
+    packets that may be overdue. The three kinds take turns, a walk by single packets.
+
+    Latency and rate: see ``LATENCY`` and ``RATE``.
+
+    Parameters: ``nodes``; ``first_sequence``, the number of the first packet to each.
+
+    Ports
+    -----
+    heard: stream of nodes that have acknowledged something, or are given up (``lost``, a bit each).
+    arrived: stream of :data:`rtl.network.link.layouts.Arrivals`.
+    looks: stream of nodes whose packets may be overdue.
+    oldest, told, sent: of ``node``, see :class:`rtl.network.link.peer_windows.PeerWindows`; freed:
+        event: ``oldest`` moves, after all before were asked for.
+    clear: event :data:`rtl.network.layouts.AtNode`: no packet of it is on its way.
+    free, reserve, unused, look: to a :class:`rtl.network.link.packet_table.PacketTable`.
+    begins: event: a walk over packets of ``node`` begins. decided, stop: of the last packet that
+        was asked for in it; the walk goes on behind it or ends. over: event: the walk has ended.
+    idle.
+    """
+
+    LATENCY = {("acknowledgement", "question"): 7}
+    RATE = "1 question per cycle in a word of 64 packets, and 4 cycles more a word"
+
+    def __init__(self, nodes: int, first_sequence: int = 0):
+        self._nodes, self._first = nodes, first_sequence
+        numbers = stream.Signature(range(max(2, nodes)))
+        super().__init__({
+            "heard": In(numbers), "lost": In(nodes), "arrived": In(stream.Signature(Arrivals)),
+            "looks": In(numbers), "node": Out(NODE_BITS), "oldest": In(SEQUENCE_BITS),
+            "told": In(SEQUENCE_BITS), "sent": In(SEQUENCE_BITS), "freed": Out(AtSequence),
+            "clear": Out(AtNode), "free": In(1), "reserve": Out(1), "unused": Out(1),
+            "look": Out(Question),
+            "begins": Out(1), "decided": In(1), "stop": In(1), "over": Out(1), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.words = words = Ram(WORD, self._nodes * WORDS, style="bram")
+        address, swept = sweep(m, self._nodes * WORDS)
+        heard, arrived, overdue = range(3)
+        kind, turn, node = Signal(3), Signal(3), Signal(range(max(2, self._nodes)))
+        end, base = Signal(SEQUENCE_BITS), Signal(SEQUENCE_BITS - WORD_BITS)
+        # A walk over packets that may be overdue: whose, and where it goes on.
+        walking, walked, position = Signal(), Signal.like(node), Signal(SEQUENCE_BITS)
+        fresh = Signal()
+        # Where the packets that count begin in the word, and end, in it or not.
+        low, high = Signal(WORD_BITS), Signal(signed(SEQUENCE_BITS))
+        bits, word, left = (Signal(WORD, name=name, reset_less=True)
+                            for name in ("bits", "word", "left"))
+        lap, more, write, asked, some = (
+            Signal(name=name) for name in ("lap", "more", "write", "asked", "some"))
+        covers, last, said = Signal(), Signal(), self.arrived.payload
+
+        offered, choice = Signal(3), Signal(3)
+        m.d.comb += [
+            offered.eq(Cat(self.heard.valid, self.arrived.valid, walking | self.looks.valid)),
+            choice.eq(Mux((offered & turn).any(), lowest(offered & turn), lowest(offered))),
+            self.node.eq(node),
+        ]
+        # Where to begin if that is not before the oldest.
+        other, behind = Signal(SEQUENCE_BITS), Signal(SEQUENCE_BITS)
+        m.d.comb += [other.eq(Mux(kind[arrived], said.first, position)),
+                     behind.eq(other - self.oldest)]
+        word_address = Cat(base[:WORDS.bit_length() - 1], node)
+        m.d.comb += [
+            words.read_addr.eq(word_address),
+            words.write_en.eq(write | ~swept),
+            words.write_addr.eq(Mux(swept, word_address, address)),
+            words.write_data.eq(Mux(swept, word ^ left, self._start(address))),
+        ]
+        issue, less = Signal(), Signal(WORD)
+        m.d.comb += less.eq(left - 1)  # all bits are the same, but the lowest that is set and below
+        m.d.sync += write.eq(0)
+        m.d.comb += self.idle.eq(0)
+        with m.FSM(init="SWEEP"):
+            with m.State("SWEEP"), m.If(swept):
+                m.next = "IDLE"
+            with m.State("IDLE"):
+                m.d.comb += self.idle.eq(~offered.any())
+                m.d.sync += [
+                    kind.eq(choice), fresh.eq(~walking & choice[overdue]),
+                    node.eq(Mux(choice[heard], self.heard.payload, Mux(
+                        choice[arrived], said.node,
+                        Mux(walking, walked, self.looks.payload))))]
+                with m.If(offered.any()):
+                    m.d.sync += turn.eq(~(choice | (choice - 1)))
+                    m.next = "BOUNDS"
+                m.d.comb += self.heard.ready.eq(choice[heard])
+                with m.If(choice[overdue] & ~walking):
+                    m.d.comb += [self.looks.ready.eq(1)]
+                    m.d.sync += [walking.eq(1), walked.eq(self.looks.payload)]
+            with m.State("BOUNDS"):
+                begin = Signal(SEQUENCE_BITS)
+                m.d.comb += [
+                    begin.eq(Mux(~kind[heard] & ~fresh & ~behind[-1], other, self.oldest)),
+                    self.begins.eq(kind[overdue] & fresh)]
+                m.d.sync += [
+                    low.eq(begin[:WORD_BITS]), base.eq(begin[WORD_BITS:]),
+                    end.eq(Mux(kind[heard] & ~self.lost.bit_select(node, 1), self.told, self.sent))]
+                m.next = "READ"
+            with m.State("READ"):
+                m.d.sync += [
+                    high.eq(end - (base << WORD_BITS)),
+                    bits.eq(Mux(kind[arrived], said.bits.word_select(
+                        base[:BLOCK_BITS - WORD_BITS], WORD), -1)),
+                    lap.eq(base[LAP - WORD_BITS]),
+                    last.eq(base[:BLOCK_BITS - WORD_BITS].all()),
+                    covers.eq(~kind[arrived] | (
+                        base[BLOCK_BITS - WORD_BITS:] == said.first[BLOCK_BITS:]))]
+                m.next = "PICK"
+            with m.State("PICK"):
+                m.d.sync += [
+                    word.eq(words.read_data), write.eq(~kind[overdue]),
+                    left.eq(~(words.read_data ^ lap.replicate(WORD)) & bits
+                            & _between(low, high) & covers.replicate(WORD)),
+                    more.eq((high > WORD) & ~(kind[arrived] & last) & covers)]
+                m.next = "ASK"
+            with m.State("ASK"):
+                with m.If(asked & ~some):
+                    with m.If(more):
+                        m.d.sync += [base.eq(base + 1), low.eq(0)]
+                        m.next = "READ"
+                    with m.Else():
+                        m.next = "END"
+                with m.Elif(asked & kind[overdue]):
+                    m.next = "WAIT"
+                with m.Elif(self.free):
+                    m.d.comb += issue.eq(1)
+                    m.d.sync += left.eq(left & less)
+            with m.State("WAIT"):
+                with m.If(self.decided):
+                    m.d.sync += position.eq(self.look.sequence + 1)
+                    m.next = "IDLE"
+                    with m.If(self.stop):
+                        m.d.sync += walking.eq(0)
+                        m.d.comb += self.over.eq(1)
+            with m.State("END"):
+                m.d.comb += [
+                    self.freed.valid.eq(kind[heard]), self.arrived.ready.eq(kind[arrived]),
+                    self.clear.valid.eq(kind[heard] & (end == self.sent)),
+                    self.over.eq(kind[overdue])]
+                with m.If(kind[overdue]):
+                    m.d.sync += walking.eq(0)
+                m.next = "IDLE"
+        # The question, a cycle later, unless no bit was left.
+        one, place = Signal(WORD, reset_less=True), Signal(SEQUENCE_BITS - WORD_BITS)
+        m.d.sync += [asked.eq(issue), some.eq(left.any()), place.eq(base)]
+        with m.If(issue):
+            m.d.sync += one.eq(left & ~less)
+        m.d.comb += [
+            self.look.valid.eq(asked & some), self.unused.eq(asked & ~some),
+            self.reserve.eq(issue), self.freed.node.eq(node), self.freed.sequence.eq(end),
+            self.clear.node.eq(node), self.look.node.eq(node), self.look.due.eq(kind[overdue]),
+            self.look.newest.eq(~left.any()), self.look.sequence.eq(Cat(number(one), place)),
+        ]
+        return m
+
+    def _start(self, address: Signal) -> Value:
+        """Return the word that says that nothing at ``address`` is acknowledged: the number of a
+        packet's lap, which is the next one for those places that come later."""
+        lap, place = self._first >> LAP & 1, self._first % WINDOW
+        at, inside = divmod(place, WORD)
+        mask = (1 << WORD) - 1
+        here, behind = mask * lap, mask * (lap ^ 1)
+        if not place:
+            return Const(here, WORD)
+        split = (here & ~((1 << inside) - 1)) | (behind & ((1 << inside) - 1))
+        word = address[:WORDS.bit_length() - 1]
+        return Mux(word < at, behind, Mux(word == at, split, here))
+
+
+def _between(low: Value, high: Value) -> Value:
+    """Return which of the numbers of 64 bits are at or above ``low`` and below ``high``."""
+    over, some = high[WORD_BITS:-1].any(), ~high[-1]
+    return Cat((low <= k) & some & (over | (high[:WORD_BITS] > k)) for k in range(WORD))

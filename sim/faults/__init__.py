@@ -1,0 +1,1 @@
+"""The fault suite: networks that lose, double, reorder, corrupt and delay, and what comes of it."""

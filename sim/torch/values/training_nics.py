@@ -1,0 +1,200 @@
+"""NICs that look up the rows of a PyTorch program and write them, cycle by cycle."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+
+from host.dlrm.optimizer import Optimizer
+from host.model import Model
+from host.samples import KEY_ROW_BITS, Samples, share_sizes
+from host.timing.clock import CYCLE_NS
+from host.timing.gpu import GpuProfile
+from host.timing.pcie import PcieProfile
+from host.wire.gradients import longest_bag
+from host.wire.rows import GivenRows
+from rtl.config import NicConfig
+from rtl.formats import Status
+from sim.engines import Engine
+from sim.job.options import RunOptions
+from sim.job.settings import Runtime
+from sim.job.workload import Workload
+from sim.nic.registers import RegisterFile
+from sim.node.delivery import Delivery
+from sim.node.gpu_memory import GpuMemory, store_answers
+from sim.node.gradients import TrainingHost, gradient_payload
+from sim.node.node import Node
+from sim.torch.lookups.bags import Bags
+from sim.torch.values.nics import LookupNics, NicsError
+from sim.torch.values.program_rows import ProgramRows
+from sim.torch.values.rows import Update, of_bags, of_keys
+from sim.training.cluster import check_single_copies, training_config, training_registers
+
+__all__ = ["TrainingNics"]
+
+
+class _Gradients(NamedTuple):
+    """What a host hands its NIC: the tables and rows of keys, bag by bag; keys of each bag; the
+    gradient of each, float32 ``[n, dimension]``."""
+
+    tables: np.ndarray
+    rows: np.ndarray
+    lengths: np.ndarray
+    values: np.ndarray
+
+
+class TrainingNics(LookupNics):
+    """A cluster of NICs that answers mini-batches, and writes the rows of the program.
+
+    A step of the NICs is a mini-batch of lookups, or the gradients of an update, or both, one after
+    the other: it ends where its gradients are in, or where the next mini-batch begins, without any.
+    The NICs keep their caches up to date with what they write.
+
+    Parameters, members: as of :class:`sim.torch.values.nics.LookupNics`; ``updates``, of each
+    update in microseconds, from the first gradient that leaves a host to the last row written.
+
+    ``ValueError`` where model and NIC do not fit each other, or NICs could not train.
+    """
+
+    def __init__(self, options: RunOptions, model: Model, rows: GivenRows):
+        self._store = ProgramRows(model, rows)
+        self._hosts: list[TrainingHost] = []
+        self._open = False
+        self.updates: list[float] = []
+        super().__init__(options, model, rows)
+        self._none = _Gradients(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64),
+                                np.empty((0, self.model.dimension), np.float32))
+
+    def _to_build(self, config: NicConfig, runtime: Runtime, workload: Workload) -> NicConfig:
+        for name, unused in (("remote_cache", False), ("gradient_partials", "exact")):
+            if getattr(runtime, name) != unused:
+                raise ValueError(f"{name} must be {str(unused).lower()} with optimizer_on nic, not "
+                                 f"{str(getattr(runtime, name)).lower()}")
+        return training_config(config, self.model, runtime, workload)
+
+    def _configure(self, registers: RegisterFile) -> None:
+        check_single_copies(self._plan)
+        for name, value in training_registers(self._config, self._runtime, Optimizer(),
+                                              self._plan.nodes).items():
+            registers.write(name, value)
+
+    def _node(self, number: int, engine: Engine, pcie: PcieProfile, gpu: GpuProfile) -> Node:
+        config, store = self._config, self._store
+
+        def training(events, send, awake, thread) -> TrainingHost:
+            memory = GpuMemory(
+                number, store, lambda *key: self._plan.owner_of(*key, number) == number, gpu,
+                config.host_payload_beats, events, send, awake, thread)
+            self._hosts.append(TrainingHost(number, memory, config.gradient_credits,
+                                            gradient_payload(config), events, send))
+            return self._hosts[-1]
+
+        return Node(number, engine, config, store_answers(store, number, config.host_payload_beats),
+                    self.model.dimension, pcie, gpu, 1, training=training,
+                    delivery=Delivery.of(config, self._runtime, self.model, self._plan, number))
+
+    def look_up(self, samples: Samples) -> np.ndarray:
+        """Return what the NICs answer to a mini-batch; see the parent's."""
+        self._end_lookups()
+        self._begin()
+        return self._answers(samples)
+
+    def update(self, update: Update) -> tuple[np.ndarray, np.ndarray]:
+        """Write the rows of an update; return them, float32 ``[n, d]``, and their states ``[n]``.
+
+        :class:`NicsError` where a NIC refuses a gradient or writes other rows,
+        :class:`sim.cluster.watchdog.StuckError` where one does not answer.
+        """
+        rule = update.rule
+        registers = training_registers(self._config, self._runtime, Optimizer(
+            rule.name, rule.rate or 1.0, rule.epsilon), self._plan.nodes)
+        if not rule.rate:
+            registers["learning_rate"] = 0
+        for file in self._setup.registers:
+            for name in ("optimizer", "learning_rate", "epsilon"):
+                file.write(name, registers[name], ceil(self._ready))
+        self._store.states = {part.table: state for part in update.parts if part.state is not None
+                              and not isinstance(state := part.state(), float)}
+        if not self._open:
+            self._begin()
+        began = self._ready
+        self._end(self._shares(update))
+        self.updates.append((max(map(_finished, self._hosts)) - began) * CYCLE_NS / 1000)
+        keys = np.concatenate([update.rows(number) | part.table << KEY_ROW_BITS
+                               for number, part in enumerate(update.parts)])
+        written = np.concatenate([host.keys for host in self._hosts])
+        if not np.array_equal(np.sort(written), np.sort(keys)):
+            raise NicsError(f"the NICs wrote {len(written):,} rows of step {self._steps - 1}, "
+                            f"whose gradients are of {len(keys):,}")
+        vectors, states = self._store.read(keys)
+        return vectors[:, :update.sums.shape[1]], states
+
+    def close(self) -> Counter[str]:
+        """End the cluster; see the parent's."""
+        self._end_lookups()
+        return super().close()
+
+    def _begin(self) -> None:
+        """Begin a step."""
+        for host in self._hosts:
+            host.open(self._steps)
+        self._open = True
+
+    def _over(self) -> None:
+        """Lookups are over; the step is not."""
+
+    def _end_lookups(self) -> None:
+        """End a step of lookups alone, if there is one."""
+        if self._open:
+            self._end([self._none] * len(self._hosts))
+
+    def _end(self, shares: Sequence[_Gradients]) -> None:
+        """Hand the hosts their gradients, and end the step."""
+        for host, share in zip(self._hosts, shares):
+            host.bags(*share, self._ready)
+        self._setup.cluster.run(lambda: any(host.finished is None for host in self._hosts))
+        refused = [error for host in self._hosts for error in host.refused]
+        if refused:
+            raise NicsError(f"a NIC refused gradients of step {refused[0].step}: "
+                            f"{Status(refused[0].status).name}")
+        self._open = False
+        self._steps += 1
+        self._ready = max(map(_finished, self._hosts)) + self._setup.hand_out
+        self._tell()
+
+    def _shares(self, update: Update) -> list[_Gradients]:
+        """Return what each host hands its NIC: the gradients of its samples."""
+        nodes = len(self._hosts)
+        parts: list[list[_Gradients]] = [[self._none] for _ in range(nodes)]
+        for part in update.parts:
+            for bags, gradients in part.gradients:
+                rows, lengths, values = self._whole(bags, gradients)
+                keys = np.concatenate(([0], np.cumsum(lengths)))
+                for share, (first, last) in zip(parts, pairwise(accumulate(
+                        share_sizes(len(lengths), nodes), initial=0))):
+                    own = rows[keys[first]:keys[last]]
+                    share.append(_Gradients(np.full(len(own), part.table), own,
+                                            lengths[first:last], values[first:last]))
+        return [_Gradients(*map(np.concatenate, zip(*share))) for share in parts]
+
+    def _whole(self, bags: Bags, gradients: np.ndarray
+               ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return bags as a NIC takes them, each in a packet: rows, lengths, and gradients."""
+        most = longest_bag(gradient_payload(self._config), self.model.dimension)
+        fits = int(bags.lengths.max(initial=0)) <= most
+        # A NIC that pools as mean divides the gradient of a bag.
+        divides = self.model.pooling == "mean"
+        if bags.weights is None and fits and bags.pooling == ("mean" if divides else bags.pooling):
+            lengths, values = bags.lengths, gradients if divides else of_bags(bags, gradients)
+        else:
+            lengths, values = np.ones(len(bags.rows), np.int64), of_keys(bags, gradients)
+        padded = np.zeros((len(values), self.model.dimension), np.float32)
+        padded[:, :values.shape[1]] = values
+        return bags.rows, lengths, padded
+
+
+def _finished(host: TrainingHost) -> float:
+    return host.finished or 0.0

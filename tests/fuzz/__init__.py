@@ -1,0 +1,5 @@
+"""Hostile input of the user's side: options, settings, TOML, samples, checkpoints, stores.
+
+Every try is an attack and a seed, which give it again. A try ends well where the command did its
+work (status 0 or 1), or refused it in one line (status 2); all else is a defect.
+"""

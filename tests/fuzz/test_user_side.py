@@ -1,0 +1,82 @@
+"""What a user gives is done, or refused in one line that says why: thousands of tries.
+
+``EMBERNIC_FUZZ`` asks for another number of tries than 20,000 of the long test, and
+``EMBERNIC_FUZZ_FROM`` for the seeds from another on. A try is made again by its name and seed:
+:func:`test_seeds_that_found_something` has those that once found a defect.
+"""
+
+import os
+import random
+import shutil
+import sys
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from tests.fuzz.attacks import ATTACKS
+from tests.fuzz.trying import Defect, bounded
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
+
+FOUND = (("options", 1238), ("options", 1280), ("options", 1311))
+"""Attacks and seeds that found a defect before it was mended."""
+
+
+def _try(name: str, seed: int, folder: Path) -> str:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ATTACKS[name][0](random.Random(f"{name} {seed}"), folder)
+
+
+def _all(tries: int, first: int, folder: Path) -> tuple[Table, list[str]]:
+    """Make so many tries; return the table of how they ended, and the defects."""
+    table = Table(title=f"hostile input, seeds from {first}")
+    for column in ("attack", "tries", "refused in a line", "done", "defects"):
+        table.add_column(column, justify="left" if column == "attack" else "right")
+    defects = []
+    with bounded():
+        for name, (_, share) in ATTACKS.items():
+            ends: Counter[str] = Counter()
+            for seed in range(first, first + max(1, tries * share // 100)):
+                try:
+                    ends[_try(name, seed, folder)] += 1
+                except Defect as defect:
+                    ends["defect"] += 1
+                    defects.append(f"{name} {seed}: {defect}")
+            table.add_row(name, f"{ends.total():,}", f"{ends['refused']:,}",
+                          f"{ends['done'] + ends['long']:,}", f"{ends['defect']:,}")
+    return table, defects
+
+
+def _conclude(table: Table, defects: list[str]) -> None:
+    Console(width=100).print(table)
+    assert not defects, "\n".join(defect[:400] for defect in defects[:20])
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path, monkeypatch):
+    """Files without a folder go to one of the test."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+
+def test_some(tmp_path):
+    _conclude(*_all(200, 0, tmp_path / "try"))
+
+
+@pytest.mark.slow
+def test_many(tmp_path):
+    _conclude(*_all(int(os.environ.get("EMBERNIC_FUZZ", "20000")),
+                    int(os.environ.get("EMBERNIC_FUZZ_FROM", "1000")), tmp_path / "try"))
+
+
+@pytest.mark.parametrize(("name", "seed"), FOUND)
+def test_seeds_that_found_something(name, seed, tmp_path):
+    with bounded():
+        _try(name, seed, tmp_path / "try")

@@ -1,0 +1,68 @@
+"""Files are the old one or the new one, whatever happens."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gen import files
+from gen.files import open_output, write_whole, written_whole
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="FIFOs and links of POSIX")
+
+
+def test_a_block_that_fails_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a"
+    write_whole(path, "old")
+    with pytest.raises(KeyError):
+        with written_whole(path) as file:
+            file.write(b"new")
+            raise KeyError
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_an_error_names_the_file(tmp_path):
+    path = tmp_path / "a"
+    with pytest.raises(OSError, match="No space left") as error:
+        with written_whole(path):
+            raise OSError(errno.ENOSPC, "No space left on device")
+    assert error.value.filename == str(path) and not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_write(tmp_path):
+    path = tmp_path / "a[1]"
+    killed = subprocess.run([sys.executable, "-c", f"""
+import os, signal
+from gen.files import written_whole
+with written_whole({str(path)!r}) as file:
+    file.write(b"half"); file.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""], check=False)
+    assert killed.returncode < 0
+    left, = tmp_path.iterdir()
+    alive = left.with_name(f".{path.name}.1.part")  # of one that lives
+    alive.touch()
+    write_whole(path, "whole")
+    assert sorted(tmp_path.iterdir()) == [alive, path] and path.read_text() == "whole"
+
+
+def test_a_fifo_without_a_reader_is_refused_in_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "FIFO_SECONDS", 0.2)
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for write in (lambda: write_whole(fifo, "x"), lambda: open_output(fifo)):
+        with pytest.raises(TimeoutError, match="is a FIFO that no process reads"):
+            write()
+
+
+def test_a_fifo_with_a_reader_and_a_device(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with subprocess.Popen(["cat", str(fifo)], stdout=subprocess.PIPE) as reader:
+        write_whole(fifo, "through")
+        assert reader.stdout.read() == b"through"
+    write_whole("/dev/null", "x")
+    assert Path("/dev/null").is_char_device()

@@ -1,0 +1,86 @@
+"""Inputs that have no end, or no beginning."""
+
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from host import reading
+from host.dlrm.mlp import MOST_WEIGHTS, initial_layers
+from host.errors import InputError
+from host.model import load_model
+from host.reading import open_input, read_whole
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="devices and FIFOs of POSIX")
+
+
+def test_a_device_without_an_end_is_read_up_to_the_bound():
+    with pytest.raises(InputError, match="/dev/zero: must have at most 4,096 bytes, not more"):
+        read_whole("/dev/zero", 4096)
+
+
+def test_a_file_of_just_the_bound(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 4096)
+    assert read_whole(path, 4096) == b"x" * 4096
+    with pytest.raises(InputError):
+        read_whole(path, 4095)
+
+
+def test_a_fifo_without_a_writer_is_refused_in_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "FIFO_SECONDS", 0.2)
+    fifo = tmp_path / "fifo.toml"
+    os.mkfifo(fifo)
+    began = time.monotonic()
+    with pytest.raises(InputError, match="is a FIFO that no process writes to"):
+        load_model(str(fifo))
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("first", [b"", b"early "])
+def test_a_fifo_whose_writer_comes_late(tmp_path, first):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+
+    def write():
+        time.sleep(0.1)
+        with fifo.open("wb", buffering=0) as file:
+            file.write(first)
+            time.sleep(0.1)
+            file.write(b"late")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with open_input(fifo) as file:
+        assert b"".join(iter(lambda: file.read(3), b"")) == first + b"late"
+    writer.join()
+
+
+@pytest.mark.parametrize(("name", "text", "said"), [
+    ("dotted", ".".join(["a"] * 500) + " = 1\n", ":1:1: a key must have at most 64 parts"),
+    ("table", "x = 1\n[" + ".".join(["a"] * 30_000) + "]\n", ":2:2: a key must have at most 64 p"),
+    ("quoted", " . ".join(['"a b"'] * 70) + " = 1\n", ":1:1: a key must have at most 64 parts"),
+    ("within", ".".join(["a"] * 60) + " = 1\n", "no such field: a"),
+    ("long", "x = '" + "y" * (1 << 20) + "'\n", "must have at most 1,048,576 bytes, not more"),
+    ("word", "x" * 1_000_000 + "= 1\n", "no such field"),
+])
+def test_toml_that_takes_all_memory(tmp_path, name, text, said):
+    path = tmp_path / f"{name}.toml"
+    path.write_text(text)
+    with pytest.raises(InputError) as error:
+        load_model(str(path))
+    assert said in str(error.value)
+
+
+def test_layers_beyond_memory():
+    with pytest.raises(ValueError, match="layers of an MLP must have at most 134,217,728 weights"):
+        initial_layers(((65_536, 65_536),) * 4, 1)
+    assert MOST_WEIGHTS == 134_217_728
+
+
+def test_weights_do_not_depend_on_the_blocks_they_are_drawn_in(monkeypatch):
+    whole = initial_layers(((100, 77),), 5)[0].weights
+    monkeypatch.setattr("host.dlrm.mlp._BLOCK_DRAWN", 1000)
+    assert np.array_equal(initial_layers(((100, 77),), 5)[0].weights, whole)

@@ -1,0 +1,59 @@
+"""Two processes and one output file."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from sim.files.claims import Claims, claimed
+from sim.files.journal import Journal
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
+
+_HOLDER = """
+import sys
+from sim.files.claims import Claims
+claims = Claims({"json": sys.argv[1]})
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def other(tmp_path):
+    """Another process that writes ``tmp_path / "out"``."""
+    with subprocess.Popen([sys.executable, "-c", _HOLDER, str(tmp_path / "out")],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def test_a_file_of_another_process_is_refused_until_it_is_gone(tmp_path, other):
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "out")
+    for path in (tmp_path / "out", link, tmp_path / "." / "out"):
+        with pytest.raises(ValueError, match=r"^checkpoint .* is being written by another process"):
+            Claims({"picture": str(tmp_path / "free"), "checkpoint": str(path)})
+    with pytest.raises(ValueError, match=r"^json .* is being written by another process"):
+        Journal(str(tmp_path / "out"), "s", {})
+    other.kill()
+    other.wait()
+    with claimed({"checkpoint": str(tmp_path / "out")}):
+        pass
+    assert [file.name for file in tmp_path.iterdir()] == ["link"]
+
+
+def test_what_is_shared_needs_no_claim(other):
+    with claimed({"json": "-", "pcap": None, "predictions": "/dev/null"}):
+        pass
+
+
+def test_a_process_claims_its_own_files_again(tmp_path):
+    path = str(tmp_path / "out")
+    with claimed({"json": path}), claimed({"json": path}):
+        assert subprocess.run([sys.executable, "-c", _HOLDER, path], stdin=subprocess.DEVNULL,
+                              capture_output=True, check=False).returncode
+    assert not subprocess.run([sys.executable, "-c", _HOLDER, path], stdin=subprocess.DEVNULL,
+                              capture_output=True, check=False).returncode

@@ -1,0 +1,104 @@
+"""Runs with a reliable link over networks that lose and change frames: the values stay."""
+
+import pytest
+
+from host.model import Model
+from sim.cluster.exchange import Exchange
+from sim.faults.cells import EVERYTHING, KINDS, MODES
+from sim.job.options import RunOptions
+from sim.run.report import failures
+from sim.run.run import run
+from tests.sim.interacting import write_model
+
+INFERENCE = {mode: settings for mode, settings in MODES.items() if mode != "training"}
+
+
+def _options(faults: str | None = None, *settings: str, **options) -> RunOptions:
+    return RunOptions.of(**{
+        "config": "tiny", "nodes": 3, "samples": 96, "mini_batch": 12, "in_flight": 2,
+        "placement": "row", "threads": 1, "faults": faults,
+        "settings": ("link=true", *settings)} | options)
+
+
+def _good(*given, **options) -> dict:
+    result = run(_options(*given, **options))
+    assert failures(result) == [] and result["complete"] and result["bit_identical"]
+    return result
+
+
+def _sum(result: dict, name: str) -> int:
+    return sum(node[name] for node in result["counters"])
+
+
+@pytest.fixture(scope="module")
+def calm() -> dict:
+    return _good()
+
+
+def test_a_network_that_loses_nothing(calm):
+    """As without a link, and nothing is sent again."""
+    without = _good(settings=())
+    assert calm["predictions_sha256"] == without["predictions_sha256"]
+    assert _sum(calm, "link_sender.repeated") == _sum(calm, "link_sender.failures") == 0
+    assert _sum(calm, "link_receiver.duplicates") == _sum(calm, "link_receiver.outside") == 0
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.1])
+@pytest.mark.parametrize("kind", [*KINDS, "all"])
+def test_values_stay(calm, kind, rate):
+    text = (EVERYTHING if kind == "all" else KINDS[kind]).format(rate=rate)
+    result = _good(text, samples=96)
+    assert result["predictions_sha256"] == calm["predictions_sha256"]
+    assert result["faults"]["injected"]
+    if kind in ("drop", "corrupt", "all") and rate == 0.1:
+        assert _sum(result, "link_sender.repeated") > 0
+    if kind == "duplicate":
+        twice = sum(row["frames"] for row in result["faults"]["injected"]
+                    if row["opcode"] != "LINK")
+        assert _sum(result, "link_receiver.duplicates") >= twice
+
+
+@pytest.mark.parametrize("settings", INFERENCE.values(), ids=INFERENCE)
+def test_values_stay_however_they_are_delivered(settings):
+    calm = _good(None, *settings)
+    result = _good(EVERYTHING.format(rate=0.05), *settings)
+    assert result["predictions_sha256"] == calm["predictions_sha256"]
+
+
+def test_skipping_and_threads_and_the_exchange_change_nothing(backend):
+    text = EVERYTHING.format(rate=0.05)
+    results = [run(_options(text, samples=48, **changes)) for changes in (
+        {}, {"skip": False}, {"threads": 2})]
+    backend(exchange=Exchange)
+    results.append(run(_options(text, samples=48)))
+    for result in results[1:]:
+        for name in ("cycles", "counters", "predictions_sha256", "faults"):
+            assert result[name] == results[0][name], name
+
+
+def test_a_silent_node_is_named():
+    result = run(_options("down=5us:1s@>2,down=5us:1s@2>", samples=96, settings=(
+        "link=true", "link_tries=4", "link_timeout_first=2000", "link_timeout_most=4000")))
+    assert result["stuck"] and not result["complete"]
+    assert "has given up node 2" in result["stuck"]
+    assert any("has given up node 2" in text for text in failures(result))
+
+
+def test_a_link_that_is_down_for_a_while(calm):
+    result = _good("down=10us:150us@1", samples=96)
+    assert result["predictions_sha256"] == calm["predictions_sha256"]
+    assert _sum(result, "link_sender.repeated") > 0
+
+
+
+
+def test_a_lookup_on_an_idle_cluster_takes_thirty_cycles_more_at_most(tmp_path):
+    path = write_model(tmp_path / "small.toml", Model((100,), 16, 3, (4, 16), (4, 1), "one"))
+    more = []
+    for seed in range(2, 18):
+        with_link, without = (run(_options(
+            None, model=str(path), nodes=2, samples=1, mini_batch=1, in_flight=1, seed=seed,
+            settings=(f"link={link}",))) for link in ("true", "false"))
+        if _sum(without, "net_assembler.packets"):
+            more.append(with_link["cycles"] - without["cycles"])
+    assert len(more) >= 3 and max(more) <= 30
