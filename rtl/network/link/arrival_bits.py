@@ -105,13 +105,13 @@ class ArrivalBits(wiring.Component):
         return m
 
     def _nothing(self) -> Value:
-        """Return a word that says that nothing has come: the bits of the first window's second
-        lap, from 0 on, are as those of an odd one."""
+        """Return what the word that is cleared holds while nothing has come. The first window may
+        begin anywhere in a lap; its places before that are those of the next lap."""
         place, lap = self._first % WINDOW, self._first // WINDOW % 2
         first = place // WORD
         word = self.clearing[:(WORDS - 1).bit_length()]
         ones = (1 << WORD) - 1
-        second = (1 << place % WORD) - 1  # bits of that lap in the word where it ends
+        second = (1 << place % WORD) - 1  # bits of the next lap in the word where the window begins
         partly = second if not lap else ones & ~second
         return Mux(word < first, C(ones * (1 - lap), WORD),
                    Mux(word == first, C(partly, WORD), C(ones * lap, WORD)))

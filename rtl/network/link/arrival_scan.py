@@ -54,9 +54,9 @@ class ArrivalScan(wiring.Component):
     LATENCY = {
         ("event of a packet, nothing else moving", "base, over up to 64 packets"): 9,
         ("base, over up to 64 packets", "base, over 64 more"): 5,
-        ("report", "its LINK packet's bits"): 20,
+        ("report", "its LINK packet's bits"): 19,
     }
-    RATE = "64 packets, or a report of 512, in 6 cycles and 20"
+    RATE = "1 peer, over up to 64 packets, in 7 cycles, or 1 report of 512 packets in 19"
 
     def __init__(self, nodes: int):
         self._nodes = nodes

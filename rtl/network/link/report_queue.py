@@ -9,7 +9,9 @@ from rtl.memory import Ram
 from rtl.network.link.arrival_scan import BLOCKS, Report
 from rtl.stream import StreamFIFO
 
-__all__ = ["Came", "ReportQueue"]
+__all__ = ["DELAY_BITS", "TIME_BITS", "Came", "ReportQueue"]
+
+TIME_BITS, DELAY_BITS = 32, 16
 
 Came = data.StructLayout(
     {"valid": 1, "node": NODE_BITS, "block": range(BLOCKS), "duplicate": 1})
@@ -45,14 +47,14 @@ class ReportQueue(wiring.Component):
     def __init__(self, nodes: int):
         self._nodes = nodes
         super().__init__({
-            "came": In(Came), "time": In(32), "delay": In(16),
-            "reports": Out(stream.Signature(Report)), "deadline": Out(32), "waits": Out(1),
+            "came": In(Came), "time": In(TIME_BITS), "delay": In(DELAY_BITS),
+            "reports": Out(stream.Signature(Report)), "deadline": Out(TIME_BITS), "waits": Out(1),
             "clearing": In(range(nodes * BLOCKS)), "ready": In(1), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         nodes, came = self._nodes, self.came
-        entry = data.StructLayout({"node": NODE_BITS, "block": range(BLOCKS), "due": 32})
+        entry = data.StructLayout({"node": NODE_BITS, "block": range(BLOCKS), "due": TIME_BITS})
         m.submodules.queue = queue = StreamFIFO(entry, nodes * BLOCKS)
         head = queue.o.payload
         # A block is queued if it was asked for more often, by one, than answered: modulo 2.
@@ -62,7 +64,7 @@ class ReportQueue(wiring.Component):
         place, taken_place = Cat(came.block, came.node), Cat(head.block, head.node)
         taken, reached, before = Signal(), Signal(), Signal()
         forced = Signal(nodes)
-        passed, later = Signal(32), Signal(32, reset_less=True)
+        passed, later = Signal(TIME_BITS), Signal(TIME_BITS, reset_less=True)
         same, duplicate = Signal(), Signal()
         offered, report = Signal(), Signal(Report, reset_less=True)
         m.d.comb += [
@@ -88,8 +90,8 @@ class ReportQueue(wiring.Component):
                 ram.write_addr.eq(Mux(self.ready, taken_place, self.clearing)),
                 ram.write_data.eq(self.ready & ~own.read_data),
             ]
-        m.d.sync += [later.eq(self.time + self.delay),
-                     reached.eq(queue.o.valid & ~before & ~taken)]
+        # In the cycle after one is taken ``reached`` may stay, but that is ``offered`` in it.
+        m.d.sync += [later.eq(self.time + self.delay), reached.eq(queue.o.valid & ~before)]
         with m.If(taken):
             m.d.sync += [
                 offered.eq(1), report.node.eq(head.node), report.block.eq(head.block),

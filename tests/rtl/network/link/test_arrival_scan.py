@@ -122,3 +122,24 @@ def test_base_moves(base, come):
     assert world.moves[-1][0] - began[0] == words * LATENCY[
         "base, over up to 64 packets", "base, over 64 more"] + LATENCY[
         "event of a packet, nothing else moving", "base, over up to 64 packets"] - 1
+
+
+def test_latency_of_a_report():
+    world = Surroundings(2)
+    dut, cycles = world.dut, []
+    world.start(1, 600)
+
+    async def bench(ctx):
+        await ctx.tick().repeat(3)
+        ctx.set(dut.reports.payload, {"node": 1, "block": 1, "forced": 1})
+        ctx.set(dut.reports.valid, 1)
+        assert ctx.get(dut.reports.ready)
+        waited = 0
+        while not ctx.get(dut.links.valid):
+            await ctx.tick()
+            ctx.set(dut.reports.valid, 0)
+            waited += 1
+        cycles.append(waited)
+
+    simulate(dut, bench, background=[world.neighbours])
+    assert cycles == [LATENCY["report", "its LINK packet's bits"]]
