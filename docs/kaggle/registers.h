@@ -39,7 +39,7 @@
 #define EMBER_CONFIG_COUNT 0x0014u
 #define EMBER_CONFIG_COUNT_WIDTH 32u
 #define EMBER_CONFIG_COUNT_MASK 0xffffffffu
-#define EMBER_CONFIG_COUNT_RESET 0x1fu
+#define EMBER_CONFIG_COUNT_RESET 0x20u
 
 /* control_base (ro): address of the first control register */
 #define EMBER_CONTROL_BASE 0x0018u
@@ -81,13 +81,13 @@
 #define EMBER_REGISTER_COUNT 0x0030u
 #define EMBER_REGISTER_COUNT_WIDTH 32u
 #define EMBER_REGISTER_COUNT_MASK 0xffffffffu
-#define EMBER_REGISTER_COUNT_RESET 0x11eu
+#define EMBER_REGISTER_COUNT_RESET 0x11fu
 
 /* register_map (ro): CRC-32 of name, address, width and access of those: tells one map from another */
 #define EMBER_REGISTER_MAP 0x0034u
 #define EMBER_REGISTER_MAP_WIDTH 32u
 #define EMBER_REGISTER_MAP_MASK 0xffffffffu
-#define EMBER_REGISTER_MAP_RESET 0x2b9b9493u
+#define EMBER_REGISTER_MAP_RESET 0xbb97264fu
 
 /* config_nodes (ro): nodes of this configuration */
 #define EMBER_CONFIG_NODES 0x0040u
@@ -227,50 +227,56 @@
 #define EMBER_CONFIG_COMPLETION_SLOTS_MASK 0xffffffffu
 #define EMBER_CONFIG_COMPLETION_SLOTS_RESET 0x10u
 
+/* config_link (ro): link of this configuration */
+#define EMBER_CONFIG_LINK 0x009cu
+#define EMBER_CONFIG_LINK_WIDTH 32u
+#define EMBER_CONFIG_LINK_MASK 0xffffffffu
+#define EMBER_CONFIG_LINK_RESET 0x0u
+
 /* config_training (ro): training of this configuration */
-#define EMBER_CONFIG_TRAINING 0x009cu
+#define EMBER_CONFIG_TRAINING 0x00a0u
 #define EMBER_CONFIG_TRAINING_WIDTH 32u
 #define EMBER_CONFIG_TRAINING_MASK 0xffffffffu
 #define EMBER_CONFIG_TRAINING_RESET 0x0u
 
 /* config_local_gradient_keys (ro): local_gradient_keys of this configuration */
-#define EMBER_CONFIG_LOCAL_GRADIENT_KEYS 0x00a0u
+#define EMBER_CONFIG_LOCAL_GRADIENT_KEYS 0x00a4u
 #define EMBER_CONFIG_LOCAL_GRADIENT_KEYS_WIDTH 32u
 #define EMBER_CONFIG_LOCAL_GRADIENT_KEYS_MASK 0xffffffffu
 #define EMBER_CONFIG_LOCAL_GRADIENT_KEYS_RESET 0x200u
 
 /* config_global_gradient_keys (ro): global_gradient_keys of this configuration */
-#define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS 0x00a4u
+#define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS 0x00a8u
 #define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS_WIDTH 32u
 #define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS_MASK 0xffffffffu
 #define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS_RESET 0x1000u
 
 /* config_gradient_ways (ro): gradient_ways of this configuration */
-#define EMBER_CONFIG_GRADIENT_WAYS 0x00a8u
+#define EMBER_CONFIG_GRADIENT_WAYS 0x00acu
 #define EMBER_CONFIG_GRADIENT_WAYS_WIDTH 32u
 #define EMBER_CONFIG_GRADIENT_WAYS_MASK 0xffffffffu
 #define EMBER_CONFIG_GRADIENT_WAYS_RESET 0x8u
 
 /* config_gradient_beats (ro): gradient_beats of this configuration */
-#define EMBER_CONFIG_GRADIENT_BEATS 0x00acu
+#define EMBER_CONFIG_GRADIENT_BEATS 0x00b0u
 #define EMBER_CONFIG_GRADIENT_BEATS_WIDTH 32u
 #define EMBER_CONFIG_GRADIENT_BEATS_MASK 0xffffffffu
 #define EMBER_CONFIG_GRADIENT_BEATS_RESET 0x200u
 
 /* config_partial_beats (ro): partial_beats of this configuration */
-#define EMBER_CONFIG_PARTIAL_BEATS 0x00b0u
+#define EMBER_CONFIG_PARTIAL_BEATS 0x00b4u
 #define EMBER_CONFIG_PARTIAL_BEATS_WIDTH 32u
 #define EMBER_CONFIG_PARTIAL_BEATS_MASK 0xffffffffu
 #define EMBER_CONFIG_PARTIAL_BEATS_RESET 0x1000u
 
 /* config_update_rows (ro): update_rows of this configuration */
-#define EMBER_CONFIG_UPDATE_ROWS 0x00b4u
+#define EMBER_CONFIG_UPDATE_ROWS 0x00b8u
 #define EMBER_CONFIG_UPDATE_ROWS_WIDTH 32u
 #define EMBER_CONFIG_UPDATE_ROWS_MASK 0xffffffffu
 #define EMBER_CONFIG_UPDATE_ROWS_RESET 0x400u
 
 /* config_policy (ro): policy of this configuration: 0 lru */
-#define EMBER_CONFIG_POLICY 0x00b8u
+#define EMBER_CONFIG_POLICY 0x00bcu
 #define EMBER_CONFIG_POLICY_WIDTH 32u
 #define EMBER_CONFIG_POLICY_MASK 0xffffffffu
 #define EMBER_CONFIG_POLICY_RESET 0x0u
@@ -1372,6 +1378,7 @@
 #define EMBER_OPCODE_VECTORS 0x2u
 #define EMBER_OPCODE_PARTIALS 0x3u
 #define EMBER_OPCODE_STEPS 0x4u
+#define EMBER_OPCODE_LINK 0x5u
 #define EMBER_OPCODE_QUERIES 0x10u
 #define EMBER_OPCODE_GPU_VECTORS 0x11u
 #define EMBER_OPCODE_DENSE_VECTORS 0x12u
@@ -1414,6 +1421,7 @@
 #define EMBER_STATUS_STEP 0xau
 #define EMBER_STATUS_RETURNED 0xbu
 #define EMBER_STATUS_TIMEOUT 0xcu
+#define EMBER_STATUS_PEER 0xdu
 
 /* How the rows of a table are distributed over nodes */
 #define EMBER_DESCRIPTOR_KIND_TABLE 0x0u
