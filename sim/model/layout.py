@@ -99,6 +99,9 @@ def _link_latencies() -> dict[str, int]:
     moved = scan["event of a packet, nothing else moving", "base, over up to 64 packets"] \
         - StreamFIFO.LATENCY["item", "the same item"]
     room = PoolRoom.LATENCY["beats given back", "room"]
+    # The only latency of an acknowledgement there.
+    given_back, = (cycles for (first, _), cycles in LinkSender.LATENCY.items()
+                   if first == "acknowledgement")
     packet = LinkReceiver.LATENCY["admitted packet", "its LINK packet, after the delay"]
     return {
         "link_ahead": intake.AHEAD, "link_blocks": BLOCKS, "link_arrivals": ARRIVALS,
@@ -107,7 +110,7 @@ def _link_latencies() -> dict[str, int]:
         # An event comes a cycle after its packet; the base is moved before its bits are gathered.
         "link_gathered": packet - 1 - report - (moved - 1),
         "link_window": WINDOW, "link_pool": POOL_BEATS, "link_spare": FramePool.SPARE,
-        "link_freed": LinkSender.LATENCY["acknowledgement", "its packet's beats are free"],
+        "link_freed": given_back + room,
         "link_kept": room + intake.LinkIntake.LATENCY["last payload beat", "the packet is kept"],
         "link_measured": room,
     }
