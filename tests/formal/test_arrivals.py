@@ -147,8 +147,8 @@ def test_admitted_once():
     (False, "before | (within & come)", "within & come", "duplicate"),
     (False, "base1.eq(base)", "base1.eq(base + 1)", "duplicate"),
 ], ids=["copy-at-once", "copy-soon", "not-held", "neighbour-lost", "laps-alike", "other-peer",
-        "cleared-wrong", "overrun-marked", "link-marked", "duplicate-marked", "beyond-admitted", "window-short",
-        "long-ago", "base-wrong"])
+        "cleared-wrong", "overrun-marked", "link-marked", "duplicate-marked", "beyond-admitted",
+        "window-short", "long-ago", "base-wrong"])
 def test_broken_admission(of_bits, old, new, wrong):
     verdict = prove(received((old, new), of_bits=of_bits), depth=16)
     assert wrong in verdict.broken, verdict
