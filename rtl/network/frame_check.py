@@ -79,8 +79,8 @@ class FrameCheck(wiring.Component):
     node, nodes, mac_base, ip_base, udp_port, vector_beats, vector_packing: see
         :class:`rtl.network.FrameReceiver`.
     epoch: that of packets that are accepted (with ``link``).
-    look: number of the packet whose last beat, if it has payload, is at ``o`` two cycles later
-        (with ``link``).
+    look: number of the packet whose last beat, if it has payload, is at ``o`` three cycles
+        later (with ``link``).
     o: :func:`CheckedBeat`. ``beats`` counts payload beats, this one included, up to
         ``max_beats`` + 1; ``verdict`` has at most one bit set, the one of :data:`VERDICTS` that
         counts, and ``drop`` says that there is one.
@@ -231,7 +231,7 @@ class FrameCheck(wiring.Component):
         if self._link:
             m.d.sync += [checked[name].eq(head2[name])
                          for name in ("sequence", "acknowledge", "link")]
-            m.d.comb += [self.look.source.eq(head2.source), self.look.sequence.eq(head2.sequence)]
+            m.d.comb += [self.look.source.eq(head1.source), self.look.sequence.eq(head1.sequence)]
         m.d.comb += [self.o.eq(checked), self.o.valid.eq(valid3),
                      self.idle.eq(~(valid0 | valid1 | valid2 | valid3))]
         return m

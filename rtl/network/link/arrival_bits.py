@@ -40,14 +40,14 @@ class ArrivalBits(wiring.Component):
 
     Ports
     -----
-    look: :data:`PacketNumber`. come: whether the packet that was at ``look`` two cycles ago has
+    look: :data:`PacketNumber`. come: whether the packet that was at ``look`` three cycles ago has
         come, if it is in the peer's window.
     mark: that packet comes now; ``come`` is 0. Not in two cycles in a row.
     scan: :data:`WordNumber`. scanned: its bits, :func:`has_come` tells what they mean.
     clearing: word that is cleared, all peers' counted through. ready: all are.
     """
 
-    LATENCY = {("look", "come"): 2, ("mark", "come of a later look"): 2, ("scan", "scanned"): 1}
+    LATENCY = {("look", "come"): 3, ("mark", "come of a later look"): 2, ("scan", "scanned"): 1}
     RATE = "1 packet in 2 cycles"
 
     def __init__(self, nodes: int, *, first_sequence: int = 0):
@@ -59,34 +59,35 @@ class ArrivalBits(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.looked = looked = Ram(WORD, self._nodes * WORDS, style="bram")
+        m.submodules.looked = looked = Ram(WORD, self._nodes * WORDS, style="bram", latency=2)
         m.submodules.copy = copy = Ram(WORD, self._nodes * WORDS, style="bram")
         number = data.StructLayout(
             {"bit": range(WORD), "word": range(WORDS), "lap": 1, "node": NODE_BITS})
-        here, now, then = Signal(number), *(
-            Signal(number, reset_less=True, name=name) for name in ("now", "then"))
+        here, read, now, then = Signal(number), *(
+            Signal(number, reset_less=True, name=name) for name in ("read", "now", "then"))
         m.d.comb += Cat(here.bit, here.word, here.lap).eq(self.look.sequence)
         m.d.comb += here.node.eq(self.look.source)
-        m.d.sync += [now.eq(here), then.eq(now)]
+        m.d.sync += [read.eq(here), now.eq(read), then.eq(now)]
 
-        # A decoded place, and two registers of which one is 0: what is read from a block RAM comes
-        # late.
+        # A decoded place, and two registers of which one is 0: what is read comes late.
         place = Signal(WORD, reset_less=True)
-        read, just_written = (Signal(reset_less=True, name=name) for name in ("read", "just"))
-        # Of a word that is written in the cycle in which it is read, the new bits.
-        met, written = Signal(), Signal(WORD, reset_less=True)
+        kept, just_written = (Signal(reset_less=True, name=name) for name in ("kept", "just"))
+        # Of a word that is written as it is read, or in the cycle after, the new bits.
+        met, meets, written = Signal(), Signal(), Signal(WORD, reset_less=True)
         changed, found, word = Signal(WORD), Signal(WORD), Signal(WORD, reset_less=True)
         m.d.comb += [
             found.eq(Mux(met, written, looked.read_data)),
             changed.eq(word ^ Cat(then.bit == k for k in range(WORD))),
         ]
         m.d.sync += [
-            met.eq(self.mark & (Cat(here.word, here.node) == Cat(then.word, then.node))),
-            written.eq(changed), word.eq(found),
-            place.eq(Cat(here.bit == k for k in range(WORD))),
-            read.eq((looked.read_data & place).any() & ~met),
+            meets.eq(self.mark & (Cat(here.word, here.node) == Cat(then.word, then.node))),
+            met.eq(meets | (self.mark & (Cat(read.word, read.node) == Cat(then.word, then.node)))),
+            word.eq(found), place.eq(Cat(read.bit == k for k in range(WORD))),
+            kept.eq((looked.read_data & place).any() & ~met),
             just_written.eq((written & place).any() & met),
         ]
+        with m.If(self.mark):
+            m.d.sync += written.eq(changed)
         with m.If(~self.ready):
             m.d.sync += [self.clearing.eq(self.clearing + 1),
                          self.ready.eq(self.clearing == self._nodes * WORDS - 1)]
@@ -97,7 +98,7 @@ class ArrivalBits(wiring.Component):
                 ram.write_data.eq(Mux(self.ready, changed, self._nothing())),
             ]
         m.d.comb += [
-            self.come.eq((read | just_written) ^ then.lap),
+            self.come.eq((kept | just_written) ^ then.lap),
             looked.read_addr.eq(Cat(here.word, here.node)),
             copy.read_addr.eq(Cat(self.scan.word, self.scan.node)),
             self.scanned.eq(copy.read_data),

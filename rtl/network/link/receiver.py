@@ -61,17 +61,17 @@ class LinkReceiver(wiring.Component):
     Ports
     -----
     look: :data:`PacketNumber` of the packet that comes; any in other cycles.
-    fresh, duplicate, outside: of what was at ``look`` two cycles ago: it has not come; it has; it
-        is beyond the window, as all is before ``ready``.
-    packet: event :data:`GoodPacket`, not in two cycles in a row, two cycles after its number was at
-        ``look``. It is admitted if it is no LINK packet, ``fresh`` and has ``room``.
+    fresh, duplicate, outside: of what was at ``look`` three cycles ago: it has not come; it has;
+        it is beyond the window, as all is before ``ready``.
+    packet: event :data:`GoodPacket`, not in two cycles in a row, three cycles after its number was
+        at ``look``. It is admitted if it is no LINK packet, ``fresh`` and has ``room``.
     ready: the state is cleared after reset.
     idle: nothing moves before ``time`` is ``deadline``.
     The others: see :func:`link_ports`.
     """
 
     LATENCY = {
-        ("look", "fresh, duplicate, outside"): 2, ("packet", "acknowledged"): 1,
+        ("look", "fresh, duplicate, outside"): 3, ("packet", "acknowledged"): 1,
         ("LINK packet", "what arrived"): 2,
         ("admitted packet", "ack_value, nothing else moving"): 10,
         ("admitted packet", "its LINK packet, after the delay"): 21,
@@ -92,7 +92,9 @@ class LinkReceiver(wiring.Component):
         m.submodules.bits = bits = ArrivalBits(nodes, first_sequence=self._first)
         m.submodules.scan = scan = ArrivalScan(nodes)
         m.submodules.queue = queue = ReportQueue(nodes)
+        look = Signal(PacketNumber, reset_less=True)  # the bits take a cycle longer than the base
         m.d.comb += self.ready.eq(bits.ready)
+        m.d.sync += look.eq(self.look)
 
         # Bases: a copy for each that reads them.
         bases = {name: Ram(SEQUENCE_BITS, nodes, latency=0)
@@ -106,13 +108,13 @@ class LinkReceiver(wiring.Component):
                 ram.write_data.eq(Mux(bits.ready, scan.moved.base, self._first)),
             ]
         m.d.comb += [
-            bases["look"].read_addr.eq(self.look.source),
+            bases["look"].read_addr.eq(look.source),
             bases["header"].read_addr.eq(self.ack_node),
             self.ack_value.eq(bases["header"].read_data),
             bases["scan"].read_addr.eq(scan.base_node), scan.base.eq(bases["scan"].read_data),
             bits.look.eq(self.look), bits.scan.eq(scan.scan), scan.scanned.eq(bits.scanned),
         ]
-        self._judge(m, bases["look"].read_data, bits.come)
+        self._judge(m, look.sequence, bases["look"].read_data, bits.come)
 
         # What has come is known a cycle later.
         first, admitted = Signal(), Signal()
@@ -154,8 +156,8 @@ class LinkReceiver(wiring.Component):
               arrivals_dropped=arrived.i.valid & ~arrived.i.ready)
         return m
 
-    def _judge(self, m, base, come) -> None:
-        """Say where the packet looked at is, by its peer's ``base`` and its bit."""
+    def _judge(self, m, sequence, base, come) -> None:
+        """Say where packet ``sequence`` is, by its peer's ``base`` and its bit."""
         base1, sequence1 = (Signal(SEQUENCE_BITS, reset_less=True, name=name)
                             for name in ("base1", "sequence1"))
         ahead = Signal(SEQUENCE_BITS)
@@ -164,7 +166,7 @@ class LinkReceiver(wiring.Component):
         window = WINDOW.bit_length() - 1
         m.d.comb += ahead.eq(sequence1 - base1)
         m.d.sync += [
-            base1.eq(base), sequence1.eq(self.look.sequence),
+            base1.eq(base), sequence1.eq(sequence),
             before.eq(ahead[-1] & self.ready),
             within.eq(~ahead[window:].any() & self.ready),
             beyond.eq((~ahead[-1] & ahead[window:].any()) | ~self.ready),

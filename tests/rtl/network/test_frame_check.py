@@ -123,7 +123,7 @@ class Receiver:
             # ``err`` counts on the last beat alone.
             left = [shape.const(beat if beat["last"] else beat | {"err": rng.getrandbits(1)})
                     for packet in reversed(packets) for beat in reversed(packet)]
-            inside, looks = [False] * LATENCY, [0, 0]
+            inside, looks = [False] * LATENCY, [0, 0, 0]
             look = Value.cast(dut.look) if self.link else dut.valid
             while left or any(inside):
                 valid = bool(left) and rng.random() >= gap
@@ -139,7 +139,7 @@ class Receiver:
                     assert {name: item[name] for name in wanted} == wanted
                     if self.link and item["last"] and item["beats"]:
                         assert looks[0] == item["source"] | item["sequence"] << 8
-                looks = [looks[1], number]
+                looks = [*looks[1:], number]
 
         cycles = simulate(dut, bench, limit=20_000)
         assert not list(expected)

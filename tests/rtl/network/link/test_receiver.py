@@ -47,13 +47,13 @@ class Node:
     def plan(self, end):
         """Return when the next packet's number is known, and its last cycle, after one's ``end``.
 
-        The number may come a cycle before that."""
+        The number may come two cycles before that."""
         rng, gap = self.rng, 0
         while rng.random() < self.gap:
             gap += rng.choice((1, 1, 2, 5))
         if self.jumps and rng.random() < 0.05:
             gap += rng.randrange(4 * self.delay)
-        return rng.randint(end - 1, end + gap), end + 2 + gap
+        return rng.randint(end - 2, end + gap - 1), end + 2 + gap
 
     def nothing(self):
         """Return what no packet's last cycle may have."""
@@ -119,7 +119,7 @@ class Node:
         async def traffic(ctx):
             ctx.set(dut.ack_delay, self.delay)
             await ctx.tick().until(dut.ready)
-            flight, left, at, (look, end) = [], packets, 0, self.plan(2)
+            flight, left, at, (look, end) = [], packets, 0, self.plan(3)
             while left or flight:
                 if left and at == look:
                     flight.append((self.packet(), end))
@@ -236,7 +236,7 @@ def one_by_one(node, steps):
 async def packet(ctx, dut, source, sequence, **fields):
     """Send a packet; return its verdict."""
     ctx.set(dut.look, {"source": source, "sequence": sequence})
-    await ctx.tick().repeat(2)
+    await ctx.tick().repeat(3)
     ctx.set(dut.packet, {"valid": 1, "link": 0, "room": 1, "acknowledge": 0, "data": 0,
                          "number": {"source": source, "sequence": sequence}} | fields)
     verdict, = (name for name in VERDICTS if ctx.get(getattr(dut, name)))
@@ -270,7 +270,7 @@ def test_headers_spare_link_packets():
         assert ctx.get(dut.idle) and not ctx.get(dut.waits)
         for lead in range(16):
             ctx.set(dut.look, {"source": 1, "sequence": 5 + lead})
-            await ctx.tick().repeat(2)
+            await ctx.tick().repeat(3)
             ctx.set(dut.packet.number.sequence, 5 + lead)
             ctx.set(dut.packet.valid, 1)
             await ctx.tick()
