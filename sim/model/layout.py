@@ -30,10 +30,12 @@ from rtl.network.link.arrival_bits import WORD
 from rtl.network.link.arrival_scan import BLOCKS, ArrivalScan
 from rtl.network.link.frame_pool import FramePool
 from rtl.network.link.layouts import ARRIVALS, WINDOW
+from rtl.network.link.node_queue import NodeQueue
 from rtl.network.link.pool_room import PoolRoom
 from rtl.network.link.receiver import LinkReceiver
 from rtl.network.link.report_queue import ReportQueue
 from rtl.network.link.sender import POOL_BEATS, LinkSender
+from rtl.network.link.walker import Walker
 from rtl.network.packet_pool import packet_buffers
 from rtl.network.queue_turns import BURST, LEAST
 from rtl.nic import REQUEST_FIFO
@@ -88,11 +90,11 @@ def latencies(config: NicConfig) -> dict[str, int]:
         "register_set": RegisterBlock.LATENCY["write", "answer"] + SETTLING,
         "register_next": RegisterBlock.LATENCY["write", "answer"] + BETWEEN,
         "dot_first": DotArray.latency(config) + Flattener.LATENCY["group's dots", "beat"],
-        "dot_reuse": REUSE, "dot_room": DotInteraction.ROOM, **_link_latencies(),
+        "dot_reuse": REUSE, "dot_room": DotInteraction.ROOM, **_link_latencies(config.nodes),
     }
 
 
-def _link_latencies() -> dict[str, int]:
+def _link_latencies(nodes: int) -> dict[str, int]:
     """Return the latencies of the reliable link, and its sizes."""
     scan, report = ArrivalScan.LATENCY, ReportQueue.LATENCY[
         "event", "its report, beside a delay of 3 or more"]
@@ -113,6 +115,9 @@ def _link_latencies() -> dict[str, int]:
         "link_freed": given_back + room,
         "link_kept": room + intake.LinkIntake.LATENCY["last payload beat", "the packet is kept"],
         "link_measured": room,
+        # A deadline is found over by then at the latest, :attr:`Deadlines.LATENCY`.
+        "link_looked": nodes + 3 + NodeQueue.LATENCY["event", "its node"]
+        + Walker.LATENCY["acknowledgement", "question"],
     }
 
 
@@ -182,7 +187,7 @@ _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider"
               "read_checked", "register_set", "register_next", "header_checked", "link_ahead",
               "link_blocks", "link_arrivals", "link_word", "link_report", "link_moved",
               "link_more", "link_gathered", "link_window", "link_pool", "link_spare", "link_freed",
-              "link_kept", "link_measured", "row_read", "row_read_places")
+              "link_kept", "link_measured", "link_looked", "row_read", "row_read_places")
 
 
 class Config(Shared):

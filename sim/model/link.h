@@ -186,14 +186,15 @@ private:
                                              : std::min(cycles, c.link_timeout_most);
     }
     void watch(Peer& peer) {
-        peer.due = peer.kept.front().left + timeout(peer);
+        peer.due = peer.kept.front().left + timeout(peer) + config_->link_looked;
         due_ = std::min(due_, peer.due);
     }
     void forget(Peer& peer) {
         peer.due = due_ = NEVER;
         for (const Peer& other : peers_) due_ = std::min(due_, other.due);
     }
-    // A peer's oldest packet is looked at when it was due, as it then was.
+    // rtl.network.link.deadlines, walker: a peer's oldest packet is looked at behind its deadline, and
+    // what is acknowledged until then is not sent again.
     void look() {
         due_ = NEVER;
         for (Peer& peer : peers_) {
@@ -202,8 +203,9 @@ private:
                 continue;
             }
             // One that is acknowledged is about to leave the pool.
-            const bool late = clock_->now >= peer.kept.front().left + timeout(peer);
-            overdue |= late && peer.told == peer.oldest;
+            const bool late = peer.told == peer.oldest
+                              && clock_->now >= peer.kept.front().left + timeout(peer);
+            overdue |= late;
             if (late) peer.kept.front().left = clock_->now;
             watch(peer);
         }
