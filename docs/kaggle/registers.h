@@ -57,7 +57,7 @@
 #define EMBER_TABLE_BASE 0x0020u
 #define EMBER_TABLE_BASE_WIDTH 32u
 #define EMBER_TABLE_BASE_MASK 0xffffffffu
-#define EMBER_TABLE_BASE_RESET 0x200u
+#define EMBER_TABLE_BASE_RESET 0x280u
 
 /* table_words (ro): words of a table descriptor */
 #define EMBER_TABLE_WORDS 0x0024u
@@ -87,7 +87,7 @@
 #define EMBER_REGISTER_MAP 0x0034u
 #define EMBER_REGISTER_MAP_WIDTH 32u
 #define EMBER_REGISTER_MAP_MASK 0xffffffffu
-#define EMBER_REGISTER_MAP_RESET 0xbb97264fu
+#define EMBER_REGISTER_MAP_RESET 0x60ef3318u
 
 /* config_nodes (ro): nodes of this configuration */
 #define EMBER_CONFIG_NODES 0x0040u
@@ -682,7 +682,7 @@
 #define EMBER_UDP_PORT_HIGH 0xffffu
 
 /* table_index (rw, 0 to 63): table that table_word0 to 4 write to */
-#define EMBER_TABLE_INDEX 0x0200u
+#define EMBER_TABLE_INDEX 0x0280u
 #define EMBER_TABLE_INDEX_WIDTH 12u
 #define EMBER_TABLE_INDEX_MASK 0xfffu
 #define EMBER_TABLE_INDEX_RESET 0x0u
@@ -690,31 +690,31 @@
 #define EMBER_TABLE_INDEX_HIGH 0x3fu
 
 /* table_word0 (wo): word 0 of the descriptor of table_index; whole words; takes effect at once */
-#define EMBER_TABLE_WORD0 0x0204u
+#define EMBER_TABLE_WORD0 0x0284u
 #define EMBER_TABLE_WORD0_WIDTH 32u
 #define EMBER_TABLE_WORD0_MASK 0xffffffffu
 #define EMBER_TABLE_WORD0_RESET 0x0u
 
 /* table_word1 (wo): word 1 of the descriptor of table_index; whole words; takes effect at once */
-#define EMBER_TABLE_WORD1 0x0208u
+#define EMBER_TABLE_WORD1 0x0288u
 #define EMBER_TABLE_WORD1_WIDTH 32u
 #define EMBER_TABLE_WORD1_MASK 0xffffffffu
 #define EMBER_TABLE_WORD1_RESET 0x0u
 
 /* table_word2 (wo): word 2 of the descriptor of table_index; whole words; takes effect at once */
-#define EMBER_TABLE_WORD2 0x020cu
+#define EMBER_TABLE_WORD2 0x028cu
 #define EMBER_TABLE_WORD2_WIDTH 32u
 #define EMBER_TABLE_WORD2_MASK 0xffffffffu
 #define EMBER_TABLE_WORD2_RESET 0x0u
 
 /* table_word3 (wo): word 3 of the descriptor of table_index; whole words; takes effect at once */
-#define EMBER_TABLE_WORD3 0x0210u
+#define EMBER_TABLE_WORD3 0x0290u
 #define EMBER_TABLE_WORD3_WIDTH 32u
 #define EMBER_TABLE_WORD3_MASK 0xffffffffu
 #define EMBER_TABLE_WORD3_RESET 0x0u
 
 /* table_word4 (wo): word 4 of the descriptor of table_index; whole words; takes effect at once */
-#define EMBER_TABLE_WORD4 0x0214u
+#define EMBER_TABLE_WORD4 0x0294u
 #define EMBER_TABLE_WORD4_WIDTH 32u
 #define EMBER_TABLE_WORD4_MASK 0xffffffffu
 #define EMBER_TABLE_WORD4_RESET 0x0u

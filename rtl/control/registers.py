@@ -17,7 +17,7 @@ __all__ = ["CHANNEL_BASE", "CONFIG_BASE", "CONTROL_BASE", "COUNTER_BASE", "GIVEN
            "NEXT_NODE", "TABLE_BASE", "TABLE_WORDS", "Register", "map_fingerprint", "register_map"]
 
 MAGIC = int.from_bytes(b"EMBR", "little")
-CONFIG_BASE, CONTROL_BASE, TABLE_BASE, COUNTER_BASE = 0x0040, 0x0100, 0x0200, 0x1000
+CONFIG_BASE, CONTROL_BASE, TABLE_BASE, COUNTER_BASE = 0x0040, 0x0100, 0x0280, 0x1000
 CHANNEL_BASE = 0x0300
 NEXT_NODE = CHANNEL_BASE + 0x80
 GIVEN_UP = NEXT_NODE + 4
@@ -93,6 +93,9 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
     registers += [
         Register(name, CONTROL_BASE + 4 * k, width, "rw", reset, description, low, high)
         for k, (name, width, reset, low, high, description) in enumerate(_controls(config))]
+    if registers[-1].address >= TABLE_BASE:
+        raise ValueError(f"control registers must end below {TABLE_BASE:#x}, "
+                         f"not at {registers[-1].address:#x}")
     registers.append(Register(
         "table_index", TABLE_BASE, 12, "rw", 0, "table that table_word0 to 4 write to",
         0, config.tables - 1))

@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def generated(tmp_path_factory) -> Callable[..., Path]:
-    """Return ``generated(config, shell, again=False)``: the folder that ``python -m gen`` wrote.
+    """Return ``generated(config, shell, again=False, link=True)``: the folder that ``python -m
+    gen`` wrote; with a shell, without its link if not ``link``.
 
     With ``again`` it is another process's, whose sets and dictionaries of strings have another
     order. Nobody may write there. The CPU seconds that it took are in ``<folder>.seconds``.
@@ -24,15 +25,18 @@ def generated(tmp_path_factory) -> Callable[..., Path]:
     if "PYTEST_XDIST_WORKER" in os.environ:
         root = root.parent
 
-    def folder_of(config: str, shell: str = "none", again: bool = False) -> Path:
-        folder = root / f"generated-{config}-{shell}{'-again' if again else ''}"
+    def folder_of(config: str, shell: str = "none", again: bool = False,
+                  link: bool = True) -> Path:
+        name = f"generated-{config}-{shell}{'-again' if again else ''}{'' if link else '-bare'}"
+        folder = root / name
         with FileLock(f"{folder}.lock"):
             if not folder.exists():
                 part = Path(f"{folder}.part")
                 before = _seconds()
                 subprocess.run(
                     [sys.executable, "-m", "gen", "--config", config, "--shell", shell,
-                     "--output", str(part)], check=True, capture_output=True, cwd=ROOT,
+                     *(() if link else ("--set", "link=false")), "--output", str(part)],
+                    check=True, capture_output=True, cwd=ROOT,
                     env={**os.environ, "PYTHONHASHSEED": "2" if again else "1"})
                 Path(f"{folder}.seconds").write_text(f"{_seconds() - before:.1f}\n")
                 part.rename(folder)

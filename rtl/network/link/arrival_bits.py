@@ -114,5 +114,6 @@ class ArrivalBits(wiring.Component):
         ones = (1 << WORD) - 1
         second = (1 << place % WORD) - 1  # bits of the next lap in the word where the window begins
         partly = second if not lap else ones & ~second
-        return Mux(word < first, C(ones * (1 - lap), WORD),
-                   Mux(word == first, C(partly, WORD), C(ones * lap, WORD)))
+        behind = Mux(word == first, C(partly, WORD), C(ones * lap, WORD))
+        # No word is before the first one.
+        return Mux(word < first, C(ones * (1 - lap), WORD), behind) if first else behind

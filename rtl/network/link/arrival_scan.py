@@ -225,7 +225,8 @@ class ArrivalScan(wiring.Component):
 def _below(sequence: Value) -> Value:
     """Return a bit for each packet of the word of ``sequence``: whether it is before it."""
     place = sequence[:WORD.bit_length() - 1]
-    return Value.cast(Cat(place > k for k in range(WORD)))
+    # None is beyond the last.
+    return Value.cast(Cat(*(place > k for k in range(WORD - 1)), C(0, 1)))
 
 
 def _first_zero(bits: Value) -> Value:

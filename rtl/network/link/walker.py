@@ -204,5 +204,7 @@ class Walker(wiring.Component):
 def _between(low: Value, high: Value) -> Value:
     """Return which of the numbers of 64 bits are at or above ``low`` and below ``high``."""
     over, some = high[WORD_BITS:-1].any(), ~high[-1]
+    # None is beyond the last, where both comparisons would be constant.
     return Value.cast(Cat(
-        (low <= k) & some & (over | (high[:WORD_BITS] > k)) for k in range(WORD)))
+        *((low <= k) & some & (over | (high[:WORD_BITS] > k)) for k in range(WORD - 1)),
+        some & over))

@@ -197,7 +197,7 @@ def test_the_rows_of_a_nics_resources_share_one_report(monkeypatch):
     monkeypatch.setattr(bench_resources, "to_verilog", lambda *_: "verilog")
     monkeypatch.setattr(bench_resources, "report_resources", report)
     rows = [row for job in bench_resources.resource_jobs() for row in job.measure(print)]
-    assert len(calls) == 2
+    assert len(calls) == 3
     # Per cent of 432,000 LUT, 672 BRAM36, 320 URAM, 3,072 DSP, at most 60, with training 75; at
     # most 10 LUT deep.
     assert [(row.value, row.holds) for row in rows] == [

@@ -62,7 +62,7 @@ def test_a_point_goes_to_json_and_back():
     ({"system": "nic", "workload": "training", "copied_rows": 9},
      "copied_rows must be 0 in training, of a baseline and of EN, not 9 of nic in training"),
     ({"en": ("ring=false",)}, "en must go with the system en, not with 'bl-paper'"),
-    ({"system": "en", "en": ("rings=false",)}, "en must name one of ring, completion"),
+    ({"system": "en", "en": ("rings=false",)}, "en must name one of ring, reads, completion"),
     ({"system": "en", "en": ("ring=false", "relaunch=true")}, "options that go together"),
     ({"system": "en", "persistent_gather": True},
      "persistent_gather must go with a system of GPUs and SmartNICs, not with 'en'"),

@@ -155,7 +155,7 @@ def test_command_changes_no_result(tmp_path, capture, capsys):
     ("/proc/none/run.pcap", "pcap cannot be written: /proc/none/run.pcap"),
     (".", "pcap must be a file, not the folder '.'"),
     ("-", "pcap must be a file, not '-'"),
-    ("/dev/full", "No space left on device: '/dev/full'"),
+    ("/dev/full", "/dev/full: No space left on device"),
 ])
 def test_file_that_cannot_be_written(capsys, path, said):
     with pytest.raises(SystemExit) as end:
