@@ -204,7 +204,8 @@ def test_the_rows_of_a_nics_resources_share_one_report(monkeypatch):
         found for training in (False, True, True) for found in (
             (60.0, True), (pytest.approx(60.0446, abs=1e-3), training), (0.0, True),
             (100.0, False), (10, True))]
-    assert [row.name.startswith("kaggle with training") for row in rows] == [False] * 5 + [True] * 10
+    trains = [row.name.startswith("kaggle with training") for row in rows]
+    assert trains == [False] * 5 + [True] * 10
     assert "deepest block alone: b (10)" in rows[-1].note
 
 
