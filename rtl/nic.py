@@ -74,7 +74,7 @@ last credit. :mod:`rtl.links` has every stream, from where and whereto.
 
 from types import MappingProxyType, SimpleNamespace
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -111,6 +111,7 @@ from rtl.network import (
     VectorPackager,
     VectorRouter,
 )
+from rtl.network.link.ends import first_deadline
 from rtl.network.link.receiver import LINK_RECEIVER_COUNTERS
 from rtl.network.link.sender import LinkSender
 from rtl.nic_control import control, watch
@@ -300,13 +301,8 @@ class SmartNic(wiring.Component):
     def _await(self, m: Module, blocks: SimpleNamespace) -> Value:
         """Tell the earlier of the deadlines of both sides of the link; return whether it has come.
         """
-        ends = blocks.link_sender, blocks.net_receiver
-        sooner = Signal()
-        m.d.comb += sooner.eq((ends[0].deadline - ends[1].deadline)[31])
-        m.d.sync += [
-            self.waits.eq(ends[0].waits | ends[1].waits),
-            self.deadline.eq(Mux(ends[0].waits & (sooner | ~ends[1].waits),
-                                 ends[0].deadline, ends[1].deadline))]
+        waits, deadline = first_deadline(blocks.link_sender, blocks.net_receiver)
+        m.d.sync += [self.waits.eq(waits), self.deadline.eq(deadline)]
         return self.waits & ~(self.time - self.deadline)[31]
 
 

@@ -7,6 +7,7 @@ from amaranth.hdl import Module, Signal
 from rtl.config import NicConfig
 from rtl.control.csr import RegisterBlock
 from rtl.network import CreditCounter
+from rtl.network.link.ends import join_ends
 
 __all__ = ["connect_link"]
 
@@ -16,10 +17,8 @@ def connect_link(m: Module, config: NicConfig, blocks: SimpleNamespace, csr: Reg
     """Join the two sides of the link, ``blocks.link_sender`` and ``blocks.net_receiver``, to each
     other, to what counts credits, to registers and to the host reporter, besides their streams."""
     sender, receiver = blocks.link_sender, blocks.net_receiver
+    join_ends(m, sender, receiver)
     m.d.comb += [
-        sender.acknowledged.eq(receiver.acknowledged),
-        receiver.ack_node.eq(sender.ack_node), sender.ack_value.eq(receiver.ack_value),
-        receiver.told.eq(sender.told),
         credits.node[-1].eq(sender.credit_node), sender.lookup_credit.eq(credits.value[-1]),
         blocks.host_reporter.failed.eq(sender.failed),
     ]

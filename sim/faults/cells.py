@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from sim.faults.traffic import LinkTraffic
 
-__all__ = ["EVERYTHING", "KINDS", "MODES", "RATES", "ClusterCell", "LinkCell", "cluster_cells",
-           "link_cells"]
+__all__ = ["EVERYTHING", "KINDS", "MODES", "RATES", "SIZES", "ClusterCell", "LinkCell",
+           "cluster_cells", "link_cells"]
 
 KINDS = {
     "drop": "drop={rate}", "duplicate": "duplicate={rate}", "reorder": "reorder={rate}:4us",
@@ -15,6 +15,11 @@ KINDS = {
 
 EVERYTHING = ",".join(KINDS.values())
 """All of them at once."""
+
+SIZES = {"1,430 bytes": 22, "150 bytes": 2}
+"""Beats of a packet by its UDP payload in words."""
+
+_ROUND_TRIPS_US = (1.0, 3.0, 10.0, 50.0)
 
 RATES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 
@@ -78,21 +83,21 @@ def link_cells(short: bool = False) -> list[LinkCell]:
     """Return the cells of bare links; ``short``: those that take seconds."""
     cells = [LinkCell("no loss", f"{name}, both ways", LinkTraffic(
         2_000 if short else 20_000, (beats,), "both ways"))
-        for name, beats in (("1,430 bytes", 22), ("150 bytes", 2))]
+        for name, beats in SIZES.items()]
     for rate in RATES[2:] if short else RATES:
         for kind in (*KINDS, "all"):
             text = (EVERYTHING if kind == "all" else KINDS[kind]).format(rate=f"{rate:g}")
             packets = max(2_000, min(_MOST_PACKETS, round(_LEAST_FAULTS / rate)))
             cells.append(LinkCell(f"{kind}", f"{rate:g}", LinkTraffic(
                 packets, (2, 1, 3), "both ways", faults=text)))
-    for beats, trips in ((22, (1.0, 3.0, 10.0, 50.0)), (2, (1.0, 3.0, 10.0, 50.0))):
-        for trip in trips[:1] if short else trips:
+    for size, beats in SIZES.items():
+        for trip in _ROUND_TRIPS_US[:1] if short else _ROUND_TRIPS_US:
             for rate in (0.0, 1e-3, 1e-2, 5e-2, 1e-1):
                 if short and rate not in (0.0, 1e-2):
                     continue
                 packets = 4_000 if short else 20_000 if beats == 22 else 60_000
                 cells.append(LinkCell(
-                    f"goodput, {payload_name(beats)}, {trip:g} us", f"{rate:g}", LinkTraffic(
+                    f"goodput, {size}, {trip:g} us", f"{rate:g}", LinkTraffic(
                         packets, (beats,), "one way", round_trip_us=trip,
                         faults=f"drop={rate:g}" if rate else None)))
     cells += [
@@ -115,11 +120,6 @@ def link_cells(short: bool = False) -> list[LinkCell]:
             300, (22, 1, 2), "all to all", nodes=8, faults=EVERYTHING.format(rate="0.01"))),
     ]
     return cells
-
-
-def payload_name(beats: int) -> str:
-    """Return the size of a packet of so many beats in words."""
-    return {22: "1,430 bytes", 2: "150 bytes"}[beats]
 
 
 def cluster_cells(short: bool = False) -> list[ClusterCell]:

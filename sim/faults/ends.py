@@ -1,6 +1,6 @@
 """Both ends of the reliable link of a NIC, without the NIC: packets in, frames out, and back."""
 
-from amaranth.hdl import Module, Mux
+from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -8,6 +8,7 @@ from rtl.config import NicConfig
 from rtl.formats import NODE_BITS, Beat, FrameInfo, RawBeat
 from rtl.network import FrameAssembler, FrameReceiver
 from rtl.network.layouts import PacketBeat
+from rtl.network.link.ends import first_deadline, join_ends
 from rtl.network.link.receiver import LINK_RECEIVER_COUNTERS
 from rtl.network.link.sender import LINK_SENDER_COUNTERS, LinkSender
 
@@ -64,19 +65,16 @@ class LinkEnd(wiring.Component):
         for block in (assembler, receiver):
             m.d.comb += [block.node.eq(self.node), block.epoch.eq(self.epoch),
                          block.mac_base.eq(_MAC), block.ip_base.eq(_IP), block.udp_port.eq(_PORT)]
-        earlier = (sender.deadline - receiver.deadline)[31]
+        join_ends(m, sender, receiver)
+        waits, deadline = first_deadline(sender, receiver)
         m.d.comb += [
             receiver.nodes.eq(self.nodes), receiver.vector_beats.eq(1),
-            receiver.ack_delay.eq(self.delay), receiver.told.eq(sender.told),
-            receiver.ack_node.eq(sender.ack_node), sender.ack_value.eq(receiver.ack_value),
-            sender.acknowledged.eq(receiver.acknowledged), sender.tries.eq(self.tries),
+            receiver.ack_delay.eq(self.delay), sender.tries.eq(self.tries),
             *(getattr(sender, name).eq(getattr(self, name))
               for name in _SETTINGS if name.startswith("timeout")),
             sender.time.eq(self.time), receiver.time.eq(self.time),
             self.idle.eq(sender.idle & assembler.idle & receiver.idle),
-            self.waits.eq(sender.waits | receiver.waits),
-            self.deadline.eq(Mux(sender.waits & (earlier | ~receiver.waits), sender.deadline,
-                                 receiver.deadline)),
+            self.waits.eq(waits), self.deadline.eq(deadline),
             self.sent.eq(sender.counters), self.received.eq(receiver.link_counters),
         ]
         with m.If(sender.failed.valid):

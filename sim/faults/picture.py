@@ -6,18 +6,17 @@ from matplotlib.axes import Axes
 
 from rtl.formats import BEAT_BYTES
 from sim.experiments.figures.picture import COLOURS, grid, save
+from sim.faults.cells import SIZES
 from sim.faults.table import ceiling, go_back_n, goodputs
+from sim.faults.traffic import GBIT_S, OVERHEAD_BYTES
 
 __all__ = ["draw_faults"]
-
-_SIZES = {"1,430 bytes": 22, "150 bytes": 2}
-_WIRE_BYTES_NS, _OVERHEAD_BYTES = 12.5, 24
 
 
 def draw_faults(result: dict, path: str | Path) -> None:
     """Draw a result of :func:`sim.faults.suite.faults` to a file (PNG, SVG or PDF)."""
     curves = goodputs(result["links"])
-    save(grid(list(_SIZES), [""], "Goodput of a link that loses packets",
+    save(grid(list(SIZES), [""], "Goodput of a link that loses packets",
               "as a share of the goodput without loss, at round trips of the network of 1 to 50 us",
               lambda axes, size, _: _draw(axes, size, curves), height=3.6, width=4.6), path)
 
@@ -28,8 +27,8 @@ def _draw(axes: Axes, size: str, curves: dict[str, list[tuple[float, float]]]) -
         trip = name.rpartition(", ")[2]
         lossy = [(rate, share) for rate, share in pairs if rate]
         axes.plot(*zip(*lossy), "o-", label=trip, color=COLOURS[number], markersize=4)
-        under_way = float(trip.split()[0]) * 1e3 * _WIRE_BYTES_NS / (
-            (1 + _SIZES[size]) * BEAT_BYTES + _OVERHEAD_BYTES)
+        under_way = float(trip.split()[0]) * 1e3 * GBIT_S / 8 / (
+            (1 + SIZES[size]) * BEAT_BYTES + OVERHEAD_BYTES)
         axes.plot([rate for rate, _ in lossy], [go_back_n(rate, under_way) for rate, _ in lossy],
                   ":", color=COLOURS[number],
                   label="go-back-N, the same window" if not number else None)

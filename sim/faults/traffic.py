@@ -21,16 +21,17 @@ from sim.engines import Engine, Model, load
 from sim.faults.ends import LinkEnd
 from sim.job.fault_plan import FaultPlan
 from sim.job.frame_faults import rule_of
+from sim.job.settings import Runtime
 from sim.native.exchange import CompiledExchange
 from sim.nic.ports import LAST_BIT
 
-__all__ = ["PATTERNS", "LinkSettings", "LinkTraffic", "counts", "link_ends", "network_of",
-           "payload_bytes", "run_to_rest", "send_packets", "transfer"]
+__all__ = ["GBIT_S", "OVERHEAD_BYTES", "PATTERNS", "LinkSettings", "LinkTraffic", "counts",
+           "link_ends", "network_of", "payload_bytes", "run_to_rest", "send_packets", "transfer"]
 
 PATTERNS = ("one way", "both ways", "all to all", "incast")
 """Who sends: node 0 to 1; both of two; every node to every other in turn; all to node 0."""
 
-_OVERHEAD_BYTES, _GBIT_S = 24, 100.0
+OVERHEAD_BYTES, GBIT_S = 24, 100.0
 _START, _LIMIT_S = 64, 1.0
 _PACKET = 1 << 20
 """Packets that a sender may have, by whose number they are told apart."""
@@ -42,11 +43,11 @@ _LAST_BIT = PacketBeat["last"].offset
 class LinkSettings:
     """Registers of the link, as in :class:`sim.job.settings.Runtime`."""
 
-    delay: int = 128
-    timeout_first: int = 7_500
-    timeout_least: int = 1_000
-    timeout_most: int = 250_000
-    tries: int = 12
+    delay: int = Runtime.link_delay
+    timeout_first: int = Runtime.link_timeout_first
+    timeout_least: int = Runtime.link_timeout_least
+    timeout_most: int = Runtime.link_timeout_most
+    tries: int = Runtime.link_tries
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def transfer(traffic: LinkTraffic) -> dict:
 def network_of(traffic: LinkTraffic) -> Network:
     """Return the network of a transfer."""
     return Network(NetworkProfile(
-        "cables", traffic.round_trip_us / 2, _GBIT_S, _OVERHEAD_BYTES, True,
+        "cables", traffic.round_trip_us / 2, GBIT_S, OVERHEAD_BYTES, True,
         traffic.queue_bytes), traffic.nodes)
 
 

@@ -1,7 +1,8 @@
 """A session: takes the bags that a PyTorch program looks up, and gives it their vectors."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -171,13 +172,19 @@ class Session:
         assert isinstance(nics, TrainingNics)
         if changed and nics.cached:
             nics.switch_caches_off()
+        with self._asking():
+            found = nics.update(update)
+        return found
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Note that the NICs are at work, also where they do not get done."""
         self._busy = True
         try:
-            found = nics.update(update)
+            yield
         except StuckError as error:
             raise NicsError(f"the NICs do not answer: {error}") from None
         self._busy = False
-        return found
 
     def backward(self, indices: torch.Tensor, bags: int) -> bool:
         """Take note that gradients of ``bags`` bags came back; whether their call was taken."""
@@ -236,12 +243,8 @@ class Session:
             return
         samples = samples_of(columns, tables)
         nics = self._ready(waiting, int(samples.slots.max()))
-        self._busy = True
-        try:
+        with self._asking():
             answers = nics.look_up(samples)
-        except StuckError as error:
-            raise NicsError(f"the NICs do not answer: {error}") from None
-        self._busy = False
         same = np.ones(len(samples), bool)
         for call, span in zip(waiting, spans):
             given = vectors_of(call.bags, answers[:, span], nics.model.pooling)
