@@ -31,7 +31,7 @@ def _draw(axes: Axes, size: str, curves: dict[str, list[tuple[float, float]]]) -
             (1 + SIZES[size]) * BEAT_BYTES + OVERHEAD_BYTES)
         axes.plot([rate for rate, _ in lossy], [go_back_n(rate, under_way) for rate, _ in lossy],
                   ":", color=COLOURS[number],
-                  label="go-back-N, the same window" if not number else None)
+                  label="go-back-N, with the wire full" if not number else None)
     if mine:
         rates = [rate for rate, _ in next(iter(mine.values())) if rate]
         axes.plot(rates, [ceiling(rate) for rate in rates], "--", color="0.4",
