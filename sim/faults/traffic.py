@@ -57,8 +57,8 @@ class LinkTraffic:
     Members
     -------
     packets: that each sender sends to each receiver. beats: payload beats of each, 1 to 22; several
-        are used in turn. pattern: one of :data:`PATTERNS`. nodes: of the network; the ends are built
-        for 8, or for as many as there are.
+        are used in turn. pattern: one of :data:`PATTERNS`. nodes: of the network; the ends are
+        built for 8, or for as many as there are.
     round_trip_us: of the network alone, twice its latency. queue_bytes: room in each output of the
         switch; None for as much as is needed. faults: as of ``sim run --faults``. seed: of these.
     first_sequence: number of the first packet to each node. settings: of the links.
