@@ -1,6 +1,7 @@
 """Store of the rows written in training; all others have their initial value, a function."""
 
 import hashlib
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -71,6 +72,14 @@ class RowStore:
         order = np.argsort(keys)
         return keys[order], self._vectors[order], self._states[order]
 
+    def parts(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield what `written` returns by so many ``rows``; none may be written meanwhile."""
+        keys = self._index.keys
+        order = np.argsort(keys)
+        for first in range(0, len(order), rows):
+            part = order[first:first + rows]
+            yield keys[part], self._vectors[part], self._states[part]
+
     def digest(self) -> bytes:
         """Return the SHA-256 of the written rows, in key order.
 
@@ -78,15 +87,11 @@ class RowStore:
         little-endian; the optimizer's states are left out.
         """
         hashed = hashlib.sha256()
-        every = self._index.keys
-        order = np.argsort(every)
-        for first in range(0, len(order), _BLOCK):
-            part = order[first:first + _BLOCK]
-            keys = every[part]
-            records = np.empty(len(part), [("table", "<u4"), ("row", "<u8"),
+        for keys, vectors, _ in self.parts(_BLOCK):
+            records = np.empty(len(keys), [("table", "<u4"), ("row", "<u8"),
                                            ("vector", "<f4", self.model.dimension)])
             records["table"] = keys >> KEY_ROW_BITS
             records["row"] = keys & (1 << KEY_ROW_BITS) - 1
-            records["vector"] = self._vectors[part]
+            records["vector"] = vectors
             hashed.update(records.tobytes())
         return hashed.digest()
