@@ -96,7 +96,8 @@ Faults = Annotated[str | None, typer.Option(
          "silent-gpu=20us:1ms@2,drop-vectors=1e-3@0>1. Or a file: TOML, or the JSON of a run, "
          "whose faults it repeats.")]
 Patience = Annotated[int, integer_option(
-    help="Give up after this many cycles in which no beat moves anywhere.")]
+    help="Give up after this many cycles in which no beat moves anywhere, or, with what the "
+         "configuration may need added, no result gets on.")]
 Skip = Annotated[bool, typer.Option(
     help="Skip cycles in which nothing moves; results stay the same.")]
 ClockGating = Annotated[bool, typer.Option(

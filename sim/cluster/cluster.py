@@ -40,6 +40,7 @@ class Cluster:
         after each quantum, can make another host react to it.
     observer: sees every frame; may be changed between runs.
     patience: cycles without a beat after which ``run`` gives up.
+    without: cycles without a result after which it does; by default, never.
 
     Members: ``quantum``, the most cycles of a quantum; ``exchange``, which carries frames between
     the nodes and counts them.
@@ -47,7 +48,8 @@ class Cluster:
 
     def __init__(self, nodes: Sequence[ClusterNode], network: Network, exchange: FrameExchange,
                  threads: int = 1, *, reaction: int,
-                 observer: Observer | None = None, patience: int = PATIENCE):
+                 observer: Observer | None = None, patience: int = PATIENCE,
+                 without: int = FOREVER):
         if threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads!r}")
         self.nodes = nodes
@@ -55,6 +57,7 @@ class Cluster:
         self.exchange = exchange
         self._threads = min(threads, len(nodes))
         self.quantum = self._patience = patience
+        self._without = without
         self._holds: list[tuple[float, float, int, str]] = []
         self._reaction = reaction
         self._lookahead = network.lookahead if len(nodes) > 1 else inf
@@ -68,17 +71,20 @@ class Cluster:
             at_quantum: Callable[[int], None] = lambda cycle: None) -> None:
         """Run until ``work_left()`` is false; ``at_quantum(cycle)`` is called after each quantum.
 
-        ``StuckError`` when work is left although every NIC is idle and nothing is in flight, or
-        when no beat has moved for ``patience`` cycles.
+        ``StuckError`` when work is left although every NIC is idle and nothing is in flight, when
+        no beat has moved for ``patience`` cycles, or when no result got on for ``without`` cycles,
+        whatever has moved.
         """
         with Crew(self.nodes, self._threads) as crew:
-            watchdog = Watchdog(self._patience, self.cycle)
+            watchdog = Watchdog(self._patience, self._without, self.cycle)
             # From the start, hosts run ahead of their NICs by the PCIe latency.
             for node in self.nodes:
                 node.host_quantum(self.cycle)
             while work_left():
-                self._advance(crew)
+                self._advance(crew, watchdog.limit)
                 at_quantum(self.cycle)
+                if self.cycle >= watchdog.limit and work_left():
+                    watchdog.results(self.cycle, self.nodes)
                 if self._waits:
                     continue
                 if self._quiet and work_left():
@@ -115,9 +121,10 @@ class Cluster:
             while self.cycle < end and not self._quiet:
                 self._advance(crew)
 
-    def _advance(self, crew: Crew[ClusterNode]) -> None:
-        """Advance every node by a quantum and deliver the frames that left them in it."""
-        end = min(self._horizon(), self.cycle + self.quantum)
+    def _advance(self, crew: Crew[ClusterNode], limit: int = FOREVER) -> None:
+        """Advance every node by a quantum, but not beyond cycle ``limit``, and deliver the frames
+        that left them in it."""
+        end = min(self._horizon(), self.cycle + self.quantum, limit)
         while self._holds:
             first, until, number, stream = self._holds[0]
             if first > self.cycle:

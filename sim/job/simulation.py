@@ -26,7 +26,8 @@ class Simulation:
     clock_gating: whether the clocks of idle blocks stop in a model compiled by Verilator,
         see docs/engines.md; results are the same.
     mlp: how the MLPs are computed, ``fixed`` (the same bits everywhere) or ``blas``.
-    patience: cycles without a beat anywhere after which the run is aborted.
+    patience: cycles without a beat anywhere after which the run is aborted; and without a result,
+        besides those that :func:`sim.run.patience.honest_waits` allows for.
     """
 
     engine: str = "verilator"

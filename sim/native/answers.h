@@ -49,6 +49,7 @@ public:
     Completions completions;
     std::vector<Refusal> refusals;
     std::vector<Step*> completed;  // by the packet taken last
+    uint64_t placed = 0;           // parts of answers, and refusals, that samples waited for
     Fault fault;
 
     explicit Answers(const HostConfig& config)
@@ -139,6 +140,7 @@ private:
             left -= some;
         }
         step->filled[at] = int64_t(after);
+        placed++;
         if (last) answered(*step);
     }
     void results(const uint32_t* tags, uint64_t beats, uint32_t count) {
@@ -169,6 +171,7 @@ private:
             return;
         }
         step->status[at] = status;
+        placed++;
         const bool last = !--*step->left;
         if (unique_) check(*step);
         else if (last) completes(*step);
@@ -243,6 +246,7 @@ private:
         good = good && step->unique->add_vectors(pooled_tag::first_bag.get(tag), pooled_tag::last.get(tag), head.count,
                                                  tag + BEAT_WORDS, beats);
         if (!good) return fail(Fault::VECTORS, head.step);
+        placed++;
         check(*step);
     }
     void indices(const Head& head, const uint32_t* tag, uint64_t beats) {
@@ -254,11 +258,13 @@ private:
             || beats != (head.count + INDICES_PER_BEAT - 1) / INDICES_PER_BEAT)
             return fail(Fault::INDICES, sample);
         indexed_ = step->step;
+        placed += step->given_up;
         if (step->given_up) return;
         if (!step->unique
             || !step->unique->add_indices(sample - step->first - step->share_first, index_tag::first_slot.get(tag),
                                           samples, index_tag::last.get(tag), head.count, tag + BEAT_WORDS))
             return fail(Fault::INDICES, sample);
+        placed++;
         check(*step);
     }
     void refuse_end(uint32_t number, uint32_t status) {

@@ -26,6 +26,7 @@ class Host {
 public:
     uint64_t from_nic = 0, actions = 0;
     uint64_t nic_ns = 0, host_ns = 0;  // CPU time of the timed quanta
+    double progress = 0;  // when a result last got on: sim.node.protocol.ClusterNode
     Answers answers;
     Outbox outbox;
     LaunchThread thread;
@@ -43,6 +44,7 @@ public:
           bottom(given.gpu), nic_(nic), config_(given), queries_(given, outbox, answers.completions) {}
 
     void submit(const Asked& asked) {
+        got_on(asked.time);
         put(asked.time, {Event::ADD, &answers.open(asked)});
     }
 
@@ -83,7 +85,8 @@ public:
                 .launches = rings ? rings.launches() : gpu.launches,
                 .rows = rings ? rings.rows : gpu.rows, .dense_rows = dense_rows,
                 .unanswered = unanswered, .queries_waiting = queries_.waiting(), .nic_ns = nic_ns,
-                .host_ns = host_ns, .fault = answers.fault.kind, .value = answers.fault.value};
+                .host_ns = host_ns, .fault = answers.fault.kind, .value = answers.fault.value,
+                .progress = progress};
     }
 
 private:
@@ -132,6 +135,8 @@ private:
         return std::min(answer, host);
     }
 
+    void got_on(double now) { progress = std::max(progress, now); }
+
     void put(double time, Event event) {
         event.time = time;
         event.order = order_++;
@@ -151,7 +156,10 @@ private:
         const Head head{uint32_t(header::opcode.get(words)), uint32_t(header::step.get(words)),
                         uint32_t(header::credit.get(words)),
                         uint32_t(header::count.get(words))};
+        const uint64_t placed = answers.placed;
         const bool answers_only = answers.take(words, beats, head);
+        if (answers.placed != placed || !answers.completed.empty())
+            got_on(double(cycle + config_.latency));
         // Acknowledgements of gradients do not change where nothing trains.
         if (answers_only && answers.completed.empty() && head.credit == credit_) return;
         credit_ = head.credit;
@@ -206,7 +214,7 @@ private:
     }
     void packet(size_t at, double now) {
         const Head head = taken_[at].head;
-        queries_.consumed(head.credit);
+        if (queries_.consumed(head.credit)) got_on(now);
         bool keeps = false;
         if (rings.takes(head.opcode)) {
             ring(taken_[at], now);

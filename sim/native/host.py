@@ -5,7 +5,7 @@ Gain: a run of 4 modelled NICs is 3.0 times as fast as with the reference (``pyt
 times.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import POINTER, c_bool, c_double, c_uint64, c_void_p
 from dataclasses import astuple, dataclass, replace
 from math import inf
@@ -39,7 +39,7 @@ from sim.nic.ports import LAST_BIT
 from sim.nic.timed import TIMED
 from sim.node.delivery import Delivery
 from sim.node.errors import COUNT, OPCODE, ProtocolError
-from sim.node.step import Step
+from sim.node.step import Step, lacking
 
 __all__ = ["HOST_FUNCTIONS", "HOST_LONG", "Gathers", "NativeNode"]
 
@@ -173,6 +173,16 @@ class NativeNode:
     def actions(self) -> int:
         """Actions performed; the watchdog reports a hang when the sum stops growing."""
         return self._lib.ember_host_actions(self._host)
+
+    @property
+    def progress(self) -> float:
+        """When a result last got on; see :class:`sim.node.protocol.ClusterNode`."""
+        return self._counts().progress
+
+    @property
+    def lacking(self) -> Sequence[int]:
+        """Numbers of the samples in flight, or waiting, that lack their answers."""
+        return lacking(self._steps.values(), self.number)
 
     @property
     def gpu(self) -> Gathers:

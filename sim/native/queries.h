@@ -23,10 +23,12 @@ public:
     size_t waiting() const { return packets_.size(); }
     void add(Step* step) { steps_.push_back(step); }
     void ended() { going_--; }
-    // A packet takes its credit before it is queued: a newer one may overtake it.
-    void consumed(uint32_t credit) {
+    // Returns whether the NIC has taken more of them. A packet takes its credit before it is queued:
+    // a newer one may overtake it.
+    bool consumed(uint32_t credit) {
         const int16_t ahead = int16_t(uint16_t(credit - consumed_));
         if (ahead > 0) consumed_ += uint64_t(ahead);
+        return ahead > 0;
     }
     // Start the steps that are in turn.
     void start() {

@@ -129,11 +129,12 @@ class Share(Shared):
 
 
 class HostCounts(Shared):
-    """Counts of a host and its GPU. ``fault``, ``value``: see :mod:`sim.native.host`."""
+    """Counts of a host and its GPU. ``fault``, ``value``: see :mod:`sim.native.host`. ``progress``:
+    see :class:`sim.node.protocol.ClusterNode`."""
 
-    _fields_ = fields(c_uint64, "to_nic", "from_nic", "launches", "rows", "dense_rows",
-                      "unanswered", "queries_waiting", "nic_ns", "host_ns", "fault",
-                      "value")
+    _fields_ = (*fields(c_uint64, "to_nic", "from_nic", "launches", "rows", "dense_rows",
+                        "unanswered", "queries_waiting", "nic_ns", "host_ns", "fault",
+                        "value"), ("progress", c_double))
 
 
 class EnginePort(Shared):

@@ -53,7 +53,9 @@ class Answers:
     a share whose end is refused.
 
     Members: ``steps``, those in flight with a share at this node, by number; ``errors``, sample and
-    status of each refusal; ``answering``, opcodes of packets that only answer samples.
+    status of each refusal; ``answering``, opcodes of packets that only answer samples; ``placed``,
+    the NIC's cycle in which the last part of an answer that a sample waited for, or its refusal,
+    left it, -1 before.
 
     ``sim/native/answers.h`` does the same in C++.
     """
@@ -68,6 +70,7 @@ class Answers:
         if completions is not None:
             self.answering |= {Opcode.COMPLETION}
         self._credits = 0, 0
+        self._places, self.placed = 0, -1
         self.steps: dict[int, Step] = {}
         self._given_up: dict[int, Step] = {}
         self.errors: list[tuple[int, int]] = []
@@ -92,7 +95,10 @@ class Answers:
         notices = []
         heads = parse_headers(packets.beats[packets.starts])
         for at, (head, start, end) in enumerate(zip(heads, packets.starts, packets.ends)):
+            places = self._places
             completed = self._place(packets.beats[start:end], head)
+            if completed or self._places != places:
+                self.placed = packets.cycles[at]
             credits = head.credit, head.acknowledge
             if completed or credits != self._credits or head.opcode not in self.answering:
                 self._credits = credits
@@ -121,6 +127,7 @@ class Answers:
         if self._unique and opcode != Opcode.ERRORS:
             take = (self._unique.take_vectors if opcode == Opcode.POOLED else
                     self._unique.take_indices)
+            self._places += 1
             return self._completed(take(packet, head))
         if opcode == Opcode.POOLED:
             return self._part(*parse_pooled(packet, head.count, self._dimension))
@@ -143,6 +150,7 @@ class Answers:
         step, at = found
         if step.number in self._given_up:
             return ()
+        self._places += 1
         if last != step.place(self._number, at, first, parts):
             raise ProtocolError(f"sample {step.numbers[at]} ended after {step.filled[at]} of "
                                 f"{step.answers.shape[1]} parts")
@@ -160,6 +168,7 @@ class Answers:
         if found is None or found[0].number in self._given_up:
             return ()
         step, at = found
+        self._places += 1
         if self._unique:
             return self._completed(self._unique.refuse(step, at, status))
         step.refuse(self._number, at, status)

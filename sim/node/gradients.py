@@ -27,6 +27,7 @@ TrainingOf = Callable[[EventQueue, Callable[[np.ndarray, float], None], Callable
 one that, given when a gather would end, returns when it does, and the thread that launches."""
 
 _NO_SAMPLE = 0xFFFFFFFF
+_GETS_ON = (Opcode.STEP_REPORTS, Opcode.ROW_UPDATES, Opcode.STATE_UPDATES)
 
 
 class RefusedMessage(NamedTuple):
@@ -64,6 +65,8 @@ class TrainingHost:
     keys: keys whose rows this node wrote in the last step, ascending.
     refused: messages that the NIC refused.
     spilled, passes: beats and passes with any, by :class:`rtl.formats.ReductionLevel`.
+    progress: the last host cycle in which the NIC took gradients, updated rows, or ended a pass or
+    a step; or in which gradients begin.
     """
 
     def __init__(self, node: int, memory: GpuMemory, window: int, payload_beats: int,
@@ -82,6 +85,7 @@ class TrainingHost:
         self.keys = np.empty(0, np.int64)
         self.refused: list[RefusedMessage] = []
         self.spilled, self.passes = [0, 0], [0, 0]
+        self.progress = 0.0
         self._handlers: Mapping[int, Callable[[np.ndarray, Header, float], None]] = {
             Opcode.SPILLED: self._take_spilled, Opcode.STEP_REPORTS: self._take_reports,
             Opcode.ROW_UPDATES: memory.take_rows, Opcode.STATE_REQUESTS: memory.take_state_requests,
@@ -121,6 +125,7 @@ class TrainingHost:
         packets = gradient_packets(tables, rows, lengths, gradients, node=self._node,
                                    step=self.step, payload_beats=self._payload_beats)
         all_of_it = [*others, *packets, end_packet(node=self._node, step=self.step)]
+        self.progress = max(self.progress, time)
         self._events.at(time, lambda now: self._begin(all_of_it, now), Rank.HANDED_OUT)
 
     def _begin(self, packets: list[np.ndarray], now: float) -> None:
@@ -133,13 +138,16 @@ class TrainingHost:
 
         :class:`ProtocolError` for a packet that the NIC must not send.
         """
-        self._consumed(head.acknowledge)
+        taken = self._consumed(head.acknowledge)
         handler = self._handlers.get(head.opcode)
         if handler is not None:
             if self.finished is not None or head.step != self.step & 0xFFFF:
                 raise ProtocolError(f"node {self._node} sent opcode {head.opcode:#x} of step "
                                     f"{head.step}, which is not open")
             handler(packet, head, now)
+        # What is spilled may be a peer's, which can send for ever what its step never ends.
+        if taken or head.opcode in _GETS_ON:
+            self.progress = max(self.progress, now)
         self._send_some(now)
         return handler is not None
 
@@ -150,11 +158,13 @@ class TrainingHost:
 
     # Credit
 
-    def _consumed(self, acknowledged: int) -> None:
-        self._consumed_beats += newly_consumed(acknowledged, self._consumed_beats)
+    def _consumed(self, acknowledged: int) -> bool:
+        more = newly_consumed(acknowledged, self._consumed_beats)
+        self._consumed_beats += more
         if self._consumed_beats > self._sent_beats:
             raise ProtocolError(f"node {self._node} acknowledged {self._consumed_beats} beats of "
                                 f"gradients, of which {self._sent_beats} were sent")
+        return more > 0
 
     def _send_some(self, now: float) -> None:
         while self._packets:

@@ -36,7 +36,7 @@ from sim.node.host_port import HostPort
 from sim.node.queries import Queries
 from sim.node.resident_kernel import ResidentKernel
 from sim.node.row_reads import RowReads
-from sim.node.step import Step
+from sim.node.step import Step, lacking
 
 __all__ = ["Node"]
 
@@ -105,6 +105,7 @@ class Node:
             self._events, self._send, lambda end: self.silent_gpu.after(end), thread)
         self.silent_host = self.silent_gpu = Windows()
         """When the host sends nothing, and when no gather completes."""
+        self._moved = 0.0
         self.actions = 0
         """Actions performed; the watchdog reports a hang when the sum stops growing."""
         self.seconds = {"nics": 0.0, "hosts": 0.0}
@@ -160,6 +161,18 @@ class Node:
         return sum(int(step.left[self.number]) for step in self._answers.steps.values())
 
     @property
+    def progress(self) -> float:
+        """When a result last got on; see :class:`sim.node.protocol.ClusterNode`."""
+        placed = self._answers.placed + self._pcie.latency if self._answers.placed >= 0 else 0.0
+        trained = 0.0 if self.training is None else self.training.progress
+        return max(self._moved, float(placed), trained)
+
+    @property
+    def lacking(self) -> Sequence[int]:
+        """Numbers of the samples in flight, or waiting, that lack their answers."""
+        return lacking(self._answers.steps.values(), self.number)
+
+    @property
     def packets_unsent(self) -> int:
         """Packets for the NIC that a silent host has not sent yet."""
         return sum(leaves > self.engine.cycle for leaves in self._silenced)
@@ -179,6 +192,7 @@ class Node:
         if not step.left[self.number]:
             return
         self._answers.open(step)
+        self._moved = max(self._moved, time)
         self._events.at(time, lambda now: self._queries.add(step, now), Rank.HANDED_OUT)
 
     def advance(self, end: int) -> None:
@@ -217,7 +231,8 @@ class Node:
 
     def _take_packet(self, packet: np.ndarray, head: Header, completed: Sequence[Step],
                 now: float) -> None:
-        self._queries.consumed(head.credit)
+        if self._queries.consumed(head.credit):
+            self._moved = max(self._moved, now)
         trains = self.training is not None and self.training.packet(packet, head, now)
         if self._rings is not None and head.opcode in self._rings.opcodes:
             data = self._rings.take(packet, head, now)

@@ -1,5 +1,6 @@
 """The interface of a node to its cluster."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from host.timing.pcie import Pcie
@@ -35,6 +36,10 @@ class ClusterNode(Protocol):
     finished: steps whose share at this node is fully answered, in time order.
     silent_host, silent_gpu: when the host sends nothing, and when no gather completes.
     actions: actions performed; the watchdog reports a hang when the sum stops growing.
+    progress: the last host cycle in which a result got on, which is known before the NIC is there:
+    a part of an answer or a refusal was placed, the NIC took queries, and in training took
+    gradients, or updated rows, or ended a pass or a step; or what is handed out later begins.
+    lacking: numbers of the samples in flight, or waiting, that lack their answers.
     next_events: the next cycles at which the NIC and the host act without new input.
     quiet: whether NIC and host stay idle until something arrives from outside.
     errors: sample and status of each refusal. seconds: CPU time of NIC and host.
@@ -55,6 +60,10 @@ class ClusterNode(Protocol):
     def pcie(self) -> Pcie: ...
     @property
     def actions(self) -> int: ...
+    @property
+    def progress(self) -> float: ...
+    @property
+    def lacking(self) -> Sequence[int]: ...
     @property
     def next_events(self) -> tuple[float, float]: ...
     @property

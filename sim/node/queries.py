@@ -69,12 +69,15 @@ class Queries:
         self._going -= 1
         self._start(now)
 
-    def consumed(self, credit: int) -> None:
-        """Record how many beats of queries the NIC has taken out of its buffer.
+    def consumed(self, credit: int) -> bool:
+        """Record how many beats of queries the NIC has taken out of its buffer; return whether it
+        has taken more.
 
         ``credit``: the number since the start, modulo 2^16.
         """
-        self._consumed_beats += newly_consumed(credit, self._consumed_beats)
+        more = newly_consumed(credit, self._consumed_beats)
+        self._consumed_beats += more
+        return more > 0
 
     def send(self, now: float) -> None:
         """Send the packets that fit the NIC's buffer."""

@@ -4,7 +4,7 @@ The answer to a sample is what the NIC gives to its host: the pooled vectors, or
 computes the interaction, the beats of its result.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import lt
@@ -19,7 +19,7 @@ from host.samples import Samples, share_sizes
 from host.wire.indices import check_share
 from host.wire.packets import query_records, share_end
 
-__all__ = ["PooledOf", "Step", "StepResult"]
+__all__ = ["PooledOf", "Step", "StepResult", "lacking"]
 
 PooledOf = Callable[[Samples, Model, int], np.ndarray]
 """A function that returns pooled vectors as :func:`host.dlrm.dlrm.pooled_reference` does."""
@@ -163,6 +163,16 @@ class Step:
         if not self.shares[node] <= at < self.shares[node + 1]:
             raise ValueError(f"sample {self.numbers[at]} was answered at node {node}, which does "
                              f"not hold it")
+
+
+def lacking(steps: Iterable[Step], node: int) -> list[int]:
+    """Return the numbers of the samples of ``node`` in ``steps`` that lack answers, ascending."""
+    found: list[int] = []
+    for step in steps:
+        share = slice(*step.shares[node:node + 2])
+        open_ = (step.status[share] == 0) & (step.filled[share] < step.answers.shape[1])
+        found += step.numbers[share][open_].tolist()
+    return sorted(found)
 
 
 @dataclass(frozen=True)

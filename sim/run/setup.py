@@ -20,6 +20,7 @@ from sim.job.settings import Runtime
 from sim.nic.registers import RegisterFile
 from sim.node.protocol import ClusterNode
 from sim.run.backend import Backend
+from sim.run.patience import honest_waits
 
 __all__ = ["ClusterSetup"]
 
@@ -33,7 +34,6 @@ class ClusterSetup:
     backend: the implementations. node: makes a node from its number, its engine, and the profiles
         of PCIe and GPU.
     configure: queues additional register writes of a node.
-    patience: added to the patience of the options, in cycles.
 
     ``ValueError`` where NICs are to read rows and tables do not fit the BAR of their GPU.
 
@@ -48,8 +48,7 @@ class ClusterSetup:
     def __init__(self, options: RunOptions, config: NicConfig, runtime: Runtime, model: Model,
                  plan: ShardPlan, backend: Backend,
                  node: Callable[[int, Engine, PcieProfile, GpuProfile], ClusterNode],
-                 configure: Callable[[RegisterFile], None] = lambda registers: None,
-                 patience: int = 0):
+                 configure: Callable[[RegisterFile], None] = lambda registers: None):
         workload, simulation = options.workload, options.simulation
         pcie = load_profile(workload.pcie, PcieProfile)
         self.faults = workload.fault_plan
@@ -77,10 +76,13 @@ class ClusterSetup:
         # and PCIe once in each direction.
         lookahead = nodes[0].pcie.lookahead
         self.hand_out = lookahead + (self.network.lookahead if workload.nodes > 1 else 0)
+        waits = honest_waits(config, runtime, model, workload.mini_batch, self.faults, self.gpu,
+                             nodes[0].pcie, self.network, workload.nodes)
         self.cluster = Cluster(
             nodes, self.network, backend.exchange_between(nodes, self.network),
             simulation.threads, reaction=self.hand_out,
-            patience=simulation.patience + patience)
+            patience=max(simulation.patience, waits.still),
+            without=simulation.patience + waits.result)
         try:
             self.start = self._boot(min(lookahead, self.network.lookahead))
             self._disturb()

@@ -10,6 +10,7 @@ from host.wire.rows import row_answers
 from sim.cli.main import main
 from sim.cluster.exchange import Exchange
 from sim.cluster.watchdog import StuckError, Watchdog
+from sim.engines.engine import FOREVER
 from sim.job.options import RunOptions
 from sim.nic.ports import DATA_WORDS, Packets
 from sim.run.report import failures
@@ -125,8 +126,9 @@ def test_slow_is_not_stuck_until_patience_is_over():
 
 
 def test_beats_inside_a_nic_put_the_watchdog_off():
-    nodes = [SimpleNamespace(engine=SimpleNamespace(last_beat=beat)) for beat in (None, 60, 20)]
-    watchdog = Watchdog(100, 0)
+    nodes = [SimpleNamespace(engine=SimpleNamespace(last_beat=beat), progress=0.0)
+             for beat in (None, 60, 20)]
+    watchdog = Watchdog(100, FOREVER, 0)
     watchdog.check(0, 5, nodes)
     for cycle in (100, 159):
         watchdog.check(cycle, 5, nodes)

@@ -60,7 +60,8 @@ def _result(job: Run, kind: type) -> dict:
     result = job.execute()
     assert result["complete"] and not result["results"]["different"]
     return {name: value for name, value in result.items() if name not in OF_THE_MACHINE} | {
-        "errors of nodes": [node.errors for node in job.cluster.nodes]}
+        "errors of nodes": [node.errors for node in job.cluster.nodes],
+        "progress of nodes": [node.progress for node in job.cluster.nodes]}
 
 
 @pytest.mark.parametrize("case", [

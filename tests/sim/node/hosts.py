@@ -140,7 +140,8 @@ class Hosts:
         """Check that both hosts are in the same state."""
         python, compiled = self.nodes
         assert python.errors == compiled.errors
-        for name in ("actions", "host_bytes", "queries_waiting", "unanswered"):
+        for name in ("actions", "host_bytes", "lacking", "progress", "queries_waiting",
+                     "unanswered"):
             assert getattr(python, name) == getattr(compiled, name), name
         assert python.next_events[1] == compiled.next_events[1]
         assert self.edges[0].written == self.edges[1].written

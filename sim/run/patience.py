@@ -1,0 +1,69 @@
+"""How long an honest run may go without a beat, and without a result."""
+
+from math import ceil, isfinite
+from typing import NamedTuple
+
+from host.model import Model
+from host.timing.clock import cycles_of_us
+from host.timing.gpu import GpuProfile
+from host.timing.network import Network
+from host.timing.pcie import Pcie
+from rtl.config import NicConfig
+from rtl.formats import BEAT_BYTES, RECORDS_PER_BEAT
+from sim.job.fault_plan import FaultPlan
+from sim.job.settings import Runtime
+from sim.node.dense_vectors import bottom_operations
+
+__all__ = ["Waits", "honest_waits"]
+
+_TIMEOUTS = ("request_timeout", "lookup_timeout", "vector_timeout", "result_timeout",
+             "index_timeout", "gradient_timeout", "step_timeout")
+_IN_A_ROW = 2
+"""Packets that an answer needs one behind the other: a lookup and its vector; in training, a
+partial sum and the end of its step."""
+
+
+class Waits(NamedTuple):
+    """Cycles that parts around the NICs take, beside what NICs work.
+
+    Members: ``still``, the longest in which nothing need move; ``result``, from a result to the
+    next.
+    """
+
+    still: int
+    result: int
+
+
+def honest_waits(config: NicConfig, runtime: Runtime, model: Model, mini_batch: int,
+                 faults: FaultPlan, gpu: GpuProfile, pcie: Pcie, network: Network,
+                 nodes: int) -> Waits:
+    """Return bounds for a run of such a configuration.
+
+    A result is an answer, or queries or gradients that a NIC took, so that what is between two of
+    them is what NICs hold, however large the mini-batch:
+
+    - lookups in the buffers of an owner, and those that wait for its GPU, in rounds of as many as
+      may wait for the GPU at once: each a round trip over PCIe, a launch and a kernel; every row
+      read once, and on PCIe and the network of every node once;
+    - the bottom MLP of a share, if NICs interact;
+    - every packet that an answer needs, sent until its node would be given up, if there is a link;
+    - every time-out of the registers once;
+    - silences that end, and delays of frames, each as long as it is.
+    """
+    row_bytes = max(4 * model.dimension, BEAT_BYTES)
+    launch = cycles_of_us(gpu.latency_us) + cycles_of_us(gpu.kernel_us)
+    rows = config.misses_in_flight + RECORDS_PER_BEAT * (config.lookup_beats + config.query_beats)
+    read = gpu.cycles_per_row(row_bytes)
+    rounds = ceil(rows / config.misses_in_flight)
+    gather = launch + config.misses_in_flight * read + pcie.lookahead
+    wires = rows * row_bytes * (pcie.to_nic.cycles_per_byte + nodes * network.cycles_per_byte)
+    mlp = (cycles_of_us(gpu.latency_us) + -(-mini_batch // nodes)
+           * gpu.cycles_of_products(bottom_operations(model))) if runtime.interaction else 0.0
+    resent = runtime.link_timeout_most if config.link else 0
+    still = max(gather, mlp, resent, network.lookahead)
+    apart = sum(silence.length for silence in faults.silences if isfinite(silence.length))
+    apart += _IN_A_ROW * sum(fault.time_us for fault in faults.frames)
+    result = (rounds * (gather + 2 * network.lookahead) + wires + mlp
+              + _IN_A_ROW * runtime.link_tries * resent
+              + sum(getattr(runtime, name) for name in _TIMEOUTS) + cycles_of_us(apart))
+    return Waits(ceil(still), ceil(result))
