@@ -6,7 +6,6 @@ from functools import cache
 
 from rtl.config import preset
 from rtl.formats import Opcode
-from sim.cluster.protocols import FrameExchange
 from sim.job.options import RunOptions
 from sim.nic.ports import Observer
 from sim.node.errors import ProtocolError
@@ -78,8 +77,9 @@ class Ended:
             counters.get(f"link_receiver.{name}", 0) for name in ("duplicates", "outside"))
 
 
-def _execute(case: Case, path: str, samples: int, exchange: type[FrameExchange] | None,
-             observer: Observer | None, **options) -> Ended:
+def _execute(case: Case, path: str, samples: int, storm: Storm | None,
+             observer: Observer | None = None, **options) -> Ended:
+    exchange = None if storm is None else stormy(storm)
     given = {"config": "tiny", "model": path, "nodes": NODES, "samples": samples,
              "mini_batch": 12, "placement": "row", "threads": 1, "settings": case.settings,
              "patience": 50_000} | options
@@ -94,10 +94,14 @@ def _execute(case: Case, path: str, samples: int, exchange: type[FrameExchange] 
         setup, failures = job.setup, run_failures
     try:
         result = job.execute(observer=observer)
+        said = failures(result)
+        if not result["stuck"] and (storm is None or not any(storm.left.values())):
+            return Ended(said, result["counters"])
     except (ProtocolError, ValueError) as error:
-        return Ended([f"its host gave up: {error}"], drained(setup, "net_rx"))
-    return Ended(failures(result), drained(setup, "net_rx") if result["stuck"] else
-                 result["counters"])
+        said = [f"its host gave up: {error}"]
+    if storm is not None:
+        storm.rest([node.engine for node in setup.cluster.nodes])
+    return Ended(said, drained(setup, "net_rx"))
 
 
 def drained(setup: ClusterSetup, stream: str) -> list[dict[str, int]]:
@@ -135,4 +139,4 @@ def storm_of(case: Case, path: str, seed: int, frames: int, peer: int | None = N
 def with_storm(case: Case, path: str, storm: Storm, **options) -> Ended:
     """Run a cluster in a storm, about as long as it lasts."""
     samples = max(24, _CYCLES * storm.limit // case.cycles)
-    return _execute(case, path, samples, stormy(storm), None, **options)
+    return _execute(case, path, samples, storm, **options)

@@ -1,12 +1,14 @@
 """Clusters whose NICs get hostile frames at the rate of their links, beside those of a run."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from host.wire.packets import parse_headers
 from rtl.formats import BEAT_BYTES, Opcode
+from sim.engines import Engine
 from sim.native.exchange import CompiledExchange
 from sim.nic.ports import Observer
 from tests.fuzz.frames import Changed, Frames, beats_of
@@ -32,6 +34,22 @@ class Storm:
         self.honest: Counter[tuple[int, int]] = Counter()
         self.links: Counter[int] = Counter()
 
+    def next(self, node: int) -> Changed:
+        """Return the next frame to ``node``, of which there must be one."""
+        frame = self.frames[node].next()
+        self.left[node] -= 1
+        self.sent[node][frame.kind] += 1
+        self.links[node] += frame.data[43] == Opcode.LINK
+        return frame
+
+    def rest(self, engines: Sequence[Engine]) -> None:
+        """Let all that is left come at once, after a run that ended early."""
+        for node, left in self.left.items():
+            for _ in range(left):
+                engine, beats = engines[node], beats_of([self.next(node)])
+                engine.push("net_rx", beats, engine.cycle)
+                engine.run(engine.cycle + len(beats))
+
     def of_the_run(self, node: int, link: bool) -> int:
         """Return how many frames of the run came to ``node``: packets LINK, or the others."""
         return sum(count for (to, opcode), count in self.honest.items()
@@ -56,23 +74,20 @@ def stormy(storm: Storm) -> type:
 
             super().step(now, seen)
             network = self._network
-            for node, frames in storm.frames.items():
+            for node in storm.frames:
                 free = max(now + network.lookahead, float(network.free[0, node]))
                 # The next frames of the run arrive behind what fills the link until then.
                 end = now + 2 * network.lookahead
                 made: list[Changed] = []
                 starts: list[float] = []
                 while free < end and storm.left[node]:
-                    frame = frames.next()
+                    frame = storm.next(node)
                     made.append(frame)
                     starts.append(free)
                     free += (len(frame.data) + network.overhead_bytes) * network.cycles_per_byte
-                    storm.left[node] -= 1
                 if not made:
                     continue
                 network.free[0, node] = free
-                storm.sent[node].update(frame.kind for frame in made)
-                storm.links[node] += sum(frame.data[43] == Opcode.LINK for frame in made)
                 beats = beats_of(made)
                 lengths = np.array([len(frame.data) // BEAT_BYTES for frame in made])
                 before = (lengths.cumsum() - lengths).repeat(lengths)
