@@ -7,17 +7,20 @@ from host.hashing import mix64
 __all__ = ["KeyIndex"]
 
 _FEWEST = 1 << 10
+_BLOCK = 1 << 16
 
 
 class KeyIndex:
     """Numbers int64 keys from 0; at most half of the hash table's slots are used.
 
-    Memory: 8 bytes per key, and 16 to 32 for its slots.
+    Memory: 8 to 16 bytes per key, and 8 to 16 for its slots.
+
+    Raises ``OverflowError`` beyond 2^31 keys.
     """
 
     def __init__(self) -> None:
         self._keys = np.empty(_FEWEST // 2, np.int64)
-        self._places = np.full(_FEWEST, -1, np.int64)
+        self._places = np.full(_FEWEST, -1, np.int32)
         self._count = 0
 
     def __len__(self) -> int:
@@ -25,8 +28,8 @@ class KeyIndex:
 
     @property
     def keys(self) -> np.ndarray:
-        """The keys in numerical order."""
-        return self._keys[:self._count]
+        """A copy of the keys in the order of their numbers."""
+        return self._keys[:self._count].copy()
 
     def find(self, keys: np.ndarray) -> np.ndarray:
         """Return the number of each of ``keys [n]``, -1 for an unknown key: int64."""
@@ -50,11 +53,15 @@ class KeyIndex:
         found[new] = np.arange(first, self._count)
         if self._count > len(self._keys):
             size = 1 << (self._count - 1).bit_length()
-            self._keys = np.append(self._keys[:first], np.empty(size - first, np.int64))
-            self._places = np.full(2 * size, -1, np.int64)
+            if size > 1 << 31:
+                raise OverflowError(f"an index has at most 2^31 keys, not {self._count}")
+            self._keys.resize(size, refcheck=False)
+            del self._places  # all are taken anew, and the old ones need not lie beside them
+            self._places = np.full(2 * size, -1, np.int32)
             first = 0
         self._keys[found[new]] = keys[new]
-        self._take_places(np.arange(first, self._count))
+        for start in range(first, self._count, _BLOCK):
+            self._take_places(np.arange(start, min(start + _BLOCK, self._count)))
         return found
 
     def _take_places(self, numbers: np.ndarray) -> None:

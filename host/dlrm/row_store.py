@@ -1,6 +1,7 @@
 """Store of the rows written in training; all others have their initial value, a function."""
 
 import hashlib
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from host.samples import KEY_ROW_BITS
 __all__ = ["RowStore"]
 
 _BLOCK = 1 << 16
+_GROWTH = 8
+"""The store grows by one part in so many, which is the most that lies idle in it."""
 
 
 class RowStore:
@@ -55,22 +58,27 @@ class RowStore:
         numbers = self._index.add(keys)
         missing = len(self) - len(self._states)
         if missing > 0:
-            # Growing by half limits how often a row is moved. What is not written yet takes address
-            # space and no memory, as long as nothing touches it.
+            # Moved by the operating system's page tables where there are many: never held twice.
             held = len(self._states)
-            size = held + max(missing, held // 2)
-            for name in ("_vectors", "_states"):
-                before = getattr(self, name)
-                grown = np.empty((size, *before.shape[1:]), np.float32)
-                grown[:held] = before
-                setattr(self, name, grown)
+            size = held + max(missing, held // _GROWTH)
+            self._vectors.resize((size, self.model.dimension), refcheck=False)
+            self._states.resize(size, refcheck=False)
         self._vectors[numbers] = vectors
         self._states[numbers] = states
 
     def written(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the written keys, ascending, with their vectors and states."""
-        order = np.argsort(self._index.keys)
-        return self._index.keys[order], self._vectors[order], self._states[order]
+        keys = self._index.keys
+        order = np.argsort(keys)
+        return keys[order], self._vectors[order], self._states[order]
+
+    def parts(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield what `written` returns by so many ``rows``; none may be written meanwhile."""
+        keys = self._index.keys
+        order = np.argsort(keys)
+        for first in range(0, len(order), rows):
+            part = order[first:first + rows]
+            yield keys[part], self._vectors[part], self._states[part]
 
     def digest(self) -> bytes:
         """Return the SHA-256 of the written rows, in key order.
@@ -79,14 +87,11 @@ class RowStore:
         little-endian; the optimizer's states are left out.
         """
         hashed = hashlib.sha256()
-        order = np.argsort(self._index.keys)
-        for first in range(0, len(order), _BLOCK):
-            part = order[first:first + _BLOCK]
-            keys = self._index.keys[part]
-            records = np.empty(len(part), [("table", "<u4"), ("row", "<u8"),
+        for keys, vectors, _ in self.parts(_BLOCK):
+            records = np.empty(len(keys), [("table", "<u4"), ("row", "<u8"),
                                            ("vector", "<f4", self.model.dimension)])
             records["table"] = keys >> KEY_ROW_BITS
             records["row"] = keys & (1 << KEY_ROW_BITS) - 1
-            records["vector"] = self._vectors[part]
+            records["vector"] = vectors
             hashed.update(records.tobytes())
         return hashed.digest()

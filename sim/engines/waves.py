@@ -82,6 +82,9 @@ class Waves:
         self._file: TraceFile | None = None
         self._window = (0, 0)
         check_writable(options.path, "waves")
+        if Path(options.path).is_fifo():
+            # Formats of waves go back to what they wrote.
+            raise ValueError(f"waves must be a file, not the pipe {options.path!r}")
         if options.first is not None:
             self._open(options.first)
 

@@ -118,6 +118,8 @@ def link_cells(short: bool = False) -> list[LinkCell]:
             50, (22,), "all to all", nodes=3, faults="down=0us:1s@>1,down=0us:1s@1>")),
         LinkCell("all to all", "8 nodes, everything at 0.01", LinkTraffic(
             300, (22, 1, 2), "all to all", nodes=8, faults=EVERYTHING.format(rate="0.01"))),
+        LinkCell("all to all", "16 nodes, everything at 0.01", LinkTraffic(
+            60, (22, 1, 2), "all to all", nodes=16, faults=EVERYTHING.format(rate="0.01"))),
     ]
     return cells
 

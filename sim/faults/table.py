@@ -1,7 +1,8 @@
 """Tables of the fault suite."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 __all__ = ["ceiling", "fault_tables", "go_back_n", "goodputs"]
@@ -20,25 +21,37 @@ def go_back_n(loss: float, under_way: float) -> float:
 
 
 def fault_tables(result: dict) -> list[Table]:
-    """Return the tables of a result of :func:`sim.faults.suite.faults`."""
-    links = Table(title="Packets over the ends of links")
-    for column in ("faults", "rate or case", "injected", "sent", "delivered", "twice", "again",
-                   "LINK", "goodput", "wrong"):
-        links.add_column(column, justify="left" if column in ("faults", "wrong") else "right")
-    for row in result["links"]:
-        links.add_row(row["group"], row["name"], *(f"{row[name]:,}" for name in (
-            "injected", "sent", "delivered", "doubled", "repeated", "links")),
-            f"{row['goodput']:.3f}", row["wrong"] or "")
-    clusters = Table(title="Whole clusters: values as without faults")
-    for column in ("mode", "nodes", "faults", "rate", "injected", "again", "cycles", "without",
-                   "wrong"):
-        clusters.add_column(column, justify="left" if column in (
-            "mode", "faults", "wrong") else "right")
-    for row in result["clusters"]:
-        clusters.add_row(row["mode"], str(row["nodes"]), row["kind"], f"{row['rate']:g}",
-                         *(f"{row[name]:,}" for name in ("injected", "repeated", "cycles")),
-                         f"{row['calm_cycles']:,}", row["wrong"] or "")
-    return [table for table in (links, clusters) if table.row_count]
+    """Return the tables of a result of :func:`sim.faults.suite.faults`, 80 characters wide.
+
+    What is wrong has a column where anything is.
+    """
+    links = [(f"{row['group'].replace(' bytes', ' B')}, {row['name']}", *(
+        f"{row[name]:,}" for name in ("injected", "sent", "repeated", "links")),
+        f"{row['goodput']:.3f}", row["wrong"]) for row in result["links"]]
+    clusters = [(row["mode"], str(row["nodes"]), row["kind"], f"{row['rate']:g}", *(
+        f"{row[name]:,}" for name in ("injected", "repeated", "cycles", "calm_cycles")),
+        row["wrong"]) for row in result["clusters"]]
+    return [_table(title, columns, rows) for title, columns, rows in (
+        ("Packets over the ends of links", (
+            "faults, and their rate", "injected", "sent", "again", "LINK", "goodput"), links),
+        ("Whole clusters, beside runs without faults", (
+            "mode", "nodes", "faults", "rate", "injected", "again", "cycles", "without"), clusters)
+    ) if rows]
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[tuple[str | None, ...]]) -> Table:
+    """Return a table of ``rows``, whose last value is in words what is wrong, None if nothing is.
+    """
+    wrong = any(row[-1] for row in rows)
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in columns:
+        table.add_column(column, justify="left" if column.startswith(("mode", "faults")) else
+                         "right")
+    if wrong:
+        table.add_column("wrong")
+    for row in rows:
+        table.add_row(*(row if wrong else row[:-1]))
+    return table
 
 
 def goodputs(rows: Iterable[dict]) -> dict[str, list[tuple[float, float]]]:

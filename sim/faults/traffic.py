@@ -57,7 +57,8 @@ class LinkTraffic:
     Members
     -------
     packets: that each sender sends to each receiver. beats: payload beats of each, 1 to 22; several
-        are used in turn. pattern: one of :data:`PATTERNS`. nodes: of the network, at most 8.
+        are used in turn. pattern: one of :data:`PATTERNS`. nodes: of the network; the ends are
+        built for 8, or for as many as there are.
     round_trip_us: of the network alone, twice its latency. queue_bytes: room in each output of the
         switch; None for as much as is needed. faults: as of ``sim run --faults``. seed: of these.
     first_sequence: number of the first packet to each node. settings: of the links.
@@ -136,7 +137,9 @@ def _model(config: NicConfig, first_sequence: int) -> Model:
 
 def link_ends(traffic: LinkTraffic) -> list[Engine]:
     """Return an end for each node, out of reset and with its registers set."""
-    model = _model(preset("tiny").with_fields(link=True), traffic.first_sequence)
+    tiny = preset("tiny")
+    model = _model(tiny.with_fields(link=True, nodes=max(tiny.nodes, traffic.nodes)),
+                   traffic.first_sequence)
     engines: list[Engine] = [model.instance() for _ in range(traffic.nodes)]
     for number, engine in enumerate(engines):
         engine.set_signal("node", number)

@@ -1,6 +1,7 @@
 """Progress of training: loss, accuracy and area under the ROC curve of each interval."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,16 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
+class _Step(NamedTuple):
+    """What an interval keeps of a step: neither its samples nor its gradients, which are large."""
+
+    epoch: int
+    number: int
+    loss: float
+    predictions: np.ndarray
+    labels: np.ndarray
+
+
 class Intervals:
     """Quality of predictions, each made before the training on its sample.
 
@@ -29,12 +40,12 @@ class Intervals:
     def __init__(self, size: int):
         self._size = size
         self.rows: list[dict] = []
-        self._steps: list[tuple[int, int, Samples, DenseStep]] = []
+        self._steps: list[_Step] = []
 
     def add(self, epoch: int, step: int, samples: Samples, done: DenseStep) -> dict | None:
         """Add a mini-batch; return the interval that it completes, or None."""
-        ended = self.close() if self._steps and self._steps[0][0] != epoch else None
-        self._steps.append((epoch, step, samples, done))
+        ended = self.close() if self._steps and self._steps[0].epoch != epoch else None
+        self._steps.append(_Step(epoch, step, done.loss, done.predictions, samples.labels))
         return self.close() if len(self._steps) == self._size else ended
 
     def close(self) -> dict | None:
@@ -42,11 +53,11 @@ class Intervals:
         if not self._steps:
             return None
         steps, self._steps = self._steps, []
-        predictions = np.concatenate([done.predictions for *_, done in steps])
-        labels = np.concatenate([samples.labels for _, _, samples, _ in steps])
+        predictions = np.concatenate([step.predictions for step in steps])
+        labels = np.concatenate([step.labels for step in steps])
         quality, = by_interval(predictions, labels, len(labels))
-        loss = math.fsum(done.loss * len(samples) for _, _, samples, done in steps) / len(labels)
-        self.rows.append({"epoch": steps[0][0], "first_step": steps[0][1], "steps": len(steps),
-                          "samples": len(labels), "loss": finite(loss),
+        loss = math.fsum(step.loss * len(step.labels) for step in steps) / len(labels)
+        self.rows.append({"epoch": steps[0].epoch, "first_step": steps[0].number,
+                          "steps": len(steps), "samples": len(labels), "loss": finite(loss),
                           "accuracy": quality.accuracy, "auc": quality.auc})
         return self.rows[-1]

@@ -1,6 +1,6 @@
 """What a user gives is done, or refused in one line that says why: thousands of tries.
 
-``EMBERNIC_FUZZ`` asks for another number of tries than 20,000 of the long test, and
+``EMBERNIC_FUZZ`` asks for another number of tries than 20,000 of the long tests, and
 ``EMBERNIC_FUZZ_FROM`` for the seeds from another on. A try is made again by its name and seed:
 :func:`test_seeds_that_found_something` has those that once found a defect.
 """
@@ -21,6 +21,9 @@ from tests.fuzz.attacks import ATTACKS
 from tests.fuzz.trying import Defect, bounded
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
+
+_PARTS = 4
+"""Tests that share the tries of the long one, so that two processors do."""
 
 FOUND = (("options", 1238), ("options", 1280), ("options", 1311))
 """Attacks and seeds that found a defect before it was mended."""
@@ -71,9 +74,11 @@ def test_some(tmp_path):
 
 
 @pytest.mark.slow
-def test_many(tmp_path):
-    _conclude(*_all(int(os.environ.get("EMBERNIC_FUZZ", "20000")),
-                    int(os.environ.get("EMBERNIC_FUZZ_FROM", "1000")), tmp_path / "try"))
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_many(part, tmp_path):
+    tries = int(os.environ.get("EMBERNIC_FUZZ", "20000")) // _PARTS
+    first = int(os.environ.get("EMBERNIC_FUZZ_FROM", "1000")) + part * tries
+    _conclude(*_all(tries, first, tmp_path / "try"))
 
 
 @pytest.mark.parametrize(("name", "seed"), FOUND)

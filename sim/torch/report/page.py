@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from gen.files import write_whole
 from host.systems import PHASES
 from sim.experiments.page.page import embedded
+from sim.files.pictures import write_picture
 
 __all__ = ["write_report"]
 
@@ -89,4 +90,4 @@ def _draw(rows: list[dict], path: Path) -> None:
     axes.set_xlabel("microseconds of a mini-batch alone")
     figure.legend(loc="outside upper center", ncols=4, fontsize="small")
     FigureCanvasAgg(figure)
-    figure.savefig(path, dpi=100)
+    write_picture(figure, path, dpi=100)

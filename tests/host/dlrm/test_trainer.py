@@ -129,6 +129,26 @@ def test_a_checkpoint_goes_on_as_if_nothing_had_been(tmp_path, optimizer):
         load_checkpoint(paths[1], again.dense, again.embeddings.rows, optimizer)
 
 
+def test_rows_go_to_a_checkpoint_and_back_by_parts(tmp_path, monkeypatch):
+    """The bytes are the same however many rows are in memory at once, those of NumPy's archives."""
+    trainer = reference_trainer(MODEL, 3)
+    trained(trainer, batches(2))
+    rows, files = trainer.embeddings.rows, []
+    for count in (7, 1 << 16):
+        monkeypatch.setattr("host.dlrm.checkpoint._ROWS", count)
+        files.append(tmp_path / f"{count}.npz")
+        with files[-1].open("w+b") as file:
+            save_checkpoint(file, 2, trainer.dense, rows, Optimizer())
+        again = reference_trainer(MODEL, 3)
+        load_checkpoint(files[-1], again.dense, again.embeddings.rows, Optimizer())
+        assert again.embeddings.rows.digest() == rows.digest()
+    assert files[0].read_bytes() == files[1].read_bytes()
+    with np.load(files[0]) as file, (tmp_path / "numpy.npz").open("w+b") as other:
+        np.savez(other, **file)
+        other.seek(0)
+        assert other.read()[:-2] == files[0].read_bytes()[:-2 - 71]
+
+
 def saved(tmp_path, **changes):
     """Save a checkpoint, some of its arrays changed or, where None, left out."""
     trainer = reference_trainer(MODEL, 3)

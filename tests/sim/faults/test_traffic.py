@@ -44,6 +44,13 @@ def test_a_full_queue_of_the_switch():
     assert got["full"] >= 10
 
 
+def test_sixteen_nodes():
+    """Each has a window, a time-out and a share of the pool for fifteen peers."""
+    got = _whole(LinkTraffic(20, (22, 1, 2), "all to all", nodes=16,
+                             faults=EVERYTHING.format(rate=0.02)))
+    assert got["sent"] == 16 * 15 * 20 and got["injected"] >= 10
+
+
 def test_a_link_that_is_down_for_a_while():
     got = _whole(LinkTraffic(500, (22,), "both ways", faults="down=10us:300us"))
     assert got["injected"] >= 10

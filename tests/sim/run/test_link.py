@@ -1,8 +1,11 @@
 """Runs with a reliable link over networks that lose and change frames: the values stay."""
 
+import json
+
 import pytest
 
 from host.model import Model
+from sim.cli.main import main
 from sim.cluster.exchange import Exchange
 from sim.faults.cells import EVERYTHING, KINDS, MODES
 from sim.job.options import RunOptions
@@ -76,20 +79,25 @@ def test_skipping_and_threads_and_the_exchange_change_nothing(backend):
             assert result[name] == results[0][name], name
 
 
-def test_a_silent_node_is_named():
-    result = run(_options("down=5us:1s@>2,down=5us:1s@2>", samples=96, settings=(
-        "link=true", "link_tries=4", "link_timeout_first=2000", "link_timeout_most=4000")))
-    assert result["stuck"] and not result["complete"]
-    assert "has given up node 2" in result["stuck"]
-    assert any("has given up node 2" in text for text in failures(result))
+def test_a_silent_node_is_named(tmp_path, capsys):
+    """The exit status is 1, and what was finished before is kept."""
+    path = tmp_path / "run.json"
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--config", "tiny", "--nodes", "3", "--samples", "96", "--mini-batch", "12",
+              "--in-flight", "2", "--placement", "row", "--json", str(path), "--faults",
+              "down=120us:1s@>2,down=120us:1s@2>", "--set", "link=true", "--set", "link_tries=4",
+              "--set", "link_timeout_first=2000", "--set", "link_timeout_most=4000"])
+    assert ended.value.code == 1
+    assert "has given up node 2" in capsys.readouterr().err
+    result = json.loads(path.read_text())
+    assert not result["complete"] and 0 < result["samples"] < 96
+    assert result["results"]["equal"] == result["samples"]
 
 
 def test_a_link_that_is_down_for_a_while(calm):
     result = _good("down=10us:150us@1", samples=96)
     assert result["predictions_sha256"] == calm["predictions_sha256"]
     assert _sum(result, "link_sender.repeated") > 0
-
-
 
 
 def test_a_lookup_on_an_idle_cluster_takes_thirty_cycles_more_at_most(tmp_path):

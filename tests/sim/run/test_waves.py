@@ -1,6 +1,7 @@
 """Waveforms of a run: they hold every handshake that hosts and network saw, in its cycle, and
 writing them changes nothing."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -372,4 +373,11 @@ def test_a_folder(tmp_path, capsys):
     path = tmp_path / "run.vcd"
     path.mkdir()
     assert f"waves must be a file, not the folder '{path}'" in _complaint(
+        capsys, "--waves", str(path))
+
+
+def test_a_pipe(tmp_path, capsys):
+    path = tmp_path / "run.fst"
+    os.mkfifo(path)
+    assert f"waves must be a file, not the pipe '{path}'" in _complaint(
         capsys, "--waves", str(path))

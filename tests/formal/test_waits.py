@@ -1,0 +1,190 @@
+"""There is no circle of waiting, in a NIC or between NICs, as far as each contract holds.
+
+The graph is made from the table of links (:mod:`tests.formal.waits`). The contracts that keep it
+free of circles are proved here of their blocks, as they are built for a NIC, or where the table
+says; each of them counts, as there is a circle without it.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+from amaranth.hdl import Signal, Value
+from amaranth.lib import stream, wiring
+
+from rtl.cache import LocalCache, RemoteCache
+from rtl.cache.cache import EmbeddingCache
+from rtl.config import preset
+from rtl.gradient import GradientReceiver, PartialReceiver
+from rtl.gradient.updater import RowUpdater
+from rtl.interaction import DenseRing
+from rtl.network import FrameReceiver, LookupReceiver
+from rtl.query import QueryChecker
+from rtl.rings import RowReads
+from rtl.training import TrainingPath
+from rtl.training.step_counter import StepCounter
+from tests.formal import prove as proving
+from tests.formal.bench import Bench
+from tests.formal.mutants import broken, variant
+from tests.formal.prove import prove
+from tests.formal.waits import (
+    APART,
+    ENVIRONMENT,
+    INNER,
+    TAKEN,
+    circle,
+    streams,
+    wait_graph,
+)
+
+CONFIG = preset("tiny").with_fields(training=True, link=True)
+PAIRS = [f"{port} {out}" for port, out in APART]
+ALL = [(False, False), (False, True), (True, False), (True, True)]
+
+@pytest.fixture(autouse=True)
+def parts_of_blocks(monkeypatch):
+    """Of most of a block's registers no statement depends on anything: they go, and with each the
+    initial value of its wire, which would become a constant with two values."""
+    monkeypatch.setattr(proving, "_TO_GRAPH", proving._TO_GRAPH.replace("setundef", (
+        "setattr -unset init a:init t:$_*FF*_ %co1:+[Q] w:* %i %d\nsetundef")))
+
+
+def entries() -> EmbeddingCache:
+    """Return a small cache that is cleared at any time, as that of the dedupe table may be."""
+    return EmbeddingCache(2, 1, rows=8, ways=2, in_flight=2, waiters=2, vector_beats=1,
+                          hash_key=lambda key: key)
+
+
+BLOCKS = {
+    "lookup_receiver.i": (LookupReceiver, CONFIG), "remote_cache.fills": (RemoteCache, CONFIG),
+    "local_cache.fills": (LocalCache, CONFIG), "dedupe.fills": (entries,),
+    "query_checker.i": (QueryChecker, CONFIG), "dense_ring.vectors": (DenseRing, CONFIG),
+    "receiver.i": (GradientReceiver, CONFIG), "partial_receiver.i": (PartialReceiver, CONFIG),
+    "returned_receiver.i": (PartialReceiver, CONFIG, "host"),
+    "step_counter.steps": (StepCounter, CONFIG.nodes), "row_updater.vectors": (RowUpdater, CONFIG),
+    "row_updater.states": (RowUpdater, CONFIG),
+}
+"""The blocks of the inputs that take what comes, and what they are made from."""
+
+SOON = {"dedupe.fills": 4, "row_updater.states": 16}
+"""Cycles until an input takes what comes, where it does not do so at once."""
+
+
+DEPTH = 40
+"""Cycles in which what was broken shows, the sweep after reset included."""
+
+
+@pytest.mark.parametrize("training, linked", ALL)
+def test_no_circle(training, linked):
+    assert circle(wait_graph(training, linked)) == []
+
+
+@pytest.mark.parametrize("contract", [*TAKEN, *PAIRS])
+def test_each_contract_counts(contract):
+    assert circle(wait_graph(without={contract}))
+
+
+@pytest.mark.parametrize("name, other", [
+    ("host_parser.vectors", "hold_buffer.o"), ("net_parser.vectors", "remote_cache.misses"),
+    ("pooled_router.vectors", "dispatcher.dense"), ("vector_router.local", "delivery.o"),
+    ("local_cache.updated", "local_source.o"), ("begun slot", "dispatcher.dense"),
+    ("net_rx", "net_tx"), ("net_parser.steps", "departure.net_headers"),
+], ids=lambda name: name.replace(" ", "-"))
+def test_a_circle_is_found(name, other):
+    """Somewhere one more stream is waited for."""
+    found = circle(wait_graph(more={name: [other]}))
+    assert found and found[0] == found[-1]
+
+
+def test_a_link_too_many_is_found(monkeypatch):
+    """The results of samples pass the queue of lookups to peers."""
+    from rtl import links as table
+    extra = table.Link("interaction.o", "lookup_packager.i"), table.Link(
+        "lookup_packager.payload", "result_frames.i")
+    monkeypatch.setattr(table, "LINKS", (*(
+        link for link in table.LINKS if link.source != "interaction.o"), *extra))
+    assert circle(wait_graph())
+
+
+def test_the_training_path_has_all_streams():
+    """Each stream of a block of the path is an end of a link, and no other is."""
+    path = TrainingPath(CONFIG)
+    blocks = {**path._blocks, "receiver": path._receiver, "departure": path._departure}
+    found = {"source": set(), "target": set()}
+    for name, block in blocks.items():
+        for port, member in block.signature.members.items():
+            if member.is_signature and isinstance(inner := member.signature, (
+                    stream.Signature, wiring.FlippedSignature)):
+                end = "target" if isinstance(inner, wiring.FlippedSignature) else "source"
+                places = member.dimensions[0] if member.dimensions else 0
+                found[end] |= {f"{name}.{port}.{k}" for k in range(places)} or {f"{name}.{port}"}
+    table = [link for link in streams(True, True)
+             if any(end.partition(".")[0] in blocks for end in link[:2])]
+    bank = {f"{reducer}.{port}" for reducer in ("local_reducer", "global_reducer")
+            for port in ("sums", "terms")}
+    for end, places in found.items():
+        named = {getattr(link, end) for link in table}
+        assert {place for place in named if place.partition(".")[0] in blocks} == places - bank
+    assert len(INNER) == len({link.source for link in INNER})
+
+
+def test_contracts_name_tests():
+    tests = Path(__file__).parent
+    for contract in (*TAKEN.values(), *APART.values(), *ENVIRONMENT.values()):
+        assert not contract.test or (tests / f"{contract.test}.py").exists()
+        assert re.fullmatch(r"[^.]+", contract.promise)
+
+
+def taken(block: wiring.Component, port: str, soon: int = 0, eager: str = "") -> Bench:
+    """Return a bench of ``block`` among neighbours that do anything; ``port`` takes what comes.
+
+    Once it did: tables are swept after reset. ``soon``: cycles that it may wait. ``eager``: an
+    output from which all is taken at once.
+    """
+    bench = Bench()
+    bench.m.submodules.dut = block
+    for path, member, value in block.signature.flatten(block):
+        if path == (eager, "ready"):
+            bench.m.d.comb += value.eq(1)
+        elif member.flow is wiring.In:
+            value = Value.cast(value)
+            bench.m.d.comb += value.eq(bench.free(len(value)))
+    entered, begun = getattr(block, port), Signal()
+    with bench.m.If(entered.ready):
+        bench.m.d.sync += begun.eq(1)
+    bench.within("taken", soon, begun & entered.valid, entered.ready)
+    return bench
+
+
+@pytest.mark.parametrize("place", TAKEN)
+def test_taken(place):
+    block, *arguments = BLOCKS[place]
+    verdict = prove(taken(block(*arguments), place.partition(".")[2], SOON.get(place, 0)),
+                    seconds=100)
+    assert verdict.holds, verdict
+
+
+def test_a_receiver_takes_each_frame():
+    verdict = prove(taken(FrameReceiver(CONFIG, CONFIG.net_framing, training=True, link=True), "i"))
+    assert verdict.holds, verdict
+
+
+def test_headers_pass_beside_reads():
+    verdict = prove(taken(RowReads(4), "headers", eager="header_out"))
+    assert verdict.holds, verdict
+
+
+@pytest.mark.parametrize("place, part, old, new", [
+    ("lookup_receiver.i", LookupReceiver, "self.i.ready.eq(swept)",
+     "self.i.ready.eq(swept & self.o.ready)"),
+    ("local_cache.fills", EmbeddingCache, "self.fills.ready.eq(~sweeping)",
+     "self.fills.ready.eq(~sweeping & self.misses.ready)"),
+    ("step_counter.steps", StepCounter, "self.steps.ready.eq(1)", "self.steps.ready.eq(self.open)"),
+], ids=["behind-lookups-before", "behind-misses", "while-open"])
+def test_broken_taken(place, part, old, new):
+    block, *arguments = BLOCKS[place]
+    mutant = broken(part, old, new)
+    made = mutant if part is block else variant(block, **{part.__name__: mutant})
+    verdict = prove(taken(made(*arguments), place.partition(".")[2], SOON.get(place, 0)),
+                    depth=DEPTH)
+    assert verdict.broken == ("taken",), verdict
