@@ -12,7 +12,8 @@ __all__ = ["CODES", "FIELDS", "PACKETS", "Packet"]
 FIELDS = {
     # Header beat. A name without a record applies unless a "Record.field" overrides it.
     "mac_destination": "MAC address of the receiver, zero on host ports",
-    "mac_source": "MAC address of the sender, zero on host ports",
+    "mac_source": "MAC address of the sender, zero on host ports; a packet whose sender is not the "
+                  "node that `source` names is foreign",
     "ethertype": "0x0800, IPv4; zero on host ports, as all up to the UDP checksum",
     "ip_version_ihl": "0x45: version 4, no options",
     "ip_tos": "sent as 0, received as any",
@@ -52,9 +53,10 @@ FIELDS = {
     "row": "row of the table",
     "table": "number of the table",
     "landing": "place reserved for the answer, which echoes it",
-    "LookupRecord.landing": "id of the miss that the vector answers, of the remote cache between "
-                            "NICs and of the local one towards the host; in STATE_REQUESTS the "
-                            "number of the row, modulo 2^16",
+    "LookupRecord.landing": "id of the miss that the vector answers: between NICs of the remote "
+                            "cache, and above it its lap, how often the id was used; towards the "
+                            "host of the local cache; in STATE_REQUESTS the number of the row, "
+                            "modulo 2^16",
     "StateRecord.landing": "number of the requesting row, modulo 2^16",
     "kind": "kind of record",
     "QueryRecord.kind": "RecordKind: KEY, KEY_END or EMPTY",

@@ -33,8 +33,8 @@ __all__ = [
     "DenseSlot", "DescriptorKind", "EmberHeader", "ErrorRecord", "FlushRecord", "FrameInfo",
     "GradientBeat", "GradientRecord", "HeaderBeat", "HoldSlot", "HostFrame", "HostHeaderBeat",
     "IndexRecord", "IndexTag", "InteractionMode", "Key", "LookupRecord", "Opcode", "OptimizerMode",
-    "OutgoingPartial", "OutgoingRecord", "PartialRecord", "PooledTag", "QueryRecord", "RawBeat",
-    "ReadRecord", "RecordBeat", "RecordKind", "ReductionLevel", "Refused", "Request",
+    "OutgoingPartial", "OutgoingRecord", "PartialRecord", "PeerBeat", "PooledTag", "QueryRecord",
+    "RawBeat", "ReadRecord", "RecordBeat", "RecordKind", "ReductionLevel", "Refused", "Request",
     "ResultPartTag", "RowReadRecord", "SampleRecord", "ScatterTag", "StateRecord", "Status",
     "StepKind", "StepOpenRecord", "StepRecord", "TableDescriptor", "TaggedBeat", "VectorBeat",
 ]
@@ -227,7 +227,8 @@ Key = data.StructLayout({"row": ROW_BITS, "table": TABLE_BITS})
 """A row of a table."""
 
 LookupRecord = data.StructLayout({"row": ROW_BITS, "table": TABLE_BITS, "landing": LANDING_BITS})
-"""A key and the place reserved for its vector: a hold-buffer slot, or a miss id for the GPU."""
+"""A key and the place reserved for its vector: a hold-buffer slot, a miss id for the GPU, or for a
+peer a miss id and its lap (:class:`rtl.cache.answer_check.AnswerCheck`)."""
 
 DenseRecord = data.StructLayout({"sample": SAMPLE_BITS, "landing": LANDING_BITS, "reserved": 16})
 """A sample whose dense vector is requested, and the place reserved for it, echoed as its tag."""
@@ -347,6 +348,9 @@ RecordBeat = data.StructLayout({
 
 TaggedBeat = data.StructLayout({"tag": TAG_BITS, "data": BEAT_BITS, "last": 1})
 """A beat of a received vector with the vector's tag, landing or miss id; ``last`` of the vector."""
+
+PeerBeat = data.StructLayout(TaggedBeat.members | {"source": NODE_BITS})
+"""The same of a vector that node ``source`` has sent."""
 
 Refused = data.StructLayout({"status": 8, "step": STEP_BITS})
 """A host message that was dropped: :class:`Status`, and the step its header names."""

@@ -10,6 +10,7 @@ from gen.shells.masters import axi_members, axi_name, connect_axi, masters_of
 from gen.shells.memory_stages import MemoryStages
 from gen.shells.placing import place_nic
 from gen.shells.register_stages import RegisterStages
+from gen.shells.socket_check import SocketCheck
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.formats import BEAT_BYTES, NODE_BITS, Beat, HeaderBeat
 from rtl.memory.axi4 import Address
@@ -54,7 +55,8 @@ class VitisKernel(wiring.Component):
     """Wrap a SmartNIC as a kernel: one clock, AXI4-Lite control, four streams.
 
     Streams ``net`` go to and from the 100 Gb/s UDP kernel (``S_AXIS_sk2nl``, ``M_AXIS_nl2sk``): an
-    outgoing packet is the payload of a datagram, ``tdest`` the number of its destination node.
+    outgoing packet is the payload of a datagram, ``tdest`` the number of its destination node; of
+    what comes in, ``tdest`` is the node whose addresses sent it (:class:`SocketCheck`).
     Streams ``host`` carry whole packets to and from the kernels that move them from and to memory;
     ``tlast`` ends a packet. Every stream passes two register stages, for crossings between dies.
 
@@ -112,7 +114,9 @@ class VitisKernel(wiring.Component):
         reset = Signal(init=1, reset_less=True)
         m.d.sync += reset.eq(~self.ap_rst_n)
         m.d.comb += [sync.clk.eq(self.ap_clk), sync.rst.eq(reset)]
-        self._arrive(m, "s_axis_net", nic.net_rx, "net_rx")
+        m.submodules.socket_check = check = SocketCheck(_DEST_BITS)
+        self._arrive(m, "s_axis_net", nic.net_rx, "net_rx", check)
+        m.d.comb += check.socket.eq(self.s_axis_net_tdest)
         self._arrive(m, "s_axis_host", nic.host_rx, "host_rx")
         self._depart(m, "m_axis_host", nic.host_tx, "host_tx")
         beat = self._depart(m, "m_axis_net", nic.net_tx, "net_tx")
@@ -123,12 +127,15 @@ class VitisKernel(wiring.Component):
         m.d.comb += [nic.time.eq(time), nic.tap.ready.eq(1)]
         return m
 
-    def _arrive(self, m, name: str, edge, stages: str) -> None:
+    def _arrive(self, m, name: str, edge, stages: str, check: SocketCheck | None = None) -> None:
         m.submodules[stages] = into = RegisterStages(Beat)
-        beat = into.i.payload
+        if check is not None:
+            wiring.connect(m, check.o, into.i)
+        first = into.i if check is None else check.i
+        beat = first.payload
         m.d.comb += [
-            into.i.valid.eq(getattr(self, f"{name}_tvalid")),
-            getattr(self, f"{name}_tready").eq(into.i.ready), beat.err.eq(0),
+            first.valid.eq(getattr(self, f"{name}_tvalid")),
+            getattr(self, f"{name}_tready").eq(first.ready), beat.err.eq(0),
             *(getattr(beat, field).eq(getattr(self, f"{name}_t{field}"))
               for field in ("data", "keep", "last")),
         ]

@@ -71,20 +71,22 @@ class EmbeddingCache(wiring.Component):
     hash_key: maps the value of a key to 32 hash bits.
     store_style: style of the RAM of the slots.
     store_bits: bits of a beat that are stored; the others, of unused lanes, are read as 0.
-    updated: rows may be updated; otherwise the ports marked so do not exist.
-    policy: name of the replacement policy, see :data:`rtl.cache.policies.POLICIES`.
+    updated: rows may be updated. checked: which vectors may be taken is decided elsewhere. Without
+        them the ports marked so do not exist.
+    policy: the replacement policy, of :data:`rtl.cache.policies.POLICIES`.
 
     Ports
     -----
     lookups: input stream of ``key`` and ``meta``.
-    vectors: output stream of ``data``, ``meta``, ``last``: the beats of a vector one after another.
-        (updated) Also ``slot`` and ``held``: the vector lies in that slot; 0 for one that was
+    vectors: output stream of ``data``, ``meta``, ``last``: the beats of a vector one after another;
+        (updated) also ``slot`` and ``held``: the vector lies in that slot; 0 for one that was
         fetched, or waited for a fetch.
     misses: output stream of ``key``, ``id`` and the ``meta`` of the lookup that missed: vectors to
         be fetched.
     fills: input stream of ``id``, ``data``, ``last``: a vector, in any order of ids. Ready is
         always 1, except during the sweep. A vector whose id is not outstanding or that does not
         have ``vector_beats`` beats is dropped and counted in ``bad_fills``.
+    owed (checked): a cycle after a vector's first beat: it may be taken; else it is dropped, too.
     sets: sets in use, 1 to ``rows / ways``: set = hash[31:8] * sets / 2^24. Change it while the
         block is idle; rows in unused sets are not found.
     enable: vectors that have arrived serve later lookups. merge: a vector in flight serves the
@@ -106,10 +108,8 @@ class EmbeddingCache(wiring.Component):
         ``frozen`` counts them.
     idle: nothing moves until an input does. Lookups that wait for a fill are idle.
 
-    Raises
-    ------
-    TypeError, ValueError
-        A size is not an integer or out of range, or there is no such policy.
+    Raises ``TypeError`` or ``ValueError`` for a size that is not an integer or out of range, and
+    where there is no such policy.
     """
 
     LATENCY = {
@@ -124,7 +124,7 @@ class EmbeddingCache(wiring.Component):
     def __init__(self, key_bits: int, meta_shape, *, rows: int, ways: int, in_flight: int,
                  waiters: int, vector_beats: int, hash_key: Callable[[Value], Value],
                  store_style: str = "uram", store_bits: int = BEAT_BITS, updated: bool = False,
-                 policy: str = "lru"):
+                 policy: str = "lru", checked: bool = False):
         sizes = {"key_bits": (key_bits, 1), "ways": (ways, 1), "rows": (rows, 2),
                  "in_flight": (in_flight, 2), "waiters": (waiters, 2),
                  "vector_beats": (vector_beats, 1), "store_bits": (store_bits, 1)}
@@ -146,7 +146,7 @@ class EmbeddingCache(wiring.Component):
         self._key_bits, self._meta, self._hash = key_bits, meta_shape, hash_key
         self._rows, self._ways, self._ids, self._nodes = rows, ways, in_flight, waiters
         self._beats, self._style, self._bits = vector_beats, store_style, store_bits
-        self._updated = updated
+        self._updated, self._checked = updated, checked
         self._lookup = data.StructLayout({"key": key_bits, "meta": meta_shape})
         self._miss = data.StructLayout(
             {"key": key_bits, "id": FILL_ID_BITS, "meta": meta_shape})
@@ -164,7 +164,7 @@ class EmbeddingCache(wiring.Component):
             "idle": Out(1)} | ({
                 "frozen": In(1), "settled": Out(1),
                 "write": In(stream.Signature(row_write_layout(rows, vector_beats))),
-            } if updated else {}))
+            } if updated else {}) | ({"owed": In(1)} if checked else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -178,7 +178,8 @@ class EmbeddingCache(wiring.Component):
         m.submodules.resolver = resolver = Resolver(self._key_bits, self._meta, **sizes)
         m.submodules.scatter = scatter = ScatterList(
             self._meta, in_flight=self._ids, waiters=self._nodes)
-        m.submodules.writer = writer = FillWriter(vector_beats=self._beats, **sizes)
+        m.submodules.writer = writer = FillWriter(
+            vector_beats=self._beats, checked=self._checked, **sizes)
         m.submodules.store = store = VectorStore(
             self._meta, vector_beats=self._beats, style=self._style, store_bits=self._bits,
             updated=self._updated, **sizes)
@@ -247,6 +248,7 @@ class EmbeddingCache(wiring.Component):
             self.landed.eq(writer.complete),
             scatter.close.eq(closed), scatter.close_id.eq(closed_id),
         ]
+        m.d.comb += [writer.owed.eq(self.owed)] if self._checked else []
         # A lookup that found a fetch outstanding appends itself two cycles later.
         m.d.sync += [closed.eq(writer.complete), closed_id.eq(writer.complete_id)]
         wiring.connect(m, writer.write, store.write)
@@ -258,15 +260,15 @@ class EmbeddingCache(wiring.Component):
             self.evicted.valid.eq(done.valid & decision.evict),
             self.evicted.key.eq(decision.evicted),
             self.tap.valid.eq(seen), self.tap.key.eq(decision.key), self.tap.hit.eq(decision.hit),
-            self.tap.pending.eq(done.pending), self.tap.conflict.eq(decision.conflict),
-            self.tap.unmerged.eq(decision.unmerged),
+            self.tap.pending.eq(done.pending), self.tap.unmerged.eq(decision.unmerged),
+            self.tap.conflict.eq(decision.conflict),
             self.idle.eq(~sweeping & entry.idle & tags.idle & ids.idle & scatter.idle & ~closed
                          & writer.idle & resolver.idle & asking.idle & store.idle),
         ]
-        blocked = resolver.blocked
         if self._updated:
             self._freeze(m)
             count(m, self.counters, frozen=done.valid & decision.frozen)
+        blocked = resolver.blocked
         count(m, self.counters,
               accesses=seen, hits=seen & decision.hit, hits_pending=seen & done.pending,
               misses=seen & ~decision.hit, conflict_misses=done.valid & decision.conflict,

@@ -31,16 +31,20 @@ class FillWriter(wiring.Component):
     """Write the vectors that arrive, one beat per cycle, and close their miss ids.
 
     A vector is good when its id is outstanding at the first beat, all its beats have that id, and
-    it has exactly ``vector_beats`` beats. Any other is dropped and counted once, and its id, if
-    outstanding, stays so: the beats already written are not read before a good vector of the id
-    has overwritten them. ``fills.ready`` is always 1.
+    it has exactly ``vector_beats`` beats; with ``checked`` also only if it is ``owed``. Any other
+    is dropped and counted once, and its id, if outstanding, stays so: the beats already written are
+    not read before a good vector of the id has overwritten them. ``fills.ready`` is always 1.
 
     Latency: see ``LATENCY``.
+
+    Parameters: ``rows``, ``in_flight``, ``vector_beats``, ``checked``: see
+    :class:`rtl.cache.EmbeddingCache`.
 
     Ports
     -----
     fills: input stream of :data:`FillBeat`, the beats of a vector one after the other.
     vector_beats: beats of a vector now, at least 1.
+    owed: in the cycle after the first beat: the vector may be taken (checked only).
     fill_id, busy, fill_slot, fill_allocated, fill_phase, close: to the miss table, which answers a
         cycle after ``fill_id``.
     write: see :func:`write_signature`.
@@ -56,8 +60,8 @@ class FillWriter(wiring.Component):
     }
     RATE = "1 beat per cycle"
 
-    def __init__(self, *, rows: int, in_flight: int, vector_beats: int):
-        self._rows, self._beats = rows, vector_beats
+    def __init__(self, *, rows: int, in_flight: int, vector_beats: int, checked: bool = False):
+        self._rows, self._beats, self._checked = rows, vector_beats, checked
         self._id_bits = id_bits = max(1, ceil_log2(in_flight))
         super().__init__({
             "fills": In(stream.Signature(FillBeat)), "vector_beats": In(range(vector_beats + 1)),
@@ -65,19 +69,23 @@ class FillWriter(wiring.Component):
             "fill_allocated": In(1), "fill_phase": In(1), "close": Out(1),
             "write": Out(write_signature(rows, in_flight, vector_beats)),
             "filled": Out(filled_signature(rows)),
-            "complete": Out(1), "complete_id": Out(id_bits), "bad": Out(1), "idle": Out(1)})
+            "complete": Out(1), "complete_id": Out(id_bits), "bad": Out(1), "idle": Out(1),
+        } | ({"owed": In(1)} if checked else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
         came, asked = Signal(), Signal(FillBeat, reset_less=True)
         valid, beat = Signal(), Signal(FillBeat, reset_less=True)
-        # Whether a beat has the id of the one before, and whether it is one of the miss table's.
+        # Whether a beat has the id of the one before, and whether it is one of the miss table's and
+        # may be taken.
         before, same = Signal(FILL_ID_BITS, reset_less=True), Signal(reset_less=True)
         known = Signal(reset_less=True)
         m.d.comb += [self.fills.ready.eq(1), self.fill_id.eq(asked.id[:self._id_bits])]
         m.d.sync += [
             came.eq(self.fills.valid), asked.eq(self.fills.payload), valid.eq(came), beat.eq(asked),
             same.eq(asked.id == before), known.eq(asked.id[self._id_bits:] == 0)]
+        if self._checked:
+            m.d.sync += known.eq((asked.id[self._id_bits:] == 0) & self.owed)
         with m.If(came):
             m.d.sync += before.eq(asked.id)
 

@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.cache.answer_check import AnswerCheck
 from rtl.cache.cache import CACHE_COUNTERS, EmbeddingCache, tap_layout
 from rtl.config import NicConfig
 from rtl.formats import (
@@ -13,6 +14,7 @@ from rtl.formats import (
     Key,
     LookupRecord,
     OutgoingRecord,
+    PeerBeat,
     TaggedBeat,
 )
 from rtl.gateable import Gateable
@@ -28,11 +30,11 @@ _Wanted = data.StructLayout({"landing": LANDING_BITS, "step": STEP_BITS, "owner"
 class RemoteCache(Gateable, wiring.Component):
     """Cache of rows that other nodes own, looked up before a lookup leaves (paper, 4.1.2).
 
-    A lookup that misses goes to its owner with a miss id instead of the landing index; the owner
-    echoes the id, the vector fills the cache and goes from there to its reserved place. So
-    identical keys need to travel only once (requester-side merge): with ``merge``, one answer
-    serves all waiting lookups. Without it, a key in flight is sent again for each lookup, as in
-    the paper.
+    A lookup that misses goes to its owner with a miss id, and its lap (:class:`AnswerCheck`),
+    instead of the landing index; the owner echoes both, the vector fills the cache and goes from
+    there to its reserved place. So identical keys need to travel only once (requester-side merge):
+    with ``merge``, one answer serves all waiting lookups. Without it, a key in flight is sent again
+    for each lookup, as in the paper.
 
     An :class:`EmbeddingCache` of ``config.remote_cache_rows``: latency, throughput, progress and
     the exact meaning of the settings are found there. Each vector from another node passes through
@@ -42,9 +44,10 @@ class RemoteCache(Gateable, wiring.Component):
     Ports
     -----
     lookups: input stream of :data:`rtl.formats.OutgoingRecord`, ``landing`` a reserved place.
-    misses: output stream of the same, ``landing`` a miss id.
-    fills: input stream of :data:`rtl.formats.TaggedBeat`, ``tag`` a miss id; always ready after the
-        sweep. A vector that no lookup waits for is dropped and counted in ``bad_fills``.
+    misses: output stream of the same, ``landing`` a miss id and its lap.
+    fills: input stream of :data:`rtl.formats.PeerBeat`, ``tag`` the ``landing`` of a miss; always
+        ready after the sweep. A vector that no lookup waits for, or that does not come from the
+        node that owes it, is dropped and counted in ``bad_fills``.
     vectors: output stream of :data:`rtl.formats.TaggedBeat`, ``tag`` the place.
     enable: 0: a vector serves the lookups that wait for it, but no later one.
     merge: 0: each lookup of a key in flight is sent.
@@ -63,7 +66,7 @@ class RemoteCache(Gateable, wiring.Component):
         super().__init__({
             "lookups": In(stream.Signature(OutgoingRecord)),
             "misses": Out(stream.Signature(OutgoingRecord)),
-            "fills": In(stream.Signature(TaggedBeat)),
+            "fills": In(stream.Signature(PeerBeat)),
             "vectors": Out(stream.Signature(TaggedBeat)),
             "sets": In(range(config.remote_cache_sets + 1)), "enable": In(1), "merge": In(1),
             "vector_beats": In(range(config.vector_beats + 1)),
@@ -78,7 +81,8 @@ class RemoteCache(Gateable, wiring.Component):
             Key.size, _Wanted, rows=config.remote_cache_rows, ways=config.remote_cache_ways,
             in_flight=config.remote_in_flight, waiters=config.hold_vectors,
             vector_beats=config.vector_beats, hash_key=hash_bits, store_bits=config.store_bits,
-            policy=config.policy)
+            policy=config.policy, checked=True)
+        m.submodules.check = check = AnswerCheck(config.remote_in_flight)
         wanted, asked = Signal(LookupRecord), Signal(LookupRecord)
         lookup, miss = self.lookups.payload, self.misses.payload
         key, missed = Signal(Key), Signal(Key)
@@ -92,12 +96,17 @@ class RemoteCache(Gateable, wiring.Component):
             cache.lookups.payload.meta.owner.eq(lookup.destination),
             missed.eq(cache.misses.payload.key),
             asked.row.eq(missed.row), asked.table.eq(missed.table),
-            asked.landing.eq(cache.misses.payload.id),
+            check.asked.id.eq(cache.misses.payload.id), asked.landing.eq(check.tag),
+            check.asked.node.eq(miss.destination),
+            check.asked.valid.eq(self.misses.valid & self.misses.ready),
             self.misses.valid.eq(cache.misses.valid), cache.misses.ready.eq(self.misses.ready),
             miss.record.eq(asked), miss.step.eq(cache.misses.payload.meta.step),
             miss.destination.eq(cache.misses.payload.meta.owner),
             cache.fills.valid.eq(self.fills.valid), self.fills.ready.eq(cache.fills.ready),
-            cache.fills.payload.id.eq(self.fills.payload.tag),
+            cache.fills.payload.id.eq(self.fills.payload.tag & (config.remote_in_flight - 1)),
+            check.vector.tag.eq(self.fills.payload.tag),
+            check.vector.source.eq(self.fills.payload.source),
+            cache.owed.eq(check.owed), check.landed.eq(cache.landed),
             cache.fills.payload.data.eq(self.fills.payload.data),
             cache.fills.payload.last.eq(self.fills.payload.last),
             self.vectors.valid.eq(cache.vectors.valid),
@@ -108,7 +117,7 @@ class RemoteCache(Gateable, wiring.Component):
             cache.sets.eq(self.sets), cache.enable.eq(self.enable), cache.merge.eq(self.merge),
             cache.vector_beats.eq(self.vector_beats),
             Cat(self.evicted).eq(Cat(cache.evicted)), Cat(self.tap).eq(Cat(cache.tap)),
-            self.counters.eq(cache.counters), self.idle.eq(cache.idle),
+            self.counters.eq(cache.counters), self.idle.eq(cache.idle & check.idle),
             self.landed.eq(cache.landed),
         ]
         return m

@@ -32,6 +32,7 @@ from rtl.network.wire import (
     address,
     covered,
     edge_of,
+    is_address,
     swap_bytes,
 )
 
@@ -64,9 +65,11 @@ def CheckedBeat(max_beats: int, link: bool = False) -> data.StructLayout:
 class FrameCheck(wiring.Component):
     """Check packets at full rate: addresses, lengths, CRC-32C, opcode, nodes, count.
 
-    A fixed pipeline that never waits. Latency and rate: see ``LATENCY`` and ``RATE``. With framing
-    ``host`` only length, opcode and count are checked: PCIe protects the rest; with ``udp`` also
-    CRC-32C and nodes, since the shell's UDP stack has checked the rest.
+    A fixed pipeline that never waits. Latency and rate: see ``LATENCY`` and ``RATE``. MAC and IP
+    address and port of the sender must be those of the node that the header's ``source`` names.
+    With framing ``host`` only length, opcode and count are checked: PCIe protects the rest; with
+    ``udp`` also CRC-32C and nodes, since the shell's UDP stack has checked the rest, and has taken
+    off what says who sent it.
 
     Parameters: ``max_beats``, the longest accepted payload; ``framing``; ``training``, whether
     packets of training are accepted; ``link``, whether packets LINK are, of one beat, and those of
@@ -252,14 +255,15 @@ class FrameCheck(wiring.Component):
         own_mac, own_ip = Signal(48, reset_less=True), Signal(32, reset_less=True)
         m.d.sync += [own_mac.eq(address(self.mac_base, self.node, 48)),
                      own_ip.eq(address(self.ip_base, self.node, 32))]
-        # For another NIC or of another protocol: four groups of comparisons.
-        foreign1, foreign2 = Signal(4, reset_less=True), Signal(reset_less=True)
+        # For another NIC, of another protocol, or not of the node that its header names: six groups
+        # of comparisons.
+        foreign1, foreign2 = Signal(6, reset_less=True), Signal(reset_less=True)
         ip_length1, udp_length1 = (Signal(16, reset_less=True, name=f"{name}_length1")
                                    for name in ("ip", "udp"))
         lengths2 = Signal(reset_less=True)
         sums1, sum2 = (Signal(shape, reset_less=True, name=name) for name, shape in (
             ("sums1", data.ArrayLayout(18, 3)), ("sum2", 20)))
-        wire = header.as_value()
+        wire, source = header.as_value(), header.ember.source
         start = HeaderBeat["ip_version_ihl"].offset
         words = [wire[start + 16 * k:start + 16 * k + 16] for k in range(10)]
         with m.If(begins):
@@ -271,7 +275,10 @@ class FrameCheck(wiring.Component):
                     | (header.ip_version_ihl != IP_VERSION_IHL)
                     | (header.ip_protocol != IP_PROTOCOL_UDP),
                     (swap_bytes(header.udp_destination) != self.udp_port)
-                    | ((swap_bytes(header.ip_fragment) & ~DONT_FRAGMENT & 0xFFFF) != 0))),
+                    | ((swap_bytes(header.ip_fragment) & ~DONT_FRAGMENT & 0xFFFF) != 0),
+                    ~is_address(swap_bytes(header.mac_source), self.mac_base, source),
+                    ~is_address(swap_bytes(header.ip_source), self.ip_base, source)
+                    | (swap_bytes(header.udp_source) != self.udp_port))),
                 ip_length1.eq(swap_bytes(header.ip_length)),
                 udp_length1.eq(swap_bytes(header.udp_length)),
                 # The one's complement sum is independent of byte order (RFC 1071).

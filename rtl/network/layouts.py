@@ -6,7 +6,7 @@ from rtl.config import BEAT_BITS
 from rtl.formats import CREDIT_BITS, NODE_BITS, RecordBeat, Request, TaggedBeat
 
 __all__ = ["AtNode", "CountedBeat", "Credit", "Freed", "FreedBeats", "LookupItem", "PacketBeat",
-           "ReceivedHeader", "ReceivedVector"]
+           "ReceivedHeader", "received_vector"]
 
 
 LookupItem = data.StructLayout({"request": Request, "beat_last": 1})
@@ -37,5 +37,8 @@ CountedBeat = data.StructLayout({"beat": RecordBeat, "count": 16})
 """A beat of a packet of records followed by values. In beats of values ``records`` is 0; ``count``
 is the number of records from this beat on: at the first beat, of the whole packet."""
 
-ReceivedVector = data.StructLayout({"beat": TaggedBeat, "dense": 1})
-"""A beat of a received vector, and whether it is a sample's dense vector."""
+
+def received_vector(origin: int) -> data.StructLayout:
+    """Layout of a beat of a received vector, and its packet's ``origin``, of so many bits: from
+    peers the node that has sent it, from the host whether the vector is a sample's dense vector."""
+    return data.StructLayout({"beat": TaggedBeat, "origin": origin})

@@ -19,8 +19,10 @@ LOOKUP_CHECK_COUNTERS = CounterLayout("requests", "bad_table", "bad_row", "bad_o
 class LookupCheck(Gateable, wiring.Component):
     """Pass on lookups of rows that this node owns; drop and count the others.
 
-    An honest peer never sends such a record, and a beat that holds one gives no credit back: a peer
-    that asks for what is not here runs dry. Latency and rate: see ``LATENCY`` and ``RATE``.
+    An honest peer never sends such a record. A beat gives its credit back once its last record has
+    gone, whatever was in it: what a peer may send does not depend on what it has asked for. A
+    refused lookup has no answer, so its credit leaves with the next packet for that peer.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
@@ -53,7 +55,7 @@ class LookupCheck(Gateable, wiring.Component):
         m.submodules.buffer = buffer = SkidBuffer(Request)
         wiring.connect(m, buffer.o, wiring.flipped(self.o))
         found, request = split.o.payload, split.o.payload.user.request
-        owned, take, tainted = Signal(), Signal(), Signal()
+        owned, take = Signal(), Signal()
         m.d.comb += [
             split.i.valid.eq(self.i.valid), self.i.ready.eq(split.i.ready),
             split.i.payload.key.eq(self.i.payload.request.key),
@@ -67,12 +69,10 @@ class LookupCheck(Gateable, wiring.Component):
             buffer.i.payload.eq(request),
             split.o.ready.eq(buffer.i.ready),
             take.eq(split.o.valid & split.o.ready),
-            self.freed.valid.eq(take & found.user.beat_last & owned & ~tainted),
+            self.freed.valid.eq(take & found.user.beat_last),
             self.freed.node.eq(request.node),
             self.idle.eq(split.idle & buffer.idle),
         ]
-        with m.If(take):
-            m.d.sync += tainted.eq((tainted | ~owned) & ~found.user.beat_last)
         count(m, self.counters, requests=take & owned,
               bad_table=take & ((found.status == Status.TABLE) | (found.status == Status.KIND)),
               bad_row=take & (found.status == Status.ROW),

@@ -11,11 +11,12 @@ from rtl.formats import (
     TAG_BITS,
     TAGS_PER_BEAT,
     Opcode,
+    PeerBeat,
     RecordBeat,
     TaggedBeat,
 )
 from rtl.memory import Ram
-from rtl.network.layouts import CountedBeat, Credit, PacketBeat, ReceivedHeader, ReceivedVector
+from rtl.network.layouts import CountedBeat, Credit, PacketBeat, ReceivedHeader, received_vector
 from rtl.network.opcodes import VALUES, VECTORS, more_records
 from rtl.network.vector_unpacker import VectorUnpacker
 from rtl.network.wire import header as header_of
@@ -49,8 +50,9 @@ class PacketParser(wiring.Component):
     vector_beats: beats of a vector, 1 to 16. vector_packing: log2 of the vectors that share a beat,
         0 to 2; 0 with more beats than 1. Lanes that a vector does not use leave as +0.
     records: stream of :data:`rtl.formats.RecordBeat`, payload beats of LOOKUPS or QUERIES.
-    vectors: stream of :data:`rtl.formats.TaggedBeat`, the vectors of VECTORS or GPU_VECTORS.
-    dense: the same, the vectors of DENSE_VECTORS (host only).
+    vectors: the vectors of VECTORS or GPU_VECTORS, a stream of :data:`rtl.formats.PeerBeat`
+        (network) or :data:`rtl.formats.TaggedBeat` (host).
+    dense: a stream of the latter, the vectors of DENSE_VECTORS (host only).
     credit: event :data:`rtl.network.layouts.Credit`, that of a ``header`` (network only).
     gradient_credit: the same for packets of training, which then do not count for ``credit``
         (network and training only).
@@ -85,6 +87,7 @@ class PacketParser(wiring.Component):
         self._edge, self._max_beats = edge, longest_payload(config, edge)
         self._in_flight = (config.remote_in_flight if edge == "network" else
                            config.misses_in_flight + config.dense_vectors)
+        self._origin = NODE_BITS if edge == "network" else 1
         self._more = more_records(edge, training)
         self._trains = training
         self._received = data.StructLayout({
@@ -94,7 +97,7 @@ class PacketParser(wiring.Component):
             "i": In(stream.Signature(PacketBeat)),
             "vector_beats": In(5), "vector_packing": In(2),
             "records": Out(stream.Signature(RecordBeat)),
-            "vectors": Out(stream.Signature(TaggedBeat)),
+            "vectors": Out(stream.Signature(PeerBeat if edge == "network" else TaggedBeat)),
             "idle": Out(1),
         } | ({"dense": Out(stream.Signature(TaggedBeat))} if edge == "host" else
              {"header": In(ReceivedHeader), "credit": Out(Credit)})
@@ -123,16 +126,17 @@ class PacketParser(wiring.Component):
     def _read(self, m, packets) -> Value:
         """Take packets apart; return whether any output is pending."""
         m.submodules.records = records = SkidBuffer(self._received)
-        m.submodules.vectors = vectors = SkidBuffer(ReceivedVector)
+        m.submodules.vectors = vectors = SkidBuffer(received_vector(self._origin))
         self._hand_out_records(m, records.o)
         self._hand_out(m, vectors.o)
-        m.submodules.unpacker = unpacker = VectorUnpacker(self._in_flight)
+        m.submodules.unpacker = unpacker = VectorUnpacker(self._in_flight, self._origin)
         # After 32 tags come at least 8 beats of vectors, and at least one beat after fewer tags.
         tag_beats = (self._max_beats + 7) // 9
         m.submodules.tags = tags = Ram(BEAT_BITS, max(2, tag_beats), latency=0)
         item = packets.payload.item
         ember = header_of(item).ember
         source, step, dense = Signal(NODE_BITS), Signal(16), Signal()
+        origin = source if self._edge == "network" else dense
         remaining, tags_left = Signal(16), Signal(range(tag_beats + 1))
         # A vector that shares no beat has its tag in a register, and its index is that of the next.
         tag_index, vector_index = Signal(range(max(2, tag_beats))), Signal(16)
@@ -149,7 +153,7 @@ class PacketParser(wiring.Component):
         m.d.comb += [
             unpacker.vector_packing.eq(self.vector_packing),
             final.eq(Mux(remaining > most, most - 1, remaining - 1)),
-            packed.data.eq(item), packed.final.eq(final), packed.dense.eq(dense),
+            packed.data.eq(item), packed.final.eq(final), packed.origin.eq(origin),
             packed.tags.eq(Mux(vector_index[1], tags_here >> 2 * TAG_BITS, tags_here)),
         ]
         beat = vectors.i.payload.beat
@@ -167,7 +171,7 @@ class PacketParser(wiring.Component):
         with m.If(alone):
             m.d.comb += [
                 beat.data.eq(item), beat.last.eq(vector_last), beat.tag.eq(tag),
-                vectors.i.payload.dense.eq(dense),
+                vectors.i.payload.origin.eq(origin),
             ]
         with m.Else():
             m.d.comb += vectors.i.payload.eq(unpacker.o.payload)
@@ -250,10 +254,14 @@ class PacketParser(wiring.Component):
 
     def _hand_out(self, m: Module, received) -> None:
         """Output vectors at the port of their kind."""
-        ways = [(~received.payload.dense, self.vectors)]
-        if self._edge == "host":
-            ways.append((received.payload.dense, self.dense))
-        for chosen, way in ways:
-            m.d.comb += way.payload.eq(received.payload.beat)
+        beat, origin = received.payload.beat, received.payload.origin
+        m.d.comb += [self.vectors.payload[name].eq(beat[name]) for name, _ in beat.shape()]
+        if self._edge == "network":
+            m.d.comb += [self.vectors.payload.source.eq(origin),
+                         self.vectors.valid.eq(received.valid),
+                         received.ready.eq(self.vectors.ready)]
+            return
+        m.d.comb += self.dense.payload.eq(beat)
+        for chosen, way in ((~origin, self.vectors), (origin, self.dense)):
             with m.If(chosen):
                 m.d.comb += [way.valid.eq(received.valid), received.ready.eq(way.ready)]

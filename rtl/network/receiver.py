@@ -23,8 +23,9 @@ class FrameReceiver(wiring.Component):
 
     The input is accepted in every cycle, since the MAC has no back-pressure: a good packet that
     finds no room for the largest one is dropped and counted. Every refused packet counts once,
-    under the first of: ``errors_mac`` (``err``); ``foreign`` (MAC or IP address, port, EtherType,
-    protocol, IP version or options, fragment); ``bad_length`` (IP or UDP length, ``keep``, longer
+    under the first of: ``errors_mac`` (``err``); ``foreign`` (MAC or IP address or port, of this
+    node or of that which the header's ``source`` names, EtherType, protocol, IP version or options,
+    fragment); ``bad_length`` (IP or UDP length, ``keep``, longer
     than the configuration); ``bad_crc`` (IPv4 checksum or CRC-32C); ``bad_opcode`` (or version);
     ``bad_node``; ``bad_length`` (``count`` against payload); ``overruns``.
 

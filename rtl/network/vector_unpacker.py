@@ -6,20 +6,22 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS
 from rtl.formats import TAG_BITS
-from rtl.network.layouts import ReceivedVector
+from rtl.network.layouts import received_vector
 from rtl.stream import StreamFIFO
 from rtl.stream.packing import taken
 
-__all__ = ["PackedBeat", "VectorUnpacker"]
+__all__ = ["VectorUnpacker", "packed_beat"]
 
 _MOST = 4
 """Most vectors of a beat."""
 
-PackedBeat = data.StructLayout({
-    "data": BEAT_BITS, "tags": data.ArrayLayout(TAG_BITS, _MOST), "final": range(_MOST),
-    "dense": 1})
-"""A received beat of ``final`` + 1 vectors, the first in the lowest lanes, their tags, and whether
-they are dense vectors."""
+
+def packed_beat(origin: int) -> data.StructLayout:
+    """Layout of a received beat of ``final`` + 1 vectors, the first in the lowest lanes, their
+    tags, and the ``origin`` of them all, of so many bits."""
+    return data.StructLayout({
+        "data": BEAT_BITS, "tags": data.ArrayLayout(TAG_BITS, _MOST), "final": range(_MOST),
+        "origin": origin})
 
 
 class VectorUnpacker(wiring.Component):
@@ -32,38 +34,38 @@ class VectorUnpacker(wiring.Component):
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
-    Parameters: ``depth``, the most vectors in flight.
+    Parameters: ``depth``, the most vectors in flight; ``origin``, bits of what is said of a packet.
 
     Ports
     -----
-    i: stream of :data:`PackedBeat`.
+    i: stream of :func:`packed_beat`.
     vector_packing: log2 of the vectors of a full beat, 1 or 2.
-    o: stream of :data:`rtl.network.layouts.ReceivedVector`, ``last`` always 1.
+    o: stream of :func:`rtl.network.layouts.received_vector`, ``last`` always 1.
     idle.
     """
 
     LATENCY = {("beat", "its first vector"): 3}
     RATE = "1 vector per cycle"
 
-    def __init__(self, depth: int):
-        self._depth = depth
+    def __init__(self, depth: int, origin: int = 1):
+        self._depth, self._beat = depth, packed_beat(origin)
         super().__init__({
-            "i": In(stream.Signature(PackedBeat)), "vector_packing": In(2),
-            "o": Out(stream.Signature(ReceivedVector)), "idle": Out(1)})
+            "i": In(stream.Signature(self._beat)), "vector_packing": In(2),
+            "o": Out(stream.Signature(received_vector(origin))), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.fifo = fifo = StreamFIFO(PackedBeat, self._depth)
+        m.submodules.fifo = fifo = StreamFIFO(self._beat, self._depth)
         wiring.connect(m, wiring.flipped(self.i), fifo.i)
         # The beat that is split; the next follows without a gap.
-        beat, busy = Signal(PackedBeat, reset_less=True), Signal()
+        beat, busy = Signal(self._beat, reset_less=True), Signal()
         index, final, vector = Signal(range(_MOST)), Signal(), self.o.payload.beat
         m.d.comb += [
             final.eq(index == beat.final),
             self.o.valid.eq(busy), fifo.o.ready.eq(~busy | (self.o.ready & final)),
             vector.data.eq(taken(beat.data, index, self.vector_packing)),
             vector.tag.eq(beat.tags[index]), vector.last.eq(1),
-            self.o.payload.dense.eq(beat.dense),
+            self.o.payload.origin.eq(beat.origin),
             self.idle.eq(fifo.idle & ~busy),
         ]
         with m.If(busy & self.o.ready):

@@ -1,14 +1,15 @@
 """Packets on the wire: constants, byte order and sizes, for both directions."""
 
-from amaranth.hdl import Cat, Mux, Value
+from amaranth.hdl import C, Cat, Mux, Value
 from amaranth.lib import data
 
 from rtl.config import NicConfig
 from rtl.formats import HeaderBeat
+from rtl.network.sums import carry_saved
 
 __all__ = [
     "DONT_FRAGMENT", "IP_LENGTH", "IP_TTL", "IP_VERSION_IHL", "UDP_LENGTH", "address",
-    "covered", "edge_of", "header", "longest_payload", "swap_bytes",
+    "covered", "edge_of", "header", "is_address", "longest_payload", "swap_bytes",
 ]
 
 IP_VERSION_IHL = 0x45
@@ -46,6 +47,16 @@ def swap_bytes(value) -> Value:
 def address(base, node, bits: int) -> Value:
     """Return a node's MAC or IP address: the cluster's base address plus the node's number."""
     return (base + node)[:bits]
+
+
+def is_address(value, base, node) -> Value:
+    """Return whether ``value`` is :func:`address` of ``base`` and ``node``, without a chain of
+    carries: a bit of what is compared depends on two bits of each of the three."""
+    value, bits = Value.cast(value), len(value)
+    # base + node - value = 0, if base + node + ~value = -1: each bit of one part is that of the
+    # other inverted.
+    ones, twos = carry_saved(base, Cat(node, C(0, bits))[:bits], ~value)
+    return (ones ^ Cat(C(0, 1), twos)[:bits]).all()
 
 
 def covered(beat, first) -> Value:

@@ -20,7 +20,7 @@ from rtl.gradient.partial_layouts import PartialArrived
 from rtl.gradient.sender import StepEnd
 from rtl.memory import Ram
 from rtl.monitor.counters import CounterLayout, count
-from rtl.network.credits import check_nodes
+from rtl.network.credits import HALF, check_nodes
 from rtl.training.barrier import StepDone
 
 __all__ = ["STEP_COUNTER_COUNTERS", "StepCounter"]
@@ -28,6 +28,10 @@ __all__ = ["STEP_COUNTER_COUNTERS", "StepCounter"]
 STEP_COUNTER_COUNTERS = CounterLayout("steps", "ends", "arrived", "bad_steps", "bad_counts")
 
 _COUNT_BITS = StepRecord.members["count"]
+_AHEAD_BITS = (4 * HALF - 1).bit_length()
+"""Bits of the number of partials that may be on their way: a node has fewer than :data:`HALF` beats
+under way, of at most 4 partials each. Only what is above these bits is compared, for short paths,
+which lets up to twice as many pass."""
 
 
 class StepCounter(wiring.Component):
@@ -43,7 +47,8 @@ class StepCounter(wiring.Component):
     every owner, this one too, has sent DONE of step ``s``, which comes after. It is not the open
     step of :class:`rtl.training.StepBarrier`, which advances when the others are done: until then
     this owner may get partials of a step that its own node has not begun. Events of any other step
-    are counted and ignored; so is a second END.
+    are counted and ignored; so is a second END, and one that announces more partials than have
+    arrived and may be on their way.
 
     Nodes are examined in order, two cycles for each at least, until it is complete; its count is
     then cleared, and later events of it are ignored. After reset nothing is taken for ``nodes``
@@ -94,16 +99,17 @@ class StepCounter(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         most = self._most
-        # The arrived partials of each node, stored for both the addition and the comparison.
-        added, compared, announced = (Ram(_COUNT_BITS, most, latency=0) for _ in range(3))
-        m.submodules.added, m.submodules.compared = added, compared
+        # The arrived partials of each node, stored for the addition and for both comparisons.
+        added, compared, before, announced = (Ram(_COUNT_BITS, most, latency=0) for _ in range(4))
+        m.submodules.added, m.submodules.compared, m.submodules.before = added, compared, before
         m.submodules.announced = announced
         ended, own_ended = Signal(most), Signal()
         own_count, own_announced = Signal(_COUNT_BITS), Signal(_COUNT_BITS)
 
         # The node that is examined; those before it are complete.
         place, enough, clear, wipe = Signal(range(most + 1)), Signal(), Signal(), Signal()
-        coming = self._decode(m)
+        coming = self._decode(m, before)
+        beyond = coming.count[_AHEAD_BITS:] > coming.most
         arrival, own = (Signal(PartialArrived, name=n) for n in ("arrival", "own"))
         end, end_valid = Signal(StepEnd), Signal()
         m.d.comb += self.own_end.ready.eq(1)
@@ -119,7 +125,7 @@ class StepCounter(wiring.Component):
                  "arrival": self._current(m, self.arrived.step, (self.arrived.source < most)
                                           & (later | (behind & ~enough))),
                  "own": self._current(m, self.own_arrived.step)}
-        known = {"end": ~ended.bit_select(coming.source, 1) & (coming.source < most),
+        known = {"end": ~ended.bit_select(coming.source, 1) & (coming.source < most) & ~beyond,
                  "own_end": ~own_ended, "own": 1, "arrival": 1}
         take = Signal(data.StructLayout(dict.fromkeys(events, 1)))
         m.d.comb += [take[name].eq(events[name] & self.open & early[name] & known[name])
@@ -130,13 +136,13 @@ class StepCounter(wiring.Component):
             announced.write_data.eq(coming.count), announced.read_addr.eq(place),
             added.read_addr.eq(arrival.source), compared.read_addr.eq(place),
         ]
-        for ram in (added, compared):
+        for ram in (added, compared, before):
             m.d.comb += [
                 ram.write_en.eq(take.arrival | wipe),
                 ram.write_addr.eq(Mux(take.arrival, arrival.source, place)),
                 ram.write_data.eq(Mux(take.arrival, added.read_data + 1, 0)),
             ]
-        m.d.comb += [ram.read_en.eq(1) for ram in (added, compared, announced)]
+        m.d.comb += [ram.read_en.eq(1) for ram in (added, compared, before, announced)]
         with m.If(take.end):
             m.d.sync += ended.bit_select(coming.source, 1).eq(1)
         with m.If(take.own_end):
@@ -178,12 +184,13 @@ class StepCounter(wiring.Component):
         m.d.sync += current.eq(self.open & (step == self.open_step) & known)
         return current
 
-    def _decode(self, m: Module) -> Signal:
-        """Decode the records of a beat in parallel; return the result, 3 cycles later."""
+    def _decode(self, m: Module, before: Ram) -> Signal:
+        """Decode the records of a beat in parallel; return the result, 3 cycles later, with the
+        ``most`` that the upper bits of a count may be, after what has arrived ``before``."""
         beat, come = Signal(RecordBeat, reset_less=True), Signal()
         said = Signal(data.StructLayout({
-            "end": 1, "count": _COUNT_BITS, "stray": 1, "source": NODE_BITS, "current": 1,
-            "busy": 1}))
+            "end": 1, "count": _COUNT_BITS, "most": _COUNT_BITS + 1 - _AHEAD_BITS, "stray": 1,
+            "source": NODE_BITS, "current": 1, "busy": 1}))
         m.d.comb += self.steps.ready.eq(1)
         m.d.sync += [beat.eq(self.steps.payload), come.eq(self.steps.valid)]
         records = [data.View(StepRecord, beat.data.word_select(k, RECORD_BITS))
@@ -205,10 +212,12 @@ class StepCounter(wiring.Component):
             said.end.eq(ends.any()),
             said.count.eq(reduce(or_, (Mux(ends[k] & ~ends[:k].any(), counts[k], 0)
                                        for k in range(RECORDS_PER_BEAT)))),
+            said.most.eq(before.read_data[_AHEAD_BITS:] + 1),
             said.stray.eq(((ends & (ends - 1)) != 0) | strays.any()), said.source.eq(source),
             self.done.valid.eq(dones.any()), self.done.source.eq(source), self.done.step.eq(step),
         ]
         m.d.comb += [
+            before.read_addr.eq(source),
             said.current.eq(self._current(m, step)),
             said.busy.eq(come | Cat(ends, strays, dones).any() | said.end | said.stray
                          | self.done.valid),

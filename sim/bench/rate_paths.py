@@ -159,9 +159,11 @@ class LandingPath(wiring.Component):
         wiring.connect(m, wiring.flipped(self.i), receiver.i)
         wiring.connect(m, receiver.o, parser.i)
         wiring.connect(m, wiring.flipped(self.reserve), hold.reserve)
-        wiring.connect(m, parser.vectors, hold.remote)
         wiring.connect(m, hold.o, wiring.flipped(self.o))
+        vectors, place = parser.vectors, hold.remote
         m.d.comb += [
+            place.valid.eq(vectors.valid), vectors.ready.eq(place.ready),
+            *(place.payload[name].eq(vectors.payload[name]) for name, _ in place.payload.shape()),
             receiver.node.eq(self.node), receiver.nodes.eq(self.nodes),
             *(block.vector_beats.eq(self.vector_beats) for block in (receiver, parser, hold)),
             *(getattr(receiver, name).eq(value) for name, (_, value) in _ADDRESSES.items()),

@@ -19,7 +19,7 @@ from host.wire.packets import pack_records
 from rtl.cache import FillBeat, LocalCache
 from rtl.config import BEAT_BITS, LANES, NicConfig
 from rtl.dedupe import DedupeTable
-from rtl.formats import LookupRecord, OutgoingRecord, RecordKind, Request, TaggedBeat
+from rtl.formats import LookupRecord, OutgoingRecord, PeerBeat, RecordKind, Request
 from rtl.interaction.dot_interaction import DotInteraction
 from rtl.interaction.pairs import pair_count
 from rtl.interaction.records import VectorInBeat
@@ -124,8 +124,8 @@ def _by_id(misses_layout) -> Answer:
 
 def _by_landing(misses: np.ndarray) -> np.ndarray:
     """Return the fills for misses that are lookups for another node."""
-    record = unpack(OutgoingRecord, misses, "record")
-    return pack(TaggedBeat, len(misses), last=1,
+    record, owner = (unpack(OutgoingRecord, misses, name) for name in ("record", "destination"))
+    return pack(PeerBeat, len(misses), last=1, source=owner,
                 tag=record >> np.uint64(LookupRecord["landing"].offset))
 
 

@@ -78,6 +78,12 @@ public:
         waiter_places_.init(clock, config.waiter_places);
     }
 
+    // What the owner echoes: the id, and above it how often it was asked for.
+    uint32_t tag(uint32_t id) const {
+        return (id + fetches_[id].lap * uint32_t(fetches_.size())) & 0xFFFF;
+    }
+    uint32_t id_of(uint32_t tag) const { return tag & (uint32_t(fetches_.size()) - 1); }
+
     // The last beat of a vector arrives in this cycle.
     void fill(uint32_t id) {
         counters.beats_in += config_->vector_beats;
@@ -128,7 +134,7 @@ private:
     };
     struct Fetch {
         Cycle closed = 0;
-        uint32_t slot = 0, next = 0;
+        uint32_t slot = 0, next = 0, lap = 0;
         bool open = false, allocated = false;
         std::vector<Meta> waiters;
     };
@@ -261,6 +267,7 @@ private:
         if (!now.hit) {
             Fetch& opened = fetches_[now.id];
             opened.open = true;
+            opened.lap++;
             opened.closed = NEVER;
             opened.slot = now.slot;
             opened.allocated = now.allocate;

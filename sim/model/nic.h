@@ -282,7 +282,7 @@ private:
                          uint16_t(header::credit.get(words))}, end + config.header_checked + 2);
         net_parser.take(words, count, end, opcode == opcode::LOOKUPS,
                         [&](const RecordBeat& beat, Cycle at) { receiver.beats.put(beat, at + 3); },
-                        [&](uint32_t tag, Cycle at) { remote_fills_.put(tag, at); });
+                        [&](uint32_t tag, Cycle at) { remote_fills_.put(remote.id_of(tag), at); });
     }
 
     void step() {
@@ -445,13 +445,13 @@ private:
         wire(dedupe.vectors, router_);
     }
     void ask_peer(const Miss& miss) {
-        const Item lookup{miss.meta.node, miss.meta.step, record(miss), true};
+        const Item lookup{miss.meta.node, miss.meta.step, record(miss, remote.tag(miss.id)), true};
         queues.on() ? queues.enter(lookup) : lookup_pool.input.push(lookup);
     }
-    void ask_gpu(const Miss& miss) { request_pool.input.push({0, 0, record(miss), true}); }
-    uint64_t record(const Miss& miss) const {
+    void ask_gpu(const Miss& miss) { request_pool.input.push({0, 0, record(miss, miss.id), true}); }
+    uint64_t record(const Miss& miss, uint32_t landing) const {
         return lookup::row.at(miss.key) | lookup::table.at(miss.key >> lookup::row.bits)
-               | lookup::landing.at(miss.id);
+               | lookup::landing.at(landing);
     }
     // A miss of the dedupe table, whose keys have the step in their high bits.
     void look_up(const Miss& miss) {

@@ -23,8 +23,10 @@ def shown(ctx, port) -> SimpleNamespace:
 class Fills:
     """Vectors, good and bad, into a writer; the miss table and the stores are ours."""
 
-    def __init__(self, most: int, beats: int, *, stall: float, bad: float, seed: int):
+    def __init__(self, most: int, beats: int, *, stall: float, bad: float, seed: int,
+                 checked: bool = False):
         self.rng, self.stall, self.bad, self.beats = random.Random(seed), stall, bad, beats
+        self.checked = checked
         self.opened: dict[int, tuple[int, int, int]] = {}  # id: slot, allocated, phase
         self.table = self.opened.copy()
         self.landing: dict[tuple[int, int], int] = {}
@@ -33,7 +35,8 @@ class Fills:
         self.writes: list[dict] = []  # that are allowed, in order
         self.refused = self.told = self.told_bad = 0
         self.busy_until = [0] * IN_FLIGHT
-        self.dut = made(FillWriter, rows=ROWS, in_flight=IN_FLIGHT, vector_beats=most)
+        self.dut = made(FillWriter, rows=ROWS, in_flight=IN_FLIGHT, vector_beats=most,
+                        **({"checked": True} if checked else {}))
         simulate(powered_up(self.dut), self.bench)
         assert self.told == len(self.good) > 20 and self.told_bad == self.refused
         assert (self.refused > 0) == (bad > 0)
@@ -51,24 +54,26 @@ class Fills:
                 taken.add(slot)
                 self.opened[id_] = self.table[id_] = slot, rng.randrange(2), rng.randrange(2)
         id_ = rng.choice(sorted(self.opened) or range(IN_FLIGHT))
-        length, ids = self.beats, None
+        length, ids, owed = self.beats, None, 1
         if rng.random() < self.bad:
-            fault = rng.randrange(5)
+            fault = rng.randrange(5 + self.checked)
             if fault == 0:
                 length = rng.choice([n for n in range(1, self.beats + 4) if n != length])
             elif fault == 1:
                 id_ = rng.randrange(IN_FLIGHT)
             elif fault == 2:
                 id_ |= rng.randrange(1, 1 << FILL_ID_BITS - 3) << 3
+            elif fault == 5:
+                owed = 0
             elif length > 1:
                 ids = [id_] * length
                 ids[rng.randrange(1, length)] ^= 1 << rng.randrange(FILL_ID_BITS)
         ids = ids or [id_] * length
         entry = self.opened.get(id_)
-        good = entry is not None and length == self.beats and set(ids) == {id_}
+        good = bool(entry and owed and length == self.beats and set(ids) == {id_})
         beats = [{"id": each, "data": rng.getrandbits(512), "last": int(n == length - 1)}
                  for n, each in enumerate(ids)]
-        if entry is not None:
+        if entry is not None and owed:
             for number, beat in enumerate(beats[:self.beats]):
                 if beat["id"] != id_:
                     break
@@ -78,12 +83,13 @@ class Fills:
             self.good.append({"id": id_, "entry": entry, "data": [b["data"] for b in beats]})
             del self.opened[id_]
         self.refused += not good
+        self.owed = [owed] + [rng.randrange(2) for _ in beats[1:]]  # the first one's counts
         return beats
 
     async def bench(self, ctx):
         dut, rng, beats, asked = self.dut, self.rng, [], 0
         ctx.set(dut.vector_beats, self.beats)
-        vectors, last = 0, 0
+        vectors, last, owed = 0, 0, 1
         for cycle in range(3000):
             slot, allocated, phase = self.table.get(asked, (rng.randrange(ROWS), 1, 1))
             ctx.set(dut.busy, int(asked in self.table))
@@ -94,10 +100,12 @@ class Fills:
                 beats = self.vector(cycle)
                 vectors += 1
             offers = bool(beats) and rng.random() >= self.stall
+            if self.checked:
+                ctx.set(dut.owed, owed)
             ctx.set(dut.fills.valid, int(offers))
             assert ctx.get(dut.fills.ready)
             if offers:
-                beat, last = beats.pop(0), cycle
+                beat, owed, last = beats.pop(0), self.owed.pop(0), cycle
                 ctx.set(dut.fills.payload, beat)
                 self.busy_until[beat["id"] % IN_FLIGHT] = cycle + ENOUGH
             closes, complete, bad, idle = (
@@ -147,6 +155,11 @@ class Fills:
     (1, 1, 0.3, 0.4), (4, 4, 0.0, 0.5), (4, 2, 0.2, 0.3), (8, 5, 0.4, 0.0), (8, 1, 0.0, 0.3)])
 def test_good_vectors_are_written_and_told_and_bad_ones_counted(most, beats, stall, bad):
     Fills(most, beats, stall=stall, bad=bad, seed=most + beats)
+
+
+@pytest.mark.parametrize("most, beats, stall", [(1, 1, 0.0), (4, 3, 0.3)])
+def test_a_vector_that_may_not_be_taken_is_bad(most, beats, stall):
+    Fills(most, beats, stall=stall, bad=0.4, seed=beats, checked=True)
 
 
 def test_a_second_vector_at_once_is_bad():

@@ -29,6 +29,7 @@ def _vector(key: tuple[int, int], beat: int) -> int:
     pytest.param(*mode, beats, stall, marks=() if (beats == 1) == (stall > 0) else pytest.mark.slow)
     for mode in ((0, 0), (0, 1), (1, 0), (1, 1)) for beats in (1, 4) for stall in (0.0, 0.4)])
 def test_each_place_gets_the_vector_of_its_key(enable, merge, beats, stall):
+    """Whatever comes besides: vectors of nodes that were not asked, and those that come again."""
     dut = made(RemoteCache, CONFIG)
     rng = random.Random(beats)
     keys = [(rng.randrange(5), rng.randrange(30) ** 6) for _ in range(40)]
@@ -39,6 +40,8 @@ def test_each_place_gets_the_vector_of_its_key(enable, merge, beats, stall):
     asked: list[tuple[int, tuple[int, int]]] = []
     sent: Counter = Counter()
     taken: list[dict] = []
+    over: list[tuple[int, tuple[int, int]]] = []
+    refused = Counter()
 
     async def owners(ctx):
         chance = random.Random(7)
@@ -58,6 +61,18 @@ def test_each_place_gets_the_vector_of_its_key(enable, merge, beats, stall):
             sent[key] += 1
             asked.append((number, key))
 
+    async def answer(ctx, number, key, source, wrong=0):
+        for beat in range(beats):
+            ctx.set(dut.fills.payload, {
+                "tag": number, "data": _vector(key, beat) ^ wrong, "source": source,
+                "last": int(beat == beats - 1)})
+            ctx.set(dut.fills.valid, 1)
+            assert ctx.get(dut.fills.ready)
+            if beat == beats - 1 and not wrong:
+                asked.remove((number, key))
+            await ctx.tick()
+            ctx.set(dut.fills.valid, 0)
+
     async def answers(ctx):
         chance = random.Random(8)
         while True:
@@ -65,15 +80,20 @@ def test_each_place_gets_the_vector_of_its_key(enable, merge, beats, stall):
                 await ctx.tick()
                 continue
             number, key = asked[chance.randrange(len(asked))]
-            for beat in range(beats):
-                ctx.set(dut.fills.payload, {"tag": number, "data": _vector(key, beat),
-                                            "last": int(beat == beats - 1)})
-                ctx.set(dut.fills.valid, 1)
-                assert ctx.get(dut.fills.ready)
-                if beat == beats - 1:
-                    asked.remove((number, key))
-                await ctx.tick()
-                ctx.set(dut.fills.valid, 0)
+            kind = chance.choice(("right", "right", "right", "right", "stranger", "again"))
+            if kind == "right":
+                await answer(ctx, number, key, owner_of[key])
+                over.append((number, key))
+            elif kind == "stranger":
+                await answer(ctx, number, key, owner_of[key] ^ chance.randrange(1, 256), 1)
+            elif over:
+                number, key = chance.choice(over)
+                if number in [other for other, _ in asked]:
+                    continue
+                await answer(ctx, number, key, owner_of[key], 1)
+            else:
+                continue
+            refused[kind] += 1
 
     async def settings(ctx):
         for name, value in (("enable", enable), ("merge", merge), ("vector_beats", beats),
@@ -88,6 +108,8 @@ def test_each_place_gets_the_vector_of_its_key(enable, merge, beats, stall):
         assert ctx.get(count.misses) == sum(sent.values())
         assert ctx.get(count.hits) == len(wanted) - sum(sent.values())
         assert (ctx.get(count.hits) == 0) == (not enable and not merge)
+        assert ctx.get(count.bad_fills) == refused["stranger"] + refused["again"]
+        assert refused["stranger"] and refused["again"]
 
     simulate(powered_up(dut, 1), settings,
              sender(dut.lookups, items, stall=stall, seed=2),

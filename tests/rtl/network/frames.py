@@ -35,6 +35,9 @@ class Frame:
     version: int = 1
     mac: int | None = None
     ip: int | None = None
+    from_mac: int | None = None
+    from_ip: int | None = None
+    from_port: int = PORT
     ethertype: int = 0x0800
     version_ihl: int = 0x45
     protocol: int = 17
@@ -63,15 +66,17 @@ class Frame:
         size = 50 + len(self.payload)
         mac = MAC_BASE + self.destination if self.mac is None else self.mac
         ip = IP_BASE + self.destination if self.ip is None else self.ip
-        addresses = (IP_BASE + self.source).to_bytes(4, "big") + ip.to_bytes(4, "big")
+        from_mac = MAC_BASE + self.source if self.from_mac is None else self.from_mac
+        from_ip = IP_BASE + self.source if self.from_ip is None else self.from_ip
+        addresses = from_ip.to_bytes(4, "big") + ip.to_bytes(4, "big")
         start = struct.pack(
             ">BBHHHBB", self.version_ihl, 0, size if self.ip_length is None else self.ip_length,
             0, self.fragment, 64, self.protocol)
         total = checksum(start + b"\0\0" + addresses) ^ self.checksum_error
         udp_length = size - 20 if self.udp_length is None else self.udp_length
-        udp = struct.pack(">HHHH", PORT, self.port, udp_length, 0)
+        udp = struct.pack(">HHHH", self.from_port, self.port, udp_length, 0)
         crc = google_crc32c.value(bytes(26) + addresses + bytes(8) + ember(0) + self.payload)
-        return (mac.to_bytes(6, "big") + (MAC_BASE + self.source).to_bytes(6, "big")
+        return (mac.to_bytes(6, "big") + from_mac.to_bytes(6, "big")
                 + struct.pack(">H", self.ethertype) + start + struct.pack(">H", total) + addresses
                 + udp + ember(crc ^ self.crc_error))
 

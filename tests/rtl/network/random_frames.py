@@ -58,9 +58,11 @@ def seen_records(items):
              "source": i["source"], "step": i["step"], "last": i["last"]} for i in items]
 
 
-def expected_vectors(vectors):
+def expected_vectors(frame, vectors):
+    """Return the beats of the ``vectors`` of ``frame``; those of a peer tell its number."""
+    sender = {"source": frame.source} if frame.opcode == VECTORS else {}
     return [{"tag": tag, "data": int.from_bytes(data[k:k + 64], "little"),
-             "last": int(k + 64 >= len(data))}
+             "last": int(k + 64 >= len(data)), **sender}
             for tag, data in vectors for k in range(0, len(data), 64)]
 
 
@@ -86,6 +88,11 @@ def broken(rng, frame):
         ("foreign", replace(frame, mac=MAC_BASE + NODE + 1)),
         ("foreign", replace(frame, ip=IP_BASE + NODE + 256)),
         ("foreign", replace(frame, ip=0xFFFFFFFF)),
+        ("foreign", replace(frame, from_mac=MAC_BASE + (frame.source ^ 1))),
+        ("foreign", replace(frame, from_mac=(MAC_BASE + frame.source) ^ 1 << 40)),
+        ("foreign", replace(frame, from_ip=IP_BASE + frame.source + 256)),
+        ("foreign", replace(frame, from_ip=IP_BASE + NODE)),
+        ("foreign", replace(frame, from_port=PORT ^ 1 << rng.randrange(16))),
         ("foreign", replace(frame, fragment=0x2000)),
         ("foreign", replace(frame, fragment=0x0001)),
         ("foreign", replace(frame, fragment=0x5000)),

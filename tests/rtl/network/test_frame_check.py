@@ -50,14 +50,16 @@ class Receiver:
         payload, framed = b"".join(rest), self.framing == "ethernet"
         version, opcode, source, destination, epoch, *_, count, crc = EMBER.unpack(head[42:])
         size, mac = len(payload), int.from_bytes(head[:6], "big")
-        ethertype, version_ihl, length, fragment, protocol, ip, port, udp_length = struct.unpack(
-            ">12xHBxH2xHxB2x4xI2xHH2x", head[:42])
+        (from_mac, ethertype, version_ihl, length, fragment, protocol, from_ip, ip, from_port, port,
+         udp_length) = struct.unpack(">6x6sHBxH2xHxB2xIIHHH2x", head[:42])
         covered = bytes(26) + head[26:34] + bytes(8) + head[42:60] + bytes(4) + payload
         needed = self.needed(opcode, count)
         return [name for name, holds in (
             ("errors_mac", beats[-1]["err"]),
             ("foreign", framed and (
                 mac != MAC_BASE + self.node or ip != IP_BASE + self.node or port != PORT
+                or int.from_bytes(from_mac, "big") != (MAC_BASE + source) % (1 << 48)
+                or from_ip != (IP_BASE + source) % (1 << 32) or from_port != PORT
                 or ethertype != 0x800 or version_ihl != 0x45 or protocol != 17
                 or fragment not in (0, 0x4000))),
             ("bad_length", (framed and (length != 50 + size or udp_length != 30 + size))
@@ -153,6 +155,9 @@ def defects(rng, frame, nodes):
     return [
         {"mac": own["mac"] ^ 1 << rng.randrange(48)}, {"ip": own["ip"] ^ 1 << rng.randrange(32)},
         {"port": PORT ^ 1 << rng.randrange(16)},
+        *({name: value ^ 1 << rng.randrange(bits) for name, value, bits in each} for each in (
+            [("from_port", PORT, 16)], [("from_mac", MAC_BASE + frame.source, 48)],
+            [("from_ip", IP_BASE + frame.source, 32)]) if frame.framing == "ethernet"),
         {"fragment": rng.choice((0, 0x4000)) ^ 1 << rng.randrange(16)},
         {"ip_length": 50 + size ^ 1 << rng.randrange(16)},
         {"udp_length": 30 + size ^ 1 << rng.randrange(16)},
@@ -210,15 +215,32 @@ def test_every_defect_by_name():
     check.run(packets)
 
 
+def test_who_sent_it():
+    """For every node that a header may name: its own addresses, and those of each other."""
+    rng, check, packets, good = random.Random(4), Receiver(node=3, nodes=255), [], 0
+    base = check.frame(rng, Opcode.LOOKUPS)
+    for source in (*range(16), *range(240, 256)):
+        frame = replace(base, source=source, count=8, payload=bytes(64))
+        packets.append(frame.beats())
+        good += not check.reasons(packets[-1])
+        other = rng.choice([n for n in range(256) if n != source])
+        for fields in ({"from_mac": MAC_BASE + other}, {"from_ip": IP_BASE + other},
+                       {"from_mac": MAC_BASE + other, "from_ip": IP_BASE + other}):
+            packets.append(replace(frame, **fields).beats())
+            assert check.reasons(packets[-1])[0] == "foreign"
+    assert good == 30
+    check.run(packets)
+
+
 def test_every_bit_of_a_header():
-    """Each flips once, the sums stay: MAC source, UDP source and UDP checksum count for nothing."""
+    """Each flips once, the sums stay: the UDP checksum alone counts for nothing."""
     rng, check, packets = random.Random(9), Receiver(), []
     for bit in range(512):
         frame = replace(check.frame(rng, Opcode.LOOKUPS), count=8, payload=bytes(64))
         packets.append(frame.beats())
         packets[-1][0]["data"] ^= 1 << bit
     assert [bit // 8 for bit in range(0, 512, 8) if not check.reasons(packets[bit])] == [
-        *range(6, 12), 34, 35, 40, 41]
+        40, 41]
     check.run(packets)
 
 

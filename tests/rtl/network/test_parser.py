@@ -68,7 +68,7 @@ def test_lookups_and_vectors(beats, packing, gap, stall):
             out["records"] += expected_records(frame, content)
         else:
             frame, content = vectors_frame(rng, beats, packing=packing)
-            out["vectors"] += expected_vectors(content)
+            out["vectors"] += expected_vectors(frame, content)
         frames.append(frame)
     run(made(PacketParser, CONFIG), frames, out, beats=beats, packing=packing, gap=gap,
         stall=stall)
@@ -86,7 +86,7 @@ def test_messages_of_the_host(gap, stall, packing):
         else:
             opcode, name = rng.choice([(GPU_VECTORS, "vectors"), (DENSE_VECTORS, "dense")])
             frame, content = vectors_frame(rng, 1, opcode, 40, framing="host", packing=packing)
-            out[name] += expected_vectors(content)
+            out[name] += expected_vectors(frame, content)
         frames.append(frame)
     run(made(PacketParser, CONFIG, "host"), frames, out, packing=packing, gap=gap, stall=stall)
 
@@ -126,7 +126,7 @@ def test_a_beat_per_cycle(kind):
             wanted = expected_records(frame, content)
         else:
             frame, content = vectors_frame(rng, beats)
-            wanted = expected_vectors(content)
+            wanted = expected_vectors(frame, content)
         frames.append(frame)
         out += wanted
     dut = (made(PacketParser, SHORT, training=True) if kind == "partials" else
@@ -147,9 +147,9 @@ def test_beats_of_several_vectors_hold_up_nothing_behind_them(edge, packing):
     for name, (opcode, packets) in kinds.items():
         for _ in range(packets):
             content = [(rng.getrandbits(16), rng.randbytes(64 >> packing)) for _ in range(32)]
-            frames.append(Frame(opcode=opcode, source=1, count=32,
-                                payload=vector_payload(content, rng)))
-            out[name] += expected_vectors(content)
+            frame = Frame(opcode=opcode, source=1, count=32, payload=vector_payload(content, rng))
+            frames.append(frame)
+            out[name] += expected_vectors(frame, content)
     for _ in range(12):
         frame, content = records_frame(rng, LOOKUPS if edge == "network" else QUERIES)
         frames.append(frame)

@@ -166,9 +166,10 @@ def test_vectors_that_share_beats_cost_no_packet_behind_them(packing):
     items, vectors, records = [], [], []
     for _ in range(8):
         content = [(rng.getrandbits(16), rng.randbytes(64 >> packing)) for _ in range(32)]
-        items += Frame(opcode=VECTORS, destination=NODE, source=1, count=32,
-                       payload=vector_payload(content, rng)).beats()
-        vectors += expected_vectors(content)
+        frame = Frame(opcode=VECTORS, destination=NODE, source=1, count=32,
+                      payload=vector_payload(content, rng))
+        items += frame.beats()
+        vectors += expected_vectors(frame, content)
     for _ in range(12):
         frame, content = records_frame(rng)
         items += frame.beats()

@@ -14,6 +14,7 @@ from rtl.network.wire import (
     covered,
     edge_of,
     header,
+    is_address,
     longest_payload,
     swap_bytes,
 )
@@ -57,6 +58,19 @@ def test_an_address_is_the_base_and_the_node():
     found = evaluate(inputs, {"address": address(*inputs.values(), 48)}, cases)
     assert [each["address"] for each in found] == [
         (case["base"] + case["node"]) % (1 << 48) for case in cases]
+
+
+def test_whether_a_number_is_the_address_of_a_node():
+    inputs, rng = {"value": Signal(48), "base": Signal(48), "node": Signal(8)}, random.Random(5)
+    cases = []
+    for base in (0, (1 << 48) - 2, 0x02AA_FFFF_FF00, *(rng.getrandbits(48) for _ in range(20))):
+        for node in (0, 1, 255, rng.getrandbits(8)):
+            right = (base + node) % (1 << 48)
+            cases += [{"value": value, "base": base, "node": node} for value in (
+                right, right ^ 1, right ^ 1 << rng.randrange(48), (right - 1) % (1 << 48), base)]
+    found = evaluate(inputs, {"is": is_address(*inputs.values())}, cases)
+    assert [each["is"] for each in found] == [
+        int(case["value"] == (case["base"] + case["node"]) % (1 << 48)) for case in cases]
 
 
 def test_the_crc_covers_addresses_and_header_but_itself():

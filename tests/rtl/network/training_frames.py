@@ -76,7 +76,7 @@ def port_frame(rng, framing, name, dimension):
         frame, vectors = vectors_frame(
             rng, beats_of(dimension), VECTORS if framing == "ethernet" else GPU_VECTORS,
             LIMIT[framing], packing=packing_of(dimension), framing=framing)
-        return frame, expected_vectors(vectors)
+        return frame, expected_vectors(frame, vectors)
     if name == "gradients":
         frame, record_beats = _gradients_frame(rng, dimension)
     elif name in ("partials", "returned"):

@@ -304,6 +304,32 @@ def test_a_dishonest_node_does_not_hold_a_step_open():
     driver.run(bench)
 
 
+@pytest.mark.parametrize("count", [(1 << 32) - 1, 1 << 31, (1 << 18) + 3])
+def test_more_than_may_be_on_its_way_is_not_announced(count):
+    """Half of 2^16 beats, of four partials each, may be; twice as many are noticed. Such an END is
+    none, and the true one still counts."""
+    driver = Driver(StepCounter(3), 0, 2)
+
+    async def bench(ctx):
+        for _ in range(3):
+            await driver.cycles(ctx, arrived=(1, 0))
+        await driver.quiet(ctx)
+        await driver.cycles(ctx, steps=record_beats([StepNews(END, count)], 1, 0)[0])
+        await driver.cycles(ctx, end=(0, 0))
+        await driver.quiet(ctx, 5)
+        assert not driver.complete and driver.counters(ctx)["bad_steps"] == 1
+        await driver.cycles(ctx, steps=record_beats([StepNews(END, 3)], 1, 0)[0])
+        await driver.quiet(ctx, 5)
+        assert len(driver.complete) == 1
+        # As many as may be are waited for.
+        await driver.cycles(ctx, steps=record_beats([StepNews(END, (1 << 17) - 1)], 1, 1)[0])
+        await driver.quiet(ctx, 5)
+        assert driver.counters(ctx) == {
+            "steps": 1, "ends": 3, "arrived": 3, "bad_steps": 1, "bad_counts": 0}
+
+    driver.run(bench)
+
+
 @pytest.mark.parametrize("nodes, error", [(0, ValueError), (257, ValueError), (True, TypeError)])
 def test_parameters_are_checked(nodes, error):
     with pytest.raises(error, match=f"nodes must be .*, not {nodes}"):

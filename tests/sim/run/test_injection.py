@@ -31,8 +31,9 @@ NO_TABLE = [row | 60 << 36 | row << 48 for row in range(176)]
 
 def _frame(**fields) -> Frame:
     target = fields.setdefault("destination", TARGET)
-    fields.setdefault("source", SILENT)
-    return Frame(mac=fields.pop("mac", MAC + target), ip=IP + target, **fields)
+    source = fields.setdefault("source", SILENT)
+    return Frame(**{"mac": MAC + target, "ip": IP + target, "from_mac": MAC + source,
+                    "from_ip": IP + source} | fields)
 
 
 def _run(actions, **options) -> tuple[dict, Counter]:
@@ -57,6 +58,9 @@ CASES = {
     "foreign EtherType": (_frame(ethertype=0x0806, **LOOKUP), 0, "net_receiver.foreign"),
     "foreign address": (_frame(mac=1, **LOOKUP), 0, "net_receiver.foreign"),
     "foreign port": (_frame(port=53, **LOOKUP), 0, "net_receiver.foreign"),
+    "sender's MAC address": (_frame(from_mac=MAC + 1, **LOOKUP), 0, "net_receiver.foreign"),
+    "sender's IP address": (_frame(from_ip=IP + 1, **LOOKUP), 0, "net_receiver.foreign"),
+    "sender's port": (_frame(from_port=53, **LOOKUP), 0, "net_receiver.foreign"),
     "wrong IP length": (_frame(ip_length=99, **LOOKUP), 0, "net_receiver.bad_length"),
     "count beyond payload": (_frame(opcode=LOOKUPS, count=9, payload=LOOKUP["payload"]), 0,
                              "net_receiver.bad_length"),

@@ -105,7 +105,9 @@ class Surroundings:
         await self.host.send(AxiStreamFrame(packet.astype("<u4").tobytes()))
 
     async def send_net(self, frame: Frame) -> None:
-        await self.net.send(AxiStreamFrame(frame.bytes()))
+        # The shell's UDP kernel says whose socket it is.
+        socket = {"tdest": frame.source} if SHELL == "vitis" else {}
+        await self.net.send(AxiStreamFrame(frame.bytes(), **socket))
 
     async def reset(self) -> None:
         dut = self.dut

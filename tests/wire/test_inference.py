@@ -1,0 +1,76 @@
+"""Attacks on inference: the same bits, and what was sent is refused and counted."""
+
+from functools import partial
+
+import pytest
+
+from rtl.formats import Opcode
+from tests.wire.attacked import run_attacked
+from tests.wire.attacks import (
+    GuessedPlaces,
+    LivePlaces,
+    LookupsAsNode,
+    NotOwned,
+    SeenPlaces,
+    Twice,
+)
+from tests.wire.forging import as_node, as_stranger
+
+FEW = range(4)
+
+
+@pytest.mark.parametrize("attack", [
+    LookupsAsNode, NotOwned, GuessedPlaces, SeenPlaces, LivePlaces])
+def test_a_stranger_is_refused(attack):
+    """Whatever node it claims to be: each of its frames counts as foreign, and nothing else."""
+    for seed in FEW:
+        outcome = run_attacked(attack(seed, as_stranger))
+        assert outcome.kind == "same" and outcome.sent > 0
+        assert outcome.counters["net_receiver.foreign"] == outcome.sent
+        assert not any(count for name, count in outcome.counters.items() if name.endswith((
+            "bad_fills", "bad_table", "bad_row", "bad_owner", "over_credit", "bad_node")))
+
+
+@pytest.mark.parametrize("settings", [
+    (), ("remote_cache=false", "requester_merge=false"), ("output_queues=true",)])
+def test_a_peer_does_not_answer_for_another(settings):
+    """It knows the very places that the owner was asked for, and answers before the owner does."""
+    for seed in FEW:
+        outcome = run_attacked(SeenPlaces(seed, as_node, node=-1), settings=settings)
+        assert outcome.kind == "same" and outcome.sent > 0
+        assert outcome.counters["remote_cache.bad_fills"] > 0
+
+
+def test_guessed_places_are_not_owed():
+    """Not even from the node that owes something: a place has a lap, which is not to be guessed."""
+    for seed in FEW:
+        outcome = run_attacked(GuessedPlaces(seed, as_node))
+        assert outcome.kind == "same" and outcome.sent == 4
+        assert outcome.counters["remote_cache.bad_fills"] == 64
+
+
+def test_an_honest_frame_of_vectors_twice():
+    """Later by up to 40 us, when most of its ids are in use again."""
+    for seed in range(12):
+        outcome = run_attacked(Twice(seed))
+        assert outcome.kind == "same" and outcome.sent == 1
+        assert outcome.counters["remote_cache.bad_fills"] > 0
+
+
+@pytest.mark.parametrize("opcode", [Opcode.VECTORS, Opcode.LOOKUPS])
+def test_an_honest_frame_twice_with_a_link(opcode):
+    for seed in FEW:
+        outcome = run_attacked(Twice(seed, opcode), settings=("link=true",))
+        assert outcome.kind == "same"
+        assert outcome.counters["link_receiver.duplicates"] == outcome.sent == 1
+
+
+@pytest.mark.parametrize("attack", [
+    LookupsAsNode, NotOwned, partial(Twice, opcode=Opcode.LOOKUPS)])
+def test_lookups_beyond_a_peers_own_may_end_a_run_but_change_nothing(attack):
+    """Who has a peer's addresses may use up its room at an owner. What has a result has the right
+    one, and a run that waits for what was dropped says so."""
+    for seed in FEW:
+        outcome = run_attacked(attack(seed) if isinstance(attack, partial)
+                               else attack(seed, as_node))
+        assert outcome.kind == "same" or (outcome.kind == "stuck" and outcome.stuck)
