@@ -24,8 +24,8 @@ class CreditReturn(wiring.Component):
     it. So once all is consumed, the unreported part stays below a quarter: packets of at most three
     quarters of a window always get through (:class:`PartialPackager`).
 
-    After each event all nodes are looked at, one a cycle. Latency and rate: see ``LATENCY`` and
-    ``RATE``.
+    After each event all nodes are looked at, one a cycle but for those in which a header has just
+    left. Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``nodes``; ``readers``, number of blocks that read the counts.
 
@@ -40,7 +40,7 @@ class CreditReturn(wiring.Component):
     counters: ``beats`` consumed, ``credits`` sent. idle.
     """
 
-    LATENCY = {("event", "its record, at most"): "nodes + 3"}
+    LATENCY = {("event", "its record, at most, besides cycles behind headers"): "nodes + 3"}
     RATE = "1 record per cycle"
 
     def __init__(self, nodes: int, readers: int = 1):
@@ -79,20 +79,24 @@ class CreditReturn(wiring.Component):
         quarter, asked = Signal(CREDIT_BITS), Signal(self._nodes)
         due, seen, moves = Signal(), Signal(), Signal()
         # The node looked at in the cycle before, unless a header has left for it meanwhile.
-        looked, node = Signal(), Signal.like(look, reset_less=True)
+        looked, node, told_now = Signal(), Signal.like(look, reset_less=True), Signal()
         owed = Signal(CREDIT_BITS, reset_less=True)
         record = Signal(StepRecord)
         m.d.sync += quarter.eq(Mux(self.window < 8, 1, self.window >> 2))
         m.d.comb += [
             counter.node[-1].eq(look),
-            due.eq(looked & ~event.valid & (owed >= quarter) & ~asked.bit_select(node, 1)),
+            told_now.eq(event.valid & (event.node == node)),
+            due.eq(looked & ~told_now & (owed >= quarter) & ~asked.bit_select(node, 1)),
             moves.eq(~looked | output.i.ready), seen.eq((left != 0) & ~event.valid & moves),
             record.kind.eq(StepKind.CREDIT), output.i.valid.eq(due),
             output.i.payload.record.eq(record), output.i.payload.destination.eq(node),
             output.i.payload.step.eq(self.step),
         ]
         with m.If(event.valid):
-            m.d.sync += looked.eq(0)  # all are looked at again
+            # None is looked at now. That of the cycle before is not passed over: headers to others
+            # that leave in step with the scan would keep its record back for ever.
+            with m.If(moves | told_now):
+                m.d.sync += looked.eq(0)
         with m.Elif(moves):
             m.d.sync += [looked.eq(left != 0), node.eq(look),
                          owed.eq(counter.value[-1] - told.read_data)]

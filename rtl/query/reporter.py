@@ -111,6 +111,7 @@ class HostReporter(wiring.Component):
     LATENCY = {
         ("error", "its header"): 2,
         ("refused message", "its header"): 3,
+        ("refused message or failed peer, with a link", "its header"): 4,
         ("credit", "its header"): 2,
     }
     RATE = "1 packet per cycle"
@@ -137,8 +138,7 @@ class HostReporter(wiring.Component):
         sources = [self.refused, self.opens_refused]
         if self._gradients is not None:
             sources.append(self.gradients_refused)
-        m.submodules.arbiter = arbiter = Arbiter(
-            ErrorRecord, 1 + len(sources) + bool(self._peers))
+        m.submodules.arbiter = arbiter = Arbiter(ErrorRecord, 1 + len(sources))
         m.submodules.header_buffer = header = SkidBuffer(HostFrame)
         # Only the record is buffered: the rest of its beat is zero.
         m.submodules.record_buffer = record = SkidBuffer(ErrorRecord)
@@ -163,14 +163,10 @@ class HostReporter(wiring.Component):
             m.submodules[f"refused{port}"] = buffer = SkidBuffer(Refused)
             buffers.append(buffer)
             wiring.connect(m, wiring.flipped(refusals), buffer.i)
-            source, record_in = buffer.o, arbiter.i[port].payload
-            m.d.comb += [
-                arbiter.i[port].valid.eq(source.valid), source.ready.eq(arbiter.i[port].ready),
-                record_in.sample.eq(NO_SAMPLE), record_in.step.eq(source.payload.step),
-                record_in.status.eq(source.payload.status), record_in.node.eq(0),
-            ]
-        if self._peers:
-            buffers.append(self._failures(m, arbiter.i[-1]))
+            if port == 1 and self._peers:
+                buffers += self._with_failures(m, buffer.o, arbiter.i[port])
+            else:
+                _refuse(m, buffer.o, arbiter.i[port])
         m.d.comb += [watch.told.eq(header.i.valid) for watch in watches]
         m.d.comb += [
             behind.eq(Cat(watch.owed for watch in watches).any()),
@@ -197,13 +193,29 @@ class HostReporter(wiring.Component):
         count(m, self.counters, errors=send_error, credits=send_credit)
         return m
 
-    def _failures(self, m: Module, errors) -> StreamFIFO:
-        """Make an error of each node that fails; return their queue, which has room for all."""
+    def _with_failures(self, m: Module, refusals, errors) -> tuple[Arbiter, StreamFIFO]:
+        """Make an error of each refusal and of each node that fails; return what holds them.
+
+        They share a port of the arbiter, since another one would make its grant later still. The
+        queue of nodes has room for all.
+        """
         m.submodules.failures = queue = StreamFIFO(ErrorRecord, max(2, self._peers), style="lutram")
+        m.submodules.either = either = Arbiter(ErrorRecord, 2)
+        _refuse(m, refusals, either.i[0])
+        wiring.connect(m, queue.o, either.i[1])
+        wiring.connect(m, either.o, errors)
         record = queue.i.payload
-        wiring.connect(m, queue.o, errors)
         m.d.comb += [
             queue.i.valid.eq(self.failed.valid), record.sample.eq(NO_SAMPLE),
             record.step.eq(self.failed.step), record.status.eq(Status.PEER),
             record.node.eq(self.failed.node)]
-        return queue
+        return either, queue
+
+
+def _refuse(m: Module, refusals, errors) -> None:
+    """Make an error of each refusal."""
+    refused, record = refusals.payload, errors.payload
+    m.d.comb += [
+        errors.valid.eq(refusals.valid), refusals.ready.eq(errors.ready),
+        record.sample.eq(NO_SAMPLE), record.step.eq(refused.step),
+        record.status.eq(refused.status), record.node.eq(0)]

@@ -22,15 +22,15 @@ class Rows:
     rows: ``key``, ``id``, ``phase``, ``valid`` and ``pending`` of each.
     allowed: the decision that is shown may be. A hit names a row of its key with the id of that
         row's fetch. An allocation takes a row that is not pending, turns its phase, and tells of
-        the key that was there.
+        the key that was there; what is frozen allocates none.
     expected: the event that a vector arrived is of a pending row, with its phase.
     """
 
-    def __init__(self, m: Module, count: int, tags):
+    def __init__(self, m: Module, count: int, tags, first: dict[str, int]):
         decided, filled, shown = tags.decisions.payload, tags.filled, tags.decisions.valid
         self.rows = rows = [Signal(data.StructLayout({
             "key": len(decided.key), "id": len(decided.id), "phase": 1, "valid": 1, "pending": 1,
-        }), name=f"row{k}") for k in range(count)]
+        }), init=first if k == 0 else {}, name=f"row{k}") for k in range(count)]
         at = [decided.slot == k for k in range(count)]
         hits = Bench.any_of(at[k] & row.valid & (row.key == decided.key) & (row.id == decided.id)
                             for k, row in enumerate(rows))
@@ -53,16 +53,18 @@ class Rows:
                              row.phase.eq(decided.phase), row.valid.eq(1), row.pending.eq(1)]
 
 
-def any_tags(bench: Bench, count: int,
-             eager: Value | None = None) -> tuple[type, Value, Value]:
+def any_tags(bench: Bench, count: int, eager: Value | None = None,
+             first: dict[str, int] | None = None) -> tuple[type, Value, Value, Value]:
     """Return a class with the ports of a tag pipeline that decides anything that it may.
 
-    Also return what ``bench`` must assume, and what the proof of the pipeline assumes of its
-    surroundings. A lookup is taken in the cycle in which its decision is made, any, or, while
-    ``eager``, the first that is possible: how long the pipeline had it makes no difference to a
-    bench that offers lookups at any time. ``count`` rows are used.
+    Also return what ``bench`` must assume, what the proof of the pipeline assumes of its
+    surroundings, and whether a row is pending, or the decision may take one. A lookup is taken in
+    the cycle in which its decision is made, any, or, while ``eager``, the first that is possible:
+    how long the pipeline had it makes no difference to a bench that offers lookups at any time.
+    ``count`` rows are used; ``first``: what is of the first of them at the beginning, where lookups
+    may be frozen.
     """
-    allowed, expected = Signal(init=1), Signal(init=1)
+    allowed, expected, pending = Signal(init=1), Signal(init=1), Signal()
     # Free signals must be there before the bench is converted, so not only when this is.
     now, hit, allocate = (bench.free(name=name) for name in ("decide", "hit", "allocate"))
     slot = bench.free(range(count), "slot")
@@ -75,7 +77,7 @@ def any_tags(bench: Bench, count: int,
 
         def elaborate(self, platform) -> Module:
             m = Module()
-            rows = Rows(m, count, self)
+            rows = Rows(m, count, self, first or {})
             shown, made, decided = Signal(), Signal(), self.decisions.payload
             kept, row = Signal.like(decided), Signal.like(rows.rows[0])
             m.d.comb += [
@@ -100,6 +102,16 @@ def any_tags(bench: Bench, count: int,
                 decided.phase.eq(~row.phase), decided.evicted.eq(row.key),
                 decided.evict.eq(kept.allocate & row.valid & (row.key != kept.key)),
                 allowed.eq(rows.allowed), expected.eq(rows.expected)]
+            if first is not None:
+                self._freeze(m, rows, made, shown, kept)
             return m
 
-    return AnyTags, allowed, expected
+        def _freeze(self, m: Module, rows: Rows, made: Value, shown: Value, kept) -> None:
+            with m.If(made):
+                m.d.sync += kept.frozen.eq(self.frozen)
+            m.d.comb += [
+                allowed.eq(rows.allowed & ~(shown & kept.frozen & kept.allocate)),
+                pending.eq((shown & ~kept.frozen) | Bench.any_of(
+                    row.pending for row in rows.rows))]
+
+    return AnyTags, allowed, expected, pending

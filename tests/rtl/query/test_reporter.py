@@ -5,7 +5,7 @@ import random
 import pytest
 
 from rtl.config import preset
-from rtl.formats import Opcode
+from rtl.formats import Opcode, Status
 from rtl.query import HostReporter
 from rtl.query.reporter import OwedCredit
 from tests.support import made, receiver, sender, simulate
@@ -250,3 +250,37 @@ def test_what_is_owed(window, rate):
         assert seen > 10 and consumed > 1 << 16
 
     simulate(dut, bench)
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.5])
+def test_each_failed_peer_once_beside_refusals(stall):
+    """However its errors wait, since peers may fail in successive cycles."""
+    config = CONFIG.with_fields(link=True, training=True)
+    rng = random.Random(2)
+    refused = [{"status": rng.randrange(1, 10), "step": rng.getrandbits(16)} for _ in range(20)]
+    dut, headers, payloads = made(HostReporter, config), [], []
+    count = len(refused) + config.nodes
+
+    async def fail(ctx):
+        await ctx.tick().repeat(5)
+        for node in range(config.nodes):
+            ctx.set(dut.failed, {"valid": 1, "node": node, "step": 100 + node})
+            await ctx.tick()
+        ctx.set(dut.failed.valid, 0)
+
+    async def watch(ctx):
+        while len(payloads) < count or len(headers) < count:
+            await ctx.tick()
+        await ctx.tick()
+        assert ctx.get(dut.idle)
+
+    simulate(dut, fail, watch, sender(dut.refused, refused, stall=stall),
+             receiver(dut.headers, headers, count, stall=stall),
+             receiver(dut.payload, payloads, count, stall=stall, seed=3))
+    got = [p["data"] for p in payloads]
+    assert all(record & 0xFFFFFFFF == 0xFFFFFFFF for record in got)
+    peers = [record for record in got if record >> 48 & 0xFF == Status.PEER]
+    assert [(record >> 56, record >> 32 & 0xFFFF) for record in peers] == [
+        (node, 100 + node) for node in range(config.nodes)]
+    assert [record for record in got if record not in peers] == [
+        value({"sample": 0xFFFFFFFF} | record) for record in refused]

@@ -1,0 +1,108 @@
+"""Proof of the credit return: every quarter of a window that was consumed is told in time.
+
+Counts are modulo 2^16 in the hardware and modulo 2^4 here, of two nodes; of windows that small a
+half is told, and not a quarter. A header that left in the
+cycle before has the read port of the scan, so other cycles are counted: of two, one at least, as
+packets have two beats and more.
+"""
+
+import pytest
+from amaranth.hdl import Mux, Signal
+from amaranth.lib import data
+
+from rtl.network import CreditCounter
+from rtl.network.credit_return import CreditReturn
+from tests.formal.bench import Bench
+from tests.formal.mutants import variant
+from tests.formal.prove import prove
+
+BITS, NODES, MOST = 4, 2, 2
+HALF = 1 << (BITS - 1)
+CREDIT = data.StructLayout({"valid": 1, "node": 1, "value": BITS})
+FREED = data.StructLayout({"valid": 1, "node": 1, "beats": 2})
+TOLD = NODES + 3
+"""Quiet cycles, as the block's latency says, from what is owed to a record on its way."""
+
+
+def returned(*edits: tuple[str, str]) -> Bench:
+    """Return a bench that frees beats and sends headers at any time, and follows one node, any."""
+    bench = Bench()
+    m = bench.m
+    counter = variant(CreditCounter, CREDIT_BITS=BITS, FreedBeats=FREED)
+    m.submodules.dut = dut = variant(
+        CreditReturn, *edits,
+        ("self.window < 8, 1, self.window >> 2", "self.window < 4, 1, part"),
+        ("quarter, asked =", "part = self.window >> 1\n        quarter, asked ="),
+        CREDIT_BITS=BITS, HALF=HALF, Credit=CREDIT, FreedBeats=FREED,
+        CreditCounter=counter)(NODES)
+    node, window = bench.constant(1, "node"), bench.constant(BITS, "window")
+    # A header bears the count of its node as it leaves. None comes during the sweep after reset.
+    swept = Signal(range(NODES + 1))
+    m.d.sync += swept.eq(Mux(swept == NODES, swept, swept + 1))
+    ready = swept == NODES
+    freed, reported = dut.freed, dut.reported
+    m.d.comb += [
+        dut.window.eq(window), freed.valid.eq(bench.free(name="frees") & ready),
+        freed.node.eq(bench.free(name="of")), freed.beats.eq(bench.free(2, "beats")),
+        dut.node[0].eq(bench.free(name="to")),
+        reported.valid.eq(bench.free(name="leaves") & ready), reported.node.eq(dut.node[0]),
+        reported.value.eq(dut.value[0])]
+    left, shown = bench.sink(dut.steps, "steps", dut.steps.payload.destination), dut.steps.payload
+
+    # What the node has, what it was told last, and whether it has a record that no header answered.
+    consumed, told, asked = Signal(BITS), Signal(BITS), Signal()
+    mine, header = freed.valid & (freed.node == node), reported.valid & (reported.node == node)
+    owed, quarter = Signal(BITS), Signal(BITS)
+    m.d.comb += [owed.eq(consumed - told),
+                 quarter.eq(Mux(window < 4, 1, window >> 1))]
+    m.d.sync += consumed.eq(consumed + Mux(mine, freed.beats, 0))
+    with m.If(header):
+        m.d.sync += [told.eq(consumed), asked.eq(0)]
+    record = left & (shown.destination == node)
+    with m.If(record):
+        m.d.sync += asked.eq(1)
+    bench.always("counts", ~ready | (dut.node[0] != node) | (dut.value[0] == consumed))
+    # A window is below half of the range: a sender has no more outstanding, so no more is owed.
+    bench.assume(window < HALF, (owed + Mux(mine, freed.beats, 0))[:BITS + 1] <= window,
+                 ~freed.valid | (freed.beats != 0) & (freed.beats <= MOST))
+    before = Signal()
+    m.d.sync += before.eq(reported.valid)
+    quiet = ready & ~before & dut.steps.ready
+    on_its_way = dut.steps.valid & (shown.destination == node)
+    bench.within("told", TOLD, quiet & (owed >= quarter) & ~asked, on_its_way | header)
+    # A record for each header that left, and one: what is beyond three is not counted.
+    allowed = Signal(range(4), init=1)
+    m.d.sync += allowed.eq(Mux(header == record, allowed, Mux(
+        record, allowed - 1, Mux(allowed == 3, 3, allowed + 1))))
+    bench.always("one_until_a_header", ~record | (allowed != 0))
+    bench.always("idle", ~dut.idle | ~dut.steps.valid)
+    bench.always("idle_when_told", ~(dut.idle & ready) | before | (owed < quarter) | asked)
+    return bench
+
+
+DEPTH = 18
+
+
+@pytest.mark.parametrize("depth", [DEPTH, pytest.param(None, marks=pytest.mark.slow)])
+def test_credit_return(depth):
+    """Without a bound it takes a minute."""
+    verdict = prove(returned(), depth=depth, seconds=900)
+    assert verdict.holds, verdict
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("old, new, what", [
+    ("m.d.sync += left.eq(self._nodes)", "m.d.sync += left.eq(1)", "told"),
+    ("self.freed.valid | event.valid):", "event.valid):", "told"),
+    ("(owed >= quarter)", "(owed > quarter)", "told"),
+    ("asked.bit_select(event.node, 1).eq(0)", "asked.bit_select(event.node, 1).eq(1)", "told"),
+    ("(owed >= quarter) & ~asked.bit_select(node, 1)", "(owed >= quarter)", "one_until_a_header"),
+    ("counter.freed.eq(self.freed)", "counter.freed.eq(Mux(self.freed.beats == 1, self.freed, 0))",
+     "counts"),
+    ("Mux(event.valid, event.node, look)", "look", "told"),
+    ("(left == 0) & ~looked & ~event.valid", "~looked & ~event.valid", "idle_when_told"),
+], ids=["one-node", "not-seen", "more-than-owed", "asked-for-ever", "asked-again",
+        "beats-lost", "told-of-another", "idle-too-soon"])
+def test_broken_credit_return(old, new, what):
+    verdict = prove(returned((old, new)), depth=2 * DEPTH)
+    assert set(verdict.broken) & {what, "idle_when_told"}, verdict
