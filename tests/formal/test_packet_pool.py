@@ -151,10 +151,9 @@ def test_nothing_is_kept_back(match):
      "what_is_told"),
     (True, False, "(~same & (self.step != found.step))", "0", "place"),
     (True, False, "Mux(other_step, state[name], updated[name])", "updated[name]", "what_is_told"),
-    (False, True, "free.ready.eq(self.ready & ~is_open)", "free.ready.eq(self.ready)", "placed"),
     (False, True, "look.eq(self.time[:bits])", "look.eq(0)", "closes_"),
 ], ids=["into-one-that-closes", "split", "place-twice", "over-the-limit", "at-once", "old-age",
-        "twice", "any-step", "counts-of-another", "buffer-lost", "never-looked-at"])
+        "twice", "any-step", "counts-of-another", "never-looked-at"])
 def test_broken_packet_pool(match, soon, old, new, what):
     verdict = prove(pooled((old, new), match=match, soon=soon), depth=DEPTH)
     assert any(name.startswith((what, "what_is_told", "for_a_reason"))
