@@ -26,11 +26,11 @@ class Rows:
     expected: the event that a vector arrived is of a pending row, with its phase.
     """
 
-    def __init__(self, m: Module, count: int, tags, first: dict[str, int]):
+    def __init__(self, m: Module, count: int, tags, first: dict[str, int] | None = None):
         decided, filled, shown = tags.decisions.payload, tags.filled, tags.decisions.valid
         self.rows = rows = [Signal(data.StructLayout({
             "key": len(decided.key), "id": len(decided.id), "phase": 1, "valid": 1, "pending": 1,
-        }), init=first if k == 0 else {}, name=f"row{k}") for k in range(count)]
+        }), init=(first or {}) if k == 0 else {}, name=f"row{k}") for k in range(count)]
         at = [decided.slot == k for k in range(count)]
         hits = Bench.any_of(at[k] & row.valid & (row.key == decided.key) & (row.id == decided.id)
                             for k, row in enumerate(rows))
@@ -77,7 +77,7 @@ def any_tags(bench: Bench, count: int, eager: Value | None = None,
 
         def elaborate(self, platform) -> Module:
             m = Module()
-            rows = Rows(m, count, self, first or {})
+            rows = Rows(m, count, self, first)
             shown, made, decided = Signal(), Signal(), self.decisions.payload
             kept, row = Signal.like(decided), Signal.like(rows.rows[0])
             m.d.comb += [

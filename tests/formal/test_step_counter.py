@@ -35,7 +35,7 @@ def counted(*edits: tuple[str, str]) -> Bench:
     m.submodules.dut = dut = variant(
         StepCounter, *edits, STEP_BITS=STEP, NODE_BITS=NODE, RECORD_BITS=RECORD.size,
         RECORDS_PER_BEAT=RECORDS, RecordBeat=BEAT, StepRecord=RECORD, _COUNT_BITS=COUNT,
-        StepEnd=END, PartialArrived=EVENT, StepDone=EVENT)(NODES)
+        _AHEAD_BITS=COUNT, StepEnd=END, PartialArrived=EVENT, StepDone=EVENT)(NODES)
     node, nodes, busy = (bench.constant(NODE, "node"), bench.constant(NODE, "nodes"),
                          bench.free(name="busy"))
     swept = Signal(range(NODES + 1))
