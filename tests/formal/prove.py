@@ -17,7 +17,8 @@ __all__ = ["Verdict", "prove"]
 
 # Memories become registers without an initial value, which the solver may choose: the contract of
 # rtl.memory.Ram is that contents are undefined until written. Yosys must not choose instead, so
-# none of its passes that reason about registers is called; what no statement depends on goes.
+# none of its passes that reason about registers is called; what no statement depends on goes, and
+# with a register the initial value of its wire, which would become a constant with two values.
 _TO_GRAPH = """
 read_rtlil bench.il
 delete t:$meminit_v2
@@ -33,6 +34,7 @@ opt_clean
 formalff -clk2ff
 dffunmap
 techmap
+setattr -unset init a:init t:$_*FF*_ %co1:+[Q] w:* %i %d
 setundef -undriven -zero
 aigmap
 opt_expr -keepdc

@@ -23,7 +23,6 @@ from rtl.query import QueryChecker
 from rtl.rings import RowReads
 from rtl.training import TrainingPath
 from rtl.training.step_counter import StepCounter
-from tests.formal import prove as proving
 from tests.formal.bench import Bench
 from tests.formal.mutants import broken, variant
 from tests.formal.prove import prove
@@ -40,14 +39,6 @@ from tests.formal.waits import (
 CONFIG = preset("tiny").with_fields(training=True, link=True)
 PAIRS = [f"{port} {out}" for port, out in APART]
 ALL = [(False, False), (False, True), (True, False), (True, True)]
-
-@pytest.fixture(autouse=True)
-def parts_of_blocks(monkeypatch):
-    """Of most of a block's registers no statement depends on anything: they go, and with each the
-    initial value of its wire, which would become a constant with two values."""
-    monkeypatch.setattr(proving, "_TO_GRAPH", proving._TO_GRAPH.replace("setundef", (
-        "setattr -unset init a:init t:$_*FF*_ %co1:+[Q] w:* %i %d\nsetundef")))
-
 
 def entries() -> EmbeddingCache:
     """Return a small cache that is cleared at any time, as that of the dedupe table may be."""

@@ -6,6 +6,7 @@ from functools import cache
 
 from rtl.config import preset
 from rtl.formats import Opcode
+from rtl.network.frame_check import EPOCH, VERDICTS
 from sim.job.options import RunOptions
 from sim.nic.ports import Observer
 from sim.node.errors import ProtocolError
@@ -27,9 +28,6 @@ NODES = 3
 LONGEST = preset("tiny").net_payload_beats
 _CYCLES = 5
 """That a frame of a storm takes, in the mean."""
-
-_VERDICTS = ("errors_mac", "foreign", "bad_length", "bad_crc", "bad_opcode", "bad_node",
-             "bad_epoch")
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,8 @@ class Ended:
 
     def counted(self, node: int) -> int:
         """Frames that ``node`` refused and counted."""
-        return sum(self.counters[node].get(f"net_receiver.{name}", 0) for name in _VERDICTS)
+        return sum(self.counters[node].get(f"net_receiver.{name}", 0)
+                   for name in (*VERDICTS, EPOCH))
 
     def taken(self, node: int) -> int:
         """Frames that ``node`` took, had no room for, or had taken before."""
