@@ -23,10 +23,7 @@ __all__ = ["NOT_BUILT", "SCHEMA", "BenchProgress", "bench"]
 
 SCHEMA = "embernic/bench/1"
 
-NOT_BUILT: dict[str, str] = {
-    "HBM store": "caches are on chip only",
-    "resources with link": "links are not there; the rows of a NIC that trains are without",
-}
+NOT_BUILT: dict[str, str] = {"HBM store": "caches are on chip only"}
 """Rows of DESIGN section 7 that are not measured, and why: their block does not exist."""
 
 
