@@ -20,7 +20,7 @@ from sim.job.settings import apply_settings
 from sim.model.config import WideConfig
 from sim.torch.lookups.dense import Chains, with_mlps
 from sim.torch.lookups.mini_batch import samples_of
-from sim.torch.lookups.record import Kept
+from sim.torch.lookups.record import COUNTED, Kept
 from sim.torch.lookups.tables import padded
 
 __all__ = ["SYSTEMS", "Setting", "dataset_of", "sizes_beyond", "times_of"]
@@ -74,17 +74,19 @@ def times_of(kept: list[Kept], chains: Chains, training: bool, setting: Setting)
     preset; each call of a forward pass is a table of its own.
 
     Members: ``mini_batches``, how many are measured; ``warmup``, how many come before them;
-    ``samples``, of each; ``model``, that is timed, in words; ``notes``; ``rows``, of each
-    system, see :func:`_row`, or ``why`` there are none.
+    ``steps``, the numbers of those that are measured; ``samples``, of each; ``model``, that is
+    timed, in words; ``notes``; ``rows``, of each system, see :func:`_row`, or ``why`` there are
+    none.
     """
     if len(kept) < _LEAST:
-        return {"mini_batches": len(kept), "warmup": 0, "samples": None, "model": None, "notes": [],
-                "rows": [],
+        return {"mini_batches": len(kept), "warmup": 0, "steps": [], "samples": None, "model": None,
+                "notes": [], "rows": [],
                 "why": f"times need {_LEAST} mini-batches of the same shape, not {len(kept)}"}
     trace, notes = _trace(kept, chains)
     setting = setting.of(kept[0].tables)
     rows = [_row(name, trace, training, setting) for name in SYSTEMS]
     return {"mini_batches": len(trace.measured), "warmup": trace.warmup,
+            "steps": [each.step for each in kept[trace.warmup:]],
             "samples": trace.mini_batch, "model": _shape(trace.model), "notes": notes,
             "rows": rows, "why": None}
 
@@ -141,7 +143,8 @@ def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:
     """Return what a system takes: ``system``; ``service_us``, a mini-batch alone; ``interval_us``,
     from one to the next; ``in_flight``, for the shortest interval; ``samples_per_second``;
     ``phases_us`` of a mini-batch alone; ``busy_us`` of each resource; ``hit_rate`` of the local
-    caches, and ``saved`` lookups that do not travel, per mini-batch, None without; ``notes``; or
+    caches, and ``saved`` lookups that do not travel, per mini-batch, None without; ``local_cache``,
+    ``hits`` and ``accesses`` of these caches in each mini-batch alone, None without; ``notes``; or
     ``why`` it cannot be."""
     workload = "training" if training else "inference"
     system, size = (_TRAINING if training else SYSTEMS)[name], trace.mini_batch
@@ -166,6 +169,8 @@ def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:
         "phases_us": phases, "busy_us": busy_us(built.steps),
         "hit_rate": local and local["hit_rate"],
         "saved": nic.saved_lookups / count if nic and nic.saved_lookups is not None else None,
+        "local_cache": nic and nic.by_mini_batch and dict(zip(
+            COUNTED, map(list, zip(*nic.by_mini_batch)))),
         "notes": [*(nic.notes if nic else ()), *built.notes,
                   *([_LARGE] if large and name in _POOLED else ())]}
 

@@ -45,8 +45,17 @@ def test_a_script_runs_as_it_is(script, tmp_path, capsys, fidelity):
     assert shown.startswith("__main__ ['4', '--nodes=7']\n") and "bl-tuned" in shown
     result = json.loads((tmp_path / "out.json").read_text())
     assert result["arguments"] == ["4", "--nodes=7"] and result["options"]["nodes"] == 2
+    sums = result["mini_batches"]["inference"]
+    cache = sums.pop("local_cache")
     assert result["mini_batches"] == {"inference": {
         "count": 4, "samples": 32, "bags": 32, "lookups": 32, "unique": 32, "bytes": 2048}}
+    # What is printed is the sum of what each mini-batch has, and where NICs ran, what they counted.
+    assert cache["mini_batches"] == (4 if fidelity == "rtl" else 2)
+    assert f"{cache['hits']} of {cache['accesses']}" in shown
+    for name in ("hits", "accesses"):
+        assert cache[name] == sum(step[f"local_cache_{name}"] or 0 for step in result["steps"])
+        if fidelity == "rtl":
+            assert cache[name] == result["nics"]["counts"][f"local_cache.{name}"]
     assert result["tables"] == [{"rows": 100, "dimension": 16, "padding": 0, "node": None,
                                  "place": f"{script}:6"}]
     values = result["values"]
@@ -76,7 +85,10 @@ def test_the_page_of_a_script(script, tmp_path):
     assert result["systems"]["inference"]["model"].startswith("1 tables of dimension 16, ")
     assert result["systems"]["inference"]["model"] in page and f"{script}:6" in page
     rows = list(csv.DictReader((tmp_path / "out/steps.csv").open()))
-    assert [{name: str(value) for name, value in step.items()} for step in result["steps"]] == rows
+    assert [{name: "" if value is None else str(value) for name, value in step.items()}
+            for step in result["steps"]] == rows
+    cache = result["mini_batches"]["inference"]["local_cache"]
+    assert f"{cache['hits']} of {cache['accesses']} keys hit\nthe local caches in 2 mini" in page
     assert (tmp_path / "out/inference.png").read_bytes().startswith(b"\x89PNG")
 
 
