@@ -26,9 +26,12 @@ class Half:
 
     Of both systems: a copy of the inputs from host memory, the bottom MLP, a kernel that interacts,
     the top MLP with activations in the products, and a kernel that stores predictions and a done
-    word to host memory. Beside the bottom MLP EN waits for a word in host memory, by a kernel of
+    word to host memory. Behind the bottom MLP EN waits for a word in host memory, by a kernel of
     one thread that polls: behind it are each different vector once and an index a slot, in GPU
-    memory, as a NIC writes them. ``bl-tuned`` looks up all tables there by one kernel.
+    memory, as a NIC writes them. ``bl-tuned`` looks up all tables there by one kernel, before the
+    bottom MLP. A branch is a straight line, since a graph with the wait or the lookup beside the
+    bottom MLP took the host longer to launch (7 us in place of 4 on an H100) and both systems
+    longer from one mini-batch to the next.
 
     Members: ``words`` and ``dones`` of the mini-batches, 64 bytes apart; ``predictions``.
 
@@ -46,15 +49,14 @@ class Half:
         self.predictions = [device.pinned(self.samples) for _ in range(self.count)]
         self._counters = device.zeros(self.count, torch.int32)
         self._first = device.on_device(made.first)
-        streams = device.streams(2 * self.count)
-        self._mains, self._sides = streams[:self.count], streams[self.count:]
+        *self._mains, self._root = device.streams(self.count + 1)
         self._launched = [device.driver.stream() for _ in range(self.count)]
         self._acts = [self._branch(nth) for nth in range(self.count)]
 
     def graphs(self, each: int) -> list[Action]:
         """Return the launches of graphs of ``each`` mini-batches, each in a stream of its own."""
         self.words.fill_(1)
-        return [self._device.graph(self._together(range(at, at + each)), self._sides[at],
+        return [self._device.graph(self._together(range(at, at + each)), self._root,
                                    self._launched[at // each])
                 for at in range(0, self.count, each)]
 
@@ -101,21 +103,15 @@ class Half:
         vectors, index, bring = (self._awaited(nth) if self._waits else
                                  self._looked_up(here.data_ptr()))
         joined = device.floats(self.samples, model.interaction_width)
-        out, side = self.predictions[nth], self._sides[nth]
-
-        def copy() -> None:
-            here.copy_(given, non_blocking=True)
-
-        def aside() -> None:
-            device.fork(side)
-            with device.within(side):
-                bring()
+        out = self.predictions[nth]
 
         def act() -> None:
-            for each in (aside, copy) if self._waits else (copy, aside):  # keys are in the copy
-                each()
+            here.copy_(given, non_blocking=True)
+            if not self._waits:
+                bring()
             vector = whole.bottom(features, fused=True)
-            device.join(side)
+            if self._waits:
+                bring()
             device.kernel("expand", "expand", self.samples, BLOCK, vectors.data_ptr(),
                           index.data_ptr(), vector.data_ptr(), joined.data_ptr(),
                           Word(self.samples), Word(model.tables), Word(1),

@@ -45,6 +45,7 @@ def en(device: Device) -> Iterator[Reading | Absent]:
     """
     torch = device.torch
     device.driver  # noqa: B018 - without one, nothing is generated
+    kept: list[Any] = []  # page-locked memory must not be given back while a graph is captured
     for name, samples, most in CASES:
         made = mini_batches(MODELS[name], samples, IN_FLIGHT, min(most, device.sizes.scale))
         whole, wanted = Inference(device, MODELS[name], made), []
@@ -54,6 +55,7 @@ def en(device: Device) -> Iterator[Reading | Absent]:
             wanted.append(torch.clone(whole.output))
         for kind in HALVES:
             half = Half(device, whole, made, kind == "en")
+            kept += [whole, half]
             for each in PER_GRAPH:
                 about = f"en.{name}.{samples}.{kind}.{each}"
                 try:
