@@ -6,11 +6,12 @@ from importlib.metadata import version
 
 import torch
 
-from sim.torch.lookups.record import COUNTED
+from sim.torch.lookups.dense import Chains
+from sim.torch.lookups.record import COUNTED, Kept
 from sim.torch.options import TorchOptions
 from sim.torch.processes.seen import Seen
 from sim.torch.processes.together import differences, together
-from sim.torch.systems import times_of
+from sim.torch.systems import Setting, no_times, times_of
 from sim.torch.values.written import called
 
 __all__ = ["failures", "result_of"]
@@ -28,7 +29,7 @@ def result_of(parts: Sequence[Seen], options: TorchOptions, *, seconds: float,
     seen = together(parts)
     record, rtl = seen.record, options.fidelity == "rtl"
     timed = replace(options.timed, owners=_owners(seen))
-    systems = {kind: times_of(record.alike(trained), seen.chains, trained, timed)
+    systems = {kind: _times(record.alike(trained), seen.chains, trained, timed)
                for kind, trained in _KINDS.items() if record.recent[trained]}
     if not rtl:
         for times in systems.values():
@@ -82,6 +83,15 @@ def _process(seen: Seen) -> dict:
     """Return what is told of one process."""
     return {"rank": seen.rank, "tables": len(seen.tables), "exit_status": seen.exit_status,
             "lookups": sum(step["lookups"] for step in seen.record.steps)}
+
+
+def _times(kept: list[Kept], chains: Chains, trained: bool, timed: Setting) -> dict:
+    """Return the times of each system; where settings do not fit the program, in words why not:
+    what it looked up is told all the same."""
+    try:
+        return times_of(kept, chains, trained, timed)
+    except ValueError as error:
+        return no_times(len(kept), f"no system was timed: {error}")
 
 
 def _modelled(times: dict, system: str) -> dict[tuple[int, str], int]:
