@@ -667,6 +667,8 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
 
     outputs = _outputs({"script": fspath(script)}, json=json)
     asked = TorchOptions(**_plain(options, ()))
+    if isinstance(arguments, str):
+        raise TypeError(f"arguments must be a sequence of texts, not the text {arguments!r}")
     check_script(fspath(script))
     if report is not None:
         check_folder(fspath(report), "report")
@@ -724,6 +726,9 @@ def _plain(options: dict[str, Any], data: tuple[str, ...] = ("data",)) -> dict[s
     """
     plain = {name: _path(value) for name, value in options.items() if name not in ("set", *data)}
     if options.get("set"):
+        if isinstance(options["set"], str):
+            raise TypeError(f"set must be a sequence of field=value, not the text "
+                            f"{options['set']!r}")
         plain["settings"] = tuple(options["set"])
     plain |= {name: _data(options.get(name)) for name in data}
     if (index := plain.pop("index", None)) is not None:

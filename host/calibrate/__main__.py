@@ -92,7 +92,7 @@ def gpu(output: Output = Path("."), name: Annotated[str | None, typer.Option(
     said = modelled(found, book)
     _conclude(written, output / f"{called}.csv", said)
     for each in said:
-        if each.name.startswith("dlrm"):
+        if each.name.startswith(("dlrm", "en ", "tuned ")):
             print(f"{each.name}: {each.measured_us:.1f} us, modelled {each.model_us:.1f}")
 
 

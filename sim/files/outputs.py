@@ -43,7 +43,8 @@ def check_apart(outputs: Mapping[str, str | None],
     outputs: files by the options that name them; ``-`` is standard output.
     inputs: values of the options that name inputs. ``data`` and ``files`` are files and folders
         of samples: an output must not be, or become, a file of such a folder. Of the others, a
-        name that ships with EmberNIC is not a file; a ``cluster`` is every file that it reads.
+        name that ships with EmberNIC is not a file; a ``cluster`` is every file that it reads; a
+        ``script`` is a file, whatever its name.
     """
     check_distinct(outputs, {field: list(_files_of(field, given))
                              for field, given in inputs.items() if given is not None})
@@ -65,7 +66,7 @@ def _files_of(field: str, given: Paths) -> Iterable[str | Path]:
         return cluster_files(name)
     if field == "model":
         return () if name in model_names() else (name,)
-    return (name,) if name.endswith((".toml", ".json")) else ()
+    return (name,) if field == "script" or name.endswith((".toml", ".json")) else ()
 
 
 def _check_outside(outputs: Mapping[str, str | None], field: str, given: Paths) -> None:

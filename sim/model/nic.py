@@ -27,8 +27,8 @@ class ModelRegisters:
     def __init__(self, engine: ModelEngine):
         self._engine = engine
         self._write, self._ready = RegisterBlock.LATENCY["write", "answer"], 0
-        self.noted: dict[str, int] = {}
-        """Values of the counters named to :meth:`note`."""
+        self.noted: dict[str, list[int]] = {}
+        """Values of the counters named to :meth:`note`, in the order of the calls."""
 
     def begin(self, values: dict[str, int], plan: ShardPlan, bases: Sequence[int] = ()) -> None:
         """Write the registers and the table descriptors before the first packet."""
@@ -49,7 +49,8 @@ class ModelRegisters:
     def note(self, *names: str) -> None:
         """Record the present values of counters; ``KeyError`` for an unknown name."""
         counts = self._engine.counts()
-        self.noted |= {name: counts[name] for name in names}
+        for name in names:
+            self.noted.setdefault(name, []).append(counts[name])
 
     def counters(self) -> dict[str, int | None]:
         """Return every counter, named ``block.name``; None for those that the model lacks."""

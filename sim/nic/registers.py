@@ -26,8 +26,9 @@ class RegisterFile:
         self._engine = engine
         self._by_name = {register.name: register for register in registers}
         self._noted: list[str] = []
-        self.noted: dict[str, int] = {}
-        """Values of the reads queued by :meth:`note`, after the next :meth:`read`."""
+        self.noted: dict[str, list[int]] = {}
+        """Values of the reads queued by :meth:`note`, in their order, after the next :meth:`read`.
+        """
 
     @property
     def names(self) -> list[str]:
@@ -58,7 +59,8 @@ class RegisterFile:
             self._engine.read(self._by_name[name].address)
         self.finish()
         results = self._engine.read_results()
-        self.noted |= {name: access.data for name, access in zip(self._noted, results)}
+        for name, access in zip(self._noted, results):
+            self.noted.setdefault(name, []).append(access.data)
         data = {access.addr: access.data for access in results[len(self._noted):]}
         self._noted = []
         return {name: data[self._by_name[name].address] for name in names}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from host.placement.deal import PLACEMENTS, check_placement, given_owners
 from host.toml.profile import profile_names
 from rtl.config import preset
+from sim.engines import ENGINES
 from sim.experiments.points.point import software_names
 from sim.job.options import RunOptions
 from sim.job.settings import apply_settings
@@ -20,6 +21,10 @@ _NICS = {
 """Systems with NICs, and what theirs do for a program. FS pools; EN gives each different vector of
 a share once, and the hosts pool. Either leaves the interaction to the program."""
 _OPTIMIZER_ON = ("host", "nic")
+
+_TEXTS = ("system", "placement", "fidelity", "optimizer_on", "software", "gpu", "engine")
+_NUMBERS = {"threads": 1, "seed": 0}
+"""The least values of members that are numbers."""
 
 _ALONE = 4
 """Nodes over which the mini-batches of one process are dealt."""
@@ -43,7 +48,7 @@ class TorchOptions:
     software, gpu: profiles of the systems. engine, threads: of the RTL, see
     :class:`sim.job.simulation.Simulation`. seed: of what systems draw.
 
-    Raises ``ValueError`` that names field, value and bound.
+    Raises ``ValueError`` or ``TypeError`` that names field, value and bound.
     """
 
     system: str = "FS"
@@ -61,8 +66,9 @@ class TorchOptions:
     timed: Setting = field(init=False)
 
     def __post_init__(self) -> None:
+        self._check_plain()
         for name, known in (("system", SYSTEMS), ("fidelity", FIDELITIES),
-                            ("optimizer_on", _OPTIMIZER_ON),
+                            ("optimizer_on", _OPTIMIZER_ON), ("engine", ENGINES),
                             ("software", software_names()), ("gpu", profile_names("gpu_"))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, "
@@ -77,11 +83,27 @@ class TorchOptions:
         if self.optimizer_on == "nic" and self.system not in _NICS:
             raise ValueError(f"system must be one of {', '.join(_NICS)} with optimizer_on nic, "
                              f"not {self.system!r}, which has no NIC")
+        for each in self.settings:
+            name, _, value = each.partition("=")
+            if name.strip() == "interaction":
+                raise ValueError(f"interaction must be left to the systems, of which each says "
+                                 f"whether its NICs compute it, not set to {value.strip()!r}")
         base, _ = apply_settings(preset(self.config or "kaggle"), list(self.settings))
         if not 1 <= self.count <= base.nodes:
             raise ValueError(f"nodes must be between 1 and {base.nodes}, not {self.count!r}")
         object.__setattr__(self, "timed", Setting(
             self.count, self.placement, self.software, self.gpu, self.settings, self.seed))
+
+    def _check_plain(self) -> None:
+        for name in _TEXTS:
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be text, not {getattr(self, name)!r}")
+        for name, value in (("nodes", self.count), ("threads", self.threads), ("seed", self.seed)):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"{name} must be an integer, not {value!r}")
+        for name, least in _NUMBERS.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)!r}")
 
     @property
     def count(self) -> int:

@@ -19,6 +19,7 @@ from sim.torch.processes.child import follow_forks
 from sim.torch.processes.seen import Seen
 from sim.torch.processes.world import ProcessError, Processes
 from sim.torch.report.result import result_of
+from sim.torch.systems import check_setting
 
 __all__ = ["Attached", "attached", "check_script", "run_script"]
 
@@ -65,6 +66,7 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
     was caught; :class:`sim.torch.values.nics.NicsError` where NICs do not answer. Where the program
     has several processes, `ProcessError` for all of that.
     """
+    check_setting(options.timed)
     begin()
     known, session, began = Attached(), Session(options), perf_counter()
     processes = Processes(session, leads)
@@ -121,6 +123,9 @@ def check_script(script: str) -> None:
     """Raise ``ValueError`` where there is no such script, or none that can be read."""
     if not isfile(script):
         raise ValueError(f"script must be a file, but {script!r} is none")
+    if script.endswith(".ipynb"):
+        raise ValueError(f"script must be Python, not the notebook {script!r}: sim.api.attach is "
+                         f"for what is in one")
     if not access(script, R_OK):
         raise ValueError(f"script must be readable, but {script!r} is not")
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
+import torch
 
 from host.batching import MiniBatch
 from host.model import MODELS, Model
@@ -18,12 +20,14 @@ from sim.experiments.points.trace import Trace, TraceOf
 from sim.experiments.points.workloads import workloads
 from sim.job.settings import apply_settings
 from sim.model.config import WideConfig
+from sim.torch.lookups.bags import Bags
 from sim.torch.lookups.dense import Chains, with_mlps
 from sim.torch.lookups.mini_batch import samples_of
-from sim.torch.lookups.record import Kept
+from sim.torch.lookups.record import COUNTED, Kept
 from sim.torch.lookups.tables import padded
 
-__all__ = ["SYSTEMS", "Setting", "dataset_of", "sizes_beyond", "times_of"]
+__all__ = ["SYSTEMS", "Setting", "check_setting", "dataset_of", "no_times",
+           "sizes_beyond", "times_of"]
 
 SYSTEMS = {"EN": "en", "FS": "lc+rc+sc", "bl-tuned": "bl-tuned", "bl-paper": "bl-paper"}
 """The systems of the report, by the names that the evaluation has for them. FS without its graph
@@ -74,19 +78,39 @@ def times_of(kept: list[Kept], chains: Chains, training: bool, setting: Setting)
     preset; each call of a forward pass is a table of its own.
 
     Members: ``mini_batches``, how many are measured; ``warmup``, how many come before them;
-    ``samples``, of each; ``model``, that is timed, in words; ``notes``; ``rows``, of each
-    system, see :func:`_row`, or ``why`` there are none.
+    ``steps``, the numbers of those that are measured; ``samples``, of each; ``model``, that is
+    timed, in words; ``notes``; ``rows``, of each system, see :func:`_row`, or ``why`` there are
+    none.
     """
     if len(kept) < _LEAST:
-        return {"mini_batches": len(kept), "warmup": 0, "samples": None, "model": None, "notes": [],
-                "rows": [],
-                "why": f"times need {_LEAST} mini-batches of the same shape, not {len(kept)}"}
+        return no_times(len(kept), f"times need {_LEAST} mini-batches of the same shape, not "
+                                   f"{len(kept)}")
     trace, notes = _trace(kept, chains)
     setting = setting.of(kept[0].tables)
     rows = [_row(name, trace, training, setting) for name in SYSTEMS]
     return {"mini_batches": len(trace.measured), "warmup": trace.warmup,
+            "steps": [each.step for each in kept[trace.warmup:]],
             "samples": trace.mini_batch, "model": _shape(trace.model), "notes": notes,
             "rows": rows, "why": None}
+
+
+def no_times(count: int, why: str) -> dict:
+    """Return what `times_of` does where so many mini-batches are not timed, and why, in words."""
+    return {"mini_batches": count, "warmup": 0, "steps": [], "samples": None, "model": None,
+            "notes": [], "rows": [], "why": why}
+
+
+@lru_cache(maxsize=8)
+def check_setting(setting: Setting) -> None:
+    """Raise ``ValueError`` for settings with which no system can be timed, before a program has run
+    for hours: a made-up one of two mini-batches is timed."""
+    if not setting.settings:
+        return
+    table, keys = torch.empty((setting.nodes, 4), device="meta"), np.arange(setting.nodes)
+    bags = Bags(table, keys, np.ones_like(keys), "sum")
+    kept = [Kept((bags,), (0,), step) for step in range(_LEAST)]
+    for training in (False, True):
+        times_of(kept, Chains(), training, setting)
 
 
 def _shape(model: Model) -> str:
@@ -141,7 +165,8 @@ def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:
     """Return what a system takes: ``system``; ``service_us``, a mini-batch alone; ``interval_us``,
     from one to the next; ``in_flight``, for the shortest interval; ``samples_per_second``;
     ``phases_us`` of a mini-batch alone; ``busy_us`` of each resource; ``hit_rate`` of the local
-    caches, and ``saved`` lookups that do not travel, per mini-batch, None without; ``notes``; or
+    caches, and ``saved`` lookups that do not travel, per mini-batch, None without; ``local_cache``,
+    ``hits`` and ``accesses`` of these caches in each mini-batch alone, None without; ``notes``; or
     ``why`` it cannot be."""
     workload = "training" if training else "inference"
     system, size = (_TRAINING if training else SYSTEMS)[name], trace.mini_batch
@@ -149,11 +174,12 @@ def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:
     fixed: tuple[str, ...] = ()
     if large and name in _POOLED:
         system, fixed = _POOLED[name]
+    caches, settings = _caches(setting.settings, trace.of.dataset)
     point = Point(dataset=trace.of.dataset, system=system, workload=workload, nodes=setting.nodes,
                   mini_batch=size, software=setting.software, gpu=setting.gpu,
-                  local_cache=None, remote_cache=None, placement=setting.placement,
+                  **caches, placement=setting.placement,
                   warmup=trace.warmup, measured=len(trace.measured), seed=setting.seed, en=fixed,
-                  settings=(*_sizes(trace, large, setting.settings), *setting.settings))
+                  settings=(*_sizes(trace, large, settings), *settings))
     devices = devices_of(point)
     built, nic = system_at(point, trace, workloads(trace, plan_of(point, trace)), devices)
     service, phases = alone(built.steps)
@@ -166,20 +192,36 @@ def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:
         "phases_us": phases, "busy_us": busy_us(built.steps),
         "hit_rate": local and local["hit_rate"],
         "saved": nic.saved_lookups / count if nic and nic.saved_lookups is not None else None,
+        "local_cache": nic and nic.by_mini_batch and dict(zip(
+            COUNTED, map(list, zip(*nic.by_mini_batch)))),
         "notes": [*(nic.notes if nic else ()), *built.notes,
                   *([_LARGE] if large and name in _POOLED else ())]}
 
 
+def _caches(settings: tuple[str, ...],
+            dataset: str) -> tuple[dict[str, float | None], tuple[str, ...]]:
+    """Return the size of each cache, 0 of one that is switched off and None for all of its rows,
+    and the settings without those two: a size sets its cache on or off itself."""
+    _, runtime = apply_settings(WideConfig.of(preset(dataset)), list(settings))
+    sizes = {name: None if getattr(runtime, name) else 0.0 for name in (
+        "local_cache", "remote_cache")}
+    return sizes, tuple(each for each in settings
+                        if each.partition("=")[0].strip() not in sizes)
+
+
 def _sizes(trace: Trace, large: bool, settings: tuple[str, ...]) -> tuple[str, ...]:
-    """Return sizes of the NICs beyond their preset that the program needs.
+    """Return sizes of the NICs beyond their preset that the program needs, but for those that are
+    set.
 
     ``large``: its interaction has more vectors than one of a NIC.
     """
     base, _ = apply_settings(WideConfig.of(preset(trace.of.dataset)), list(settings))
     slots = max(int(batch.samples.slots.max()) for batch in trace.batches)
-    return sizes_beyond(base, {
+    own = {each.partition("=")[0].strip() for each in settings}
+    return sizes_beyond(base, {name: size for name, size in {
         "tables": trace.model.tables, "max_dimension": trace.model.dimension,
-        "interaction_vectors": 0 if large else trace.model.tables + 1, "hold_vectors": 2 * slots})
+        "interaction_vectors": 0 if large else trace.model.tables + 1,
+        "hold_vectors": 2 * slots}.items() if name not in own})
 
 
 def sizes_beyond(config: NicConfig, wanted: dict[str, int]) -> tuple[str, ...]:

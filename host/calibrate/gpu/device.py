@@ -6,11 +6,12 @@ own devices.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from time import perf_counter
 from typing import Any
 
 from host.calibrate.gpu.driver import Driver
+from host.calibrate.gpu.native import Action
 from host.calibrate.reading import Missing
 from host.calibrate.stopwatch import Stopwatch
 
@@ -70,6 +71,7 @@ class Device:
         self._free = Stopwatch(repeats, clock=clock)
         self._driver, self._clock = driver, clock
         self._flusher = self._busy = None
+        self._kept: list[Any] = []  # graphs that the driver launches
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.manual_seed(0)
 
@@ -154,6 +156,51 @@ class Device:
                 action()
         self.wait()
         return graph.replay
+
+    def streams(self, count: int) -> list[Any]:
+        """Return streams of PyTorch, each another; without CUDA, None in place of each.
+
+        Raises `Missing` for more than PyTorch has: those that come twice share working memory.
+        """
+        found = [self.torch.cuda.Stream() if self.cuda else None for _ in range(count)]
+        if self.cuda and len({each.cuda_stream for each in found}) < count:
+            raise Missing(f"PyTorch has no {count} streams")
+        return found
+
+    def within(self, stream: Any) -> AbstractContextManager[object]:
+        """Return what has the body of ``with`` done in ``stream``, one of `streams`."""
+        return nullcontext() if stream is None else self.torch.cuda.stream(stream)
+
+    def fork(self, stream: Any) -> None:
+        """Let what ``stream`` is given come after all that the current one was given."""
+        if stream is not None:
+            stream.wait_stream(self.torch.cuda.current_stream())
+
+    def join(self, stream: Any) -> None:
+        """Let what the current stream is given come after all that ``stream`` was given."""
+        if stream is not None:
+            self.torch.cuda.current_stream().wait_stream(stream)
+
+    def graph(self, act: Act, root: Any, stream: int) -> Action:
+        """Return the launch, in the driver's ``stream``, of one graph of all that ``act`` does.
+
+        ``root``: the stream of PyTorch in which ``act`` begins and ends. Raises `Missing` where
+        PyTorch does not hand out its graphs.
+        """
+        torch, driver = self.torch, self.driver
+        try:
+            graph = torch.cuda.CUDAGraph(keep_graph=True)
+        except (TypeError, RuntimeError):
+            raise Missing("this PyTorch does not hand out its graphs; 2.8 does") from None
+        self.wait()
+        with torch.cuda.stream(root):  # libraries set themselves up at the first call
+            act()
+        self.wait()
+        with torch.cuda.graph(graph, stream=root):
+            act()
+        self.wait()
+        self._kept.append(graph)  # and with it the memory of what is between its kernels
+        return driver.launched(graph.raw_cuda_graph(), stream)
 
     def gpu(self, actions: Sequence[Act], cold: bool = False) -> list[float]:
         """Return the GPU's microseconds of an action, of ``actions`` one after the other.

@@ -98,7 +98,7 @@ class Driver:
 
     def graph(self, stream: int, actions: Sequence[Action]) -> Action:
         """Return the launch of a graph of ``actions``, one after the other, in ``stream``."""
-        return self._launched(self._captured(stream, actions), stream)
+        return self.launched(self._captured(stream, actions), stream)
 
     def _captured(self, stream: int, actions: Sequence[Action]) -> Any:
         mode = self._cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
@@ -111,7 +111,8 @@ class Driver:
             captured = self._call("cuStreamEndCapture", stream)
         return captured
 
-    def _launched(self, graph: Any, stream: int) -> Action:
+    def launched(self, graph: Any, stream: int) -> Action:
+        """Return the launch in ``stream`` of a graph that was captured, by the driver or others."""
         whole = self._call("cuGraphInstantiate", graph, 0)
         self._call("cuGraphUpload", whole, stream)
         self._kept.append(whole)
@@ -131,7 +132,7 @@ class Driver:
                 before = [self._waiting(whole, before, *step) if isinstance(step, tuple) else
                           self._call("cuGraphAddChildGraphNode", whole, before or None,
                                      len(before), self._captured(stream, [step]))]
-        return self._launched(whole, stream)
+        return self.launched(whole, stream)
 
     def _waiting(self, graph: Any, before: list[Any], address: int, value: int) -> Any:
         """Add a node that waits for a word to ``graph``, behind the nodes ``before``."""

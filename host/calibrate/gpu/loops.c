@@ -87,3 +87,52 @@ int ring(volatile uint64_t *bell, uint64_t what, volatile uint32_t *reply, uint3
     *us = microseconds() - start;
     return late;
 }
+
+/* The words of a graph's mini-batches are as far apart as lines of the cache. */
+enum { APART = 16, MOST_LANES = 64 };
+
+static void fill(uint32_t *words, int count, uint32_t value) {
+    for (int i = 0; i < count; ++i) __atomic_store_n(&words[APART * i], value, __ATOMIC_RELEASE);
+}
+
+static int all_set(const uint32_t *words, int count) {
+    for (int i = 0; i < count; ++i)
+        if (!__atomic_load_n(&words[APART * i], __ATOMIC_ACQUIRE)) return 0;
+    return 1;
+}
+
+/* Launches `rounds` graphs, each when the one `lanes` before has ended, and plays the NIC: a graph's
+   `branches` words are stored `answer_us` after its launch; below 0, they are left as they are. A
+   graph has ended when its `dones` are set; they are reset then, and its words. `us` is the time of
+   a graph while `lanes` of them are under way. -1 after `limit_us` without an end, -2 for what there
+   is no room or no time to measure, -3 for a graph that ends before its words are there. */
+int turns(const struct action *graphs, int lanes, uint32_t *words, uint32_t *dones, int branches,
+          int rounds, double answer_us, double limit_us, double *us) {
+    double launched_at[MOST_LANES], begun = 0, last = microseconds();
+    int launched = 0, answered = 0, ended = 0;
+    if (lanes < 1 || lanes > MOST_LANES || rounds <= 2 * lanes) return -2;
+    while (ended < rounds) {
+        const double now = microseconds();
+        if (now > last + limit_us) return -1;
+        if (answered < launched && now >= launched_at[answered % lanes] + answer_us) {
+            if (answer_us >= 0) fill(words + APART * branches * (answered % lanes), branches, 1);
+            ++answered;
+        }
+        uint32_t *done = dones + APART * branches * (ended % lanes);
+        if (ended < launched && all_set(done, branches)) {
+            if (ended == answered) return -3;
+            fill(done, branches, 0);
+            if (answer_us >= 0) fill(words + APART * branches * (ended % lanes), branches, 0);
+            last = now;
+            ++ended;
+            if (ended == lanes) begun = now;
+            if (ended == rounds - lanes) *us = (now - begun) / (rounds - 2 * lanes);
+        }
+        if (launched < rounds && launched < ended + lanes) {
+            const int error = perform(&graphs[launched % lanes]);
+            if (error) return error;
+            launched_at[launched++ % lanes] = microseconds();
+        }
+    }
+    return 0;
+}

@@ -2,6 +2,7 @@
 
 from host.calibrate.check import Check
 from host.calibrate.gpu.items import check, dlrm
+from host.calibrate.gpu.modelled_halves import halves
 from host.calibrate.gpu.profiles import Profiles
 from host.calibrate.reading import Book
 from host.devices import dense_work, embedding_work
@@ -18,7 +19,8 @@ def checks(found: Profiles, book: Book) -> list[Check]:
     """Return model and measurement of all that was measured, in the order of the list.
 
     An operator is called and waited for, under the eager profile. Of the DLRM, ``eager``,
-    ``graphed`` and ``fused`` are whole mini-batches, its parts the GPU's time alone.
+    ``graphed`` and ``fused`` are whole mini-batches, its parts the GPU's time alone. Of EN and
+    ``bl-tuned``, what the item ``en`` measures.
     """
     gpu = GpuTime(found.gpu, found.eager)
     said = [(f"{case.name}", case.reading, (gpu.run(*case.operations) + gpu.synchronize()).us)
@@ -33,6 +35,7 @@ def checks(found: Profiles, book: Book) -> list[Check]:
                 for part, operations in parts(model, samples).items()}
         said += [(f"dlrm {model.name} {samples} {part}", f"{name}.{part}_us", us)
                  for part, us in (whole | work).items()]
+    said += halves(found, book)
     return [Check(what, us, book[name]) for what, name, us in said if name in book]
 
 

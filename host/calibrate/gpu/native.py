@@ -59,6 +59,8 @@ class Loops:
                                         POINTER(c_double), POINTER(c_double)]
         self._library.ring.argtypes = [c_void_p, c_uint64, c_void_p, c_uint32, c_double,
                                        POINTER(c_double)]
+        self._library.turns.argtypes = [POINTER(Action), c_int, c_void_p, c_void_p, c_int, c_int,
+                                        c_double, c_double, POINTER(c_double)]
 
     def row(self, actions: Sequence[Action], count: int = 1) -> float:
         """Perform ``actions`` in order, ``count`` times; return the microseconds of a round."""
@@ -82,6 +84,19 @@ class Loops:
         ``reply`` has ``value``."""
         us = c_double()
         _check(self._library.ring(bell, what, reply, value, limit_us, ctypes.byref(us)))
+        return us.value
+
+    def turns(self, graphs: Sequence[Action], words: int, dones: int, branches: int, rounds: int,
+              answer_us: float, limit_us: float = _LIMIT_US) -> float:
+        """Keep all ``graphs`` under way, ``rounds`` in all; return the microseconds of one.
+
+        Each has ``branches``, of which each has a word and a done word, 64 bytes apart, from the
+        addresses ``words`` and ``dones`` on. A graph's words are set ``answer_us`` after its launch
+        (below 0: are left alone), and it begins anew when its done words are set.
+        """
+        us = c_double()
+        _check(self._library.turns((Action * len(graphs))(*graphs), len(graphs), words, dones,
+                                   branches, rounds, answer_us, limit_us, ctypes.byref(us)))
         return us.value
 
 
@@ -114,5 +129,9 @@ def _compiled(folder: Path) -> Path:
 def _check(status: int) -> None:
     if status == -1:
         raise Missing("the GPU did not set its flag in time")
+    if status == -3:
+        raise Missing("a graph did not wait for its words, or no longer")
+    if status == -2:
+        raise Missing("there are too many graphs, or too few rounds of them")
     if status:
         raise Missing(f"the driver reported error {status}")

@@ -9,6 +9,7 @@ from host.calibrate.gpu.items.check import check
 from host.calibrate.gpu.items.copies import copies
 from host.calibrate.gpu.items.dlrm import dlrm
 from host.calibrate.gpu.items.embedding import embedding
+from host.calibrate.gpu.items.en import en
 from host.calibrate.gpu.items.expand import expand
 from host.calibrate.gpu.items.gather import gather
 from host.calibrate.gpu.items.graph import graph
@@ -33,7 +34,8 @@ ITEMS: dict[str, Item] = {
     "device": machine, "rates": rates, "operators": operators, "launch": launch, "graph": graph,
     "copy": copies, "gather": gather, "embedding": embedding, "mlp": mlp, "together": together,
     "branches": branches, "expand": expand, "keys": keys, "check": check, "dlrm": dlrm,
-    "release": release, "resident": resident, "held": held, "relaunch": relaunch}
+    "release": release, "resident": resident, "held": held, "relaunch": relaunch,
+    "en": en}
 """The items, in the order in which they are measured. Names of readings begin with the item's. What
 waits inside the GPU comes last: should it fail in a way that ends CUDA, the others are done."""
 

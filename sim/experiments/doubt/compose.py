@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from host.systems import EnTuning, NicTimes, Tuning, fixed_of, options_of
+from host.systems import EnTuning, NicTimes, Tuning, en_tunings, fixed_of, options_of
 from host.toml.provenance import constants
 from sim.experiments.points.devices import devices_of
 from sim.experiments.points.en_nic import en_nic, nic_devices, nic_point
@@ -24,8 +24,8 @@ from sim.experiments.points.trace import trace_of
 from sim.experiments.points.workloads import workloads
 from sim.files.store import Store
 
-__all__ = ["GATHER", "interval_of", "nic_constants", "run_nics", "settled", "source_of",
-           "tuning_of"]
+__all__ = ["GATHER", "interval_of", "nic_constants", "run_nics", "served_ways", "settled",
+           "source_of", "tuning_of"]
 
 GATHER = "gpu.launch_us + gpu.kernel_us"
 """A gather without its rows."""
@@ -49,6 +49,17 @@ def nic_constants(point: Point) -> dict[str, float]:
              for name, profile in seen.items() for constant in constants(profile)
              if constant.name != "write_us"}
     return {GATHER: found.pop("gpu.launch_us") + found["gpu.kernel_us"]} | found
+
+
+def served_ways(point: Point) -> list[Point]:
+    """Return a point in each way in which its NICs may get rows, since constants reach them by it:
+    EN chooses from several what it leaves open, other systems have one."""
+    if point.system != EN:
+        return [point]
+    ways = {(each.ring, each.reads)
+            for each in en_tunings(point.workload == "training", fixed_of(point.en))}
+    return [replace(point, en=(*point.en, f"ring={str(ring).lower()}",
+                               f"reads={str(reads).lower()}")) for ring, reads in sorted(ways)]
 
 
 def run_nics(point: Point, runs: Store | None) -> NicPart:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sim.experiments.doubt.compose import nic_constants
+from sim.experiments.doubt.compose import nic_constants, served_ways
 from sim.experiments.doubt.draws import WIDEST, latin_hypercube
 from sim.experiments.points.point import Point
 
@@ -17,11 +17,12 @@ def scaled_by(point: Point, names: Sequence[str], factors: Sequence[float]) -> P
 
 
 def reaching(point: Point, names: Sequence[str]) -> list[str]:
-    """Return those of the constants ``names`` that change what a point's NICs see."""
-    as_is = nic_constants(point)
+    """Return those of the constants ``names`` that change what a point's NICs see, whichever way
+    they get rows."""
+    seen = [(way, nic_constants(way)) for way in served_ways(point)]
     return [name for name in names if any(
-        nic_constants(scaled_by(point, [name], [factor])) != as_is
-        for factor in (1 / WIDEST, WIDEST))]
+        nic_constants(scaled_by(way, [name], [factor])) != as_is
+        for way, as_is in seen for factor in (1 / WIDEST, WIDEST))]
 
 
 def design(bases: Sequence[Point], names: Sequence[Sequence[str]], sets: int,

@@ -40,7 +40,7 @@ class NicPart:
     rows, hits and hit rates over the measured half, None without; ``saved_lookups`` of that half;
     ``traffic`` per mini-batch; ``delivered``, per mini-batch of all nodes, where each different
     vector comes once, see :func:`sim.experiments.points.measure.measure`, else None; ``notes`` in
-    words."""
+    words; ``by_mini_batch``, hits and accesses of the local caches in each, None without."""
 
     times: list[NicTimes]
     local_cache: dict | None
@@ -49,6 +49,7 @@ class NicPart:
     traffic: dict[str, dict[str, float]]
     notes: list[str]
     delivered: dict[str, float] | None = None
+    by_mini_batch: list[tuple[int, int]] | None = None
 
 
 def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = None) -> NicPart:
@@ -108,7 +109,9 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
     lookups = None if point.nodes == 1 else remote["hits"] if remote else 0
     traffic = {kind: {unit: value / alone.mini_batches for unit, value in total.items()}
                for kind, total in alone.traffic.items()}
-    return NicPart(times, local, remote, lookups, traffic, notes, _delivered(alone, count))
+    return NicPart(times, local, remote, lookups, traffic, notes, _delivered(alone, count),
+                   local and [(record.hits or 0, record.accesses or 0)
+                              for record in alone.records[first:]])
 
 
 def serving(point: Point, devices: Devices, model: Model | None = None) -> tuple[GpuProfile, bool]:

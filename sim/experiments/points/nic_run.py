@@ -1,8 +1,9 @@
 """A run of simulated NICs over given mini-batches: what happened when, and what was counted."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -26,6 +27,8 @@ _COUNTED = tuple(f"{block}.{name}" for block, names in (
     ("delivery", ("slots", "unique", "retired_early")))
     for name in names)
 """Registers that are read when the caches are warm, and at the end."""
+_BY_MINI_BATCH = ("local_cache.hits", "local_cache.accesses")
+"""Registers that are read at the end of each mini-batch."""
 
 
 @dataclass
@@ -36,12 +39,15 @@ class Record:
     -------
     started, finished: first query leaves a host, last answer is in host memory.
     asked, served: when the last packet of lookups, and of vectors, left a NIC; None for none.
+    hits, accesses: of the local caches of all nodes; None where others were under way too.
     """
 
     started: float = 0.0
     finished: float = 0.0
     asked: float | None = None
     served: float | None = None
+    hits: int | None = None
+    accesses: int | None = None
 
     @property
     def us(self) -> float:
@@ -123,15 +129,16 @@ class _Watched(Run):
 
     The counts of GPUs and network are noted at the end of the ``warmup``. With one mini-batch
     under way the NICs' counters are noted too: then no lookup of the warm-up is under way, and none
-    of the next mini-batch has begun. Registers are read before the next query is there, and reading
-    disturbs nothing else in a NIC. With several under way, the counts of GPUs and network are noted
-    again when no mini-batch is left to begin; where fewer than two end in between, the whole run
-    counts.
+    of the next mini-batch has begun. So are those of the local caches when each mini-batch ends.
+    Registers are read before the next query is there, and reading disturbs nothing else in a NIC.
+    With several under way, the counts of GPUs and network are noted again when no mini-batch is
+    left to begin; where fewer than two end in between, the whole run counts.
     """
 
     def __init__(self, options: RunOptions, batches: Sequence[MiniBatch], warmup: int):
         in_flight = options.workload.in_flight
-        self._given, self._warmup = batches, warmup if in_flight == 1 else 0
+        self._given, self._alone = batches, in_flight == 1
+        self._warmup = warmup if self._alone else 0
         behind = in_flight if in_flight > 1 else 0
         self.span = warmup, len(batches) - behind
         """How many mini-batches have ended when counting begins, and when it ends."""
@@ -152,9 +159,10 @@ class _Watched(Run):
     def _step_finished(self, step: Step, now: float) -> None:
         record = self.records[step.number]
         record.started, record.finished = step.started, step.finished
-        if step.number == self._warmup - 1:
+        if self._alone:
+            names = _COUNTED if step.number == self._warmup - 1 else _BY_MINI_BATCH
             for registers in self.registers:
-                registers.note(*_COUNTED)
+                registers.note(*names)
         self._over += 1
         if self._over in self.span:
             self._noted[self._over] = self.done()
@@ -183,6 +191,23 @@ class _Watched(Run):
         done["packets", "total"], done["bytes", "total"] = exchange.frames, exchange.frame_bytes
         return done
 
+    def counts(self, counters: Sequence[Mapping[str, int]]) -> dict[str, int]:
+        """Return what registers counted after the warm-up, from the ``counters`` at the end, and
+        write into the records what those of the local caches did in each mini-batch."""
+        if self._alone:
+            for name in _BY_MINI_BATCH:
+                ends = [0, *map(sum, zip(*(registers.noted[name] for registers in self.registers)))]
+                for record, (before, after) in zip(self.records, pairwise(ends)):
+                    setattr(record, name.partition(".")[2], after - before)
+        return {name: sum(each[name] - self._warm(registers.noted, name) for each, registers
+                          in zip(counters, self.registers)) for name in _COUNTED}
+
+    def _warm(self, noted: Mapping[str, list[int]], name: str) -> int:
+        """Return what a register of a NIC counted in the warm-up."""
+        if not self._warmup:
+            return 0
+        return noted[name][self._warmup - 1 if name in _BY_MINI_BATCH else 0]
+
     def note_last_packets(self) -> None:
         """Write into the records when the last packets left."""
         for kind, opcode in _KINDS.items():
@@ -207,8 +232,7 @@ def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0)
         for what in ("launches", "gathered", "delivered"))
     traffic = {kind: {unit: done[unit, kind] for unit in ("bytes", "packets")}
                for kind in (*_KINDS, "total")}
-    counts = {name: sum(counters[name] - registers.noted.get(name, 0) for counters, registers
-                        in zip(result["counters"], run.registers)) for name in _COUNTED}
+    counts = run.counts(result["counters"])
     rows = {cache: getattr(run.config, f"{cache}_rows") for cache in (
         "local_cache", "remote_cache")}
     return NicRun(run.records, float(run.setup.network.lookahead), launches, gathered,

@@ -14,7 +14,7 @@ from sim.torch.catching.process_group import exchanged
 from sim.torch.lookups.bags import Bags, pooled
 from sim.torch.lookups.comparison import Comparison
 from sim.torch.lookups.dense import Chains
-from sim.torch.lookups.mini_batch import one_key_columns, samples_of, vectors_of
+from sim.torch.lookups.mini_batch import columns_of, samples_of, vectors_of
 from sim.torch.lookups.query import Elsewhere, Query
 from sim.torch.lookups.record import MiniBatch, Record
 from sim.torch.lookups.tables import Tables, storage_of
@@ -58,8 +58,9 @@ class Session:
     verdicts: samples of mini-batches that NICs looked up, ``equal`` to the numerics or
     ``different``. latencies: of these mini-batches, in microseconds. row_times: of the updates that
     NICs made, likewise. counts: of NICs that are gone. resets: how often NICs were set up anew, by
-    reason. uncached: mini-batches that NICs looked up with their caches off. weighted: calls with
-    weights.
+    reason. caches: what the local caches of these NICs counted, by the node, the number of the
+    mini-batch, and the name in :data:`sim.torch.lookups.record.COUNTED`. uncached: mini-batches
+    that NICs looked up with their caches off. weighted: calls with weights.
     gradients: bags whose gradients came back. updates: how often an optimizer that is fused with
     the backward pass wrote rows, by its name. nic_optimizer: what stands in for PyTorch's, None
     where that stays; written: what it wrote. mistake: what ended the program, None for nothing.
@@ -76,6 +77,7 @@ class Session:
         self.row_times: list[float] = []
         self.counts = Counter[str]()
         self.resets = Counter[str]()
+        self.caches = Counter[tuple[int, int, str]]()
         self.updates = Counter[str]()
         self.written = Written()
         self.nic_optimizer = (RowUpdates(self.tables, self.updating, self.update)
@@ -172,6 +174,7 @@ class Session:
         assert isinstance(nics, TrainingNics)
         if changed and nics.cached:
             nics.switch_caches_off()
+        nics.begin(self._steps())
         with self._asking():
             found = nics.update(update)
         return found
@@ -233,16 +236,12 @@ class Session:
                      for call in waiting], changed)):
                 call.values[...] = given
             return
-        columns, tables, spans = [], [], []
-        for call in waiting:
-            mine = [call.bags] if call.bags.weights is None else one_key_columns(call.bags)
-            spans.append(slice(len(columns), len(columns) + len(mine)))
-            columns += mine
-            tables += [call.table] * len(mine)
+        columns, tables, spans = columns_of([(call.bags, call.table) for call in waiting])
         if not columns:
             return
         samples = samples_of(columns, tables)
         nics = self._ready(waiting, int(samples.slots.max()))
+        nics.begin(self._steps())
         with self._asking():
             answers = nics.look_up(samples)
         same = np.ones(len(samples), bool)
@@ -281,6 +280,10 @@ class Session:
         self.uncached += self._caches and not self._nics.cached
         return self._nics
 
+    def _steps(self) -> tuple[int, ...]:
+        """Return the number of the mini-batch under way, for each node."""
+        return (len(self.record.steps),) * self.options.count
+
     def _placement(self) -> str | None:
         """Return the node of each table, such as ``0,0,1``; None for what the options say."""
         return None
@@ -297,6 +300,7 @@ class Session:
             if isinstance(self._nics, TrainingNics):
                 self.row_times += self._nics.updates
             self.counts.update(self._nics.close())
+            self.caches.update(self._nics.caches)
             self._nics = None
             if why:
                 self.resets[why] += 1

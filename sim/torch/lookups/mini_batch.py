@@ -7,7 +7,7 @@ import numpy as np
 from host.samples import Samples, segment_indices
 from sim.torch.lookups.bags import Bags, pooled
 
-__all__ = ["one_key_columns", "samples_of", "vectors_of"]
+__all__ = ["columns_of", "one_key_columns", "samples_of", "vectors_of"]
 
 
 def samples_of(columns: Sequence[Bags], tables: Sequence[int], dense: int = 1) -> Samples:
@@ -41,6 +41,18 @@ def one_key_columns(bags: Bags) -> list[Bags]:
         columns.append(Bags(bags.weight, bags.rows[starts[has] + position],
                             has.astype(np.int64), "sum"))
     return columns
+
+
+def columns_of(calls: Sequence[tuple[Bags, int]]) -> tuple[list[Bags], list[int], list[slice]]:
+    """Return the columns of calls, each its bags and their table; the table of each column; which
+    columns are those of each call."""
+    columns, tables, spans = [], [], []
+    for bags, table in calls:
+        mine = [bags] if bags.weights is None else one_key_columns(bags)
+        spans.append(slice(len(columns), len(columns) + len(mine)))
+        columns += mine
+        tables += [table] * len(mine)
+    return columns, tables, spans
 
 
 def vectors_of(bags: Bags, answers: np.ndarray, pooling: str) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The record of a PyTorch program: what each mini-batch looked up."""
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -9,7 +9,11 @@ import numpy as np
 from host.samples import KEY_ROW_BITS
 from sim.torch.lookups.bags import Bags
 
-__all__ = ["RECENT", "Kept", "MiniBatch", "Record"]
+__all__ = ["COUNTED", "RECENT", "Kept", "MiniBatch", "Record"]
+
+COUNTED = ("hits", "accesses")
+"""What local caches count in a mini-batch. An access is a key that comes to the cache of the node
+where its row lies, after equal keys were merged."""
 
 RECENT = 64
 """The last mini-batches of each kind whose lookups are kept, for the times of systems."""
@@ -63,7 +67,8 @@ class Kept:
 class Record:
     """The mini-batches that are over.
 
-    Members: ``steps``, counts of each as plain values; ``recent``, the lookups of the last `RECENT`
+    Members: ``steps``, counts of each as plain values, those of local caches None while nobody has
+    told them; ``recent``, the lookups of the last `RECENT`
     of each kind, by whether they trained; ``exchanges``, mini-batches whose vectors this process
     gave others in exchanges of all with all: at least half of their bytes, since half precision may
     travel.
@@ -82,12 +87,20 @@ class Record:
             "workload": "training" if batch.trained else "inference",
             "samples": len(batch.columns[0]), "bags": sum(map(len, batch.columns)),
             "lookups": lookups, "unique": _unique(batch.columns, batch.tables),
-            "bytes": sum(4 * bags.dimension * len(bags.rows) for bags in batch.columns)})
+            "bytes": sum(4 * bags.dimension * len(bags.rows) for bags in batch.columns),
+            **{f"local_cache_{name}": None for name in COUNTED}})
         pooled = sum(4 * bags.dimension * len(bags) for bags in batch.columns)
         self.exchanges += 0 < pooled <= 2 * batch.exchanged
         if len(batch.columns[0]):
             self.recent[batch.trained].append(
                 Kept(tuple(batch.columns), tuple(batch.tables), len(self.steps) - 1))
+
+    def cached(self, counts: Mapping[tuple[int, str], int]) -> None:
+        """Add to the counts of mini-batches what local caches counted in them, by their numbers
+        and the names in `COUNTED`."""
+        for (number, name), count in counts.items():
+            if number < len(self.steps):  # one that was left out is not there
+                self.steps[number][f"local_cache_{name}"] = count
 
     def without_rows(self) -> "Record":
         """Return this record with tables that have shapes and no rows."""

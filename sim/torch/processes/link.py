@@ -147,13 +147,16 @@ class Link:
         with self._lock, suppress(OSError):
             self._connection.send(("waits",))
 
-    def ask(self, asked: Sequence[Query] | AskedUpdate, changed: bool) -> list[np.ndarray]:
+    def ask(self, asked: Sequence[Query] | AskedUpdate, changed: bool,
+            step: int) -> list[np.ndarray]:
         """Return the pooled vectors of queries, or the rows and states of an update, by the NICs at
         the hub; see :data:`sim.torch.lookups.query.Elsewhere` and
-        :data:`sim.torch.values.asked.UpdateElsewhere`. `ProcessError` where a process has failed.
+        :data:`sim.torch.values.asked.UpdateElsewhere`. ``step``: the number of the mini-batch.
+
+        `ProcessError` where a process has failed.
         """
         with self._lock, suppress(OSError):
-            self._connection.send(("asked", self._collectives, asked, changed))
+            self._connection.send(("asked", self._collectives, asked, changed, step))
         answers = self._answers.get()
         if answers is None:
             raise ProcessError(1)

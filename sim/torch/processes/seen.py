@@ -11,7 +11,7 @@ from sim.torch.lookups.dense import Chains
 from sim.torch.lookups.record import Record
 from sim.torch.values.written import Written
 
-__all__ = ["Seen"]
+__all__ = ["Seen", "caches_of"]
 
 
 @dataclass
@@ -53,6 +53,7 @@ class Seen:
     def of(cls, session: Session, capture: Capture, exit_status: int = 0,
            rank: int | None = None, size: int = 1) -> "Seen":
         """Return what was seen by a session that is over."""
+        session.record.cached(caches_of(session))
         same = ("chains", "comparison", "verdicts", "latencies", "counts", "resets", "updates",
                 "row_times", "written", "weighted", "gradients", "uncached")
         return cls(rank=rank, size=size, tables=[table.to_json() for table in session.tables.all],
@@ -63,3 +64,15 @@ class Seen:
     def by_itself(self) -> "Seen":
         """Return this as what was seen of a program of one process."""
         return replace(self, rank=None, size=1)
+
+
+def caches_of(session: Session, node: int | None = None) -> Counter[tuple[int, str]]:
+    """Return what the local caches of a session's NICs counted, by mini-batch and name.
+
+    ``node``: whose cache; None for all.
+    """
+    found = Counter[tuple[int, str]]()
+    for (number, step, name), count in session.caches.items():
+        if node in (None, number):
+            found[step, name] += count
+    return found

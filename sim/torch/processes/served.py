@@ -17,18 +17,25 @@ from sim.torch.values.rules import Rule
 
 __all__ = ["Served", "Turns"]
 
-Asked = tuple[Sequence[Query] | AskedUpdate, bool]
+Asked = tuple[Sequence[Query] | AskedUpdate, bool, int]
+"""What a process asks for; whether it has written to its tables since the last time; the number of
+its mini-batch."""
 
 
 class _AtOwners(Session):
     """A session whose tables each lie at a node that is known.
 
-    Members: ``owners``, the node of each table.
+    Members: ``owners``, the node of each table; ``steps``, the number of the mini-batch of each
+    process, whose tables alone are in the cache of its node.
     """
 
     def __init__(self, options: TorchOptions):
         super().__init__(options)
         self.owners: list[int] = []
+        self.steps = [0] * options.count
+
+    def _steps(self) -> tuple[int, ...]:
+        return tuple(self.steps)
 
     def _placement(self) -> str | None:
         return ",".join(map(str, self.owners))
@@ -56,8 +63,9 @@ class Served:
         are updates by one rule, of tables of one dimension, one update.
         """
         queries, updates = {}, {}
-        for rank, (each, changed) in sorted(asked.items()):
+        for rank, (each, changed, step) in sorted(asked.items()):
             self.session.tables.changed |= changed
+            self.session.steps[rank] = step
             (updates if isinstance(each, AskedUpdate) else queries)[rank] = each
         return (self._look_up(queries) if queries else {}) | self._update(updates)
 
@@ -125,7 +133,7 @@ class Turns:
     def ask(self, rank: int, collectives: int, *asked: Any) -> None:
         """A process asks, after so many collectives."""
         with self._changed:
-            self._asked[rank] = collectives, (asked[0], asked[1])
+            self._asked[rank] = collectives, asked
             self._waiting.discard(rank)
             self._changed.notify_all()
 

@@ -120,12 +120,13 @@ def _record(parts: Sequence[Seen], sharded: bool) -> Record:
 
 def _step(steps: Sequence[dict], sharded: bool) -> dict:
     """Return the counts of a mini-batch from those of each process."""
-    one = {name: sum(step[name] for step in steps) if isinstance(value, int) else value
-           for name, value in steps[0].items()}
+    trained = any(step["workload"] == "training" for step in steps)
+    one = {"workload": "training" if trained else "inference"}
+    for name in list(steps[0])[1:]:
+        counted = [step[name] for step in steps if step[name] is not None]
+        one[name] = sum(counted) if counted else None
     if sharded:
         one["samples"] = max(step["samples"] for step in steps)
-    if any(step["workload"] == "training" for step in steps):
-        one["workload"] = "training"
     return one
 
 

@@ -24,7 +24,7 @@ from sim.torch.processes.link import (
     ProcessError,
     failure_of,
 )
-from sim.torch.processes.seen import Seen
+from sim.torch.processes.seen import Seen, caches_of
 from sim.torch.values.asked import AskedUpdate
 
 __all__ = ["ProcessError", "Processes", "is_first"]
@@ -143,7 +143,7 @@ class Processes:
         if not any(group.size() == self._link.size for group in EmberNicGroup.made):
             raise ValueError("the process group must be embernic with fidelity rtl and several "
                              "processes, which is how NICs know what the processes wait for")
-        return self._link.ask(asked, changed)
+        return self._link.ask(asked, changed, len(self._session.record.steps))
 
     @property
     def rank(self) -> int | None:
@@ -201,7 +201,7 @@ class Processes:
             raise ProcessError(self._hub.failure.status)
         self._over = True
         if self._hub.nics is not None:
-            parts[0] = _with_nics(parts[0], self._hub.nics)
+            _with_nics(parts, self._hub.nics)
         if seen.rank is None:
             parts = [part for part in (*parts, seen) if part.tables or part.rank is not None] or [
                 seen]
@@ -231,7 +231,7 @@ class Processes:
         if self._link is None and self.so_far is not None:
             parts.append(self.so_far())
         if self._hub.nics is not None and parts:
-            parts[0] = _with_nics(parts[0], self._hub.nics)
+            _with_nics(parts, self._hub.nics)
         if self._hub.size > 1:
             self.options = self.options.of_processes(self._hub.size)
         return parts, ended
@@ -246,8 +246,12 @@ class Processes:
             os.environ.pop(VARIABLE, None)
 
 
-def _with_nics(seen: Seen, nics: Session) -> Seen:
-    """Return what a process has seen with what the NICs of all processes did."""
-    return replace(seen, verdicts=nics.verdicts, latencies=nics.latencies,
-                   row_times=nics.row_times, counts=nics.counts,
-                   resets=nics.resets, uncached=nics.uncached)
+def _with_nics(parts: list[Seen], nics: Session) -> None:
+    """Add to what processes have seen what the NICs of all did: to the first, and by mini-batch to
+    each."""
+    parts[0] = replace(parts[0], verdicts=nics.verdicts, latencies=nics.latencies,
+                       row_times=nics.row_times, counts=nics.counts,
+                       resets=nics.resets, uncached=nics.uncached)
+    for part in parts:
+        if part.rank is not None:
+            part.record.cached(caches_of(nics, part.rank))

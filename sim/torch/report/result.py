@@ -6,10 +6,12 @@ from importlib.metadata import version
 
 import torch
 
+from sim.torch.lookups.dense import Chains
+from sim.torch.lookups.record import COUNTED, Kept
 from sim.torch.options import TorchOptions
 from sim.torch.processes.seen import Seen
 from sim.torch.processes.together import differences, together
-from sim.torch.systems import times_of
+from sim.torch.systems import Setting, no_times, times_of
 from sim.torch.values.written import called
 
 __all__ = ["failures", "result_of"]
@@ -27,8 +29,11 @@ def result_of(parts: Sequence[Seen], options: TorchOptions, *, seconds: float,
     seen = together(parts)
     record, rtl = seen.record, options.fidelity == "rtl"
     timed = replace(options.timed, owners=_owners(seen))
-    systems = {kind: times_of(record.alike(trained), seen.chains, trained, timed)
+    systems = {kind: _times(record.alike(trained), seen.chains, trained, timed)
                for kind, trained in _KINDS.items() if record.recent[trained]}
+    if not rtl:
+        for times in systems.values():
+            record.cached(_modelled(times, options.system))
     return {
         "schema": "embernic/torch/1",
         "script": script, "arguments": list(arguments), "exit_status": seen.exit_status,
@@ -80,10 +85,32 @@ def _process(seen: Seen) -> dict:
             "lookups": sum(step["lookups"] for step in seen.record.steps)}
 
 
+def _times(kept: list[Kept], chains: Chains, trained: bool, timed: Setting) -> dict:
+    """Return the times of each system; where settings do not fit the program, in words why not:
+    what it looked up is told all the same."""
+    try:
+        return times_of(kept, chains, trained, timed)
+    except ValueError as error:
+        return no_times(len(kept), f"no system was timed: {error}")
+
+
+def _modelled(times: dict, system: str) -> dict[tuple[int, str], int]:
+    """Return what the local caches of the modelled NICs of a system counted, by mini-batch and
+    name; nothing of a system without."""
+    return {(number, name): count for row in times["rows"]
+            if row["system"] == system and row["local_cache"]
+            for name, counts in row["local_cache"].items()
+            for number, count in zip(times["steps"], counts)}
+
+
 def _totals(steps: list[dict]) -> dict:
-    """Return sums over mini-batches."""
-    return {"count": len(steps)} | {name: sum(step[name] for step in steps)
-                                    for name in ("samples", "bags", "lookups", "unique", "bytes")}
+    """Return sums over mini-batches; those of local caches over the ones in which they counted."""
+    counted = [step for step in steps if step["local_cache_accesses"] is not None]
+    return {"count": len(steps)} | {
+        name: sum(step[name] for step in steps)
+        for name in ("samples", "bags", "lookups", "unique", "bytes")} | {
+        "local_cache": {"mini_batches": len(counted)} | {
+            name: sum(step[f"local_cache_{name}"] for step in counted) for name in COUNTED}}
 
 
 def _nics(seen: Seen) -> dict:

@@ -29,6 +29,10 @@ def _program(result: dict) -> Table:
                       f"{sums['lookups'] / count:,.1f} lookups, "
                       f"{sums['unique'] / count:,.1f} different keys, "
                       f"{sums['bytes'] / count:,.0f} bytes")
+        if cache := sums["local_cache"]["mini_batches"]:
+            some = "" if cache == count else f", in {cache:,} of them"
+            table.add_row("  hits of the local caches", f"{sums['local_cache']['hits']:,} of "
+                          f"{sums['local_cache']['accesses']:,}{some}")
     values = result["values"]
     if values["source"] == "rtl":
         found = values["results"]
@@ -38,9 +42,6 @@ def _program(result: dict) -> Table:
                       f"{found['equal']:,} of {found['equal'] + found['different']:,} samples")
         if nics["latencies_us"]:
             table.add_row("  a mini-batch's lookups", f"{_mean(nics['latencies_us']):,.1f} us")
-        if nics["counts"]:  # there are none where the program was stopped in a mini-batch
-            hits, reads = (nics["counts"][f"local_cache.{name}"] for name in ("hits", "accesses"))
-            table.add_row("  hits of the local caches", f"{hits:,} of {reads:,}")
     else:
         table.add_row("vectors", "from the bit-exact numerics")
     for name, kind in (("of one key", "one_key"), ("of none or several keys", "others")):

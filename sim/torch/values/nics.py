@@ -26,6 +26,7 @@ from sim.node.protocol import ClusterNode
 from sim.node.step import Step
 from sim.run.backend import Backend, choose
 from sim.run.setup import ClusterSetup
+from sim.torch.values.cache_counts import CacheCounts
 
 __all__ = ["LookupNics", "NicsError"]
 
@@ -49,7 +50,8 @@ class LookupNics:
 
     Members: ``model``; ``sample_slots``, of the largest sample that they take; ``cached``, whether
     the caches are on; ``latencies``, of each mini-batch in microseconds, first query leaves a host
-    to last result.
+    to last result; ``caches``, what the local ones counted by mini-batch, once the cluster has
+    ended.
 
     ``ValueError`` where model and NIC do not fit each other.
     """
@@ -73,6 +75,8 @@ class LookupNics:
         self.sample_slots = self._config.sample_slots
         self.cached = self._runtime.local_cache or self._runtime.remote_cache
         self.latencies: list[float] = []
+        self._by_step = CacheCounts(self._setup.registers)
+        self.caches = Counter[tuple[int, int, str]]()
 
     def _to_build(self, config: NicConfig, runtime: Runtime, workload: Workload) -> NicConfig:
         """Return the NIC to build."""
@@ -88,6 +92,11 @@ class LookupNics:
         return self._backend.node(number, engine, self._config, self.model, pcie, gpu, None,
                                   Delivery.of(self._config, self._runtime, self.model, self._plan,
                                               number))
+
+    def begin(self, steps: tuple[int, ...]) -> None:
+        """What is looked up and written from now on is of the program's mini-batches with these
+        numbers, one for each node."""
+        self._by_step.begin(steps)
 
     def switch_caches_off(self) -> None:
         """From the next mini-batch on, read every row from GPU memory once in a mini-batch."""
@@ -142,8 +151,9 @@ class LookupNics:
         """End the cluster; return what its NICs, GPUs and network counted, by name."""
         cluster, counts = self._setup.cluster, Counter[str]()
         cluster.settle()
-        for registers in self._setup.registers:
-            read = registers.counters()
+        counters = [registers.counters() for registers in self._setup.registers]
+        self.caches = self._by_step.end(counters)
+        for read in counters:
             counts.update({f"{block}.{name}": read[f"{block}.{name}"]
                            for block, names in _COUNTED.items() for name in names})
         for node in cluster.nodes:

@@ -5,17 +5,21 @@ graphs and kernels on the CPU. The package cuda-bindings, NVRTC and the loops in
 Prints, as JSON, what went wrong with each check, or null.
 """
 
+import ctypes
 import json
+import threading
 import traceback
 
 import numpy as np
 import torch
 
+from host.calibrate.gpu import halves
 from host.calibrate.gpu.device import Device, Sizes
 from host.calibrate.gpu.driver import Driver, Word
 from host.calibrate.gpu.items import (
     branches,
     copies,
+    en,
     expand,
     gather,
     graph,
@@ -24,6 +28,7 @@ from host.calibrate.gpu.items import (
     release,
     resident,
 )
+from host.calibrate.gpu.native import GRAPH, Action
 from host.calibrate.gpu.plan import ITEMS
 from host.calibrate.reading import Absent, Missing
 
@@ -31,10 +36,44 @@ _BLOCK = 4
 
 
 class _Device(Device):
-    """PyTorch's CPU device beside the driver, whose default stream is waited for, too."""
+    """PyTorch's CPU device beside the driver, whose default stream is waited for, too.
+
+    A graph of both is a function that a stream does; its kernels have another stream and are waited
+    for one by one, since PyTorch's operators are done at once.
+    """
+
+    def __init__(self, *given, **options):
+        super().__init__(*given, **options)
+        self._inside, self._own = threading.local(), {}
 
     def wait(self):
         self.driver.synchronize(0)
+
+    def _stream(self):
+        return getattr(self._inside, "stream", 0)
+
+    def kernel(self, *given):
+        act = super().kernel(*given)
+
+        def done():
+            act()
+            if self._stream():
+                self.driver.synchronize(self._stream())
+
+        return done
+
+    def graph(self, act, root, stream):
+        own = self._own.setdefault(stream, self.driver.stream())
+
+        def whole():
+            self._inside.stream = own
+            with torch.no_grad():
+                act()
+
+        called = ctypes.CFUNCTYPE(None)(whole)
+        self._kept.append(called)
+        return Action(GRAPH, 0, 0, 0, self.driver._address("doInStream"),
+                      ctypes.cast(called, ctypes.c_void_p), stream)
 
 
 def _device():
@@ -226,6 +265,76 @@ def items_yield_what_they_say(device):
     assert not absent and all(value > 0 for value in found.values())
 
 
+def _whole_graphs(device, most=(1, 2)):
+    halves.BLOCK, halves._MOST_BLOCKS = 1, 2
+    en.CASES, en.PER_GRAPH, en.IN_FLIGHT = (("kaggle", 4, 1e-4),), most, 4
+    en._MINI_BATCHES, en._REPLAYS = 8, 2
+    device.sizes.scale = 1e-4  # tables of a row would have all keys alike
+    try:
+        return _readings("en", device)
+    finally:
+        device.sizes.scale = 1e-6
+
+
+def whole_graphs_of_both_systems_are_timed(device):
+    found, absent = _whole_graphs(device)
+    assert not absent, absent
+    assert set(found) == {f"en.kaggle.4.{kind}.{each}.{what}_us" for kind in en.HALVES
+                          for each in (1, 2) for what in ("call", "replay", "interval")} | {
+        "en.kaggle.4.en.1.latency_us", "en.kaggle.4.en.1.alone_us", "en.kaggle.4.tuned.1.alone_us"}
+    assert all(value > 0 for value in found.values())
+
+
+def _broken(device, name, value, wanted):
+    """Check what is absent where something of `halves` is ``value``; nothing may hang."""
+    right = getattr(halves.Half, name)
+    setattr(halves.Half, name, value(right))
+    try:
+        found, absent = _whole_graphs(device, (1,))
+    finally:
+        setattr(halves.Half, name, right)
+    assert set(absent) == set(wanted) and all(
+        reason in absent[each] for each, reason in wanted.items()), absent
+    assert not [each for each in found for name in wanted if each.startswith(name)]
+
+
+def graphs_that_predict_otherwise_are_missing(device):
+    def other_vectors(right):
+        def awaited(self, nth):
+            vectors, index, wait = right(self, nth)
+            return vectors.flip(0), index, wait
+        return awaited
+
+    _broken(device, "_awaited", other_vectors, {
+        "en.kaggle.4.en.1": "its predictions differ by 0.0"})
+
+
+def graphs_that_do_not_wait_are_missing(device):
+    def at_once(right):
+        def awaited(self, nth):
+            vectors, index, _ = right(self, nth)
+            return vectors, index, lambda: None
+        return awaited
+
+    settled, en._SETTLED_S = en._SETTLED_S, 2.0
+    try:
+        _broken(device, "_awaited", at_once, {"en.kaggle.4.en.1": "graph did not wait"})
+    finally:
+        en._SETTLED_S = settled
+
+
+def words_that_never_come_end_a_graph(device):
+    limit, halves.LIMIT_NS = halves.LIMIT_NS, 20_000_000
+    late, en.ANSWER_US = en.ANSWER_US, 1e6
+    try:
+        found, absent = _whole_graphs(device, (1,))
+        assert absent == {
+            "en.kaggle.4.en.1": "a graph did not wait for its words, or no longer"}, absent
+        assert "en.kaggle.4.tuned.1.interval_us" in found
+    finally:
+        halves.LIMIT_NS, en.ANSWER_US = limit, late
+
+
 def the_drivers_errors_are_reasons(device):
     driver = device.driver
     for act, reason in (
@@ -261,6 +370,8 @@ CHECKS = (gathers_rows, pools_bags, expands_pools_and_interacts, a_branch_waits_
           stores_then_says_so, a_graph_does_its_actions_in_order,
           a_resident_kernel_serves_lists, a_resident_kernel_leaves_when_nobody_asks,
           graphs_wait_for_a_flag_that_is_late, the_drivers_errors_are_reasons,
+          whole_graphs_of_both_systems_are_timed, graphs_that_predict_otherwise_are_missing,
+          graphs_that_do_not_wait_are_missing, words_that_never_come_end_a_graph,
           items_yield_what_they_say)
 
 

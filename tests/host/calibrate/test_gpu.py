@@ -183,7 +183,7 @@ def test_without_cuda_it_says_so(monkeypatch, capsys, torch):
     (("gpu", "--scale", "2"), "Invalid value for '--scale'"),
     (("gpu", "--only", "launch,all"), "only must be of device, rates, operators, launch, graph, "
      "copy, gather, embedding, mlp, together, branches, expand, keys, check, dlrm, release, "
-     "resident, held, relaunch, not 'all'"),
+     "resident, held, relaunch, en, not 'all'"),
     (("gpu", "--budget", "0"), "Invalid value for '--budget'"),
     (("cpu", "--output", "/none"), "output must be a folder, not '/none'"),
     (("cpu", "--name", "../x"), "name must be of letters, digits and underscores, not '../x'"),

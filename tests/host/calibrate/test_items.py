@@ -49,10 +49,12 @@ def test_the_whole_list_runs_without_a_gpu(monkeypatch):
     run(device, ITEMS, book)
     assert set(book.missing) == {"device", "launch", "graph.driver", "release", "resident",
                                  "branches.mlp", "branches.driver", "held", "expand", "relaunch",
-                                 "copy.driver", "gather.kernel", "embedding.kernel", "together"}
+                                 "en", "copy.driver", "gather.kernel", "embedding.kernel",
+                                 "together"}
     assert {name.split(".")[0] for name in book.readings} == (
         set(ITEMS) - {"device", "launch", "branches", "expand", "release", "resident", "held",
-                      "relaunch", "together"})
+                      "relaunch", "together", "en"})
+    assert book.missing["en"] == "it needs a CUDA device"
     assert all(entry.low <= entry.value <= entry.high and entry.count and entry.about
                for entry in book.readings.values())
     assert {f"operators.{name}.{way}_us" for name in operators.OPERATORS

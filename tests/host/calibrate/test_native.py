@@ -3,6 +3,7 @@
 import ctypes
 from ctypes import CFUNCTYPE, c_int, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
 from threading import Thread
+from time import monotonic, sleep
 
 import pytest
 
@@ -73,6 +74,66 @@ def test_a_bell_is_rung_with_one_store(loops):
     assert us > 0 and bell.value == 3 << 32 | 4
     with pytest.raises(Missing, match="did not set its flag"):
         loops.ring(ctypes.addressof(bell), 5, ctypes.addressof(reply), 5, limit_us=100)
+
+
+APART = 16
+"""Words of 32 bits from one of a mini-batch to the next."""
+
+
+class _Gpu:
+    """Ends a graph of two mini-batches a while after its words are set; counts those under way."""
+
+    def __init__(self, lanes, waits=True):
+        self.words, self.dones = ((c_uint32 * (2 * lanes * APART))() for _ in range(2))
+        self.under_way = self.most = self.launched = 0
+        self._waits = waits
+        self._call = GIVEN(self._launch)
+        self.graphs = [Action(GRAPH, 0, 0, 0, _address(self._call), 1 + lane, None)
+                       for lane in range(lanes)]
+
+    def _launch(self, graph, stream):
+        self.launched += 1
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        Thread(target=self._run, args=(2 * (graph - 1),), daemon=True).start()
+        return 0
+
+    def _run(self, first):
+        for nth in (first, first + 1):
+            end = monotonic() + 5
+            while self._waits and not self.words[APART * nth] and monotonic() < end:
+                sleep(1e-5)
+        self.under_way -= 1
+        for nth in (first, first + 1):
+            self.dones[APART * nth] = 1
+
+    def turns(self, loops, rounds, answer_us, **limit):
+        return loops.turns(self.graphs, ctypes.addressof(self.words),
+                           ctypes.addressof(self.dones), 2, rounds, answer_us, **limit)
+
+
+def test_graphs_are_kept_under_way_and_words_come_late(loops):
+    gpu = _Gpu(3)
+    assert gpu.turns(loops, 20, 300.0) > 100  # no graph ends before, three at once
+    assert gpu.launched == 20 and gpu.most == 3
+    assert not any(gpu.words) and not any(gpu.dones)
+
+
+def test_words_are_left_alone_where_none_are_wanted(loops):
+    gpu = _Gpu(2, waits=False)
+    gpu.words[0] = 1
+    assert gpu.turns(loops, 9, -1.0) > 0
+    assert gpu.launched == 9 and gpu.words[0] == 1
+
+
+def test_a_graph_without_end_or_before_its_words_is_missing(loops):
+    for gpu, limit, reason in ((_Gpu(2), 20_000.0, "the GPU did not set its flag in time"),
+                               (_Gpu(2, waits=False), 5e6, "a graph did not wait for its words")):
+        with pytest.raises(Missing, match=reason):
+            gpu.turns(loops, 9, 4e6, limit_us=limit)
+        gpu.words[:] = [1] * len(gpu.words)  # ends its threads
+    with pytest.raises(Missing, match="too few rounds"):
+        _Gpu(2).turns(loops, 4, 1.0)
 
 
 def test_the_drivers_error_ends_a_row(loops):

@@ -229,6 +229,15 @@ def test_constants_of_what_en_adds_are_drawn():
                    "pcie_gen3x16.write_us"}
 
 
+def test_sets_of_en_differ_in_what_its_nics_see_whichever_way_they_get_rows():
+    """The way is chosen later: a launched gather takes other constants than a ring."""
+    names = names_of(DEMO, "tuned")
+    sets = design([EN], [names], 12, 1)
+    for ring in ("true", "false"):
+        found = [nic_constants(replace(each, en=(f"ring={ring}",)))[GATHER] for each in sets]
+        assert len(set(found)) == 12, ring
+
+
 def test_en_keeps_its_options_while_constants_are_drawn(runs):
     settled_one = settled(EN, runs)
     assert len(settled_one.en) == len(vars(EnTuning()))

@@ -39,9 +39,14 @@ def test_what_is_counted_after_the_warm_up_is_what_a_run_of_it_alone_counts_less
                                    for unit, count in of.items()}
                             for kind, of in whole.traffic.items()}
     assert rest.records == whole.records
+    for name in ("hits", "accesses"):
+        each = [getattr(record, name) for record in rest.records]
+        assert sum(each[2:]) == rest.counts[f"local_cache.{name}"] and min(each) >= 0
+        assert sum(each) == whole.counts[f"local_cache.{name}"] and each[0] != each[-1]
     # With several under way there is no moment between warm-up and the rest.
     two, rest = run_nics(options(depth=2), batches), run_nics(options(depth=2), batches, 2)
     assert rest.counts == two.counts
+    assert {(record.hits, record.accesses) for record in two.records} == {(None, None)}
     # But for what was done: from the end of one to that of another, both with two behind it.
     assert rest.mini_batches == 1 + 1 and two.mini_batches == 4
     assert 0 < 2 * sum(rest.gathered) < 3 * sum(two.gathered) / 2

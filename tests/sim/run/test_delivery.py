@@ -13,6 +13,7 @@ from sim.run.report import failures
 from sim.run.run import Run
 from tests.sim import inputs
 from tests.sim.run.engines import on_both_engines
+from tests.sim.run.results import faultless
 
 DELIVERIES = {
     "pooled": (), "unique": ("deliver=unique",), "completions": ("completions=true",),
@@ -28,9 +29,7 @@ def _run(*settings: str, **options) -> Run:
 
 
 def _good(job: Run) -> dict:
-    result = job.execute()
-    assert failures(result) == [] and result["complete"] and result["bit_identical"]
-    assert not result["errors"]
+    result = faultless(job.execute())
     for name in BAD if result["config"]["runtime"]["completions"] else ():
         assert not any(_counts(result, f"completion_writer.{name}")), name
     return result

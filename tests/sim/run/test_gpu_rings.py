@@ -14,6 +14,7 @@ from sim.node.resident_kernel import ResidentKernel
 from sim.run.report import failures
 from sim.run.run import Run
 from tests.sim.run.engines import on_both_engines
+from tests.sim.run.results import faultless
 
 RINGS = "gpu_rings=true"
 BAD = ("bad_consumed", "bad_index", "bad_data", "short_data", "repeats")
@@ -27,10 +28,7 @@ def _run(*settings: str, **options) -> dict:
 
 
 def _good(*settings: str, **options) -> dict:
-    result = _run(*settings, **options)
-    assert failures(result) == [] and result["complete"] and result["bit_identical"]
-    assert not result["errors"]
-    return result
+    return faultless(_run(*settings, **options))
 
 
 def _counts(result: dict, name: str) -> list[int]:

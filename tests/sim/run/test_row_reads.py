@@ -12,6 +12,7 @@ from sim.run.report import failures
 from sim.run.run import Run
 from tests.sim.interacting import model_of, write_model
 from tests.sim.run.engines import on_both_engines
+from tests.sim.run.results import faultless
 
 READS = "row_reads=true"
 
@@ -23,10 +24,7 @@ def _run(*settings: str, **options) -> dict:
 
 
 def _good(*settings: str, **options) -> dict:
-    result = _run(*settings, **options)
-    assert failures(result) == [] and result["complete"] and result["bit_identical"]
-    assert not result["errors"]
-    return result
+    return faultless(_run(*settings, **options))
 
 
 def _counts(result: dict, name: str) -> list[int]:

@@ -45,8 +45,17 @@ def test_a_script_runs_as_it_is(script, tmp_path, capsys, fidelity):
     assert shown.startswith("__main__ ['4', '--nodes=7']\n") and "bl-tuned" in shown
     result = json.loads((tmp_path / "out.json").read_text())
     assert result["arguments"] == ["4", "--nodes=7"] and result["options"]["nodes"] == 2
+    sums = result["mini_batches"]["inference"]
+    cache = sums.pop("local_cache")
     assert result["mini_batches"] == {"inference": {
         "count": 4, "samples": 32, "bags": 32, "lookups": 32, "unique": 32, "bytes": 2048}}
+    # What is printed is the sum of what each mini-batch has, and where NICs ran, what they counted.
+    assert cache["mini_batches"] == (4 if fidelity == "rtl" else 2)
+    assert f"{cache['hits']} of {cache['accesses']}" in shown
+    for name in ("hits", "accesses"):
+        assert cache[name] == sum(step[f"local_cache_{name}"] or 0 for step in result["steps"])
+        if fidelity == "rtl":
+            assert cache[name] == result["nics"]["counts"][f"local_cache.{name}"]
     assert result["tables"] == [{"rows": 100, "dimension": 16, "padding": 0, "node": None,
                                  "place": f"{script}:6"}]
     values = result["values"]
@@ -76,7 +85,10 @@ def test_the_page_of_a_script(script, tmp_path):
     assert result["systems"]["inference"]["model"].startswith("1 tables of dimension 16, ")
     assert result["systems"]["inference"]["model"] in page and f"{script}:6" in page
     rows = list(csv.DictReader((tmp_path / "out/steps.csv").open()))
-    assert [{name: str(value) for name, value in step.items()} for step in result["steps"]] == rows
+    assert [{name: "" if value is None else str(value) for name, value in step.items()}
+            for step in result["steps"]] == rows
+    cache = result["mini_batches"]["inference"]["local_cache"]
+    assert f"{cache['hits']} of {cache['accesses']} keys hit\nthe local caches in 2 mini" in page
     assert (tmp_path / "out/inference.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -129,8 +141,16 @@ def test_a_lookup_that_cannot_be(tmp_path, capsys, text, said, swallow):
     (["--optimizer-on", "gpu"], "optimizer_on must be one of host, nic, not 'gpu'"),
     (["--optimizer-on", "nic", "--system", "bl-paper"],
      "system must be one of EN, FS with optimizer_on nic, not 'bl-paper', which has no NIC"),
+    (["--engine", "icarus"], "engine must be one of verilator, cxxrtl, pysim, not 'icarus'"),
+    (["--threads", "0"], "threads must be at least 1, not 0"),
+    (["--seed", "-1"], "seed must be at least 0, not -1"),
     (["--set", "colour=red"], None),
-    (["--set", "interaction=true", "--fidelity", "rtl"], None),
+    *((["--set", "interaction=true", "--fidelity", fidelity],
+       "interaction must be left to the systems, of which each says whether its NICs compute it, "
+       "not set to 'true'") for fidelity in ("model", "rtl")),
+    # What only shows when systems are timed is told before the script runs.
+    (["--set", "step_timeout=5"], "step_timeout must be 0 with fidelity model, not 5"),
+    (["--set", "row_reads=true"], None),
     (["--report", __file__], f"report must be a folder, not the file {__file__!r}"),
 ])
 def test_options_that_cannot_be(script, tmp_path, capsys, options, said):
@@ -139,6 +159,58 @@ def test_options_that_cannot_be(script, tmp_path, capsys, options, said):
     assert len(shown) == 1 and shown[0].startswith("sim: ")
     assert said is None or shown == [f"sim: {said}"]
     assert list(tmp_path.iterdir()) == [script]
+
+
+def test_an_output_that_is_the_script(script, capsys):
+    assert ended("--json", str(script), str(script), "1") == 2
+    assert complaints(capsys.readouterr().err) == [
+        f"sim: json must be another file than {str(script)!r}, which is given as script"]
+    assert script.read_text() == SCRIPT
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    ({"nodes": "4"}, "nodes must be an integer, not '4'"),
+    ({"nodes": True}, "nodes must be an integer, not True"),
+    ({"system": ["EN", "FS"]}, r"system must be text, not \['EN', 'FS'\]"),
+    ({"placement": None}, "placement must be text, not None"),
+    ({"seed": 1.5}, "seed must be an integer, not 1.5"),
+    ({"set": "local_cache=false"},
+     "set must be a sequence of field=value, not the text 'local_cache=false'"),
+    ({"arguments": "4"}, "arguments must be a sequence of texts, not the text '4'"),
+])
+def test_options_of_a_wrong_type(script, options, said):
+    with pytest.raises(TypeError, match=f"^{said}$"):
+        api.torch(script, **options)
+
+
+@pytest.mark.parametrize("fidelity", ["model", "rtl"])
+def test_caches_may_be_off(script, fidelity):
+    result = api.torch(script, ["4"], nodes=2, fidelity=fidelity, config="tiny",
+                       set=["local_cache=false", "remote_cache=false"])
+    rows = result["systems"]["inference"]["rows"]
+    assert len(rows) == 4 and {row["hit_rate"] for row in rows} == {None}
+    assert {row["saved"] for row in rows} == {0, None}
+    assert {step["local_cache_hits"] for step in result["steps"]} == {
+        0 if fidelity == "rtl" else None}
+
+
+def test_a_setting_that_the_program_outgrows_leaves_its_counts(script, tmp_path):
+    result = api.torch(script, ["4"], nodes=2, set=["max_dimension=4"], report=tmp_path / "out")
+    times = result["systems"]["inference"]
+    assert times["rows"] == []
+    assert times["why"] == (
+        "no system was timed: dimension must be at most 4 for config kaggle, not 16")
+    assert times["why"] in (tmp_path / "out/index.html").read_text()
+    assert len(result["steps"]) == 4 and f"inference: {times['why']}" in result["notes"]
+
+
+def test_a_notebook_is_no_script(tmp_path, capsys):
+    path = tmp_path / "model.ipynb"
+    path.write_text('{"cells": []}')
+    assert ended(str(path)) == 2
+    assert complaints(capsys.readouterr().err) == [
+        f"sim: script must be Python, not the notebook {str(path)!r}: sim.api.attach is for what "
+        f"is in one"]
 
 
 def test_a_script_that_is_not_there_or_looks_nothing_up(tmp_path, capsys):

@@ -69,6 +69,15 @@ def test_vectors_of_processes_come_from_the_nics_of_one(tmp_path, keys, what, pr
     assert result["values"]["results"] == {"equal": 4 * SAMPLES, "different": 0}
     assert len(result["nics"]["latencies_us"]) == 4
     assert result["nics"]["counts"]["network.packets"] > 0
+    check_hits(result, 4)
+
+
+def check_hits(result: dict, count: int) -> None:
+    """Hits of local caches are there in each of so many mini-batches, and add up."""
+    assert len(result["steps"]) == count
+    for name in ("hits", "accesses"):
+        assert sum(step[f"local_cache_{name}"] for step in result["steps"]) == (
+            result["nics"]["counts"][f"local_cache.{name}"])
 
 
 @pytest.mark.few(1)
@@ -90,6 +99,7 @@ def test_rows_of_processes_are_written_by_the_nics_of_one(tmp_path):
     assert rtl["values"]["results"] == {"equal": 4 * SAMPLES, "different": 0}
     # Updates of all processes are one, and the caches of NICs that write stay on.
     assert len(rtl["nics"]["updates_us"]) == 4 and rtl["nics"]["uncached"] == 0
+    check_hits(rtl, 4)
 
 
 COPIES = """

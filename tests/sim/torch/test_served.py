@@ -88,7 +88,7 @@ def test_vectors_are_of_the_rows_that_come_with_a_query():
         for table in tables:
             table += step
         asked = {rank: ([Query.of(Bags(table, keys[rank].numpy(), torch.tensor([2, 2]).numpy(),
-                                       "sum"), 0, table.numpy())], step > 0)
+                                       "sum"), 0, table.numpy())], step > 0, step)
                  for rank, table in enumerate(tables)}
         found = served.answer(asked)
         for rank, table in enumerate(tables):
@@ -110,13 +110,13 @@ def test_rows_are_written_as_the_numerics_write_them(rule):
     for step in range(3):
         keys = [np.random.default_rng(step).integers(0, len(table), 6) for table in tables]
         bags = [Bags(table, own, lengths, "mean") for table, own in zip(tables, keys)]
-        found = served.answer({rank: ([Query.of(each, 0, each.weight.numpy())], step == 2)
+        found = served.answer({rank: ([Query.of(each, 0, each.weight.numpy())], step == 2, step)
                                for rank, each in enumerate(bags)})
         assert sorted(found) == [0, 1, 2]
         updates = {rank: Update(Rule(rule, 0.1), [Part(
             0, tables[rank].numpy(), lambda own=states[rank]: own,
             [(bags[rank], torch.randn(3, 16).numpy())])], 16) for rank in (0, 1)}
-        written = served.answer({rank: (AskedUpdate.of(each), False)
+        written = served.answer({rank: (AskedUpdate.of(each), False, step)
                                  for rank, each in updates.items()})
         for rank, update in updates.items():
             rows, after = update.rule.apply(update.old, update.old_states, update.sums)

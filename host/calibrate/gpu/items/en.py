@@ -1,0 +1,120 @@
+"""EN's GPU half as a whole: graphs that wait for a NIC's word, beside those of ``bl-tuned``."""
+
+from collections.abc import Iterator, Sequence
+from time import sleep
+from typing import Any
+
+from host.calibrate.gpu.device import Device
+from host.calibrate.gpu.halves import Half
+from host.calibrate.gpu.inference import Inference
+from host.calibrate.gpu.items.launch import first_seen
+from host.calibrate.gpu.traffic import mini_batches
+from host.calibrate.reading import Absent, Missing, Reading, reading
+from host.model import MODELS
+
+__all__ = ["ANSWER_US", "CASES", "HALVES", "IN_FLIGHT", "PER_GRAPH", "en"]
+
+CASES = (("kaggle", 32, 1.0), ("terabyte", 512, 1 / 16))
+"""Models, samples of a share of four nodes, and how much of the tables is kept at most."""
+HALVES = {"en": "EN's half of a mini-batch, words stored 8 us after the launch",
+          "tuned": "bl-tuned's half of a mini-batch, without its exchanges"}
+PER_GRAPH = (1, 2, 4, 8)
+IN_FLIGHT = 16
+"""Mini-batches under way."""
+ANSWER_US = 8.0
+"""From a graph's launch to the NIC's words: about what NICs need for Kaggle's mini-batches."""
+_MINI_BATCHES = 512
+"""Of a series, without those that begin and end it."""
+_REPLAYS = 20
+_SETTLED_S = 200e-6
+"""After this long the GPU has come to where it waits."""
+_MOST_APART = 1e-5
+"""Predictions differ by less, since sums are added in other orders; other vectors make them differ
+by thousandths."""
+
+
+def en(device: Device) -> Iterator[Reading | Absent]:
+    """Yield times of graphs of `PER_GRAPH` mini-batches of what the GPU does in EN and `bl-tuned`.
+
+    A loop in C plays thread and NIC: it launches graphs, stores a word for each mini-batch, and
+    looks for their done words. Latency: one mini-batch, whose graph waits already, from the store
+    of the word to the sight of the done word. Interval: `IN_FLIGHT` mini-batches under way. Replay:
+    words are there, one graph behind the other. What a NIC writes in front of its words lies in GPU
+    memory beforehand. Of graphs that do not predict what the operators do one by one, no time is
+    told.
+    """
+    torch = device.torch
+    device.driver  # noqa: B018 - without one, nothing is generated
+    kept: list[Any] = []  # page-locked memory must not be given back while a graph is captured
+    for name, samples, most in CASES:
+        made = mini_batches(MODELS[name], samples, IN_FLIGHT, min(most, device.sizes.scale))
+        whole, wanted = Inference(device, MODELS[name], made), []
+        for nth in range(IN_FLIGHT):
+            whole.eager(nth)
+            device.wait()
+            wanted.append(torch.clone(whole.output))
+        for kind in HALVES:
+            half = Half(device, whole, made, kind == "en")
+            kept += [whole, half]
+            for each in PER_GRAPH:
+                about = f"en.{name}.{samples}.{kind}.{each}"
+                try:
+                    found = list(_times(device, half, each, kind, about))
+                    _check(half, wanted)
+                    yield from found
+                except Missing as missing:
+                    yield Absent(about, str(missing))
+
+
+def _check(half: Half, wanted: Sequence[Any]) -> None:
+    apart = half.apart(wanted)
+    if not apart < _MOST_APART:
+        raise Missing(f"its predictions differ by {apart:.2g} from those of the operators one by "
+                      f"one")
+
+
+def _times(device: Device, half: Half, each: int, kind: str, name: str) -> Iterator[Reading]:
+    driver, graphs = device.driver, half.graphs(each)
+    for place in half.predictions:
+        place.zero_()
+    whole, stream = graphs[0], graphs[0].stream
+    what = f"{HALVES[kind]}, in graphs of {each}"
+    with half.ready(1):
+        calls = driver.series(whole, 8, 4 * device.repeats)
+        replays = [driver.loops.row([whole] * _REPLAYS + [driver.wait(stream)]) / _REPLAYS
+                   for _ in range(2 * device.repeats)]
+    yield reading(f"{name}.call_us", calls, f"host time of a graph's launch, in a series; {what}")
+    yield reading(f"{name}.replay_us", [us / each for us in replays], f"{what}, {_REPLAYS} back to "
+                  "back, words are there; per mini-batch")
+    answer = ANSWER_US if kind == "en" else -1.0
+    intervals = []
+    for _ in range(4 * device.repeats):
+        with half.ready(0 if kind == "en" else 1):
+            intervals.append(driver.loops.turns(
+                graphs, half.words.data_ptr(), half.dones.data_ptr(), each,
+                2 * len(graphs) + max(1, _MINI_BATCHES // each), answer) / each)
+    yield reading(f"{name}.interval_us", intervals, f"from one mini-batch to the next, {IN_FLIGHT} "
+                  f"under way; {what}")
+    if each > 1:
+        return
+    with half.ready(1):
+        _, alone = first_seen(device, driver, whole, half.dones, 8 * device.repeats)
+    yield reading(f"{name}.alone_us", alone, f"from the launch until the host sees the done word, "
+                  f"words are there, idle GPU; {what}")
+    if kind == "en":
+        yield reading(f"{name}.latency_us", _latencies(device, half, graphs[0]), "from the store "
+                      "of the word until the host sees the done word, the graph waits already")
+
+
+def _latencies(device: Device, half: Half, graph: Any) -> list[float]:
+    times = []
+    for turn in range(8 * device.repeats + 2):
+        with half.ready(0):
+            device.driver.perform(graph)
+            sleep(_SETTLED_S)
+            if int(half.dones[0]):
+                raise Missing("the graph did not wait for its word")
+            us = device.driver.loops.ring(half.words.data_ptr(), 1, half.dones.data_ptr(), 1)
+        if turn >= 2:
+            times.append(us)
+    return times
