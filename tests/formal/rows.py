@@ -74,10 +74,11 @@ def any_tags(bench: Bench, count: int, eager: Value | None = None,
             alike = TagPipeline(key_bits, meta_shape, **sizes)
             alike._MustUse__silence = True  # type: ignore[attr-defined]
             super().__init__(alike.signature)
+            self.made = Module()
+            self.rows = Rows(self.made, count, self, first)
 
         def elaborate(self, platform) -> Module:
-            m = Module()
-            rows = Rows(m, count, self, first)
+            m, rows = self.made, self.rows
             shown, made, decided = Signal(), Signal(), self.decisions.payload
             kept, row = Signal.like(decided), Signal.like(rows.rows[0])
             m.d.comb += [

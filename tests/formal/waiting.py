@@ -80,10 +80,11 @@ def any_lists(bench: Bench, ids: int, nodes: int) -> tuple[type, Value, Value]:
             alike = ScatterList(meta_shape, in_flight=in_flight, waiters=waiters)
             alike._MustUse__silence = True  # type: ignore[attr-defined]
             super().__init__(alike.signature)
+            self.made = Module()
+            self.waiting = Waiting(self.made, ids, nodes, self)
 
         def elaborate(self, platform) -> Module:
-            m = Module()
-            waiting = Waiting(m, ids, nodes, self)
+            m, waiting = self.made, self.waiting
             shown, kept = Signal(), Signal(data.StructLayout({
                 "marked": 1, "id": range(ids), "last": 1}))
             waiter, held = self.waiters.payload, Signal(range(nodes + 1))

@@ -1,0 +1,89 @@
+"""Proof of the vector store, without bound: each read gets what its row held as it was issued.
+
+Two slots and two landing rows, vectors of one beat of one bit. Writes, hits and waiters at any
+time. The queue behind the RAMs has three places and is otherwise any (``test_credit_queue``). This
+is what :func:`~tests.formal.plain.plain_store` does at once.
+"""
+
+import pytest
+from amaranth.hdl import Cat, Mux, Signal
+from amaranth.lib import data
+
+from rtl.cache.vectors import VectorStore, vector_beat_layout
+from tests.formal.bench import Bench
+from tests.formal.mutants import variant
+from tests.formal.plain import Rest, plain_queue
+from tests.formal.prove import prove
+
+ROWS, IDS, PLACES, AHEAD = 2, 2, 3, 1
+META = data.StructLayout({"value": 1, "known": 1, "item": 1})
+
+
+def stored(*edits: tuple[str, str]) -> Bench:
+    """Return a bench in which the meta of a read says what its row holds in that cycle."""
+    bench = Bench()
+    m = bench.m
+    queue, _, _ = plain_queue(vector_beat_layout(META), PLACES)
+    m.submodules.dut = dut = variant(
+        VectorStore, *edits, CreditQueue=queue, HITS_AHEAD=AHEAD)(
+            META, rows=ROWS, in_flight=IDS, vector_beats=1, style="uram", store_bits=1)
+    write, hit, waiter = dut.write, dut.hits, dut.waiters
+    m.d.comb += [
+        dut.vector_beats.eq(1), write.valid.eq(bench.free(name="write")),
+        write.stored.eq(write.valid & bench.free(name="stored")),
+        write.slot.eq(bench.free(range(ROWS), "slot")), write.id.eq(bench.free(range(IDS), "id")),
+        write.data.eq(bench.free(name="data")),
+        hit.payload.slot.eq(bench.free(range(ROWS), "hit_slot")),
+        waiter.payload.id.eq(bench.free(range(IDS), "waiter_id")),
+        waiter.payload.last.eq(bench.free(name="last"))]
+    rest = Rest(m, dut, ROWS, IDS)
+    for of, found in ((hit, rest.of(hit.payload.slot, landed=False)),
+                      (waiter, rest.of(waiter.payload.id, landed=True))):
+        m.d.comb += [of.valid.eq(bench.free(name="offer")),
+                     of.payload.meta.eq(Cat(*found, bench.free(name="item")))]
+    hits, waits = hit.valid & hit.ready, waiter.valid & waiter.ready
+    left, out = bench.sink(dut.vectors, "vectors", Cat(
+        dut.vectors.payload.data[0], dut.vectors.payload.meta)), dut.vectors.payload
+    bench.always("one", ~(hits & waits))
+    bench.always("value", ~dut.vectors.valid | ~out.meta.known | (out.data[0] == out.meta.value))
+    inside = bench.in_order("reads", hits | waits, Mux(hits, hit.payload.meta, waiter.payload.meta),
+                            left, out.meta, PLACES)
+    bench.always("last", ~dut.vectors.valid | out.last)
+    bench.always("released", (dut.released.valid == (waits & waiter.payload.last))
+                 & (~waits | (dut.released.number == waiter.payload.id)))
+    # Reads go on while vectors are taken, and a waiter behind so many hits at most.
+    bench.within("goes", 5, (hit.valid | waiter.valid) & dut.vectors.ready, hits | waits)
+    passed, waited = Signal(range(AHEAD + 2)), Signal()
+    m.d.sync += waited.eq(waiter.valid & ~waits)
+    with m.If(waits):
+        m.d.sync += passed.eq(0)
+    with m.Elif(hits & waiter.valid):
+        m.d.sync += passed.eq(passed + 1)
+    bench.always("in_turn", passed <= AHEAD)
+    bench.always("idle", ~dut.idle | ((inside == 0) & ~hit.valid & ~waiter.valid))
+    return bench
+
+
+def test_vector_store():
+    verdict = prove(stored())
+    assert verdict.holds, verdict
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("wrong, old, new", [
+    ("value", "Mux(read.waiter, landing.read_data, slots.read_data)", "landing.read_data"),
+    ("value", 'slot_pins["write_en"].eq(write.stored)', 'slot_pins["write_en"].eq(write.valid)'),
+    ("value", "stages[1].eq(stages[0]), stages[2].eq(stages[1])",
+     "stages[1].eq(stages[0]), stages[2].eq(stages[0])"),
+    ("reads_none_invented", "self.hits.ready.eq(queue.free & final",
+     "self.hits.ready.eq(queue.free & final & (passed != 0)"),
+    ("reads_in_order", "queue.i.valid.eq(under_way[2])", "queue.i.valid.eq(under_way[1])"),
+    ("in_turn", "due.eq(passed == HITS_AHEAD - 1)", "due.eq(0)"),
+    ("released", "self.waiters.ready & self.waiters.payload.last", "self.waiters.ready"),
+    ("reads_bounded", "queue.reserve.eq(issue)", "queue.reserve.eq(issue | self.waiters.valid)"),
+], ids=["landing-row", "stored-without-a-row", "a-stage-early", "hit-twice", "too-early",
+        "never-its-turn", "released-too-early", "place-for-none"])
+def test_broken_vector_store(wrong, old, new):
+    verdict = prove(stored((old, new)), depth=16)
+    assert not verdict.holds, verdict
+    assert set(verdict.broken) & {wrong, "value"}, verdict
