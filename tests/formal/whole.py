@@ -78,8 +78,8 @@ class Whole:
         dut._MustUse__silence = True
         self.dut, bench.m.submodules.dut = dut, dut.elaborate(None)
         self.parts = bench.m.submodules.dut.submodules
-        # What the proofs of these parts assume. Their outputs do not follow from their inputs in the
-        # same cycle, so no statement rests upon itself.
+        # What the proofs of these parts assume. Their outputs do not follow from their inputs in
+        # the same cycle, so no statement rests upon itself.
         bench.always("tags_expected", tags_asked)
         bench.always("lists_expected", lists_asked)
         bench.assume(may_tags & may_lists)
