@@ -1,6 +1,7 @@
 """EN's GPU half as a whole: graphs that wait for a NIC's word, beside those of ``bl-tuned``."""
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from time import sleep
 from typing import Any
 
@@ -28,9 +29,10 @@ _MINI_BATCHES = 512
 _REPLAYS = 20
 _SETTLED_S = 200e-6
 """After this long the GPU has come to where it waits."""
-_MOST_APART = 1e-5
-"""Predictions differ by less, since sums are added in other orders; other vectors make them differ
-by thousandths."""
+_PRODUCTS = {"": 1e-5, "tf32.": 2e-4}
+"""Products of float32 and of tensor cores (TF32): how far predictions differ at most from those of
+float32, by the order of sums or the rounding of factors. Other vectors make them differ by
+thousandths."""
 
 
 def en(device: Device) -> Iterator[Reading | Absent]:
@@ -39,9 +41,9 @@ def en(device: Device) -> Iterator[Reading | Absent]:
     A loop in C plays thread and NIC: it launches graphs, stores a word for each mini-batch, and
     looks for their done words. Latency: one mini-batch, whose graph waits already, from the store
     of the word to the sight of the done word. Interval: `IN_FLIGHT` mini-batches under way. Replay:
-    words are there, one graph behind the other. What a NIC writes in front of its words lies in GPU
-    memory beforehand. Of graphs that do not predict what the operators do one by one, no time is
-    told.
+    words are there, one graph behind the other. All with products of float32 and, ``tf32``, with
+    those of tensor cores. What a NIC writes in front of its words lies in GPU memory beforehand. Of
+    graphs that do not predict what the operators do one by one, no time is told.
     """
     torch = device.torch
     device.driver  # noqa: B018 - without one, nothing is generated
@@ -53,24 +55,30 @@ def en(device: Device) -> Iterator[Reading | Absent]:
             whole.eager(nth)
             device.wait()
             wanted.append(torch.clone(whole.output))
-        for kind in HALVES:
-            half = Half(device, whole, made, kind == "en")
-            kept += [whole, half]
-            for each in PER_GRAPH:
-                about = f"en.{name}.{samples}.{kind}.{each}"
-                try:
-                    found = list(_times(device, half, each, kind, about))
-                    _check(half, wanted)
-                    yield from found
-                except Missing as missing:
-                    yield Absent(about, str(missing))
+        for (form, most_apart), kind in product(_PRODUCTS.items(), HALVES):
+            torch.backends.cuda.matmul.allow_tf32 = bool(form)
+            try:
+                half = Half(device, whole, made, kind == "en")
+                kept += [whole, half]
+                for each in PER_GRAPH:
+                    yield from _checked(device, half, each, kind, wanted, most_apart,
+                                        f"en.{name}.{samples}.{form}{kind}.{each}")
+            finally:
+                torch.backends.cuda.matmul.allow_tf32 = False
 
 
-def _check(half: Half, wanted: Sequence[Any]) -> None:
-    apart = half.apart(wanted)
-    if not apart < _MOST_APART:
-        raise Missing(f"its predictions differ by {apart:.2g} from those of the operators one by "
-                      f"one")
+def _checked(device: Device, half: Half, each: int, kind: str, wanted: Sequence[Any],
+             most_apart: float, about: str) -> Iterator[Reading | Absent]:
+    """Yield the times of graphs of ``each`` mini-batches, if their predictions are ``wanted``."""
+    try:
+        found = list(_times(device, half, each, kind, about))
+        apart = half.apart(wanted)
+        if not apart < most_apart:
+            raise Missing(f"its predictions differ by {apart:.2g} from those of the operators one "
+                          f"by one")
+        yield from found
+    except Missing as missing:
+        yield Absent(about, str(missing))
 
 
 def _times(device: Device, half: Half, each: int, kind: str, name: str) -> Iterator[Reading]:
