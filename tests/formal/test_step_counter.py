@@ -1,7 +1,8 @@
 """Proof of the step counter: a step is complete once all that was announced has come, and soon.
 
 Counts have 32 bits in the hardware and two here, steps 16 and two, a beat holds two records and not
-eight; there are two nodes at most.
+eight; there are two nodes at most. An END may announce more than has come by what some bits say: 17
+in the hardware, here two, which is any count, or none, which is one more.
 """
 
 import pytest
@@ -24,18 +25,20 @@ SOON = 6 + 2 * NODES
 """Cycles from the last event to its report, at most, as the block's latency says."""
 
 
-def counted(*edits: tuple[str, str]) -> Bench:
+def counted(*edits: tuple[str, str], ahead: int = COUNT) -> Bench:
     """Return a bench of a counter to which all announce and send whatever, but never too early.
 
     Nobody sends anything of a step before it has opened here (docs/training.md); things of steps
     before may come at any time, and all may come twice. No node sends more than a count can say.
+    What announces more than may be on its way, with upper bits, without the ``ahead`` lowest, above
+    the next of what has come, announces nothing.
     """
     bench = Bench()
     m = bench.m
     m.submodules.dut = dut = variant(
         StepCounter, *edits, STEP_BITS=STEP, NODE_BITS=NODE, RECORD_BITS=RECORD.size,
         RECORDS_PER_BEAT=RECORDS, RecordBeat=BEAT, StepRecord=RECORD, _COUNT_BITS=COUNT,
-        _AHEAD_BITS=COUNT, StepEnd=END, PartialArrived=EVENT, StepDone=EVENT)(NODES)
+        _AHEAD_BITS=ahead, StepEnd=END, PartialArrived=EVENT, StepDone=EVENT)(NODES)
     node, nodes, busy = (bench.constant(NODE, "node"), bench.constant(NODE, "nodes"),
                          bench.free(name="busy"))
     swept = Signal(range(NODES + 1))
@@ -71,11 +74,12 @@ def counted(*edits: tuple[str, str]) -> Bench:
         more = Mux(mine, dut.own_arrived.valid & (dut.own_arrived.step == step),
                    dut.arrived.valid & (dut.arrived.step == step) & (dut.arrived.source == n))
         bounded.append(~more | (come[n] != (1 << COUNT) - 1))
+        able = mine | ((said >> ahead) <= ((come[n] + more) >> ahead) + 1)
         with m.If(taken):
             m.d.sync += [ended[n].eq(0), announced[n].eq(0), come[n].eq(0)]
         with m.Else():
-            m.d.sync += [ended[n].eq(ended[n] | ending), come[n].eq(come[n] + more)]
-            with m.If(ending & ~ended[n]):
+            m.d.sync += [ended[n].eq(ended[n] | (ending & able)), come[n].eq(come[n] + more)]
+            with m.If(ending & able & ~ended[n]):
                 m.d.sync += announced[n].eq(said)
     later = (step + 1)[:STEP]
     bench.assume(
@@ -112,10 +116,11 @@ def counted(*edits: tuple[str, str]) -> Bench:
 DEPTH = 18
 
 
-@pytest.mark.parametrize("depth", [DEPTH, pytest.param(None, marks=pytest.mark.slow)])
-def test_step_counter(depth):
-    """Without a bound it takes some minutes."""
-    verdict = prove(counted(), depth=depth, seconds=1800)
+@pytest.mark.parametrize("depth, ahead", [
+    (DEPTH, COUNT), (DEPTH, 0), pytest.param(None, COUNT, marks=pytest.mark.slow)])
+def test_step_counter(depth, ahead):
+    """Without a bound it takes some minutes, for any count."""
+    verdict = prove(counted(ahead=ahead), depth=depth, seconds=1800)
     assert verdict.holds, verdict
 
 
@@ -137,9 +142,17 @@ def test_step_counter(depth):
     ("place == self.nodes - 1", "place == 0", "not_early"),
     ("dones.any()", "dones[0]", "done"),
     ("moving.eq(~calm.all() | enough)", "moving.eq(enough)", "idle_when_told"),
+    ("< most) & ~beyond", "< most)", "not_early"),
+    ("coming.count[_AHEAD_BITS:] > coming.most", "coming.count[_AHEAD_BITS:] > coming.most + 1",
+     "not_early"),
+    ("said.most.eq(before.read_data[_AHEAD_BITS:] + 1)", "said.most.eq(1)", "soon"),
+    ("said.most.eq(before.read_data[_AHEAD_BITS:] + 1)",
+     "said.most.eq(before.read_data[_AHEAD_BITS:])", "soon"),
 ], ids=["one-short", "before-the-end", "uncounted", "any-step", "in-haste", "end-kept",
         "count-kept", "never-cleared", "twice", "lost", "last-lost", "two-ends", "first-node",
-        "second-record", "idle-too-soon"])
+        "second-record", "idle-too-soon", "any-count", "one-too-many", "bound-stays",
+        "one-too-few"])
 def test_broken_step_counter(old, new, what):
-    verdict = prove(counted((old, new)), depth=2 * DEPTH)
+    ahead = 0 if "beyond" in old or "_AHEAD_BITS" in old else COUNT
+    verdict = prove(counted((old, new), ahead=ahead), depth=2 * DEPTH)
     assert set(verdict.broken) & {what, "not_early", "idle_when_told"}, verdict

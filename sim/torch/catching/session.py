@@ -64,8 +64,8 @@ class Session:
     gradients: bags whose gradients came back. updates: how often an optimizer that is fused with
     the backward pass wrote rows, by its name. nic_optimizer: what stands in for PyTorch's, None
     where that stays; written: what it wrote. mistake: what ended the program, None for nothing.
-    first: called before the first call is taken. elsewhere, update_elsewhere: look up and write
-    what NICs would here, where they are in another process.
+    first: called before the first call is taken; over: when a mini-batch is. elsewhere,
+    update_elsewhere: look up and write what NICs would here, where they are in another process.
     """
 
     def __init__(self, options: TorchOptions):
@@ -85,6 +85,7 @@ class Session:
         self.weighted = self.gradients = self.uncached = 0
         self.mistake: Exception | None = None
         self.first: Callable[[], None] = lambda: None
+        self.over: Callable[[], None] = lambda: None
         self.elsewhere: Elsewhere | None = None
         self.update_elsewhere: UpdateElsewhere | None = None
         self._busy = self._changed = False
@@ -201,6 +202,7 @@ class Session:
         if self._batch.columns:
             self._batch.exchanged = exchanged() - self._exchanged
             self.record.add(self._batch)
+            self.over()
         self._batch = MiniBatch()
         self._outputs.clear()
 

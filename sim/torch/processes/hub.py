@@ -43,6 +43,7 @@ class Hub:
         self.met = self._closed = False
         self._seen: list[Seen] = []
         self._so_far: dict[Connection, Seen] = {}
+        self._counted: dict[Connection, Seen] = {}
         self.size = 1
         OwnThread(self._accept).start()
 
@@ -61,7 +62,7 @@ class Hub:
 
     def _hear(self, connection: Connection) -> None:
         """Do what a process says, until it ends."""
-        over, rank = False, -1
+        over, rank, size = False, -1, 1
         with suppress(EOFError, OSError):
             while not over:
                 what, *said = connection.recv()
@@ -75,6 +76,11 @@ class Hub:
                     self._turns.come(rank, *said)
                 elif what == "waits":
                     self._turns.wait(rank)
+                elif what == "counted":
+                    with self._changed:
+                        if connection not in self._counted:
+                            self._counted[connection] = Seen.counted(rank, size)
+                        self._counted[connection].add(said[0])
                 elif what == "so far":
                     with self._changed:
                         self._so_far[connection] = said[0]
@@ -82,6 +88,7 @@ class Hub:
                 elif what == "seen":
                     with self._changed:
                         self._seen.append(said[0])
+                        self._counted.pop(connection, None)
                     over = True
                 elif what == "failed":
                     self._fail(Failure(*said))
@@ -153,7 +160,7 @@ class Hub:
 
     def so_far(self, seconds: float) -> list[Seen]:
         """Return what each process has seen until now, by their ranks: of those that say so within
-        some ``seconds``."""
+        some ``seconds``, and of others with a rank what they counted in mini-batches."""
         with self._changed:
             for other in self._links:
                 if other not in self._so_far:
@@ -161,7 +168,10 @@ class Hub:
                         other.send("so far")
             self._changed.wait_for(lambda: all(each in self._so_far for each in self._links),
                                    seconds)
-            return sorted([*self._seen, *self._so_far.values()], key=lambda seen: seen.rank or 0)
+            said = [*self._seen, *self._so_far.values()]
+            said += [counted for connection, counted in self._counted.items()
+                     if connection not in self._so_far and counted.rank != -1]
+            return sorted(said, key=lambda seen: seen.rank or 0)
 
     def failed(self, seconds: float) -> Failure | None:
         """Return why the program failed, if it has, or does so within some ``seconds``."""

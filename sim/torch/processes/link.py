@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sim.engines import BuildError
+from sim.torch.catching.session import Session
 from sim.torch.lookups.query import Query
-from sim.torch.processes.seen import Seen
+from sim.torch.processes.seen import Counts, Seen
 from sim.torch.values.asked import AskedUpdate
 from sim.torch.values.nics import NicsError
 
@@ -92,6 +93,7 @@ class Link:
         self._failed, self._over = threading.Event(), threading.Event()
         self._leaving = threading.Event()
         self._collectives, self._lock = 0, threading.Lock()
+        self._counted = 0, 0
         self._answers = SimpleQueue[list[np.ndarray] | None]()
         if rank is not None:
             self._connection.send(("rank", rank, size))
@@ -161,6 +163,16 @@ class Link:
         if answers is None:
             raise ProcessError(1)
         return answers
+
+    def counted(self, session: Session) -> None:
+        """Say what a session has counted since the last time: it is all that is known of a process
+        that is killed."""
+        tables, steps = self._counted
+        new = Counts([table.to_json() for table in session.tables.all[tables:]],
+                     session.record.steps[steps:], session.record.exchanges)
+        self._counted = tables + len(new.tables), steps + len(new.steps)
+        with self._lock, suppress(OSError):
+            self._connection.send(("counted", new))
 
     def seen(self, seen: Seen) -> None:
         """Say what was seen of this process."""

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from sim.torch.catching.capture import Capture
 from sim.torch.catching.process_group import collectives
@@ -11,7 +12,16 @@ from sim.torch.lookups.dense import Chains
 from sim.torch.lookups.record import Record
 from sim.torch.values.written import Written
 
-__all__ = ["Seen", "caches_of"]
+__all__ = ["Counts", "Seen", "caches_of"]
+
+
+class Counts(NamedTuple):
+    """What a process says when a mini-batch is over: ``tables`` and ``steps``, new ones as plain
+    values; ``exchanges`` so far, see :class:`sim.torch.lookups.record.Record`."""
+
+    tables: list[dict]
+    steps: list[dict]
+    exchanges: int
 
 
 @dataclass
@@ -26,7 +36,8 @@ class Seen:
         :class:`sim.torch.catching.session.Session`.
     missed: how often each lookup was not caught, by its place and why.
     collectives: of this process, as plain values.
-    exit_status: with which its script ended.
+    exit_status: with which its script ended. silent: whether it ended without a word, so that only
+        its rank, tables and counts of mini-batches are known.
     """
 
     rank: int | None
@@ -48,6 +59,7 @@ class Seen:
     missed: Counter[tuple[str, str]]
     collectives: list[dict]
     exit_status: int = 0
+    silent: bool = False
 
     @classmethod
     def of(cls, session: Session, capture: Capture, exit_status: int = 0,
@@ -60,6 +72,19 @@ class Seen:
                    record=session.record.without_rows(), missed=capture.missed,
                    collectives=collectives(), exit_status=exit_status,
                    **{name: getattr(session, name) for name in same})
+
+    @classmethod
+    def counted(cls, rank: int, size: int) -> "Seen":
+        """Return what was seen of a process that has not looked up anything, for `add`."""
+        return cls(rank, size, [], Record(), Chains(), Comparison(), {"equal": 0, "different": 0},
+                   [], [], Counter(), Counter(), Counter(), Written(), 0, 0, 0, Counter(), [],
+                   silent=True)
+
+    def add(self, counts: Counts) -> None:
+        """Add mini-batches that are over, and tables, of a process that may end without a word."""
+        self.tables += counts.tables
+        self.record.steps += counts.steps
+        self.record.exchanges = counts.exchanges
 
     def by_itself(self) -> "Seen":
         """Return this as what was seen of a program of one process."""

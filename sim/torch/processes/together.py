@@ -84,6 +84,8 @@ def differences(parts: Sequence[Seen]) -> list[str]:
     if not _sharded(parts):
         notes.append(f"the {len(parts)} processes have copies of the same tables, and samples of "
                      f"their own: the NICs' tables are placed as the options say")
+    notes += [f"process {part.rank} ended without a word: what its mini-batches looked up is "
+              f"counted, and not timed" for part in parts if part.silent]
     if len(counts) > 1:
         notes.append(f"the processes had {counts[0]:,} to {counts[-1]:,} mini-batches: those that "
                      f"others lack are counted, and not timed")
@@ -103,11 +105,12 @@ def _record(parts: Sequence[Seen], sharded: bool) -> Record:
     found = Record()
     for steps in zip_longest(*(part.record.steps for part in parts)):
         found.steps.append(_step([step for step in steps if step is not None], sharded))
-    looking = [part.record for part in parts if part.record.steps]
-    bases = [0] * len(looking)
-    if sharded:
-        bases = list(accumulate((len(part.tables) for part in parts if part.record.steps),
-                                initial=0))
+    ends = accumulate((len(part.tables) * sharded for part in parts), initial=0)
+    looking, bases = [], []
+    for part, base in zip(parts, ends):
+        if part.record.steps and not part.silent:
+            looking.append(part.record)
+            bases.append(base)
     kept = [{each.step: (trained, each) for trained, recent in record.recent.items()
              for each in recent} for record in looking]
     for number in sorted(set.intersection(*map(set, kept))) if kept else ():

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,7 @@ class Processes:
         assert self._address is not None
         self._link = Link(self._address, rank, size, lambda: self.so_far and self.so_far(),
                           GRACE if self._hub is None else REPORTING)
+        self._session.over = partial(self._link.counted, self._session)
         try:
             if size > 1:
                 self.options = self.options.of_processes(size)

@@ -118,7 +118,8 @@ class RowUpdates:
                         raise ValueError(
                             f"gradients of the table of {self._tables.all[table].place} must "
                             f"reach its optimizer as the backward pass gives them with "
-                            f"optimizer_on nic, but are others")
+                            f"optimizer_on nic, but are others, such as clipped ones, or means "
+                            f"over copies of a table (DistributedDataParallel)")
                 self._updates.append(update)
 
     def stepped(self) -> None:
