@@ -92,7 +92,7 @@ def cached(what: str, edited: str = "", *edit: str) -> Bench:
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["vector", "once"])
 def test_cache(what):
-    verdict = prove(cached(what), depth=DEPTH)
+    verdict = prove(cached(what), depth=DEPTH, seconds=900)
     assert verdict.holds, verdict
 
 
