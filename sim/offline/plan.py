@@ -90,7 +90,8 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     model = system.runtime.of_model(model)
     if system.runtime.interaction:
         check_units(system.config, model)
-    plans = {name: plan_of(workload, model, kind, name) for name in PLACEMENTS}
+    plans = {name: plan_of(workload, model, kind, name)
+             for name in dict.fromkeys((*PLACEMENTS, workload.placement))}
     traffic, loads = _replay(workload, system, model, kind, plans, hit_rate, progress)
     nodes = node_bytes(model, plans[workload.placement], optimizer)
     per_batch = {name: values / traffic.batches for name, values in traffic.counts.items()}

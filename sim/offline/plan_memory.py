@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from host.model import Model
-from host.placement.deal import Rule
+from host.placement.deal import Rule, given_owners
 from host.placement.shard import ShardPlan
 from host.timing.cluster import CACHES, Cluster, row_bytes
 from rtl.config import NicConfig
@@ -41,13 +41,21 @@ def nodes_needed(model: Model, rule: Rule, optimizer: str, memory: int) -> dict:
     """Return the fewest ``nodes`` whose memories of ``memory`` bytes hold the model, None if that
     is more than the NIC can address, and ``why``, the reason if there is one.
 
-    ``rule``: by which the tables are placed.
+    ``rule``: by which the tables are placed. Where it gives the node of each table, more nodes do
+    not help: they are those that it names, or None.
     """
     mlp = 4 * model.mlp_parameters
     each = row_bytes(model.dimension) + STATE_BYTES[optimizer]
     room = memory - mlp
     if room < each:
         return {"nodes": None, "why": f"the MLPs alone take {mlp:,} of {memory:,} B"}
+    given = given_owners(rule.placement)
+    if given is not None:
+        dealt = ShardPlan.deal(model, max(given) + 1, rule.placement)
+        rows, node = max((rows, -node) for node, rows in enumerate(dealt.rows_held()))
+        if rows * each <= room:
+            return {"nodes": max(given) + 1, "why": None}
+        return {"nodes": None, "why": f"node {-node} has {rows * each:,} of {room:,} B"}
     most = (1 << NODE_BITS) - 1
     first, why = max(1, -(-sum(model.rows) * each // room)), None
     if rule.placement != "row" and max(model.rows) * each > room:

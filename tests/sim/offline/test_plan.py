@@ -313,6 +313,15 @@ def test_bytes_by_hand():
     assert balance([1.0, 3.0, 2.0]) == 1.5 and balance([0.0, 0.0]) == 1.0
 
 
+def test_nodes_that_are_given_are_a_placement_beside_the_others():
+    given = ",".join("0" * 25 + "1")
+    result = plan(Workload.of(cluster="paper", nodes=2, samples=512, placement=given))
+    assert [row["placement"] for row in result["placements"]] == [
+        "even", "rows", "lookups", "row", given]
+    assert result["placements"][-1]["nodes_needed"] == {"nodes": 2, "why": None}
+    assert result["memory"]["nodes"][1]["rows"] == MODELS["kaggle"].rows[25]
+
+
 def test_nodes_needed():
     model = Model((1000, 1000, 500), 16, 1, (16,), (1,))
     weights = 4 * model.mlp_parameters
@@ -328,6 +337,8 @@ def test_nodes_needed():
     split = needed("even", 999)
     assert split["nodes"] == 4
     assert split["why"].startswith("table 0 alone takes 64,000 of 63,936 B: rows are hashed")
+    assert needed("0,2,2", 1500) == {"nodes": 3, "why": None}
+    assert needed("0,1,1", 1499) == {"nodes": None, "why": "node 1 has 96,000 of 95,936 B"}
     assert needed("row", 9)["why"] == "more than 255 nodes"
     assert "MLPs alone" in needed("row", 0)["why"]
 
@@ -375,6 +386,7 @@ def test_json_on_standard_output(capsys):
     (("--hit-rate", "nan"), "hit_rate must be between 0 and 1, not nan"),
     (("--optimizer", "adam"), "optimizer must be one of none, sgd, rowwise-adagrad, not 'adam'"),
     (("--placement", "column"), "placement must be one of even, rows, lookups, row, not 'column'"),
+    (("--placement", "9223372036854775807"), "placement must have 26 nodes, one for each table"),
     (("--nodes", "0"), "nodes must be at least 1, not 0"),
     (("--warmup", "8"), "warmup must be less than the mini-batches of the input, 8, not 8"),
     (("--network", "ethernet_100g_direct"), "nodes must be between 1 and 3 of ethernet_100g_dir"),
