@@ -101,10 +101,12 @@ class ModelEngine(CompiledEngine):
     def begin(self, registers: Mapping[str, int], plan: ShardPlan,
               bases: Sequence[int] = ()) -> None:
         """Create the NIC with these register values and table descriptors; ``bases``: of tables in
-        GPU memory."""
+        GPU memory. ``MemoryError`` where the memory does not suffice."""
         # Its arrays must live as long as the NIC.
         self._plan = plan_of(plan, bases)
         self._engine = self._lib.ember_new(config_of(self._config, registers), self._plan)
+        if not self._engine:
+            raise MemoryError
 
     def store(self, name: str, value: int, cycle: int) -> None:
         """Write a register at ``cycle``; ``KeyError`` for one that no run changes."""

@@ -1,5 +1,8 @@
 // The ctypes interface of a modelled NIC: that part of harness.cpp's which a cluster uses, and that of
 // its host.
+#include <new>
+#include <stdexcept>
+
 #include "counters.h"
 #include "host.h"
 #include "nic.h"
@@ -12,8 +15,14 @@ using Host = ember::Host<Nic>;
 #pragma GCC visibility push(default)
 extern "C" {
 
+// Returns null if the memory does not suffice.
 Nic* ember_new(const ember::Config* config, const ember::Plan* plan) {
-    return new Nic(*config, *plan);
+    try {
+        return new Nic(*config, *plan);
+    } catch (const std::bad_alloc&) {
+    } catch (const std::length_error&) {
+    }
+    return nullptr;
 }
 
 void ember_free(Nic* nic) { delete nic; }

@@ -2,6 +2,8 @@
 unsupported options."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -188,3 +190,24 @@ def test_compiled_hosts_do_what_those_of_rtl_do(options):
     assert plain["faults"]["given"] and not plain["faults"]["injected"]
     unequal = dict.fromkeys((*TIMES, "faults"))
     assert {**compiled, **unequal} == {**plain, **unequal}
+
+
+_WITH_LITTLE_MEMORY = """
+import resource, sys
+from pathlib import Path
+import sim.model.engine
+from sim.cli.main import main
+held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (held + (600 << 20), resource.RLIM_INFINITY))
+main(sys.argv[1:])
+"""
+
+
+def test_a_nic_beyond_the_memory_is_told_of_in_a_line():
+    found = subprocess.run(
+        [sys.executable, "-c", _WITH_LITTLE_MEMORY, "run", "--fidelity", "model", "--config",
+         "tiny", "--samples", "16", "--mini-batch", "8", "--set", "local_cache_rows=67108864"],
+        capture_output=True, text=True, timeout=300)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr.endswith("sim: the memory of this machine is not enough for what is "
+                                 "asked\n") and "Traceback" not in found.stderr
