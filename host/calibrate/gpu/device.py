@@ -144,18 +144,20 @@ class Device:
         """
         if not self.cuda:
             return lambda: [action() for action in actions]
-        torch = self.torch
-        graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
-        self.wait()
-        with torch.cuda.stream(side):  # libraries set themselves up at the first call
-            for action in actions:
-                action()
-        self.wait()
-        with torch.cuda.graph(graph, stream=side):
-            for action in actions:
-                action()
-        self.wait()
+        graph = self.torch.cuda.CUDAGraph()
+        self._record(graph, self.torch.cuda.Stream(), actions)
         return graph.replay
+
+    def _record(self, graph: Any, stream: Any, actions: Sequence[Act]) -> None:
+        """Record ``actions`` in PyTorch's ``graph``; they begin and end in ``stream``."""
+        cuda = self.torch.cuda
+        # Libraries set themselves up at the first call.
+        for where in (cuda.stream(stream), cuda.graph(graph, stream=stream)):
+            self.wait()
+            with where:
+                for action in actions:
+                    action()
+        self.wait()
 
     def streams(self, count: int) -> list[Any]:
         """Return streams of PyTorch, each another; without CUDA, None in place of each.
@@ -187,18 +189,12 @@ class Device:
         ``root``: the stream of PyTorch in which ``act`` begins and ends. Raises `Missing` where
         PyTorch does not hand out its graphs.
         """
-        torch, driver = self.torch, self.driver
+        driver = self.driver
         try:
-            graph = torch.cuda.CUDAGraph(keep_graph=True)
+            graph = self.torch.cuda.CUDAGraph(keep_graph=True)
         except (TypeError, RuntimeError):
             raise Missing("this PyTorch does not hand out its graphs; 2.8 does") from None
-        self.wait()
-        with torch.cuda.stream(root):  # libraries set themselves up at the first call
-            act()
-        self.wait()
-        with torch.cuda.graph(graph, stream=root):
-            act()
-        self.wait()
+        self._record(graph, root, [act])
         self._kept.append(graph)  # and with it the memory of what is between its kernels
         return driver.launched(graph.raw_cuda_graph(), stream)
 
