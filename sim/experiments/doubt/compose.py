@@ -56,10 +56,9 @@ def served_ways(point: Point) -> list[Point]:
     EN chooses from several what it leaves open, other systems have one."""
     if point.system != EN:
         return [point]
-    ways = {(each.ring, each.reads)
+    ways = {(each.ring, each.reads): each
             for each in en_tunings(point.workload == "training", fixed_of(point.en))}
-    return [replace(point, en=(*point.en, f"ring={str(ring).lower()}",
-                               f"reads={str(reads).lower()}")) for ring, reads in sorted(ways)]
+    return [replace(point, en=options_of(each)) for each in ways.values()]
 
 
 def run_nics(point: Point, runs: Store | None) -> NicPart:
