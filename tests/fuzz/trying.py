@@ -2,12 +2,12 @@
 
 import contextlib
 import io
-import resource
 import signal
 from collections.abc import Callable, Iterator
 from unittest import mock
 
 from sim.cli.main import main
+from tests.memory import memory_bounded
 
 __all__ = ["Defect", "bounded", "command", "refusal"]
 
@@ -38,19 +38,13 @@ _LONG = ("sim.experiments.reproduce.reproduce", "sim.serving.serve.serve", "sim.
 @contextlib.contextmanager
 def bounded() -> Iterator[None]:
     """Bound the memory of this process in the block, and leave out work that takes minutes."""
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    with open("/proc/self/statm") as file:
-        held = int(file.read().split()[0]) * resource.getpagesize()
     with contextlib.ExitStack() as patches:
         for name in _LONG:
             patches.enter_context(mock.patch(name, _reached))
         patches.enter_context(mock.patch("host.reading.FIFO_SECONDS", 0.05))
         patches.enter_context(mock.patch("gen.files.FIFO_SECONDS", 0.05))
-        resource.setrlimit(resource.RLIMIT_AS, (held + _MEMORY, before[1]))
-        try:
-            yield
-        finally:
-            resource.setrlimit(resource.RLIMIT_AS, before)
+        patches.enter_context(memory_bounded(_MEMORY))
+        yield
 
 
 def command(arguments: list[str], may_be_long: bool = False,

@@ -193,13 +193,11 @@ def test_compiled_hosts_do_what_those_of_rtl_do(options):
 
 
 _WITH_LITTLE_MEMORY = """
-import resource, sys
-from pathlib import Path
-import sim.model.engine
+import sys
 from sim.cli.main import main
-held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (held + (600 << 20), resource.RLIM_INFINITY))
-main(sys.argv[1:])
+from tests.memory import memory_bounded
+with memory_bounded(600 << 20):
+    main(sys.argv[1:])
 """
 
 
