@@ -90,18 +90,21 @@ def check_writable(path: str | None, field: str) -> None:
     """Raise ``ValueError`` unless a file can be written at ``path`` (``-`` is standard output)."""
     if path in (None, "-"):
         return
-    target = Path(path)
-    if target.is_dir():
+    if os.path.isdir(path or "."):
         raise ValueError(f"{field} must be a file, not the folder {path!r}")
+    # What a link names, too, has to be there or in a folder that is.
+    target, there = Path(os.path.realpath(path)), True
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        os.stat(path)
+    except FileNotFoundError:
+        there = False
     except OSError as error:
         raise ValueError(f"{field} cannot be written: {path}: {error.strerror}") from None
-    where = target if target.exists() else target.parent
-    if not os.access(where, os.W_OK):
-        raise ValueError(f"{field} cannot be written: {path}: permission denied")
-    if where is not target:
+    if not there:
         _check_room(target.parent, f"{field} cannot be written: {path}")
+    if not os.access(target if there else target.parent, os.W_OK):
+        raise ValueError(f"{field} cannot be written: {path}: permission denied")
 
 
 def check_folder(path: str, field: str) -> None:
@@ -159,7 +162,7 @@ def check_earlier_results(path: str | None, first_sample: int) -> None:
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
         is_part = found["complete"] is False and found["options"]["first_sample"] < first_sample
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return
     if is_part:
         raise ValueError(f"json must be another file than {path!r}, which holds the results of "
