@@ -135,7 +135,8 @@ def test_status_of_the_process(tmp_path):
 
 @pytest.mark.parametrize("arguments", [
     ("train", "--learning-rate"), ("train", "--epsilon"), ("plan", "--hit-rate"),
-    ("serve", "--burst-rate"), ("serve", "--burst-share"), ("serve", "--qps")])
+    ("serve", "--burst-rate"), ("serve", "--burst-share"), ("serve", "--qps"),
+    ("faults", "--output=o", "--jobs")])
 @pytest.mark.parametrize("value", ["nan", "inf", "1_0", " 1 ", "\uff18"])
 def test_numbers_that_are_none(capsys, arguments, value):
     with pytest.raises(SystemExit) as end:
