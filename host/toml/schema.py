@@ -120,7 +120,7 @@ def _checked(content: dict, kind: type, at: places.Path, action: Callable[[], T]
     except (TypeError, ValueError) as error:
         message = str(error).removeprefix("no such field: ")
         found = re.match(r"\w+(?:\.\w+|\[\d+\])*", message)
-        steps = [int(part) if part.isdigit() else part
+        steps = [int(part) if part.isascii() and part.isdecimal() else part
                  for part in re.findall(r"\w+", found[0])] if found else []
         raise _Problem((*at, *_keys(content, steps)), str(error)) from None
 

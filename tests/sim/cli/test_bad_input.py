@@ -144,7 +144,8 @@ def test_standard_output_that_is_closed(capsys, monkeypatch):
 
 @pytest.mark.parametrize("arguments", [
     ("train", "--learning-rate"), ("train", "--epsilon"), ("plan", "--hit-rate"),
-    ("serve", "--burst-rate"), ("serve", "--burst-share"), ("serve", "--qps")])
+    ("serve", "--burst-rate"), ("serve", "--burst-share"), ("serve", "--qps"),
+    ("faults", "--output=o", "--jobs")])
 @pytest.mark.parametrize("value", ["nan", "inf", "1_0", " 1 ", "\uff18"])
 def test_numbers_that_are_none(capsys, arguments, value):
     with pytest.raises(SystemExit) as end:
