@@ -92,19 +92,18 @@ def check_writable(path: str | None, field: str) -> None:
         return
     if os.path.isdir(path or "."):
         raise ValueError(f"{field} must be a file, not the folder {path!r}")
-    # What a link names, too, has to be there or in a folder that is.
-    target, there = Path(os.path.realpath(path)), True
+    why = f"{field} cannot be written: {path}"
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         os.stat(path)
     except FileNotFoundError:
-        there = False
+        # What a link names, too, has to be in a folder that is there.
+        _check_room(Path(os.path.realpath(path)).parent, why)
     except OSError as error:
-        raise ValueError(f"{field} cannot be written: {path}: {error.strerror}") from None
-    if not there:
-        _check_room(target.parent, f"{field} cannot be written: {path}")
-    if not os.access(target if there else target.parent, os.W_OK):
-        raise ValueError(f"{field} cannot be written: {path}: permission denied")
+        raise ValueError(f"{why}: {error.strerror}") from None
+    else:
+        if not os.access(path, os.W_OK):
+            raise ValueError(f"{why}: permission denied")
 
 
 def check_folder(path: str, field: str) -> None:

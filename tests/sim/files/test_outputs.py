@@ -198,6 +198,15 @@ def test_a_link_to_nowhere_is_refused_before_the_work(tmp_path, to, why):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link.json"]
 
 
+def test_a_pipe_of_a_shell_can_be_written():
+    reading, writing = os.pipe()
+    try:
+        check_outputs({"json": f"/dev/fd/{writing}"})
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
 def test_a_file_that_is_no_result_is_no_earlier_result(tmp_path):
     path = tmp_path / "out.json"
     path.write_text("[" * 100_000)
