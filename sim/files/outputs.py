@@ -177,14 +177,16 @@ class LiveJson:
 
     Parameters
     ----------
-    path: the file; with None or ``-`` nothing is written.
+    path: the file; with None or ``-``, or a pipe or device, whose reader gets the results once,
+        nothing is written.
     seconds: between two writes, and before the first; by default ``LIVE_SECONDS``.
 
     Members: ``written``, whether anything was written.
     """
 
     def __init__(self, path: str | None, seconds: float | None = None):
-        self._path = None if path == "-" else path
+        shared = path == "-" or (path and os.path.exists(path) and not os.path.isfile(path))
+        self._path = None if shared else path
         self._seconds = LIVE_SECONDS if seconds is None else seconds
         self._next = time.monotonic() + self._seconds
         self.written = False
