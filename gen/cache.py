@@ -23,10 +23,14 @@ __all__ = ["cache_dir", "cached", "digest"]
 def cache_dir() -> Path:
     """Return the folder that ``EMBERNIC_CACHE`` names, else the user's cache folder.
 
-    ``ValueError`` if another user may write it.
+    ``ValueError`` if another user may write it, or the variable names the home of no user.
     """
     named = os.environ.get("EMBERNIC_CACHE")
-    path = Path(named).expanduser() if named else platformdirs.user_cache_path("embernic")
+    try:
+        path = Path(named).expanduser() if named else platformdirs.user_cache_path("embernic")
+    except RuntimeError:
+        raise ValueError(f"EMBERNIC_CACHE must be a folder, not {named!r}, which begins with the "
+                         f"home of an unknown user") from None
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_root(path)
     return path

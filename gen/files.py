@@ -5,10 +5,14 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
 __all__ = ["FIFO_SECONDS", "open_output", "write_whole", "written_whole"]
+
+_MOST_NAME = 230
+"""Most bytes of a name that its temporary files have in theirs."""
 
 FIFO_SECONDS = 10.0
 """How long a FIFO that is written to may be without a reader."""
@@ -38,7 +42,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 yield file
             return
         target = Path(os.path.realpath(path))
-        part = target.with_name(f".{target.name}.{os.getpid()}.part")
+        part = target.with_name(f"{_beginning(target.name)}{os.getpid()}.part")
         try:
             file = open(part, "w+b")  # noqa: SIM115
         except PermissionError:
@@ -90,11 +94,20 @@ def open_output(path: str | os.PathLike[str]) -> BinaryIO:
 
 def _remove_left(target: Path) -> None:
     """Remove the temporary files of ``target`` that killed processes left behind."""
-    for part in target.parent.glob(f".{_literal(target.name)}.*.part"):
+    for part in target.parent.glob(f"{_literal(_beginning(target.name))}*.part"):
         process = part.name.removesuffix(".part").rpartition(".")[2]
         if process.isascii() and process.isdigit() and not _alive(int(process)):
             with suppress(OSError):
                 part.unlink()
+
+
+def _beginning(name: str) -> str:
+    """Return how the temporary files of ``name`` begin. A name has at most 255 bytes, so that of a
+    long one a hash takes the place of the end."""
+    raw = os.fsencode(name)
+    if len(raw) > _MOST_NAME:
+        name = os.fsdecode(raw[:_MOST_NAME - 17]) + "." + sha256(raw).hexdigest()[:16]
+    return f".{name}."
 
 
 def _literal(name: str) -> str:

@@ -107,6 +107,8 @@ class Sealed:
 def open_sealed(path: str | Path, what: str) -> Iterator[Sealed]:
     """Open ``path``; `InputError` if it is not ``what`` or is damaged."""
     try:
+        if Path(path).is_fifo():  # opening would wait for a writer, for ever
+            raise InputError(path, 0, 0, f"is not {what}, but a FIFO")
         with Path(path).open("rb") as file:
             _check(file, path, what)
             try:

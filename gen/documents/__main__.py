@@ -42,6 +42,8 @@ def command(
 
 
 def _read(path: Path) -> Any:
+    if path.exists() and not path.is_file():  # a device may have no end
+        raise ValueError(f"{path}: not a file")
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:

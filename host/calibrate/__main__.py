@@ -18,6 +18,7 @@ from host.calibrate.gpu.profiles import derive_profiles
 from host.calibrate.reading import Book
 from host.calibrate.stopwatch import Stopwatch
 from host.calibrate.write import write_profile
+from host.command import positive_option, run_command
 
 __all__ = ["app", "main"]
 
@@ -25,14 +26,14 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
                   help="Measure this machine's operators and write profiles.")
 
 Output = Annotated[Path, typer.Option(help="Folder to write the profiles to.")]
-Repeats = Annotated[int, typer.Option(help="Measurements per value; the median counts.", min=1)]
+Repeats = Annotated[int, positive_option("Measurements per value; the median counts.")]
 
 
 @app.command()
 def cpu(output: Output = Path("."), name: Annotated[str, typer.Option(
         help="Name of the profile and its files, after cpu_.")] = "this_machine",
-        repeats: Repeats = 7, mebibytes: Annotated[int, typer.Option(
-            help="MiB of memory to read; more than the caches hold.", min=1)] = 256) -> None:
+        repeats: Repeats = 7, mebibytes: Annotated[int, positive_option(
+            "MiB of memory to read; more than the caches hold.")] = 256) -> None:
     """Measure the CPU with NumPy: write cpu_NAME.toml, and model against measurement as CSV."""
     _folder(output)
     called = f"cpu_{_checked(name)}"
@@ -52,11 +53,11 @@ def gpu(output: Output = Path("."), name: Annotated[str | None, typer.Option(
         only: Annotated[str | None, typer.Option(
             help=f"Measure only these of the list, by comma, and keep what the files of an earlier "
                  f"run have of the others: {', '.join(ITEMS)}.")] = None,
-        repeats: Repeats = 7, scale: Annotated[float, typer.Option(
-            help="Size of the large operators; below 1 if memory is short.", min=1e-6,
-            max=1.0)] = 1.0,
-        budget: Annotated[float, typer.Option(
-            help="Seconds after which nothing else is begun.", min=1.0)] = 420.0) -> None:
+        repeats: Repeats = 7, scale: Annotated[float, positive_option(
+            "Size of the large operators; below 1 if memory is short.", float, least=1e-6,
+            most=1.0)] = 1.0,
+        budget: Annotated[float, positive_option(
+            "Seconds after which nothing else is begun.", float, least=1.0)] = 420.0) -> None:
     """Measure the GPU: gpu_, pcie_, software_eager_ and software_tuned_NAME.toml.
 
     gpu_NAME_readings.csv and .json have every reading with its spread, and what is missing and why;
@@ -143,24 +144,7 @@ def _conclude(written: list[Path], table: Path, checks: list[Check]) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; a user's error is one line on standard error and exit status 2."""
-    try:
-        status = app(args=arguments, prog_name="host.calibrate", standalone_mode=False)
-    except (ValueError, OSError, MemoryError) as error:
-        _complain(str(error) or "not enough memory")
-    except KeyboardInterrupt:
-        status = 130
-    except Exception as error:
-        if hasattr(error, "format_message"):  # click's own errors about the command line
-            _complain(error.format_message())
-        raise
-    if status == 130:  # also what Typer makes of an interrupt
-        print("host.calibrate: stopped by SIGINT", file=sys.stderr)
-    sys.exit(status if isinstance(status, int) else 0)
-
-
-def _complain(message: str) -> None:
-    print(f"host.calibrate: {' '.join(message.split())}", file=sys.stderr)
-    sys.exit(2)
+    sys.exit(run_command(app, "host.calibrate", arguments))
 
 
 if __name__ == "__main__":

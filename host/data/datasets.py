@@ -137,7 +137,7 @@ def is_sample_file(path: Path) -> bool:
 
 
 def _by_number(path: Path) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part)
+    return [(int(part), "") if part.isascii() and part.isdecimal() else (-1, part)
             for part in re.split(r"([0-9]+)", path.name)]
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from host.command import run_command
 from host.measurements.kineto import collectives, kernels, read_traces
 from host.measurements.step import COLLECTIVES, KERNELS, write_collectives, write_kernels
 
@@ -29,22 +30,21 @@ def trace(kineto: Annotated[Path, typer.Argument(help="Folder with a Kineto trac
         raise ValueError(f"execution must have a trace for each of {len(traces)} ranks, "
                          f"not {len(executions)}")
     output.mkdir(parents=True, exist_ok=True)
-    pairs = list(zip(traces, executions))
-    write_kernels(output / KERNELS, [kernels(*pair) for pair in pairs])
-    write_collectives(output / COLLECTIVES, [collectives(*pair) for pair in pairs])
+    ranks = []
+    for (path, ran), (beside, made) in zip(traces.items(), executions.items()):
+        try:
+            ranks.append((kernels(ran, made), collectives(ran, made)))
+        except (KeyError, TypeError, AttributeError, IndexError, StopIteration) as error:
+            raise ValueError(f"{path} and {beside} are not traces of a rank's step: "
+                             f"{type(error).__name__} {error}") from None
+    write_kernels(output / KERNELS, [ran for ran, _ in ranks])
+    write_collectives(output / COLLECTIVES, [sent for _, sent in ranks])
     print(f"wrote {output / KERNELS} and {output / COLLECTIVES}")
 
 
-def main() -> int:
-    """Run the command line; return the exit status."""
-    try:
-        app(standalone_mode=False)
-    except typer.Exit as stop:
-        return stop.exit_code
-    except (ValueError, KeyError, OSError, typer.BadParameter) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; return the exit status, see :func:`host.command.run_command`."""
+    return run_command(app, "host.measurements", arguments)
 
 
 if __name__ == "__main__":

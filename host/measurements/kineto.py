@@ -17,9 +17,15 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from host.errors import InputError
+from host.reading import read_whole
+
 __all__ = ["Collective", "Kernel", "collectives", "kernels", "read_traces"]
 
 Event = Mapping[str, Any]
+
+MOST = 1 << 30
+"""Bytes of a trace: one of a step of eight GPUs has some ten million."""
 
 _ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
 _LOOKUP = "split_embedding_codegen_lookup"
@@ -57,19 +63,21 @@ class Collective:
     us: float
 
 
-def read_traces(folder: str | Path) -> list[dict]:
-    """Return the JSON files of ``folder`` and the folders in it, ordered by name.
+def read_traces(folder: str | Path) -> dict[Path, dict]:
+    """Return the JSON files of ``folder`` and the folders in it by path, ordered by name.
 
-    Raises ``ValueError`` without any, or if one is not JSON.
+    Raises ``ValueError`` without any, or if one is not JSON or has more than ``MOST`` bytes.
     """
     paths = sorted(Path(folder).rglob("*.json"))
     if not paths:
         raise ValueError(f"folder must have traces (*.json), {str(folder)!r} has none")
-    found = []
+    found = {}
     for path in paths:
         try:
-            found.append(json.loads(path.read_bytes()))
-        except ValueError as error:
+            found[path] = json.loads(read_whole(path, MOST))
+        except InputError:
+            raise
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is not JSON: {error}") from None
     return found
 

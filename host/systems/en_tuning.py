@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any
 
+from host.command import decimal
 from host.systems.options import COPIED_ROWS
 
 __all__ = ["DELIVER", "EnTuning", "en_tunings", "fixed_of", "options_of"]
@@ -96,9 +97,10 @@ def fixed_of(options: Sequence[str]) -> dict[str, Any]:
                 raise ValueError(f"{name} must be true or false, not {text!r}")
             found[name] = text == "true"
         elif isinstance(default, int):
-            if not text.isdecimal():
-                raise ValueError(f"{name} must be a number of rows, not {text!r}")
-            found[name] = int(text)
+            try:
+                found[name] = decimal(text)
+            except ValueError as error:
+                raise ValueError(f"{name} must be a number of rows: {error}") from None
         else:
             found[name] = text
     replace(EnTuning(), **found)  # checks the values

@@ -23,6 +23,12 @@ MOST_BYTES = 1 << 20
 _LARGEST = 1e100
 """Larger numbers are meaningless, and overflow what is computed from them."""
 
+_LONGEST_US = 1e9
+"""Of longer times, in microseconds, a simulated run would not see the end."""
+
+_SLOWEST_GB_S = 1e-6
+"""Nor of slower rates, in gigabits or gigabytes a second."""
+
 _WORDS = {int: "an integer", float: "a number", str: "a string", bool: "true or false",
           tuple: "a list", dict: "a table"}
 
@@ -120,7 +126,7 @@ def _checked(content: dict, kind: type, at: places.Path, action: Callable[[], T]
     except (TypeError, ValueError) as error:
         message = str(error).removeprefix("no such field: ")
         found = re.match(r"\w+(?:\.\w+|\[\d+\])*", message)
-        steps = [int(part) if part.isdigit() else part
+        steps = [int(part) if part.isascii() and part.isdecimal() else part
                  for part in re.findall(r"\w+", found[0])] if found else []
         raise _Problem((*at, *_keys(content, steps)), str(error)) from None
 
@@ -146,12 +152,21 @@ def _quantity(name: str, value: object, hint: Any, at: places.Path) -> Any:
     except (TypeError, ValueError) as error:
         raise _Problem(at, str(error)) from None
     if float in (hint, *get_args(hint)):
-        return float(amount)  # finite, by the syntax of a quantity
+        return _bounded(name, float(amount), value, at)  # finite, by the syntax of a quantity
     if amount.denominator != 1:
         unit = name.removeprefix(f"{quantity_field(name)}_")
         raise _Problem(at, f"{quantity_field(name)} must be a whole number of {unit}, "
                            f"not {shown(value)}")
     return int(amount)
+
+
+def _bounded(name: str, value: float, given: object, at: places.Path) -> float:
+    """Return ``value``; raise for a time or a rate of which a simulated run would see no end."""
+    if name.endswith("_us") and value > _LONGEST_US:
+        raise _Problem(at, f"{name} must be at most {_LONGEST_US:g}, not {shown(given)}")
+    if name.endswith(("_gbit_s", "_gb_s")) and 0 < value < _SLOWEST_GB_S:
+        raise _Problem(at, f"{name} must be at least {_SLOWEST_GB_S:g}, not {shown(given)}")
+    return value
 
 
 def _convert(name: str, value: Any, hint: Any, at: places.Path, named: Callable | None) -> Any:
@@ -182,7 +197,7 @@ def _convert(name: str, value: Any, hint: Any, at: places.Path, named: Callable 
             if not abs(value) <= _LARGEST:  # nor is NaN
                 raise _Problem(at, f"{name} must be a number of at most {_LARGEST:g}, "
                                    f"not {shown(value)}")
-            return float(value)
+            return _bounded(name, float(value), value, at)
         elif isinstance(value, origin) and (not isinstance(value, bool) or origin is bool):
             return value
     wanted = []

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from gen.numbers import integer_option
 from sim import api
 from sim.cli.progress import PointBar
 
@@ -18,7 +19,7 @@ def faults(
              "command goes on from them.")],
     short: Annotated[bool, typer.Option(
         "--short", help="Only cells that take seconds.")] = False,
-    jobs: Annotated[int | None, typer.Option(
+    jobs: Annotated[int | None, integer_option(
         help="Cells measured at once.", show_default="processors")] = None,
 ) -> None:
     """Run the fault suite of the reliable link: frames lost, doubled, reordered, corrupted, late.

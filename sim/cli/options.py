@@ -1,5 +1,6 @@
 """Options that several commands of ``python -m sim`` have, their defaults and their help."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Annotated, Any
@@ -131,10 +132,12 @@ def integers(text: str | None, field: str) -> list[int] | None:
 def to_file(path: str | None, given: Mapping[str, Any]) -> str | None:
     """Return ``path`` unless it is ``-``: the command line itself writes to standard output.
 
-    ``ValueError`` where standard output is a file that another option ``given`` names.
+    ``ValueError`` where standard output is closed, or a file that another option ``given`` names.
     """
     if path != "-":
         return path
+    if sys.stdout is None:
+        raise ValueError("json must be a file, not '-': standard output is closed")
     outputs, inputs = ({name: given.get(name) for name in names} for names in (_WRITTEN, _READ))
     check_apart({"json": path} | outputs, inputs)
     return None

@@ -53,7 +53,7 @@ class Claims:
     def _take(self, path: str) -> bool:
         if fcntl is None:
             return True
-        name = os.path.realpath(path).encode()
+        name = os.fsencode(os.path.realpath(path))
         place = int.from_bytes(hashlib.sha256(name).digest()[:7], "little")
         if place not in _count:
             try:

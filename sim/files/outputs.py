@@ -90,18 +90,20 @@ def check_writable(path: str | None, field: str) -> None:
     """Raise ``ValueError`` unless a file can be written at ``path`` (``-`` is standard output)."""
     if path in (None, "-"):
         return
-    target = Path(path)
-    if target.is_dir():
+    if os.path.isdir(path or "."):
         raise ValueError(f"{field} must be a file, not the folder {path!r}")
+    why = f"{field} cannot be written: {path}"
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        os.stat(path)
+    except FileNotFoundError:
+        # What a link names, too, has to be in a folder that is there.
+        _check_room(Path(os.path.realpath(path)).parent, why)
     except OSError as error:
-        raise ValueError(f"{field} cannot be written: {path}: {error.strerror}") from None
-    where = target if target.exists() else target.parent
-    if not os.access(where, os.W_OK):
-        raise ValueError(f"{field} cannot be written: {path}: permission denied")
-    if where is not target:
-        _check_room(target.parent, f"{field} cannot be written: {path}")
+        raise ValueError(f"{why}: {error.strerror}") from None
+    else:
+        if not os.access(path, os.W_OK):
+            raise ValueError(f"{why}: permission denied")
 
 
 def check_folder(path: str, field: str) -> None:
@@ -159,7 +161,7 @@ def check_earlier_results(path: str | None, first_sample: int) -> None:
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
         is_part = found["complete"] is False and found["options"]["first_sample"] < first_sample
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return
     if is_part:
         raise ValueError(f"json must be another file than {path!r}, which holds the results of "
@@ -175,14 +177,16 @@ class LiveJson:
 
     Parameters
     ----------
-    path: the file; with None or ``-`` nothing is written.
+    path: the file; with None or ``-``, or a pipe or device, whose reader gets the results once,
+        nothing is written.
     seconds: between two writes, and before the first; by default ``LIVE_SECONDS``.
 
     Members: ``written``, whether anything was written.
     """
 
     def __init__(self, path: str | None, seconds: float | None = None):
-        self._path = None if path == "-" else path
+        shared = path == "-" or (path and os.path.exists(path) and not os.path.isfile(path))
+        self._path = None if shared else path
         self._seconds = LIVE_SECONDS if seconds is None else seconds
         self._next = time.monotonic() + self._seconds
         self.written = False

@@ -6,10 +6,10 @@ refused. Each mini-batch is appended with a single write as soon as all earlier 
 Text after the last line end, left by a power cut or a full disk, is ignored.
 """
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from os import PathLike
-from typing import BinaryIO
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from gen.files import open_output
 __all__ = ["PredictionFile"]
 
 _HEADER = b"sample,prediction\n"
+_MOST_LINE = 100
+"""More bytes than any line has that was written here."""
 
 
 class PredictionFile:
@@ -43,11 +45,12 @@ class PredictionFile:
                  expected: Callable[[], float | None] = lambda: None):
         self._path = str(path)
         self._next = first
-        if first == 0:
+        # A FIFO or a device holds no line to go on after, nor does what is not there.
+        if first == 0 or not os.path.isfile(path):
             self._file = open_output(path)
             self._append(_HEADER)
             return
-        self._file = _open_for_both(self._path)
+        self._file = open(path, "r+b")  # noqa: SIM115
         try:
             self._keep_before(first, expected)
         except BaseException:
@@ -63,14 +66,14 @@ class PredictionFile:
 
     def _keep_before(self, first: int, expected: Callable[[], float | None]) -> None:
         """Truncate the file after the line of sample ``first - 1``."""
-        header = self._file.readline()
+        header = self._file.readline(_MOST_LINE)
         if not header:
             self._append(_HEADER)
             return
         if header != _HEADER:
             raise ValueError(f"predictions {self._path}:1: is not the line 'sample,prediction'")
         end, last, value = len(header), None, b""
-        for line in self._file:
+        for line in iter(lambda: self._file.readline(_MOST_LINE), b""):
             if not line.endswith(b"\n"):
                 break
             number, _, rest = line.partition(b",")
@@ -116,10 +119,3 @@ class PredictionFile:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def _open_for_both(path: str) -> BinaryIO:
-    try:
-        return open(path, "r+b")
-    except FileNotFoundError:
-        return open(path, "w+b")

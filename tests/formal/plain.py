@@ -217,6 +217,36 @@ class PlainFIFO(StreamFIFO):
         return m
 
 
+class TimedFIFO(StreamFIFO):
+    """A FIFO that does what :class:`rtl.stream.StreamFIFO` does in each cycle, of registers.
+
+    That it does so is proved (``test_streams``). Members: ``front``, what it shows, and ``places``,
+    the items behind, each with a bit ``held``.
+    """
+
+    def __init__(self, shape, depth: int, *, style: str | None = None):
+        super().__init__(shape, depth, style=style)
+        self.held = data.StructLayout({"held": 1, "item": shape})
+        self.places = [Signal(self.held, name=f"place{k}") for k in range(depth)]
+        self.front = Signal(self.held)
+
+    def elaborate(self, platform) -> Module:
+        m, first = Module(), self.places[0]
+        came, pull = Signal(self.held), Signal()
+        m.d.comb += [
+            self.i.ready.eq(~self.places[-1].held), self.o.valid.eq(self.front.held),
+            self.o.payload.eq(self.front.item), pull.eq(first.held & (
+                ~self.front.held | self.o.ready)), self.idle.eq(~first.held & ~self.front.held),
+            self.level.eq(sum(place.held for place in self.places)),
+            came.held.eq(self.i.valid & self.i.ready), came.item.eq(self.i.payload)]
+        with m.If(pull):
+            m.d.sync += self.front.eq(first)
+        with m.Elif(self.o.ready):
+            m.d.sync += self.front.held.eq(0)
+        _queued(m, self.places, pull, came)
+        return m
+
+
 def _queued(m: Module, places: list[Signal], taken: Value, came: Signal) -> None:
     """Let items move up as the first is taken, and put what came behind them."""
     for k, place in enumerate(places):

@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import typer
 
-from gen.command import run_command
-from gen.generate import generate
 from gen.options import config_types, configure
 from host.dlrm.checkpoint import load_checkpoint, save_checkpoint
 from host.dlrm.optimizer import Optimizer
@@ -26,8 +24,9 @@ from sim.files.store import Store
 from sim.job.settings import Runtime
 from sim.run.predictions import PredictionFile
 from tests.fuzz.mutating import HOSTILE, mutated, mutated_text
+from tests.fuzz.programs import generator, others
 from tests.fuzz.trying import Defect, command, refusal
-from tests.gen.designs import Unit
+from tests.host.data.readers.files import avazu_lines
 from tests.sim import inputs
 from tests.sim.experiments.fakes import Spot
 
@@ -42,6 +41,7 @@ _SHORT = {
     "batching": ["--model=avazu", "--samples=32", "--mini-batch=8", "--window=16"],
     "describe": ["--samples=16"],
     "serve": [], "reproduce": ["--output={folder}/out"], "bench": [],
+    "faults": ["--output={folder}/out"], "torch": ["--nodes=2"],
 }
 """Commands that are over at once, if nothing else is asked of them."""
 
@@ -59,6 +59,13 @@ pooling = "sum"
 """
 
 _FAULTS = 'faults = ["silent-host=1us:2us@0", "silent-gpu=1us:2us@1"]\nseed = 3\n'
+
+_SCRIPT = """\
+import torch
+
+bag = torch.nn.EmbeddingBag(40, 16, mode="sum")
+print(bag(torch.arange(8), torch.arange(0, 8, 2)).sum())
+"""
 
 Attack = Callable[[random.Random, Path], str]
 
@@ -98,11 +105,15 @@ def options(chance: random.Random, folder: Path) -> str:
             continue
         changed.append(option[2:])
         arguments += chance.choice(([f"{option}={value}"], [option, value]))
+    if name == "torch":
+        script = folder / "script.py"
+        script.write_text(_SCRIPT)
+        arguments.append(str(script))
     return command(arguments, may_be_long=bool({*changed} & {*_LONG}))
 
 
 _OUTPUTS = ("--json", "--picture", "--predictions", "--pcap", "--checkpoint", "--output",
-            "--points")
+            "--points", "--report")
 
 
 def settings(chance: random.Random, folder: Path) -> str:
@@ -164,6 +175,7 @@ def _samples() -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as name:
         made = {"criteo": inputs.criteo(Path(name, "a"), 6).read_bytes(),
                 "movielens": inputs.movielens(Path(name, "b"), 6).read_bytes(),
+                "avazu": "\n".join(avazu_lines(6)).encode(),
                 "trace": b"0:1 1:2 1:3\n\n0:4 2:5\n", "dlrm-npz": _archive()}
     return made | {"array": _array(), "gzip": gzip.compress(made["criteo"], mtime=0)}
 
@@ -299,28 +311,9 @@ def faults(chance: random.Random, folder: Path) -> str:
     return command([*_begun("run", folder), f"--faults={text}"], may_be_long=True)
 
 
-def generator(chance: random.Random, folder: Path) -> str:
-    """Name the generator's files and the folder they go to."""
-    config = preset("tiny").with_fields(name=chance.choice(("tiny", *HOSTILE)))
-    output = folder / chance.choice(("out", "a/b", "in.txt", "o" * 300, "n\0l", "é"))
-    inputs.criteo(folder / "in.txt", 1)
-    shell = chance.choice(("none", "none", *HOSTILE))
-
-    def run(_arguments: list[str]) -> int:
-        made = typer.Typer(add_completion=False)
-
-        @made.command()
-        def _command() -> None:
-            generate(config, output, shell=shell, build=lambda _config: Unit())
-
-        return run_command(made, [])
-
-    return command([repr(config.name), str(output), shell], run=run, prefix="error: ")
-
-
 ATTACKS: dict[str, tuple[Attack, int]] = {
     "options": (options, 20), "settings": (settings, 15), "TOML": (toml, 15),
     "samples": (samples, 15), "checkpoints": (checkpoints, 10), "points": (stores, 5),
     "journals": (journals, 5), "predictions": (predictions, 5), "faults": (faults, 7),
-    "generator": (generator, 3)}
+    "generator": (generator, 3), "other programs": (others, 5)}
 """The attacks by name, and what share of the tries each has, of 100."""

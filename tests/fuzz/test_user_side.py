@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.fuzz.attacks import ATTACKS
+from tests.fuzz.programs import converted
 from tests.fuzz.trying import Defect, bounded
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
@@ -43,6 +44,7 @@ def _all(tries: int, first: int, folder: Path) -> tuple[Table, list[str]]:
     for column in ("attack", "tries", "refused in a line", "done", "defects"):
         table.add_column(column, justify="left" if column == "attack" else "right")
     defects = []
+    converted()
     with bounded():
         for name, (_, share) in ATTACKS.items():
             ends: Counter[str] = Counter()
@@ -83,5 +85,6 @@ def test_many(part, tmp_path):
 
 @pytest.mark.parametrize(("name", "seed"), FOUND)
 def test_seeds_that_found_something(name, seed, tmp_path):
+    converted()
     with bounded():
         _try(name, seed, tmp_path / "try")

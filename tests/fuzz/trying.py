@@ -4,12 +4,13 @@ import contextlib
 import io
 import signal
 from collections.abc import Callable, Iterator
+from typing import NoReturn
 from unittest import mock
 
 from sim.cli.main import main
 from tests.memory import memory_bounded
 
-__all__ = ["Defect", "bounded", "command", "refusal"]
+__all__ = ["Defect", "bounded", "command", "reached", "refusal"]
 
 _SECONDS = 20.0
 _MEMORY = 3 << 30
@@ -28,11 +29,13 @@ class _TooLong(BaseException):
     pass
 
 
-def _reached(*_: object, **__: object) -> None:
+def reached(*_: object, **__: object) -> NoReturn:
+    """Stand for work that takes minutes: a command that gets here has done what was asked."""
     raise _Reached
 
 
-_LONG = ("sim.experiments.reproduce.reproduce", "sim.serving.serve.serve", "sim.bench.bench.bench")
+_LONG = ("sim.experiments.reproduce.reproduce", "sim.serving.serve.serve", "sim.bench.bench.bench",
+         "sim.faults.suite.faults")
 
 
 @contextlib.contextmanager
@@ -40,7 +43,7 @@ def bounded() -> Iterator[None]:
     """Bound the memory of this process in the block, and leave out work that takes minutes."""
     with contextlib.ExitStack() as patches:
         for name in _LONG:
-            patches.enter_context(mock.patch(name, _reached))
+            patches.enter_context(mock.patch(name, reached))
         patches.enter_context(mock.patch("host.reading.FIFO_SECONDS", 0.05))
         patches.enter_context(mock.patch("gen.files.FIFO_SECONDS", 0.05))
         patches.enter_context(memory_bounded(_MEMORY))

@@ -400,3 +400,9 @@ def test_yosys_that_fails(own_cache, monkeypatch, tmp_path):
     with pytest.raises(BuildError, match=r"^yosys failed:\nERROR: no such luck$"):
         load(SkidBuffer(8), "skid", "cxxrtl")
     assert entries(own_cache) == []
+
+
+def test_the_home_of_nobody_is_no_cache(monkeypatch):
+    monkeypatch.setenv("EMBERNIC_CACHE", "~no such user/cache")
+    with pytest.raises(ValueError, match=r"^EMBERNIC_CACHE must be a folder, not '~no such user/"):
+        cache.cache_dir()

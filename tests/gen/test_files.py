@@ -49,6 +49,20 @@ with written_whole({str(path)!r}) as file:
     assert sorted(tmp_path.iterdir()) == [alive, path] and path.read_text() == "whole"
 
 
+@pytest.mark.parametrize("name", ["x" * 230, "x" * 231, "x" * 255, "\u00fc" * 127, "\udcff" * 255])
+def test_names_as_long_as_any(tmp_path, name):
+    path = tmp_path / name
+    with pytest.raises(KeyError), written_whole(path):
+        part, = tmp_path.iterdir()
+        raise KeyError
+    left = part.with_name(part.name.replace(str(os.getpid()), "4194305"))
+    other = part.with_name(part.name.replace(str(os.getpid()), "1"))
+    for there in (left, other):
+        there.touch()
+    write_whole(path, "new")
+    assert sorted(tmp_path.iterdir()) == sorted([path, other]) and path.read_text() == "new"
+
+
 def test_a_fifo_without_a_reader_is_refused_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "FIFO_SECONDS", 0.2)
     fifo = tmp_path / "fifo"

@@ -109,10 +109,19 @@ def test_mistakes_are_named(tmp_path):
         read_traces(tmp_path)
 
 
-def test_a_mistake_is_one_line_and_exit_status_2(tmp_path, monkeypatch, capsys):
+def test_a_mistake_is_one_line_and_exit_status_2(tmp_path, capsys):
     traces = _folder(tmp_path, "kineto", TRACE, TRACE)
     executions = _folder(tmp_path, "execution", EXECUTION)
-    monkeypatch.setattr("sys.argv", ["measurements", "trace", traces, executions])
-    assert command.main() == 2
+    assert command.main(["trace", traces, executions]) == 2
     assert capsys.readouterr().err == (
-        "error: execution must have a trace for each of 2 ranks, not 1\n")
+        "host.measurements: execution must have a trace for each of 2 ranks, not 1\n")
+
+
+@pytest.mark.parametrize("ran", [[], {}, None, {"traceEvents": [{"cat": "kernel"}]},
+                                 {"traceEvents": [{"cat": "kernel", "ts": 1}]}])
+def test_what_is_no_trace_is_told_by_its_file(tmp_path, capsys, ran):
+    traces = _folder(tmp_path, "kineto", ran)
+    executions = _folder(tmp_path, "execution", EXECUTION)
+    assert command.main(["trace", traces, executions, f"--output={tmp_path / 'o'}"]) == 2
+    said = capsys.readouterr().err
+    assert "0.json are not traces of a rank's step" in said and said.count("\n") == 1

@@ -130,6 +130,12 @@ bag = [0, 3]
     ("items = [{rows = 1, bag = 1.5}]\nlink.wait = '1 us'\n", "1:21",
      "bag must be an integer or a list, not 1.5"),
     ("[link]\nwait_us = inf\n", "2:1", "wait_us must be a number of at most 1e+100, not inf"),
+    ("[link]\nwait_us = 1.1e9\n", "2:1", "wait_us must be at most 1e+09, not 1100000000.0"),
+    ("[link]\nwait_us = 1\nrate_gbit_s = 9e-7\n", "3:1",
+     "rate_gbit_s must be at least 1e-06, not 9e-07"),
+    ("[link]\nwait_us = 1\nrate = '1e-9 Mb/s'\n", "3:1",
+     "rate_gbit_s must be at least 1e-06, not '1e-9 Mb/s'"),
+    ("[link]\nwait = '2e3 s'\n", "2:1", "wait_us must be at most 1e+09, not '2e3 s'"),
     ("[link]\nwait_us = nan\n", "2:1", "wait_us must be a number of at most 1e+100, not nan"),
     (f"[link]\nwait_us = 1{'0' * 400}\n", "2:1", "wait_us must be a number of at most 1e+100, "
      "not 100000000000000000000000000000...000000000000000"),

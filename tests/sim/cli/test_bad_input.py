@@ -133,9 +133,19 @@ def test_status_of_the_process(tmp_path):
     assert "Traceback" not in done.stderr
 
 
+def test_standard_output_that_is_closed(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(SystemExit) as end:
+        main(["plan", "--json", "-"])
+    assert end.value.code == 2
+    assert capsys.readouterr().err == (
+        "sim: json must be a file, not '-': standard output is closed\n")
+
+
 @pytest.mark.parametrize("arguments", [
     ("train", "--learning-rate"), ("train", "--epsilon"), ("plan", "--hit-rate"),
-    ("serve", "--burst-rate"), ("serve", "--burst-share"), ("serve", "--qps")])
+    ("serve", "--burst-rate"), ("serve", "--burst-share"), ("serve", "--qps"),
+    ("faults", "--output=o", "--jobs")])
 @pytest.mark.parametrize("value", ["nan", "inf", "1_0", " 1 ", "\uff18"])
 def test_numbers_that_are_none(capsys, arguments, value):
     with pytest.raises(SystemExit) as end:

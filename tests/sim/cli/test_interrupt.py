@@ -30,6 +30,7 @@ from sim.files.outputs import LiveJson
 from sim.files.stop import stoppable
 from sim.job.options import RunOptions
 from sim.offline.hitrate import hitrate
+from sim.run.predictions import PredictionFile
 from sim.run.run import Run, run
 from sim.run.tally import Tally
 from tests.sim import inputs
@@ -421,6 +422,23 @@ def _complaint(bags, capsys, arguments, said):
     assert end.value.code == 2 and shown.out == "" and said in line
 
 
+def test_who_reads_a_pipe_gets_the_results_once(tmp_path):
+    fifo = tmp_path / "out"
+    os.mkfifo(fifo)
+    for path in (fifo, "/dev/null", "-", None):
+        assert not LiveJson(path and str(path), seconds=0).due()
+    assert LiveJson(str(tmp_path / "new"), seconds=0).due()
+
+
+def test_predictions_go_on_in_a_fifo_without_reading_it(tmp_path):
+    fifo = tmp_path / "p.csv"
+    os.mkfifo(fifo)
+    with subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE) as reader:
+        with PredictionFile(fifo, 16) as file:
+            file(np.float32([0.5]))
+        assert reader.stdout.read() == b"sample,prediction\n16,0.5\n"
+
+
 @pytest.mark.parametrize(("text", "said"), [
     ("sample,prediction\n0,0.5\n1,0.5\n", "cannot continue at sample 16: it holds samples up to 1"),
     ("sample,prediction\n", "it holds no earlier sample"),
@@ -428,6 +446,7 @@ def _complaint(bags, capsys, arguments, said):
     ("user,click\n", "p.csv:1: is not the line 'sample,prediction'"),
     ("sample,prediction\n0,0.5\n2,0.5\n", "samples must follow one another, not '2' after 0"),
     ("sample,prediction\n15,high\n", "sample 15 must have a number, not 'high'"),
+    ("sample,prediction\n" + "9" * 9999 + ",1\n", "it holds no earlier sample"),
     ("sample,prediction\n15,0.125\n", "belongs to another run: sample 15 is 0.125 in the file"),
 ])
 def test_predictions_that_cannot_be_continued(tmp_path, bags, capsys, text, said):

@@ -50,6 +50,11 @@ def test_what_is_shared_needs_no_claim(other):
         pass
 
 
+def test_any_name_of_the_system_may_be_claimed(tmp_path):
+    with claimed({"json": os.fsdecode(bytes(tmp_path) + b"/\xff\n")}):
+        pass
+
+
 def test_a_process_claims_its_own_files_again(tmp_path):
     path = str(tmp_path / "out")
     with claimed({"json": path}), claimed({"json": path}):

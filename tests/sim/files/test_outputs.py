@@ -10,7 +10,7 @@ import pytest
 import host
 from gen.distinct import same_file
 from sim.cli.main import main
-from sim.files.outputs import check_apart, check_outputs
+from sim.files.outputs import check_apart, check_earlier_results, check_outputs
 from tests.sim import inputs
 
 _HOST = Path(host.__file__).parent
@@ -184,6 +184,33 @@ def test_figures_do_not_replace_data(tmp_path, capsys):
     assert (tmp_path / "out" / "day_0").read_bytes() == before
     check_apart({"figure": str(tmp_path / "out" / "fig06.csv")},
                 {"data": str(tmp_path / "out" / "day_0")})
+
+
+@pytest.mark.parametrize(("to", "why"), [
+    ("missing/out.json", "No such file or directory"), ("x" * 256, "File name too long"),
+    ("link.json", "Too many levels of symbolic links"), ("file/out.json", "Not a directory")])
+def test_a_link_to_nowhere_is_refused_before_the_work(tmp_path, to, why):
+    (tmp_path / "file").touch()
+    link = tmp_path / "link.json"
+    link.symlink_to(tmp_path / to)
+    with pytest.raises(ValueError, match=r"^json cannot be written: .*: " + why):
+        check_outputs({"json": str(link)})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link.json"]
+
+
+def test_a_pipe_of_a_shell_can_be_written():
+    reading, writing = os.pipe()
+    try:
+        check_outputs({"json": f"/dev/fd/{writing}"})
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def test_a_file_that_is_no_result_is_no_earlier_result(tmp_path):
+    path = tmp_path / "out.json"
+    path.write_text("[" * 100_000)
+    check_earlier_results(str(path), 8)
 
 
 def test_what_is_no_conflict(tmp_path, monkeypatch):

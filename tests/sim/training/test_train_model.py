@@ -204,6 +204,15 @@ def test_a_training_that_diverges_keeps_the_checkpoint_before(path, tmp_path):
     assert not np.isfinite(result["loss"][-1] or np.nan) and not checkpoint.exists()
 
 
+def test_a_fifo_is_no_checkpoint(path, tmp_path):
+    fifo = tmp_path / "c.npz"
+    os.mkfifo(fifo)
+    done = subprocess.run([sys.executable, "-m", "sim", *arguments(path, "--checkpoint", fifo)],
+                          capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"sim: {fifo}: is not a checkpoint, but a FIFO\n"
+
+
 @pytest.mark.parametrize(("more", "said"), [
     (("--optimizer", "adam"), "optimizer must be sgd or rowwise-adagrad, not 'adam'"),
     (("--learning-rate", "0"), "learning_rate must be finite and above 0 as a float32, not 0.0"),
