@@ -86,7 +86,7 @@ def test_depth_reaches(steps, depth):
 @pytest.mark.slow
 @pytest.mark.parametrize("depth", [QUICK_DEPTH, DEPTH])
 def test_rows(depth):
-    verdict = prove(rows("once"), depth=depth)
+    verdict = prove(rows("once"), depth=depth, seconds=1800)
     assert verdict.holds, verdict
 
 

@@ -70,7 +70,7 @@ def scattered(*edits: tuple[str, str]) -> Bench:
 
 @pytest.mark.slow
 def test_dedupe():
-    verdict = prove(scattered(), depth=DEPTH)
+    verdict = prove(scattered(), depth=DEPTH, seconds=1800)
     assert verdict.holds, verdict
 
 

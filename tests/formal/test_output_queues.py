@@ -148,7 +148,7 @@ def test_broken_turns(old, new, what):
 @pytest.mark.slow
 @pytest.mark.parametrize("node", [0, 1])
 def test_queues(node):
-    verdict = prove(whole(node), depth=28)
+    verdict = prove(whole(node), depth=28, seconds=1800)
     assert verdict.holds, verdict
 
 
@@ -161,5 +161,5 @@ def test_queues(node):
     ("~gone)", "gone)", "within_credit"),
 ], ids=["elsewhere", "credit-lost", "no-place", "not-subtracted"])
 def test_broken_queues(old, new, what):
-    verdict = prove(whole(1, (old, new)), depth=40)
+    verdict = prove(whole(1, (old, new)), depth=40, seconds=1800)
     assert set(what.split()) & set(verdict.broken), verdict
