@@ -18,6 +18,7 @@ class Bench:
     m: the module to add submodules and statements to; its domain ``sync`` has no reset.
     inputs: the free signals.
     broken: for each statement a signal that is 1 in a cycle that breaks it.
+    picked: for each statement of order whether an item is picked, that item, and those ahead of it.
     """
 
     def __init__(self):
@@ -26,6 +27,7 @@ class Bench:
         self.m.domains += self.clock
         self.inputs: list[Signal] = []
         self.broken: dict[str, Signal] = {}
+        self.picked: dict[str, tuple[Signal, Signal, Signal]] = {}
         self._assumed = Signal(init=1)  # every assumption held until now
 
     def free(self, shape=1, name: str | None = None) -> Signal:
@@ -105,6 +107,7 @@ class Bench:
         self.always(f"{name}_none_invented", ~left | (inside != 0))
         self.always(f"{name}_bounded", inside <= most)
         waiting, kept, ahead = Signal(), Signal.like(item), Signal.like(inside)
+        self.picked[name] = waiting, kept, ahead
         with m.If(waiting):
             with m.If(left):
                 m.d.sync += [ahead.eq(ahead - 1), waiting.eq(ahead != 0)]

@@ -19,8 +19,9 @@ import resource
 import sys
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ __all__ = ["HERE", "TIMES", "Found", "Proofs", "contracts", "table"]
 HERE = Path(__file__).parent
 TIMES = HERE / "times.json"
 _MUTANT = "test_broken"
+_PROVERS = ("prove", "by_induction")
 
 
 @dataclass
@@ -70,7 +72,7 @@ class Proofs:
                 continue
             names = {**vars(item.module), **getattr(getattr(item, "callspec", None), "params", {})}
             for call in ast.walk(ast.parse(source)):
-                if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "prove":
+                if isinstance(call, ast.Call) and getattr(call.func, "id", "") in _PROVERS:
                     found.cycles |= {
                         eval(ast.unparse(keyword.value), names) or 0  # a depth of a test's own
                         for keyword in call.keywords if keyword.arg == "depth"
@@ -78,14 +80,15 @@ class Proofs:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item) -> Iterator[None]:
-        """Run a test with a ``prove`` whose time is taken."""
-        original = getattr(item.module, "prove", None)
-        if original is None:
+        """Run a test with provers whose time is taken."""
+        originals = {name: getattr(item.module, name) for name in _PROVERS
+                     if hasattr(item.module, name)}
+        if not originals:
             return (yield)
         times = self.times.setdefault(item.module.__name__.rpartition(".")[2], [0, 0, 0, 0])
         mutant, holding = item.name.startswith(_MUTANT), True
 
-        def noted(*arguments, **options) -> Verdict:
+        def noted(original: Callable[..., Verdict], *arguments, **options) -> Verdict:
             nonlocal holding
             before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
             verdict = original(*arguments, **options)
@@ -93,11 +96,12 @@ class Proofs:
             holding &= verdict.holds
             return verdict
 
-        item.module.prove = noted
+        vars(item.module).update({
+            name: partial(noted, original) for name, original in originals.items()})
         try:
             result = yield
         finally:
-            item.module.prove = original
+            vars(item.module).update(originals)
         if mutant:
             times[2] += 1
             times[3] += not holding

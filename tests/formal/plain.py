@@ -112,6 +112,11 @@ class Rest:
         with m.If(write.stored):
             m.d.sync += self.slots.bit_select(write.slot, 1).eq(write.data[0])
             _set(m, self.has_slot, write.slot, 1)
+        if hasattr(store, "updates"):
+            row = store.updates.payload
+            with m.If(store.updates.valid & ~write.stored):
+                m.d.sync += self.slots.bit_select(row.slot, 1).eq(row.data[0])
+                _set(m, self.has_slot, row.slot, 1)
 
     def of(self, number: Value, *, landed: bool) -> tuple[Value, Value]:
         """Return what a row holds now, and whether that is known."""
@@ -124,7 +129,8 @@ def plain_store(bench: Bench) -> type:
 
     The answer comes in the cycle of the read. The real one gives the same answers in the same order
     later, which a bench that does nothing with them cannot tell from this. Where nothing was
-    written, anything is read. Member ``rest``: what was.
+    written, anything is read. A row that is updated is in place in the next cycle. Member ``rest``:
+    what was written.
     """
     now, which, junk = (bench.free(name=name) for name in ("reads", "which", "junk"))
 
@@ -150,6 +156,9 @@ def plain_store(bench: Bench) -> type:
                 vector.meta.eq(Mux(waiter, waits.meta, hits.meta)), vector.last.eq(1),
                 self.released.valid.eq(waiter & waits.last), self.released.number.eq(waits.id),
                 self.idle.eq(~self.hits.valid & ~self.waiters.valid)]
+            if hasattr(self, "updates"):
+                m.d.comb += [self.updates.ready.eq(~self.write.stored), vector.held.eq(hit),
+                             vector.slot.eq(hits.slot)]
             return m
 
     return PlainStore
@@ -205,6 +214,36 @@ class PlainFIFO(StreamFIFO):
             self.idle.eq(~front.held), came.held.eq(self.i.valid), came.item.eq(self.i.payload),
             self.room.eq(~self.i.valid | taken | ~self.places[-1].held)]
         _queued(m, self.places, taken, came)
+        return m
+
+
+class TimedFIFO(StreamFIFO):
+    """A FIFO that does what :class:`rtl.stream.StreamFIFO` does in each cycle, of registers.
+
+    That it does so is proved (``test_streams``). Members: ``front``, what it shows, and ``places``,
+    the items behind, each with a bit ``held``.
+    """
+
+    def __init__(self, shape, depth: int, *, style: str | None = None):
+        super().__init__(shape, depth, style=style)
+        self.held = data.StructLayout({"held": 1, "item": shape})
+        self.places = [Signal(self.held, name=f"place{k}") for k in range(depth)]
+        self.front = Signal(self.held)
+
+    def elaborate(self, platform) -> Module:
+        m, first = Module(), self.places[0]
+        came, pull = Signal(self.held), Signal()
+        m.d.comb += [
+            self.i.ready.eq(~self.places[-1].held), self.o.valid.eq(self.front.held),
+            self.o.payload.eq(self.front.item), pull.eq(first.held & (
+                ~self.front.held | self.o.ready)), self.idle.eq(~first.held & ~self.front.held),
+            self.level.eq(sum(place.held for place in self.places)),
+            came.held.eq(self.i.valid & self.i.ready), came.item.eq(self.i.payload)]
+        with m.If(pull):
+            m.d.sync += self.front.eq(first)
+        with m.Elif(self.o.ready):
+            m.d.sync += self.front.held.eq(0)
+        _queued(m, self.places, pull, came)
         return m
 
 

@@ -5,6 +5,7 @@ from amaranth.hdl import Signal
 
 from rtl.memory import Ram
 from tests.formal.bench import Bench
+from tests.formal.induction import by_induction
 from tests.formal.prove import prove
 
 
@@ -75,3 +76,33 @@ def test_assumptions_end_what_is_looked_at():
     bench.m.d.sync += step.eq(step + 1)
     bench.assume(step < 4)
     assert prove(bench).holds
+
+
+def test_induction_takes_what_follows_from_itself():
+    verdict = by_induction(counter(5))
+    assert verdict.holds and str(verdict) == "proved"
+
+
+def test_induction_knows_nothing_else():
+    """A count of 14 is never reached, but nothing that is stated says so."""
+    bench = counter(5)
+    del bench.broken["small"]
+    verdict = by_induction(bench)
+    assert (verdict.holds, verdict.depth, verdict.broken) == (False, 2, ("something_else",))
+
+
+def test_induction_begins_somewhere():
+    bench = counter(5)
+    count = Signal()
+    bench.m.d.sync += count.eq(1)
+    bench.always("late", count)
+    verdict = by_induction(bench)
+    assert (verdict.holds, verdict.depth, verdict.broken) == (False, 1, ("late",))
+
+
+def test_induction_is_of_any_contents():
+    """A word that was not written may have any value, in the first cycle and before any other."""
+    def check(bench, ram, value):
+        bench.always("is_0", ram.read_data == 0)
+
+    assert by_induction(memory(check)).broken == ("is_0",)

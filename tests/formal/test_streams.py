@@ -5,6 +5,7 @@ import pytest
 from rtl.stream import SkidBuffer, StreamFIFO
 from tests.formal.bench import Bench
 from tests.formal.mutants import broken
+from tests.formal.plain import TimedFIFO
 from tests.formal.prove import prove
 
 
@@ -42,6 +43,25 @@ def test_fifo(depth):
     assert verdict.holds, verdict
 
 
+def beside(plain: type) -> Bench:
+    """Return a bench of a FIFO beside one of registers, which is to do the same in each cycle."""
+    bench = Bench()
+    m = bench.m
+    m.submodules.dut, m.submodules.plain = dut, plain = StreamFIFO(1, 3), plain(1, 3)
+    item, offers, takes = (bench.free(name=name) for name in ("item", "offers", "takes"))
+    for fifo in (dut, plain):
+        m.d.comb += [fifo.i.valid.eq(offers), fifo.i.payload.eq(item), fifo.o.ready.eq(takes)]
+    bench.always("same", (dut.i.ready == plain.i.ready) & (dut.o.valid == plain.o.valid)
+                 & (~dut.o.valid | (dut.o.payload == plain.o.payload))
+                 & (dut.level == plain.level) & (dut.idle == plain.idle))
+    return bench
+
+
+def test_fifo_of_registers():
+    verdict = prove(beside(TimedFIFO))
+    assert verdict.holds, verdict
+
+
 @pytest.mark.parametrize("old, new, what", [
     ("(~valid | self.o.ready)", "1", "o_holds"),
     ("holds(depth - 1) & push", "holds(depth - 2) & push", "takes"),
@@ -53,3 +73,11 @@ def test_broken_fifo(old, new, what):
     verdict = prove(queue(broken(StreamFIFO, old, new)(2, 3), 4, 1))
     assert not verdict.holds
     assert set(verdict.broken) & {what, "items_in_order"}
+
+
+@pytest.mark.parametrize("old, new", [
+    ("pull.eq(first.held & (", "pull.eq(first.held & self.i.valid & ("),
+    ("self.i.ready.eq(~self.places[-1].held)", "self.i.ready.eq(~self.places[-1].held | pull)"),
+], ids=["late", "early"])
+def test_broken_fifo_of_registers(old, new):
+    assert not prove(beside(broken(TimedFIFO, old, new))).holds
