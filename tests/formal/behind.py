@@ -21,21 +21,20 @@ IDS = 2
 
 
 def small_cache(bench: Bench, *edits: tuple[str, str, str], eager: Value | None = None,
-                lists: bool = True,
-                first: dict[str, int] | None = None) -> Callable[..., EmbeddingCache]:
+                lists: bool = True, updated: bool = False) -> Callable[..., EmbeddingCache]:
     """Return a function that makes the cache, whatever the sizes that it is called with.
 
     One row, two fetches under way, two waiting lookups, one bit of a vector, a waiter after each
     hit. ``bench`` gets the assumptions and the statements that join this to the proofs of the
     tag pipeline and of the scatter lists. ``lists``: false leaves the real scatter lists in.
-    ``eager``: the tag pipeline decides as soon as it can. ``first``: what is of the row at the
-    beginning, of a cache whose rows are updated; it is stated that none is pending once it has
-    settled. ``edits``: class, old text, new text.
+    ``eager``: the tag pipeline decides as soon as it can. ``updated``: of a cache whose rows are
+    updated; it is stated that none is pending once it has settled. ``edits``: class, old text,
+    new text.
     """
     def edited(part: type, **names: object) -> type:
         return variant(part, *(edit[1:] for edit in edits if edit[0] == part.__name__), **names)
 
-    tags, allowed, expected, pending = any_tags(bench, 1, eager, first)
+    tags, allowed, expected, pending = any_tags(bench, 1, eager, updated=updated)
     waiting = ScatterList
     bench.always("rows_expected", expected)
     if lists:
@@ -51,8 +50,8 @@ def small_cache(bench: Bench, *edits: tuple[str, str, str], eager: Value | None 
     def make(key_bits: int, meta_shape, **_sizes) -> EmbeddingCache:
         made = cache(key_bits, meta_shape, rows=2, ways=1, in_flight=IDS, waiters=2,
                      vector_beats=1, store_bits=1, hash_key=lambda key: C(0, 32),
-                     updated=first is not None)
-        if first is not None:
+                     updated=updated)
+        if updated:
             bench.always("settled", ~made.settled | ~pending)
         return made
 

@@ -112,6 +112,11 @@ class Rest:
         with m.If(write.stored):
             m.d.sync += self.slots.bit_select(write.slot, 1).eq(write.data[0])
             _set(m, self.has_slot, write.slot, 1)
+        if hasattr(store, "updates"):
+            row = store.updates.payload
+            with m.If(store.updates.valid & ~write.stored):
+                m.d.sync += self.slots.bit_select(row.slot, 1).eq(row.data[0])
+                _set(m, self.has_slot, row.slot, 1)
 
     def of(self, number: Value, *, landed: bool) -> tuple[Value, Value]:
         """Return what a row holds now, and whether that is known."""
@@ -124,7 +129,8 @@ def plain_store(bench: Bench) -> type:
 
     The answer comes in the cycle of the read. The real one gives the same answers in the same order
     later, which a bench that does nothing with them cannot tell from this. Where nothing was
-    written, anything is read. Member ``rest``: what was.
+    written, anything is read. A row that is updated is in place in the next cycle. Member ``rest``:
+    what was written.
     """
     now, which, junk = (bench.free(name=name) for name in ("reads", "which", "junk"))
 
@@ -150,6 +156,9 @@ def plain_store(bench: Bench) -> type:
                 vector.meta.eq(Mux(waiter, waits.meta, hits.meta)), vector.last.eq(1),
                 self.released.valid.eq(waiter & waits.last), self.released.number.eq(waits.id),
                 self.idle.eq(~self.hits.valid & ~self.waiters.valid)]
+            if hasattr(self, "updates"):
+                m.d.comb += [self.updates.ready.eq(~self.write.stored), vector.held.eq(hit),
+                             vector.slot.eq(hits.slot)]
             return m
 
     return PlainStore

@@ -23,14 +23,15 @@ class Rows:
     allowed: the decision that is shown may be. A hit names a row of its key with the id of that
         row's fetch. An allocation takes a row that is not pending, turns its phase, and tells of
         the key that was there; what is frozen allocates none.
+    exact: it is a hit if the key is in a row, as with both settings on.
     expected: the event that a vector arrived is of a pending row, with its phase.
     """
 
-    def __init__(self, m: Module, count: int, tags, first: dict[str, int] | None = None):
+    def __init__(self, m: Module, count: int, tags):
         decided, filled, shown = tags.decisions.payload, tags.filled, tags.decisions.valid
         self.rows = rows = [Signal(data.StructLayout({
             "key": len(decided.key), "id": len(decided.id), "phase": 1, "valid": 1, "pending": 1,
-        }), init=(first or {}) if k == 0 else {}, name=f"row{k}") for k in range(count)]
+        }), name=f"row{k}") for k in range(count)]
         at = [decided.slot == k for k in range(count)]
         hits = Bench.any_of(at[k] & row.valid & (row.key == decided.key) & (row.id == decided.id)
                             for k, row in enumerate(rows))
@@ -42,6 +43,8 @@ class Rows:
         self.allowed = ~shown | Mux(
             decided.allocate, takes & ~decided.hit & (decided.evict == gone),
             ~decided.evict & (~decided.hit | hits))
+        self.exact = ~shown | (decided.hit == Bench.any_of(
+            row.valid & (row.key == decided.key) for row in rows))
         self.expected = ~filled.valid | Bench.any_of(
             (filled.slot == k) & row.pending & (row.phase == filled.phase)
             for k, row in enumerate(rows))
@@ -53,16 +56,16 @@ class Rows:
                              row.phase.eq(decided.phase), row.valid.eq(1), row.pending.eq(1)]
 
 
-def any_tags(bench: Bench, count: int, eager: Value | None = None,
-             first: dict[str, int] | None = None) -> tuple[type, Value, Value, Value]:
+def any_tags(bench: Bench, count: int, eager: Value | None = None, *, updated: bool = False,
+             exact: bool = False) -> tuple[type, Value, Value, Value]:
     """Return a class with the ports of a tag pipeline that decides anything that it may.
 
     Also return what ``bench`` must assume, what the proof of the pipeline assumes of its
     surroundings, and whether a row is pending, or the decision may take one. A lookup is taken in
     the cycle in which its decision is made, any, or, while ``eager``, the first that is possible:
     how long the pipeline had it makes no difference to a bench that offers lookups at any time.
-    ``count`` rows are used; ``first``: what is of the first of them at the beginning, where lookups
-    may be frozen.
+    ``count`` rows are used. ``updated``: lookups may be frozen. ``exact``: one whose key is in a
+    row hits.
     """
     allowed, expected, pending = Signal(init=1), Signal(init=1), Signal()
     # Free signals must be there before the bench is converted, so not only when this is.
@@ -75,7 +78,7 @@ def any_tags(bench: Bench, count: int, eager: Value | None = None,
             alike._MustUse__silence = True  # type: ignore[attr-defined]
             super().__init__(alike.signature)
             self.made = Module()
-            self.rows = Rows(self.made, count, self, first)
+            self.rows = Rows(self.made, count, self)
 
         def elaborate(self, platform) -> Module:
             m, rows = self.made, self.rows
@@ -102,16 +105,19 @@ def any_tags(bench: Bench, count: int, eager: Value | None = None,
                 decided.eq(kept), decided.id.eq(Mux(kept.hit, row.id, kept.id)),
                 decided.phase.eq(~row.phase), decided.evicted.eq(row.key),
                 decided.evict.eq(kept.allocate & row.valid & (row.key != kept.key)),
-                allowed.eq(rows.allowed), expected.eq(rows.expected)]
-            if first is not None:
+                allowed.eq(self._allowed()), expected.eq(rows.expected)]
+            if updated:
                 self._freeze(m, rows, made, shown, kept)
             return m
+
+        def _allowed(self) -> Value:
+            return self.rows.allowed & self.rows.exact if exact else self.rows.allowed
 
         def _freeze(self, m: Module, rows: Rows, made: Value, shown: Value, kept) -> None:
             with m.If(made):
                 m.d.sync += kept.frozen.eq(self.frozen)
             m.d.comb += [
-                allowed.eq(rows.allowed & ~(shown & kept.frozen & kept.allocate)),
+                allowed.eq(self._allowed() & ~(shown & kept.frozen & kept.allocate)),
                 pending.eq((shown & ~kept.frozen) | Bench.any_of(
                     row.pending for row in rows.rows))]
 

@@ -30,7 +30,7 @@ def in_time() -> Bench:
     """Return a bench that freezes the cache once, at any time, and is eager then."""
     bench = Bench()
     m = bench.m
-    m.submodules.dut = dut = small_cache(bench, eager=C(1), lists=False, first={})(1, 1)
+    m.submodules.dut = dut = small_cache(bench, eager=C(1), lists=False, updated=True)(1, 1)
     frozen = Signal()
     m.d.sync += frozen.eq(frozen | bench.free(name="freezes"))
     lookup = Signal(dut.lookups.payload.shape())

@@ -103,7 +103,7 @@ def tagged(ways: int, what: str, *edit: str) -> Bench:
     bench.always("never_twice", ~(shown & decided.allocate) | ~Bench.any_of(
         of_key[k] & (decided.slot != k) for k in range(ways)))
     if what == "on":
-        bench.always("hit_if_here", ~shown | (decided.hit == Bench.any_of(of_key)))
+        bench.always("hit_if_here", row.exact)
         bench.always("conflict", ~shown | (
             decided.conflict == ~(decided.hit | decided.allocate | decided.frozen)))
         if ways == 2:

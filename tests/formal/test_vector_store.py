@@ -1,12 +1,13 @@
 """Proof of the vector store, without bound: each read gets what its row held as it was issued.
 
 Two slots and two landing rows, vectors of one beat of one bit. Writes, hits and waiters at any
-time. The queue behind the RAMs has three places and is otherwise any (``test_credit_queue``). This
-is what :func:`~tests.formal.plain.plain_store` does at once.
+time, of rows that are updated or are not. The queue behind the RAMs has three places and is
+otherwise any (``test_credit_queue``); updates come without their skid buffer. This is what
+:func:`~tests.formal.plain.plain_store` does at once.
 """
 
 import pytest
-from amaranth.hdl import Cat, Mux, Signal
+from amaranth.hdl import C, Cat, Mux, Signal
 from amaranth.lib import data
 
 from rtl.cache.vectors import VectorStore, vector_beat_layout
@@ -14,19 +15,21 @@ from tests.formal.bench import Bench
 from tests.formal.mutants import variant
 from tests.formal.plain import Rest, plain_queue
 from tests.formal.prove import prove
+from tests.formal.wires import Wires
 
 ROWS, IDS, PLACES, AHEAD = 2, 2, 3, 1
 META = data.StructLayout({"value": 1, "known": 1, "item": 1})
 
 
-def stored(*edits: tuple[str, str]) -> Bench:
+def stored(*edits: tuple[str, str], updated: bool = False) -> Bench:
     """Return a bench in which the meta of a read says what its row holds in that cycle."""
     bench = Bench()
     m = bench.m
-    queue, _, _ = plain_queue(vector_beat_layout(META), PLACES)
+    queue, _, _ = plain_queue(vector_beat_layout(META, ROWS if updated else 0), PLACES)
     m.submodules.dut = dut = variant(
-        VectorStore, *edits, CreditQueue=queue, HITS_AHEAD=AHEAD)(
-            META, rows=ROWS, in_flight=IDS, vector_beats=1, style="uram", store_bits=1)
+        VectorStore, *edits, CreditQueue=queue, HITS_AHEAD=AHEAD, SkidBuffer=Wires)(
+            META, rows=ROWS, in_flight=IDS, vector_beats=1, style="uram", store_bits=1,
+            updated=updated)
     write, hit, waiter = dut.write, dut.hits, dut.waiters
     m.d.comb += [
         dut.vector_beats.eq(1), write.valid.eq(bench.free(name="write")),
@@ -36,18 +39,28 @@ def stored(*edits: tuple[str, str]) -> Bench:
         hit.payload.slot.eq(bench.free(range(ROWS), "hit_slot")),
         waiter.payload.id.eq(bench.free(range(IDS), "waiter_id")),
         waiter.payload.last.eq(bench.free(name="last"))]
+    if updated:
+        row = dut.updates.payload
+        m.d.comb += [dut.updates.valid.eq(bench.free(name="update")),
+                     row.slot.eq(bench.free(range(ROWS), "updated_slot")),
+                     row.data.eq(bench.free(name="updated_data"))]
+        bench.always("takes", dut.updates.ready == ~write.stored)
     rest = Rest(m, dut, ROWS, IDS)
     for of, found in ((hit, rest.of(hit.payload.slot, landed=False)),
                       (waiter, rest.of(waiter.payload.id, landed=True))):
         m.d.comb += [of.valid.eq(bench.free(name="offer")),
                      of.payload.meta.eq(Cat(*found, bench.free(name="item")))]
     hits, waits = hit.valid & hit.ready, waiter.valid & waiter.ready
-    left, out = bench.sink(dut.vectors, "vectors", Cat(
-        dut.vectors.payload.data[0], dut.vectors.payload.meta)), dut.vectors.payload
+    out = dut.vectors.payload
+    # Where a hit was read is shown with its vector.
+    place = Cat(hits, hits & hit.payload.slot) if updated else C(0, 0)
+    shown = Cat(out.held, out.held & out.slot) if updated else C(0, 0)
+    left = bench.sink(dut.vectors, "vectors", Cat(out.data[0], out.meta, shown))
     bench.always("one", ~(hits & waits))
     bench.always("value", ~dut.vectors.valid | ~out.meta.known | (out.data[0] == out.meta.value))
-    inside = bench.in_order("reads", hits | waits, Mux(hits, hit.payload.meta, waiter.payload.meta),
-                            left, out.meta, PLACES)
+    inside = bench.in_order(
+        "reads", hits | waits, Cat(Mux(hits, hit.payload.meta, waiter.payload.meta), place),
+        left, Cat(out.meta, shown), PLACES)
     bench.always("last", ~dut.vectors.valid | out.last)
     bench.always("released", (dut.released.valid == (waits & waiter.payload.last))
                  & (~waits | (dut.released.number == waiter.payload.id)))
@@ -64,8 +77,9 @@ def stored(*edits: tuple[str, str]) -> Bench:
     return bench
 
 
-def test_vector_store():
-    verdict = prove(stored())
+@pytest.mark.parametrize("updated", [False, True])
+def test_vector_store(updated):
+    verdict = prove(stored(updated=updated))
     assert verdict.holds, verdict
 
 
@@ -87,3 +101,17 @@ def test_broken_vector_store(wrong, old, new):
     verdict = prove(stored((old, new)), depth=16)
     assert not verdict.holds, verdict
     assert set(verdict.broken) & {wrong, "value"}, verdict
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("wrong, old, new", [
+    ("value", '[pins["write_en"].eq(updates.o.valid)', '[pins["write_en"].eq(0)'),
+    ("takes", "updates.o.ready.eq(~self.write.stored)", "updates.o.ready.eq(1)"),
+    ("value", "with m.If(~self.write.stored):", "with m.If(1):"),
+    ("reads_in_order", "item.held.eq(~read.waiter)", "item.held.eq(1)"),
+    ("reads_in_order", "stages[0].slot.eq(self.hits.payload.slot)",
+     "stages[0].slot.eq(self.updates.payload.slot)"),
+], ids=["not-updated", "update-lost", "fill-lost", "a-waiter-is-held", "slot-of-another"])
+def test_broken_updated_store(wrong, old, new):
+    verdict = prove(stored((old, new), updated=True), depth=16)
+    assert wrong in verdict.broken, verdict

@@ -46,12 +46,18 @@ class Whole:
     """The cache, what surrounds it, and statements about what is inside.
 
     One row, two fetches, two waiters, vectors of one bit, two keys: that of key 0 is 1, the other
-    stands for all others. Any lookup may come, any fetch that is outstanding may be filled, any
-    miss and answer be taken, in any cycle. One lookup, any, is marked in its ``meta``. ``updated``:
-    rows may be updated, though none is here: the cache freezes and goes on in any cycle.
+    stands for all others and is 0. Any lookup may come, any fetch that is outstanding may be
+    filled, any miss and answer be taken, in any cycle. One lookup, any, is marked in its ``meta``.
+    ``updated``: rows may be updated, though none is here: the cache freezes and goes on in any
+    cycle.
 
-    Members: ``due``: the marked lookup is inside, ``kept``: its key is 0.
+    Members: ``due``: the marked lookup is inside, ``kept``: its key is 0. For updates: ``update``:
+    the lookup that is offered is for one; ``under_way``; of key 0, what ``memory`` has, and
+    ``vector``, what its slot does or is to have; ``slot``: the slot, with what is on its way.
     """
+
+    META_BITS = 1
+    EXACT = False
 
     def __init__(self, *edits: tuple[str, str, str], updated: bool = False):
         self.bench = bench = Bench()
@@ -61,9 +67,10 @@ class Whole:
 
         beat = data.StructLayout({"id": 1, "data": 512, "last": 1})
         tags, may_tags, tags_asked, self.pending = any_tags(
-            bench, 1, first={} if updated else None)
+            bench, 1, updated=updated, exact=self.EXACT)
         lists, may_lists, lists_asked = any_lists(bench, IDS, NODES)
-        queue, self.queue, self.left = plain_queue(operation_layout(1, 1, 2, IDS), PLACES)
+        queue, self.queue, self.left = plain_queue(
+            operation_layout(1, self.META_BITS, 2, IDS), PLACES)
         # What counts has few bits here, and shows.
         edits += (("EmbeddingCache", _COUNTED, f"{_COUNTED_HERE}; self.counted = unsettled"),)
         dut = edited(
@@ -72,8 +79,8 @@ class Whole:
             Resolver=edited(Resolver, CreditQueue=queue),
             FillWriter=edited(FillWriter, FILL_ID_BITS=1, FillBeat=beat), FillBeat=beat,
             FILL_ID_BITS=1)(
-                1, 1, rows=2, ways=1, in_flight=IDS, waiters=2, vector_beats=1, store_bits=1,
-                hash_key=lambda key: C(0, 32), updated=updated)
+                1, self.META_BITS, rows=2, ways=1, in_flight=IDS, waiters=2, vector_beats=1,
+                store_bits=1, hash_key=lambda key: C(0, 32), updated=updated)
         # Elaborated here, since statements are about its parts.
         dut._MustUse__silence = True
         self.dut, bench.m.submodules.dut = dut, dut.elaborate(None)
@@ -85,8 +92,12 @@ class Whole:
         bench.assume(may_tags & may_lists)
         bench.always("table_expected", self.parts.table.expected)
         bench.always("ids_expected", self.parts.ids.expected)
+        self.update = self.under_way = C(0)
+        self.memory, self.vector, self.slot = C(1), C(1), self.parts.store.rest.slots[0]
         self._surround()
         self._stages()
+        if updated:
+            bench.m.d.comb += dut.frozen.eq(self.under_way | bench.free(name="frozen"))
 
     def _surround(self) -> None:
         """Offer lookups and take answers and misses, and fill what was asked for, whenever."""
@@ -95,12 +106,13 @@ class Whole:
         self.marked, self.due, self.kept = (Signal(name=n) for n in ("marked", "due", "kept"))
         m.d.comb += [
             dut.sets.eq(1), dut.enable.eq(1), dut.merge.eq(1), dut.vector_beats.eq(1),
-            dut.lookups.valid.eq(bench.free(name="offer")), lookup.key.eq(bench.free(name="key")),
-            lookup.meta.eq(bench.free(name="mark") & ~self.marked),
+            dut.lookups.valid.eq(bench.free(name="offer")),
+            lookup.key.eq(bench.free(name="key") & ~self.update),
+            lookup.meta.eq(Cat(bench.free(name="mark") & ~self.marked, self.update)),
             # Of the store that stands here all answers are taken; it gives them at any times.
             dut.vectors.ready.eq(1), dut.misses.ready.eq(bench.free(name="ready"))]
-        self.enters = dut.lookups.valid & dut.lookups.ready & lookup.meta
-        self.leaves = dut.vectors.valid & answer.meta
+        self.enters = dut.lookups.valid & dut.lookups.ready & lookup.meta[0]
+        self.leaves = dut.vectors.valid & answer.meta[0]
         with m.If(self.enters):
             m.d.sync += [self.marked.eq(1), self.due.eq(1), self.kept.eq(lookup.key == 0)]
         with m.Elif(self.leaves):
@@ -116,7 +128,7 @@ class Whole:
             m.d.sync += self.busy.bit_select(number, 1).eq(0)
         with m.If(dut.misses.valid & dut.misses.ready):
             m.d.sync += [self.busy.bit_select(miss.id, 1).eq(1),
-                         self.one.bit_select(miss.id, 1).eq(miss.key == 0)]
+                         self.one.bit_select(miss.id, 1).eq((miss.key == 0) & self.memory)]
         bench.always("ids_apart", ~dut.misses.valid | ~self.busy.bit_select(miss.id, 1))
 
     def _stages(self) -> None:
@@ -147,19 +159,27 @@ class Whole:
                        done & self.done.pending & (now.id == k)],
                 here=row.pending & (row.id == k)))
 
+        self.of_row = Signal(IDS)  # the key of a fetch is 0
+        with m.If(shown & resolver.decisions.ready & ~decided.hit):
+            m.d.sync += self.of_row.bit_select(decided.id, 1).eq(decided.key == 0)
+
+    def right(self, value: Value) -> Value:
+        """Return whether the marked lookup may get this vector."""
+        return Value.cast(value == self.kept)
+
     def answered(self) -> None:
         """State what is to be shown: once, with its vector, and not never."""
         bench, answer = self.bench, self.dut.vectors.payload
-        bench.always("vector", ~self.leaves | (answer.data[0] == self.kept))
+        bench.always("vector", ~self.leaves | self.right(answer.data[0]))
         bench.always("not_twice", ~self.leaves | self.due)
         # Nothing moves and nothing is outstanding: then nobody waits.
         bench.always("answered", ~(self.dut.idle & (self.busy == 0) & self.due))
 
-    def settles(self) -> None:
-        """State that the cache says that it has settled if, and in time when, it has."""
+    def settles(self, *, soon: bool = True) -> None:
+        """State that the cache says that it has settled if and, ``soon``, in time when it has."""
         bench, dut, m, parts = self.bench, self.dut, self.bench.m, self.parts
-        row, done, entered = parts.tags.rows.rows[0], self.done, Signal()
-        m.d.comb += dut.frozen.eq(bench.free(name="frozen"))
+        row, done = parts.tags.rows.rows[0], self.done
+        self.entered = entered = Signal()
         m.d.sync += entered.eq(
             parts.tags.lookups.valid & parts.tags.lookups.ready & ~dut.frozen)
         # Lookups that may take the row, or have just done so; and the row's vector.
@@ -169,6 +189,8 @@ class Whole:
             done.valid & ~done.decision.frozen, row.pending & ~new], C(0))
         bench.always("counted", dut.counted + entered == unsettled)
         bench.always("settled", ~dut.settled | (~self.pending & (unsettled == 0)))
+        if not soon:
+            return
         calm, settles = Signal(2), dut.frozen & (unsettled == 0)
         m.d.sync += calm.eq(Mux(settles, Cat(1, calm), 0))
         bench.always("settles", ~(settles & calm.all()) | dut.settled)
@@ -212,51 +234,55 @@ class Whole:
 
     def values(self) -> None:
         """State the same of values, and where the marked lookup is."""
-        bench, m, parts = self.bench, self.bench.m, self.parts
+        bench, parts = self.bench, self.parts
         waiting, writer, rest = parts.scatter.waiting, parts.writer, parts.store.rest
         asked, was, done, now = self.asked, self.was, self.done.valid, self.done.decision
         row, shown, decided = parts.tags.rows.rows[0], self.shown, self.decided
-        is_one = Signal(IDS)  # the value of a fetch's key
-        with m.If(shown & parts.resolver.decisions.ready & ~decided.hit):
-            m.d.sync += is_one.bit_select(decided.id, 1).eq(decided.key == 0)
         # Whether what takes the row is behind a place of the queue, or behind what is done.
         behind = [[(row.id == k) & bench.any_of([*at.new[1:], *at.queued[place + 1:]])
                    for k, at in enumerate(self.fetches)] for place in range(PLACES)]
         behind.append([(row.id == k) & at.new[1] for k, at in enumerate(self.fetches)])
         for k, at in enumerate(self.fetches):
-            of, one = waiting.lists[k], is_one[k]
-            bench.always(f"asks_{k}", (~at.new[1] | (one == (was.key == 0))) & (
-                ~at.new[2] | (one == (now.key == 0))) & Cat(
-                    ~here | (one == (place.item.key == 0))
+            of, one, of_row = waiting.lists[k], self.one[k], self.of_row[k]
+            # The vector is on its way here, or has come.
+            comes = bench.any_of([*at.out[PLACES:], at.arrived])
+            known = comes | at.closes | of.closed
+            bench.always(f"asks_{k}", (~at.new[1] | (of_row == (was.key == 0))) & (
+                ~at.new[2] | (of_row == (now.key == 0))) & Cat(
+                    ~here | (of_row == (place.item.key == 0))
                     for here, place in zip(at.queued, self.queue)).all())
-            bench.always(f"brings_{k}", (~self.busy[k] | (one == self.one[k])) & (~at.arrived | (
-                writer.write.valid & (writer.write.id == k) & (writer.write.data[0] == one))))
+            bench.always(f"value_{k}", ~known | ~one | of_row)
+            bench.always(f"value_of_row_{k}", ~(comes & at.here & of_row) | (one == self.memory))
+            bench.always(f"brings_{k}", ~at.arrived | (
+                writer.write.valid & (writer.write.id == k) & (writer.write.data[0] == one)))
             bench.always(f"landed_{k}", ~(at.closes | of.closed) | (
                 rest.has_landed[k] & (rest.landing[k] == one)))
-            bench.always(f"row_of_{k}", ~at.here | (row.valid & (one == (row.key == 0))))
+            bench.always(f"row_of_{k}", ~at.here | (row.valid & (of_row == (row.key == 0))))
             bench.always(f"for_marked_{k}", ~bench.any_of([
-                of.marked, at.waits[0] & was.meta, at.waits[1] & now.meta]) | (one == self.kept))
+                of.marked, at.waits[0] & was.meta[0], at.waits[1] & now.meta[0]]) | (
+                    (of_row == self.kept) & (~known | self.right(one))))
             bench.always(f"marked_waits_{k}", ~of.marked | (
-                (of.count != 0) & waiting.kept & self.marked))
+                (of.count != 0) & waiting.kept[0] & self.marked))
         bench.always("stored", writer.write.stored == writer.filled.valid)
         bench.always("row", ~(row.valid & ~row.pending) | (
-            rest.has_slot[0] & (rest.slots[0] == (row.key == 0))))
+            rest.has_slot[0] & (self.slot == ((row.key == 0) & self.vector))))
         places = sum([
-            shown & decided.meta, asked & was.meta, done & now.meta,
-            *(place.held & ~place.item.miss & place.item.meta for place in self.queue),
+            shown & decided.meta[0], asked & was.meta[0], done & now.meta[0],
+            *(place.held & ~place.item.miss & place.item.meta[0] for place in self.queue),
             *(of.marked for of in waiting.lists)], C(0))
         bench.always("marked_once", (places == self.due) & (~self.due | self.marked)
                      & (~waiting.seen | self.marked))
         bench.always("of_its_key", Cat(
-            ~(valid & of.meta) | ((of.key == 0) == self.kept)
+            ~(valid & of.meta[0]) | ((of.key == 0) == self.kept)
             for valid, of in ((shown, decided), (asked & ~was.hit, was), (done & ~now.hit, now))
         ).all())
         # If the marked one is to read the slot, its vector is there, and what takes the row behind.
-        slot_is = rest.has_slot[0] & (rest.slots[0] == self.kept)
-        bench.always("slot_asked", ~(asked & was.hit & ~parts.resolver.waiting & was.meta) | (
-            slot_is & ~row.pending))
-        reads = [*(place.held & ~place.item.miss & place.item.meta for place in self.queue),
-                 done & now.hit & ~self.done.pending & now.meta]
+        slot_is = rest.has_slot[0] & self.right(rest.slots[0])
+        its_row = ~row.pending & ((row.key == 0) == self.kept)
+        bench.always("slot_asked", ~(
+            asked & was.hit & ~parts.resolver.waiting & was.meta[0]) | (slot_is & its_row))
+        reads = [*(place.held & ~place.item.miss & place.item.meta[0] for place in self.queue),
+                 done & now.hit & ~self.done.pending & now.meta[0]]
         for k, (read, later) in enumerate(zip(reads, behind, strict=True)):
-            bench.always(f"slot_read_{k}", ~read | (
-                slot_is & (~row.pending | bench.any_of(later))))
+            bench.always(f"slot_read_{k}", ~read | (slot_is & (its_row | (
+                row.pending & bench.any_of(later)))))
