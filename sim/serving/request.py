@@ -10,6 +10,9 @@ from sim.serving.setting import SYSTEMS, Setting, points_of
 
 __all__ = ["request_of"]
 
+_LEAST_QPS, _MOST_QPS = 1e-3, 1e12
+"""One in a quarter of an hour; more than any link carries. Latencies beyond are no float64."""
+
 
 def request_of(found: evaluation.Setting, model: str | None, qps: Sequence[float] | None,
                slo: Sequence[str], system: Sequence[str] | None, burst_length: str,
@@ -34,6 +37,8 @@ def request_of(found: evaluation.Setting, model: str | None, qps: Sequence[float
     for load in qps or ():
         if not 0 < load < float("inf"):
             raise ValueError(f"qps must be above 0 and finite, not {load!r}")
+        if not _LEAST_QPS <= load <= _MOST_QPS:
+            raise ValueError(f"qps must be between {_LEAST_QPS:g} and {_MOST_QPS:g}, not {load!r}")
     return (setting, systems, None if qps is None else [float(load) for load in _once(qps, "qps")],
             _once([_microseconds(text, "slo") for text in slo], "slo"))
 

@@ -22,6 +22,12 @@ LADDER = tuple(float(digit * 10 ** power) for power in range(3, 8) for digit in 
 _LEAST_REQUESTS = 1000
 """Fewer have no p99.9."""
 
+_LARGEST_SIZE = 65_536
+"""Samples of a mini-batch: each size is measured with mini-batches of as many."""
+
+_MOST_REQUESTS = 10_000_000
+"""All of a run are in memory at once."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
@@ -58,10 +64,14 @@ class Setting:
         if not self.sizes or min(self.sizes) < 1:
             raise ValueError(f"sizes must be at least 1, not "
                              f"{', '.join(map(str, self.sizes)) or 'none'}")
+        if max(self.sizes) > _LARGEST_SIZE:
+            raise ValueError(f"sizes must be at most {_LARGEST_SIZE}, not {max(self.sizes)}")
         if len(set(self.sizes)) < len(self.sizes):
             raise ValueError(f"sizes must differ, not {', '.join(map(str, self.sizes))}")
-        if self.requests < _LEAST_REQUESTS:
-            raise ValueError(f"requests must be at least {_LEAST_REQUESTS}, not {self.requests!r}")
+        if not _LEAST_REQUESTS <= self.requests <= _MOST_REQUESTS:
+            bound = (f"at least {_LEAST_REQUESTS}" if self.requests < _LEAST_REQUESTS
+                     else f"at most {_MOST_REQUESTS}")
+            raise ValueError(f"requests must be {bound}, not {self.requests!r}")
         self.process()
 
     def process(self) -> Arrivals:

@@ -1,10 +1,11 @@
 """Proof of the hold buffer, without bound: a slot leaves with its own vector, in the slots' order.
 
-Two places, or four of which two are looked at ahead; vectors of one beat of one bit. Each reserved
-place gets its vector at any time, from the network or from this node, and other vectors come from
-the network that name a place that waits for none, of a former lap above all. The filled bits begin
-with any contents. Induction rests on an invariant, which is stated with the rest: see
-:class:`~tests.formal.holding.Holding`, also for what is proved of the parts that stand for others.
+Two places; four, of which two are looked at ahead; or eight, with the hardware's window of four.
+Vectors have one beat of one bit. Each reserved place gets its vector at any time, from the network
+or from this node, and other vectors come from the network that name a place that waits for none, of
+a former lap above all. The filled bits begin with any contents. Induction rests on an invariant,
+which is stated with the rest: see :class:`~tests.formal.holding.Holding`, also for what is proved
+of the parts that stand for others.
 
 That the window sees each vector that has filled its place is proved of any run; that slots leave
 in a bounded time is searched in the first cycles.
@@ -43,7 +44,8 @@ def test_it_gets_round():
 
 
 @pytest.mark.parametrize("places, window", [
-    pytest.param(2, 2, marks=pytest.mark.slow), (4, 2)])
+    pytest.param(2, 2, marks=pytest.mark.slow), (4, 2),
+    pytest.param(8, 4, marks=pytest.mark.slow)])
 def test_hold_buffer(places, window):
     made = Holding(places=places, window=window)
     made.sees()

@@ -1,101 +1,196 @@
-"""Proof of room in the pool, bounded: claims take no more than it has, and leave each its own.
+"""Proof of room in the pool, without bound: claims take no more than it has, and leave each peer
+its own.
 
-There are ten beats here and four to spare, packets of at most two and two peers, so that two beats
-are shared.
+Packets of at most two beats and two peers; the pool has four beats to spare, and shares two or six
+besides those of each peer, so that claims meet in the shared part. Whoever was told that there is
+room claims then, or in any cycle until another claim, as the sender's intake does. Induction rests
+on an invariant: each count is the true one but for what is on its way, and what is on its way is
+counted as a claim until it has come.
 """
 
 import pytest
-from amaranth.hdl import Mux, Signal
+from amaranth.hdl import Array, Cat, Mux, Signal, Value
 
 from rtl.network.link.frame_pool import FramePool
 from rtl.network.link.pool_room import PoolRoom
 from tests.formal.bench import Bench
-from tests.formal.mutants import broken
+from tests.formal.induction import by_induction
+from tests.formal.mutants import variant
 from tests.formal.prove import prove
+from tests.formal.shown import LOCALS, ShownRam
 
-NODES, MOST, BEATS = 2, 2, 10
-FREE = BEATS - FramePool.SPARE
-HALF = max(BEATS // 2, MOST)
-CLAIMS = 3
+NODES, MOST = 2, 2
+FEW, MORE = 10, 14
+"""Beats of a pool."""
 SETTLED = 5
 """Cycles from a count that changed until what follows from it is told."""
-
-
-def room(dut: PoolRoom) -> Bench:
-    """Return a bench that claims, keeps and gives back beats of two peers at any time."""
-    bench = Bench()
-    m = bench.m
-    m.submodules.dut = dut
-    node, keeps, gives = (bench.free(name=name) for name in ("node", "keeps", "gives"))
-    kept_node, kept_beats = bench.free(name="kept_node"), bench.free(2, "kept_beats")
-    given_node, given_beats = bench.free(name="given_node"), bench.free(2, "given_beats")
-    used, claims = ([Signal(range(BEATS + 1), name=f"{name}{k}") for k in range(NODES)]
-                    for name in ("used", "claims"))
-    # Who asks may change its mind only with an answer, so a packet claims in the cycle it may.
-    claim, keep, give = Signal(), Signal(), Signal()
-    claims_of, used_of = Mux(kept_node, claims[1], claims[0]), Mux(given_node, used[1], used[0])
-    m.d.comb += [
-        dut.node.eq(node), claim.eq(dut.fits & bench.free(name="claims") & (
-            claims[0] + claims[1] < CLAIMS)), dut.claim.eq(claim),
-        keep.eq(keeps & (claims_of != 0) & (kept_beats != 0) & (kept_beats <= MOST)),
-        dut.kept.valid.eq(keep), dut.kept.node.eq(kept_node), dut.kept.beats.eq(kept_beats),
-        dut.freed.valid.eq(gives & (given_beats != 0) & (given_beats <= MOST)
-                           & (given_beats <= used_of)),
-        dut.freed.payload.node.eq(given_node), dut.freed.payload.beats.eq(given_beats),
-        give.eq(dut.freed.valid & dut.freed.ready),
-    ]
-    for k in range(NODES):
-        keeps_k, gives_k = keep & (kept_node == k), give & (given_node == k)
-        m.d.sync += [
-            claims[k].eq(claims[k] + (claim & (node == k)) - keeps_k),
-            used[k].eq(used[k] + Mux(keeps_k, kept_beats, 0) - Mux(gives_k, given_beats, 0))]
-        bench.always(f"half_{k}", used[k] + MOST * claims[k] <= HALF)
-    total = Signal(range(4 * BEATS))
-    m.d.comb += total.eq(sum(used) + MOST * sum(claims))
-    bench.always("within_the_pool", total <= FREE)
-    # What is left to each peer that has nothing: the beats of one packet.
-    for k in range(NODES):
-        mine = used[k] + MOST * claims[k]
-        others = total - mine
-        bench.always(f"own_{k}", (mine != 0) | (others + MOST <= FREE))
-    # A packet that has room waits for nothing but the count's way. Nobody else changes counts.
-    calm, before = Signal(), Signal()
-    m.d.comb += calm.eq(~claim & ~keep & ~give & (node == before) & (sum(claims) == 0))
-    m.d.sync += before.eq(node)
-    mine = Mux(node, used[1], used[0])
-    shared = sum(Mux(used[k] > MOST, used[k] - MOST, 0) for k in range(NODES))
-    fits = (mine == 0) | ((mine + MOST <= HALF) & (shared + MOST <= FREE - NODES * MOST))
-    still = Signal(range(SETTLED + 1))
-    m.d.sync += still.eq(Mux(calm, Mux(still == SETTLED, SETTLED, still + 1), 0))
-    bench.always("told", ~(calm & (still == SETTLED) & fits) | dut.fits)
-    # It stays so: whoever asks need not claim at once.
-    asked = Signal()
-    m.d.sync += asked.eq(dut.fits & ~claim)
-    bench.always("stays", ~(asked & (node == before)) | dut.fits)
-    bench.always("idle", ~dut.idle | (sum(claims) != 0) | (dut.fits == fits) | (node != before))
-    return bench
-
-
 DEPTH = 16
+ROOM, TOLD = ("half_", "own_", "within_the_pool"), ("told", "stays", "idle")
+"""What a mutant breaks: that there is room for what was let in, or that it is let in."""
 
 
-def test_pool_room():
-    verdict = prove(room(PoolRoom(NODES, BEATS, MOST)), depth=DEPTH)
+class Room:
+    """The room, who claims, keeps and gives back beats at any time, and statements about both.
+
+    Members: ``used``, beats of each peer; ``claims`` of each; ``seen``: it was told of room since
+    the last claim; ``still``: cycles in which no count changed.
+    """
+
+    def __init__(self, *edits: tuple[str, str], beats: int):
+        self.bench = bench = Bench()
+        m = bench.m
+        self.free, self.half = beats - FramePool.SPARE, max(beats // 2, MOST)
+        self.shared = self.free - NODES * MOST
+        shown = ("        return m\n", f"        {LOCALS.format('inside')}return m\n")
+        self.dut = dut = variant(PoolRoom, *edits, shown, Ram=ShownRam)(NODES, beats, MOST)
+        dut._MustUse__silence = True  # elaborated here, since statements are about its registers
+        m.submodules.dut = dut.elaborate(None)
+        node, keeps, gives = (bench.free(name=name) for name in ("node", "keeps", "gives"))
+        kept_node, kept_beats = bench.free(name="kept_node"), bench.free(2, "kept_beats")
+        given_node, given_beats = bench.free(name="given_node"), bench.free(2, "given_beats")
+        self.used, self.claims = used, claims = tuple(
+            [Signal(range(beats + 1), name=f"{name}{k}") for k in range(NODES)]
+            for name in ("used", "claims"))
+        self.seen, told = Signal(NODES), Signal()
+        claim, self.keep, give = Signal(), Signal(), Signal()
+        keep = self.keep
+        m.d.comb += [
+            told.eq(dut.fits | self.seen.bit_select(node, 1)), dut.node.eq(node),
+            claim.eq(told & bench.free(name="claims")), dut.claim.eq(claim),
+            keep.eq(keeps & (Array(claims)[kept_node] != 0) & (kept_beats != 0)
+                    & (kept_beats <= MOST)),
+            dut.kept.valid.eq(keep), dut.kept.node.eq(kept_node), dut.kept.beats.eq(kept_beats),
+            dut.freed.valid.eq(gives & (given_beats != 0) & (given_beats <= MOST)
+                               & (given_beats <= Array(used)[given_node])),
+            dut.freed.payload.node.eq(given_node), dut.freed.payload.beats.eq(given_beats),
+            give.eq(dut.freed.valid & dut.freed.ready),
+        ]
+        for k in range(NODES):
+            keeps_k, gives_k = keep & (kept_node == k), give & (given_node == k)
+            m.d.sync += [
+                claims[k].eq(claims[k] + (claim & (node == k)) - keeps_k),
+                used[k].eq(used[k] + Mux(keeps_k, kept_beats, 0) - Mux(gives_k, given_beats, 0)),
+                self.seen[k].eq(~claim & (self.seen[k] | (dut.fits & (node == k))))]
+        self._counts()
+        self._told(node, claim, give)
+
+    def _counts(self) -> None:
+        """State that there are beats for all that are claimed or used, and for who has none."""
+        bench, used, claims = self.bench, self.used, self.claims
+        for k in range(NODES):
+            bench.always(f"half_{k}", used[k] + MOST * claims[k] <= self.half)
+        total = sum(used) + MOST * sum(claims)
+        bench.always("within_the_pool", total <= self.free)
+        # What is left to each peer that has nothing: the beats of one packet.
+        for k in range(NODES):
+            mine = used[k] + MOST * claims[k]
+            bench.always(f"own_{k}", (mine != 0) | (total - mine + MOST <= self.free))
+
+    def _told(self, node: Value, claim: Value, give: Value) -> None:
+        """State that a packet that has room waits for nothing but the count's way."""
+        bench, dut, m, used = self.bench, self.dut, self.bench.m, self.used
+        calm, before, asked, kept = Signal(), Signal(), Signal(), Signal(2)
+        m.d.comb += calm.eq(
+            ~claim & ~self.keep & ~give & (node == before) & (sum(self.claims) == 0))
+        m.d.sync += [before.eq(node), asked.eq(dut.fits & ~claim), kept.eq(Cat(self.keep, kept))]
+        self.beyond = sum(Mux(each > MOST, each - MOST, 0) for each in used)
+        mine = Array(used)[node]
+        fits = (mine == 0) | (
+            (mine + MOST <= self.half) & (self.beyond + MOST <= self.shared))
+        self.kept, self.still = kept, Signal(range(SETTLED + 1))
+        m.d.sync += self.still.eq(Mux(calm, Mux(
+            self.still == SETTLED, SETTLED, self.still + 1), 0))
+        bench.always("told", ~(calm & (self.still == SETTLED) & fits) | dut.fits)
+        # It stays so, but that a packet counts as a claim and as kept until its count has come.
+        bench.always("stays", ~(asked & (node == before)) | dut.fits | kept[1])
+        bench.always("idle", ~dut.idle | (sum(self.claims) != 0) | (dut.fits == fits))
+
+    def invariant(self) -> None:
+        """State what counts and what is on its way are, so that all is inductive."""
+        bench, used, claims, inside = self.bench, self.used, self.claims, self.dut.inside
+        event, (first, second), settles = inside["event"], inside["track"], inside["settles"]
+        was, now, old, new = (inside[name] for name in ("was", "now", "old", "new"))
+        shift, beyond, swept = inside["shift"], inside["beyond"], inside["swept"]
+        counts = self.bench.m.submodules.dut.submodules
+        claimed = sum(claims)
+        for k in range(NODES):
+            cell, here = counts.used.cells[k], event.valid & (event.node == k)
+            known = swept | (inside["address"] > k)
+            bench.always(f"same_{k}", ~known | (cell == counts.used_copy.cells[k]))
+            bench.always(f"count_{k}", ~known | (cell + Mux(here & event.kept, event.beats, 0) == (
+                used[k] + Mux(here & ~event.kept, event.beats, 0))))
+            bench.always(f"seen_{k}", ~self.seen[k] | ((used[k] == 0) & (claimed == 0)) | (
+                (self.beyond + MOST * claimed + MOST <= self.shared)
+                & (used[k] + MOST * claimed + MOST <= self.half)))
+            bench.always(f"unused_{k}", swept | (used[k] + claims[k] == 0))
+        stages = [event.valid, first.valid, second.valid, inside["moves"]]
+        bench.always("swept", swept | ~Cat(stages, self.seen).any())
+        kept = [event.valid & event.kept, first.valid & first.kept, second.valid & second.kept,
+                settles]
+        bench.always("kept", (self.kept[0] == kept[0]) & (self.kept[1] == kept[1]))
+        bench.always("claims", inside["claims"] == claimed + sum(kept))
+        bench.always("own", inside["own"] == MOST - self.half - 1 + MOST * inside["claims"])
+        # All that is shared, but for what is on its way there.
+        seen = sum(Mux(cell > MOST, cell - MOST, 0) for cell in counts.used.cells)
+        before, after = (Mux(each > MOST, each - MOST, 0) for each in (was, now))
+        coming = Mux(first.valid, after - before, 0)
+        bench.always("shared", ~swept | (
+            inside["shared"] + coming + Mux(second.valid, beyond, 0) + shift
+            == MOST - self.shared - 1 + seen + MOST * inside["claims"]))
+        bench.always("unshared", swept | (inside["shared"] == MOST - self.shared - 1))
+        # What is on its way is of a packet of so many beats at most.
+        bench.always("event", ~event.valid | (
+            (event.beats != 0) & (event.beats <= MOST) & (event.node < NODES)
+            & (event.kept | (event.beats <= Array(counts.used.cells)[event.node]))))
+        for name, valid, is_kept, less, more in (
+                ("first", first.valid, first.kept, was, now),
+                ("second", second.valid, second.kept, old, new)):
+            low = 0 if name == "first" else -MOST
+            bench.always(name, ~valid | (
+                (less >= low) & (more >= low) & (less <= low + self.half + MOST)
+                & (more <= low + self.half + MOST) & Mux(
+                    is_kept, (less <= more) & (more - less <= MOST),
+                    (more <= less) & (less - more <= MOST))))
+        bench.always("shift", Mux(settles, (shift >= 0) & (shift <= MOST), (
+            shift <= 0) & (shift >= -MOST)) & (inside["moves"] | ((shift == 0) & ~settles)))
+        # One claim may be of a peer's own beats: its first packet's, and no other's with it.
+        first_claim = Bench.any_of(
+            (claimed == 1) & (claims[k] == 1) & (used[k] == 0) for k in range(NODES))
+        bench.always("room", self.beyond + MOST * claimed <= (
+            self.shared + Mux(first_claim, MOST, 0)))
+        for age, stage in enumerate(stages, 1):
+            bench.always(f"still_{age}", (self.still < age) | ~stage)
+        bench.always("still", swept | (self.still <= inside["address"]))
+
+
+@pytest.mark.parametrize("beats", [FEW, MORE])
+def test_pool_room(beats):
+    made = Room(beats=beats)
+    made.invariant()
+    verdict = by_induction(made.bench)
     assert verdict.holds, verdict
 
 
 @pytest.mark.few(3)
-@pytest.mark.parametrize("old, new, what", [
-    ("(claims == 0))", "1)", "half_"),
-    ("shared.eq(shared + shift + step)", "shared.eq(shared + shift)", "within_the_pool"),
-    ("settles.eq(track[1].valid & track[1].kept)", "settles.eq(track[1].valid)", "own_"),
-    ("init=most - self._shared - 1", "init=most - self._shared - 2", "within_the_pool"),
-    ("Mux(old < 0, 0, old)", "old", "told"),
+@pytest.mark.parametrize("old, new, what, beats", [
+    ("(claims == 0))", "1)", ROOM, FEW),
+    ("shared.eq(shared + shift + step)", "shared.eq(shared + shift)", ROOM, FEW),
+    ("settles.eq(track[1].valid & track[1].kept)", "settles.eq(track[1].valid)", ROOM, FEW),
+    ("settles.eq(track[1].valid & track[1].kept)", "settles.eq(track[0].valid & track[0].kept)",
+     ROOM, MORE),
+    ("Mux(settles, 0, most)", "0", ROOM, MORE),
+    ("self.claim, Mux(settles,", "self.claim & ~settles, Mux(settles,", ROOM, MORE),
+    ("init=most - self._shared - 1", "init=most - self._shared - 2", ROOM, FEW),
+    ("init=most - half - 1", "init=most - half - 2", ROOM, MORE),
+    ("Mux(old < 0, 0, old)", "old", TOLD, FEW),
     ("Mux(event.kept, before + event.beats, before - event.beats)", "before + event.beats",
-     "told"),
-    ("self.freed.ready.eq(~self.kept.valid & swept)", "self.freed.ready.eq(swept)", "told"),
-], ids=["first-of-two", "not-shared", "given-as-kept", "one-more", "own-as-shared", "never-given",
+     TOLD, FEW),
+    ("self.freed.ready.eq(~self.kept.valid & swept)", "self.freed.ready.eq(swept)", TOLD, FEW),
+], ids=["first-of-two", "not-shared", "given-as-kept", "settled-early", "claim-not-counted",
+        "claim-lost", "one-more", "one-more-of-a-peer", "own-as-shared", "never-given",
         "gift-lost"])
-def test_broken_pool_room(old, new, what):
-    verdict = prove(room(broken(PoolRoom, old, new)(NODES, BEATS, MOST)), depth=DEPTH)
-    assert any(name.startswith((what, "idle", "stays")) for name in verdict.broken), verdict
+def test_broken_pool_room(old, new, what, beats):
+    bench = Room((old, new), beats=beats).bench
+    bench.broken = {name: each for name, each in bench.broken.items() if name.startswith(what)}
+    verdict = prove(bench, depth=DEPTH)
+    assert not verdict.holds, verdict

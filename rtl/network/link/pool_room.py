@@ -25,7 +25,9 @@ class PoolRoom(wiring.Component):
 
     Ports
     -----
-    node: whose packet asks; fits: there is room for it, combinational; stays so until a claim.
+    node: whose packet asks; fits: there is room for it, combinational. There is then until a claim,
+        though ``fits`` may fall for three cycles: a packet that is kept counts as a claim and as
+        its beats until both counts are made.
     claim: a packet is let in.
     kept: event: a packet with a claim is whole, and keeps ``beats``.
     freed: stream of :func:`rtl.network.link.packets.Given`, beats given back.

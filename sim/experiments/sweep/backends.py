@@ -47,7 +47,8 @@ def each(function: Callable[[Any], Any], items: Iterable[Any], backend: str = "l
     With one job of ``loky`` this process calls it. A cluster that was there before has jobs of its
     own; an item whose worker is lost goes to another one, and one that loses several, also when it
     is the only one, is yielded with the exception that says so. When the caller stops early, also
-    by an exception, the calls under way are ended.
+    by an exception, the calls under way are ended. ``ChildProcessError`` where a process of
+    ``loky`` is killed.
     """
     jobs = check_backend(backend, jobs)
     if backend == "loky" and jobs == 1:
@@ -62,6 +63,7 @@ def _in_processes(function: Callable[[Any], Any], items: Iterable[Any],
                   jobs: int) -> Iterator[tuple[Any, Any]]:
     # Slow to load, and one process needs none of it.
     import joblib
+    from joblib.externals.loky.process_executor import BrokenProcessPool
 
     _start_tracker()
     work = joblib.delayed(_called)
@@ -75,7 +77,13 @@ def _in_processes(function: Callable[[Any], Any], items: Iterable[Any],
         warnings.filterwarnings("ignore", "A worker stopped", UserWarning)
         # Of a sweep that a signal ends.
         warnings.filterwarnings("ignore", ".* tasks which were still being processed", UserWarning)
-        yield from outcomes
+        try:
+            yield from outcomes
+        except BrokenProcessPool:
+            raise ChildProcessError(
+                "a process that measured was killed, as a system does that is out of memory: what "
+                "is finished is kept; the same command, with fewer --jobs perhaps, goes on"
+            ) from None
 
 
 def _start_tracker() -> None:

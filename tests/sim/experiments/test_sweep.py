@@ -3,12 +3,13 @@
 import json
 import multiprocessing
 import os
+import signal
 
 import pytest
 
 from gen.signals import Interrupted
 from host.errors import InputError
-from sim.experiments.sweep.backends import check_backend
+from sim.experiments.sweep.backends import check_backend, each
 from sim.experiments.sweep.sweep import sweep
 from sim.files.store import Store
 from tests.sim.experiments import fakes
@@ -118,6 +119,18 @@ def test_metrics_that_json_lacks_are_a_failure(tmp_path):
     results = sweep(SPOTS[:1], lambda spot: {"rate": float("nan")}, store, jobs=1)
     assert results.failed[0].error.startswith("ValueError: Out of range float")
     assert store.get(SPOTS[0]) is None
+
+
+def _killed(item: int) -> int:
+    if item == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return item
+
+
+def test_a_process_that_is_killed_is_said_in_a_line():
+    with pytest.raises(ChildProcessError, match=r"^a process that measured was killed") as error:
+        list(each(_killed, range(3), jobs=2))
+    assert "\n" not in str(error.value)
 
 
 def test_bad_backends():
