@@ -69,19 +69,23 @@ class NotOwned(_Once):
 
 
 class GuessedPlaces(_Once):
-    """Vectors for all 64 miss ids, as if the node that was asked had sent them; ``node``: with the
-    number of another."""
+    """Vectors for all 64 miss ids, as if the node that was asked had sent them.
 
-    def __init__(self, seed: int, address=as_stranger, node: int | None = None):
+    ``node``: with the number of another. ``lap``: how often each id was used, as far as somebody
+    guesses who does not listen: an id is on lap 1 when it is used for the first time.
+    """
+
+    def __init__(self, seed: int, address=as_stranger, node: int | None = None, lap: int = 0):
         super().__init__(seed, address)
-        self._node = node
+        self._node, self._lap = node, lap
 
     def act(self, cycle, frame, beats):
         asked = frame.destination if self._node is None else self._node
         if asked == frame.source:
             return []
-        return [self.send(cycle + 5 * k, vectors(asked, frame.source, list(range(k, k + 16)),
-                                                 _VECTOR))
+        first = 64 * self._lap
+        return [self.send(cycle + 5 * k, vectors(
+            asked, frame.source, list(range(first + k, first + k + 16)), _VECTOR))
                 for k in range(0, 64, 16)]
 
 

@@ -41,12 +41,17 @@ def test_a_peer_does_not_answer_for_another(settings):
         assert outcome.counters["remote_cache.bad_fills"] > 0
 
 
-def test_guessed_places_are_not_owed():
-    """Not even from the node that owes something: a place has a lap, which is not to be guessed."""
+def test_places_of_another_lap_are_not_owed():
+    """Not even from the node that owes something."""
     for seed in FEW:
         outcome = run_attacked(GuessedPlaces(seed, as_node))
         assert outcome.kind == "same" and outcome.sent == 4
         assert outcome.counters["remote_cache.bad_fills"] == 64
+
+
+def test_who_has_an_owners_addresses_can_guess_places():
+    """It need not listen: a place has 16 bits, and soon after reset each is on its first lap."""
+    assert "wrong" in {run_attacked(GuessedPlaces(seed, as_node, lap=1)).kind for seed in FEW}
 
 
 def test_an_honest_frame_of_vectors_twice():
