@@ -1,8 +1,8 @@
 """A store of measured points on disk, each named by a hash of all that it depends on.
 
-A point's name is a hash of its fields, of the contents of the profiles that it names, of size and
-time of its data files, and of the sources of EmberNIC except those that only draw and judge. So a
-measurement by another version of the code is never used, and need not be deleted.
+A point's name is a hash of its fields, of the contents of the profiles and data files that it
+names, and of the sources of EmberNIC except those that only draw and judge. So a measurement by
+another version of the code is never used, and need not be deleted.
 """
 
 import json
@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 
 from gen.cache import digest
 from gen.files import write_whole
-from host.data.datasets import input_files
+from host.data.contents import check_contents, contents, know_contents, known_contents
 from sim.files.journal import sources_hash
 
 __all__ = ["Store", "plain"]
@@ -64,17 +64,26 @@ class Store:
     def __hash__(self) -> int:
         return hash((self.folder, self.version))
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Checksums go along, so that not each process reads large files for its own.
+        return {**self.__dict__, "contents": known_contents()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        know_contents(state.pop("contents"))
+        self.__dict__.update(state)
+
     def key(self, point: Any) -> str:
-        """Return the name of a point, a dataclass of plain values."""
+        """Return the name of a point, a dataclass of plain values.
+
+        :class:`host.errors.InputError` for a data file that cannot be read.
+        """
         fields = asdict(point)
         files = []
         for name, value in sorted(fields.items()):
             if isinstance(value, str) and value.endswith(".toml"):
                 files += [name, Path(value).read_text(encoding="utf-8")]
             elif name == "data" and value:
-                for file in input_files(value):
-                    found = file.stat()
-                    files += [str(file), str(found.st_size), str(found.st_mtime_ns)]
+                files += contents(value)
         return digest([self.version, json.dumps(fields, sort_keys=True), *files])
 
     def get(self, point: Any) -> dict | None:
@@ -115,11 +124,14 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError:
             return plain(make())
+        data = getattr(point, "data", ())
+        before = contents(data)
         try:
             with FileLock(path.with_suffix(".lock"), timeout=-1 if wait else 0):
                 kept = self.get(point)
                 if kept is None:
                     kept = plain(make())
+                    check_contents(data, before)
                     self.put(point, kept)
                 return kept
         except Timeout:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from host.data.contents import contents
 from host.systems.devices import profiles_of
 from host.toml.profile import load_profile, profile_hash
 from sim.experiments.points.nic_runs import store_of_runs
@@ -141,7 +142,7 @@ class _Task:
 
     def __call__(self, folder: str, points: dict[str, list[Point]],
                  task: AtLoad | Within) -> dict:
-        system = _system(folder, tuple(points[task.system]), task.in_flight)
+        system = _system(folder, tuple(points[task.system]), task.in_flight, contents(task.data))
         chosen = self._how(Search(system, task.process(), task.requests), task)
         return {"choice": None if chosen is None else asdict(chosen)}
 
@@ -155,7 +156,7 @@ def _within(search: Search, task: Within) -> Choice | None:
 
 
 @lru_cache(maxsize=2)
-def _system(folder: str, points: tuple[Point, ...], in_flight: int) -> System:
+def _system(folder: str, points: tuple[Point, ...], in_flight: int, _: tuple[str, ...]) -> System:
     store = Store(Path(folder) / "mini-batches")
     return System([MiniBatches.of(store.get(point) or {}) for point in points], in_flight)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from host.data.contents import contents
 from host.systems import EnTuning, NicTimes, Tuning, en_tunings, fixed_of, options_of
 from host.toml.provenance import constants
 from sim.experiments.points.devices import devices_of
@@ -69,10 +70,14 @@ def run_nics(point: Point, runs: Store | None) -> NicPart:
     return nic_part(point, trace, devices, runs)
 
 
-@lru_cache(maxsize=16)
 def settled(point: Point, runs: Store | None) -> Point:
     """Return a point with as many mini-batches in flight and in a graph as its system has there,
     and with every option of EN as EN has it there."""
+    return _settled(point, runs, contents(point.data))
+
+
+@lru_cache(maxsize=16)
+def _settled(point: Point, runs: Store | None, _: tuple[str, ...]) -> Point:
     trace, devices = trace_of(point), devices_of(point)
     work = workloads(trace, plan_of(point, trace))
     if point.system != EN:

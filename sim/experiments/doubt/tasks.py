@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import median
 
+from host.data.contents import contents
 from sim.experiments.doubt.compose import interval_of, settled, source_of, tuning_of
 from sim.experiments.doubt.design import scaled_by
 from sim.experiments.doubt.draws import drawn
@@ -45,7 +46,8 @@ class _OfDraws(Task):
         """Return the full system with its options, and its NICs at any constants."""
         full = self.as_drawn(self.full, runs)
         chosen = {name: getattr(full, name) for name in ("en", "in_flight", "per_graph")}
-        return full, _interpolated(tuple(replace(each, **chosen) for each in self.sets), runs)
+        return full, _interpolated(tuple(replace(each, **chosen) for each in self.sets), runs,
+                                   contents(self.data))
 
     def as_drawn(self, point: Point, runs: Store | None) -> Point:
         """Return the full system or a baseline with what it does not choose anew in each draw."""
@@ -131,5 +133,6 @@ def _named(full: Point) -> str:
 
 
 @lru_cache(maxsize=4)
-def _interpolated(sets: tuple[Point, ...], runs: Store | None) -> Interpolated:
+def _interpolated(sets: tuple[Point, ...], runs: Store | None,
+                  _: tuple[str, ...]) -> Interpolated:
     return Interpolated(sets, runs)

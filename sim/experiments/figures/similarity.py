@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from host.batching import ALGORITHMS, WINDOW_BATCHES, Batcher, algorithm_of, compare
+from host.data.contents import contents
 from host.samples import Samples
 from sim.experiments.points.samples import samples_of
 from sim.experiments.points.setting import Setting
@@ -21,9 +22,13 @@ def similarities(setting: Setting, dataset: str, algorithm: str) -> Iterator[tup
         yield batch.fresh, batch.similarity
 
 
-@cache
 def compared(setting: Setting, dataset: str) -> list[dict]:
     """Return what :func:`host.batching.compare` finds, an entry for each algorithm."""
+    return _compared(setting, dataset, contents(setting.source(dataset).data))
+
+
+@cache
+def _compared(setting: Setting, dataset: str, _: tuple[str, ...]) -> list[dict]:
     return compare(_samples(setting, dataset), setting.mini_batch(dataset), algorithms=ALGORITHMS)
 
 

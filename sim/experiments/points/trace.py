@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from host.batching import Batcher, MiniBatch, algorithm_of
+from host.data.contents import check_contents, contents
 from host.model import Model
 from host.samples import Samples
 from sim.experiments.points.point import Point
@@ -73,7 +74,7 @@ def trace_of(point: Point) -> Trace:
     A file that is too short lowers the samples of a mini-batch, which ``notes`` says; samples are
     not repeated. ``ValueError`` where it would be less than one.
     """
-    return _trace(trace_key(point))
+    return _trace(trace_key(point), contents(point.data))
 
 
 def trace_key(point: Point) -> TraceOf:
@@ -82,7 +83,7 @@ def trace_key(point: Point) -> TraceOf:
 
 
 @lru_cache(maxsize=8)
-def _trace(of: TraceOf) -> Trace:
+def _trace(of: TraceOf, read: tuple[str, ...]) -> Trace:
     data, size, window, warmup, measured = (
         of.data, of.samples, of.window, of.warmup, of.measured)
     count = (warmup + measured) * size
@@ -90,6 +91,7 @@ def _trace(of: TraceOf) -> Trace:
                         seed=of.seed, mini_batch=size)
     model, found = choose_model(workload)
     chunks = list(_first(sample_chunks(workload, model, found), count))
+    check_contents(data, read)
     have, notes = sum(map(len, chunks)), []
     if have < count:
         size = have // (warmup + measured)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gen.signals import Interrupted
+from host.data.contents import check_contents, contents
 from host.errors import InputError
 from sim.experiments.sweep.backends import each
 from sim.files.store import Store, plain
@@ -80,9 +81,11 @@ def sweep(points: Iterable[Any], measure: Callable[[Any], dict], store: Store,
     Raises
     ------
     InputError
-        A data file or a profile cannot be read: every other point would fail likewise.
+        A data file or a profile cannot be read: every other point would fail likewise. Or a data
+        file was changed meanwhile: what was measured is of neither.
     """
     wanted = list(dict.fromkeys(points))
+    read = {data: contents(data) for data in map(_data, wanted)}
     outcomes: dict[Any, Outcome | None] = {}
     for point in wanted:
         kept = store.get(point)
@@ -101,6 +104,7 @@ def sweep(points: Iterable[Any], measure: Callable[[Any], dict], store: Store,
             if not isinstance(outcome, Outcome):
                 outcome = _failed(point, outcome)
             if outcome.metrics is not None:
+                check_contents(_data(outcome.point), read[_data(outcome.point)])
                 store.put(outcome.point, outcome.metrics)
             outcomes[outcome.point] = outcome
             done += 1
@@ -126,6 +130,11 @@ class _Work:
             return error
         except Exception as error:  # the other points are measured all the same
             return _failed(point, error)
+
+
+def _data(point: Any) -> tuple[str, ...]:
+    """Return the data files of a point; not every kind of points has some."""
+    return getattr(point, "data", ())
 
 
 def _failed(point: Any, error: Exception) -> Outcome:

@@ -1,5 +1,6 @@
 """Points measured on the model of the NIC: small traces, every system."""
 
+import os
 from dataclasses import replace
 from functools import cache
 
@@ -237,3 +238,16 @@ def test_rtl_training_is_asked_for_its_update(monkeypatch):
     # The driver's thread launches each gather and scatter.
     assert run.gpu.call_us == devices.software.launch_call_us > 0
     assert asked[0].method.fidelity == "rtl" and not asked[0].method.compare
+
+
+def test_a_trace_is_read_again_where_its_file_was_changed_in_place(tmp_path):
+    file = tmp_path / "train.txt"
+    line = "\t".join(["{label}", *["3"] * 13, *["a"] * 26]) + "\n"
+    point = Point(data=(str(file),), format="criteo", warmup=2, measured=4, mini_batch=16)
+    labels = []
+    for label in "10":
+        file.write_text(line.format(label=label) * 96)
+        os.utime(file, (1, 1))
+        labels.append({float(value) for batch in trace_of(point).batches
+                       for value in batch.samples.labels})
+    assert labels == [{1.0}, {0.0}]

@@ -1,11 +1,19 @@
 """What the name of a result depends on, and what a damaged file does."""
 
+import os
+import pickle
+import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import grimp
 import pytest
 
+import host.data.contents
+from host.data.contents import contents
+from host.errors import InputError
 from sim.experiments.points.nic_runs import COMPOSITION, store_of_runs
+from sim.experiments.sweep.sweep import sweep
 from sim.files.journal import sources_hash
 from sim.files.store import Store, plain
 from tests.sim.experiments.fakes import Spot
@@ -25,7 +33,7 @@ def test_a_point_is_found_by_its_value(tmp_path):
     assert Store(tmp_path, "w").get(Spot("a", 0.1)) is None
 
 
-def test_a_profile_counts_with_its_contents_and_data_with_size_and_time(tmp_path):
+def test_profiles_and_data_count_with_their_contents(tmp_path):
     profile, data = tmp_path / "gpu.toml", tmp_path / "train.csv"
     profile.write_text("launch_us = 4\n")
     data.write_text("1\n")
@@ -36,6 +44,82 @@ def test_a_profile_counts_with_its_contents_and_data_with_size_and_time(tmp_path
     data.write_text("1\n0\n")
     keys.append(store.key(point))
     assert len(set(keys)) == 3
+    os.utime(data, ns=(0, 0))
+    assert store.key(point) == keys[-1]
+
+
+def test_data_changed_in_place_with_size_and_time_as_before_are_other_data(tmp_path):
+    data = tmp_path / "train.csv"
+    data.write_text("1\n0\n")
+    store, point = Store(tmp_path, "v"), Files("none", (str(data),))
+    _aged(data)
+    store.put(point, {"x": 1})
+    assert store.get(point) == {"x": 1}
+    _in_place(data, "0\n1\n")
+    assert store.get(point) is None
+    copy = tmp_path / "copy.csv"
+    copy.write_text("1\n0\n")
+    copy.replace(data)
+    assert store.get(point) == {"x": 1}
+
+
+def test_counts_beside_a_day_of_dlrm_are_data_too(tmp_path):
+    day, counts = tmp_path / "day_0_processed.npz", tmp_path / "day_fea_count.npz"
+    day.write_bytes(b"day")
+    counts.write_bytes(b"one")
+    before = contents(str(day))
+    counts.write_bytes(b"two")
+    assert contents(str(day))[0] == before[0] and contents(str(day)) != before
+    counts.unlink()
+    assert contents(str(day)) == before[:1]
+
+
+def test_a_store_takes_its_checksums_to_other_processes(tmp_path, monkeypatch):
+    data = tmp_path / "train.csv"
+    data.write_text("1\n")
+    _aged(data)
+    store, point = Store(tmp_path, "v"), Files("none", (str(data),))
+    key, packed = store.key(point), pickle.dumps(store)
+    monkeypatch.setattr(host.data.contents, "_known", {})
+    monkeypatch.setattr(host.data.contents.google_crc32c, "Checksum", None)
+    with pytest.raises(TypeError):
+        store.key(point)
+    assert pickle.loads(packed).key(point) == key
+
+
+def test_what_was_made_of_data_that_change_meanwhile_is_not_kept(tmp_path):
+    data = tmp_path / "train.csv"
+    data.write_text("1\n0\n")
+    _aged(data)
+    point = Files("none", (str(data),))
+
+    def changing(point: Files) -> dict:
+        _in_place(data, "0\n1\n")
+        return {"x": data.read_text()}
+
+    store = Store(tmp_path / "points", "v")
+    with pytest.raises(InputError, match="was changed while the command read it"):
+        sweep([point], changing, store, jobs=1)
+    assert store.get(point) is None
+    data.write_text("1\n0\n")
+    with pytest.raises(InputError, match="was changed while the command read it"):
+        store.once(point, lambda: changing(point))
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def _in_place(path: Path, text: str) -> None:
+    """Change a file as ``cp`` onto it and ``touch -r`` do: size and time are as before."""
+    before = path.stat()
+    path.write_text(text)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = path.stat()
+    assert (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
+
+
+def _aged(path: Path) -> None:
+    """Wait until the checksum of a file is remembered."""
+    while not contents(str(path)) or os.path.abspath(path) not in host.data.contents._known:
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"point": {"name": "b"}, "metrics": {}}'])

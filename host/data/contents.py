@@ -1,0 +1,92 @@
+"""What is in files of samples, as checksums: a file that was changed in place has another one.
+
+A checksum takes a pass over the file. It is remembered, and not made again while the file has the
+same inode, size and times: the time of the last change of the inode cannot be set.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Mapping
+from itertools import zip_longest
+from pathlib import Path
+
+import google_crc32c
+
+from host.data.datasets import Paths, input_files
+from host.data.readers.npz import counts_file
+from host.errors import InputError
+
+__all__ = ["check_contents", "contents", "know_contents", "known_contents"]
+
+_BLOCK = 1 << 20
+
+_SETTLED_NS = 1_000_000_000
+"""A file that was changed less than this ago may change again without another time: the clocks of
+file systems tick."""
+
+_CHANGED = "was changed while the command read it"
+
+_known: dict[str, tuple[tuple[int, ...], str]] = {}
+"""By path: how the file was found, and its checksum."""
+
+
+def contents(paths: Paths) -> tuple[str, ...]:
+    """Return size and CRC-32C of each of the files, and of the counts beside those of DLRM.
+
+    No paths have no files. Of a pipe, which can be read only once, size and time. `InputError`
+    where a file cannot be read, or changes meanwhile.
+    """
+    return tuple(map(_of_file, _files(paths)))
+
+
+def check_contents(paths: Paths, before: tuple[str, ...]) -> None:
+    """Raise `InputError` unless `contents` of ``paths`` is still what it was."""
+    for path, now, then in zip_longest(_files(paths), contents(paths), before):
+        if now != then:
+            raise InputError(path or input_files(paths)[0], 0, 0, _CHANGED)
+
+
+def known_contents() -> dict[str, tuple[tuple[int, ...], str]]:
+    """Return the checksums that this process knows, for another one."""
+    return dict(_known)
+
+
+def know_contents(known: Mapping[str, tuple[tuple[int, ...], str]]) -> None:
+    """Take over checksums that another process knows."""
+    _known.update(known)
+
+
+def _files(paths: Paths) -> list[Path]:
+    files: list[Path] = []
+    for file in input_files(paths) if paths else ():
+        beside = counts_file(file)
+        files += [file] if beside is None or not beside.is_file() else [file, beside]
+    return files
+
+
+def _of_file(path: Path) -> str:
+    try:
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode):
+            return f"{found.st_size} {found.st_mtime_ns}"
+        name, state = os.path.abspath(path), _state(found)
+        before, text = _known.get(name, ((), ""))
+        if before == state:
+            return text
+        begun, total = time.time_ns(), google_crc32c.Checksum()
+        with open(path, "rb", buffering=0) as file:
+            while block := file.read(_BLOCK):
+                total.update(block)
+        if _state(os.stat(path)) != state:
+            raise InputError(path, 0, 0, _CHANGED)
+    except OSError as error:
+        raise InputError(path, 0, 0, error.strerror or str(error)) from None
+    text = f"{found.st_size} {total.hexdigest().decode()}"
+    if begun - max(found.st_ctime_ns, found.st_mtime_ns) > _SETTLED_NS:
+        _known[name] = state, text
+    return text
+
+
+def _state(found: os.stat_result) -> tuple[int, ...]:
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
