@@ -129,7 +129,7 @@ def settings(chance: random.Random, folder: Path) -> str:
         config = chance.choice(list(PRESETS))
         return refusal(lambda: configure(preset(config), given), ValueError, TypeError)
     return command([*_begun(chance.choice(("run", "train")), folder),
-                    *(f"--set={text}" for text in given)], may_be_long=True)
+                    *(f"--set={text}" for text in given)], may_be_long=True, may_be_large=True)
 
 
 def toml(chance: random.Random, folder: Path) -> str:
