@@ -116,10 +116,10 @@ class Bench:
         self.always(f"{name}_in_order", ~(waiting & left & (ahead == 0)) | (left_item == kept))
         return inside
 
-    def within(self, name: str, cycles: int, due: Value, done: Value) -> None:
+    def within(self, name: str, cycles: int, due: Value, done: Value) -> Signal:
         """State that ``done`` is 1 at the latest in the cycle after ``cycles`` in which it was due.
 
-        Cycles that are not due are passed over; they do not set the count back.
+        Cycles that are not due are passed over; they do not set the count back. Return the count.
         """
         count = Signal(range(cycles + 2))
         with self.m.If(done):
@@ -127,6 +127,7 @@ class Bench:
         with self.m.Elif(due):
             self.m.d.sync += count.eq(count + 1)
         self.always(name, count <= cycles)
+        return count
 
     @staticmethod
     def any_of(values: Iterable[Value]) -> Value:

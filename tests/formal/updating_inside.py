@@ -5,7 +5,8 @@ from types import SimpleNamespace
 from amaranth.hdl import C, Cat, Mux, Signal, Value
 from amaranth.lib import data
 
-from tests.formal.updating import NUMBER, PLACES, Updating
+from tests.formal.updating import Updating
+from tests.formal.updating_blocks import COUNT, NUMBER, PLACES, STATE
 
 __all__ = ["inside"]
 
@@ -109,14 +110,28 @@ def inside(made: Updating) -> None:
     ending, passed = made.last_end, dut.flushed.payload.passed
     nothing = (level == 0) & ~Cat(valid for buffer in (writes, rows, states)
                                   for valid, _ in buffer).any() & (made.out == 0)
-    bench.always("counts", (output.sent - made.acknowledged)[:3] == made.out)
+    bench.always("counts", (output.sent - made.acknowledged)[:COUNT] == made.out)
     bench.always("thawed", dut.frozen | nothing)
+    bench.always("some_state", drain | done | take | report | over.fsm.ongoing("WAIT"))
     bench.always("at_end", ~(drain | done | take | report) | ending)
     bench.always("emptied", ~(ending & over.emptied) | empty)
     bench.always("all_written", ~(ending & over.emptied & over.written) | (made.out == 0))
     bench.always("at_done", ~done | (empty & nothing))
     bench.always("at_take", ~(take & ~passed) | (~dut.frozen & empty))
     bench.always("passed", (~(drain | done) | ~passed) & (end.reports.valid == report))
+
+    # What is not yet written, and how long the end has waited since all is.
+    coming, going, putting, saving = (sum((valid for valid, _ in buffer), C(0)) for buffer in (
+        entry, rows, writes, states))
+    to_write = sum(((minus(C(n, NUMBER), tail) < known_to) & ~asked[n]
+                    & rams.slots.cells[n % PLACES][-1] for n in range(1 << NUMBER)), C(0))
+    bench.always("unsent", made.unsent == coming + level + going)
+    bench.always("unwritten", made.unwritten == to_write + putting)
+    bench.always("unsaved", made.unsaved == Mux(made.adagrad, coming + level, 0) + saving)
+    count, late = made.count, Signal(3)
+    m.d.comb += late.eq(Mux(report, 1, Mux(drain, 2, Mux(done, 3, Mux(take, 4, 0)))))
+    bench.always("due", (count <= late) & ((count == 0) | (ending & ~passed & made.all_written)))
+    bench.always("over", ~(drain & (count != 0)) | (over.emptied & over.written))
 
     # The row that is followed.
     key = Value.cast
@@ -158,7 +173,9 @@ def inside(made: Updating) -> None:
         bench.always(f"slot_{n}", ~(row & ~its & answered & slot[-1]) | (slot[0] != made.place))
     bench.always("gone_found", ~gone | made.found)
     # A value on its way, of the row that is followed.
-    own = lambda number: inside.bit_select(number, 1)
+    def own(number):
+        return inside.bit_select(number, 1)
+
     bench.always("feeding", ~feed.valid | (rams.present.word == 1) & (~own(feed.out.id) | (
         (rams.rows.word == made.old) & (rams.gradients.word == made.gradient))))
     for k in range(PLACES):
@@ -178,7 +195,19 @@ def inside(made: Updating) -> None:
             (item.step == made.step) & (item.record.beat == 0) & (
                 (Cat(item.record.row, item.record.table) != 0) | (item.data == right))))
     bench.always("step", (level == 0) | (ring.step == made.step))
+    # Its state, which has a number and no key.
+    def landing(item):
+        return data.View(STATE, item.record[:STATE.size]).landing
+
+    ours = [valid & (landing(item) == made.number) for valid, item in states]
+    for k, (valid, item) in enumerate(states):
+        bench.always(f"states_{k}", ~valid | (
+            made.adagrad & (landing(item) == minus(tail, 1 if k else saving))))
+    bench.always("state", ~made.looked | made.saved | (
+        sum(ours, C(0)) == (gone & made.adagrad)))
+    bench.always("saved", ~made.saved | (gone & made.adagrad))
+    bench.always("mode", sweep | (ring.adagrad == made.adagrad))
 
 
-def _cell(ram, number) -> Value:
+def _cell(ram, number):
     return Mux(number[0], ram.cells[1], ram.cells[0])
