@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from gen.messages import one_line
 from gen.numbers import integer_option
 from gen.signals import Interrupted
 from sim import api
@@ -81,10 +82,10 @@ def torch(
     except ProgramError as error:
         traceback.print_exception(error.__cause__)
         _show(error.result, json)
-        print(f"sim: {error}", file=sys.stderr)
+        print(f"sim: {one_line(str(error))}", file=sys.stderr)
         raise typer.Exit(1) from None
     except NicsError as error:
-        print(f"sim: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"sim: {one_line(str(error))}", file=sys.stderr)
         raise typer.Exit(1) from None
     wrong = _show(result, json)
     for line in wrong:
