@@ -293,7 +293,7 @@ def test_a_script_may_catch_an_interrupt(tmp_path, capsys):
 
 def test_what_the_script_raises_is_its_own(tmp_path, capsys):
     path = tmp_path / "script.py"
-    path.write_text("raise ValueError('of mine')\n")
+    path.write_text("raise ValueError('of\\nmine')\n")
     assert ended(str(path)) == 1
     shown = capsys.readouterr().err
     assert f'File "{path}", line 1' in shown
