@@ -103,7 +103,10 @@ def _show(result: dict | None, json: str | None) -> list[str]:
         return []
     if json == "-":
         write_json(result, json)
-    console = Console(stderr=json == "-")
+    shown = sys.stderr if json == "-" else sys.stdout
+    if shown is None or shown.closed:  # by the script
+        return failures(result)
+    console = Console(file=shown)
     for table in tables_of(result):
         console.print(table)
     for note in result["notes"]:
