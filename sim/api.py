@@ -37,7 +37,7 @@ from functools import wraps
 from importlib.util import find_spec
 from inspect import signature
 from os import PathLike, fspath
-from os.path import join
+from os.path import abspath, join
 from tempfile import TemporaryDirectory
 from typing import Any, ParamSpec
 
@@ -699,13 +699,15 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
     check_script(fspath(script))
     if report is not None:
         check_folder(fspath(report), "report")
+    # The script may change the working directory.
+    file, folder = (path and abspath(path) for path in (outputs.json, report))
 
     def written(result: dict | None) -> None:
         if result is None or "systems" not in result:
             return
-        write_json(result, outputs.json)
-        if report is not None:
-            write_report(result, fspath(report))
+        write_json(result, file)
+        if folder is not None:
+            write_report(result, folder)
 
     with unhurried() as hush:
         try:
