@@ -4,7 +4,7 @@ none is lost, and none has two owners.
 This is proved of runs of any length, of beats of one bit: of four beats, in chains of at most two,
 with two to spare, which is less than the block asks for; and of eight, in chains of at most three,
 with as many to spare as the block asks for. Induction rests on an invariant, which is stated with
-the rest: which beats are free, in which order, which are where else, and what each is linked to.
+the rest: which beats are free, in which order, which are where else, and what each is linked to, in both copies.
 """
 
 from itertools import pairwise
@@ -113,7 +113,7 @@ class Pooled:
         bench, inner, order, free = self.bench, self.dut.inner, self.order, self.free
         head, fresh, linked, last = (
             inner["head"], inner["fresh"], inner["linked"], self.beats - 1)
-        links = Array(self.parts.links.cells)
+        links, walked = Array(self.parts.links.cells), Array(self.parts.links_read.cells)
         bench.always("next", self.dut.beat == order[0])
         bench.always("free", (free >= self.spare) & (free <= self.beats))
         bench.always("taken", self.taken <= self.beats)
@@ -137,14 +137,17 @@ class Pooled:
                 (self.taken > last) | (free >= self.beats - self.taken)))
         for k, (item, after) in enumerate(pairwise(order)):
             bench.always(f"link_{k}", (k + 1 >= free) | (self.taken + k < last)
-                         | (links[item] == after))
+                         | ((links[item] == after) & (walked[item] == after)))
         for name, items, size in (("built", self.built, self.size), *(
                 (f"chain{k}", *chain) for k, chain in enumerate(self.chains))):
             for k, (item, after) in enumerate(pairwise(items)):
                 bench.always(f"{name}_{k}", (k + 1 >= size) | (links[item] == after))
+                # So it is read, when the packet is sent again.
+                bench.always(f"{name}_{k}_read", (k + 1 >= size) | (walked[item] == after))
             bench.always(f"{name}_size", size <= self.longest)
+        newest = Array([0, *self.built])[self.size]
         bench.always("link_to_head", (self.size == 0) | linked | (
-            links[Array([0, *self.built])[self.size]] == head))
+            (links[newest] == head) & (walked[newest] == head)))
 
 
 @pytest.mark.parametrize("sizes", [SMALL, LARGER], ids=["small", "larger"])
@@ -175,3 +178,10 @@ def test_it_gets_round():
 ], ids=["first-as-last", "link-overwritten", "lap-too-long", "no-link", "read-on"])
 def test_broken_frame_pool(old, new):
     assert not prove(Pooled((old, new), sizes=SMALL).bench, depth=DEPTH).holds
+
+
+def test_broken_invariant():
+    """What is wrong is what a packet's beats are linked to when it is read again."""
+    made = Pooled(("for ram in (links, walked):", "for ram in (links, links):"), sizes=SMALL)
+    made.invariant()
+    assert not by_induction(made.bench).holds
