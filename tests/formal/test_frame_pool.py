@@ -4,7 +4,8 @@ none is lost, and none has two owners.
 This is proved of runs of any length, of beats of one bit: of four beats, in chains of at most two,
 with two to spare, which is less than the block asks for; and of eight, in chains of at most three,
 with as many to spare as the block asks for. Induction rests on an invariant, which is stated with
-the rest: which beats are free, in which order, which are where else, and what each is linked to, in both copies.
+the rest: which beats are free, in which order, which are where else, and what each is linked to,
+in both copies.
 """
 
 from itertools import pairwise
