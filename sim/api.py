@@ -17,11 +17,11 @@ function               command
 :func:`frame`          rows of any of these results as a pandas ``DataFrame``
 =====================  =============================================================
 
-Keyword arguments have the names of the command-line options. In `run` and `train` None stands for
-the default of any of them. What may be repeated or listed (``set``, ``policy``, ``only``,
-``figures``, ``qps``, ``slo``, ``system``, ``sizes``) is a sequence, not a string. A function
-returns the dictionary that its command writes with ``--json``. It prints nothing on standard
-output. Paths may be any ``os.PathLike``; ``data`` may be several paths.
+Keyword arguments have the names of the command-line options. None stands for the default of any
+of them. What may be repeated or listed (``set``, ``policy``, ``only``, ``figures``, ``qps``,
+``slo``, ``system``, ``sizes``) is a sequence, not a string. A function returns the dictionary that
+its command writes with ``--json``. It prints nothing on standard output. Paths may be any
+``os.PathLike``; ``data`` may be several paths.
 
 A mistake in an argument or in an input file raises ``ValueError`` with the line that the command
 prints (:class:`host.errors.InputError` for a file); unknown arguments and values of a wrong type
@@ -33,17 +33,20 @@ Each function checks all its output files before it opens any.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from importlib.util import find_spec
+from inspect import signature
 from os import PathLike, fspath
-from os.path import join
+from os.path import abspath, join
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ParamSpec
 
 from host.data.datasets import one_or_several
 from host.data.indexing import indexed_format
 from sim.files.outputs import LiveJson, check_apart, check_folder, write_json
 from sim.files.stop import never, note_kept_results
 from sim.frame import frame
+from sim.job.kinds import checked_kinds
 from sim.job.options import RunOptions
 from sim.job.outputs import Outputs
 from sim.job.workload import Workload
@@ -59,8 +62,23 @@ __all__ = [
 AnyPath = str | PathLike[str]
 Data = AnyPath | Sequence[AnyPath] | None
 Stop = Callable[[], str | None]
+_P = ParamSpec("_P")
 
 
+def _typed(function: Callable[_P, dict]) -> Callable[_P, dict]:
+    """Return ``function`` with arguments that are of their types, see
+    :func:`sim.job.kinds.checked_kinds`."""
+    shape = signature(function)
+
+    @wraps(function)
+    def typed(*given: _P.args, **named: _P.kwargs) -> dict:
+        arguments = shape.bind(*given, **named).arguments
+        return function(**checked_kinds(arguments | arguments.pop("options", {})))  # type: ignore
+
+    return typed
+
+
+@_typed
 def run(*, progress: Callable[[int, int | None, int], None] = lambda done, total, cycle: None,
         stop: Stop = never, tell: Callable[[str], None] = lambda line: None,
         **options: Any) -> dict:
@@ -112,6 +130,7 @@ def run(*, progress: Callable[[int, int | None, int], None] = lambda done, total
     return run_to_files(RunOptions.of(**_plain(options)), progress, stop, tell)
 
 
+@_typed
 def train(*, progress: Callable[[int, int | None, float, dict | None], None]
           = lambda done, total, loss, interval: None,
           stop: Stop = never, tell: Callable[[str], None] = lambda line: None,
@@ -165,6 +184,7 @@ def train(*, progress: Callable[[int, int | None, float, dict | None], None]
     return train_to_files(TrainOptions.of(**_plain(options)), progress, stop, tell)
 
 
+@_typed
 def bench(*, only: Sequence[str] = (), json: AnyPath | None = None,
           progress: Callable[[int, int, str], None] = lambda done, total, line: None,
           finished: Callable[[dict], None] = lambda row: None) -> dict:
@@ -204,6 +224,7 @@ def bench(*, only: Sequence[str] = (), json: AnyPath | None = None,
     return measured(only, outputs.json, progress, finished)
 
 
+@_typed
 def hitrate(*, sizes: Sequence[int] | None = None, data: Data = None, format: str | None = None,
             index: str = "hash",
             model: AnyPath | None = None, policy: Sequence[str] = ("lru",), ways: int | None = None,
@@ -263,6 +284,7 @@ def hitrate(*, sizes: Sequence[int] | None = None, data: Data = None, format: st
     return result
 
 
+@_typed
 def batching(*, data: Data = None, format: str | None = None, index: str = "hash",
              model: AnyPath | None = None, samples: int | None = None,
              mini_batch: int | None = None, window: int | None = None,
@@ -306,6 +328,7 @@ def batching(*, data: Data = None, format: str | None = None, index: str = "hash
     return result
 
 
+@_typed
 def plan(*, model: AnyPath | None = None, cluster: AnyPath = "paper", config: str | None = None,
          set: Sequence[str] = (), nodes: int | None = None, placement: str = Workload.placement,
          optimizer: str = "none", hit_rate: float | None = None, data: Data = None,
@@ -366,6 +389,7 @@ def plan(*, model: AnyPath | None = None, cluster: AnyPath = "paper", config: st
     return result
 
 
+@_typed
 def describe(files: AnyPath | Sequence[AnyPath], *, format: str | None = None,
              samples: int | None = None, most_keys: int | None = None, json: AnyPath | None = None,
              progress: Callable[[int], None] = lambda done: None) -> dict:
@@ -409,6 +433,7 @@ def describe(files: AnyPath | Sequence[AnyPath], *, format: str | None = None,
     return result
 
 
+@_typed
 def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None = None,
               data: Data = None, format: str | None = None, index: str = "hash",
               fidelity: str = "model",
@@ -486,6 +511,7 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
                            rtl_points, demo, setting))
 
 
+@_typed
 def serve(*, qps: Sequence[float] | None = None,
           slo: Sequence[str] = ("50us", "100us", "1ms", "5ms"), system: Sequence[str] | None = None,
           model: str | None = None, data: Data = None, format: str | None = None,
@@ -569,6 +595,7 @@ def serve(*, qps: Sequence[float] | None = None,
     return result
 
 
+@_typed
 def faults(*, output: AnyPath, short: bool = False, jobs: int | None = None,
            progress: Callable[[int, int, float], None] | None = None) -> dict:
     """Run the fault suite of the reliable link: bare links and whole clusters over networks that
@@ -672,13 +699,15 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
     check_script(fspath(script))
     if report is not None:
         check_folder(fspath(report), "report")
+    # The script may change the working directory.
+    file, folder = (path and abspath(path) for path in (outputs.json, report))
 
     def written(result: dict | None) -> None:
         if result is None or "systems" not in result:
             return
-        write_json(result, outputs.json)
-        if report is not None:
-            write_report(result, fspath(report))
+        write_json(result, file)
+        if folder is not None:
+            write_report(result, folder)
 
     with unhurried() as hush:
         try:

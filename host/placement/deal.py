@@ -20,7 +20,8 @@ PLACEMENTS = {
 def given_owners(placement: str) -> tuple[int, ...] | None:
     """Return the node of each table, where a placement gives them, as ``0,0,1`` does."""
     nodes = placement.split(",")
-    digits = all(node.isascii() and node.isdecimal() for node in nodes)
+    # Longer ones are no node of any cluster, and beyond thousands no integer for Python.
+    digits = all(node.isascii() and node.isdecimal() and len(node) <= 30 for node in nodes)
     return tuple(map(int, nodes)) if digits else None
 
 

@@ -26,10 +26,12 @@ def profile_names(prefix: str = "") -> list[str]:
                   if f.name.endswith(".toml") and f.name.startswith(prefix))
 
 
-def load_profile(name: str | T, kind: type[T], folder: str | Path = ".") -> T:
+def load_profile(name: str | T, kind: type[T], folder: str | Path = ".",
+                 field: str = "profile") -> T:
     """Return the profile of that name, or the TOML file at that path, as a dataclass.
 
-    A path is relative to ``folder``. A profile object is returned unchanged.
+    A path is relative to ``folder``. A profile object is returned unchanged. ``field``: the option
+    that names it, for complaints.
 
     Raises ``ValueError``, which lists the profiles of this kind, for an unknown name, and
     :class:`host.errors.InputError` for a malformed file.
@@ -41,7 +43,7 @@ def load_profile(name: str | T, kind: type[T], folder: str | Path = ".") -> T:
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     fitting = [other for other in profile_names() if _members(other) <= known]
     if name not in fitting:
-        raise ValueError(f"profile must be one of {', '.join(fitting)} or a TOML file, "
+        raise ValueError(f"{field} must be one of {', '.join(fitting)} or a TOML file, "
                          f"not {name!r}")
     return read_toml(str(_folder() / f"{name}.toml"), kind)
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from gen.messages import one_line
 from gen.numbers import integer_option
 from gen.signals import Interrupted
 from sim import api
@@ -81,10 +82,10 @@ def torch(
     except ProgramError as error:
         traceback.print_exception(error.__cause__)
         _show(error.result, json)
-        print(f"sim: {error}", file=sys.stderr)
+        print(f"sim: {one_line(str(error))}", file=sys.stderr)
         raise typer.Exit(1) from None
     except NicsError as error:
-        print(f"sim: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"sim: {one_line(str(error))}", file=sys.stderr)
         raise typer.Exit(1) from None
     wrong = _show(result, json)
     for line in wrong:
@@ -102,7 +103,10 @@ def _show(result: dict | None, json: str | None) -> list[str]:
         return []
     if json == "-":
         write_json(result, json)
-    console = Console(stderr=json == "-")
+    shown = sys.stderr if json == "-" else sys.stdout
+    if shown is None or shown.closed:  # by the script
+        return failures(result)
+    console = Console(file=shown)
     for table in tables_of(result):
         console.print(table)
     for note in result["notes"]:

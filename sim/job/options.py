@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from sim.engines import ENGINES
 from sim.engines.waves import WavesOptions
 from sim.files.outputs import check_earlier_results
 from sim.job.outputs import Outputs
@@ -36,6 +37,9 @@ class RunOptions:
     outputs: Outputs = field(default_factory=Outputs)
 
     def __post_init__(self) -> None:
+        if self.simulation.engine not in ENGINES:  # also where a model needs none
+            raise ValueError(f"engine must be one of {', '.join(ENGINES)}, "
+                             f"not {self.simulation.engine!r}")
         if self.simulation.fidelity == "model":
             if self.outputs.waves is not None:
                 raise ValueError("waves must go with fidelity rtl, not with model, which has no "

@@ -159,12 +159,12 @@ class _System:
 
     @classmethod
     def of(cls, workload: Workload) -> _System:
-        network = load_profile(workload.network, NetworkProfile)
+        network = load_profile(workload.network, NetworkProfile, field="network")
         Network(network, workload.nodes)  # raises if there are more nodes than ports
         return cls(load_cluster(workload.cluster or "", check_cluster),
                    *apply_settings(preset(workload.config), list(workload.settings)),
-                   load_profile(workload.pcie, PcieProfile), load_profile(workload.gpu, GpuProfile),
-                   network)
+                   load_profile(workload.pcie, PcieProfile, field="pcie"),
+                   load_profile(workload.gpu, GpuProfile, field="gpu"), network)
 
     @property
     def gather_us(self) -> float:

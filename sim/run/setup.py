@@ -50,10 +50,11 @@ class ClusterSetup:
                  node: Callable[[int, Engine, PcieProfile, GpuProfile], ClusterNode],
                  configure: Callable[[RegisterFile], None] = lambda registers: None):
         workload, simulation = options.workload, options.simulation
-        pcie = load_profile(workload.pcie, PcieProfile)
+        pcie = load_profile(workload.pcie, PcieProfile, field="pcie")
         self.faults = workload.fault_plan
-        self.gpu = load_profile(workload.gpu, GpuProfile)
-        self.network = Network(load_profile(workload.network, NetworkProfile), workload.nodes)
+        self.gpu = load_profile(workload.gpu, GpuProfile, field="gpu")
+        network = load_profile(workload.network, NetworkProfile, field="network")
+        self.network = Network(network, workload.nodes)
         if runtime.row_reads:
             check_bar(plan, model.dimension, self.gpu)
         traced_by = options.traced

@@ -1,14 +1,18 @@
 """Mini-batches of all epochs of a training, in sequence."""
 
+import hashlib
 from collections.abc import Callable, Iterator
 
 from host.batching import Batcher, MiniBatch
+from host.data.datasets import input_files
+from host.errors import InputError
 from host.model import Model
 from host.samples import Samples
 from host.wire.gradients import longest_bag
 from rtl.config import NicConfig
 from sim.job.inputs import mini_batches
 from sim.node.gradients import gradient_payload
+from sim.training.checkpoints import take_samples
 from sim.training.options import TrainOptions
 
 __all__ = ["epoch_batches"]
@@ -23,16 +27,20 @@ def epoch_batches(options: TrainOptions, model: Model, kind: str | None, config:
 
     Epochs count from 0. The last mini-batch of an epoch may be short; the next epoch starts a new
     one. ``ValueError`` if there are no mini-batches, or no more than ``done``, or if the gradient
-    of a bag with its keys does not fit into one packet to the NIC.
+    of a bag with its keys does not fit into one packet to the NIC. :class:`host.errors.InputError`
+    at the end of an epoch that had other samples than the first: a file was changed meanwhile.
     """
-    seen, most = 0, None
+    seen, most, first = 0, None, ""
+    data, again = options.run.workload.data, options.learning.epochs > 1
     if options.method.fidelity == "rtl":
         most = longest_bag(gradient_payload(config), model.dimension)
     for epoch in range(options.learning.epochs):
-        before = seen
+        before, read = seen, hashlib.sha256()
         for batch in mini_batches(options.run.workload, model, kind, config, batcher):
             if most is not None:
                 _check_bags(batch, most, config)
+            if data and again:
+                take_samples(read, batch.samples)
             seen += 1
             if seen > done:
                 yield epoch, batch
@@ -40,6 +48,11 @@ def epoch_batches(options: TrainOptions, model: Model, kind: str | None, config:
                 left_out(batch.samples)
         if seen == before:
             raise ValueError("samples must be at least 1, but the input holds none")
+        first = first or read.hexdigest()
+        if data and read.hexdigest() != first:
+            raise InputError(input_files(data)[0], 0, 0, (
+                f"was changed while the command read it: epoch {epoch + 1} has other samples than "
+                f"epoch 1"))
     if done and seen <= done:
         raise ValueError(f"epochs must be more than {options.learning.epochs} to continue from "
                          f"{options.record.checkpoint}, which has {done} steps: "

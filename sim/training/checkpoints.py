@@ -15,10 +15,18 @@ from host.dlrm.row_store import RowStore
 from host.errors import InputError
 from host.samples import Samples
 
-__all__ = ["Checkpoints"]
+__all__ = ["Checkpoints", "take_samples"]
 
 PERIOD = 60.0
 """Seconds between checkpoints during training."""
+
+
+def take_samples(total: "hashlib._Hash", samples: Samples) -> None:
+    """Take samples into a hash of what a training was made from."""
+    for name in ("dense", "labels", "bag_lengths", "tables", "rows"):
+        values = np.ascontiguousarray(getattr(samples, name))
+        total.update(str((name, values.dtype, values.shape)).encode())
+        total.update(values)
 
 
 class Checkpoints:
@@ -53,10 +61,7 @@ class Checkpoints:
         """Take the samples of the next step into the hash of what the training was made from."""
         if self._path is None:
             return
-        for name in ("dense", "labels", "bag_lengths", "tables", "rows"):
-            values = np.ascontiguousarray(getattr(samples, name))
-            self._learned.update(str((name, values.dtype, values.shape)).encode())
-            self._learned.update(values)
+        take_samples(self._learned, samples)
 
     def check_samples(self) -> None:
         """Raise :class:`host.errors.InputError` unless the samples that :meth:`learn` took are

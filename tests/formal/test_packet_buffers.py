@@ -5,7 +5,7 @@ sends it. So an item that waits for a buffer while all are with none of the latt
 destinations, three buffers of two positions; time-outs whenever. The two queues show what they have
 at any times, which is all that a queue may do (``test_streams``).
 
-Where items lie in a buffer, and when one closes, is searched in
+Where items lie in a buffer, and why one closes, is proved in
 :mod:`~tests.formal.test_packet_pool`.
 """
 

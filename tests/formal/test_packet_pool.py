@@ -1,134 +1,61 @@
-"""Proof of the packet pool, bounded: items of a packet are of one destination, in places of their
-own, and each packet closes once, full or in time.
+"""Proof of the packet pool: items of a packet are of one destination, in places of their own, and
+each packet closes once, full or old enough.
 
-Times have 32 bits in the hardware and four here; there are two destinations, and three buffers of
-two positions. A unit has one item or two.
+This is proved of runs of any length: of two destinations, and three buffers of two positions; of
+three, and four of six; and of four, and six of eight. Times have 32 bits in the hardware and four
+here. Induction rests on an invariant, which is stated with the rest: see
+:class:`~tests.formal.pooling.Pooling`, also for what is proved of the parts that stand for others.
+
+That a packet closes in time, and that an item gets its place soon, is searched in the first cycles.
 """
 
 import pytest
-from amaranth.hdl import Cat, Mux, Signal
-from amaranth.lib import data
+from amaranth.hdl import Signal
 
-from rtl.network.packet_pool import PacketPool
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
+from tests.formal.induction import by_induction
+from tests.formal.pooling import Pooling
 from tests.formal.prove import prove
-from tests.formal.wires import ShortFIFO
 
-DESTINATIONS, BUFFERS, POSITIONS, TIME = 2, 3, 2, 4
-LATE = DESTINATIONS + 2 + BUFFERS
-"""Cycles until a closed packet is told: a look at each destination, the queue, those before it."""
-PLACED = 6
-BUFFER = data.StructLayout({"filling": 1, "closed": 1, "destination": 1, "step": 1, "middle": 1,
-                            "units": 2, "positions": 2, "age": TIME})
-
-
-def pooled(*edits: tuple[str, str], match: bool, soon: bool = False) -> Bench:
-    """Return a bench that offers items, reads packets and frees their buffers at any time.
-
-    ``match``: a packet has units of one step. ``soon``: state how soon things happen, too.
-    """
-    bench = Bench()
-    m = bench.m
-    m.submodules.dut = dut = variant(
-        PacketPool, *edits, ("ages = Ram(32, n", f"ages = Ram({TIME}, n"),
-        ("age, bits = Signal(32,", f"age, bits = Signal({TIME},"),
-        ('"time": In(32), "timeout": In(16)', f'"time": In({TIME}), "timeout": In({TIME})'),
-        NODE_BITS=1, STEP_BITS=1, StreamFIFO=ShortFIFO)(
-            DESTINATIONS, BUFFERS, POSITIONS, match_step=match)
-    timeout, limit, two = (bench.constant(2, "timeout"), bench.constant(2, "limit"),
-                           bench.constant(1, "two"))
-    time, begin = Signal(TIME), bench.constant(1, "begin")
-    m.d.sync += time.eq(time + 1)
-    # What is fixed is known in the cycle after reset.
-    started = Signal()
-    m.d.sync += started.eq(1)
-    offers, item = bench.free(name="offers"), bench.free(2, "item")
-    # The second item of a unit is of the same destination and step.
-    second, kept, offered = Signal(), Signal(2), Signal(data.StructLayout({
-        "destination": 1, "step": 1, "last": 1}))
-    taken = dut.take & dut.valid
-    m.d.comb += [
-        dut.time.eq(time + begin), dut.timeout.eq(timeout), dut.limit.eq(limit),
-        offered.eq(Cat(Mux(second, kept, item), ~two | second)), dut.valid.eq(offers & started),
-        dut.destination.eq(offered.destination), dut.step.eq(offered.step),
-        dut.last.eq(offered.last)]
-    with m.If(taken):
-        m.d.sync += [second.eq(two & ~second), kept.eq(offered)]
-    # Units fit into a buffer; so do as many as are allowed.
-    bench.assume((limit << two) <= POSITIONS)
-    inside, mine = Signal(), Signal.like(offered)
-    with m.If(dut.ready | taken):
-        m.d.sync += inside.eq(taken)
-    with m.If(taken):
-        m.d.sync += mine.eq(offered)
-    bench.always("one_inside", ~(taken & inside) | dut.ready)
-    bench.always("its_own", ~dut.ready | inside)
-    bench.always("vacant", dut.vacant == (~inside | dut.ready))
-
-    buffers = [Signal(BUFFER, name=f"buffer{k}") for k in range(BUFFERS)]
-    shown = dut.closed.payload
-    out = bench.sink(dut.closed, "closed", Cat(
-        shown.destination, shown.buffer, shown.units, shown.positions))
-    freed, frees, begins = bench.free(range(BUFFERS), "freed"), Signal(), dut.position == 0
-    gone = [(freed == k) & buffer.closed for k, buffer in enumerate(buffers)]
-    m.d.comb += [frees.eq(bench.free(name="frees") & bench.any_of(gone)),
-                 dut.freed.valid.eq(frees), dut.freed.buffer.eq(freed)]
-    most = Mux(limit == 0, 1, limit)
-    good, told, due, reason = [], [], [], []
-    for k, buffer in enumerate(buffers):
-        here, ends = dut.ready & (dut.buffer == k), out & (shown.buffer == k)
-        same = (buffer.destination == mine.destination) & (~match | (buffer.step == mine.step))
-        good.append(here & Mux(begins, ~buffer.filling & ~buffer.closed & (dut.unit == 0), (
-            buffer.filling & same & (buffer.positions == dut.position)
-            & (buffer.units == dut.unit) & (buffer.units < most))))
-        told.append((shown.buffer == k) & buffer.filling & ~buffer.middle
-                    & (buffer.units != 0) & (shown.units == buffer.units)
-                    & (shown.positions == buffer.positions)
-                    & (shown.destination == buffer.destination)
-                    & (~match | (shown.step == buffer.step)))
-        # Why: it is full, it was old enough when it closed, or a unit of another step came.
-        reason.append((shown.buffer != k) | (buffer.units == most) | (buffer.age >= timeout + 2)
-                      | match)
-        due.append(buffer.filling & ~buffer.middle & (
-            (buffer.units == most) | (buffer.age >= timeout + 1)))
-        with m.If(here):
-            m.d.sync += [
-                buffer.filling.eq(1), buffer.destination.eq(mine.destination),
-                buffer.middle.eq(~mine.last), buffer.positions.eq(dut.position + 1),
-                buffer.units.eq(dut.unit + mine.last)]
-            with m.If(begins):
-                m.d.sync += buffer.step.eq(mine.step)
-        with m.If(here & begins):
-            m.d.sync += buffer.age.eq(1)
-        with m.Elif(~buffer.age.all()):
-            m.d.sync += buffer.age.eq(buffer.age + 1)
-        with m.If(ends):
-            m.d.sync += [buffer.filling.eq(0), buffer.closed.eq(1)]
-        with m.If(frees & (freed == k)):
-            m.d.sync += buffer.closed.eq(0)
-    bench.always("place", ~dut.ready | bench.any_of(good))
-    bench.always("fits", ~dut.ready | (dut.position < POSITIONS))
-    bench.always("what_is_told", ~dut.closed.valid | bench.any_of(told))
-    bench.always("for_a_reason", ~out | Cat(reason).all())
-    bench.always("idle", ~dut.idle | ~(inside | bench.any_of(
-        buffer.filling for buffer in buffers)))
-    if soon:
-        for k in range(BUFFERS):
-            bench.within(f"closes_{k}", LATE, due[k] & dut.closed.ready, out & (shown.buffer == k))
-        free = bench.any_of(~buffer.filling & ~buffer.closed for buffer in buffers)
-        bench.within("placed", PLACED, inside & free & ~dut.closed.valid, dut.ready)
-    return bench
-
-
+SIZES, LARGER, LARGEST = (2, 3, 2), (3, 4, 6), (4, 6, 8)
 DEPTH = 14
 """Cycles that are searched: enough for a buffer's second use."""
 
 
-@pytest.mark.parametrize("match", [False, True], ids=["any-step", "one-step"])
-def test_packet_pool(match):
-    verdict = prove(pooled(match=match), depth=DEPTH)
+def pooled(*edits: tuple[str, str], match: bool, soon: bool = False) -> Bench:
+    """Return a bench of a small pool, without the invariant. ``soon``: state how soon things
+    happen, too."""
+    made = Pooling(*edits, match=match, sizes=SIZES)
+    if soon:
+        made.soon()
+    return made.bench
+
+
+def invariant(*edits: tuple[str, str], match: bool, sizes: tuple[int, int, int] = SIZES) -> Bench:
+    """Return a bench of a pool with the invariant."""
+    made = Pooling(*edits, match=match, sizes=sizes)
+    made.invariant()
+    return made.bench
+
+
+@pytest.mark.parametrize("sizes, match", [
+    (SIZES, False), (SIZES, True), (LARGER, False),
+    *(pytest.param(*case, marks=pytest.mark.slow) for case in (
+        (LARGER, True), (LARGEST, False), (LARGEST, True)))])
+def test_packet_pool(sizes, match):
+    verdict = by_induction(invariant(match=match, sizes=sizes))
     assert verdict.holds, verdict
+
+
+def test_it_gets_round():
+    """The proof is of runs in which a buffer is used again and again."""
+    made = Pooling(match=True, sizes=SIZES)
+    bench, times = made.bench, Signal(2)
+    bench.m.d.sync += times.eq(times + (made.out & (made.shown.buffer == 0)))
+    bench.broken.clear()
+    bench.always("reached", times != 2)
+    verdict = prove(bench, depth=2 * DEPTH)
+    assert verdict.broken == ("reached",), verdict
 
 
 @pytest.mark.parametrize("match", [False, True], ids=["any-step", "one-step"])
@@ -151,10 +78,26 @@ def test_nothing_is_kept_back(match):
      "what_is_told"),
     (True, False, "(~same & (self.step != found.step))", "0", "place"),
     (True, False, "Mux(other_step, state[name], updated[name])", "updated[name]", "what_is_told"),
+    (True, False, "same & (self.step != item.step)", "same & is_open & (self.step != item.step)",
+     "place"),
+    (True, False, "Mux(expiring, overdue.step, updated.step)", "updated.step", "what_is_told"),
     (False, True, "look.eq(self.time[:bits])", "look.eq(0)", "closes_"),
 ], ids=["into-one-that-closes", "split", "place-twice", "over-the-limit", "at-once", "old-age",
-        "twice", "any-step", "counts-of-another", "never-looked-at"])
+        "twice", "any-step", "counts-of-another", "step-of-the-first", "step-of-another",
+        "never-looked-at"])
 def test_broken_packet_pool(match, soon, old, new, what):
     verdict = prove(pooled((old, new), match=match, soon=soon), depth=DEPTH)
     assert any(name.startswith((what, "what_is_told", "for_a_reason"))
                for name in verdict.broken), verdict
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("old, new", [
+    ("(is_open & (state.units + item.last >= but_one))",
+     "(is_open & (state.units + 1 >= but_one))"),
+    ("(~is_open & (item.last >= but_one))", "(~is_open & (1 >= but_one))"),
+    ("(is_open & (state.units + item.last >= but_one))", "(is_open & (state.units >= but_one))"),
+], ids=["half-a-unit", "half-a-unit-at-first", "one-too-many"])
+def test_broken_invariant(old, new):
+    """What is wrong takes more positions than are searched, but induction misses it."""
+    assert not by_induction(invariant((old, new), match=False, sizes=LARGER)).holds

@@ -11,24 +11,15 @@ import numpy as np
 import typer
 
 from gen.options import config_types, configure
-from host.dlrm.checkpoint import load_checkpoint, save_checkpoint
-from host.dlrm.optimizer import Optimizer
-from host.dlrm.trainer import reference_trainer
-from host.errors import InputError
-from host.model import Model
-from host.sealed import write_sealed
 from rtl.config import PRESETS, preset
 from sim.cli.main import app
-from sim.files.journal import Journal
-from sim.files.store import Store
 from sim.job.settings import Runtime
-from sim.run.predictions import PredictionFile
 from tests.fuzz.mutating import HOSTILE, mutated, mutated_text
 from tests.fuzz.programs import generator, others
-from tests.fuzz.trying import Defect, command, refusal
+from tests.fuzz.results import checkpoints, journals, predictions, stores
+from tests.fuzz.trying import command, refusal
 from tests.host.data.readers.files import avazu_lines
 from tests.sim import inputs
-from tests.sim.experiments.fakes import Spot
 
 __all__ = ["ATTACKS"]
 
@@ -194,109 +185,6 @@ def samples(chance: random.Random, folder: Path) -> str:
                     f"--data={path}", *given, *more])
 
 
-_SHAPE = Model((50, 3, 400), 16, 3, (8, 16), (4, 1))
-
-
-@cache
-def _checkpoint() -> bytes:
-    trainer = reference_trainer(_SHAPE, 1)
-    trainer.embeddings.rows.write(np.arange(5), np.ones((5, 16), np.float32),  # type: ignore
-                                  np.zeros(5, np.float32))
-    file = io.BytesIO()
-    save_checkpoint(file, 3, trainer.dense, trainer.embeddings.rows, Optimizer())  # type: ignore
-    return file.getvalue()
-
-
-def checkpoints(chance: random.Random, folder: Path) -> str:
-    """Change bits of a checkpoint, or its arrays with a right seal around them."""
-    path = folder / "c.npz"
-    content = _checkpoint()
-    resealed = chance.random() < 0.5
-    if resealed:
-        with np.load(io.BytesIO(content)) as file:
-            arrays = dict(file)
-        name = chance.choice(list(arrays))
-        arrays[name] = _changed(arrays[name], chance)
-        with path.open("w+b") as file:
-            write_sealed(file, arrays)
-    else:
-        path.write_bytes(mutated(content, chance))
-    trainer = reference_trainer(_SHAPE, 1)
-    rows = trainer.embeddings.rows  # type: ignore[attr-defined]
-    ended = refusal(lambda: load_checkpoint(path, trainer.dense, rows, Optimizer()), InputError)
-    if ended == "refused" and len(rows):
-        raise Defect("a refused checkpoint left rows")
-    if ended == "done" and not resealed and path.read_bytes() != content:
-        raise Defect("a changed checkpoint is taken")
-    if not all(np.isfinite(values).all() for values in rows.written()):
-        raise Defect("numbers that are none are taken")
-    return ended
-
-
-def _changed(array: np.ndarray, chance: random.Random) -> np.ndarray:
-    kind = chance.randrange(5)
-    if kind == 0:
-        return array.astype(chance.choice((np.float64, np.int8, np.bool_, "S8"))) if (
-            array.dtype.kind != "U") else np.array(mutated_text(str(array), chance))
-    if kind == 1:
-        return array.reshape(-1)[:chance.randrange(4)]
-    if kind == 2:
-        return np.array(chance.choice(("", "{}", "[1]", "[" * 50_000, "null")))
-    if kind == 3 and array.size and array.dtype.kind in "if":
-        changed = array.copy().reshape(-1)
-        changed[chance.randrange(changed.size)] = chance.choice(
-            (-3, -1, 1 << 40, 0) if array.dtype.kind == "i" else (np.nan, np.inf, -np.inf, -1.0))
-        return changed.reshape(array.shape)
-    return np.array(chance.choice((np.nan, -1, 1 << 62)))
-
-
-def stores(chance: random.Random, folder: Path) -> str:
-    """Change a finished point of a sweep: what comes back is what was measured, or nothing."""
-    store, spot, metrics = Store(folder, "v"), Spot("a", 0.5), {"us": 12.25, "runs": [1, 2, None]}
-    store.put(spot, metrics)
-    path = next(folder.rglob("*.json"))
-    path.write_bytes(mutated(path.read_bytes(), chance))
-    found: list[dict | None] = []
-    refusal(lambda: found.append(store.get(spot)))
-    if found[0] not in (None, metrics):
-        raise Defect(f"a changed point gives {found[0]}")
-    return "refused" if found[0] is None else "done"
-
-
-def journals(chance: random.Random, folder: Path) -> str:
-    """Change the results of a command that was stopped: it goes on from what it wrote, or not."""
-    path = folder / "bench.json"
-    rows = {"a": {"name": "a", "value": 1.5}, "b": {"name": "b", "value": 3}}
-    with Journal(str(path), "s", {"only": ["x"]}) as journal:
-        for name, row in rows.items():
-            journal.add(name, row)
-    path.write_bytes(mutated(path.read_bytes(), chance))
-    found: list[dict] = []
-
-    def again() -> None:
-        with Journal(str(path), "s", {"only": ["x"]}) as journal:
-            found.append(dict(journal.finished))
-
-    ended = refusal(again, ValueError)
-    if found and found[0] not in (rows, {}):
-        raise Defect(f"changed rows are taken: {found[0]}")
-    return ended if found and found[0] == rows else "refused"
-
-
-def predictions(chance: random.Random, folder: Path) -> str:
-    """Change the predictions of a run that was stopped."""
-    path = folder / "p.csv"
-    text = b"sample,prediction\n" + b"".join(b"%d,0.%d25\n" % (n, n) for n in range(12))
-    path.write_bytes(mutated(text, chance))
-    first = chance.randrange(14)
-
-    def again() -> None:
-        with PredictionFile(path, first, lambda: 0.25) as file:
-            file(np.zeros(2, np.float32))
-
-    return refusal(again, ValueError, OSError)
-
-
 def faults(chance: random.Random, folder: Path) -> str:
     """Give faults of frames and silences, changed."""
     text = chance.choice(("silent-gpu=20us:1ms@1", "drop-vectors=#3+7-9@0>1", "seed=5,drop=0.5",
@@ -313,7 +201,7 @@ def faults(chance: random.Random, folder: Path) -> str:
 
 ATTACKS: dict[str, tuple[Attack, int]] = {
     "options": (options, 20), "settings": (settings, 15), "TOML": (toml, 15),
-    "samples": (samples, 15), "checkpoints": (checkpoints, 10), "points": (stores, 5),
-    "journals": (journals, 5), "predictions": (predictions, 5), "faults": (faults, 7),
+    "samples": (samples, 15), "checkpoints": (checkpoints, 10), "points": (stores, 4),
+    "journals": (journals, 3), "predictions": (predictions, 3), "faults": (faults, 7),
     "generator": (generator, 3), "other programs": (others, 5)}
 """The attacks by name, and what share of the tries each has, of 100."""

@@ -6,6 +6,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sim import api
@@ -15,6 +16,7 @@ from sim.cli.main import main
 from sim.experiments import reproduce as evaluation
 from sim.experiments.points.setting import Setting
 from sim.job.options import RunOptions
+from sim.job.workload import Workload
 from tests.sim import inputs
 
 SMALL = {"config": "tiny", "fidelity": "model", "nodes": 2, "mini_batch": 16}
@@ -253,3 +255,61 @@ def test_examples(monkeypatch, tmp_path):
         monkeypatch.setattr(api.torch, "__doc__", None)
     found = doctest.testmod(api, optionflags=doctest.ELLIPSIS)
     assert found.attempted > 12 and found.failed == 0
+
+
+_WRONG = {
+    "an integer": [1.5, True, np.bool_(True), "8", b"8", [8], {8: 1}, np.arange(2)],
+    "a number": ["0.5", True, [0.5], 1j, np.arange(2)],
+    "True or False": ["false", 0, None.__class__, [], np.arange(2)],
+    "a text": [1, 0.5, b"lru", ["lru"], Path("x"), np.arange(2)],
+    "a path": [1, -1, 10**40, b"x", ["x"], 0.5, "x\0"],
+    "a name or a path": [1, b"x", ["x"], Workload],
+    "a path or a sequence of paths": [1, b"x", [1], [b"x"], [None], {"x": 1}, {"x"}],
+    "a sequence of integers": [1, b"1", [1.5], ["1"], {1: 1}, {1}, [[1]], np.ones((2, 2), int)],
+    "a sequence of field=value": ["a=1", [1], [None], [b"a=1"], Path("a=1")],
+    "a sequence of texts": ["lru", b"lru", [b"lru"], [1], {"lru"}],
+    "a function": [1, "x", [print]],
+}
+
+
+@pytest.mark.parametrize(("function", "field", "kind"), [
+    *((api.run, name, kind) for name, kind in (
+        ("nodes", "an integer"), ("seed", "an integer"), ("patience", "an integer"),
+        ("copied_rows", "an integer"), ("skip", "True or False"), ("clock_gating", "True or False"),
+        ("engine", "a text"), ("placement", "a text"), ("model", "a name or a path"),
+        ("json", "a path"), ("data", "a path or a sequence of paths"), ("tell", "a function"),
+        ("set", "a sequence of field=value"))),
+    (api.train, "learning_rate", "a number"), (api.train, "compare", "True or False"),
+    (api.hitrate, "sizes", "a sequence of integers"), (api.hitrate, "mini_batch", "an integer"),
+    (api.hitrate, "policy", "a sequence of texts"), (api.batching, "window", "an integer"),
+    (api.plan, "in_flight", "an integer"), (api.plan, "set", "a sequence of field=value"),
+    (api.describe, "files", "a path or a sequence of paths"), (api.describe, "json", "a path"),
+    (api.serve, "burst_rate", "a number"), (api.serve, "slo", "a sequence of texts"),
+])
+def test_other_types_are_refused_with_option_and_value(function, field, kind):
+    given = {} if function is not api.describe or field == "files" else {"files": "x"}
+    for value in _WRONG[kind]:
+        with pytest.raises(TypeError) as caught:
+            function(**given, **{field: value})
+        text = repr(value)[:40] if "\n" not in repr(value) else "array("
+        assert str(caught.value).startswith(f"{field} must be {kind}, not ")
+        assert text in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_numbers_of_numpy_and_generators_are_what_python_has_for_them(bags):
+    plain = {"nodes": 2, "samples": 64, "mini_batch": 16, "seed": 3, "sizes": (0, 64)}
+    expected = api.hitrate(**plain, data=str(bags))
+    named = {name: np.int64(value) for name, value in plain.items() if name != "sizes"}
+    found = api.hitrate(**named, sizes=np.array([0, 64]), data=(path for path in [bags]))
+    assert found == expected and json.dumps(found)
+    assert found["rows"] != api.hitrate(**plain)["rows"]
+
+
+def test_no_files_are_not_the_generator():
+    with pytest.raises(ValueError, match="data must name at least one file"):
+        api.hitrate(data=[])
+
+
+def test_arguments_by_place_are_not_more_than_there_are():
+    with pytest.raises(TypeError, match="too many positional"):
+        api.reproduce(["fig06"], ["fig08"], output="out")

@@ -3,6 +3,8 @@
 import csv
 import json
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -293,7 +295,7 @@ def test_a_script_may_catch_an_interrupt(tmp_path, capsys):
 
 def test_what_the_script_raises_is_its_own(tmp_path, capsys):
     path = tmp_path / "script.py"
-    path.write_text("raise ValueError('of mine')\n")
+    path.write_text("raise ValueError('of\\nmine')\n")
     assert ended(str(path)) == 1
     shown = capsys.readouterr().err
     assert f'File "{path}", line 1' in shown
@@ -314,3 +316,23 @@ def test_a_script_that_ends_before_it_looks_up_anything(tmp_path, capsys):
     path.write_text("import sys; sys.exit(3)")
     assert ended("--json", str(tmp_path / "out.json"), str(path)) == 3
     assert not (tmp_path / "out.json").exists()
+
+
+def test_the_files_lie_where_the_command_began_wherever_the_script_goes(tmp_path, monkeypatch):
+    path, away = tmp_path / "script.py", tmp_path / "away"
+    path.write_text(SCRIPT + f"import os\nos.mkdir({str(away)!r})\nos.chdir({str(away)!r})\n")
+    monkeypatch.chdir(tmp_path)
+    assert ended("--json", "out.json", "--report", "report", str(path), "2") == 0
+    assert json.loads((tmp_path / "out.json").read_text())["ended"] is None
+    assert (tmp_path / "report" / "index.html").exists() and not list(away.iterdir())
+
+
+@pytest.mark.parametrize(("last", "status", "said"), [
+    ("", 0, ""), ("print('x')\n", 1, "ended with ValueError: I/O operation on closed file.\n")])
+def test_a_script_may_close_its_output(tmp_path, last, status, said):
+    path, out = tmp_path / "script.py", tmp_path / "out.json"
+    path.write_text(SCRIPT + "import sys\nsys.stdout.close()\n" + last)
+    command = [sys.executable, "-m", "sim", "torch", "--json", str(out), str(path), "2"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == status and done.stderr.endswith(said) and out.exists()
+    assert status or not done.stderr

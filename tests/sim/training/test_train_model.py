@@ -14,11 +14,13 @@ from host.data.generator import generate
 from host.dlrm.metrics import accuracy, auc
 from host.dlrm.optimizer import Optimizer
 from host.dlrm.trainer import reference_trainer, weights_sha256
+from host.errors import InputError
 from host.model import Model
 from host.samples import rechunk
 from sim.cli.main import main
 from sim.training.options import TrainOptions
 from sim.training.train import Training, train
+from tests.sim.inputs import movielens
 from tests.sim.interacting import write_model
 
 MODEL = Model((50, 3, 4000, 70), 16, 3, (8, 16), (4, 1), "small",
@@ -245,3 +247,22 @@ def test_standard_output_is_json_alone(path, capsys):
     shown = capsys.readouterr()
     assert json.loads(shown.out)["steps"] == 5
     assert "epoch 1, step 5: loss" in shown.err
+
+
+@pytest.mark.parametrize("epoch", [2, 3])
+def test_data_that_change_between_epochs_are_refused(path, tmp_path, epoch):
+    data, model = tmp_path / "ratings.csv", str(tmp_path / "c.npz")
+    movielens(data, SAMPLES)
+    changed = []
+
+    def change() -> None:
+        # The first mini-batch of an epoch is read ahead.
+        if training.steps == -(-SAMPLES // BATCH) * (epoch - 1) - 1 and not changed:
+            changed.append(data.write_bytes(data.read_bytes().replace(b",4.0,", b",1.0,", 1)))
+
+    training = Training(options("movielens", data=str(data), epochs=3, checkpoint=model))
+    with pytest.raises(InputError, match=f"ratings.csv: was changed while the command read it: "
+                                         f"epoch {epoch} has other samples than epoch 1"):
+        training.execute(stop=change)
+    assert changed and not os.path.exists(model)
+    assert train(options("movielens", data=str(data), epochs=3))["complete"]

@@ -1,0 +1,251 @@
+"""A small packet pool between items and packets, and the invariant of what is inside it: where each
+buffer is, what is known of those that are open, and why one closes."""
+
+from amaranth.hdl import Array, Cat, Mux, Signal, Value
+from amaranth.lib import data
+from amaranth.utils import bits_for, ceil_log2
+
+from rtl.network.packet_pool import PacketPool
+from tests.formal.bench import Bench
+from tests.formal.mutants import variant
+from tests.formal.plain import TimedFIFO
+from tests.formal.shown import LOCALS, ShownRam
+
+__all__ = ["Pooling"]
+
+TIME = 4
+PLACED = 6
+_SHOWN = [("        return m\n", f"        {LOCALS.format('inner')}return m\n"),
+          ("        return finds\n", f"        {LOCALS.format('looking')}return finds\n"),
+          ("m.d.sync += [single.eq(self.limit <= 1),",
+           f"{LOCALS.format('entering')}m.d.sync += [single.eq(self.limit <= 1),"),
+          ("sweep, swept = Signal(range(buffers)), Signal()",
+           "sweep, swept = Signal(range(buffers)), Signal(); free.sweep = sweep")]
+
+
+class Pooling:
+    """The pool, what surrounds it, and statements about it.
+
+    Items are offered, packets read and their buffers freed at any time. A unit has one item, or
+    two of the same destination and step. Times have four bits; queues are of registers
+    (``test_streams``).
+
+    ``match``: a packet has units of one step. ``sizes``: destinations, buffers, positions.
+    Member ``here``: for each buffer whether it gets an item.
+    """
+
+    def __init__(self, *edits: tuple[str, str], match: bool, sizes: tuple[int, int, int]):
+        self.bench = bench = Bench()
+        self.match, (self.destinations, self.buffers, self.positions) = match, sizes
+        m, node = bench.m, ceil_log2(self.destinations)
+        self.dut = dut = variant(
+            PacketPool, *edits, *_SHOWN, ("ages = Ram(32, n", f"ages = Ram({TIME}, n"),
+            ("age, bits = Signal(32,", f"age, bits = Signal({TIME},"),
+            ('"time": In(32), "timeout": In(16)', f'"time": In({TIME}), "timeout": In({TIME})'),
+            NODE_BITS=node, STEP_BITS=1, StreamFIFO=TimedFIFO, Ram=ShownRam)(
+                *sizes, match_step=match)
+        dut._MustUse__silence = True  # elaborated here, since statements are about its parts
+        m.submodules.dut = dut.elaborate(None)
+        self.parts = m.submodules.dut.submodules
+        self.timeout = bench.constant(2, "timeout")
+        self.limit, self.two = bench.constant(len(dut.limit), "limit"), bench.constant(1, "two")
+        time, begin = Signal(TIME), bench.constant(1, "begin")
+        # What is fixed is known in the cycle after reset.
+        self.started = Signal()
+        m.d.sync += [time.eq(time + 1), self.started.eq(1)]
+        self._offer(node)
+        m.d.comb += [dut.time.eq(time + begin), dut.timeout.eq(self.timeout),
+                     dut.limit.eq(self.limit)]
+        # Units fit into a buffer; so do as many as are allowed.
+        bench.assume((self.limit << self.two) <= self.positions)
+        self.most = Mux(self.limit == 0, 1, self.limit)
+        self._watch(node)
+
+    def _offer(self, node: int) -> None:
+        """Offer items whenever, and note the one inside."""
+        bench, dut, m = self.bench, self.dut, self.bench.m
+        destination, step = bench.free(node, "destination"), bench.free(name="step")
+        offered = Signal(data.StructLayout({"destination": node, "step": 1, "last": 1}))
+        self.second, self.kept, self.mine = Signal(), Signal(node + 1), Signal.like(offered)
+        m.d.comb += [
+            offered.eq(Cat(Mux(self.second, self.kept, Cat(
+                Mux(destination < self.destinations, destination, 0), step)),
+                ~self.two | self.second)),
+            dut.valid.eq(bench.free(name="offers") & self.started),
+            dut.destination.eq(offered.destination), dut.step.eq(offered.step),
+            dut.last.eq(offered.last)]
+        self.inside, taken = Signal(), dut.take & dut.valid
+        with m.If(taken):
+            m.d.sync += [self.second.eq(self.two & ~self.second), self.kept.eq(offered),
+                         self.mine.eq(offered)]
+        with m.If(dut.ready | taken):
+            m.d.sync += self.inside.eq(taken)
+        bench.always("one_inside", ~(taken & self.inside) | dut.ready)
+        bench.always("its_own", ~dut.ready | self.inside)
+        bench.always("vacant", dut.vacant == (~self.inside | dut.ready))
+
+    def _watch(self, node: int) -> None:
+        """Note what each buffer holds, and state that items and packets agree with it."""
+        bench, dut, m, mine, match = self.bench, self.dut, self.bench.m, self.mine, self.match
+        number = bits_for(self.positions)
+        self.noted = [Signal(data.StructLayout({
+            "filling": 1, "closed": 1, "destination": node, "step": 1, "middle": 1,
+            "units": number, "positions": number, "age": TIME}), name=f"buffer{k}")
+            for k in range(self.buffers)]
+        self.shown = shown = dut.closed.payload
+        self.out = out = bench.sink(dut.closed, "closed", Cat(
+            shown.destination, shown.buffer, shown.units, shown.positions))
+        freed, frees, begins = (
+            bench.free(range(self.buffers), "freed"), Signal(), dut.position == 0)
+        gone = [(freed == k) & buffer.closed for k, buffer in enumerate(self.noted)]
+        m.d.comb += [frees.eq(bench.free(name="frees") & bench.any_of(gone)),
+                     dut.freed.valid.eq(frees), dut.freed.buffer.eq(freed)]
+        good, told, reason, self.here = [], [], [], []
+        for k, buffer in enumerate(self.noted):
+            here, ends = dut.ready & (dut.buffer == k), out & (shown.buffer == k)
+            self.here.append(here)
+            same = (buffer.destination == mine.destination) & (~match | (buffer.step == mine.step))
+            good.append(here & Mux(begins, ~buffer.filling & ~buffer.closed & (dut.unit == 0), (
+                buffer.filling & same & (buffer.positions == dut.position)
+                & (buffer.units == dut.unit) & (buffer.units < self.most))))
+            told.append((shown.buffer == k) & self._is_told(buffer, shown))
+            reason.append((shown.buffer != k) | self._has_reason(buffer))
+            with m.If(here):
+                m.d.sync += [
+                    buffer.filling.eq(1), buffer.destination.eq(mine.destination),
+                    buffer.middle.eq(~mine.last), buffer.positions.eq(dut.position + 1),
+                    buffer.units.eq(dut.unit + mine.last)]
+                with m.If(begins):
+                    m.d.sync += buffer.step.eq(mine.step)
+            with m.If(here & begins):
+                m.d.sync += buffer.age.eq(1)
+            with m.Elif(~buffer.age.all()):
+                m.d.sync += buffer.age.eq(buffer.age + 1)
+            with m.If(ends):
+                m.d.sync += [buffer.filling.eq(0), buffer.closed.eq(1)]
+            with m.If(frees & (freed == k)):
+                m.d.sync += buffer.closed.eq(0)
+        bench.always("place", ~dut.ready | bench.any_of(good))
+        bench.always("fits", ~dut.ready | (dut.position < self.positions))
+        bench.always("what_is_told", ~dut.closed.valid | bench.any_of(told))
+        bench.always("for_a_reason", ~out | Cat(reason).all())
+        bench.always("idle", ~dut.idle | ~(self.inside | bench.any_of(
+            buffer.filling for buffer in self.noted)))
+
+    def _is_told(self, buffer, told) -> Value:
+        """Return whether a packet that is told is what was put into ``buffer``."""
+        return (buffer.filling & ~buffer.middle & (buffer.units != 0)
+                & (told.units == buffer.units) & (told.positions == buffer.positions)
+                & (told.destination == buffer.destination)
+                & (~self.match | (told.step == buffer.step)))
+
+    def _has_reason(self, buffer) -> Value:
+        """Return why a packet is told: it is full, it was old enough when it closed, or a unit of
+        another step came."""
+        return (buffer.units == self.most) | (buffer.age >= self.timeout + 2) | self.match
+
+    def soon(self) -> None:
+        """State how soon packets close and items get their places."""
+        bench, dut, out, noted = self.bench, self.dut, self.out, self.noted
+        # A look at each destination, the queue, those before it.
+        late = self.destinations + 2 + self.buffers
+        for k, buffer in enumerate(noted):
+            due = buffer.filling & ~buffer.middle & (
+                (buffer.units == self.most) | (buffer.age >= self.timeout + 1))
+            bench.within(f"closes_{k}", late, due & dut.closed.ready,
+                         out & (self.shown.buffer == k))
+        free = bench.any_of(~buffer.filling & ~buffer.closed for buffer in noted)
+        bench.within("placed", PLACED, self.inside & free & ~dut.closed.valid, dut.ready)
+
+    def invariant(self) -> None:
+        """State where items and buffers are, so that all is inductive."""
+        inner, layout = self.dut.inner, self.dut.inner["state_layout"]
+        self.opened = [inner["opened"][d] for d in range(self.destinations)]
+        self.cells = [data.View(layout, cell) for cell in self.parts.states.cells]
+        closed, free = self.parts.closed, self.parts.free
+        self.told = [(place.held, place.item) for place in (closed.front, *closed.places)]
+        self.free = [(place.held, place.item) for place in (free.front, *free.places)]
+        for name, fifo in (("closed", closed), ("free", free)):
+            self.bench.always(f"{name}_queued", Cat(
+                ~after.held | before.held
+                for before, after in zip(fifo.places, fifo.places[1:])).all())
+        self._item()
+        self._buffers()
+        self._looks()
+
+    def _item(self) -> None:
+        """State what is known of the item inside and of its destination's buffer."""
+        bench, inner, entering = self.bench, self.dut.inner, self.dut.entering
+        item, state, middle, mine = inner["item"], inner["state"], inner["middle"], self.mine
+        is_open, inside = inner["is_open"], self.inside
+        bench.always("inside", (inner["inside"] == inside) & (inner["outside"] == ~inside)
+                     & (~inside | self.started))
+        bench.always("limits", ~self.started | (
+            (entering["single"] == (self.limit <= 1))
+            & (entering["but_one"] == Mux(self.limit == 0, 0, self.limit - 1))))
+        bench.always("item", ~inside | (Value.cast(item) == Value.cast(mine)))
+        bench.always("destination", mine.destination < self.destinations)
+        bench.always("is_open", ~inside | (
+            is_open == Array(self.opened)[mine.destination]))
+        bench.always("state", ~(inside & is_open) | (
+            Value.cast(state) == Array(self.parts.states.cells)[mine.destination]))
+        bench.always("fills", ~inside | (
+            inner["fills"] == (Mux(is_open, state.units, 0) + 1 >= self.most)))
+        bench.always("other_step", Mux(
+            inside & self.match, inner["other_step"] == (is_open & (state.step != item.step)),
+            self.match | ~inner["other_step"]))
+        # Of a unit of two the first is before the second.
+        bench.always("second", (~self.second | (self.two & (self.kept == Cat(
+            mine.destination, mine.step)))) & (~inside | (mine.last != self.second)))
+        bench.always("middle", middle == (self.two & Mux(inside, mine.last, self.second)))
+        bench.always("middle_of", ~middle | Cat(
+            (mine.destination == d) & opened & (~self.match | (cell.step == mine.step))
+            for d, (opened, cell) in enumerate(zip(self.opened, self.cells, strict=True))).any())
+
+    def _buffers(self) -> None:
+        """State that each buffer is in one place, which knows what is in it."""
+        bench, inner, middle, mine = self.bench, self.dut.inner, self.dut.inner["middle"], self.mine
+        swept, sweep = inner["swept"], self.parts.free.sweep
+        late_cells = self.parts.late_states.cells
+        bench.always("swept", swept | ((sweep < self.buffers) & ~Cat(
+            self.inside, self.opened, [held for held, _ in self.told],
+            [buffer.closed for buffer in self.noted]).any()))
+        bench.always("free", Cat(
+            ~held | (number < self.buffers) for held, number in self.free).all())
+        for k, buffer in enumerate(self.noted):
+            filling = sum([
+                *(opened & (cell.buffer == k)
+                  for opened, cell in zip(self.opened, self.cells, strict=True)),
+                *(held & (place.buffer == k) for held, place in self.told)])
+            bench.always(f"filling_{k}", buffer.filling == filling)
+            bench.always(f"one_place_{k}", (~swept & (sweep <= k)) + buffer.closed + filling + sum(
+                held & (number == k) for held, number in self.free) == 1)
+        for d, (opened, cell) in enumerate(zip(self.opened, self.cells, strict=True)):
+            bench.always(f"same_{d}", ~opened | (Value.cast(cell) == late_cells[d]))
+            bench.always(f"open_{d}", ~opened | bench.any_of(
+                (cell.buffer == k) & (buffer.destination == d) & (buffer.step == cell.step)
+                & (buffer.units == cell.units) & (buffer.positions == cell.positions)
+                & (buffer.units < self.most) & (buffer.positions != 0)
+                & (buffer.middle == (middle & (mine.destination == d)))
+                & (buffer.positions == (buffer.units << self.two) + buffer.middle)
+                for k, buffer in enumerate(self.noted)))
+        for index, (held, place) in enumerate(self.told):
+            bench.always(f"told_{index}", ~held | bench.any_of(
+                (place.buffer == k) & self._is_told(buffer, place) & self._has_reason(buffer)
+                for k, buffer in enumerate(self.noted)))
+
+    def _looks(self) -> None:
+        """State what age is known of which buffer, and when a time-out is late."""
+        bench, inner, timeout = self.bench, self.dut.inner, self.timeout
+        late, index, expiring, middle = (
+            inner[name] for name in ("late", "late_index", "expiring", "middle"))
+        look, age, time = self.dut.looking["look"], self.dut.looking["age"], self.dut.time
+        bench.always("late", (~late | Mux(expiring, ~middle, middle)) & (~expiring | late)
+                     & (~late | (index < self.destinations)))
+        for d, (opened, cell) in enumerate(zip(self.opened, self.cells, strict=True)):
+            since = (time - self.parts.ages.cells[d])[:TIME]
+            bench.always(f"age_{d}", ~(opened & (look == d)) | (age == since))
+            bench.always(f"since_{d}", ~opened | bench.any_of(
+                (cell.buffer == k) & (buffer.age.all() | (buffer.age == since)) & (
+                    ~(late & (index == d)) | (buffer.age >= timeout + 1))
+                for k, buffer in enumerate(self.noted)))
