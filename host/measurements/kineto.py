@@ -24,7 +24,7 @@ __all__ = ["Collective", "Kernel", "collectives", "kernels", "read_traces"]
 
 Event = Mapping[str, Any]
 
-MOST = 1 << 30
+_MOST = 1 << 30
 """Bytes of a trace: one of a step of eight GPUs has some ten million."""
 
 _ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -66,7 +66,7 @@ class Collective:
 def read_traces(folder: str | Path) -> dict[Path, dict]:
     """Return the JSON files of ``folder`` and the folders in it by path, ordered by name.
 
-    Raises ``ValueError`` without any, or if one is not JSON or has more than ``MOST`` bytes.
+    Raises ``ValueError`` without any, or if one is not JSON or has more than 2^30 bytes.
     """
     paths = sorted(Path(folder).rglob("*.json"))
     if not paths:
@@ -74,7 +74,7 @@ def read_traces(folder: str | Path) -> dict[Path, dict]:
     found = {}
     for path in paths:
         try:
-            found[path] = json.loads(read_whole(path, MOST))
+            found[path] = json.loads(read_whole(path, _MOST))
         except InputError:
             raise
         except (ValueError, RecursionError) as error:

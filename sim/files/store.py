@@ -19,7 +19,7 @@ from gen.files import write_whole
 from host.data.contents import check_contents, contents, know_contents, known_contents
 from sim.files.journal import sources_hash
 
-__all__ = ["Store", "plain"]
+__all__ = ["Store", "data_of", "plain"]
 
 # Sources that do not affect what is measured at a point, only which points are and how they are
 # presented.
@@ -124,7 +124,7 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError:
             return plain(make())
-        data = getattr(point, "data", ())
+        data = data_of(point)
         before = contents(data)
         try:
             with FileLock(path.with_suffix(".lock"), timeout=-1 if wait else 0):
@@ -140,3 +140,8 @@ class Store:
     def _path(self, point: Any) -> Path:
         key = self.key(point)
         return self.folder / key[:2] / f"{key[2:]}.json"
+
+
+def data_of(point: Any) -> tuple[str, ...]:
+    """Return the data files of a point; not every kind of points has some."""
+    return getattr(point, "data", ())

@@ -8,7 +8,7 @@ from gen.signals import Interrupted
 from host.data.contents import check_contents, contents
 from host.errors import InputError
 from sim.experiments.sweep.backends import each
-from sim.files.store import Store, plain
+from sim.files.store import Store, data_of, plain
 
 __all__ = ["Outcome", "Progress", "Results", "sweep"]
 
@@ -85,7 +85,7 @@ def sweep(points: Iterable[Any], measure: Callable[[Any], dict], store: Store,
         file was changed meanwhile: what was measured is of neither.
     """
     wanted = list(dict.fromkeys(points))
-    read = {data: contents(data) for data in map(_data, wanted)}
+    read = {data: contents(data) for data in map(data_of, wanted)}
     outcomes: dict[Any, Outcome | None] = {}
     for point in wanted:
         kept = store.get(point)
@@ -104,7 +104,7 @@ def sweep(points: Iterable[Any], measure: Callable[[Any], dict], store: Store,
             if not isinstance(outcome, Outcome):
                 outcome = _failed(point, outcome)
             if outcome.metrics is not None:
-                check_contents(_data(outcome.point), read[_data(outcome.point)])
+                check_contents(data_of(outcome.point), read[data_of(outcome.point)])
                 store.put(outcome.point, outcome.metrics)
             outcomes[outcome.point] = outcome
             done += 1
@@ -130,11 +130,6 @@ class _Work:
             return error
         except Exception as error:  # the other points are measured all the same
             return _failed(point, error)
-
-
-def _data(point: Any) -> tuple[str, ...]:
-    """Return the data files of a point; not every kind of points has some."""
-    return getattr(point, "data", ())
 
 
 def _failed(point: Any, error: Exception) -> Outcome:
