@@ -23,6 +23,7 @@ from host.calibrate.gpu.items.rates import rates
 from host.calibrate.gpu.items.relaunch import relaunch
 from host.calibrate.gpu.items.release import release
 from host.calibrate.gpu.items.resident import resident
+from host.calibrate.gpu.items.threads import threads
 from host.calibrate.gpu.items.together import together
 from host.calibrate.reading import Absent, Book, Missing, Reading
 
@@ -35,7 +36,7 @@ ITEMS: dict[str, Item] = {
     "copy": copies, "gather": gather, "embedding": embedding, "mlp": mlp, "together": together,
     "branches": branches, "expand": expand, "keys": keys, "check": check, "dlrm": dlrm,
     "release": release, "resident": resident, "held": held, "relaunch": relaunch,
-    "en": en}
+    "en": en, "threads": threads}
 """The items, in the order in which they are measured. Names of readings begin with the item's. What
 waits inside the GPU comes last: should it fail in a way that ends CUDA, the others are done."""
 

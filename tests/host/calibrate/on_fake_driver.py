@@ -27,6 +27,7 @@ from host.calibrate.gpu.items import (
     launch,
     release,
     resident,
+    threads,
 )
 from host.calibrate.gpu.native import GRAPH, Action
 from host.calibrate.gpu.plan import ITEMS
@@ -289,6 +290,16 @@ def whole_graphs_of_both_systems_are_timed(device):
     assert all(value > 0 for value in found.values())
 
 
+def threads_that_launch_are_timed(device):
+    halves.BLOCK, halves._MOST_BLOCKS = 1, 2
+    threads.CASES, threads.IN_FLIGHT, threads._ROUNDS = (("kaggle", 4, 1e-4),), (2,), 8
+    threads._PRODUCTS = ("",)
+    found, absent = _readings("threads", device)
+    assert not absent
+    assert set(found) == {"threads.kaggle.4.2.1_us", "threads.kaggle.4.2.2_us"}
+    assert min(found.values()) > 0
+
+
 def _broken(device, name, value, wanted):
     """Check what is absent where something of `halves` is ``value``; nothing may hang."""
     right = getattr(halves.Half, name)
@@ -374,7 +385,8 @@ CHECKS = (gathers_rows, pools_bags, expands_pools_and_interacts, a_branch_waits_
           stores_then_says_so, a_graph_does_its_actions_in_order,
           a_resident_kernel_serves_lists, a_resident_kernel_leaves_when_nobody_asks,
           graphs_wait_for_a_flag_that_is_late, the_drivers_errors_are_reasons,
-          whole_graphs_of_both_systems_are_timed, graphs_that_predict_otherwise_are_missing,
+          whole_graphs_of_both_systems_are_timed, threads_that_launch_are_timed,
+          graphs_that_predict_otherwise_are_missing,
           graphs_that_do_not_wait_are_missing, words_that_never_come_end_a_graph,
           items_yield_what_they_say)
 

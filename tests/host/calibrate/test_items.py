@@ -50,10 +50,10 @@ def test_the_whole_list_runs_without_a_gpu(monkeypatch):
     assert set(book.missing) == {"device", "launch", "graph.driver", "release", "resident",
                                  "branches.mlp", "branches.driver", "held", "expand", "relaunch",
                                  "en", "copy.driver", "gather.kernel", "embedding.kernel",
-                                 "together"}
+                                 "together", "threads"}
     assert {name.split(".")[0] for name in book.readings} == (
         set(ITEMS) - {"device", "launch", "branches", "expand", "release", "resident", "held",
-                      "relaunch", "together", "en"})
+                      "relaunch", "together", "en", "threads"})
     assert book.missing["en"] == "it needs a CUDA device"
     assert all(entry.low <= entry.value <= entry.high and entry.count and entry.about
                for entry in book.readings.values())
