@@ -59,9 +59,9 @@ class Comparison:
             self.equal[kind] += int((mine & equal).sum())
         if equal.all():
             return
-        apart = ulps(ours[~equal], theirs[~equal]).max(axis=1, initial=0)
+        away = ulps(ours[~equal], theirs[~equal]).max(axis=1, initial=0)
         for kind, mine in enumerate((one[~equal], ~one[~equal])):
-            self.ulp[kind] = max(self.ulp[kind], int(apart[mine].max(initial=0)))
+            self.ulp[kind] = max(self.ulp[kind], int(away[mine].max(initial=0)))
         self.most = max(self.most, apart(ours[~equal], theirs[~equal]))
 
     def with_(self, other: "Comparison") -> "Comparison":
