@@ -77,7 +77,8 @@ FORMATS: dict[str, Format] = {
     "movielens": Format(movielens.read, lambda files: MODELS["movielens"], "MovieLens ratings.csv",
                         ("userId", "movieId")),
     "dlrm-npz": Format(npz.read, _npz_model, "facebookresearch/dlrm *_processed.npz"),
-    "trace": Format(trace.read, _trace_model, "table:row pairs, .npy of samples x tables, or .npz of multi-hot tables"),
+    "trace": Format(trace.read, _trace_model, "table:row pairs, .npy of samples x tables, or "
+                                              ".npz with an array for each table"),
     "criteo" + EXACT: replace(_CRITEO, begin=criteo.exactly, about="Criteo, with --index exact"),
 }
 """The formats by name."""

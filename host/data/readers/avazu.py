@@ -49,9 +49,10 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     """Yield the samples of an Avazu ``train.csv``, a few thousand per chunk.
 
     The first line is `HEADER`, in any order. Columns besides `NAMES` are ignored. The label is
-    ``click``, 0 or 1. The one dense feature is log(1 + the hour of the day), from ``hour``, which is YYMMDDHH. The other columns
-    are categories: any text, even an empty one, becomes its `text_hashes` modulo the table's rows,
-    or modulo 2^36 - 1 without a model.
+    ``click``, 0 or 1. The one dense feature is log(1 + the hour of the day), from ``hour``, which
+    is YYMMDDHH. The other columns are categories: any text, even an empty one, becomes its
+    `text_hashes` modulo the table's rows, or modulo 2^36 - 1 without a model. Blank lines are left
+    out.
 
     Raises
     ------

@@ -40,11 +40,11 @@ def read(path: str | Path, model: Model | None, index: Index | None = None) -> I
     """Yield the samples of a Criteo file, a few thousand per chunk.
 
     A line has a label (0 or 1), 13 integers and 26 hexadecimal categories of up to 8 digits,
-    separated by tabs; integers and categories may be empty; there is no header. Blank lines are left
-    out. A dense feature is
-    log(1 + max(x, 0)), computed in float64 and rounded once, or 0 if missing. A category, even an
-    empty one, becomes its `category_rows`; without a model it keeps its own value, and an empty one
-    becomes `EMPTY_CATEGORY`. With an ``index``, this makes the rows instead.
+    separated by tabs; integers and categories may be empty; there is no header. Blank lines are
+    left out. A dense feature is log(1 + max(x, 0)), computed in float64 and rounded once, or 0 if
+    missing. A category, even an empty one, becomes its `category_rows`; without a model it keeps
+    its own value, and an empty one becomes `EMPTY_CATEGORY`. With an ``index``, this makes the rows
+    instead.
 
     Raises
     ------

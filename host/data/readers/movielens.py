@@ -31,9 +31,9 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     Raises
     ------
     InputError
-        The line and column of a wrong header, of a line with other columns than the header, of a field
-        that is not a valid number, or of a user or movie beyond the model's tables; without a model
-        any row is accepted.
+        The line and column of a wrong header, of a line with more or fewer columns than the header,
+        of a field that is not a valid number, or of a user or movie beyond the model's tables;
+        without a model any row is accepted.
     ValueError
         The model does not have one dense feature and two tables.
     """

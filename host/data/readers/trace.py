@@ -24,10 +24,11 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     """Yield the samples of a key trace, in file order.
 
     A trace is text, plain or gzip, a ``.npy`` file (:mod:`host.data.readers.trace_array`) or an
-    ``.npz`` file (:mod:`host.data.readers.trace_multi_hot`), detected by content. Each line of text is a sample: ``table:row`` in decimal, separated by
-    blanks or tabs, in any order. A table may repeat, which makes its bag longer; a bag keeps its
-    keys in line order. An empty line is a sample of empty bags. A trace has no dense features and
-    no labels: both are zeros. Without a model, a pass over the file finds the number of tables.
+    ``.npz`` file (:mod:`host.data.readers.trace_multi_hot`), detected by content. Each line of text
+    is a sample: ``table:row`` in decimal, separated by blanks or tabs, in any order. A table may
+    repeat, which makes its bag longer; a bag keeps its keys in line order. An empty line is a
+    sample of empty bags. A trace has no dense features and no labels: both are zeros. Without a
+    model, a pass over the file finds the number of tables.
 
     Raises
     ------

@@ -76,6 +76,7 @@ class Update:
         return self._rows[self.spans[number]]
 
     @cached_property
+    @quiet()
     def magnitudes(self) -> np.ndarray:
         """Of each key the sum of the magnitudes of its gradients."""
         keys, gradients = map(np.concatenate, zip(*self._all))

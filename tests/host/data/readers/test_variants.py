@@ -157,8 +157,8 @@ def test_a_folder_of_days_with_what_dlrm_writes_beside_them(tmp_path):
     plain = samples_in(write(tmp_path.parent / "whole.npz", npz_bytes(whole)))
     assert_same(samples_in(tmp_path), plain)
     write(tmp_path / "train_day_1_processed.npz", npz_bytes(part))
-    with pytest.raises(InputError, match="train_day_1_processed.npz and train_day_1_reordered.npz "
-                                         "have the same samples; name the files instead"):
+    with pytest.raises(InputError, match=r"train_day_1_processed\.npz and "
+                       r"train_day_1_reordered\.npz have the same samples; name the files instead"):
         samples_in(tmp_path)
 
 
