@@ -13,9 +13,10 @@ from itertools import zip_longest
 from pathlib import Path
 
 from host.data.readers import avazu, criteo, movielens, npz, trace
-from host.data.readers.arrays import storage
+from host.data.readers.arrays import first_member, storage
 from host.data.readers.lines import head
 from host.data.readers.pipes import forget, is_pipe, look
+from host.data.readers.table import header_names
 from host.errors import InputError
 from host.model import MODELS, Model
 from host.samples import Samples
@@ -76,7 +77,8 @@ FORMATS: dict[str, Format] = {
     "movielens": Format(movielens.read, lambda files: MODELS["movielens"], "MovieLens ratings.csv",
                         ("userId", "movieId")),
     "dlrm-npz": Format(npz.read, _npz_model, "facebookresearch/dlrm *_processed.npz"),
-    "trace": Format(trace.read, _trace_model, "table:row pairs, or .npy of samples x tables"),
+    "trace": Format(trace.read, _trace_model, "table:row pairs, .npy of samples x tables, or "
+                                              ".npz with an array for each table"),
     "criteo" + EXACT: replace(_CRITEO, begin=criteo.exactly, about="Criteo, with --index exact"),
 }
 """The formats by name."""
@@ -101,13 +103,13 @@ def one_or_several(paths: Sequence[str] | None) -> str | tuple[str, ...] | None:
 def input_files(paths: Paths) -> list[Path]:
     """Return the files that ``paths`` name, in order.
 
-    A folder stands for its files whose names do not begin with ``.`` or ``_``, sorted by name with
-    numbers by value: ``day_2`` comes before ``day_10``.
+    A folder stands for its files of samples (`is_sample_file`), sorted by name with numbers by
+    value: ``day_2`` comes before ``day_10``.
 
     Raises
     ------
     InputError
-        A folder cannot be read or contains no file.
+        A folder cannot be read, contains no file, or has the samples of a day twice.
     ValueError
         There are no paths.
     """
@@ -125,6 +127,11 @@ def input_files(paths: Paths) -> list[Path]:
             raise InputError(path, 0, 0, error.strerror or str(error)) from None
         if not found:
             raise InputError(path, 0, 0, "the folder contains no file")
+        for file in found:
+            again = file.with_name(file.name.removesuffix("_processed.npz") + "_reordered.npz")
+            if again in found and again != file:
+                raise InputError(path, 0, 0, f"{file.name} and {again.name} have the same samples; "
+                                             f"name the files instead of their folder")
         files += sorted(found, key=_by_number)
     if not files:
         raise ValueError("data must name at least one file")
@@ -132,8 +139,12 @@ def input_files(paths: Paths) -> list[Path]:
 
 
 def is_sample_file(path: Path) -> bool:
-    """Return whether a folder that is given for its files stands for this one of them too."""
-    return path.name[:1] not in (".", "_") and not path.is_dir()
+    """Return whether a folder that is given for its files stands for this one of them too.
+
+    Names that begin with ``.`` or ``_`` are left out, and files beside those of DLRM
+    (:func:`host.data.readers.npz.is_beside`).
+    """
+    return path.name[:1] not in (".", "_") and not npz.is_beside(path) and not path.is_dir()
 
 
 def _by_number(path: Path) -> list[tuple[int, str]]:
@@ -144,19 +155,20 @@ def _by_number(path: Path) -> list[tuple[int, str]]:
 def guess_format(paths: Paths) -> str | None:
     """Guess the format of the first file from its content; None if no format fits.
 
-    Arrays and archives are recognised by their first bytes; text, plain or gzip, by its first line.
-    A key trace may begin with empty lines.
+    Arrays and archives are recognised by their first bytes; text, plain or gzip, by its first line
+    that is not empty.
     """
     path = input_files(paths)[0]
     kind = storage(path)
     if kind is not None:
-        return {"npy": "trace", "npz": "dlrm-npz"}[kind]
+        return "trace" if kind == "npy" or first_member(path).isdecimal() else "dlrm-npz"
     text = head(path)
-    line = text.split(b"\n", 1)[0].rstrip(b"\r")
-    for name, header in (("movielens", movielens.HEADER), ("avazu", avazu.HEADER)):
-        if line == header:
+    line = text.lstrip(b"\r\n").split(b"\n", 1)[0].rstrip(b"\r")
+    found = set(header_names(line))
+    for name, names in (("movielens", movielens.NAMES), ("avazu", avazu.NAMES)):
+        if 2 * len(found.intersection(names)) > len(names):
             return name
-    if line.count(b"\t") == criteo.INTEGERS + criteo.CATEGORIES:
+    if criteo.INTEGERS + criteo.CATEGORIES - line.count(b"\t") in (0, 1):  # without labels, too
         return "criteo"
     if re.match(rb"\s*\d+:\d+(\s|$)", text):
         return "trace"

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from host.dlrm.float32 import canonical, quiet
 from host.dlrm.mlp import Layer, forward, linear_fixed
 from host.model import Model
 
@@ -67,7 +68,7 @@ def interaction_backward(model: Model, dense: np.ndarray, pooled: np.ndarray,
     product and sum rounded to float32; j = i is left out or, if vectors are also paired with
     themselves, contributes (2 · g(i, i)) · z_i. The sum of the dense vector starts from its own
     part of ``gradient``, all others from their first product. A concatenation only moves its
-    gradients.
+    gradients. A computed NaN is 0x7FC00000.
     """
     (n, dimension), tables = dense.shape, pooled.shape[1]
     if gradient.shape != (n, model.interaction_width):
@@ -85,6 +86,7 @@ def interaction_backward(model: Model, dense: np.ndarray, pooled: np.ndarray,
     return result[:, 0], result[:, 1:]
 
 
+@quiet()
 def _dot_backward(z: np.ndarray, gradient: np.ndarray, itself: bool) -> np.ndarray:
     """Return the gradients of ``z [vectors, d, n]`` from those of the results ``[width, n]``."""
     vectors, dimension, n = z.shape
@@ -101,4 +103,4 @@ def _dot_backward(z: np.ndarray, gradient: np.ndarray, itself: bool) -> np.ndarr
     for other in range(1, vectors):
         for some in ([slice(None)] if itself else [slice(other), slice(other + 1, None)]):
             total[some] += pairs[some, other] * z[other]
-    return total
+    return canonical(total)

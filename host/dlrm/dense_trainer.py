@@ -7,7 +7,7 @@ import numpy as np
 
 from host.dlrm.backward import Linear, activations, interaction_backward, mlp_backward
 from host.dlrm.dlrm import Dlrm
-from host.dlrm.exact_keys import canonical
+from host.dlrm.float32 import canonical
 from host.dlrm.interaction import interaction
 from host.dlrm.loss import binary_cross_entropy
 from host.dlrm.mlp import Layer, linear_blas, linear_fixed
@@ -60,8 +60,7 @@ class DenseTrainer:
         if samples.dense.shape[1] != features:
             raise ValueError(f"dense must have {features} features, "
                              f"not {samples.dense.shape[1]!r}")
-        with np.errstate(over="ignore", invalid="ignore"):
-            bottom = activations(samples.dense, self.dlrm.bottom_layers, self._linear)
+        bottom = activations(samples.dense, self.dlrm.bottom_layers, self._linear)
         self._begun = samples, bottom
         return bottom[-1]
 
@@ -74,15 +73,14 @@ class DenseTrainer:
             raise RuntimeError("no step was begun")
         (samples, bottom), self._begun = self._begun, None
         dlrm, linear = self.dlrm, self._linear
-        with np.errstate(over="ignore", invalid="ignore"):
-            top = activations(interaction(dlrm.model, bottom[-1], pooled), dlrm.top_layers,
-                              linear, last_relu=False)
-            loss = binary_cross_entropy(top[-1][:, 0], samples.labels)
-            top_gradients, mixed = mlp_backward(top, dlrm.top_layers, loss.gradient[:, None],
-                                                linear, last_relu=False)
-            dense, bags = interaction_backward(dlrm.model, bottom[-1], pooled, mixed)
-            bottom_gradients, _ = mlp_backward(bottom, dlrm.bottom_layers, dense, linear,
-                                               inputs=False)
+        top = activations(interaction(dlrm.model, bottom[-1], pooled), dlrm.top_layers,
+                          linear, last_relu=False)
+        loss = binary_cross_entropy(top[-1][:, 0], samples.labels)
+        top_gradients, mixed = mlp_backward(top, dlrm.top_layers, loss.gradient[:, None],
+                                            linear, last_relu=False)
+        dense, bags = interaction_backward(dlrm.model, bottom[-1], pooled, mixed)
+        bottom_gradients, _ = mlp_backward(bottom, dlrm.bottom_layers, dense, linear,
+                                           inputs=False)
         self._update(dlrm.bottom_layers, bottom_gradients)
         self._update(dlrm.top_layers, top_gradients)
         return DenseStep(loss.mean, loss.predictions, bags)

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from host.dlrm.float32 import canonical, means, quiet
 from host.dlrm.interaction import interaction
 from host.dlrm.mlp import Layer, forward, initial_layers, linear_blas, linear_fixed
 from host.dlrm.rows import row_values
@@ -18,11 +19,13 @@ __all__ = ["Dlrm", "pool", "pooled_reference", "sigmoid"]
 _BLOCK_KEYS = 1 << 16
 
 
+@quiet()
 def pool(vectors: np.ndarray, lengths: np.ndarray, pooling: str = "sum") -> np.ndarray:
     """Pool bags in float32: ``vectors [k, d]`` concatenated in bag order, ``lengths [bags]``.
 
     A sum starts from the bag's first vector and adds the others in order; an empty bag gives +0.
-    For ``pooling`` ``mean`` the sum is divided by float32 of the bag's length. Returns float32
+    For ``pooling`` ``mean`` the sum is divided by float32 of the bag's length. A NaN is 0x7FC00000,
+    except in the sum of a bag with one vector, which is the vector bit for bit. Returns float32
     ``[bags, d]``.
     """
     lengths = np.asarray(lengths, np.int64)
@@ -39,7 +42,9 @@ def pool(vectors: np.ndarray, lengths: np.ndarray, pooling: str = "sum") -> np.n
         else:
             result[bags] += vectors[first[bags] + position]
     if pooling == "mean":
-        result /= np.maximum(lengths, 1).astype(np.float32)[:, None]
+        return means(result, lengths)
+    added = lengths > 1
+    result[added] = canonical(result[added])
     return result
 
 
@@ -61,11 +66,12 @@ def pooled_reference(samples: Samples, model: Model, seed: int) -> np.ndarray:
     return result
 
 
+@quiet()
 def sigmoid(values: np.ndarray) -> np.ndarray:
     """Return 1 / (1 + exp(-x)), computed in float64 and rounded once to float32."""
     wide = values.astype(np.float64)
     small = np.exp(-np.abs(wide))
-    return (np.where(wide >= 0, 1.0, small) / (1.0 + small)).astype(np.float32)
+    return canonical((np.where(wide >= 0, 1.0, small) / (1.0 + small)).astype(np.float32))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import numpy as np
 
 from host.dlrm.dlrm import pool
 from host.dlrm.exact_keys import sums_by_key
+from host.dlrm.float32 import means
 from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
 from host.model import Model
@@ -29,8 +30,7 @@ def key_gradients(samples: Samples, gradients: np.ndarray, pooling: str) -> np.n
     lengths = samples.bag_lengths.reshape(-1)
     bags = gradients.reshape(len(lengths), shape[-1])
     if pooling == "mean":
-        with np.errstate(invalid="ignore"):  # signalling NaNs
-            bags = bags / np.maximum(lengths, 1).astype(np.float32)[:, None]
+        bags = means(bags, lengths)
     return np.repeat(bags, lengths, axis=0)
 
 
@@ -79,8 +79,7 @@ class EmbeddingTables:
     def pooled(self, samples: Samples) -> np.ndarray:
         """Return the pooled vectors of every bag: float32 ``[n, tables, d]``."""
         vectors, _ = self.rows.read(samples.keys)
-        with np.errstate(over="ignore", invalid="ignore"):
-            pooled = pool(vectors, samples.bag_lengths.reshape(-1), self.rows.model.pooling)
+        pooled = pool(vectors, samples.bag_lengths.reshape(-1), self.rows.model.pooling)
         return pooled.reshape(*samples.bag_lengths.shape, -1)
 
     def update(self, samples: Samples, gradients: np.ndarray) -> None:

@@ -6,13 +6,10 @@ terms are summed in int64, so that neither order nor grouping matters. Only the 
 
 import numpy as np
 
-from host.dlrm.exact import ExactSum, nearest
+from host.dlrm.float32 import NAN
 from rtl.config import LANES
 
-__all__ = ["NAN", "canonical", "sums_by_key"]
-
-NAN = np.uint32(nearest(ExactSum(plus=True, minus=True))).view(np.float32)
-"""The NaN of the hardware, 0x7FC00000."""
+__all__ = ["sums_by_key"]
 
 _LIMB = 28
 _MASK = (1 << _LIMB) - 1
@@ -22,11 +19,6 @@ _GROWTH = 2
 """Limbs above a term's first: for its shift, and for the carries of the most terms."""
 _FIELDS = 255
 _MINUS_ZERO = 1 << 31
-
-
-def canonical(values: np.ndarray) -> np.ndarray:
-    """Return float32 ``values`` with every NaN as 0x7FC00000."""
-    return np.where(np.isnan(values), NAN, values)
 
 
 def sums_by_key(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from host.dlrm.float32 import canonical, quiet
 from host.model import Model
 from rtl.config import LANES, beats_of
 
@@ -12,6 +13,7 @@ __all__ = ["ResultLayout", "concatenation", "dot_interaction", "interaction"]
 _BLOCK_SAMPLES = 128
 
 
+@quiet()
 def dot_interaction(dense: np.ndarray, pooled: np.ndarray, *, itself: bool = False) -> np.ndarray:
     """Return ``[dense | dots]`` for float32 ``dense [n, d]`` and ``pooled [n, tables, d]``.
 
@@ -19,7 +21,8 @@ def dot_interaction(dense: np.ndarray, pooled: np.ndarray, *, itself: bool = Fal
     ``itself`` (DLRM's ``arch_interaction_itself``) those with j = i too. Each product
     is rounded to float32; the 16 products of a slice are summed by one balanced tree that adds
     neighbours, ((0+1)+(2+3)) + …; the sums of the slices are added in ascending order. Unused lanes
-    of the last slice are +0, and go through the tree too.
+    of the last slice are +0, and go through the tree too. A NaN among the dots is 0x7FC00000; the
+    dense vector is kept bit for bit.
     """
     n, dimension = dense.shape
     lanes = -(-dimension // LANES) * LANES
@@ -41,7 +44,7 @@ def dot_interaction(dense: np.ndarray, pooled: np.ndarray, *, itself: bool = Fal
                 while len(tree) > 1:
                     tree = tree[0::2] + tree[1::2]
                 dots = tree[0] if dots is None else dots + tree[0]
-            result[first:last, column:column + columns] = dots.T
+            result[first:last, column:column + columns] = canonical(dots.T)
             column += columns
     return result
 

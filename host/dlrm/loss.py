@@ -6,6 +6,7 @@ import numpy as np
 
 from host.dlrm.dlrm import sigmoid
 from host.dlrm.exact import exact_sums, nearest
+from host.dlrm.float32 import canonical, quiet
 
 __all__ = ["Loss", "binary_cross_entropy"]
 
@@ -26,6 +27,7 @@ class Loss:
     gradient: np.ndarray
 
 
+@quiet()
 def binary_cross_entropy(logits: np.ndarray, labels: np.ndarray) -> Loss:
     """Return the mean loss of float32 ``logits [n]`` for ``labels [n]``, 0 or 1.
 
@@ -46,4 +48,4 @@ def binary_cross_entropy(logits: np.ndarray, labels: np.ndarray) -> Loss:
     total = np.uint32(nearest(exact_sums(losses.astype(np.float32)[:, None])[0]))
     predictions = sigmoid(logits)
     return Loss(float(total.view(np.float32) / count), predictions,
-                (predictions - labels.astype(np.float32)) / count)
+                canonical((predictions - labels.astype(np.float32)) / count))

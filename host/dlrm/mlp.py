@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from host.dlrm.float32 import canonical, quiet
 from host.hashing import GOLDEN, mix64, mix64_int
 
 __all__ = ["MOST_WEIGHTS", "Layer", "forward", "initial_layers", "linear_blas", "linear_fixed"]
@@ -63,10 +64,12 @@ def initial_layers(shapes: tuple[tuple[int, int], ...], seed: int) -> list[Layer
     return layers
 
 
+@quiet()
 def linear_fixed(inputs: np.ndarray, layer: Layer) -> np.ndarray:
     """Return ``inputs @ weights + biases`` with every product and sum rounded to float32.
 
-    Sums start from the first product and run in ascending index; the bias comes last.
+    Sums start from the first product and run in ascending index; the bias comes last. A NaN is
+    0x7FC00000.
 
     Every operation is element-wise, so a sample's result depends neither on its neighbours nor on
     the machine. ``inputs`` is float32 ``[n, inputs]``.
@@ -85,16 +88,17 @@ def linear_fixed(inputs: np.ndarray, layer: Layer) -> np.ndarray:
                 np.multiply(weights[k][:, None], columns[k], out=product)
                 total += product
             total += layer.biases[left:left + step, None]
-            result[first:first + _BLOCK_SAMPLES, left:left + step] = total.T
+            result[first:first + _BLOCK_SAMPLES, left:left + step] = canonical(total).T
     return result
 
 
+@quiet()
 def linear_blas(inputs: np.ndarray, layer: Layer) -> np.ndarray:
     """Return ``inputs @ weights + biases`` by BLAS.
 
     Fast, but its last bits depend on the number of rows, on the kernel and on the machine.
     """
-    return inputs @ layer.weights + layer.biases
+    return canonical(inputs @ layer.weights + layer.biases)
 
 
 def forward(inputs: np.ndarray, layers: list[Layer], linear=linear_fixed,

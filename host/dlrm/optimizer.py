@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from host.dlrm.exact_keys import canonical
+from host.dlrm.float32 import canonical, quiet
 from host.dlrm.interaction import dot_interaction
 
 __all__ = ["OPTIMIZERS", "Optimizer"]
@@ -43,6 +43,7 @@ class Optimizer:
             if not (math.isfinite(rounded) and rounded > 0):
                 raise ValueError(f"{field} must be finite and above 0 as a float32, not {value!r}")
 
+    @quiet()
     def apply(self, vectors: np.ndarray, states: np.ndarray,
               gradients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the new ``vectors [n, d]`` and ``states [n]`` of rows with ``gradients [n, d]``.
@@ -53,12 +54,11 @@ class Optimizer:
         0x7FC00000.
         """
         rate = np.float32(self.learning_rate)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if self.name == "sgd":
-                return canonical(vectors - rate * gradients), states
-            states = canonical(states + _squares(gradients) / np.float32(gradients.shape[1]))
-            steps = rate / (np.sqrt(states) + np.float32(self.epsilon))
-            return canonical(vectors - steps[:, None] * gradients), states
+        if self.name == "sgd":
+            return canonical(vectors - rate * gradients), states
+        states = canonical(states + _squares(gradients) / np.float32(gradients.shape[1]))
+        steps = rate / (np.sqrt(states) + np.float32(self.epsilon))
+        return canonical(vectors - steps[:, None] * gradients), states
 
 
 def _squares(vectors: np.ndarray) -> np.ndarray:

@@ -1,5 +1,6 @@
 // The check of results: bags pooled in order, and linear layers in float32 with every product and
-// every sum rounded, summed by ascending index starting at the first product, the bias last.
+// every sum rounded, summed by ascending index starting at the first product, the bias last. A NaN
+// is 0x7FC00000.
 // Reference, bit for bit: host.dlrm.embedding and host.dlrm.mlp.linear_fixed.
 // Compiled with -ffp-contract=off: a fused multiply-add would round once instead of twice.
 #include <algorithm>
@@ -41,6 +42,7 @@ WHOLE void tile(const float* inputs, uint64_t depth, const Vector* panel, const 
     for (int r = 0; r < rows; r++) {
         for (int v = 0; v < VECTORS; v++) sums[r][v] += bias[v];
         std::memcpy(result + r * COLUMNS, sums[r], sizeof sums[r]);
+        ember::canonical(result + r * COLUMNS, COLUMNS);
     }
 }
 
@@ -90,8 +92,7 @@ EXPORT bool ember_pooled(const Rows* rows, const int64_t* tables, const int64_t*
             fill(*rows, *tables, *numbers, next.data());
             for (uint64_t d = 0; d < dimension; d++) pooled[d] += next[d];
         }
-        if (mean && lengths[bag] > 1)
-            for (uint64_t d = 0; d < dimension; d++) pooled[d] /= static_cast<float>(lengths[bag]);
+        ember::end_bag(pooled, dimension, lengths[bag], mean);
     }
     return true;
 }

@@ -2,6 +2,8 @@
 // same float64 value rounded once; host.wire.rows.GivenRows.
 #pragma once
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "formats.h"
 #include "mix.h"
@@ -36,6 +38,19 @@ inline void fill(const Rows& rows, uint64_t table, uint64_t row, float* __restri
         vector[2 * pair] = value(hash >> 40, scale);
         vector[2 * pair + 1] = value(hash >> 16 & 0xFFFFFF, scale);
     }
+}
+
+// Every NaN becomes 0x7FC00000. Reference: host.dlrm.float32.canonical.
+inline void canonical(float* __restrict values, uint64_t count) {
+    for (uint64_t k = 0; k < count; k++)
+        if (std::isnan(values[k])) values[k] = std::numeric_limits<float>::quiet_NaN();
+}
+
+// End the sum of `length` vectors, as host.dlrm.dlrm.pool does; that of one vector is kept as it is.
+inline void end_bag(float* __restrict bag, uint64_t dimension, int64_t length, bool mean) {
+    if (mean && length > 1)
+        for (uint64_t d = 0; d < dimension; d++) bag[d] /= static_cast<float>(length);
+    if (mean || length > 1) canonical(bag, dimension);
 }
 
 }  // namespace ember

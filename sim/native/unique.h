@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "beats.h"
+#include "rows.h"
 
 namespace ember {
 
@@ -118,8 +119,7 @@ public:
                 else
                     for (uint64_t d = 0; d < dimension_; d++) bag[d] += vector[d];
                 if (kinds_[slot] == record::KEY) continue;
-                if (mean && length > 1)
-                    for (uint64_t d = 0; d < dimension_; d++) bag[d] /= static_cast<float>(length);
+                end_bag(bag, dimension_, int64_t(length), mean);
                 bag += dimension_;
                 length = 0;
             }

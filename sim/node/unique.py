@@ -103,8 +103,7 @@ class UniqueShare:
             raise ProtocolError(f"that name vector {indices[wrong.argmax()]} of {len(vectors)}")
         step, at = self.step, self.first + np.flatnonzero(answered)
         lengths = step.samples.bag_lengths[at].reshape(-1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            pooled = pool(vectors[indices], lengths, pooling)
+        pooled = pool(vectors[indices], lengths, pooling)
         step.answers[at] = pooled.reshape(len(at), *step.answers.shape[1:])
         step.filled[at] = step.answers.shape[1]
         step.left[self._node] -= len(at)

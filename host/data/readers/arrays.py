@@ -11,7 +11,7 @@ import struct
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator
 from pathlib import Path
 from tokenize import TokenError
 from typing import BinaryIO, Protocol
@@ -21,7 +21,7 @@ import numpy as np
 from host.data.readers.pipes import look
 from host.errors import InputError
 
-__all__ = ["ArrayFile", "array_error", "open_npy", "open_npz", "storage"]
+__all__ = ["ArrayFile", "array_error", "first_member", "open_npy", "open_npz", "storage"]
 
 _MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
 _BLOCK = 1 << 16
@@ -36,6 +36,14 @@ def storage(path: str | Path) -> str | None:
     except OSError:
         return None
     return next((kind for magic, kind in _MAGIC.items() if first.startswith(magic)), None)
+
+
+def first_member(path: str | Path) -> str:
+    """Return the name of the first array of an ``.npz`` file, from its first bytes."""
+    start = look(path, _LOCAL_HEADER.size + 256)
+    length = _LOCAL_HEADER.unpack_from(start.ljust(_LOCAL_HEADER.size, b"\0"))[1]
+    name = start[_LOCAL_HEADER.size:_LOCAL_HEADER.size + length]
+    return name.decode("utf-8", "replace").removesuffix(".npy")
 
 
 def array_error(path: str | Path, name: str, message: str) -> InputError:
@@ -186,6 +194,22 @@ class ArrayFile:
             yield np.stack([self._take(cursor, n, first, column)
                             for column, cursor in enumerate(cursors)], axis=1)
 
+    def check_rows(self, rows: np.ndarray, sizes: np.ndarray, first: int,
+                   table: int | None = None) -> None:
+        """Raise `InputError` for an element of ``rows [n, columns]`` outside 0 to ``sizes`` - 1.
+
+        ``first``: number of the first row in the array. ``table``: that of all columns; None if
+        each column is a table.
+        """
+        good = (rows >= 0) & (rows < sizes)
+        if good.all():
+            return
+        at = tuple(int(i) for i in np.unravel_index(int((~good).argmax()), good.shape))
+        value, column = rows[at], at[1] if table is None else 0
+        raise self.error(f"{value} is negative" if value < 0 else
+                         f"{value} is beyond the {sizes[column]} rows of table "
+                         f"{column if table is None else table}", (first + at[0], at[1]))
+
     def whole(self) -> np.ndarray:
         """Return the whole array; for small arrays."""
         return next(self.chunks(max(1, self.shape[0])), np.empty(self.shape, self.dtype))
@@ -230,7 +254,7 @@ def open_npy(path: Path, file: BinaryIO) -> ArrayFile:
     return ArrayFile(path, "array", _Plain(file, 0, size), size)
 
 
-def open_npz(path: Path, file: BinaryIO, wanted: Sequence[str]) -> dict[str, ArrayFile]:
+def open_npz(path: Path, file: BinaryIO, wanted: Container[str]) -> dict[str, ArrayFile]:
     """Return the arrays of an open ``.npz`` file that are ``wanted`` and present, by name.
 
     Raises

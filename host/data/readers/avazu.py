@@ -5,21 +5,24 @@ from pathlib import Path
 
 import numpy as np
 
-from host.data.readers.fields import Fields, decimals, labels, split
-from host.data.readers.lines import read_body
+from host.data.readers.fields import Fields, decimals, labels
 from host.data.readers.shapes import check_model, table_sizes
+from host.data.readers.table import read_columns
 from host.hashing import GOLDEN, mix64
 from host.model import Model
 from host.samples import Samples
 
-__all__ = ["COLUMNS", "HEADER", "read", "text_hashes"]
+__all__ = ["COLUMNS", "HEADER", "NAMES", "read", "text_hashes"]
 
 COLUMNS = ("C1", "banner_pos", "site_id", "site_domain", "site_category", "app_id", "app_domain",
            "app_category", "device_id", "device_ip", "device_model", "device_type",
            "device_conn_type", *(f"C{number}" for number in range(14, 22)))
 """The 21 categorical columns, in the order of the tables."""
 
-HEADER = ",".join(("id", "click", "hour", *COLUMNS)).encode()
+NAMES = ("click", "hour", *COLUMNS)
+"""The columns that are read."""
+
+HEADER = ",".join(("id", *NAMES))
 
 
 def text_hashes(fields: Fields) -> np.ndarray:
@@ -45,10 +48,11 @@ def text_hashes(fields: Fields) -> np.ndarray:
 def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     """Yield the samples of an Avazu ``train.csv``, a few thousand per chunk.
 
-    The first line is `HEADER`. ``id`` is ignored. The label is ``click``, 0 or 1. The one dense
-    feature is log(1 + the hour of the day), from ``hour``, which is YYMMDDHH. The other columns
-    are categories: any text, even an empty one, becomes its `text_hashes` modulo the table's rows,
-    or modulo 2^36 - 1 without a model.
+    The first line is `HEADER`, in any order. Columns besides `NAMES` are ignored. The label is
+    ``click``, 0 or 1. The one dense feature is log(1 + the hour of the day), from ``hour``, which
+    is YYMMDDHH. The other columns are categories: any text, even an empty one, becomes its
+    `text_hashes` modulo the table's rows, or modulo 2^36 - 1 without a model. Blank lines are left
+    out.
 
     Raises
     ------
@@ -59,11 +63,10 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     """
     check_model("Avazu", model, 1, len(COLUMNS))
     sizes = table_sizes(model, len(COLUMNS)).astype(np.uint64)
-    for chunk in read_body(path, HEADER, "clicks"):
-        fields = split(chunk, b",", 3 + len(COLUMNS), HEADER.decode())
-        label = labels(fields[:, 1], "click")
-        dense = np.log1p(_hours(fields[:, 2]).astype(np.float64))
-        rows = (text_hashes(fields[:, 3:]) % sizes).astype(np.int64)
+    for fields in read_columns(path, NAMES, HEADER, "clicks", label="click"):
+        label = labels(fields[:, 0], "click")
+        dense = np.log1p(_hours(fields[:, 1]).astype(np.float64))
+        rows = (text_hashes(fields[:, 2:]) % sizes).astype(np.int64)
         yield Samples.one_hot(dense[:, None], label, rows)
 
 

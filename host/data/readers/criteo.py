@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from host.data.readers.fields import Fields, hexadecimals, integers, labels, split
+from host.data.readers.fields import Fields, hexadecimals, integers, labels
 from host.data.readers.first_seen import MOST_VALUES, FirstSeen
-from host.data.readers.lines import place, read_chunks
+from host.data.readers.lines import place
 from host.data.readers.shapes import check_model
+from host.data.readers.table import read_lines
 from host.hashing import mix64
 from host.model import Model
 from host.samples import Samples
@@ -20,6 +21,7 @@ EMPTY_CATEGORY = 1 << 32
 """The hash input of an empty category: the first value that no 32-bit category has."""
 
 _LAYOUT = "label, 13 integers, 26 hexadecimal categories, separated by tabs"
+_SHORT = "; for samples without labels, put 0 and a tab before each line"
 
 
 def category_rows(values: np.ndarray, rows: np.ndarray | int) -> np.ndarray:
@@ -38,10 +40,11 @@ def read(path: str | Path, model: Model | None, index: Index | None = None) -> I
     """Yield the samples of a Criteo file, a few thousand per chunk.
 
     A line has a label (0 or 1), 13 integers and 26 hexadecimal categories of up to 8 digits,
-    separated by tabs; integers and categories may be empty; there is no header. A dense feature is
-    log(1 + max(x, 0)), computed in float64 and rounded once, or 0 if missing. A category, even an
-    empty one, becomes its `category_rows`; without a model it keeps its own value, and an empty one
-    becomes `EMPTY_CATEGORY`. With an ``index``, this makes the rows instead.
+    separated by tabs; integers and categories may be empty; there is no header. Blank lines are
+    left out. A dense feature is log(1 + max(x, 0)), computed in float64 and rounded once, or 0 if
+    missing. A category, even an empty one, becomes its `category_rows`; without a model it keeps
+    its own value, and an empty one becomes `EMPTY_CATEGORY`. With an ``index``, this makes the rows
+    instead.
 
     Raises
     ------
@@ -52,8 +55,7 @@ def read(path: str | Path, model: Model | None, index: Index | None = None) -> I
     """
     check_model("Criteo", model, INTEGERS, CATEGORIES)
     sizes = np.array(model.rows, np.uint64) if model else None
-    for chunk in read_chunks(path):
-        fields = split(chunk, b"\t", 1 + INTEGERS + CATEGORIES, _LAYOUT)
+    for fields in read_lines(path, b"\t", 1 + INTEGERS + CATEGORIES, _LAYOUT, _SHORT):
         label = labels(fields[:, 0], "label")
         numbers = fields[:, 1:1 + INTEGERS]
         value, good = integers(numbers)

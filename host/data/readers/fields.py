@@ -35,21 +35,60 @@ class Fields:
         raise place(self.chunk, int(start), message(text, index))
 
 
-def split(chunk: Chunk, separator: bytes, columns: int, layout: str) -> Fields:
-    """Return the fields of a chunk, ``[lines, columns]``. Raises `InputError` for a line with more
-    or fewer; ``layout`` describes the columns for the message."""
+def split(chunk: Chunk, separator: bytes, columns: int, layout: str, short: str = "") -> Fields:
+    """Return the fields of a chunk, ``[lines, columns]``, without blank lines.
+
+    Quotes around a field, in which separators may be, are left out.
+
+    Parameters
+    ----------
+    columns: number of fields of a line. layout: their description, for messages.
+    short: remedy if every line lacks one field.
+
+    Raises `InputError` for a line with more or fewer fields, and for other quotes.
+    """
     data = chunk.bytes
-    ends = np.flatnonzero((data == separator[0]) | (data == 10))
-    line_ends = np.flatnonzero(data[ends] == 10)
-    counts = np.diff(line_ends, prepend=-1)
-    if (counts != columns).any():
-        line = int((counts != columns).argmax())
-        at, found = int(ends[line_ends[line]]), int(counts[line])
-        raise place(chunk, at, f"{found} column{'s' * (found != 1)} instead of {columns} "
-                               f"({layout})")
+    breaks = (data == separator[0]) | (data == 10)
+    quotes = np.flatnonzero(data == ord('"')) if b'"' in chunk.data else None
+    if quotes is not None:
+        breaks &= ~_inside(chunk, quotes)
+    ends = np.flatnonzero(breaks)
     starts = np.empty_like(ends)
     starts[0], starts[1:] = 0, ends[:-1] + 1
+    line_ends = np.flatnonzero(data[ends] == 10)
+    counts = np.diff(line_ends, prepend=-1)
+    wrong = counts != columns
+    if wrong.any():
+        blank = wrong & (counts == 1) & (starts[line_ends] == ends[line_ends])
+        wrong &= ~blank
+        if wrong.any():
+            line = int(wrong.argmax())
+            at, found = int(ends[line_ends[line]]), int(counts[line])
+            less = (counts[~blank] == columns - 1).all()
+            raise place(chunk, at, f"{found} column{'s' * (found != 1)} instead of {columns} "
+                                   f"({layout}){short if less else ''}")
+        kept = np.repeat(~blank, counts)
+        starts, ends = starts[kept], ends[kept]
+    if quotes is not None:
+        whole = (ends - starts > 1) & (data[starts] == ord('"')) & (data[ends - 1] == ord('"'))
+        others = np.setdiff1d(quotes, (starts[whole], ends[whole] - 1))
+        if len(others):
+            raise place(chunk, int(others[0]), "a quote inside a field; quotes may only be around "
+                                               "a whole field")
+        starts, ends = starts + whole, ends - whole
     return Fields(chunk, starts.reshape(-1, columns), (ends - starts).reshape(-1, columns))
+
+
+def _inside(chunk: Chunk, quotes: np.ndarray) -> np.ndarray:
+    """Return which bytes are between a quote and the next one, ``quotes`` being their places."""
+    change = np.zeros(len(chunk.data), bool)
+    change[quotes] = True
+    inside = np.logical_xor.accumulate(change)
+    open_ = np.flatnonzero(inside & (chunk.bytes == 10))
+    if len(open_):
+        at = quotes[np.searchsorted(quotes, open_[0]) - 1]
+        raise place(chunk, int(at), "the quote is not closed in its line")
+    return inside
 
 
 def labels(fields: Fields, name: str) -> np.ndarray:

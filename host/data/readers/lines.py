@@ -14,7 +14,7 @@ import numpy as np
 from host.data.readers.pipes import is_pipe, look, opened
 from host.errors import InputError
 
-__all__ = ["CHUNK_BYTES", "Chunk", "head", "place", "read_body", "read_chunks"]
+__all__ = ["CHUNK_BYTES", "Chunk", "head", "place", "read_chunks"]
 
 CHUNK_BYTES = 1 << 20
 _LOOKED = 1 << 16
@@ -88,27 +88,6 @@ def read_chunks(path: str | Path, size: int = CHUNK_BYTES, *, keep: bool = False
             yield from _split(path, _blocks(raw, size), size)
     except OSError as error:
         raise InputError(path, 0, 0, error.strerror or str(error)) from None
-
-
-def read_body(path: str | Path, header: bytes, content: str, *, keep: bool = False,
-              ) -> Iterator[Chunk]:
-    """Yield the lines after the first as `read_chunks` does; the first must be ``header``.
-
-    ``content`` says what must follow. Raises `InputError` if nothing does.
-    """
-    any_line = False
-    for chunk in read_chunks(path, keep=keep):
-        if chunk.first_line == 1:
-            found, _, rest = chunk.data.partition(b"\n")
-            if found != header:
-                raise place(chunk, 0, f"the header must be {header.decode()}, "
-                                      f"not {found[:60].decode()!r}")
-            chunk = Chunk(chunk.path, rest, 2)
-        if chunk.data:
-            any_line = True
-            yield chunk
-    if not any_line:
-        raise InputError(path, 1, len(header) + 1, f"no {content} follow")
 
 
 def head(path: str | Path, size: int = 1 << 16) -> bytes:

@@ -5,16 +5,17 @@ from pathlib import Path
 
 import numpy as np
 
-from host.data.readers.fields import Fields, decimals, split
-from host.data.readers.lines import Chunk, read_body
+from host.data.readers.fields import Fields, decimals
 from host.data.readers.shapes import check_model, table_sizes
+from host.data.readers.table import read_columns
 from host.model import Model
 from host.samples import Samples
 
-__all__ = ["HEADER", "read"]
+__all__ = ["NAMES", "read"]
 
-HEADER = b"userId,movieId,rating,timestamp"
-_LAYOUT = HEADER.decode()
+NAMES = ("userId", "movieId", "rating", "timestamp")
+"""The columns that are read."""
+
 _RATINGS = {text: float(text) for whole in range(6) for text in
             (f"{whole}", f"{whole}.0", f"{whole}.5") if float(text) <= 5}
 _LIKED = 4.0
@@ -30,9 +31,9 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     Raises
     ------
     InputError
-        The line and column of a wrong header, of a line without exactly four columns, of a field
-        that is not a valid number, or of a user or movie beyond the model's tables; without a model
-        any row is accepted.
+        The line and column of a wrong header, of a line with more or fewer columns than the header,
+        of a field that is not a valid number, or of a user or movie beyond the model's tables;
+        without a model any row is accepted.
     ValueError
         The model does not have one dense feature and two tables.
     """
@@ -40,8 +41,7 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     sizes = table_sizes(model, 2).tolist()
     first, last = _span(path)
     scale = max(1, last - first)
-    for chunk in _body(path):
-        fields = split(chunk, b",", 4, _LAYOUT)
+    for fields in _columns(path):
         rows = np.empty((len(fields.starts), 2), np.int64)
         for table, name in enumerate(("userId", "movieId")):
             column = fields[:, table]
@@ -55,8 +55,8 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
         yield Samples.one_hot(seconds[:, None], label, rows)
 
 
-def _body(path: str | Path, keep: bool = False) -> Iterator[Chunk]:
-    return read_body(path, HEADER, "ratings", keep=keep)
+def _columns(path: str | Path, keep: bool = False) -> Iterator[Fields]:
+    return read_columns(path, NAMES, ",".join(NAMES), "ratings", keep=keep)
 
 
 def _timestamps(fields: Fields) -> np.ndarray:
@@ -68,8 +68,8 @@ def _timestamps(fields: Fields) -> np.ndarray:
 
 def _span(path: str | Path) -> tuple[int, int]:
     low, high = [], []
-    for chunk in _body(path, keep=True):
-        times = _timestamps(split(chunk, b",", 4, _LAYOUT))
+    for fields in _columns(path, keep=True):
+        times = _timestamps(fields)
         low.append(int(times.min()))
         high.append(int(times.max()))
     return min(low), max(high)

@@ -15,7 +15,7 @@ from host.model import Model
 from host.samples import Samples
 from rtl.formats import TABLE_BITS
 
-__all__ = ["ARRAYS", "CHUNK_ROWS", "counts_file", "model_shape", "read"]
+__all__ = ["ARRAYS", "CHUNK_ROWS", "counts_file", "is_beside", "model_shape", "read"]
 
 ARRAYS = ("X_int", "X_cat", "y", "counts")
 
@@ -95,6 +95,13 @@ def counts_file(path: str | Path) -> Path | None:
     if name is None or is_pipe(path):
         return None
     return Path(path).with_name(name[1].removesuffix("_day") + "_fea_count.npz")
+
+
+def is_beside(path: str | Path) -> bool:
+    """Return whether a file is one that `data_utils.py` writes beside the files of samples:
+    ``*_fea_count.npz``, ``*_fea_dict_0.npz``, ..., ``*_day_count.npz``."""
+    return re.fullmatch(r".*_(fea_count|fea_dict_[0-9]+|day_count)\.npz",
+                        Path(path).name) is not None
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from host.data.readers import trace_array
+from host.data.readers import trace_array, trace_multi_hot
 from host.data.readers.arrays import storage
 from host.data.readers.fields import Fields, decimals
 from host.data.readers.lines import Chunk, read_chunks
@@ -17,24 +17,26 @@ from rtl.formats import ROW_BITS, TABLE_BITS
 __all__ = ["read", "scan_rows"]
 
 _CHUNK_BAGS = 1 << 22
+_ARRAYS = {"npy": trace_array, "npz": trace_multi_hot}
 
 
 def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     """Yield the samples of a key trace, in file order.
 
-    A trace is text, plain or gzip, or a ``.npy`` file (:mod:`host.data.readers.trace_array`), which
-    is detected by content. Each line of text is a sample: ``table:row`` in decimal, separated by
-    blanks or tabs, in any order. A table may repeat, which makes its bag longer; a bag keeps its
-    keys in line order. An empty line is a sample of empty bags. A trace has no dense features and
-    no labels: both are zeros. Without a model, a pass over the file finds the number of tables.
+    A trace is text, plain or gzip, a ``.npy`` file (:mod:`host.data.readers.trace_array`) or an
+    ``.npz`` file (:mod:`host.data.readers.trace_multi_hot`), detected by content. Each line of text
+    is a sample: ``table:row`` in decimal, separated by blanks or tabs, in any order. A table may
+    repeat, which makes its bag longer; a bag keeps its keys in line order. An empty line is a
+    sample of empty bags. A trace has no dense features and no labels: both are zeros. Without a
+    model, a pass over the file finds the number of tables.
 
     Raises
     ------
     InputError
         The line and column of a malformed ``table:row``, or one beyond the model's tables or rows.
     """
-    if storage(path) == "npy":
-        yield from trace_array.read(path, model)
+    if (kind := storage(path)) is not None:
+        yield from _ARRAYS[kind].read(path, model)
         return
     sizes = table_sizes(model, len(model.rows if model else scan_rows(path)))
     dense = model.dense if model else 1
@@ -57,8 +59,8 @@ def scan_rows(path: str | Path) -> tuple[int, ...]:
 
     A pipe can be read again afterwards, see :mod:`host.data.readers.pipes`.
     """
-    if storage(path) == "npy":
-        return trace_array.scan_rows(path)
+    if (kind := storage(path)) is not None:
+        return _ARRAYS[kind].scan_rows(path)
     largest = np.zeros(1, np.int64)
     for chunk in read_chunks(path, keep=True):
         tables, rows, _, _ = _keys(chunk, None)

@@ -73,12 +73,6 @@ def _checked(array: ArrayFile, sizes: np.ndarray) -> Iterator[np.ndarray]:
     """Yield rows as int64 ``[samples, tables]``, checked to be below ``sizes``."""
     first = 0
     for rows in array.chunks(max(1, _CHUNK_KEYS // len(sizes))):
-        good = (rows >= 0) & (rows < sizes)
-        if not good.all():
-            at = tuple(int(i) for i in np.unravel_index(int((~good).argmax()), good.shape))
-            value = rows[at]
-            raise array.error(f"{value} is negative" if value < 0 else
-                              f"{value} is beyond the {sizes[at[1]]} rows of table {at[1]}",
-                              (first + at[0], at[1]))
+        array.check_rows(rows, sizes, first)
         yield rows.astype(np.int64)
         first += len(rows)

@@ -19,6 +19,7 @@ from sim.torch.lookups.query import Elsewhere, Query
 from sim.torch.lookups.record import MiniBatch, Record
 from sim.torch.lookups.tables import Tables, storage_of
 from sim.torch.options import TorchOptions
+from sim.torch.subnormals import with_subnormals
 from sim.torch.values.asked import AskedUpdate, UpdateElsewhere
 from sim.torch.values.nics import LookupNics, NicsError
 from sim.torch.values.rows import Update
@@ -97,6 +98,7 @@ class Session:
         self._outputs: set[int] = set()
         self._forwards: set[int] = set()
 
+    @with_subnormals()
     def take(self, calls: Sequence[tuple[Bags, torch.Tensor]], indices: torch.Tensor) -> None:
         """Take calls that the program makes at once: each its bags, and the output that has
         PyTorch's vectors, into which those of the session are put.
@@ -151,6 +153,7 @@ class Session:
         self.look_up()
         self._changed = self.tables.changed
 
+    @with_subnormals()
     def update(self, updates: Sequence[Update]) -> None:
         """Write the rows of updates by the NICs' optimizer, over those of the program's.
 
@@ -226,6 +229,7 @@ class Session:
         if not self._waiting:
             self._close()
 
+    @with_subnormals()
     def look_up(self) -> None:
         """Let the NICs look up the calls that wait, as one mini-batch."""
         if not self._waiting:

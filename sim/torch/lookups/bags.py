@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from host.dlrm.dlrm import pool
+from host.dlrm.float32 import canonical, quiet
 from rtl.config import ROW_BITS
 
 __all__ = ["DIMENSIONS", "Bags", "bags_of", "check_rows", "check_table", "one_key", "pooled",
@@ -154,8 +155,8 @@ def pooled(bags: Bags, vectors: np.ndarray) -> np.ndarray:
     are multiplied before.
     """
     if bags.weights is not None:
-        vectors = vectors * bags.weights[:, None]
-    if bags.single:
+        with quiet():
+            vectors = canonical(vectors * bags.weights[:, None])
+    if bags.single and bags.pooling == "sum":
         return vectors  # of a bag of one key, what `pool` gives too
-    with np.errstate(over="ignore", invalid="ignore"):
-        return pool(vectors, bags.lengths, bags.pooling)
+    return pool(vectors, bags.lengths, bags.pooling)

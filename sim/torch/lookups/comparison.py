@@ -4,7 +4,12 @@ import numpy as np
 
 from sim.torch.lookups.bags import Bags
 
-__all__ = ["Comparison", "ulps"]
+__all__ = ["Comparison", "apart", "same", "ulps"]
+
+
+def same(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """Return where two float32 arrays have the same bits, or NaN of any bits: bool."""
+    return (ours.view(np.uint32) == theirs.view(np.uint32)) | (np.isnan(ours) & np.isnan(theirs))
 
 
 def ulps(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
@@ -17,6 +22,16 @@ def ulps(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     nans = np.isnan(ours), np.isnan(theirs)
     apart = np.abs(place(ours) - place(theirs))
     return np.where(nans[0] | nans[1], np.where(nans[0] & nans[1], 0, 1 << 32), apart)
+
+
+def apart(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Return the largest difference of a value of rows ``[n, d]`` as a share of the largest finite
+    value of its row; values that are not finite are left out."""
+    finite = np.isfinite(ours) & np.isfinite(theirs)
+    with np.errstate(all="ignore"):
+        shares = np.abs(ours.astype(np.float64) - theirs).max(axis=1, initial=0, where=finite) / (
+            np.abs(theirs).max(axis=1, initial=0, where=finite))
+    return float(np.nanmax(shares, initial=0.0))
 
 
 class Comparison:
@@ -38,19 +53,16 @@ class Comparison:
             return
         one = bags.lengths == 1
         count = int(one.sum())
-        equal = (ours.view(np.uint32) == theirs.view(np.uint32)).all(axis=1)
+        equal = same(ours, theirs).all(axis=1)
         for kind, (mine, found) in enumerate(((one, count), (~one, len(one) - count))):
             self.bags[kind] += found
             self.equal[kind] += int((mine & equal).sum())
         if equal.all():
             return
-        apart = ulps(ours[~equal], theirs[~equal]).max(axis=1, initial=0)
+        away = ulps(ours[~equal], theirs[~equal]).max(axis=1, initial=0)
         for kind, mine in enumerate((one[~equal], ~one[~equal])):
-            self.ulp[kind] = max(self.ulp[kind], int(apart[mine].max(initial=0)))
-        with np.errstate(all="ignore"):
-            shares = np.abs(ours[~equal].astype(np.float64) - theirs[~equal]).max(axis=1) / (
-                np.abs(theirs[~equal]).max(axis=1))
-        self.most = max(self.most, float(np.nanmax(shares, initial=0.0)))
+            self.ulp[kind] = max(self.ulp[kind], int(away[mine].max(initial=0)))
+        self.most = max(self.most, apart(ours[~equal], theirs[~equal]))
 
     def with_(self, other: "Comparison") -> "Comparison":
         """Return the counts of both."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from host.dlrm.float32 import means
 from host.samples import Samples, segment_indices
 from sim.torch.lookups.bags import Bags, pooled
 
@@ -66,5 +67,5 @@ def vectors_of(bags: Bags, answers: np.ndarray, pooling: str) -> np.ndarray:
         return pooled(bags, answers[has])
     given = answers[:, 0]
     if pooling == "sum" and bags.pooling == "mean":
-        given = given / np.maximum(bags.lengths, 1).astype(np.float32)[:, None]
+        given = means(given, bags.lengths)
     return np.ascontiguousarray(given)

@@ -8,10 +8,12 @@ from itertools import pairwise
 import numpy as np
 
 from host.dlrm.exact_keys import sums_by_key
+from host.dlrm.float32 import canonical, means, quiet
 from host.samples import KEY_ROW_BITS
 from sim.torch.lookups.bags import Bags
+from sim.torch.lookups.comparison import apart
 from sim.torch.values.rules import Rule, State
-from sim.torch.values.written import Written, apart
+from sim.torch.values.written import Written
 
 __all__ = ["ByNics", "Part", "Update", "of_bags", "of_keys"]
 
@@ -74,6 +76,7 @@ class Update:
         return self._rows[self.spans[number]]
 
     @cached_property
+    @quiet()
     def magnitudes(self) -> np.ndarray:
         """Of each key the sum of the magnitudes of its gradients."""
         keys, gradients = map(np.concatenate, zip(*self._all))
@@ -142,14 +145,15 @@ ByNics = Callable[[Update], tuple[np.ndarray, np.ndarray]]
 them."""
 
 
+@quiet()
 def of_keys(bags: Bags, gradients: np.ndarray) -> np.ndarray:
     """Return the gradient of each key, float32 ``[k, d]``, from those of bags."""
     each = np.repeat(of_bags(bags, gradients), bags.lengths, axis=0)
-    return each if bags.weights is None else each * bags.weights[:, None]
+    return each if bags.weights is None else canonical(each * bags.weights[:, None])
 
 
 def of_bags(bags: Bags, gradients: np.ndarray) -> np.ndarray:
     """Return what each key of a bag has of the bag's gradient, but for its weight: ``[n, d]``."""
     if bags.pooling == "mean":
-        return gradients / np.maximum(bags.lengths, 1).astype(np.float32)[:, None]
+        return means(gradients, bags.lengths)
     return gradients

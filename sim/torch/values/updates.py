@@ -8,8 +8,10 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from host.dlrm.float32 import quiet
 from sim.torch.lookups.bags import Bags
 from sim.torch.lookups.tables import Tables
+from sim.torch.subnormals import with_subnormals
 from sim.torch.values.rows import Part, Update
 from sim.torch.values.rules import Rule, rule_of, state_of
 
@@ -86,6 +88,8 @@ class RowUpdates:
             self._pending[table].clear()
         self._pending[table] += self._coming.pop(table, [])
 
+    @with_subnormals()
+    @quiet()
     def step(self, optimizer: torch.optim.Optimizer, closures: tuple) -> None:
         """Take the gradients and rows of the tables of which a step of PyTorch's optimizer begins.
 
@@ -122,6 +126,7 @@ class RowUpdates:
                             f"over copies of a table (DistributedDataParallel)")
                 self._updates.append(update)
 
+    @with_subnormals()
     def stepped(self) -> None:
         """The step is over: the program's optimizer has written its rows."""
         updates, self._updates = self._updates, []
@@ -152,5 +157,4 @@ def _own(gradient: torch.Tensor, rows: np.ndarray) -> np.ndarray | None:
 
 
 def _far(found: np.ndarray, sums: np.ndarray, bounds: np.ndarray) -> bool:
-    with np.errstate(invalid="ignore"):
-        return bool((np.abs(found - sums) > bounds).any())
+    return bool((np.abs(found - sums) > bounds).any())

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from sim.torch.lookups.comparison import ulps
+from sim.torch.lookups.comparison import apart, same, ulps
 
-__all__ = ["Written", "apart", "called"]
+__all__ = ["Written", "called"]
 
 _CALLED = {"sgd": "SGD", "rowwise-adagrad": "row-wise Adagrad"}
 
@@ -36,15 +36,15 @@ class Written:
         """Count rows ``[n, d]`` of an optimizer, and compare them with those of the program's."""
         self.optimizers.add(name)
         self.rows += len(ours)
-        different = (ours.view(np.uint32) != theirs.view(np.uint32)).any(axis=1)
-        self.equal += int((~different).sum())
-        if different.any():
-            self.most = max(self.most, apart(ours[different], theirs[different]))
+        equal = same(ours, theirs).all(axis=1)
+        self.equal += int(equal.sum())
+        if not equal.all():
+            self.most = max(self.most, apart(ours[~equal], theirs[~equal]))
 
     def add_states(self, ours: np.ndarray, theirs: np.ndarray) -> None:
         """Count states ``[n]`` of rows, and compare them with those of the program's optimizer."""
         self.states += len(ours)
-        self.equal_states += int((ours.view(np.uint32) == theirs.view(np.uint32)).sum())
+        self.equal_states += int(same(ours, theirs).sum())
         self.ulp = max(self.ulp, int(ulps(ours, theirs).max(initial=0)))
 
     def with_(self, more: "Written") -> "Written":
@@ -68,12 +68,3 @@ class Written:
 def called(optimizers: str) -> str:
     """Return in words the optimizers that `Written.to_json` names."""
     return " and ".join(_CALLED[name] for name in optimizers.split(", ") if name)
-
-
-def apart(ours: np.ndarray, theirs: np.ndarray) -> float:
-    """Return the largest difference of a value of rows ``[n, d]`` as a share of the largest of its
-    row."""
-    with np.errstate(all="ignore"):
-        shares = np.abs(ours.astype(np.float64) - theirs).max(axis=1, initial=0) / (
-            np.abs(theirs).max(axis=1, initial=0))
-    return float(np.nanmax(shares, initial=0.0))

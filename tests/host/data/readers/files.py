@@ -24,7 +24,7 @@ def criteo_lines(count: int, seed: int = 1) -> list[str]:
 def avazu_lines(count: int, seed: int = 2) -> list[str]:
     """Lines of Avazu, the header first."""
     rng = random.Random(seed)
-    lines = [avazu.HEADER.decode()]
+    lines = [avazu.HEADER]
     for number in range(count):
         texts = [rng.choice(["", "-1", "1005", f"{rng.getrandbits(32):08x}", "a longer category",
                              "x" * rng.randrange(40)]) for _ in avazu.COLUMNS]

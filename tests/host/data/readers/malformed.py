@@ -46,6 +46,11 @@ def _column(lines: list[str], line: int, separator: str, column: int) -> str:
     return f":{line}:{len(separator.join(fields[:column - 1])) + 1 + (column > 1)}: "
 
 
+def _fields(lines: list[str], line: int, count: int) -> str:
+    """The first fields of a line with tabs."""
+    return "\t".join(lines[line - 1].split("\t")[:count])
+
+
 def _any_text(format: str, lines: list[str]) -> list[Case]:
     """What is wrong with any text: no text, no end, nothing in it."""
     whole = _text(lines)
@@ -70,7 +75,21 @@ def _criteo(format: str) -> list[Case]:
         ("missing column", _text([lines[0], short]),
          f":2:{len(short) + 1}: 39 columns instead of 40 (label, 13 integers"),
         ("extra column", _text([lines[0], long]), f":2:{len(long) + 1}: 41 columns instead of 40"),
-        ("empty line", _text([lines[0], "", lines[1]]), ":2:1: 1 column instead of 40"),
+        ("without labels", _text([line.partition("\t")[2] for line in lines]),
+         f":1:{len(lines[0]) - 1}: 39 columns instead of 40 (label, 13 integers, 26 hexadecimal "
+         "categories, separated by tabs); for samples without labels, put 0 and a tab before each"),
+        ("blanks", _text([lines[0], "  ", lines[1]]), ":2:3: 1 column instead of 40"),
+        ("blank lines alone", b"\n\r\n\n", ":1:1: the file has only blank lines"),
+        ("commas", _text([line.replace("\t", ",") for line in lines]),
+         f":1:{len(lines[0]) + 1}: 1 column instead of 40"),
+        ("header", _text(["\t".join(["label"] * 40), *lines]),
+         ":1:1: label must be 0 or 1, not 'label'"),
+        ("float", _changed(lines, 3, "\t", 2, "3.0"),
+         ":3:3: integer feature 1 is not an integer: '3.0'"),
+        ("quote that is open", _changed(lines, 2, "\t", 15, '"a'),
+         _column(lines, 2, "\t", 15) + "the quote is not closed in its line"),
+        ("quotes in a field", _changed(lines, 2, "\t", 15, 'a""b'),
+         f":2:{len(_fields(lines, 2, 14)) + 3}: a quote inside a field"),
         ("label", _changed(lines, 3, "\t", 1, "2"), ":3:1: label must be 0 or 1, not '2'"),
         ("not an integer", _changed(lines, 4, "\t", 6, "1e3"),
          _column(lines, 4, "\t", 6) + "integer feature 5 is not an integer: '1e3'"),
@@ -90,7 +109,14 @@ def _avazu() -> list[Case]:
         ("extra column", _text([*lines[:2], long]), f":3:{len(long) + 1}: 25 columns instead of"),
         ("no header", _text(lines[1:]), ":1:1: the header must be id,click,hour,C1,banner_pos"),
         ("header of the test set", _text([lines[0].replace("click,", ""), *lines[1:]]),
-         ":1:1: the header must be id,click,hour,"),
+         f":1:1: the header must be {lines[0]}, in any order, but click is missing; for samples "
+         "without labels, add a column click of 0"),
+        ("two columns missing", _text([lines[0].replace("hour,C1,", ""), *lines[1:]]),
+         f":1:1: the header must be {lines[0]}, in any order, but hour, C1 is missing"),
+        ("a column twice", _text([lines[0] + ",hour", *lines[1:]]),
+         ":1:1: the header must name the column hour once, not 2 times"),
+        ("tabs", _text([line.replace(",", "\t") for line in lines]),
+         f":1:1: the header must be {lines[0]}, in any order, not "),
         ("header alone", _text(lines[:1]), f":1:{len(lines[0]) + 1}: no clicks follow"),
         ("click", _changed(lines, 4, ",", 2, "yes"),
          _column(lines, 4, ",", 2) + "click must be 0 or 1, not 'yes'"),

@@ -52,7 +52,7 @@ def test_hashes_stay():
 def test_texts_that_differ_only_in_zeros_or_length_are_apart(tmp_path):
     texts = ["", "0", "00", "1fbe01fe", "1fbe01fe0", "1fbe01fe1fbe01fe", "-1"]
     rows = [",".join(["7", "0", "14102100", text, *["x"] * (len(COLUMNS) - 1)]) for text in texts]
-    path = write(tmp_path / "train.csv", "\n".join([HEADER.decode(), *rows]))
+    path = write(tmp_path / "train.csv", "\n".join([HEADER, *rows]))
     got = concatenate(read(path, None)).rows.reshape(-1, 21)
     assert len(set(got[:, 0].tolist())) == len(texts)
     assert len(set(got[:, 1].tolist())) == 1

@@ -60,7 +60,7 @@ LINE = "\t".join(["1", *["2"] * 13, *["0a1b2c3d"] * 26])
 @pytest.mark.parametrize("line, place, message", [
     (LINE.rpartition("\t")[0], f"2:{len(LINE) - 8}", "39 columns instead of 40 (label, 13"),
     (LINE + "\t", f"2:{len(LINE) + 2}", "41 columns instead of 40"),
-    ("", "2:1", "1 column instead of 40"),
+    (" ", "2:2", "1 column instead of 40"),
     (LINE.replace("0a1b2c3d", "0a1b2c3g", 1), "2:29",
      "category 1 is not 1 to 8 hexadecimal digits: '0a1b2c3g'"),
     (LINE + "0", f"2:{len(LINE) - 7}", "category 26 is not 1 to 8 hexadecimal digits"),

@@ -45,7 +45,8 @@ def test_one_rating(tmp_path):
 
 @pytest.mark.parametrize("text, place, message", [
     (HEADER, "1:32", "no ratings follow"),
-    ("1,2,4.0,5\n", "1:1", "the header must be userId,movieId,rating,timestamp, not '1,2,4.0,5'"),
+    ("1,2,4.0,5\n", "1:1", "the header must be userId,movieId,rating,timestamp, in any order, "
+     "not '1,2,4.0,5'"),
     (HEADER + "1,2,4.0,5\n1,2,4.0\n", "3:8", "3 columns instead of 4 (userId,movieId"),
     (HEADER + "1,2,4.0,5\n1,b,4.0,5\n", "3:3", "movieId is not a number: 'b'"),
     (HEADER + "611,2,4.0,5\n", "2:1", "userId 611 is beyond the 611 rows of table 0"),
