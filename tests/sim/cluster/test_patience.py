@@ -113,3 +113,23 @@ def test_samples_without_answers_are_named_by_node(lacking, words):
     nodes = [_node(number, lacking=samples) for number, samples in enumerate(lacking)]
     error = _stuck(Watchdog(10, 1_000, 2_000).results, 3_000, nodes)
     assert str(error) == f"no result got on for 1,000 cycles after cycle 2,000{words}"
+
+
+def test_nics_are_asked_only_when_patience_is_over():
+    """Their last beat is costly to know, and what begins before patience is over is no delay."""
+    asked: list[int] = []
+
+    class _Engine:
+        @property
+        def last_beat(self) -> int:
+            asked.append(1)
+            return 0
+
+    node = _node(progress=155.0)
+    node.engine = _Engine()
+    watchdog = Watchdog(100, FOREVER, 0)
+    for cycle in (60, 150, 159):
+        watchdog.check(cycle, 5, [node])
+    assert not asked
+    assert _stuck(watchdog.check, 160, 5, [node]).since == 60
+    assert asked == [1]

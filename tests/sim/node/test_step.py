@@ -84,13 +84,16 @@ def test_numbers_are_those_of_the_input(fresh):
     assert step.batch is formed
 
 
-def test_a_step_begins_with_its_first_query_and_ends_with_its_last_result():
-    step = _step(nodes=7)
+@pytest.mark.parametrize(("nodes", "shares"), [(1, 1), (2, 2), (5, 5), (7, 5)])
+def test_a_step_begins_with_its_first_query_and_ends_with_its_last_result(nodes, shares):
+    """Empty shares have no end."""
+    step = _step(nodes=nodes)
     assert (step.started, step.finished, step.done) == (-1.0, -1.0, False)
-    for node in range(5):
+    for node in range(shares):
         step.starts[node], step.ends[node] = 50.0 + (node - 2) ** 2, 90.0 - (node - 2) ** 2
-        assert step.done == (node == 4)  # the two empty shares have no end
-    assert (step.started, step.finished) == (50.0, 90.0)
+        assert step.done == (node == shares - 1)
+    nearest = min((node - 2) ** 2 for node in range(shares))
+    assert (step.started, step.finished) == (50.0 + nearest, 90.0 - nearest)
 
 
 def _parts(count: int, value: float) -> np.ndarray:
@@ -182,6 +185,7 @@ def test_samples_that_lack_answers():
     assert lacking([step], 0) == [100] and lacking([step], 1) == [104]
     assert lacking([step, later], 0) == [50, 51, 52, 100]
     assert lacking([], 0) == []
+    assert lacking(iter([step, later]), 1) == [53, 54, 104]
     mixed = _step(batch=MiniBatch(_samples(), np.array([9, 4, 7, 5, 6]), True, 3, None))
     assert lacking([mixed], 0) == [4, 7, 9] and lacking([mixed], 1) == [5, 6]
 
