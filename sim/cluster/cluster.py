@@ -43,7 +43,8 @@ class Cluster:
     without: cycles without a result after which it does; by default, never.
 
     Members: ``quantum``, the most cycles of a quantum; ``exchange``, which carries frames between
-    the nodes and counts them.
+    the nodes and counts them; ``held``, the end of the last stall of an output stream, by node and
+    stream.
     """
 
     def __init__(self, nodes: Sequence[ClusterNode], network: Network, exchange: FrameExchange,
@@ -59,6 +60,7 @@ class Cluster:
         self.quantum = self._patience = patience
         self._without = without
         self._holds: list[tuple[float, float, int, str]] = []
+        self.held: dict[tuple[int, str], float] = {}
         self._reaction = reaction
         self._lookahead = network.lookahead if len(nodes) > 1 else inf
         for node in nodes:
@@ -131,6 +133,7 @@ class Cluster:
                 end = min(end, int(first))
                 break
             self.nodes[number].engine.hold(stream, int(min(until, FOREVER)))
+            self.held[number, stream] = until
             del self._holds[0]
         crew.each(lambda node: node.advance(end))
         self.exchange.step(end, self.observer)

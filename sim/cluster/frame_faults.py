@@ -10,9 +10,10 @@ from rtl.formats import Opcode
 from sim.job.frame_faults import ANY, FOREVER, FaultKind, FrameRule, Injected
 from sim.nic.ports import DATA_WORDS
 
-__all__ = ["FrameFaults", "injected_rows", "lost_frames"]
+__all__ = ["FrameFaults", "injected_rows", "lost_between", "lost_frames", "remedy"]
 
 _LOSES = (FaultKind.DROP, FaultKind.DOWN)
+_UNDELIVERED = (*_LOSES, FaultKind.CORRUPT)
 _CHANGES = (FaultKind.REORDER, FaultKind.CORRUPT, FaultKind.DELAY)
 
 
@@ -106,7 +107,7 @@ def lost_frames(injected: Injected, full: int) -> str:
     queue dropped; empty if none."""
     lost: Counter[str] = Counter()
     for (kind, source, destination, opcode), frames in sorted(injected.items()):
-        if kind in _LOSES or kind == FaultKind.CORRUPT:
+        if kind in _UNDELIVERED:
             how = "corrupted" if kind == FaultKind.CORRUPT else "lost"
             lost[f"{_name(opcode)} of node {source} to {destination} {how}"] += frames
     if full:
@@ -115,6 +116,23 @@ def lost_frames(injected: Injected, full: int) -> str:
     if len(lost) > _NAMED:
         parts.append(f"{sum(lost.values()) - sum(n for _, n in lost.most_common(_NAMED))} others")
     return f"frames that the network did not deliver: {', '.join(parts)}" if parts else ""
+
+
+def remedy(injected: int, full: int, linked: bool, modelled: bool) -> str:
+    """Return how to run over a network that loses or changes frames; empty if NICs have a link.
+
+    ``injected``, ``full``: frames that faults changed, and that a full queue dropped.
+    """
+    if linked or not (injected or full):
+        return ""
+    return (f"NICs without a reliable link cannot send a frame again: add "
+            f"{'--fidelity rtl ' * modelled}--set link=true")
+
+
+def lost_between(injected: Injected, source: int, destination: int, *opcodes: Opcode) -> int:
+    """Return how many frames with ``opcodes`` the network did not deliver from a node to a node."""
+    return sum(injected.get((kind, source, destination, opcode), 0)
+               for kind in _UNDELIVERED for opcode in opcodes)
 
 
 _NAMED = 4

@@ -4,21 +4,30 @@ from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
+from rtl.formats import Opcode
 from rtl.monitor.channels import channel_map
+from sim.cluster.causes import causes_of, explanation
 from sim.cluster.cluster import Cluster
-from sim.cluster.frame_faults import lost_frames
+from sim.cluster.frame_faults import lost_between, lost_frames, remedy
 from sim.cluster.watchdog import StuckError
 from sim.nic.registers import RegisterFile
 from sim.node.protocol import ClusterNode
 
 __all__ = ["diagnose", "stuck_table"]
 
-_EDGES = {"host_tx": ("host", "the host of node {node} takes nothing from its NIC"),
-          "net_tx": ("network", "the network takes nothing from node {node}")}
+_HELD_PARTS = {"host": "host_tx", "network": "net_tx"}
+"""Parts that take nothing while a stream of the NIC is held."""
+
+_OWED = {"gpu": "gpu_answers", "host": "dense_answers", "peers": "peer_answers"}
+"""Blocks that count the answers of a part."""
 
 
-def diagnose(cluster: Cluster, registers: Sequence[RegisterFile], error: StuckError) -> dict:
+def diagnose(cluster: Cluster, registers: Sequence, error: StuckError, linked: bool) -> dict:
     """Return the state of every NIC of a stuck cluster, and the likely causes.
+
+    ``registers``: of each node. The registers and streams of a modelled NIC cannot be read; then
+    only its host, its GPU and the network are examined, and ``channels`` is empty. ``linked``:
+    whether the NICs have a reliable link, which repeats the frames that are lost.
 
     ``message``: one line. ``since``: cycle of the last movement. ``causes``: what a NIC waits for
     outside itself, the likeliest root cause first: ``part``, ``node`` (which waits), ``peer`` (for
@@ -27,45 +36,91 @@ def diagnose(cluster: Cluster, registers: Sequence[RegisterFile], error: StuckEr
     or None; ``waits``, the streams under back-pressure, with ``behind``, the blocked output streams
     of the block that should take the beat; ``owed``, outstanding answers of ``gpu``, ``host``
     (dense vectors) and ``peers``, and rows and optimizer states of training not yet ``written``;
-    ``given_up``, peers that do not acknowledge;
+    ``owing``, peers to or from which frames with such answers were lost; ``silent``, parts that a
+    fault keeps silent;
+    ``given_up``, peers that do not acknowledge; ``link_epoch``; ``bad_acknowledgements``, of
+    packets that it has not sent;
     ``counting``, stall counters that are still rising; ``unanswered`` samples; ``unsent``, packets
     that the host has for its NIC and does not send, those that answer for its GPU among them;
     ``queries_waiting`` and ``gradients_waiting``, packets that the host holds back for lack of
-    credit; ``step_open``, whether a step of training is open.
+    credit; ``step_open``, whether a step of training is open; ``step_waits``, whether it waits for
+    ``sums`` or ``rows``, and the nodes that have not sent theirs.
     """
-    nodes = [_node(node, file) for node, file in zip(cluster.nodes, registers)]
-    found = sorted((cause for state in nodes for cause in _causes(state)),
-                   key=lambda cause: cause["rank"])
-    causes = [{name: value for name, value in cause.items() if name != "rank"} for cause in found]
-    means = causes[0]["means"] if causes else "no NIC waits for anything: something was lost"
-    lost = lost_frames(cluster.exchange.injected, cluster.exchange.full_frames)
-    return {"message": "; ".join(filter(None, (f"{error}: {means}", lost))), "since": error.since,
-            "causes": causes, "nodes": nodes}
+    nodes = [_of_host(cluster, node, linked) for node in cluster.nodes]
+    counters: list[Mapping[str, int]] = []
+    for state, node, file in zip(nodes, cluster.nodes, registers):
+        if isinstance(file, RegisterFile):
+            # Streams first: reading a register lets the NIC run on.
+            state |= _streams(node, file)
+            count = file.counters()
+            counters.append(count)
+            state |= _registers(file, count)
+            state["owed"] |= {
+                part: count[f"{block}.asked"] - count[f"{block}.answered"] & 0xFFFFFFFF
+                for part, block in _OWED.items()}
+    if counters and "step_barrier.steps" in counters[0]:
+        for state in nodes:
+            state["step_waits"] = _step_waits(state["node"], counters, nodes, cluster, linked)
+    if len(nodes) == 2:  # a node waits for the only other node
+        for state, other in zip(nodes, (1, 0)):
+            state["owing"] = [other]
+    causes = causes_of(nodes)
+    means = explanation(causes) or "no NIC waits for anything: something was lost"
+    injected, full = cluster.exchange.injected, cluster.exchange.full_frames
+    said = (f"{error}: {means}", lost_frames(injected, full),
+            remedy(sum(injected.values()), full, linked, not counters))
+    return {"message": "; ".join(filter(None, said)), "since": error.since,
+            "causes": [{name: cause[name] for name in ("part", "node", "peer", "means")}
+                       for cause in causes],
+            "nodes": nodes}
 
 
-def _node(node: ClusterNode, registers: RegisterFile) -> dict:
-    # Streams first: reading a register lets the NIC run on.
+def _of_host(cluster: Cluster, node: ClusterNode, linked: bool) -> dict:
+    """Return the state of a node without its NIC."""
+    number, injected = node.number, cluster.exchange.injected
+    training = getattr(node, "training", None)
+    silent = [part for part, windows in (("host", node.silent_host), ("gpu", node.silent_gpu))
+              if windows.after(cluster.cycle) > cluster.cycle]
+    silent += [part for part, stream in _HELD_PARTS.items() if part not in silent
+               and cluster.held.get((number, stream), 0) > cluster.cycle]
+    owing = [] if linked else [
+        peer.number for peer in cluster.nodes
+        if lost_between(injected, number, peer.number, Opcode.LOOKUPS)
+        or lost_between(injected, peer.number, number, Opcode.VECTORS)]
+    return {"node": number, "channels": [], "waits": [], "silent": silent,
+            "owed": {"gpu": 0, "host": 0, "peers": 0,
+                     "written": 0 if training is None else training.memory.unfinished},
+            "owing": owing, "counting": [], "given_up": [], "link_epoch": None,
+            "bad_acknowledgements": 0, "lookups_for": None,
+            "unanswered": node.unanswered, "unsent": node.packets_unsent,
+            "queries_waiting": node.queries_waiting,
+            "gradients_waiting": 0 if training is None else training.waiting,
+            "step_open": training is not None and training.finished is None,
+            "step_waits": ("sums", [])}
+
+
+def _streams(node: ClusterNode, registers: RegisterFile) -> dict:
+    """Return the state of the streams of a NIC."""
     state = node.engine.channels()
     takers = channel_map(*(name in registers.names for name in ("training", "link_epoch")))
     channels = [
         {"name": name, "to": takers[name], "valid": bool(valid), "ready": bool(ready),
          "beats": int(beats), "last": int(last) if last >= 0 else None}
         for name, valid, ready, beats, last in zip(takers, *state)]
-    before, after = registers.counters(), registers.counters()
-    counting = [name for name, count in after.items()
-                if name.partition(".")[2].startswith("stall_") and count != before[name]]
-    owed = {part: after[f"{block}.asked"] - after[f"{block}.answered"] & 0xFFFFFFFF
-            for part, block in (("gpu", "gpu_answers"), ("host", "dense_answers"),
-                                ("peers", "peer_answers"))}
-    owed["written"] = 0 if node.training is None else node.training.memory.unfinished
-    return {"node": node.number, "channels": channels, "waits": _waits(channels), "owed": owed,
-            "counting": counting,
-            "given_up": _given_up(registers),
-            "lookups_for": registers.read("lookup_next_node")["lookup_next_node"],
-            "unanswered": node.unanswered, "unsent": node.packets_unsent,
-            "queries_waiting": node.queries_waiting,
-            "gradients_waiting": 0 if node.training is None else node.training.waiting,
-            "step_open": node.training is not None and node.training.finished is None}
+    return {"channels": channels, "waits": _waits(channels)}
+
+
+def _registers(registers: RegisterFile, before: Mapping[str, int]) -> dict:
+    """Return the state that registers of a NIC show; ``before``: its counters, read just now."""
+    after = registers.counters()
+    epoch = ["link_epoch"] if "link_epoch" in registers.names else []
+    return {
+        "counting": [name for name, count in after.items()
+                     if name.partition(".")[2].startswith("stall_") and count != before[name]],
+        "given_up": _given_up(registers),
+        "link_epoch": registers.read(*epoch)["link_epoch"] if epoch else None,
+        "bad_acknowledgements": after.get("link_sender.bad_acknowledgements", 0),
+        "lookups_for": registers.read("lookup_next_node")["lookup_next_node"]}
 
 
 def _given_up(registers: RegisterFile) -> list[int]:
@@ -85,67 +140,20 @@ def _waits(channels: Sequence[Mapping]) -> list[dict]:
              "last": channel["last"]} for channel in held]
 
 
-def _causes(state: Mapping) -> list[dict]:
-    """Return what a node waits for outside its NIC; a low rank may be the cause of a higher one."""
-    node, channels = state["node"], {c["name"]: c for c in state["channels"]}
+def _step_waits(number: int, counters: Sequence[Mapping[str, int]], states: Sequence[Mapping],
+                cluster: Cluster, linked: bool) -> tuple[str, list[int]]:
+    """Return whether a node waits for ``sums`` or for ``rows`` to end a step, and of which nodes.
 
-    def since(stream: str) -> str:
-        last = channels[stream]["last"]
-        return "ever" if last is None else f"since cycle {last:,}"
-
-    def cause(rank: int, part: str, means: str, peer: int | None = None) -> dict:
-        return {"rank": rank, "part": part, "node": node, "peer": peer, "means": means}
-
-    causes = [cause(0, part, f"{means.format(node=node)} {since(edge)}, {edge} holds a beat")
-              for edge, (part, means) in _EDGES.items()
-              if channels[edge]["valid"] and not channels[edge]["ready"]]
-    causes += [cause(-1, "peers", f"node {node} has given up node {peer}, which did not "
-                                  "acknowledge a packet however often it was sent", peer)
-               for peer in state["given_up"]]
-    # Before what the GPU owes: its answers pass through the host.
-    if state["unsent"]:
-        causes.append(cause(0, "host", f"the host of node {node} does not send {state['unsent']} "
-                                       f"packets to its NIC; host_rx brought nothing "
-                                       f"{since('host_rx')}"))
-    owed = state["owed"]
-    if owed["gpu"]:
-        causes.append(cause(1, "gpu", f"node {node} waits for {owed['gpu']} rows of its GPU, whose "
-                                      f"vectors have not come; host_parser.vectors brought none "
-                                      f"{since('host_parser.vectors')}"))
-    if owed["host"]:
-        causes.append(cause(1, "host", f"the host of node {node} owes {owed['host']} dense "
-                                       f"vectors; host_parser.dense brought none "
-                                       f"{since('host_parser.dense')}"))
-    if "lookup_packager.stall_credit" in state["counting"]:
-        peer = state["lookups_for"]
-        causes.append(cause(2, "peers", f"lookups of node {node} wait for credit of node {peer}, "
-                                        f"which has returned too little of it", peer))
-    if owed["peers"]:
-        causes.append(cause(3, "peers", f"node {node} waits for {owed['peers']} vectors of other "
-                                        f"nodes; net_parser.vectors brought none "
-                                        f"{since('net_parser.vectors')}"))
-    if owed["written"]:
-        causes.append(cause(1, "gpu", f"{owed['written']} rows and states that node {node} sent "
-                                      f"its host, or asked it for, are not written or read; "
-                                      f"host_parser.written brought nothing "
-                                      f"{since('host_parser.written')}"))
-    if state["gradients_waiting"]:
-        causes.append(cause(4, "host", f"the host of node {node} holds back "
-                                       f"{state['gradients_waiting']} packets of gradients for "
-                                       f"lack of credit; the NIC sent none {since('host_tx')}"))
-    if state["step_open"] and not state["unanswered"]:
-        causes.append(cause(6, "peers", f"node {node} waits for the end of a step; "
-                                        f"net_parser.steps brought none "
-                                        f"{since('net_parser.steps')}"))
-    if state["queries_waiting"]:
-        causes.append(cause(4, "host", f"the host of node {node} holds back "
-                                       f"{state['queries_waiting']} query packets for lack of "
-                                       f"credit; the NIC sent none {since('host_tx')}"))
-    if state["unanswered"]:
-        causes.append(cause(5, "host", f"{state['unanswered']} samples of node {node} are not "
-                                       f"answered; host_rx brought nothing {since('host_rx')}, "
-                                       f"host_tx took nothing {since('host_tx')}"))
-    return causes
+    Every node reports the end of its sums to every other node, and then the end of its rows.
+    """
+    ended = counters[number]["step_barrier.steps"]
+    sums = counters[number]["step_counter.steps"] <= ended
+    late = [state["node"] for state, count in zip(states, counters)
+            if (count["gradient_sender.ends"] <= ended if sums else
+                count["step_counter.steps"] <= ended or state["owed"]["written"])]
+    lost = [node.number for node in cluster.nodes if not linked and lost_between(
+        cluster.exchange.injected, node.number, number, Opcode.STEPS, Opcode.PARTIALS)]
+    return "sums" if sums else "rows", lost or late
 
 
 def stuck_table(stuck: Mapping) -> Table:

@@ -5,11 +5,13 @@ from dataclasses import asdict
 from rich.table import Table
 
 from host.timing.clock import CYCLE_NS
+from sim.cluster.frame_faults import remedy
 from sim.nic.savings import remote_cache_summary, saved_bytes
 from sim.run.hardware import block, hardware, percentiles, ratio, total
 from sim.run.measurements import Measurements
 
-__all__ = ["SCHEMA", "cell", "cold", "failures", "stopped", "summary", "table"]
+__all__ = ["SCHEMA", "cell", "cold", "failures", "stopped", "summary", "table",
+           "with_remedy"]
 
 SCHEMA = "embernic/run/1"
 
@@ -82,7 +84,18 @@ def failures(result: dict) -> list[str]:
         found.append(f"{outcome['unanswered']} samples were never answered: {result['stuck']}")
     elif result["stuck"]:
         found.append(f"mini-batches were answered, but never completed: {result['stuck']}")
-    return found
+    return with_remedy(found, result)
+
+
+def with_remedy(found: list[str], result: dict) -> list[str]:
+    """Return the faults of a run or a training, the last with what to do if frames were changed."""
+    network, faults = result["network"], result["faults"]
+    said = remedy(sum(row["frames"] for row in faults["injected"]) if faults else 0,
+                  network["queue_drops"] if network else 0, result["config"]["link"],
+                  result["fidelity"] == "model")
+    if not found or not said or said in found[-1]:
+        return found
+    return [*found[:-1], f"{found[-1]}; {said}"]
 
 
 def stopped(result: dict) -> str | None:

@@ -15,7 +15,6 @@ from host.samples import Samples
 from host.timing.gpu import GpuProfile
 from host.timing.pcie import PcieProfile
 from rtl.config import LANES, preset
-from sim.cluster.stuck import diagnose
 from sim.cluster.watchdog import StuckError
 from sim.engines import Engine
 from sim.files.outputs import LiveJson
@@ -234,8 +233,7 @@ class Run:
         try:
             self.cluster.run(self._work_left, self._after_quantum)
         except StuckError as error:
-            stuck = (_unknown(error) if self._modelled else
-                     diagnose(self.cluster, self.registers, error))
+            stuck = self.setup.diagnose(error)
         self.checks.drain()
         self._report_progress(self._tally.samples, self.cluster.cycle)
         complete = stuck is None and not self._open and self._next is None
@@ -266,8 +264,3 @@ class Run:
             latencies=tally.latencies[self.options.workload.warmup:],
             foreign_keys=self.foreign_keys, verdicts=tally.verdicts, sha256=tally.sha256,
             batching=tally.similarity.result()))
-
-
-def _unknown(error: StuckError) -> dict:
-    """Return the diagnosis of a stuck run of modelled NICs, which have no streams to show."""
-    return {"message": str(error), "since": error.since, "causes": [], "nodes": []}

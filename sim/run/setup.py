@@ -10,6 +10,8 @@ from host.timing.pcie import PcieProfile
 from host.toml.profile import load_profile
 from rtl.config import NicConfig
 from sim.cluster.cluster import Cluster
+from sim.cluster.stuck import diagnose
+from sim.cluster.watchdog import StuckError
 from sim.engines import Engine
 from sim.engines.waves import Waves
 from sim.job.faults import PARTS, windows
@@ -51,7 +53,7 @@ class ClusterSetup:
                  configure: Callable[[RegisterFile], None] = lambda registers: None):
         workload, simulation = options.workload, options.simulation
         pcie = load_profile(workload.pcie, PcieProfile, field="pcie")
-        self.faults = workload.fault_plan
+        self.faults, self._linked = workload.fault_plan, config.link
         self.gpu = load_profile(workload.gpu, GpuProfile, field="gpu")
         network = load_profile(workload.network, NetworkProfile, field="network")
         self.network = Network(network, workload.nodes)
@@ -92,6 +94,10 @@ class ClusterSetup:
         except BaseException:
             self.close()
             raise
+
+    def diagnose(self, error: StuckError) -> dict:
+        """Return the diagnosis of the cluster, which is stuck; see :mod:`sim.cluster.stuck`."""
+        return diagnose(self.cluster, self.registers, error, self._linked)
 
     def close(self) -> None:
         """Finish the waveform file, if there is one."""

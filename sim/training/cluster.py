@@ -19,8 +19,6 @@ from host.timing.gpu import GpuProfile
 from host.timing.pcie import PcieProfile
 from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES, DescriptorKind, EmberHeader, OptimizerMode, Status
-from sim.cluster.stuck import diagnose
-from sim.cluster.watchdog import StuckError
 from sim.engines import Engine
 from sim.job.fit import check_fit, config_to_build
 from sim.job.settings import Runtime
@@ -159,10 +157,6 @@ class NicCluster:
     def close(self) -> None:
         """Close the files that are written while the NICs run."""
         self.setup.close()
-
-    def diagnose(self, error: StuckError) -> dict:
-        """Return the diagnosis of a stuck cluster; see :func:`sim.cluster.stuck.diagnose`."""
-        return diagnose(self.setup.cluster, self.setup.registers, error)
 
     def measured(self, *, wall: float, samples: int, steps: int, ended: bool,
                  stuck: dict | None = None) -> dict:

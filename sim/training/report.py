@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from rich.table import Table
 
-from sim.run.report import cell
+from sim.run.report import cell, with_remedy
 from sim.training.intervals import finite
 from sim.training.measurements import Measurements
 
@@ -79,7 +79,7 @@ def failures(result: dict) -> list[str]:
     if result["stuck"]:
         found.append(f"training is stuck in step {result['first_step'] + result['steps']}: "
                      f"{result['stuck']}")
-    return found
+    return with_remedy(found, result)
 
 
 def stopped(result: dict) -> str | None:

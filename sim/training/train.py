@@ -168,7 +168,7 @@ class Training:
                     live.write(self._result())
         except StuckError as error:
             assert self.nics is not None
-            stuck = self.nics.diagnose(error)
+            stuck = self.nics.setup.diagnose(error)
         if (interval := self.intervals.close()) is not None:
             progress(self.steps, self.losses[-1], interval)
         # No checkpoint of a stuck step: some of its rows may be written already.

@@ -190,7 +190,9 @@ class Session:
         try:
             yield
         except StuckError as error:
-            raise NicsError(f"the NICs do not answer: {error}") from None
+            assert self._nics is not None
+            raise NicsError("the NICs do not answer: "
+                            + self._nics.diagnose(error)["message"]) from None
         self._busy = False
 
     def backward(self, indices: torch.Tensor, bags: int) -> bool:

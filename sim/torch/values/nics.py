@@ -15,6 +15,7 @@ from host.timing.pcie import PcieProfile
 from host.wire.rows import GivenRows
 from rtl.config import NicConfig, preset
 from rtl.formats import Status
+from sim.cluster.watchdog import StuckError
 from sim.engines import Engine
 from sim.job.fit import check_fit, config_to_build
 from sim.job.options import RunOptions
@@ -142,6 +143,10 @@ class LookupNics:
         """Tell every NIC the oldest open step."""
         for registers in self._setup.registers:
             registers.write("step_floor", self._steps & 0xFFFF, ceil(self._ready))
+
+    def diagnose(self, error: StuckError) -> dict:
+        """Return the diagnosis of the cluster, which is stuck; see :mod:`sim.cluster.stuck`."""
+        return self._setup.diagnose(error)
 
     def abandon(self) -> None:
         """End the cluster in the middle of a mini-batch."""

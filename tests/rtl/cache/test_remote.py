@@ -9,7 +9,7 @@ from rtl.cache import RemoteCache
 from rtl.config import preset
 from rtl.formats import LookupRecord
 from tests.rtl.power_up import powered_up
-from tests.support import made, receiver, sender, simulate
+from tests.support import made, receiver, send_at_once, sender, simulate
 
 CONFIG = preset("tiny")
 
@@ -45,10 +45,14 @@ def test_each_place_gets_the_vector_of_its_key(enable, merge, beats, stall):
 
     async def owners(ctx):
         chance = random.Random(7)
+        taken_before = []
         while True:
             ctx.set(dut.misses.ready, chance.random() >= stall)
             _, _, valid, ready, miss = await ctx.tick().sample(
                 dut.misses.valid, dut.misses.ready, dut.misses.payload)
+            # An owner answers two cycles after it took the miss, at the earliest.
+            asked.extend(taken_before)
+            taken_before.clear()
             if not (valid and ready):
                 continue
             record = miss.record
@@ -59,7 +63,7 @@ def test_each_place_gets_the_vector_of_its_key(enable, merge, beats, stall):
                 item["step"] == miss.step and wanted[n] == key for n, item in enumerate(items))
             assert number not in [other for other, _ in asked], "an id is out once"
             sent[key] += 1
-            asked.append((number, key))
+            taken_before.append((number, key))
 
     async def answer(ctx, number, key, source, wrong=0):
         for beat in range(beats):
@@ -123,6 +127,31 @@ def test_each_place_gets_the_vector_of_its_key(enable, merge, beats, stall):
             assert item["tag"] == place and item["last"] == (beat == beats - 1)
             assert item["data"] == _vector(wanted[place], beat)
     assert places == Counter(range(len(wanted)))
+
+
+@pytest.mark.parametrize("wait, good", [(1, False), (2, True)])
+def test_a_vector_counts_from_the_second_cycle_after_its_miss(wait, good):
+    """The block's requirement of its environment: an owner answers no sooner."""
+    dut = made(RemoteCache, CONFIG)
+
+    async def bench(ctx):
+        for name, value in (("vector_beats", 1), ("sets", CONFIG.remote_cache_sets)):
+            ctx.set(getattr(dut, name), value)
+        for port in (dut.misses, dut.vectors):
+            ctx.set(port.ready, 1)
+        ctx.set(dut.lookups.payload, {"record": _record((1, 2), 3), "destination": 4})
+        ctx.set(dut.lookups.valid, 1)
+        await ctx.tick().until(dut.lookups.ready)
+        ctx.set(dut.lookups.valid, 0)
+        miss, = await ctx.tick().sample(dut.misses.payload).until(dut.misses.valid)
+        for _ in range(wait - 1):
+            await ctx.tick()
+        await send_at_once(ctx, dut.fills, {
+            "tag": miss.record >> 48, "data": 5, "source": 4, "last": 1})
+        vectors = [(await ctx.tick().sample(dut.vectors.valid))[-1] for _ in range(40)]
+        assert (any(vectors), ctx.get(dut.counters.bad_fills)) == (good, not good)
+
+    simulate(dut, bench)
 
 
 def test_config_is_checked():

@@ -214,8 +214,9 @@ def test_lookups_of_a_program_that_are_not_answered(monkeypatch):
                       model, GivenRows(tables))
     samples = concatenate(generate(model, 64, 1))
     try:
-        with pytest.raises(StuckError, match="no result got on for"):
+        with pytest.raises(StuckError, match="no result got on for") as stuck:
             for first in range(0, 64, 16):
                 assert (nics.look_up(samples.slice(first, first + 16)) != 0).all()
+        assert "node 1 waits for " in nics.diagnose(stuck.value)["message"]
     finally:
         nics.abandon()

@@ -152,6 +152,20 @@ def test_a_gpu_that_falls_silent_ends_the_run(tmp_path):
     result = json.loads(path.read_text())
     assert ended.value.code == 1 and result["results"]["unanswered"] > 0
     assert result["stuck"].startswith("nothing moves after cycle")
+    assert result["stuck"].endswith(": the GPU of node 2 completes no gather")
+
+
+@pytest.mark.parametrize(("faults", "words"), [
+    ("silent-host=1us:@1,silent-host=1us:@3", ("the host of node 1 is silent",
+                                               "the host of node 3 is silent")),
+    ("silent-network=1us:@0,silent-gpu=1us:@3", ("the network takes nothing from node 0",
+                                                 "the GPU of node 3 completes no gather"))])
+def test_every_silent_part_is_named(faults, words):
+    line, = failures(run(RunOptions.of(fidelity="model", nodes=4, threads=1, samples=64,
+                                       mini_batch=16, faults=faults, patience=20_000)))
+    for text in words:
+        assert line.count(text) == 1
+    assert line.count(" of node ") + line.count(" from node ") == len(words)
 
 
 def test_a_thread_makes_no_more_calls_than_it_has_time_for():

@@ -1,12 +1,13 @@
 """Runs over a network that loses and changes frames: what NICs without a link do of it."""
 
 import json
+import re
 
 import pytest
 
 from sim.cluster.exchange import Exchange
 from sim.job.options import RunOptions
-from sim.run.report import failures
+from sim.run.report import failures, with_remedy
 from sim.run.run import run
 
 PATIENCE = 20_000
@@ -78,19 +79,48 @@ def test_a_frame_may_be_late_by_more_than_the_patience(calm):
 
 
 @pytest.mark.parametrize(("opcode", "waits"), [
-    ("lookups", "node 0 waits for "), ("vectors", "node 1 waits for ")])
+    ("lookups", r"node 0 waits for \d+ vectors of node 1;"),
+    ("vectors", r"node 1 waits for \d+ vectors of node 0;")])
 def test_a_lost_frame_is_named_and_results_are_kept(opcode, waits, calm):
     result = run(_options(f"drop-{opcode}=#12@0>1"))
     assert result["faults"]["injected"] == [{
         "kind": "drop", "source": 0, "destination": 1, "opcode": opcode.upper(), "frames": 1}]
     line, = failures(result)
     assert f"1 {opcode.upper()} of node 0 to 1 lost" in line
-    assert waits in line and "vectors of other nodes" in line and "\n" not in line
+    assert re.search(waits, line) and "node 2" not in line and "\n" not in line
     assert 0 < result["samples"] < 96
     assert result["results"]["equal"] == result["samples"]
     assert not result["bit_identical"]
     cause = result["where_stuck"]["causes"][0]
-    assert (cause["part"], cause["node"]) == ("peers", 0 if opcode == "lookups" else 1)
+    assert cause["part"] == "peers"
+    assert (cause["node"], cause["peer"]) == ((0, 1) if opcode == "lookups" else (1, 0))
+
+
+@pytest.mark.parametrize("faults", [
+    "drop-vectors=#12@0>1", "corrupt-lookups=#12@0>1", "down=10us:1s@1"])
+def test_without_a_link_the_option_of_the_link_is_named(faults):
+    line, = failures(run(_options(faults)))
+    assert line.endswith("; NICs without a reliable link cannot send a frame again: add "
+                         "--set link=true")
+    assert line.count("link=true") == 1
+
+
+@pytest.mark.parametrize(("kind", "linked", "fidelity", "words"), [
+    *((kind, False, "rtl", "add --set link=true") for kind in (
+        "drop", "duplicate", "reorder", "corrupt", "delay", "down")),
+    ("queue", False, "rtl", "add --set link=true"),
+    ("queue", False, "model", "add --fidelity rtl --set link=true"),
+    ("drop", True, "rtl", None), ("calm", False, "rtl", None)])
+def test_the_remedy_of_a_run_that_fails(kind, linked, fidelity, words):
+    """Also where a run ends with wrong values, which a frame that comes twice may do."""
+    injected = [] if kind in ("queue", "calm") else [{"kind": kind, "frames": 2}]
+    result = {"network": {"queue_drops": int(kind == "queue")}, "fidelity": fidelity,
+              "config": {"link": linked},
+              "faults": {"injected": injected} if injected else None}
+    found = with_remedy(["first", "last"], result)
+    assert found[0] == "first" and with_remedy([], result) == []
+    assert found[1] == "last" if words is None else found[1].endswith(words)
+    assert with_remedy(found, result) == found
 
 
 def test_the_command_ends_with_status_1_and_keeps_its_results(tmp_path, capsys):

@@ -344,7 +344,9 @@ class FakeNics(NicCluster):
                               runtime.partials, self.entries, config.gradient_credits,
                               config.host_payload_beats, plan)
         cluster.events_left = self.stuck_after
-        self.setup = SimpleNamespace(cluster=cluster, start=10, waves=None, close=lambda: None)
+        self.setup = SimpleNamespace(
+            cluster=cluster, start=10, waves=None, close=lambda: None,
+            diagnose=lambda error: {"message": str(error)})
         for node, dealt in zip(cluster.nodes, split_rows(rows, cluster.plan)):
             node.store.write(*dealt.written())
         reference = EmbeddingTables(model, workload.seed, optimizer, workload.nodes,
@@ -357,10 +359,6 @@ class FakeNics(NicCluster):
 
     def _hardware(self, wall, ended, stuck):
         return {}
-
-    def diagnose(self, error: StuckError) -> dict:
-        return {"message": str(error)}
-
 
 class FakeCluster:
     """Nodes whose events are processed in order of time.

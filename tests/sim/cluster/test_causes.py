@@ -1,0 +1,134 @@
+"""The message of a stuck cluster names the culprits: every silent node, and no healthy peer."""
+
+import pytest
+
+from sim.cluster.causes import causes_of, explanation, node_names
+
+
+def state(node: int, **changed) -> dict:
+    owed = {"gpu": 0, "host": 0, "peers": 0, "written": 0} | changed.pop("owed", {})
+    return {"node": node, "channels": [], "owed": owed, "owing": [], "silent": [],
+            "counting": [], "given_up": [], "link_epoch": None, "bad_acknowledgements": 0,
+            "lookups_for": 0, "unanswered": 4, "unsent": 0, "queries_waiting": 0,
+            "gradients_waiting": 0, "step_open": False, "step_waits": ("sums", [])} | changed
+
+
+def said(*states: dict) -> str:
+    return explanation(causes_of(states))
+
+
+def channel(name: str, last: int | None) -> dict:
+    return {"name": name, "valid": True, "ready": False, "last": last}
+
+
+@pytest.mark.parametrize(("nodes", "words"), [
+    ([3], "node 3"), ([2, 1], "nodes 1 and 2"), ([7, 0, 4], "nodes 0, 4 and 7")])
+def test_nodes_in_words(nodes, words):
+    assert node_names(nodes) == words
+
+
+@pytest.mark.parametrize("silent", [{1}, {1, 2}, {0, 1, 2, 3}])
+@pytest.mark.parametrize(("change", "words"), [
+    ({"unsent": 3}, "the host of node {} does not send 3 packets"),
+    ({"owed": {"gpu": 5}}, "node {} waits for 5 rows of its GPU"),
+    ({"owed": {"host": 5}}, "the host of node {} owes 5 dense vectors"),
+    ({"owed": {"written": 5}}, "5 rows and states that node {} sent its host"),
+    ({"silent": ["gpu"]}, "the GPU of node {} completes no gather"),
+    ({"silent": ["host"]}, "the host of node {} is silent"),
+    ({"silent": ["network"]}, "the network takes nothing from node {}"),
+    ({"channels": [channel("net_tx", 7)]}, "the network takes nothing from node {} since cycle 7"),
+    ({"channels": [channel("host_tx", None)]}, "the host of node {} takes nothing from its NIC e"),
+])
+def test_every_silent_node_is_named_and_no_other(silent, change, words):
+    told = said(*(state(node, **(change if node in silent else {"owed": {"peers": 2}}))
+                  for node in range(4)))
+    assert [node for node in range(4) if words.format(node) in told] == sorted(silent)
+    assert told.count(";") == len(silent) - 1
+
+
+def test_of_many_silent_nodes_each_is_named():
+    told = said(*(state(node, silent=["gpu"]) for node in range(8)))
+    assert told.count("completes no gather") == 4
+    assert told.endswith("; likewise nodes 4, 5, 6 and 7")
+
+
+def test_parts_of_different_kinds_are_named_together():
+    told = said(state(0, owed={"peers": 3}), state(1, unsent=1), state(2, owed={"gpu": 2}))
+    assert "the host of node 1" in told and "node 2 waits for 2 rows of its GPU" in told
+    assert "node 0" not in told
+
+
+def test_a_part_is_named_once():
+    told = said(state(0, unsent=1, silent=["host"], owed={"gpu": 2}))
+    assert told == "the host of node 0 does not send 1 packets to its NIC"
+
+
+@pytest.mark.parametrize(("given_up", "words"), [
+    ([[1], [0, 2], [1]], "nodes 0 and 2 have given up node 1, which"),
+    ([[2], [2], []], "nodes 0 and 1 have given up node 2, which"),
+    ([[], [0], []], "node 1 has given up node 0, which"),
+])
+def test_the_peer_that_most_nodes_have_given_up_is_the_culprit(given_up, words):
+    """A node that is cut off gives up every healthy peer."""
+    states = [state(node, given_up=peers) for node, peers in enumerate(given_up)]
+    told = said(*states)
+    assert told.startswith(words) and told.count("given up") == 1
+    assert causes_of(states)[0]["peer"] == int(words.split(", which")[0][-1])
+
+
+def test_two_peers_that_are_given_up_are_both_named():
+    told = said(*(state(node, given_up=peers) for node, peers in enumerate(
+        ([2, 3], [2, 3], [0, 1, 3], [0, 1, 2]))))
+    assert "nodes 0, 1 and 3 have given up node 2" in told
+    assert "nodes 0, 1 and 2 have given up node 3" in told
+    assert "given up node 0" not in told and "given up node 1" not in told
+
+
+@pytest.mark.parametrize(("epochs", "wrong", "words"), [
+    ((7, 7, 6), 2, "link_epoch of node 2 is 6, of nodes 0 and 1 7"),
+    ((3, 9, 9), 0, "link_epoch of node 0 is 3, of nodes 1 and 2 9"),
+    ((6, 7), 0, "link_epoch of node 0 is 6, of node 1 7"),
+    ((0, 255), 1, "link_epoch of node 1 is 255, of node 0 0"),
+])
+def test_a_node_with_its_old_epoch_is_named_and_not_its_healthy_peer(epochs, wrong, words):
+    """Of two epochs of as many nodes the older, modulo 256, is wrong."""
+    nodes = range(len(epochs))
+    states = [state(node, link_epoch=epoch, given_up=[
+        peer for peer in nodes if epochs[peer] != epoch]) for node, epoch in enumerate(epochs)]
+    told = said(*states)
+    assert told.startswith(words) and "given up" not in told
+    assert causes_of(states)[0]["peer"] == wrong
+
+
+def test_a_node_restarted_with_the_epoch_of_its_peers_is_named():
+    told = said(state(0, link_epoch=7, given_up=[1]),
+                state(1, link_epoch=7, bad_acknowledgements=3))
+    assert told.startswith("peers acknowledge packets that node 1 has not sent: it was restarted")
+    assert "node 0" not in told
+
+
+@pytest.mark.parametrize(("owing", "words"), [
+    ([1], "node 0 waits for 2 vectors of node 1"),
+    ([], "node 0 waits for 2 vectors of other nodes")])
+def test_peers_that_owe_vectors(owing, words):
+    states = state(0, owed={"peers": 2}, owing=owing), state(1)
+    assert said(*states).startswith(words)
+    assert causes_of(states)[0]["peer"] == (owing[0] if owing else None)
+
+
+def test_a_node_that_nobody_hears_is_the_culprit():
+    told = said(state(0, owed={"peers": 2}, owing=[2]), state(1, owed={"peers": 2}, owing=[2]),
+                state(2, owed={"peers": 2}, owing=[0, 1]))
+    assert "of node 2" in told and "node 2 waits" not in told
+
+
+def test_a_step_waits_first_for_sums_and_names_their_nodes():
+    """Nodes that wait for rows wait for those that wait for sums."""
+    told = said(state(0, unanswered=0, step_open=True, step_waits=("rows", [1])),
+                state(1, unanswered=0, step_open=True, step_waits=("sums", [0, 2])),
+                state(2, unanswered=0, step_open=True, step_waits=("rows", [1])))
+    assert told == ("node 1 waits for the end of a step: the sums of nodes 0 and 2 are missing")
+
+
+def test_nothing_waits():
+    assert said(state(0, unanswered=0), state(1, unanswered=0)) == ""
