@@ -20,6 +20,7 @@ from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+import gen.names  # noqa: F401  names of signals follow from the source
 from gen.collector import collect_later
 from gen.rtlil import Module, flat_name, parse_modules, rename_modules
 from rtl.gateable import Gateable
