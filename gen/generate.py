@@ -78,6 +78,7 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
     unknown, or ``output`` holds other files.
     """
     from gen.shells import SHELLS
+    from gen.shells.timing_xdc import named_as_in
 
     if not config.name.isidentifier() or not config.name.isascii():
         raise ValueError(f"name must be an identifier to name a module, not {config.name!r}")
@@ -110,7 +111,8 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
                                   VerilogPlatform(config.name, sources=True))
             if timing:
                 timed = _timing(bare, progress)
-            files = SHELLS[shell].files(config, top, verilog, timed)
+            files = SHELLS[shell].files(
+                config, top, verilog, timed and named_as_in(verilog, bare, timed))
         document = describe_nic(nic, verilog, config, shell)
         files[f"{name}.json"] = _json(document)
         resources = None

@@ -17,7 +17,6 @@ proc
 memory_collect
 rename -wire
 flatten
-opt_clean
 write_json flat.json
 """
 """``rename`` names flip-flops after the ``reg`` that they are, before flattening merges names."""
@@ -62,7 +61,8 @@ class Netlist:
         self.registers: dict[str, int] = {}
         self.clocks: dict[str, str] = {}
         for name, cell in cells.items():
-            if cell["type"] in _REGISTERS or cell["type"] == "$mem_v2":
+            # Yosys makes registers of its own, without loads, for the writes of a memory.
+            if not name.startswith("$") and cell["type"] in (*_REGISTERS, "$mem_v2"):
                 register = _path(name.removesuffix(cell["type"])) + "_reg"
                 wires = cell["connections"]
                 self._stored[register] = cell
