@@ -11,6 +11,7 @@ from amaranth.lib import wiring
 
 from gen.files import write_whole
 from gen.fit import oversize_warnings
+from gen.heading import gen_command, with_headings
 from gen.platform import VerilogPlatform
 from gen.verilog import Verilog, to_verilog
 from gen.vivado_ooc import CLOCK_NS, not_estimated, ooc_name, ooc_script
@@ -70,7 +71,8 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
     folder, it must be new, empty, or hold an earlier result. ``options`` has the shell's choices by
     name: :class:`gen.shells.OpenNicPorts`.
 
-    The same configuration gives the same bytes. Files are written at the end, each atomically: if
+    The same configuration gives the same bytes. Each file whose format has comments begins with the
+    version, the tools and the command (:mod:`gen.heading`). Files are written at the end, each atomically: if
     the command is ended before, ``output`` is unchanged. ``build`` makes the component of a
     configuration; ``progress`` is called with each step. Returns the description, with ``files``,
     the ``report``, the ``timing`` and ``warnings`` added. Raises ``OSError`` if ``output`` cannot
@@ -78,12 +80,14 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
     unknown, or ``output`` holds other files.
     """
     from gen.shells import SHELLS
+    from gen.shells.timing_xdc import named_as_in
 
     if not config.name.isidentifier() or not config.name.isascii():
         raise ValueError(f"name must be an identifier to name a module, not {config.name!r}")
     if shell != "none" and shell not in SHELLS:
         raise ValueError(f"shell must be one of none, {', '.join(SHELLS)}, not {shell!r}")
     name = config.name if shell == "none" else f"{config.name}_{shell}"
+    command = gen_command(config, shell, options, timing=timing and shell != "none")
     chosen: tuple[Any, ...] = ()
     if shell != "none":
         chosen = SHELLS[shell].choose(options or {})
@@ -110,7 +114,8 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
                                   VerilogPlatform(config.name, sources=True))
             if timing:
                 timed = _timing(bare, progress)
-            files = SHELLS[shell].files(config, top, verilog, timed)
+            files = SHELLS[shell].files(
+                config, top, verilog, timed and named_as_in(verilog, bare, timed))
         document = describe_nic(nic, verilog, config, shell)
         files[f"{name}.json"] = _json(document)
         resources = None
@@ -122,7 +127,7 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
             files[f"{name}.report.json"] = _json(resources)
         if timed is not None:
             files[f"{name}.timing.json"] = _json(timed)
-        for path, text in files.items():
+        for path, text in with_headings(files, command).items():
             (output / path).parent.mkdir(exist_ok=True)
             write_whole(output / path, text)
     return {**document, "files": [str(output / path) for path in files], "report": resources,

@@ -187,13 +187,15 @@ def synthesise(unit: str, source: str, parameters: Mapping[str, int] | None = No
     return netlist
 
 
-def registers(verilog: Verilog, unit: str, units: list[str]) -> set[str]:
-    """Return the names of the registers in ``unit`` after flattening."""
-    found: set[str] = set()
+def registers(verilog: Verilog, unit: str, units: list[str]) -> dict[str, str]:
+    """Return the names of the registers in ``unit`` after flattening, each with the name of its
+    flip-flops in the Verilog (:attr:`gen.rtlil.Module.flip_flops`)."""
+    found: dict[str, str] = {}
 
     def visit(name: str, prefix: str) -> None:
         module = verilog.modules[name]
-        found.update(prefix + register for register in module.registers)
+        found.update((prefix + register, prefix + module.flip_flops.get(register, register))
+                     for register in module.registers)
         for cell in module.cells:
             if cell.module in verilog.modules and cell.module not in units:
                 visit(cell.module, f"{prefix}{cell.name}.")

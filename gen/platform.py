@@ -20,6 +20,7 @@ from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+import gen.names  # noqa: F401  names of signals follow from the source
 from gen.collector import collect_later
 from gen.rtlil import Module, flat_name, parse_modules, rename_modules
 from rtl.gateable import Gateable
@@ -99,15 +100,15 @@ class VerilogPlatform:
         they are called ``released0``, ``released1``, ..."""
         m = Elaborated()
         m.domains.released = released = ClockDomain(async_reset=True, local=True)
-        m.d.comb += [
-            released.clk.eq(ClockSignal(crossing._o_domain)),
-            released.rst.eq(crossing.i if crossing._edge == "pos" else ~crossing.i)]
         source: Value = Const(0, 1)
         for k in range(crossing._stages):
             stage = Signal(name=f"released{k}", init=1, attrs={"ASYNC_REG": "TRUE"})
             m.d.released += stage.eq(source)
             source = stage
-        m.d.comb += crossing.o.eq(source)
+        # After the registers, which therefore keep their names.
+        m.d.comb += [
+            crossing.o.eq(source), released.clk.eq(ClockSignal(crossing._o_domain)),
+            released.rst.eq(crossing.i if crossing._edge == "pos" else ~crossing.i)]
         return m
 
     def shared_instance(self, unit: wiring.Component, name: str, ports) -> Instance:

@@ -11,7 +11,9 @@ _MODULE = re.compile(r"^module \\(\S+)$")
 _PORT = re.compile(r"^  wire width (\d+) (input|output) \d+  ?(?:signed )?\\(\S+)$")
 _CELL = re.compile(r"^  cell \\(\S+) \\?(\S+)$")
 _PARAMETER = re.compile(r"^    parameter (?:signed )?\\(\S+) (.+)$")
-_WIRE = re.compile(r"^  wire width \d+ (?:(?:input|output) \d+  ?)?(?:signed )?\\(\S+)$")
+_WIRE = re.compile(r"^  wire width (\d+) (?:(?:input|output) \d+  ?)?(?:signed )?\\(\S+)$")
+_OUTPUT = re.compile(r"^    connect \\Q (?:\\)?(\S+)$")
+_ALIAS = re.compile(r"^connect \\(\S+) \\(\S+)(?: \[[\d:]+\])?$")
 _SOURCE = re.compile(r'^ *attribute \\src "(.*)"\n', re.MULTILINE)
 _INIT = "  attribute \\init "
 _MODULE_USE = re.compile(r"^((?:module|  cell) \\)(\S+)", re.MULTILINE)
@@ -40,14 +42,22 @@ class Cell:
 class Module:
     """A module: ports in order and its instances (without primitive operators).
 
-    ``registers`` maps each register to the place of its declaration, as ``rtl/block.py:12``; "" if
-    it is unknown or outside this repository. ``source`` is that of the module.
+    Members
+    -------
+    registers: place of the declaration of each register, as ``rtl/block.py:12``; "" if the place is
+        unknown or outside this repository. Names that mean the same bits are all in it.
+    flip_flops: for each name of ``registers``, the name of the ``reg`` in the Verilog: Amaranth
+        declares each name, and one of them is the flip-flops.
+    widths: bits of each of ``registers``.
+    source: place of the module.
     """
 
     name: str
     ports: list[Port] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
     registers: dict[str, str] = field(default_factory=dict)
+    flip_flops: dict[str, str] = field(default_factory=dict)
+    widths: dict[str, int] = field(default_factory=dict)
     source: str = ""
 
 
@@ -64,7 +74,8 @@ def parse_modules(text: str) -> list[Module]:
             continue
         # Amaranth gives an initial value to each register and to nothing else.
         if stored and (match := _WIRE.match(line)):
-            modules[-1].registers[match[1]] = source
+            modules[-1].registers[match[2]] = source
+            modules[-1].widths[match[2]] = int(match[1])
         if match := _MODULE.match(line):
             modules.append(Module(match[1], source=source))
             cell = None
@@ -77,6 +88,10 @@ def parse_modules(text: str) -> list[Module]:
             cell = None
         elif cell is not None and (match := _PARAMETER.match(line)):
             cell.parameters[match[1]] = _parameter(match[2])
+        elif match := _OUTPUT.match(line):
+            modules[-1].flip_flops[match[1]] = match[1]
+        elif (match := _ALIAS.match(line)) and match[2] in modules[-1].flip_flops:
+            modules[-1].flip_flops[match[1]] = match[2]
         source, stored = "", False
     return modules
 

@@ -6,6 +6,7 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
 from gen.shells.axi_lite_master import AxiLiteMaster
+from gen.shells.held_crossing import HeldCrossing
 from rtl.control.axi_lite import AxiLite, AxiLiteSlave
 
 __all__ = ["AxiLiteCrossing"]
@@ -16,8 +17,8 @@ class AxiLiteCrossing(wiring.Component):
 
     An access is held in registers while a toggle crosses through two flip-flops; its answer comes
     back the same way. So only the toggles need synchronizers, and the held data are stable when the
-    other side samples them (``held_*`` to ``taken_*`` registers: a constraint must bound their
-    skew, see :mod:`gen.shells.xdc`). Both domains must be in reset together.
+    other side samples them (:class:`gen.shells.held_crossing.HeldCrossing`). Both domains must be
+    in reset together.
 
     Only ``address_bits`` of an address count; addresses beyond the NIC's registers are answered
     SLVERR here. One access at a time; a waiting read and a waiting write take turns. Latency of an
@@ -48,26 +49,27 @@ class AxiLiteCrossing(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        word_bits = len(self.m.awaddr) - 2
-        held_write = Signal()
-        held_word = Signal(word_bits)
-        held_data = Signal(32)
-        held_strobe = Signal(4)
-        held_answer = Signal(32)
-        held_error = Signal()
+        request = tuple(Signal(width, name=f"held_{name}") for name, width in (
+            ("write", 1), ("word", len(self.m.awaddr) - 2), ("data", 32), ("strobe", 4)))
+        answer = tuple(Signal(width, name=f"held_{name}") for name, width in (
+            ("answer", 32), ("error", 1)))
         asked, served = Signal(name="asked"), Signal(name="served")
         asked_here, served_here = Signal(), Signal()
         m.submodules.asked_sync = FFSynchronizer(asked, asked_here, reset_less=False)
         m.submodules.served_sync = FFSynchronizer(
             served, served_here, o_domain=self._domain, reset_less=False)
-        self._ask(m, held_write, held_word, held_data, held_strobe, asked, served_here,
-                  held_answer, held_error)
-        self._serve(m, held_write, held_word, held_data, held_strobe, asked_here, served,
-                    held_answer, held_error)
+        answered, taking = Signal(name="answered"), Signal(name="taking")
+        m.submodules.request_crossing = request_crossing = HeldCrossing(request, taking)
+        m.submodules.answer_crossing = answer_crossing = HeldCrossing(
+            answer, answered, domain=self._domain)
+        self._ask(m, request, asked, served_here, answered, answer_crossing.taken)
+        self._serve(m, request_crossing.taken, taking, asked_here, served, answer)
         return m
 
-    def _ask(self, m, write, word, data, strobe, asked, served, answer, error) -> None:
+    def _ask(self, m, request, asked, served, answered, answer) -> None:
         """Shell side: hold an access, signal the other side, wait for its answer."""
+        write, word, data, strobe = request
+        taken_answer, taken_error = answer
         m.submodules.slave = slave = DomainRenamer(self._domain)(AxiLiteSlave())
         wiring.connect(m, wiring.flipped(self.s), slave.bus)
         step = m.d[self._domain]
@@ -78,12 +80,11 @@ class AxiLiteCrossing(wiring.Component):
             step += beyond_write.eq(self.s_awaddr_high.any())
         with m.If(self.s.arvalid & self.s.arready):
             step += beyond_read.eq(self.s_araddr_high.any())
-        writes = Signal()
-        m.d.comb += writes.eq(slave.write & ~(slave.read & wrote))
-        taken_answer = Signal(32)
-        taken_error = Signal()
-        m.d.comb += [slave.read_data.eq(taken_answer),
-                     slave.read_error.eq(taken_error), slave.write_error.eq(taken_error)]
+        writes, failed = Signal(), Signal(name="failed")
+        m.d.comb += [writes.eq(slave.write & ~(slave.read & wrote)),
+                     failed.eq(refuse | taken_error),
+                     slave.read_data.eq(Mux(refuse, 0, taken_answer)),
+                     slave.read_error.eq(failed), slave.write_error.eq(failed)]
         with m.FSM(domain=self._domain, name="ask"):
             with m.State("WAIT"), m.If(slave.write | slave.read):
                 step += [
@@ -95,13 +96,12 @@ class AxiLiteCrossing(wiring.Component):
                 m.next = "SEND"
             with m.State("SEND"):
                 with m.If(refuse):
-                    step += [taken_answer.eq(0), taken_error.eq(1)]
                     m.next = "ANSWER"
                 with m.Else():
                     step += asked.eq(~asked)
                     m.next = "CROSSING"
             with m.State("CROSSING"), m.If(served == asked):
-                step += [taken_answer.eq(answer), taken_error.eq(error)]
+                m.d.comb += answered.eq(1)
                 m.next = "ANSWER"
             with m.State("ANSWER"):
                 m.d.comb += [slave.write_done.eq(write), slave.read_done.eq(~write)]
@@ -110,20 +110,17 @@ class AxiLiteCrossing(wiring.Component):
             with m.State("DONE"):
                 m.next = "WAIT"
 
-    def _serve(self, m, write, word, data, strobe, asked, served, answer, error) -> None:
+    def _serve(self, m, request, taking, asked, served, held) -> None:
         """NIC side: perform the requested access, hold the answer, signal the other side."""
-        taken_write = Signal()
-        taken_word = Signal(len(word))
-        taken_data = Signal(32)
-        taken_strobe = Signal(4)
+        write, word, data, strobe = request
+        answer, error = held
         m.submodules.master = master = AxiLiteMaster()
         wiring.connect(m, master.bus, wiring.flipped(self.m))
-        m.d.comb += [master.write.eq(taken_write), master.word.eq(taken_word),
-                     master.data.eq(taken_data), master.strobe.eq(taken_strobe)]
+        m.d.comb += [master.write.eq(write), master.word.eq(word),
+                     master.data.eq(data), master.strobe.eq(strobe)]
         with m.FSM(name="serve"):
             with m.State("WAIT"), m.If(asked != served):
-                m.d.sync += [taken_write.eq(write), taken_word.eq(word), taken_data.eq(data),
-                             taken_strobe.eq(strobe)]
+                m.d.comb += taking.eq(1)
                 m.next = "UNDER WAY"
             with m.State("UNDER WAY"):
                 m.d.comb += master.wanted.eq(1)

@@ -149,7 +149,7 @@ class OpenNicPlugin(wiring.Component):
         m.domains.axil = axil = ClockDomain("axil")
         m.domains.sync = sync = ClockDomain("sync")
         m.d.comb += [axil.clk.eq(self.axil_aclk), sync.clk.eq(self.axis_aclk)]
-        m.submodules.reset = reset = ResetHandshake(_RESET_CYCLES, domain="axil")
+        m.submodules.reset_handshake = reset = ResetHandshake(_RESET_CYCLES, domain="axil")
         swept = Signal()
         with m.If(nic.idle):
             m.d.sync += swept.eq(1)

@@ -4,12 +4,14 @@ Two kinds: a bound of the fan-out for registers whose loads cost the clock, and 
 multi-cycle paths: any register of the NIC may change in one cycle and be read in the next.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gen.fit import SLR
+from gen.rtlil import Module
+from gen.verilog import Verilog
 
-__all__ = ["constraints_readme", "dies_xdc", "fan_out_xdc"]
+__all__ = ["constraints_readme", "dies_xdc", "fan_out_xdc", "named_as_in"]
 
 _NIC = "nic"
 """The NIC's instance in a shell's top."""
@@ -17,6 +19,44 @@ _DIE = "SLR1"
 _SHARE = 0.8
 """Of a die's resources, what a design may take of each to be kept in one: the rest is room to
 place and route."""
+
+
+def named_as_in(verilog: Verilog, bare: Verilog, report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``report`` with the names that registers and blocks of the NIC have in the shell.
+
+    Amaranth numbers equal names in a module, and the numbers depend on the design around it.
+
+    Parameters
+    ----------
+    verilog: the shell's top with the NIC.
+    bare: the NIC alone.
+    report: timing report of ``bare``.
+    """
+    nic = next(cell.module for cell in verilog.modules[verilog.name].cells if cell.name == _NIC)
+    names = {"": "", **dict(_pairs(bare, bare.name, verilog, nic, ("", "")))}
+    costly = report["costly_nets"]
+    nets = [{**net, "register": names[net["register"]]} for net in costly["nets"]]
+    return {**report, "costly_nets": {**costly, "nets": nets},
+            "area": [{**block, "instance": names[block["instance"]]} for block in report["area"]]}
+
+
+def _pairs(one: Verilog, inner: str, other: Verilog, outer: str,
+           at: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the names of each register and instance in two conversions of the same block."""
+    modules = one.modules[inner], other.modules[outer]
+    for pair in zip(*map(_flip_flops, modules), strict=True):
+        yield at[0] + pair[0], at[1] + pair[1]
+    for cells in zip(*(module.cells for module in modules), strict=True):
+        names = at[0] + cells[0].name, at[1] + cells[1].name
+        yield names
+        if cells[0].module in one.modules:
+            yield from _pairs(one, cells[0].module, other, cells[1].module,
+                              (f"{names[0]}.", f"{names[1]}."))
+
+
+def _flip_flops(module: Module) -> list[str]:
+    """Return the registers of ``module`` in the order of their statements."""
+    return [name for name, flip_flop in module.flip_flops.items() if name == flip_flop]
 
 
 def fan_out_xdc(top: str, report: Mapping[str, Any]) -> str:

@@ -1,51 +1,102 @@
 """Timing constraints of a shell wrapper's clock crossings."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
+from gen.rtlil import Module
+from gen.shells.held_crossing import HELD, TAKEN
 from gen.verilog import Verilog
 
 __all__ = ["crossings_xdc"]
+
+_SYNCHRONIZED, _RELEASED = "crossed0", ("released0", "released1")
+
+
+class _Block(NamedTuple):
+    """A module at a place of the design, with the module around it."""
+
+    path: tuple[str, ...]
+    module: Module
+    around: Module
+
+    def cells(self, names: Iterable[str]) -> str:
+        """Return ``get_cells`` of registers of the block."""
+        return _cells(self.path, self.module, names)
+
+    def sources(self, prefix: str = "") -> str:
+        """Return ``get_cells`` of the registers around the block that drive its ports."""
+        inputs = [port.name for port in self.module.ports
+                  if port.direction == "input" and port.name.startswith(prefix)
+                  and self.around.flip_flops.get(port.name) == port.name]
+        if not inputs:
+            raise ValueError(f"{'/'.join(self.path)} must be driven by registers of the block "
+                             f"around it")
+        return _cells(self.path[:-1], self.around, inputs)
 
 
 def crossings_xdc(verilog: Verilog, period_ns: float,
                   between: Sequence[tuple[str, str, float]] = ()) -> str:
     """Return XDC for all crossings of ``verilog``, to be read scoped to its top (``-ref``).
 
-    Toggles and levels cross through synchronizers, modules whose registers are ``crossed0``,
-    ``crossed1``, ...: paths to the first are not timed. Data held while a toggle crosses go from
-    ``held_*`` to ``taken_*`` registers of one module; these paths may take ``period_ns``, the
-    shorter of both clocks' periods, since the toggle takes at least that long.
+    - Synchronizers of a bit have the register ``crossed0``: paths to it are not timed.
+    - Data that are held while a toggle crosses go to registers ``taken_*``
+      (:class:`gen.shells.held_crossing.HeldCrossing`). These paths may take ``period_ns``, the
+      shorter of both clocks' periods, because the toggle takes at least that long.
+    - Resets that synchronizers release (``released0``, ``released1``) begin asynchronously.
+    - Counters in Gray code cross between the clocks of ``between``, pairs of clock ports of the top
+      with the shorter of their periods. The bits of a counter may differ by that period. So may
+      every other path between these clocks take, which are from the memories of FIFOs.
 
-    ``between`` lists pairs of clock ports of the top with the shorter of their periods: every path
-    between the two clocks may take that long. Counters in Gray code cross like this: none of their
-    bits may be a cycle later than the others. Raises ``ValueError`` for an unconstrained crossing.
+    Raises ``ValueError`` for an unconstrained crossing.
     """
-    lines = [f"# Clock crossings of {verilog.name}. Read with: read_xdc -ref {verilog.name} FILE"]
-    for path, registers, wide in sorted(_registers(verilog), key=lambda found: found[0]):
-        if "crossed0" in registers and wide:
-            if not between:
-                raise ValueError(f"{path} must cross between clocks whose paths are bounded")
-        elif "crossed0" in registers:
-            lines.append(f"set_false_path -to [get_cells {{{path}/crossed0_reg}}]")
-        if any(name.startswith("taken_") for name in registers):
-            for side in ("held", "taken"):
-                if not any(name.startswith(f"{side}_") for name in registers):
-                    raise ValueError(f"{path} must have {side}_ registers for what crosses")
-            lines.append(
-                f"set_max_delay -datapath_only -from [get_cells {{{path}/held_*_reg*}}] "
-                f"-to [get_cells {{{path}/taken_*_reg*}}] {period_ns:.3f}")
+    lines = []
+    for block in sorted(_blocks(verilog), key=lambda block: block.path):
+        lines += _constraints(block, period_ns, between)
     for pair in between:
         for source, target in (pair[:2], pair[1::-1]):
             lines.append(
                 f"set_max_delay -datapath_only "
                 f"-from [get_clocks -of_objects [get_ports {source}]] "
                 f"-to [get_clocks -of_objects [get_ports {target}]] {pair[2]:.3f}")
-    return "\n".join(lines) + "\n"
+    return "\n".join([
+        f"# Clock crossings of {verilog.name}. Read with: read_xdc -ref {verilog.name} FILE",
+        *lines]) + "\n"
 
 
-def _registers(verilog: Verilog):
-    """Yield the path of each instance from the top, its registers, and whether it has ports wider
-    than one bit."""
+def _constraints(block: _Block, period_ns: float, between) -> Iterator[str]:
+    registers = block.module.flip_flops
+    path = "/".join(block.path)
+    if _SYNCHRONIZED in registers:
+        target = block.cells([_SYNCHRONIZED])
+        if _width(block.module, _SYNCHRONIZED) == 1:
+            yield f"set_false_path -to {target}"
+        elif between:
+            shortest = min(period for _, _, period in between)
+            ends = f"-from {block.sources()} -to {target} {shortest:.3f}"
+            yield f"set_max_delay -datapath_only {ends}"
+            yield f"set_bus_skew {ends}"
+        else:
+            raise ValueError(f"{path} must cross between clocks whose paths are bounded")
+    if _RELEASED[0] in registers:
+        pins = " ".join(f"{path}/{name}_reg/PRE" for name in _RELEASED)
+        yield f"set_false_path -to [get_pins {{{pins}}}]"
+    if taken := [name for name in registers if name.startswith(TAKEN)]:
+        yield (f"set_max_delay -datapath_only -from {block.sources(HELD)} "
+               f"-to {block.cells(taken)} {period_ns:.3f}")
+
+
+def _cells(path: tuple[str, ...], module: Module, names: Iterable[str]) -> str:
+    found = " ".join("/".join((*path, f"{name}_reg{'[*]' * (_width(module, name) > 1)}"))
+                     for name in names)
+    return f"[get_cells {{{found}}}]"
+
+
+def _width(module: Module, name: str) -> int:
+    return module.widths[name]
+
+
+def _blocks(verilog: Verilog) -> Iterator[_Block]:
+    around = {(): verilog.modules[verilog.name]}
     for path, name in verilog.instances():
-        module = verilog.modules[name]
-        yield "/".join(path), set(module.registers), any(port.width > 1 for port in module.ports)
+        around[path] = module = verilog.modules[name]
+        yield _Block(path, module, around[path[:-1]])

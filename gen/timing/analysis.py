@@ -48,7 +48,7 @@ class TimedDesign:
     levels: Levels
     clock: int
     resources: Mapping[str, Mapping[str, float]]
-    _registers: dict[str, set[str]] = field(default_factory=dict, repr=False)
+    _registers: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
 
     def at(self, case: Case) -> Arrived:
         """Return what arrives in ``case``."""
@@ -60,11 +60,12 @@ class TimedDesign:
     def _inside(self) -> Levels:
         return levels_of(inside_blocks(registers_only(self.graph)))
 
-    def declared(self, unit: str, signal: str) -> bool:
-        """Return whether ``signal`` of ``unit`` is declared as a register."""
+    def declared(self, unit: str, signal: str) -> str:
+        """Return the Verilog's name of the register that ``signal`` of ``unit`` is; "" if the
+        source does not declare it as a register."""
         if unit not in self._registers:
             self._registers[unit] = registers(self.verilog, unit, list(self.units))
-        return signal in self._registers[unit]
+        return self._registers[unit].get(signal, "")
 
     def source(self, unit: str, signal: str) -> str:
         """Return file and line where ``signal`` of ``unit`` is declared, else those of its module;

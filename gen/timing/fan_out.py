@@ -33,12 +33,13 @@ class CostlyNet(NamedTuple):
 
 
 def costly_nets(arrived: Arrivals, period: float,
-                declared: Callable[[str, str], bool]) -> list[CostlyNet]:
+                declared: Callable[[str, str], str]) -> list[CostlyNet]:
     """Return the nets above the bound through which a path takes more than ``period`` ps, that with
     most loads first.
 
-    ``declared`` says of a unit and a name of a signal whether the source declares it as a register:
-    other names are of wires behind it, or Yosys's own.
+    ``declared`` returns, for a unit and a name of a signal, the name of that register in the
+    Verilog, or "" if the source does not declare it as a register: other names are of wires behind
+    it, or Yosys's own.
     """
     graph = arrived.graph
     delays = arrived.nets - required(arrived, 0.0)
@@ -55,7 +56,8 @@ def costly_nets(arrived: Arrivals, period: float,
     return nets
 
 
-def _register(graph: Graph, cell: int, declared: Callable[[str, str], bool]) -> str:
+def _register(graph: Graph, cell: int, declared: Callable[[str, str], str]) -> str:
     place, name = graph.place_of(cell), graph.register_name(cell)
     prefix = "".join(f"{part}." for part in place.path)
-    return name if declared(place.unit, name.removeprefix(prefix)) else ""
+    own = declared(place.unit, name.removeprefix(prefix))
+    return prefix + own if own else ""

@@ -8,14 +8,11 @@ import pytest
 from gen import __main__ as command
 from gen.fit import SLR
 from gen.generate import generate
-from gen.platform import VerilogPlatform
-from gen.shells import OpenNicPlugin, OpenNicPorts
 from gen.shells.timing_xdc import dies_xdc, fan_out_xdc
-from gen.verilog import to_verilog
 from rtl.config import preset
 from tests.gen.shells.designs import Storing
 from tests.gen.tcl import run_tcl
-from tests.gen.timing.reports import small_report
+from tests.gen.timing.reports import report_of, small_report
 
 COPIES = "set_property MAX_FANOUT 225 [get_cells {nic/part/$signal$3_reg*}]"
 DIE = "set_property USER_SLR_ASSIGNMENT SLR1 [get_cells {nic}]"
@@ -93,7 +90,7 @@ def _report(verilog, progress):
     # The bare NIC is what is timed, and its registers are known by file and line.
     assert verilog.name == "tiny" and any(
         source for module in verilog.modules.values() for source in module.registers.values())
-    return small_report(verilog.name)
+    return report_of(verilog)
 
 
 @pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed")
@@ -124,22 +121,6 @@ def test_the_shells_scripts_read_them(made, tmp_path, shell, files):
     # Synthesis copies registers. Alone, a pblock keeps the design in the die that was asked for.
     assert f"read_xdc {top}.fanout.xdc" in steps[:at]
     assert not any("slr.xdc" in line for line in steps)
-
-
-def test_the_paths_are_those_of_the_shells_verilog():
-    """A register of the NIC is where the constraint looks for it: below the instance ``nic``."""
-    top = OpenNicPlugin(Storing(()), OpenNicPorts())
-    verilog = to_verilog(top, "top", VerilogPlatform("top", sources=True))
-    registers = {f"{'/'.join(path)}/{register}_reg" for path, module in verilog.instances()
-                 for register in verilog.modules[module].registers}
-    report = small_report("top")
-    bare = to_verilog(Storing(()), "bare", VerilogPlatform("bare", sources=True))
-    names = [".".join((*path, register)) for path, module in [((), "bare"), *bare.instances()]
-             for register in bare.modules[module].registers]
-    report["costly_nets"]["nets"] = [
-        {**report["costly_nets"]["nets"][0], "register": name} for name in names]
-    found = re.findall(r"get_cells {(\S+)\*}", fan_out_xdc("top", report))
-    assert len(found) == len(names) > 3 and set(found) <= registers
 
 
 def test_the_command(tmp_path, capsys, monkeypatch):

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from gen.netlists import registers
 from gen.timing.cells import KINDS
+from gen.verilog import Verilog
 
-__all__ = ["small_report"]
+__all__ = ["report_of", "small_report"]
 
 _PS = {"optimistic": 2500.0, "middle": 5000.0, "pessimistic": 8000.0}
 _LOOPS = {"optimistic": [], "middle": [3333.3], "pessimistic": [10000.0]}
@@ -79,3 +81,16 @@ def small_report(name: str) -> dict[str, Any]:
         "area": [{"instance": "", **used}, {"instance": "part", **used},
                  {"instance": "part_2", **used}],
     }
+
+
+def report_of(verilog: Verilog) -> dict[str, Any]:
+    """Return a report in which each register of ``verilog`` drives a costly net, and each instance
+    in its top takes as much area."""
+    report = small_report(verilog.name)
+    net, block = report["costly_nets"]["nets"][-1], report["area"][-1]
+    report["costly_nets"]["nets"] = [
+        {**net, "register": name}
+        for name in sorted(set(registers(verilog, verilog.name, []).values()))]
+    report["area"] = [{**block, "instance": cell.name}
+                      for cell in verilog.modules[verilog.name].cells]
+    return report

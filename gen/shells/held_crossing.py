@@ -1,0 +1,44 @@
+"""Clock crossing of data that are held while a toggle crosses."""
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Elaboratable, Module, Signal, Value
+
+__all__ = ["HELD", "TAKEN", "HeldCrossing"]
+
+HELD, TAKEN = "held_", "taken_"
+"""Prefixes of the names of the registers on both sides."""
+
+
+class HeldCrossing(Elaboratable):
+    """Registers ``taken`` in ``domain``, which sample registers of another clock.
+
+    The registers on each side have names of their own, because :mod:`gen.shells.xdc` bounds the
+    paths between them. Latency 1 cycle.
+
+    Parameters
+    ----------
+    held: registers of the other clock, named ``held_<name>``. They must not change from the cycle
+        before their toggle until the answer.
+    take: whether to sample, in ``domain``, after the toggle has crossed.
+    domain: clock domain of ``taken``.
+
+    Members: ``taken``, one register for each of ``held``, named ``taken_<name>``.
+
+    Raises ``ValueError`` for a signal with another name.
+    """
+
+    def __init__(self, held: Sequence[Signal], take: Value, *, domain: str = "sync"):
+        for signal in held:
+            if not signal.name.startswith(HELD):
+                raise ValueError(f"a held register must be named {HELD}*, not {signal.name!r}")
+        self.taken = tuple(Signal.like(signal, name=TAKEN + signal.name.removeprefix(HELD))
+                           for signal in held)
+        self._held, self._take, self._domain = tuple(held), take, domain
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        with m.If(self._take):
+            for taken, held in zip(self.taken, self._held):
+                m.d[self._domain] += taken.eq(held)
+        return m
