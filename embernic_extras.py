@@ -3,11 +3,12 @@
 ``gen``, ``host`` and ``sim`` import an optional package with :func:`require` only.
 """
 
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
-__all__ = ["PACKAGES", "ExtraError", "installation", "require"]
+__all__ = ["PACKAGES", "ExtraError", "installation", "main", "require"]
 
 PACKAGES = {
     "cocotb": ("cocotb", "cosim"),
@@ -65,3 +66,19 @@ def require(module: str, by: str) -> ModuleType:
 def _installed(module: str) -> bool:
     parent, _, _ = module.rpartition(".")
     return (not parent or _installed(parent)) and find_spec(module) is not None
+
+
+def main() -> int:
+    """Import every optional package; print a line for each that is missing, and return 1."""
+    missing = 0
+    for module in PACKAGES:
+        try:
+            require(module, module)
+        except ExtraError as error:
+            print(error, file=sys.stderr)
+            missing = 1
+    return missing
+
+
+if __name__ == "__main__":
+    sys.exit(main())
