@@ -7,6 +7,8 @@ from typing import Any
 
 import typer
 
+from embernic_extras import ExtraError
+
 __all__ = ["decimal", "positive_option", "run_command"]
 
 _MOST = 1000
@@ -49,7 +51,7 @@ def run_command(app: typer.Typer, name: str, arguments: list[str] | None = None)
     except OSError as error:
         return _complain(name, str(error) if error.filename is None or error.strerror is None
                          else f"{error.filename}: {error.strerror}")
-    except (ValueError, MemoryError) as error:
+    except (ValueError, MemoryError, ExtraError) as error:
         return _complain(name, str(error) or "not enough memory")
     except KeyboardInterrupt:
         status = 130

@@ -26,7 +26,8 @@ its command writes with ``--json``. It prints nothing on standard output. Paths 
 A mistake in an argument or in an input file raises ``ValueError`` with the line that the command
 prints (:class:`host.errors.InputError` for a file); unknown arguments and values of a wrong type
 raise ``TypeError``. A file that cannot be written raises ``OSError``, and a NIC that cannot be
-compiled :class:`sim.engines.BuildError`.
+compiled :class:`sim.engines.BuildError`. A function whose extra is not installed raises
+:class:`embernic_extras.ExtraError`, an ``ImportError`` that names the extra.
 
 Each function checks all its output files before it opens any.
 """
@@ -34,7 +35,6 @@ Each function checks all its output files before it opens any.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
-from importlib.util import find_spec
 from inspect import signature
 from os import PathLike, fspath
 from os.path import abspath, join
@@ -685,7 +685,6 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
     written to standard error; the first writes the report of what all did before, unless that was a
     mistake of the user's.
     """
-    _check_torch()
     from sim.torch.ends import ProgramError, ProgramStopped, unhurried
     from sim.torch.options import TorchOptions
     from sim.torch.processes.world import ProcessError
@@ -728,17 +727,10 @@ def attach(*, warn: Callable[[str], None] | None = None, **options: Any) -> Any:
 
     Raises ``ValueError`` and ``TypeError`` here, and on leaving as :func:`torch` does.
     """
-    _check_torch()
     from sim.torch.options import TorchOptions
     from sim.torch.program import attached
 
     return attached(TorchOptions(**_plain(options, ())), warn)
-
-
-def _check_torch() -> None:
-    """Raise ``ValueError`` where PyTorch is not installed."""
-    if find_spec("torch") is None:
-        raise ValueError("torch is not installed: pip install 'embernic[torch]'")
 
 
 def _outputs(inputs: Mapping[str, Data], **files: AnyPath | None) -> Outputs:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from embernic_extras import require
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -30,16 +32,12 @@ def frame(result: dict) -> DataFrame:
 
     Raises
     ------
-    ImportError
-        pandas is not installed.
+    embernic_extras.ExtraError
+        pandas is not installed, or its import fails.
     ValueError
         The result does not come from one of these functions.
     """
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError("frame needs the extra 'pandas': "
-                          "pip install 'embernic[pandas]'") from None
+    pandas: Any = require("pandas", "sim.api.frame")
     schema = result.get("schema")
     if schema in _ROWS:
         return pandas.json_normalize(result[_ROWS[schema]])

@@ -7,12 +7,23 @@ from collections import defaultdict
 import pytest
 from amaranth import hdl
 
+from tests.skipped import Skipped
 
-def pytest_configure() -> None:
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--skipped``."""
+    parser.addoption("--skipped", metavar="FILE",
+                     help="write the tests that were skipped to this file, one a line")
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Let Ctrl-C end what tests start: a shell that runs us in the background has it ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     _keep_shapes()
+    # The workers of xdist report to the process that starts them.
+    if (path := config.getoption("skipped")) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Skipped(path))
 
 
 def _keep_shapes() -> None:

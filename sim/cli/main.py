@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from embernic_extras import ExtraError
 from gen.messages import one_line
 from gen.signals import Interrupted, forget_unused, interruptible
 from sim.cli.batching import batching
@@ -63,7 +64,7 @@ def main(arguments: list[str] | None = None) -> None:
                   else f"{error.filename}: {error.strerror}")
     except MemoryError:
         _complain("the memory of this machine is not enough for what is asked")
-    except (ValueError, TypeError, BuildError) as error:
+    except (ValueError, TypeError, BuildError, ExtraError) as error:
         _complain(str(error))
     except Exception as error:
         if hasattr(error, "format_message"):  # click's own complaints about the command line

@@ -5,3 +5,7 @@
 (operators, and the session that answers them), ``values`` (NICs in RTL, their optimizer),
 ``lookups`` (bags, tables, mini-batches).
 """
+
+from embernic_extras import require
+
+require("torch", "sim.torch")

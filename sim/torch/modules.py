@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from embernic_extras import require
 from sim.torch.catching.capture import check_captured
 from sim.torch.lookups.bags import DIMENSIONS
 
@@ -17,6 +18,7 @@ def __getattr__(name: str) -> Any:
     # TorchRec takes seconds to import, and may not be there.
     if name != "NicEmbeddingBagCollection":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    require("torchrec", name)
     from sim.torch.collection import NicEmbeddingBagCollection
     return NicEmbeddingBagCollection
 

@@ -2,7 +2,6 @@
 
 import json
 import random
-import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -12,11 +11,11 @@ import pytest
 
 from gen.dissector import dissector
 from rtl.formats import EmberHeader, Opcode
+from tests.optional import needs_tool
 from tests.rtl.network.frames import Frame, record_payload, vector_payload
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "embernic.lua"
-TSHARK = shutil.which("tshark")
-needs_tshark = pytest.mark.skipif(TSHARK is None, reason="tshark is not installed")
+needs_tshark = needs_tool("tshark")
 
 
 def test_copy_in_docs_is_current():
@@ -30,9 +29,8 @@ def _decode(tmp_path, frames: list[bytes], *options: str) -> list[dict]:
         writer = dpkt.pcap.Writer(file, snaplen=65535, nano=True)
         for number, frame in enumerate(frames):
             writer.writepkt(frame, number)
-    assert TSHARK is not None
     done = subprocess.run(
-        [TSHARK, "-X", f"lua_script:{SCRIPT}", "-r", str(path), "-T", "json",
+        ["tshark", "-X", f"lua_script:{SCRIPT}", "-r", str(path), "-T", "json",
          "--no-duplicate-keys", *options],
         capture_output=True, text=True, check=True)
     assert "Lua" not in done.stderr and "rror" not in done.stderr, done.stderr

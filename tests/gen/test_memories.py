@@ -1,7 +1,6 @@
 """The owned memories: the vendor's macro in place of the behavioural ones changes nothing."""
 
 import re
-import shutil
 import subprocess
 
 import pytest
@@ -11,6 +10,7 @@ from gen.memories import XPM_DEFINE, XPM_TWIN, memory_text
 from gen.tools import BuildError, run_verilator
 from gen.verilog import to_verilog
 from tests.gen.designs import Bank
+from tests.optional import needs_tool
 
 MODULES = ("ember_ram", "ember_ram_async", "ember_ram_piped")
 SIZES = [("ember_ram", style, width, depth)
@@ -21,7 +21,7 @@ SIZES += [("ember_ram_async", "distributed", width, depth)
 SIZES += [("ember_ram_piped", style, width, depth)
           for style, width, depth in (("distributed", 1, 2), ("block", 40, 16), ("block", 8, 1))]
 SIZES += [("ember_ram_piped 3", "ultra", width, depth) for width, depth in ((72, 7), (8, 1))]
-NO_ICARUS = pytest.mark.skipif(shutil.which("iverilog") is None, reason="iverilog is not installed")
+NO_ICARUS = needs_tool("iverilog")
 
 
 def bench(module, latency, style, width, depth, cycles=2000):

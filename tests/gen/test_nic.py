@@ -1,7 +1,6 @@
 """The generated SmartNIC: what its description says, and that its Verilog is clean."""
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from gen.lint import lint
 from gen.verilog import to_verilog
 from rtl.config import preset
 from rtl.interaction.interaction import Interaction
+from tests.optional import needs_tool
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def files(generated):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("iverilog") is None, reason="iverilog is not installed")
+@needs_tool("iverilog")
 def test_icarus_reads_the_bare_one(generated):
     subprocess.run(["iverilog", "-g2012", "-t", "null", "-s", "tiny",
                     str(generated("tiny") / "tiny.v")], check=True)

@@ -16,9 +16,6 @@ from tests.gen.designs import Bank, Inner
 from tests.gen.schemas import FOLDER, check_json, check_kernel_xml
 from tests.gen.timing.reports import small_report
 
-pytest.importorskip("jsonschema", reason="jsonschema is not installed")
-pytest.importorskip("xmlschema", reason="xmlschema is not installed")
-
 MASTERS = [MemoryMaster("mem0", 17, 512), MemoryMaster("rows", 3, 256)]
 
 

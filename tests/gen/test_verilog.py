@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from gen.rtlil import in_repository
 from gen.tools import BuildError
 from gen.verilog import to_verilog
 from tests.gen.designs import Bank, Beginning
+from tests.optional import needs_tool
 from tests.sim.engine_designs import Grouper
 
 
@@ -59,7 +59,7 @@ def test_every_process_waits_for_the_start():
     assert re.search(r"mark\[7:4\] = 4'ha;|mark = 8'ha0;", text)
 
 
-@pytest.mark.skipif(shutil.which("iverilog") is None, reason="iverilog is not installed")
+@needs_tool("iverilog")
 @pytest.mark.parametrize("language", ["2005", "2012"])
 def test_it_runs_before_anything_changes(tmp_path, language):
     """Verilog and SystemVerilog differ in whether a declaration with a value is a change."""
@@ -116,7 +116,7 @@ def test_lint_finds_an_error(tmp_path, bank):
         lint([broken], "bank")
 
 
-@pytest.mark.skipif(shutil.which("iverilog") is None, reason="iverilog is not installed")
+@needs_tool("iverilog")
 def test_icarus_reads_it(tmp_path, bank):
     (tmp_path / "bank.v").write_text(bank.text)
     subprocess.run(["iverilog", "-g2012", "-t", "null", "-s", "bank", str(tmp_path / "bank.v")],

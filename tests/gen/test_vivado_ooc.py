@@ -1,6 +1,5 @@
 """The script that has Vivado implement a design alone: what it asks for, in which order."""
 
-import shutil
 
 import pytest
 
@@ -9,8 +8,9 @@ from gen.vivado_ooc import not_estimated
 from rtl.config import preset
 from tests.gen.designs import Bank
 from tests.gen.tcl import run_tcl
+from tests.optional import needs_tool
 
-pytestmark = pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed")
+pytestmark = needs_tool("tclsh")
 
 
 @pytest.fixture

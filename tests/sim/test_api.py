@@ -3,7 +3,6 @@
 import doctest
 import json
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from sim.experiments import reproduce as evaluation
 from sim.experiments.points.setting import Setting
 from sim.job.options import RunOptions
 from sim.job.workload import Workload
+from tests.optional import absent
 from tests.sim import inputs
 
 SMALL = {"config": "tiny", "fidelity": "model", "nodes": 2, "mini_batch": 16}
@@ -244,17 +244,24 @@ def test_frames_of_rows(bags):
 
 def test_a_frame_without_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"^frame needs the extra 'pandas': "
-                                          r"pip install 'embernic\[pandas\]'$"):
+    with pytest.raises(ImportError, match=r"^sim\.api\.frame requires pandas: install "
+                                          r"the extra with pip install 'embernic\[pandas\]'$"):
         api.frame({"schema": "embernic/run/1"})
 
 
 def test_examples(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    if find_spec("torch") is None:
-        monkeypatch.setattr(api.torch, "__doc__", None)
+    monkeypatch.setattr(api.torch, "__doc__", None)
     found = doctest.testmod(api, optionflags=doctest.ELLIPSIS)
     assert found.attempted > 12 and found.failed == 0
+
+
+def test_the_example_of_a_pytorch_script(monkeypatch, tmp_path):
+    pytest.importorskip("torch", reason=absent("torch"))
+    monkeypatch.chdir(tmp_path)
+    example, = (each for each in doctest.DocTestFinder().find(api) if each.name.endswith(".torch"))
+    found = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example)
+    assert found.attempted > 3 and found.failed == 0
 
 
 _WRONG = {

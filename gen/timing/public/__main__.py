@@ -49,7 +49,8 @@ def _anew(design: Design, log: Console) -> tuple[float, float, float] | None:
     try:
         return estimate(map_design(design), design.top, design.clocks)
     except SourceError as error:
-        log.print(f"{error}; the recorded figures stand", highlight=False, soft_wrap=True)
+        log.print(f"{error}; the recorded figures stand", highlight=False, markup=False,
+                  soft_wrap=True)
         return None
 
 

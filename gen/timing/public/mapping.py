@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 
+from embernic_extras import installation
 from gen.netlists import Netlist, synthesise
 from gen.timing.public.designs import Design, Package
 from gen.tools import BuildError
@@ -68,4 +69,4 @@ def _package(design: Design) -> Package:
 
 def _install(design: Design, package: Package, problem: str) -> str:
     return (f"design {design.name!r}: {package.name} {package.version} {problem}; "
-            "the extra 'timing-checks' has it")
+            f"{installation('timing-checks')}")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
+from embernic_extras import installation
 from host.calibrate.reading import Missing
 
 __all__ = ["compile_kernel", "kernel_sources", "supported_targets", "target_of"]
@@ -69,7 +70,8 @@ def _call(nvrtc: Any, function: str, *arguments: Any) -> Any:
     try:
         status, *result = getattr(nvrtc, function)(*arguments)
     except Exception as error:  # the library is absent: each version has its own exception
-        raise Missing(f"NVRTC cannot be used: {' '.join(str(error).split())}") from None
+        raise Missing(f"NVRTC cannot be used: {' '.join(str(error).split())}: "
+                      f"{installation('calibrate')}") from None
     if int(status):
         raise Missing(f"{function} failed: {status.name}")
     return result[0] if result else None

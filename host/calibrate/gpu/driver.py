@@ -4,9 +4,9 @@ import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
-from importlib import import_module
 from typing import Any
 
+from embernic_extras import ExtraError, require
 from host.calibrate.gpu.compile import compile_kernel, supported_targets, target_of
 from host.calibrate.gpu.native import COPY, GRAPH, LAUNCH, WAIT, Action, Loops
 from host.calibrate.reading import Missing
@@ -31,10 +31,10 @@ class Driver:
 
     def __init__(self, capability: int):
         try:
-            self._cuda = import_module("cuda.bindings.driver")
-            self._nvrtc = import_module("cuda.bindings.nvrtc")
-        except ImportError:
-            raise Missing("the package cuda-bindings is not installed") from None
+            self._cuda = require("cuda.bindings.driver", "the CUDA driver")
+            self._nvrtc = require("cuda.bindings.nvrtc", "the CUDA driver")
+        except ExtraError as error:
+            raise Missing(str(error)) from None
         try:
             self._library = ctypes.CDLL("libcuda.so.1")
         except OSError as error:

@@ -5,6 +5,7 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from embernic_extras import require
 from host.calibrate.cpu import cores
 from host.calibrate.gpu.device import Device
 
@@ -14,15 +15,12 @@ __all__ = ["default_name", "described", "find_device"]
 def find_device(device: str) -> Any:
     """Return PyTorch if it supports ``device``.
 
-    Raises ``ValueError`` if PyTorch is not installed or sees no CUDA device, or if the device is
-    neither ``cuda`` nor ``cpu``.
+    Raises ``ValueError`` if PyTorch sees no CUDA device, or if the device is neither ``cuda`` nor
+    ``cpu``; :class:`embernic_extras.ExtraError` if PyTorch is not installed.
     """
     if device not in ("cuda", "cpu"):
         raise ValueError(f"device must be cuda or cpu, not {device!r}")
-    try:
-        import torch
-    except ImportError:
-        raise ValueError("gpu needs PyTorch, which is not installed") from None
+    torch: Any = require("torch", "host.calibrate gpu")
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("gpu needs a CUDA device, and PyTorch sees none")
     return torch

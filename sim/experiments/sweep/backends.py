@@ -8,8 +8,9 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
+
+from embernic_extras import require
 
 __all__ = ["BACKENDS", "check_backend", "each"]
 
@@ -20,20 +21,17 @@ scheduler ``DASK_SCHEDULER_ADDRESS`` names, else one that it starts on this mach
 _WATCH_SECONDS = 0.5
 """How often a worker looks whether the process that started it is there."""
 
-_PACKAGES = {"loky": "joblib", "dask": "distributed"}
-
 
 def check_backend(backend: str, jobs: int | None) -> int:
     """Return the number of jobs, by default one for each processor.
 
-    Raises ``ValueError`` for a backend that does not exist or is not installed, or for fewer jobs
-    than one.
+    Raises ``ValueError`` for a backend that does not exist, or for fewer jobs than one, and
+    :class:`embernic_extras.ExtraError` for a backend that is not installed.
     """
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, not {backend!r}")
-    if find_spec(_PACKAGES[backend]) is None:
-        raise ValueError(f"backend {backend!r} needs the extra {backend!r}: "
-                         f"pip install 'embernic[{backend}]'")
+    if backend == "dask":
+        require("distributed", "backend 'dask'")
     jobs = os.cpu_count() or 1 if jobs is None else jobs
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1, not {jobs!r}")

@@ -14,6 +14,7 @@ from gen.shells import SHELLS
 from rtl.config import preset
 from tests.gen.shells.designs import Storing
 from tests.gen.tcl import run_tcl
+from tests.optional import needs_tool
 
 # box_250mhz.sv of open-nic-shell, with one function, QDMA and MAC: name, width, direction. The
 # module of a user takes one of the reset pairs and no ref_clk_100mhz.
@@ -69,7 +70,7 @@ def test_ports(made):
         == PORTS[shell]
 
 
-@pytest.mark.skipif(shutil.which("iverilog") is None, reason="iverilog is not installed")
+@needs_tool("iverilog")
 def test_icarus_reads_it(made):
     shell, folder = made
     subprocess.run(["iverilog", "-g2012", "-t", "null", "-s", f"{PRESET[shell]}_{shell}",
@@ -143,7 +144,7 @@ def test_kernel_xml(made):
     assert all(arguments[name]["addressQualifier"] == "4" for name in modes)
 
 
-@pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed")
+@needs_tool("tclsh")
 def test_tcl_runs(made, tmp_path):
     """Each script from begin to end, the vendor's commands recorded in place of done."""
     shell, kept = made

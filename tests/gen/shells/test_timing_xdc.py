@@ -13,6 +13,7 @@ from rtl.config import preset
 from tests.gen.shells.designs import Storing
 from tests.gen.tcl import run_tcl
 from tests.gen.timing.reports import report_of, small_report
+from tests.optional import needs_tool
 
 COPIES = "set_property MAX_FANOUT 225 [get_cells {nic/part/$signal$3_reg*}]"
 DIE = "set_property USER_SLR_ASSIGNMENT SLR1 [get_cells {nic}]"
@@ -57,7 +58,7 @@ def test_blocks_are_not_divided(kind):
     assert "# part_2 alone takes more." in dies_xdc("x", report)
 
 
-@pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed")
+@needs_tool("tclsh")
 def test_the_constraints_are_tcl(tmp_path):
     """What Vivado gets to see: braces keep ``$`` and ``*`` as they are."""
     report = small_report("tiny")
@@ -93,7 +94,7 @@ def _report(verilog, progress):
     return report_of(verilog)
 
 
-@pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed")
+@needs_tool("tclsh")
 @pytest.mark.parametrize("shell, files", [
     ("opennic", ["tiny_opennic.fanout.xdc", "tiny_opennic.slr.xdc"]),
     ("vitis", ["tiny_vitis.fanout.xdc"])])

@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+from tests.optional import absent
+
+torch = pytest.importorskip("torch", reason=absent("torch"))
 
 from host.calibrate.gpu.device import Device, Sizes  # noqa: E402
 from host.calibrate.gpu.find import default_name, find_device  # noqa: E402

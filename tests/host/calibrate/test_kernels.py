@@ -12,6 +12,7 @@ from host.calibrate.gpu import compile as compiling
 from host.calibrate.gpu.compile import compile_kernel, kernel_sources, target_of
 from host.calibrate.reading import Missing
 from sim.engines.toolchain import compiler
+from tests.optional import absent
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -19,8 +20,7 @@ ROOT = HERE.parents[2]
 
 @pytest.fixture(scope="module")
 def nvrtc():
-    found = pytest.importorskip("cuda.bindings.nvrtc",
-                                reason="the package cuda-bindings is not installed")
+    found = pytest.importorskip("cuda.bindings.nvrtc", reason=absent("cuda.bindings.nvrtc"))
     try:
         compiling.supported_targets(found)
     except Missing as missing:
@@ -69,7 +69,7 @@ CHECKS = (
 @pytest.fixture(scope="module")
 def said(nvrtc, tmp_path_factory):
     """What the checks of ``on_fake_driver`` found."""
-    pytest.importorskip("torch", reason="PyTorch is not installed")
+    pytest.importorskip("torch", reason=absent("torch"))
     folder = tmp_path_factory.mktemp("fake_cuda")
     subprocess.run([*compiler(), "-std=c++17", "-O1", "-fno-sanitize=undefined", "-shared", "-fPIC",
                     "-pthread", "-I", str(ROOT / "host/calibrate/kernels"), "-o",

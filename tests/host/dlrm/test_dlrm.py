@@ -9,6 +9,7 @@ from host.dlrm.rows import row_values
 from host.model import Model
 from host.samples import concatenate
 from tests.host.test_samples import random_samples
+from tests.optional import absent
 
 SMALL = Model((100, 100, 100, 100), 32, 3, (20, 32), (9, 1), "small")
 
@@ -98,7 +99,7 @@ def test_blas_is_near_and_bad_arguments_are_refused():
 
 
 def test_against_pytorch():
-    torch = pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+    torch = pytest.importorskip("torch", reason=absent("torch"))
     samples = random_samples(64, 4, seed=9)
     ours = Dlrm(SMALL, 2)
     pooled = torch.from_numpy(pooled_reference(samples, SMALL, 2).astype(np.float64))

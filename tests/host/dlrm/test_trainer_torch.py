@@ -15,8 +15,9 @@ from host.dlrm.optimizer import Optimizer
 from host.dlrm.trainer import reference_trainer
 from host.model import MODELS
 from host.samples import rechunk
+from tests.optional import absent
 
-pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+pytest.importorskip("torch", reason=absent("torch"))
 from tests.host.dlrm.torch_dlrm import TorchDlrm
 
 STEPS = 50

@@ -19,10 +19,10 @@ from sim.nic.ports import BEAT_WORDS, arrivals
 from sim.run.backend import choose
 from sim.run.report import failures
 from sim.run.run import run
-from sim.torch.values.nics import LookupNics
 from sim.training.options import TrainOptions
 from sim.training.report import failures as failure_lines
 from sim.training.train import train
+from tests.optional import absent
 from tests.rtl.network.frames import LOOKUPS, Frame, record_payload
 from tests.sim.interacting import write_model
 
@@ -205,6 +205,9 @@ def test_training_that_does_not_get_on(monkeypatch, tmp_path):
 
 
 def test_lookups_of_a_program_that_are_not_answered(monkeypatch):
+    pytest.importorskip("torch", reason=absent("torch"))
+    from sim.torch.values.nics import LookupNics
+
     monkeypatch.setattr("sim.torch.values.nics.choose", lambda options: replace(
         choose(options), exchange=_flooded(CompiledExchange, STRANGER)))
     model = Model((50, 3, 400), 16, 3, (8, 16), (4, 1))

@@ -13,12 +13,13 @@ from sim.experiments.points.setting import DEMO
 from sim.experiments.reproduce import points_of, reproduce
 from sim.experiments.sweep.sweep import sweep
 from sim.files.store import Store
+from tests.optional import absent
 from tests.sim.experiments.fakes import KillsWorker, Spot, third
 from tests.sim.experiments.measured import told
 
-distributed = pytest.importorskip("distributed", reason="dask's distributed is not installed "
-                                  "(extra dask)")
-dask = pytest.importorskip("dask")
+pytest.importorskip("distributed", reason=absent("distributed"))
+import dask
+import distributed
 
 ROOT = Path(__file__).parents[3]
 SETTING = replace(DEMO, mini_batches=(("kaggle", 16),), shares=(0.0, 0.1))

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import signal
+import sys
 
 import pytest
 
@@ -141,6 +142,7 @@ def test_bad_backends():
 
 
 def test_a_backend_that_is_not_installed_says_how(monkeypatch):
-    monkeypatch.setattr("sim.experiments.sweep.backends.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"needs the extra 'dask': pip install 'embernic\[dask\]'"):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ImportError, match=r"^backend 'dask' requires Dask's distributed: install "
+                                          r"the extra with pip install 'embernic\[dask\]'$"):
         check_backend("dask", 1)

@@ -1,6 +1,5 @@
 """Packet capture: every frame that left a NIC, bit for bit, with its time, as the run goes on."""
 
-import shutil
 import signal
 import struct
 import subprocess
@@ -18,6 +17,7 @@ from sim.cli.main import main
 from sim.job.options import RunOptions
 from sim.run.pcap import PcapFile
 from sim.run.run import Run
+from tests.optional import needs_tool
 from tests.rtl.network.frames import checksum
 from tests.sim.shown import complaints
 
@@ -89,7 +89,7 @@ def test_frames_are_sound(capture):
     assert kinds == {Opcode.LOOKUPS, Opcode.VECTORS}
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@needs_tool("tshark")
 def test_tshark_reads_it(capture):
     path, _, _ = capture
     done = subprocess.run(

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+from tests.optional import absent
+
+pytest.importorskip("torch", reason=absent("torch"))
 import torch
 
 from sim.torch.lookups.bags import Bags, bags_of, pooled

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+from tests.optional import absent
+
+pytest.importorskip("torch", reason=absent("torch"))
 
 import embernic_torch
 from tests.sim.torch.sharded import ROWS, SAMPLES

@@ -6,9 +6,12 @@ import signal
 import subprocess
 import sys
 
+import pandas
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+from tests.optional import absent
+
+pytest.importorskip("torch", reason=absent("torch"))
 
 from sim import api
 from sim.cli.main import main
@@ -64,7 +67,6 @@ def test_a_script_runs_as_it_is(script, tmp_path, capsys, fidelity):
     assert values["bit_identical"] is (True if fidelity == "rtl" else None)
     assert values["against_pytorch"]["one_key"] == {"bags": 32, "equal": 32, "most_ulp": 0}
     assert (result["nics"] is None) == (fidelity == "model")
-    pandas = pytest.importorskip("pandas")
     assert isinstance(api.frame(result), pandas.DataFrame) and len(api.frame(result)) == 4
 
 

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
-pytest.importorskip("fbgemm_gpu", reason="FBGEMM is not installed (extra `torchrec`)")
+from tests.optional import absent
+
+pytest.importorskip("torch", reason=absent("torch"))
+pytest.importorskip("fbgemm_gpu", reason=absent("fbgemm_gpu"))
 import torch
 from fbgemm_gpu.split_embedding_configs import EmbOptimType, SparseType
 from fbgemm_gpu.split_table_batched_embeddings_ops_common import (

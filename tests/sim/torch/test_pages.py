@@ -4,7 +4,9 @@ import re
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+from tests.optional import absent
+
+pytest.importorskip("torch", reason=absent("torch"))
 import torch
 
 from sim import api

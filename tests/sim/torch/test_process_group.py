@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
-pytest.importorskip("torch", reason="PyTorch is not installed")
+from tests.optional import absent
+
+pytest.importorskip("torch", reason=absent("torch"))
 
 from tests.sim.torch.collectives import EVERY
 

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+from tests.optional import absent
+
+pytest.importorskip("torch", reason=absent("torch"))
 import torch
 
 from host.dlrm.exact_keys import sums_by_key
@@ -18,7 +20,7 @@ LENGTHS = np.array([2, 0, 1, 2, 2])
 
 def torchrecs(*arguments, **options):
     """Return TorchRec's optimizer, which takes dense gradients alone."""
-    pytest.importorskip("torchrec", reason="TorchRec is not installed (extra `torchrec`)")
+    pytest.importorskip("torchrec", reason=absent("torchrec"))
     from torchrec.optim import RowWiseAdagrad
 
     return RowWiseAdagrad(*arguments, **options)
@@ -96,7 +98,7 @@ def test_sgd_and_row_wise_adagrad_in_one_program():
 
 
 def test_an_optimizer_that_steps_in_the_backward_pass():
-    pytest.importorskip("torchrec", reason="TorchRec is not installed (extra `torchrec`)")
+    pytest.importorskip("torchrec", reason=absent("torchrec"))
     from torchrec.optim import RowWiseAdagrad
     from torchrec.optim.apply_optimizer_in_backward import apply_optimizer_in_backward
 

@@ -5,7 +5,9 @@ from threading import Thread
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+from tests.optional import absent
+
+pytest.importorskip("torch", reason=absent("torch"))
 import torch
 
 from sim.torch.lookups.bags import Bags

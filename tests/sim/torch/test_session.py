@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+from tests.optional import absent
+
+pytest.importorskip("torch", reason=absent("torch"))
 import torch
 
 from host.wire.rows import GivenRows

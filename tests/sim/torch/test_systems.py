@@ -4,7 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+from tests.optional import absent
+
+pytest.importorskip("torch", reason=absent("torch"))
 
 from host.model import MODELS, Model
 from sim.torch.lookups.dense import Chains, with_mlps

@@ -5,8 +5,10 @@ import re
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
-pytest.importorskip("torchrec", reason="TorchRec is not installed (extra `torchrec`)")
+from tests.optional import absent
+
+pytest.importorskip("torch", reason=absent("torch"))
+pytest.importorskip("torchrec", reason=absent("torchrec"))
 import torch
 from torchrec import (
     EmbeddingBagCollection,

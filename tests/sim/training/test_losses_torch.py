@@ -16,8 +16,9 @@ from host.samples import Samples, concatenate
 from sim.training.options import TrainOptions
 from sim.training.report import failures
 from sim.training.train import Training
+from tests.optional import absent
 
-pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+pytest.importorskip("torch", reason=absent("torch"))
 from tests.host.dlrm.torch_dlrm import TorchDlrm
 
 STEPS, COMPARED, MINI_BATCH = 200, 50, 128

@@ -1,7 +1,6 @@
 """The emitted tops alone, as Verilog in Icarus, with cocotb around them, against ``sim run``."""
 
 import hashlib
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,14 +12,14 @@ from host.dlrm.dlrm import Dlrm
 from rtl.config import preset
 from sim.run.report import failures
 from tests.gen.shells.cosim import case
+from tests.optional import absent, needs_tool
 
-pytest.importorskip("cocotb", reason="cocotb is not installed")
-pytest.importorskip("cocotbext.axi", reason="cocotbext-axi is not installed")
-if shutil.which("iverilog") is None:
-    pytest.skip("iverilog is not installed", allow_module_level=True)
-if pytest.importorskip("find_libpython").find_libpython() is None:
-    pytest.skip("Python came without the shared library that cocotb loads",
-                allow_module_level=True)
+pytest.importorskip("cocotb", reason=absent("cocotb"))
+pytest.importorskip("cocotbext.axi", reason=absent("cocotbext.axi"))
+from find_libpython import find_libpython
+
+pytestmark = [needs_tool("iverilog"), pytest.mark.skipif(
+    find_libpython() is None, reason="Python came without the shared library that cocotb loads")]
 
 ROOT = Path(__file__).parents[4]
 

@@ -8,6 +8,7 @@ import pytest
 
 from gen.timing.public.designs import read_designs
 from gen.timing.public.mapping import SourceError, licence_text, map_design, source_files
+from tests.optional import absent
 
 DESIGNS = {design.name: design for design in read_designs()}
 PACKAGED = [design for design in DESIGNS.values() if design.package]
@@ -17,7 +18,7 @@ def _needs(design):
     try:
         version(design.package.name)
     except PackageNotFoundError:
-        pytest.skip(f"{design.package.name} is not installed; the extra timing-checks has it")
+        pytest.skip(absent(design.package.module))
 
 
 @pytest.mark.parametrize("design", PACKAGED, ids=lambda design: design.name)
@@ -49,7 +50,7 @@ def test_a_source_that_is_not_there_is_named():
         map_design(without)
     package = DESIGNS["picorv32"].package
     gone = replace(DESIGNS["picorv32"], package=replace(package, name="no-such-package"))
-    with pytest.raises(SourceError, match=r"no-such-package .* is not installed; the extra"):
+    with pytest.raises(SourceError, match=r"no-such-package .* is not installed; install the extra"):
         source_files(gone)
 
 

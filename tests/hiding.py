@@ -1,0 +1,207 @@
+"""Every command with the packages of an extra hidden: ``python -m tests.hiding FOLDER``.
+
+A process for each extra writes FOLDER/EXTRA.json: status and standard error of each command.
+"""
+
+import contextlib
+import io
+import json
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from importlib.metadata import packages_distributions, requires
+from pathlib import Path
+from typing import NoReturn
+from unittest import mock
+
+from gen import __main__ as gen
+from gen.documents import __main__ as documents
+from gen.timing.public import __main__ as public
+from host.calibrate import __main__ as calibrate
+from host.data import similarity_report
+from host.measurements import __main__ as measurements
+from sim import api
+from sim.cli.main import main
+
+__all__ = ["COMMANDS", "EXTRAS", "NEEDS"]
+
+TOOLS = ("lint", "test")
+"""Extras for work on the project itself."""
+
+_SMALL = ["--config=tiny", "--fidelity=model", "--samples=16", "--mini-batch=8", "--nodes=2"]
+_MODEL = """\
+name = "small"
+rows = [50, 3, 400]
+dimension = 16
+dense = 13
+bottom = [8, 16]
+top = [4, 1]
+pooling = "sum"
+"""
+_SCRIPT = """\
+import torch
+
+bag = torch.nn.EmbeddingBag(40, 16, mode="sum")
+for _ in range(2):
+    bag(torch.arange(8), torch.arange(0, 8, 2))
+"""
+
+
+class _Reached(BaseException):
+    """The command would begin its long work."""
+
+
+def _reached(*_: object, **__: object) -> NoReturn:
+    raise _Reached
+
+
+_LONG = (
+    "gen.__main__.generate", "gen.documents.__main__.documents",
+    "gen.timing.public.mapping.synthesise", "host.calibrate.__main__.measure_cpu",
+    "host.calibrate.__main__.run", "host.data.similarity_report.compare",
+    "host.measurements.__main__.read_traces", "sim.bench.bench.bench",
+    "sim.experiments.reproduce.reproduce", "sim.faults.suite.faults", "sim.serving.serve.serve")
+
+
+def _distributions(extra: str) -> set[str]:
+    """Return the distributions that an extra installs and a plain installation does not.
+
+    TorchRec has the name of its extra, which does not install it.
+    """
+    def names(which: str | None) -> set[str]:
+        end = r"$" if which is None else rf"""\s*;\s*extra == ["']{which}["']$"""
+        found = (re.match(rf"([\w.-]+)[^;]*{end}", each) for each in requires("embernic") or ())
+        return {_normal(match[1]) for match in found if match}
+
+    return (names(extra) | {extra}) - names(None)
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _extras() -> list[str]:
+    found = (re.search(r"""extra == ["']([\w-]+)["']""", each)
+             for each in requires("embernic") or ())
+    return sorted({match[1] for match in found if match} - set(TOOLS))
+
+
+EXTRAS = _extras()
+
+
+def _sim(*words: str) -> Callable[[], object]:
+    return lambda: main(list(words))
+
+
+def _asked(call: Callable[[], object]) -> Callable[[], object]:
+    """Return a call of the API as a command, whose missing extra is an ``ImportError``."""
+    def run() -> int:
+        try:
+            call()
+        except ImportError as error:
+            print(error, file=sys.stderr)
+            return 2
+        return 0
+
+    return run
+
+
+def _nic_collection() -> object:
+    from sim.torch.modules import NicEmbeddingBagCollection
+    return NicEmbeddingBagCollection
+
+
+COMMANDS: dict[str, Callable[[], object]] = {
+    "sim run": _sim("run", *_SMALL),
+    "sim train": _sim("train", *_SMALL, "--model=model.toml"),
+    "sim bench": _sim("bench"),
+    "sim hitrate": _sim("hitrate", "--config=tiny", "--samples=16", "--mini-batch=8", "--sizes=64"),
+    "sim batching": _sim("batching", "--model=avazu", "--samples=32", "--mini-batch=8",
+                         "--window=16"),
+    "sim plan": _sim("plan", "--samples=16", "--mini-batch=8", "--hit-rate=0.5"),
+    "sim reproduce": _sim("reproduce", "--output=out"),
+    "sim reproduce --backend dask": _sim("reproduce", "--output=out", "--backend=dask"),
+    "sim serve": _sim("serve"),
+    "sim faults": _sim("faults", "--output=out"),
+    "sim torch": _sim("torch", "--nodes=2", "script.py"),
+    "sim datasets describe": _sim("datasets", "describe", "--samples=16", "trace.txt",
+                                  "--format=trace"),
+    "gen": lambda: gen.main(["--output=out"]),
+    "gen.documents": lambda: documents.main(["--output=out"]),
+    "gen.timing.public": lambda: public.main(),
+    "host.calibrate cpu": lambda: calibrate.main(["cpu"]),
+    "host.calibrate gpu": lambda: calibrate.main(["gpu", "--device=cpu"]),
+    "host.measurements trace": lambda: measurements.main(["trace", "a", "b"]),
+    "host.data.similarity_report": lambda: similarity_report.main(["avazu"]),
+    "sim.api.attach": _asked(lambda: api.attach(nodes=2)),
+    "sim.api.frame": _asked(lambda: api.frame({"schema": "embernic/serve/1", "loads": []})),
+    "sim.torch.modules": _asked(_nic_collection),
+}
+
+NEEDS = {
+    "sim reproduce --backend dask": ["dask"], "sim torch": ["torch"],
+    "host.calibrate gpu": ["torch"], "sim.api.attach": ["torch"], "sim.api.frame": ["pandas"],
+    "sim.torch.modules": ["torch", "torchrec"]}
+"""Extras that a command requires."""
+
+
+def _tried(run: Callable[[], object]) -> tuple[int, str]:
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+        try:
+            status = run()
+        except SystemExit as end:
+            status = end.code
+        except _Reached:
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+            status = 1
+    return status if isinstance(status, int) else 0, said.getvalue()
+
+
+def _modules(extra: str) -> Iterator[str]:
+    """Yield the names of the modules that the distributions of an extra install."""
+    wanted = _distributions(extra)
+    for module, owners in packages_distributions().items():
+        if wanted & {_normal(owner) for owner in owners}:
+            yield module
+
+
+def _hide_and_run(extra: str, target: Path) -> None:
+    for module in _modules(extra):
+        assert module not in sys.modules, f"{module} is imported before a command asks for it"
+        sys.modules[module] = None  # type: ignore[assignment]
+    missing = [each for each in EXTRAS if each == extra or not list(_modules(each))]
+    found = {name: _tried(run) for name, run in COMMANDS.items()}
+    target.write_text(json.dumps({"missing": missing, "ends": found}), encoding="utf-8")
+
+
+def _all(folder: Path) -> int:
+    os.chdir(folder)
+    Path("model.toml").write_text(_MODEL, encoding="utf-8")
+    Path("script.py").write_text(_SCRIPT, encoding="utf-8")
+    Path("trace.txt").write_text("0: 1 2\n1: 3\n", encoding="utf-8")
+    with contextlib.ExitStack() as patches:
+        for name in _LONG:
+            patches.enter_context(mock.patch(name, _reached))
+        for extra in EXTRAS:
+            child = os.fork()
+            if not child:
+                status = 1
+                try:
+                    _hide_and_run(extra, folder / f"{extra}.json")
+                    status = 0
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    os._exit(status)
+            if os.waitpid(child, 0)[1]:
+                return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_all(Path(sys.argv[1]).absolute()))
