@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from host.reading import read_regular
+
+_MOST_BYTES = 1 << 26
+
 __all__ = ["Absent", "Book", "Missing", "Reading", "number", "reading"]
 
 
@@ -108,7 +112,7 @@ class Book:
         Raises ``ValueError`` for a file that is not one.
         """
         try:
-            content = json.loads(path.read_text())
+            content = json.loads(read_regular(path, _MOST_BYTES))
             book = cls(content["machine"])
             for entry in content["readings"]:
                 book.add(Reading(**entry))

@@ -14,9 +14,10 @@ from host.data.contents import contents
 from host.errors import InputError
 from sim.experiments.points.nic_runs import COMPOSITION, store_of_runs
 from sim.experiments.sweep.sweep import sweep
-from sim.files.journal import sources_hash
+from sim.files.identity import sources_hash
 from sim.files.store import Store, plain
-from tests.sim.experiments.fakes import Spot
+from tests.host.test_reading import LEFT
+from tests.sim.experiments.fakes import Spot, third
 
 
 @dataclass(frozen=True)
@@ -167,3 +168,24 @@ def test_plain_values():
     assert plain({"a": (1, 2.5)}) == {"a": [1, 2.5]}
     with pytest.raises(ValueError):
         plain(float("inf"))
+
+
+@pytest.mark.parametrize("kind", LEFT)
+def test_what_is_no_file_of_a_point_is_named(tmp_path, kind):
+    """No sweep waits for it, reads it whole, or writes into it."""
+    store, spot = Store(tmp_path, "v"), Spot("a")
+    store.put(spot, {"x": 1})
+    path = next(tmp_path.rglob("*.json"))
+    path.unlink()
+    LEFT[kind](path)
+    for reads in (lambda: store.get(spot), lambda: store.once(spot, lambda: {"x": 1}),
+                  lambda: sweep([spot], third, store, jobs=1)):
+        with pytest.raises(InputError, match=f"^{path}: "):
+            reads()
+
+
+def test_the_profile_of_a_point_is_bounded(tmp_path):
+    profile = tmp_path / "gpu.toml"
+    profile.symlink_to("/dev/zero")
+    with pytest.raises(InputError, match=f"^{profile}: must have at most "):
+        Store(tmp_path, "v").key(Files(str(profile)))
