@@ -1,5 +1,7 @@
 """Names of modules: identifiers that are free in Verilog and in every emitted design."""
 
+import re
+
 from rtl.config import check_identifier
 
 __all__ = ["RAM_MODULES", "check_module_name"]
@@ -11,7 +13,7 @@ RAM_MODULES = {1: "ember_ram", 0: "ember_ram_async", 2: "ember_ram_piped"}
 _MACROS = ("xpm_memory_sdpram",)
 """The vendor's modules that an emitted memory may instantiate."""
 
-_KEYWORDS = frozenset("""
+_KEYWORDS = frozenset(re.findall(r"\w+", """
 accept_on alias always always_comb always_ff always_latch and assert assign assume automatic before
 begin bind bins binsof bit break buf bufif0 bufif1 byte case casex casez cell chandle checker class
 clocking cmos config const constraint context continue cover covergroup coverpoint cross deassign
@@ -32,7 +34,7 @@ super supply0 supply1 sync_accept_on sync_reject_on table tagged task this throu
 timeprecision timeunit tran tranif0 tranif1 tri tri0 tri1 triand trior trireg type typedef union
 unique unique0 unsigned until until_with untyped use uwire var vectored virtual void wait wait_order
 wand weak weak0 weak1 while wildcard wire with within wor xnor xor
-""".split())
+"""))
 """Reserved words of IEEE 1800-2017, which contains those of IEEE 1364-2005."""
 
 

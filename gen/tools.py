@@ -9,7 +9,8 @@ from pathlib import Path
 
 from gen.cache import tool_folders
 
-__all__ = ["BuildError", "completed", "failure", "how_ended", "run_tool", "run_verilator", "verilator_root"]
+__all__ = ["BuildError", "completed", "failure", "how_ended", "run_tool", "run_verilator",
+           "verilator_root"]
 
 
 class BuildError(Exception):

@@ -63,7 +63,7 @@ def open_regular(path: str | Path) -> BinaryIO:
     device, a folder or a file that cannot be read.
     """
     try:
-        file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:
         raise
     except OSError as error:

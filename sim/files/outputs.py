@@ -17,8 +17,8 @@ from host.reading import read_regular
 from host.timing.cluster import cluster_files
 
 __all__ = [
-    "MOST_RESULTS", "LiveJson", "check_apart", "check_earlier_results", "check_folder", "check_outputs",
-    "check_picture", "check_predictions", "check_writable", "write_json",
+    "MOST_RESULTS", "LiveJson", "check_apart", "check_earlier_results", "check_folder",
+    "check_outputs", "check_picture", "check_predictions", "check_writable", "write_json",
 ]
 
 MOST_RESULTS = 1 << 30

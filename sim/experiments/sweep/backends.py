@@ -77,9 +77,10 @@ class _Same:
     """
 
     def __init__(self, function: Callable[[Any], Any]):
-        from joblib.externals import cloudpickle  # as loky does, for functions of a script
+        # Slow to load. It also packs functions of a script, which other processes cannot import.
+        from joblib.externals.loky.backend.reduction import dumps
 
-        self._packed, self._code = cloudpickle.dumps(function), sources_hash()
+        self._packed, self._code = bytes(dumps(function)), sources_hash()
 
     def __call__(self, item: Any) -> Any:
         check_code(self._code, _worker())
