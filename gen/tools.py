@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,8 +60,9 @@ def run_tool(command: Sequence[str], cwd: Path | None = None,
     """
     done = completed(command, cwd, env)
     if done.returncode:
-        raise BuildError(failure(Path(command[0]).name, done.returncode,
-                                 (done.stderr + done.stdout).strip()))
+        # Tools of Python packages are modules.
+        name = command[2] if list(command[:2]) == [sys.executable, "-m"] else Path(command[0]).name
+        raise BuildError(failure(name, done.returncode, (done.stderr + done.stdout).strip()))
     return done.stdout + done.stderr
 
 

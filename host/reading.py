@@ -59,12 +59,12 @@ def read_whole(path: str | Path, most: int) -> bytes:
 def open_regular(path: str | Path) -> BinaryIO:
     """Open the regular file ``path``, which an earlier run wrote, for reading, unbuffered.
 
-    Opening never waits. ``FileNotFoundError`` if nothing is there; `InputError` for a FIFO, a
-    device, a folder or a file that cannot be read.
+    Opening never waits. ``FileNotFoundError`` or ``NotADirectoryError`` if nothing is there;
+    `InputError` for a FIFO, a device, a folder or a file that cannot be read.
     """
     try:
         file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
         raise InputError(path, 0, 0, error.strerror or str(error)) from None
@@ -77,8 +77,7 @@ def open_regular(path: str | Path) -> BinaryIO:
 def read_regular(path: str | Path, most: int) -> bytes:
     """Return the content of the regular file ``path``, which an earlier run wrote.
 
-    ``FileNotFoundError`` if nothing is there; `InputError` as :func:`open_regular`, and for a file
-    of more than ``most`` bytes.
+    Raises as :func:`open_regular`, and `InputError` for a file of more than ``most`` bytes.
     """
     with open_regular(path) as file:
         if os.fstat(file.fileno()).st_size > most:

@@ -103,7 +103,7 @@ class Store:
         """
         try:
             text = read_regular(self._path(point), MOST_POINT)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         try:
             found = json.loads(text)
