@@ -172,13 +172,13 @@ def _on_cluster(function: Callable[[Any], Any], items: Iterable[Any],
         cluster = address or stack.enter_context(distributed.LocalCluster(
             n_workers=jobs, threads_per_worker=1, dashboard_address=":0"))
         client = stack.enter_context(distributed.Client(cluster))
-        for address, error in client.run(_check_worker, sources_hash(), on_error="return").items():
+        # A worker that is lost meanwhile has another error, which its items will show.
+        for worker, error in client.run(_check_worker, sources_hash(), on_error="return").items():
             if isinstance(error, OtherCode):
-                raise error
-            if error is not None:
-                raise ValueError(f"worker {address} cannot run EmberNIC "
-                                 f"({type(error).__name__}: {error}): install the version of this "
-                                 f"process there")
+                raise OtherCode(f"worker {worker}", error.found)
+            if isinstance(error, (ImportError, AttributeError)):
+                raise ValueError(f"worker {worker} must have the EmberNIC of this process, but "
+                                 f"{error}: install the same version there")
         # Not pure: what a scheduler remembers of an earlier sweep is another version's, perhaps.
         asked = {client.submit(function, item, pure=False): item for item in items}
         suspects = []

@@ -286,18 +286,20 @@ def test_a_point_that_another_process_makes_is_waited_for_or_left(tmp_path):
     path = next(tmp_path.rglob("*.json"))
     text = path.read_text()
     path.unlink()
-    held = threading.Event()
+    held, asked = threading.Event(), threading.Event()
 
     def hold() -> None:
         with FileLock(path.with_suffix(".lock")):
             held.set()
-            time.sleep(0.5)
+            asked.wait(10)
+            time.sleep(0.2)
             path.write_text(text)
 
     holder = threading.Thread(target=hold)
     holder.start()
     assert held.wait(10)
     assert store.once(spot, dict, wait=False) is None
+    asked.set()
     assert store.once(spot, lambda: {"x": 2}) == {"x": 1}
     holder.join()
 
