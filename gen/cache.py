@@ -8,6 +8,8 @@ uses it (:mod:`gen.cache_manifest`).
 import hashlib
 import os
 import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -17,23 +19,69 @@ from filelock import FileLock
 from gen.cache_manifest import is_whole, write_manifest
 from gen.cache_owner import check_entry, check_root, close_entry
 
-__all__ = ["cache_dir", "cached", "digest"]
+__all__ = ["cache_dir", "cached", "digest", "tool_folders"]
+
+_TOOLS = {"ZIG_GLOBAL_CACHE_DIR": "zig", "ZIG_LOCAL_CACHE_DIR": "zig",
+          "YOWASP_CACHE_DIR": "yowasp", "MPLCONFIGDIR": "matplotlib"}
+"""Variables that name the folders of the tools, and the folders' names in the cache."""
 
 
 def cache_dir() -> Path:
     """Return the folder that ``EMBERNIC_CACHE`` names, else the user's cache folder.
 
-    ``ValueError`` if another user may write it, or the variable names the home of no user.
+    Where the user's cache folder is not writable, the cache is a folder of the user in the
+    system's folder of temporary files. One line on standard error warns of it, and
+    ``EMBERNIC_CACHE`` names that folder to the processes that this process starts.
+
+    ``ValueError`` if another user may write the folder, if ``EMBERNIC_CACHE`` names a folder that
+    cannot be made or the home of an unknown user, or if no folder is writable.
     """
     named = os.environ.get("EMBERNIC_CACHE")
     try:
-        path = Path(named).expanduser() if named else platformdirs.user_cache_path("embernic")
+        path = Path(named).expanduser() if named else _users_folder()
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except RuntimeError:
         raise ValueError(f"EMBERNIC_CACHE must be a folder, not {named!r}, which begins with the "
                          f"home of an unknown user") from None
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"EMBERNIC_CACHE must name a writable folder, not {named!r}: "
+                         f"{error.strerror}") from None
     check_root(path)
     return path
+
+
+def tool_folders() -> dict[str, str]:
+    """Return variables of the environment that keep the caches of zig, YoWASP's Yosys and
+    Matplotlib in the cache. A variable that the environment has keeps its value."""
+    root = cache_dir()
+    return {variable: os.environ.get(variable) or str(root / name)
+            for variable, name in _TOOLS.items()}
+
+
+def _users_folder() -> Path:
+    """Return the user's cache folder, or where it is not writable a temporary one."""
+    path = platformdirs.user_cache_path("embernic")
+    try:
+        # Without a home, the path is relative.
+        if path.is_absolute():
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if os.access(path, os.W_OK | os.X_OK):
+                return path
+    except OSError:
+        pass
+    instead = Path(tempfile.gettempdir()) / f"embernic-{os.getuid() if os.name == 'posix' else ''}"
+    try:
+        instead.mkdir(mode=0o700, exist_ok=True)
+        usable = os.access(instead, os.W_OK | os.X_OK) and not instead.is_symlink()
+    except OSError:
+        usable = False
+    if not usable:
+        raise ValueError(f"neither {path} nor {instead} is a writable folder: name a folder for "
+                         f"the cache in EMBERNIC_CACHE")
+    print(f"warning: {path} is not writable, the cache is {instead}: name another folder in "
+          f"EMBERNIC_CACHE", file=sys.stderr)
+    os.environ["EMBERNIC_CACHE"] = str(instead)
+    return instead
 
 
 def digest(parts: Iterable[str]) -> str:
@@ -56,6 +104,9 @@ def cached(key: str, build: Callable[[Path], None]) -> Path:
     entry = root / key
     if _usable(entry):
         return entry
+    if not os.access(root, os.W_OK | os.X_OK):
+        raise ValueError(f"the cache {root} must be writable, because {key} is not in it: name "
+                         f"another folder in EMBERNIC_CACHE")
     with FileLock(root / f"{key}.lock"):
         if _usable(entry):
             return entry

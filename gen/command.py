@@ -8,7 +8,7 @@ import typer
 
 from gen.messages import one_line
 from gen.signals import Interrupted, forget_unused, interruptible
-from gen.yosys import YosysError
+from gen.tools import BuildError
 from rtl.config import PRESETS
 
 __all__ = ["Config", "Output", "Settings", "run_command"]
@@ -35,8 +35,9 @@ def run_command(app: typer.Typer, arguments: list[str] | None = None) -> int:
         return _complain(f"{error.filename or 'output'}: {error.strerror or error}")
     except MemoryError:
         return _complain("the memory of this machine is not enough for what is asked")
-    except YosysError as error:
-        return _complain(f"yosys: {str(error).splitlines()[-1]}")
+    except BuildError as error:
+        first, *output = str(error).splitlines()
+        return _complain(" ".join([first, *output[-1:]]))
     except Exception as error:
         # Typer brings its own copy of click: its usage errors share only this method.
         if not hasattr(error, "format_message"):

@@ -4,6 +4,7 @@ from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
+from gen.module_names import check_module_name
 from gen.verilog import to_verilog
 
 __all__ = ["Converted"]
@@ -23,8 +24,7 @@ class Converted(wiring.Component):
     """
 
     def __init__(self, component: wiring.Component, name: str):
-        if not isinstance(name, str) or not name.isidentifier():
-            raise ValueError(f"name must be an identifier, not {name!r}")
+        check_module_name(name)
         self._component, self._name = component, name
         super().__init__(component.signature)
 

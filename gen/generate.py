@@ -12,6 +12,7 @@ from amaranth.lib import wiring
 from gen.files import write_whole
 from gen.fit import oversize_warnings
 from gen.heading import gen_command, with_headings
+from gen.module_names import check_module_name
 from gen.platform import VerilogPlatform
 from gen.verilog import Verilog, to_verilog
 from gen.vivado_ooc import CLOCK_NS, not_estimated, ooc_name, ooc_script
@@ -82,8 +83,7 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
     from gen.shells import SHELLS
     from gen.shells.timing_xdc import named_as_in
 
-    if not config.name.isidentifier() or not config.name.isascii():
-        raise ValueError(f"name must be an identifier to name a module, not {config.name!r}")
+    check_module_name(config.name)
     if shell != "none" and shell not in SHELLS:
         raise ValueError(f"shell must be one of none, {', '.join(SHELLS)}, not {shell!r}")
     name = config.name if shell == "none" else f"{config.name}_{shell}"

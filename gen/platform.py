@@ -22,14 +22,11 @@ from amaranth.lib.wiring import In, Out
 
 import gen.names  # noqa: F401  names of signals follow from the source
 from gen.collector import collect_later
+from gen.module_names import RAM_MODULES, check_module_name
 from gen.rtlil import Module, flat_name, parse_modules, rename_modules
 from rtl.gateable import Gateable
 
 __all__ = ["RAM_MODULES", "VerilogPlatform", "ram_instance", "ram_module"]
-
-RAM_MODULES = {1: "ember_ram", 0: "ember_ram_async", 2: "ember_ram_piped"}
-"""The owned memory module by read latency, the last one of 2 and more; its source is
-``gen/<module>.v``."""
 
 _DIRECTIONS = {In: PortDirection.Input, Out: PortDirection.Output}
 
@@ -71,8 +68,7 @@ class VerilogPlatform:
     """
 
     def __init__(self, prefix: str, *, sources: bool = False):
-        if not isinstance(prefix, str) or not prefix.isidentifier():
-            raise ValueError(f"prefix must be an identifier, not {prefix!r}")
+        check_module_name(prefix, "prefix")
         self.prefix, self.sources = prefix, sources
         self.texts: list[str] = []
         self.gateable: list[str] = []

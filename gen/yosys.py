@@ -2,14 +2,13 @@
 
 import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from gen.tools import BuildError, run_tool
+from gen.tools import BuildError, completed, failure, run_tool
 
 __all__ = ["YosysError", "run_yosys", "yosys_id"]
 
@@ -42,13 +41,9 @@ def _named_yosys_id(command: tuple[str, ...]) -> str:
 
 def run_yosys(script: str, *, cwd: Path | None = None, arguments: Sequence[str] = ()) -> str:
     """Run ``script`` and return Yosys's output; ``YosysError`` if it fails."""
-    command = yosys_command()
-    try:
-        done = subprocess.run([*command, "-q", *arguments, "-"], input=script, cwd=cwd,
-                              capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise YosysError(f"cannot run {command[0]}: {error.strerror}") from error
+    done = completed([*yosys_command(), "-q", *arguments, "-"], cwd, given=script)
     if done.returncode:
-        written = done.stderr.strip() or f"it ended with status {done.returncode}"
-        raise YosysError(f"yosys failed:\n{written[max(0, written.find('ERROR')):]}")
+        written = done.stderr.strip()
+        raise YosysError(failure("yosys", done.returncode,
+                                 written[max(0, written.find("ERROR")):]))
     return done.stdout

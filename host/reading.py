@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from host.errors import InputError
 
-__all__ = ["FIFO_SECONDS", "open_input", "read_whole"]
+__all__ = ["FIFO_SECONDS", "open_input", "open_regular", "read_regular", "read_whole"]
 
 FIFO_SECONDS = 10.0
 """How long a FIFO may be without a writer."""
@@ -49,17 +49,54 @@ def read_whole(path: str | Path, most: int) -> bytes:
 
     `InputError` if it cannot be read, or has more than ``most`` bytes.
     """
-    parts, left = [], most + 1
     try:
         with open_input(path) as file:
-            while left and (part := file.read(min(left, 1 << 20))):
-                parts.append(part)
-                left -= len(part)
+            return _bounded(path, file, most)
     except OSError as error:
         raise InputError(path, 0, 0, error.strerror or str(error)) from None
+
+
+def open_regular(path: str | Path) -> BinaryIO:
+    """Open the regular file ``path``, which an earlier run wrote, for reading, unbuffered.
+
+    Opening never waits. ``FileNotFoundError`` or ``NotADirectoryError`` if nothing is there;
+    `InputError` for a FIFO, a device, a folder or a file that cannot be read.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        raise InputError(path, 0, 0, error.strerror or str(error)) from None
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise InputError(path, 0, 0, "is not a regular file: delete it, or name another file")
+    return os.fdopen(file, "rb", buffering=0)
+
+
+def read_regular(path: str | Path, most: int) -> bytes:
+    """Return the content of the regular file ``path``, which an earlier run wrote.
+
+    Raises as :func:`open_regular`, and `InputError` for a file of more than ``most`` bytes.
+    """
+    with open_regular(path) as file:
+        if os.fstat(file.fileno()).st_size > most:
+            raise _too_long(path, most)
+        return _bounded(path, file, most)
+
+
+def _bounded(path: str | Path, file: BinaryIO, most: int) -> bytes:
+    parts, left = [], most + 1
+    while left and (part := file.read(min(left, 1 << 20))):
+        parts.append(part)
+        left -= len(part)
     if not left:
-        raise InputError(path, 0, 0, f"must have at most {most:,} bytes, not more")
+        raise _too_long(path, most)
     return b"".join(parts)
+
+
+def _too_long(path: str | Path, most: int) -> InputError:
+    return InputError(path, 0, 0, f"must have at most {most:,} bytes, not more")
 
 
 def _is_fifo(path: str | Path) -> bool:

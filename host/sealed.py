@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from io import BufferedReader
 from math import prod
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -16,6 +17,7 @@ from zipfile import ZipFile
 import numpy as np
 
 from host.errors import InputError
+from host.reading import open_regular
 
 __all__ = ["Parts", "Sealed", "open_sealed", "write_sealed"]
 
@@ -107,9 +109,7 @@ class Sealed:
 def open_sealed(path: str | Path, what: str) -> Iterator[Sealed]:
     """Open ``path``; `InputError` if it is not ``what`` or is damaged."""
     try:
-        if Path(path).is_fifo():  # opening would wait for a writer, for ever
-            raise InputError(path, 0, 0, f"is not {what}, but a FIFO")
-        with Path(path).open("rb") as file:
+        with open_regular(path) as raw, BufferedReader(raw) as file:  # type: ignore[type-var]
             _check(file, path, what)
             try:
                 archive = ZipFile(file)

@@ -1,17 +1,21 @@
 """NicConfig: all sizes of a SmartNIC; everything else is derived from them."""
 
+import re
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from typing import ClassVar
 
 __all__ = ["BEAT_BITS", "LANES", "POLICY_CODES", "PRESETS", "ROW_BITS", "TABLE_BITS",
-           "CachePolicy", "NicConfig", "beats_of", "check_dimension", "packing_of", "preset"]
+           "CachePolicy", "NicConfig", "beats_of", "check_dimension", "check_identifier",
+           "packing_of", "preset"]
 
 BEAT_BITS = 512
 """Bits of a beat, the width of every data path."""
 
 LANES = 16
 """float32 values per beat."""
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 TABLE_BITS, ROW_BITS = 12, 36
 """Bits of a key's table and row."""
@@ -59,6 +63,13 @@ def partials_in(beats: int, packing: int) -> int:
     return most
 
 
+def check_identifier(name: str, value: object) -> None:
+    """Raise ``ValueError`` with ``name`` unless ``value`` can name a module and a file."""
+    if not isinstance(value, str) or not _IDENTIFIER.fullmatch(value):
+        raise ValueError(f"{name} must be an identifier, not {value!r}: use 1 to 100 letters, "
+                         f"digits and _ of ASCII, no digit first")
+
+
 def _in_range(name: str, value: object, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an integer, not {value!r}")
@@ -80,7 +91,8 @@ class NicConfig:
 
     Members
     -------
-    name: name of the configuration, used for files and reports.
+    name: name of the configuration, used for modules, files and reports: an identifier of at most
+        100 ASCII characters.
     nodes: largest number of nodes in a cluster.
     tables: number of table descriptors.
     max_dimension: longest embedding vector in float32 values: 4, 8 or a multiple of 16, to 256.
@@ -172,6 +184,7 @@ class NicConfig:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise TypeError(f"name must be a string, not {self.name!r}")
+        check_identifier("name", self.name)
         _in_range("nodes", self.nodes, 1, self.most_nodes)
         _in_range("tables", self.tables, 1, 4096)
         check_dimension("max_dimension", self.max_dimension)

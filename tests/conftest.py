@@ -1,12 +1,14 @@
 """What holds for all tests."""
 
 import gc
+import os
 import signal
 from collections import defaultdict
 
 import pytest
 from amaranth import hdl
 
+from gen.cache import tool_folders
 from tests.skipped import Skipped
 
 
@@ -20,6 +22,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let Ctrl-C end what tests start: a shell that runs us in the background has it ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Yosys takes a minute to compile itself, which tests with a cache of their own would repeat.
+    os.environ |= tool_folders()
     _keep_shapes()
     # The workers of xdist report to the process that starts them.
     if (path := config.getoption("skipped")) and not hasattr(config, "workerinput"):

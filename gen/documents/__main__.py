@@ -13,6 +13,9 @@ from gen.distinct import check_distinct
 from gen.documents.write import documents
 from gen.files import write_whole
 
+_MOST_BYTES = 1 << 28
+"""Most bytes of a report."""
+
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
@@ -44,6 +47,9 @@ def command(
 def _read(path: Path) -> Any:
     if path.exists() and not path.is_file():  # a device may have no end
         raise ValueError(f"{path}: not a file")
+    if path.exists() and path.stat().st_size > _MOST_BYTES:
+        raise ValueError(f"{path} must have at most {_MOST_BYTES:,} bytes, "
+                         f"not {path.stat().st_size:,}")
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:

@@ -6,6 +6,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from gen.module_names import check_module_name
 from rtl.memory.axi4 import HBM_CHANNELS, ID_BITS, MemoryMaster
 
 __all__ = ["WIDTHS", "axi_members", "axi_name", "check_masters", "connect_axi", "masters_of"]
@@ -34,8 +35,7 @@ def check_masters(masters: Sequence[MemoryMaster]) -> None:
     names: set[str] = set()
     owners: dict[int, str] = {}
     for name, channel, width in masters:
-        if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
-            raise ValueError(f"name of a master must be an identifier, not {name!r}")
+        check_module_name(name, "name of a master")
         if name in names:
             raise ValueError(f"names of masters must differ, not {name!r} twice")
         for what, value in (("channel", channel), ("width", width)):

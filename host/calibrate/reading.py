@@ -9,7 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from host.reading import read_regular
+
 __all__ = ["Absent", "Book", "Missing", "Reading", "number", "reading"]
+
+_MOST_BYTES = 1 << 26
+"""Most bytes of a file of readings."""
 
 
 class Missing(Exception):
@@ -105,10 +110,11 @@ class Book:
     def read(cls, path: Path) -> "Book":
         """Read what :meth:`write` wrote to ``path``, a JSON file.
 
-        Raises ``ValueError`` for a file that is not one.
+        Raises ``ValueError`` (:class:`host.errors.InputError`) for a file that is not one.
         """
+        text = read_regular(path, _MOST_BYTES)
         try:
-            content = json.loads(path.read_text())
+            content = json.loads(text)
             book = cls(content["machine"])
             for entry in content["readings"]:
                 book.add(Reading(**entry))

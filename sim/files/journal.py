@@ -15,8 +15,8 @@ complete                               starts afresh; the file stays until the f
 anything else, or none                 starts afresh, likewise
 =====================================  ============================================================
 
-A request is the same only where the sources of EmberNIC are the same too: rows of two versions of
-the code are never mixed.
+A request is the same only if the code is the same too (:mod:`sim.files.identity`): rows of two
+versions are never mixed.
 """
 
 from __future__ import annotations
@@ -24,39 +24,19 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 
-import gen
-import host
-import rtl
-import sim
-from gen.cache import digest
 from gen.files import write_whole
+from host.reading import read_regular
 from sim.files.claims import Claims
+from sim.files.identity import sources_hash
+from sim.files.outputs import MOST_RESULTS
 
-__all__ = ["Journal", "sources_hash"]
+__all__ = ["Journal"]
 
-_SUFFIXES = (".py", ".v", ".cpp", ".h", ".toml")
 _OWN = ("schema", "complete", "request", "rows", "sha256")
-
-
-@cache
-def sources_hash(without: tuple[str, ...] = ()) -> str:
-    """Return a hash of everything that results depend on: hardware, models, simulator.
-
-    ``without``: path prefixes, such as ``sim/picture``, of the files to leave out.
-    """
-    parts = []
-    for package in (rtl, gen, host, sim):
-        for root in map(Path, package.__path__):
-            for path in sorted(root.rglob("*")):
-                name = f"{package.__name__}/{path.relative_to(root).as_posix()}"
-                if path.suffix in _SUFFIXES and not name.startswith(without):
-                    parts += [name, path.read_text(encoding="utf-8")]
-    return digest(parts)
 
 
 class Journal:
@@ -177,11 +157,11 @@ def _text(value: object) -> str:
 
 def _unfinished_rows(path: str, head: dict, field: str) -> dict[str, dict]:
     """Return the rows to resume after; none where the file is not an unfinished journal."""
-    target = Path(path)
-    if not target.is_file():
+    if not Path(path).is_file():
         return {}
+    text = read_regular(path, MOST_RESULTS)
     try:
-        found = json.loads(target.read_text(encoding="utf-8"))
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return {}
     if not isinstance(found, dict) or found.get("complete") is not False:
@@ -211,5 +191,5 @@ def _difference(found: dict, head: dict) -> str | None:
         if name != "sources" and before.get(name) != now.get(name):
             return f"{name} was {before.get(name)!r}, now {now.get(name)!r}"
     if before.get("sources") != now["sources"]:
-        return "made by other sources of EmberNIC"
+        return "made by other sources of EmberNIC or other versions of its packages"
     return None

@@ -13,12 +13,16 @@ from gen.distinct import check_distinct
 from gen.files import write_whole
 from host.data.datasets import Paths, input_files, is_sample_file
 from host.model import model_names
+from host.reading import read_regular
 from host.timing.cluster import cluster_files
 
 __all__ = [
-    "LiveJson", "check_apart", "check_earlier_results", "check_folder", "check_outputs",
-    "check_picture", "check_predictions", "check_writable", "write_json",
+    "MOST_RESULTS", "LiveJson", "check_apart", "check_earlier_results", "check_folder",
+    "check_outputs", "check_picture", "check_predictions", "check_writable", "write_json",
 ]
+
+MOST_RESULTS = 1 << 30
+"""Most bytes of a file of earlier results that is looked into."""
 
 _NOTHING: Mapping[str, Paths | None] = MappingProxyType({})
 
@@ -158,10 +162,11 @@ def check_earlier_results(path: str | None, first_sample: int) -> None:
     of the stopped run before it."""
     if path in (None, "-") or not first_sample or not Path(path).is_file():
         return
+    text = read_regular(path, MOST_RESULTS)
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        found = json.loads(text)
         is_part = found["complete"] is False and found["options"]["first_sample"] < first_sample
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return
     if is_part:
         raise ValueError(f"json must be another file than {path!r}, which holds the results of "

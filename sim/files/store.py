@@ -1,8 +1,9 @@
 """A store of measured points on disk, each named by a hash of all that it depends on.
 
 A point's name is a hash of its fields, of the contents of the profiles and data files that it
-names, and of the sources of EmberNIC except those that only draw and judge. So a measurement by
-another version of the code is never used, and need not be deleted.
+names, of the versions that results depend on, and of the sources of EmberNIC except the sources
+that only draw and judge. A measurement by another version of the code is therefore never used, and
+need not be deleted. The file of a point states the code that measured it (``made_by``).
 """
 
 import json
@@ -17,9 +18,14 @@ from filelock import FileLock, Timeout
 from gen.cache import digest
 from gen.files import write_whole
 from host.data.contents import check_contents, contents, know_contents, known_contents
-from sim.files.journal import sources_hash
+from host.reading import read_regular, read_whole
+from host.toml.schema import MOST_BYTES
+from sim.files.identity import sources_hash, versions
 
 __all__ = ["Store", "data_of", "plain"]
+
+MOST_POINT = 1 << 28
+"""Most bytes of the file of a point."""
 
 # Sources that do not affect what is measured at a point, only which points are and how they are
 # presented.
@@ -81,7 +87,7 @@ class Store:
         files = []
         for name, value in sorted(fields.items()):
             if isinstance(value, str) and value.endswith(".toml"):
-                files += [name, Path(value).read_text(encoding="utf-8")]
+                files += [name, read_whole(value, MOST_BYTES).decode()]
             elif name == "data" and value:
                 files += contents(value)
         return digest([self.version, json.dumps(fields, sort_keys=True), *files])
@@ -91,10 +97,17 @@ class Store:
 
         A file with other contents, after a full disk, say, or with a changed digit, counts as
         missing: what was measured has a checksum.
+
+        :class:`host.errors.InputError` for a FIFO, a device, a folder, and a file of more than
+        `MOST_POINT` bytes.
         """
         try:
-            found = json.loads(self._path(point).read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError, RecursionError):
+            text = read_regular(self._path(point), MOST_POINT)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
             return None
         if not isinstance(found, dict) or found.get("point") != plain(asdict(point)):
             return None
@@ -106,7 +119,8 @@ class Store:
         path = self._path(point)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(
-            {"point": asdict(point), "metrics": metrics, "sha256": _checksum(metrics)}, indent=1,
+            {"point": asdict(point), "metrics": metrics, "sha256": _checksum(metrics),
+             "made_by": {**versions(), "sources": sources_hash()}}, indent=1,
             allow_nan=False) + "\n")
 
     def once(self, point: Any, make: Callable[[], dict], wait: bool = True) -> dict | None:

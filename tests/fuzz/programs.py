@@ -33,7 +33,7 @@ __all__ = ["converted", "generator", "others"]
 
 def generator(chance: random.Random, folder: Path) -> str:
     """Name the generator's files and the folder they go to."""
-    config = preset("tiny").with_fields(name=chance.choice(("tiny", chance.choice(HOSTILE))))
+    name = chance.choice(("tiny", chance.choice(HOSTILE)))
     output = folder / chance.choice(("out", "a/b", "in.txt", "o" * 300, "n\0l", "é"))
     inputs.criteo(folder / "in.txt", 1)
     shell = chance.choice(("none", "none", chance.choice(HOSTILE)))
@@ -43,12 +43,13 @@ def generator(chance: random.Random, folder: Path) -> str:
 
         @made.command()
         def _command() -> None:
-            generate(config, output, shell=shell, build=_small(shell != "none"))
+            generate(preset("tiny").with_fields(name=name), output, shell=shell,
+                     build=_small(shell != "none"))
 
         return run_command(made, [])
 
     with _without_yosys():
-            return command([repr(config.name), str(output), shell], run=run, prefix="error: ")
+            return command([repr(name), str(output), shell], run=run, prefix="error: ")
 
 
 @cache

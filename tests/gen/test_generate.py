@@ -78,7 +78,13 @@ def test_same_bytes_each_time(tmp_path):
     (["--set", "max_dimension=20"], "max_dimension must be 4, 8 or a multiple of 16, not 20"),
     (["--set", "local_cache_ways=3"], "local_cache_ways must be a power of two, not 3"),
     (["--set", "policy=belady"], "policy must be one of lru, not 'belady'"),
-    (["--set", "name=two words"], "name must be an identifier .*, not 'two words'"),
+    (["--set", "name=two words"], "name must be an identifier, not 'two words': use 1 to 100 "),
+    (["--set", f"name={'x' * 101}"], "name must be an identifier, not 'x*': use 1 to 100 "),
+    *((["--set", f"name={name}"], f"name must not be '{name}', which is a module of emitted "
+       f"designs: use another name, such as my_{name}$") for name in (
+        "ember_ram", "ember_ram_async", "ember_ram_piped", "xpm_memory_sdpram")),
+    *((["--set", f"name={name}"], f"name must not be '{name}', which is a keyword of Verilog: ")
+      for name in ("module", "logic", "endmodule")),
     (["--colour"], "No such option: --colour")])
 def test_bad_usage(tmp_path, capsys, arguments, text):
     assert command.main(["--output", str(tmp_path), *arguments]) == 2

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from host import reading
+from host.calibrate.reading import Book
 from host.dlrm.mlp import MOST_WEIGHTS, initial_layers
 from host.errors import InputError
 from host.model import load_model
-from host.reading import open_input, read_whole
+from host.reading import open_input, read_regular, read_whole
+from host.sealed import open_sealed
+from host.timing.cluster import cluster_files
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="devices and FIFOs of POSIX")
 
@@ -84,3 +87,51 @@ def test_weights_do_not_depend_on_the_blocks_they_are_drawn_in(monkeypatch):
     whole = initial_layers(((100, 77),), 5)[0].weights
     monkeypatch.setattr("host.dlrm.mlp._BLOCK_DRAWN", 1000)
     assert np.array_equal(initial_layers(((100, 77),), 5)[0].weights, whole)
+
+
+def _fifo(path):
+    os.mkfifo(path)
+
+
+def _sparse(path):
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+LEFT = {"a FIFO": _fifo, "a device": lambda path: path.symlink_to("/dev/zero"),
+        "a folder": lambda path: path.mkdir(), "a sparse file": _sparse,
+        "a loop of links": lambda path: path.symlink_to(path.name)}
+
+
+@pytest.mark.parametrize("kind", LEFT)
+def test_what_an_earlier_run_left_is_a_regular_file_of_bounded_size(tmp_path, kind):
+    """None of them waits, or takes the memory of the machine."""
+    path = tmp_path / "left.json"
+    with pytest.raises(FileNotFoundError):
+        read_regular(path, 4096)
+    LEFT[kind](path)
+    with pytest.raises(InputError) as error:
+        read_regular(path, 4096)
+    assert str(error.value) == f"{path}: " + {
+        "a sparse file": "must have at most 4,096 bytes, not more",
+        "a loop of links": "Too many levels of symbolic links"}.get(
+            kind, "is not a regular file: delete it, or name another file")
+    with pytest.raises(InputError, match=f"^{path}: "), open_sealed(path, "a checkpoint"):
+        pass
+
+
+def test_a_regular_file_of_just_the_bound(tmp_path):
+    path = tmp_path / "left.json"
+    path.write_bytes(b"x" * 4096)
+    assert read_regular(path, 4096) == b"x" * 4096
+    with pytest.raises(InputError):
+        read_regular(path, 4095)
+
+
+@pytest.mark.parametrize("kind", LEFT)
+def test_readings_and_clusters_are_bounded(tmp_path, kind):
+    path = tmp_path / "left.toml"
+    LEFT[kind](path)
+    with pytest.raises(InputError, match=f"^{path}: "):
+        Book.read(path)
+    assert cluster_files(path)[0] == path

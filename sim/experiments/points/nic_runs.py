@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sim.experiments.points.nic_run import NicRun, run_nics
 from sim.experiments.points.trace import Trace, TraceOf
-from sim.files.journal import sources_hash
+from sim.files.identity import sources_hash
 from sim.files.store import PRESENTATION, Store
 from sim.job.options import RunOptions
 

@@ -1,7 +1,10 @@
 """Where the points of a sweep are measured: this process, processes, or a cluster of machines."""
 
 import os
+import pickle
+import re
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -11,6 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from embernic_extras import require
+from sim.files.identity import OtherCode, check_code, sources_hash
 
 __all__ = ["BACKENDS", "check_backend", "each"]
 
@@ -45,16 +49,52 @@ def each(function: Callable[[Any], Any], items: Iterable[Any], backend: str = "l
     With one job of ``loky`` this process calls it. A cluster that was there before has jobs of its
     own; an item whose worker is lost goes to another one, and one that loses several, also when it
     is the only one, is yielded with the exception that says so. When the caller stops early, also
-    by an exception, the calls under way are ended. ``ChildProcessError`` where a process of
-    ``loky`` is killed.
+    by an exception, the calls under way are ended.
+
+    Raises ``ChildProcessError`` if a process of ``loky`` dies, and ``ValueError`` if the code of a
+    process or worker is not that of this process (:mod:`sim.files.identity`): nothing that it
+    measures is taken.
     """
     jobs = check_backend(backend, jobs)
     if backend == "loky" and jobs == 1:
         yield from ((item, function(item)) for item in items)
         return
     with closing((_in_processes if backend == "loky" else _on_cluster)(
-            function, items, jobs)) as outcomes:
-        yield from outcomes
+            _Same(function), items, jobs)) as outcomes:
+        try:
+            yield from outcomes
+        except OtherCode as error:
+            raise ValueError(str(error)) from None
+
+
+class _Same:
+    """Calls ``function`` in another process, if the code there is that of this process.
+
+    The code is compared before the function is unpacked, and for each item: workers join later.
+    """
+
+    def __init__(self, function: Callable[[Any], Any]):
+        # Slow to load. It also packs functions of a script, which other processes cannot import.
+        from joblib.externals.loky.backend.reduction import dumps
+
+        self._packed, self._code = bytes(dumps(function)), sources_hash()
+
+    def __call__(self, item: Any) -> Any:
+        check_code(self._code, _worker())
+        return pickle.loads(self._packed)(item)
+
+
+def _worker() -> str:
+    """Return the name of this process for a message, of a worker of Dask its address."""
+    distributed = sys.modules.get("distributed")
+    try:
+        return f"worker {distributed.get_worker().address}"  # type: ignore[union-attr]
+    except (AttributeError, ValueError):
+        return f"process {os.getpid()}"
+
+
+def _check_worker(code: str) -> None:
+    check_code(code, _worker())
 
 
 def _in_processes(function: Callable[[Any], Any], items: Iterable[Any],
@@ -77,11 +117,12 @@ def _in_processes(function: Callable[[Any], Any], items: Iterable[Any],
         warnings.filterwarnings("ignore", ".* tasks which were still being processed", UserWarning)
         try:
             yield from outcomes
-        except BrokenProcessPool:
+        except BrokenProcessPool as error:
+            ends = re.search(r"exit codes of the workers are \{(.*)\}", str(error))
             raise ChildProcessError(
-                "a process that measured was killed, as a system does that is out of memory: what "
-                "is finished is kept; the same command, with fewer --jobs perhaps, goes on"
-            ) from None
+                f"a worker process died ({ends[1] if ends else 'its exit status is unknown'}), as "
+                f"it does if memory runs out. Finished points are kept. Run the same command again "
+                f"to resume; use fewer --jobs if it fails again") from None
 
 
 def _start_tracker() -> None:
@@ -128,6 +169,13 @@ def _on_cluster(function: Callable[[Any], Any], items: Iterable[Any],
         cluster = address or stack.enter_context(distributed.LocalCluster(
             n_workers=jobs, threads_per_worker=1, dashboard_address=":0"))
         client = stack.enter_context(distributed.Client(cluster))
+        # A worker that is lost meanwhile has another error, which its items will show.
+        for worker, error in client.run(_check_worker, sources_hash(), on_error="return").items():
+            if isinstance(error, OtherCode):
+                raise OtherCode(f"worker {worker}", error.found)
+            if isinstance(error, (ImportError, AttributeError)):
+                raise ValueError(f"worker {worker} must have the EmberNIC of this process, but "
+                                 f"{error}: install the same version there")
         # Not pure: what a scheduler remembers of an earlier sweep is another version's, perhaps.
         asked = {client.submit(function, item, pure=False): item for item in items}
         suspects = []

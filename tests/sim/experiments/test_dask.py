@@ -1,6 +1,8 @@
 """Sweeps on a cluster: nothing is lost with a worker, and the bytes are those of this machine."""
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,9 +11,15 @@ from pathlib import Path
 
 import pytest
 
+import gen
+import host
+import rtl
+import sim
 from sim.experiments.points.setting import DEMO
 from sim.experiments.reproduce import points_of, reproduce
+from sim.experiments.sweep import backends
 from sim.experiments.sweep.sweep import sweep
+from sim.files.identity import sources_hash, versions
 from sim.files.store import Store
 from tests.optional import absent
 from tests.sim.experiments.fakes import KillsWorker, Spot, third
@@ -94,3 +102,49 @@ def test_without_a_scheduler_a_cluster_is_started_here(tmp_path):
     sweep(SPOTS, third, Store(tmp_path / "dask", "v"), backend="dask", jobs=1)
     sweep(SPOTS, third, Store(tmp_path / "loky", "v"), jobs=1)
     assert _kept(tmp_path / "dask") == _kept(tmp_path / "loky")
+
+
+@pytest.fixture
+def patched(tmp_path) -> Iterator[str]:
+    """The address of a scheduler whose only worker has a changed source of EmberNIC."""
+    code = tmp_path / "code"
+    for package in (gen, host, rtl, sim):
+        shutil.copytree(package.__path__[0], code / package.__name__,
+                        ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "tests", code / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    with (code / "host" / "hashing.py").open("a") as file:
+        file.write("GOLDEN += 2\n")
+    with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as found:
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "distributed.cli.dask_worker", found.scheduler_address,
+             "--nthreads", "1", "--no-nanny", "--no-dashboard"], cwd=code,
+            env=os.environ | {"PYTHONPATH": str(code)}, stderr=subprocess.DEVNULL)
+        try:
+            with distributed.Client(found) as client:
+                client.wait_for_workers(1, timeout=60)
+            yield found.scheduler_address
+        finally:
+            worker.kill()
+            worker.wait()
+
+
+def test_a_worker_of_other_code_measures_nothing(patched, tmp_path, monkeypatch):
+    """Also one that comes later, when workers have been asked already."""
+    store = Store(tmp_path / "kept", "v")
+    with dask.config.set({"scheduler-address": patched}):
+        for _ in range(2):
+            with pytest.raises(ValueError) as error:
+                sweep(SPOTS[:2], third, store, backend="dask")
+            worker, _, text = str(error.value).partition(" must run ")
+            assert worker.startswith("worker tcp://127.0.0.1:")
+            assert text == ("the code of this process, but its host/hashing.py differs: install "
+                            "the same version there and start the worker again")
+            monkeypatch.setattr(backends, "_check_worker", lambda code: None)
+    assert not (tmp_path / "kept").exists()
+
+
+def test_a_point_states_the_code_that_measured_it(tmp_path):
+    sweep(SPOTS[:1], third, Store(tmp_path, "v"), jobs=1)
+    kept = json.loads(next(tmp_path.rglob("*.json")).read_text())
+    assert kept["made_by"] == {**versions(), "sources": sources_hash()}
+    assert {"python", "embernic", "numpy", "amaranth"} <= kept["made_by"].keys()

@@ -2,21 +2,24 @@
 
 import os
 import pickle
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import grimp
 import pytest
+from filelock import FileLock
 
 import host.data.contents
 from host.data.contents import contents
 from host.errors import InputError
 from sim.experiments.points.nic_runs import COMPOSITION, store_of_runs
 from sim.experiments.sweep.sweep import sweep
-from sim.files.journal import sources_hash
+from sim.files.identity import sources_hash
 from sim.files.store import Store, plain
-from tests.sim.experiments.fakes import Spot
+from tests.host.test_reading import LEFT
+from tests.sim.experiments.fakes import Spot, third
 
 
 @dataclass(frozen=True)
@@ -167,3 +170,141 @@ def test_plain_values():
     assert plain({"a": (1, 2.5)}) == {"a": [1, 2.5]}
     with pytest.raises(ValueError):
         plain(float("inf"))
+
+
+@pytest.mark.parametrize("kind", LEFT)
+def test_what_is_no_file_of_a_point_is_named(tmp_path, kind):
+    """No sweep waits for it, reads it whole, or writes into it."""
+    store, spot = Store(tmp_path, "v"), Spot("a")
+    store.put(spot, {"x": 1})
+    path = next(tmp_path.rglob("*.json"))
+    path.unlink()
+    LEFT[kind](path)
+    for reads in (lambda: store.get(spot), lambda: store.once(spot, lambda: {"x": 1}),
+                  lambda: sweep([spot], third, store, jobs=1)):
+        with pytest.raises(InputError, match=f"^{path}: "):
+            reads()
+
+
+def test_the_profile_of_a_point_is_bounded(tmp_path):
+    profile = tmp_path / "gpu.toml"
+    profile.symlink_to("/dev/zero")
+    with pytest.raises(InputError, match=f"^{profile}: must have at most "):
+        Store(tmp_path, "v").key(Files(str(profile)))
+
+
+def test_each_file_of_a_folder_counts(tmp_path):
+    """Each by its name's place and by its contents, and each that is there."""
+    folder = tmp_path / "days"
+    folder.mkdir()
+    days = [folder / f"day_{number}.txt" for number in range(3)]
+    for number, day in enumerate(days):
+        day.write_text(f"{number}\n")
+    store, point = Store(tmp_path / "points", "v"), Files("none", (str(folder),))
+    keys = [store.key(point)]
+    assert store.key(Files("none", tuple(map(str, days)))) != keys[0]  # named in another way
+    for day in days:
+        text = day.read_text()
+        _in_place(day, "x\n")
+        keys.append(store.key(point))
+        day.write_text(text)
+    assert store.key(point) == keys[0]
+    for first, second in ((days[0], days[1]), (days[1], days[2])):
+        texts = first.read_text(), second.read_text()
+        first.write_text(texts[1])
+        second.write_text(texts[0])
+        keys.append(store.key(point))
+        first.write_text(texts[0])
+        second.write_text(texts[1])
+    days[2].unlink()
+    keys.append(store.key(point))
+    assert len(set(keys)) == 7
+
+
+@dataclass(frozen=True)
+class Machines:
+    cpu: str
+    gpu: str
+    note: str = "cpu.txt"
+    number: int = 1
+
+
+def test_each_profile_and_each_field_counts(tmp_path):
+    cpu, gpu = tmp_path / "cpu.toml", tmp_path / "gpu.toml"
+    cpu.write_text("a = 1\n")
+    gpu.write_text("a = 2\n")
+    store, point = Store(tmp_path / "points", "v"), Machines(str(cpu), str(gpu))
+    keys = [store.key(point), Store(tmp_path / "points", "w").key(point),
+            store.key(Machines(str(cpu), str(gpu), number=2)),
+            store.key(Machines(str(cpu), str(gpu), "")), store.key(Machines("", str(gpu))),
+            store.key(Machines(str(gpu), str(cpu)))]
+    for path in (cpu, gpu):
+        before = path.read_text()
+        path.write_text("a = 3\n")
+        keys.append(store.key(point))
+        path.write_text(before)
+    cpu.write_text("a = 2\n")
+    gpu.write_text("a = 1\n")
+    keys.append(store.key(point))
+    assert len(set(keys)) == 9
+    # A name that is no profile is no file.
+    assert store.key(Machines("a100", "h100", "nowhere/data.txt"))
+
+
+def test_stores_are_equal_by_folder_and_version(tmp_path):
+    store = Store(tmp_path, "v")
+    assert store == Store(str(tmp_path), "v") and hash(store) == hash(Store(tmp_path, "v"))
+    assert store not in (Store(tmp_path, "w"), Store(tmp_path / "other", "v"), "v")
+
+
+def test_a_file_of_another_point_or_schema_counts_as_none(tmp_path):
+    """Even with the checksum of its metrics, as after a copy to another name."""
+    store, spot = Store(tmp_path, "v"), Spot("a")
+    store.put(Spot("b"), {"x": 1})
+    other = next(tmp_path.rglob("*.json"))
+    store.put(spot, {"x": 2})
+    path = next(found for found in tmp_path.rglob("*.json") if found != other)
+    path.write_bytes(other.read_bytes())
+    assert store.get(spot) is None
+
+
+def test_a_point_is_made_once(tmp_path):
+    made = []
+
+    def make() -> dict:
+        made.append(1)
+        return {"x": (1, 2)}
+
+    store, spot = Store(tmp_path / "deep" / "points", "v"), Spot("a")
+    assert store.once(spot, make) == store.once(spot, make) == {"x": [1, 2]} == store.get(spot)
+    assert len(made) == 1
+
+
+def test_a_point_that_another_process_makes_is_waited_for_or_left(tmp_path):
+    store, spot = Store(tmp_path, "v"), Spot("a")
+    store.put(spot, {"x": 1})
+    path = next(tmp_path.rglob("*.json"))
+    text = path.read_text()
+    path.unlink()
+    held, asked = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with FileLock(path.with_suffix(".lock")):
+            held.set()
+            asked.wait(10)
+            time.sleep(0.2)
+            path.write_text(text)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert held.wait(10)
+    assert store.once(spot, dict, wait=False) is None
+    asked.set()
+    assert store.once(spot, lambda: {"x": 2}) == {"x": 1}
+    holder.join()
+
+
+def test_where_no_folder_can_be_made_nothing_is_stored(tmp_path):
+    (tmp_path / "file").write_text("")
+    store = Store(tmp_path / "file" / "points", "v")
+    assert store.once(Spot("a"), lambda: {"x": (1,)}) == {"x": [1]}

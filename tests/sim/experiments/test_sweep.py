@@ -129,7 +129,7 @@ def _killed(item: int) -> int:
 
 
 def test_a_process_that_is_killed_is_said_in_a_line():
-    with pytest.raises(ChildProcessError, match=r"^a process that measured was killed") as error:
+    with pytest.raises(ChildProcessError, match=r"^a worker process died .SIGKILL") as error:
         list(each(_killed, range(3), jobs=2))
     assert "\n" not in str(error.value)
 

@@ -11,6 +11,7 @@ import pytest
 
 from sim.files import journal as module
 from sim.files.journal import Journal
+from sim.files.outputs import check_earlier_results
 
 SCHEMA = "embernic/test/1"
 REQUEST = {"config": "tiny", "sizes": (1, 2)}
@@ -77,20 +78,6 @@ def test_other_sources_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "sources_hash", lambda: "0" * 32)
     with pytest.raises(ValueError, match="made by other sources of EmberNIC"):
         Journal(str(path), SCHEMA, REQUEST)
-
-
-def test_the_hash_covers_every_source_that_results_depend_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(module.rtl, "__path__", [str(tmp_path)])
-
-    def after(name: str, text: str) -> str:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-        return module.sources_hash.__wrapped__()
-
-    before = after("sub/block.py", "a = 1")
-    assert after("README.md", "new") == before == after("block.pyc", "new")
-    assert len({before, after("sub/block.py", "a = 2"), after("ram.v", "module"),
-                after("sub/profile.toml", "a = 1"), after("engine.cpp", "int a;")}) == 5
 
 
 @pytest.mark.parametrize("text", [
@@ -204,3 +191,14 @@ def test_killed_at_any_moment(tmp_path):
         found = _read(path)
         assert found["complete"] is False and len(found["rows"]) in (least, least + 1)
         assert [row["square"] for row in found["rows"]] == [n**2 for n in range(len(found["rows"]))]
+
+
+def test_a_file_too_large_for_a_journal_is_named_and_stays(tmp_path):
+    path = tmp_path / "rows.json"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    for reads in (lambda: Journal(str(path), SCHEMA, REQUEST),
+                  lambda: check_earlier_results(str(path), 8)):
+        with pytest.raises(ValueError, match=f"^{path}: must have at most .* bytes, not more$"):
+            reads()
+    assert path.stat().st_size == 1 << 40

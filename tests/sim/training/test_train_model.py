@@ -212,7 +212,7 @@ def test_a_fifo_is_no_checkpoint(path, tmp_path):
     done = subprocess.run([sys.executable, "-m", "sim", *arguments(path, "--checkpoint", fifo)],
                           capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"sim: {fifo}: is not a checkpoint, but a FIFO\n"
+    assert done.stderr == f"sim: {fifo}: is not a regular file: delete it, or name another file\n"
 
 
 @pytest.mark.parametrize(("more", "said"), [
