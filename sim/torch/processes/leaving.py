@@ -1,4 +1,4 @@
-"""Ends of a script's process that Python does not tell it of: ``os._exit``, ``os.abort``, exec."""
+"""Calls that end a script's process without a word to Python: ``os._exit``, ``os.abort``, exec."""
 
 import os
 import sys
@@ -6,50 +6,67 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Leave", "again", "leaving"]
+__all__ = ["Leave", "command_before", "leaving"]
 
-Leave = Callable[[str, int], None]
-"""Called in the process before it ends, with the call that ends it in words, and the exit status.
-"""
+Leave = Callable[[str, int, bool], int]
+"""Called before the process ends, with the call that ends it in words, the exit status, and whether
+the same command runs a script again. Returns the exit status."""
+
+_ABORTED = 134
+"""Exit status that a shell shows for ``os.abort``."""
 
 
 @contextmanager
-def leaving(leave: Leave, command: Sequence[str] | None = None) -> Iterator[None]:
-    """Call ``leave`` in this process before a call of the block ends it without a word to Python.
+def leaving(leave: Leave, command: Sequence[str] | None) -> Iterator[None]:
+    """Call ``leave`` in this process before a call of the block ends the process.
 
-    ``command``: the command line that ran the script, with its options and without the script; None
-    where there is no such command line. A script that replaces itself by another run of a script in
-    the same Python is run by that command again.
+    ``command``: the command line of this process up to the script, None where the process runs no
+    script. A script that replaces itself by a script in the same Python is run by this command.
 
-    Processes that are forked from this one end as ever.
+    A process that is forked from this one ends as it does alone.
     """
-    own, ends = os.getpid(), (os._exit, os.abort, os.execv, os.execve)
-    exit_, abort, execv, execve = ends
+    own, before = os.getpid(), (os._exit, os.abort, os.execv, os.execve)
+    really_exit, really_abort, really_execv, really_execve = before
 
-    def in_own(what: str, status: int) -> None:
+    def exit_(status: int) -> None:
+        really_exit(leave(f"os._exit({status})", status, False) if os.getpid() == own else status)
+
+    def abort() -> None:
         if os.getpid() == own:
-            leave(what, status)
+            leave("os.abort()", _ABORTED, False)
+        really_abort()
 
-    def _exit(status: int) -> None:
-        in_own(f"os._exit({status})", status & 0xFF)
-        exit_(status)
+    def replaced(path: Any, args: Any) -> Any:
+        """Return the arguments of the program that is about to replace this one."""
+        if os.getpid() != own or isinstance(path, int) or not os.access(path, os.X_OK):
+            return args
+        given = [*command, *args[1:]] if command and _runs_script(path, args) else None
+        leave(f"exec of {os.fsdecode(path)}", 0, given is not None)
+        return given or args
 
-    def _abort() -> None:
-        in_own("os.abort()", 134)
-        abort()
+    def execv(path: Any, args: Any) -> None:
+        really_execv(path, replaced(path, args))
 
-    def _execv(path: Any, args: Any) -> None:
-        _checked(path, args)
-        in_own(f"exec of {os.fsdecode(path)}", 0)
-        execv(path, again(path, args, command) if os.getpid() == own else args)
+    def execve(path: Any, args: Any, env: Any) -> None:
+        really_execve(path, replaced(path, args), env)
 
-    def _execve(path: Any, args: Any, env: Any) -> None:
-        _checked(path, args)
-        in_own(f"exec of {path if isinstance(path, int) else os.fsdecode(path)}", 0)
-        execve(path, again(path, args, command) if os.getpid() == own else args, env)
-
-    os._exit, os.abort, os.execv, os.execve = _exit, _abort, _execv, _execve  # type: ignore
+    vars(os).update(_exit=exit_, abort=abort, execv=execv, execve=execve)
     try:
         yield
     finally:
-        os._exit, os.abort, os.execv, os.execve = ends
+        os._exit, os.abort, os.execv, os.execve = before
+
+
+def _runs_script(path: Any, args: Sequence[Any]) -> bool:
+    """Return whether a program is this Python, which runs a file."""
+    return (os.path.realpath(os.fsdecode(path)) == os.path.realpath(sys.executable)
+            and len(args) > 1 and not os.fsdecode(args[1]).startswith("-")
+            and os.path.isfile(args[1]))
+
+
+def command_before(script: str, arguments: Sequence[str]) -> list[str] | None:
+    """Return the command line of this process without the ``script`` and its ``arguments`` at its
+    end; None where they are not there."""
+    own = [script, *arguments]
+    given = sys.orig_argv
+    return given[:-len(own)] if len(given) > len(own) and given[-len(own):] == own else None

@@ -62,7 +62,8 @@ class Processes:
         self._over = False
         self.so_far: Callable[[], Seen] | None = None
         _programs[0] += 1
-        self._name = f"embernic/program/{_programs[0]}"
+        restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        self._name = f"embernic/program/{restart}/{_programs[0]}"
 
     def begin(self) -> None:
         """Meet the processes that are known already, and those to come."""
