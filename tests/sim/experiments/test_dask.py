@@ -11,6 +11,7 @@ import pytest
 
 from sim.experiments.points.setting import DEMO
 from sim.experiments.reproduce import points_of, reproduce
+from sim.experiments.sweep.backends import each
 from sim.experiments.sweep.sweep import sweep
 from sim.files.store import Store
 from tests.sim.experiments.fakes import KillsWorker, Spot, third
@@ -93,3 +94,17 @@ def test_without_a_scheduler_a_cluster_is_started_here(tmp_path):
     sweep(SPOTS, third, Store(tmp_path / "dask", "v"), backend="dask", jobs=1)
     sweep(SPOTS, third, Store(tmp_path / "loky", "v"), jobs=1)
     assert _kept(tmp_path / "dask") == _kept(tmp_path / "loky")
+
+
+def test_a_cluster_of_this_machine_has_no_port_for_others(monkeypatch):
+    given = {}
+
+    def local_cluster(**options):
+        given.update(options)
+        raise InterruptedError
+
+    monkeypatch.setattr(distributed, "LocalCluster", local_cluster)
+    monkeypatch.setattr(dask.config, "get", lambda *_: None)
+    with pytest.raises(InterruptedError):
+        list(each(third, SPOTS, "dask", 2))
+    assert given["dashboard_address"].startswith("127.0.0.1:") and "host" not in given
