@@ -44,7 +44,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         target = Path(os.path.realpath(path))
         part = target.with_name(f"{_beginning(target.name)}{os.getpid()}.part")
         try:
-            file = open(part, "w+b")  # noqa: SIM115
+            file = _opened_anew(part)
         except PermissionError:
             with open(target, "wb") as file:
                 yield file
@@ -99,6 +99,17 @@ def _remove_left(target: Path) -> None:
         if process.isascii() and process.isdigit() and not _alive(int(process)):
             with suppress(OSError):
                 part.unlink()
+
+
+def _opened_anew(part: Path) -> BinaryIO:
+    """Open a file that does not exist yet, for reading and writing: in a folder for everybody,
+    another user may have put a link in its place."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        return os.fdopen(os.open(part, flags, 0o666), "w+b")
+    except FileExistsError:
+        part.unlink()
+        return os.fdopen(os.open(part, flags, 0o666), "w+b")
 
 
 def _beginning(name: str) -> str:

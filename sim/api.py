@@ -640,7 +640,7 @@ def faults(*, output: AnyPath, short: bool = False, jobs: int | None = None,
 
 def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | None = None,
           report: AnyPath | None = None, warn: Callable[[str], None] | None = None,
-          **options: Any) -> dict:
+          left: Callable[[dict], bool] | None = None, **options: Any) -> dict:
     """Run a PyTorch script as it is, with its embedding bags on NICs; the extra ``torch``.
 
     >>> from pathlib import Path
@@ -663,6 +663,9 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
         Folder to write a page to, and the counts of each mini-batch.
     warn
         Called with a line for each lookup that is not caught; by default written to standard error.
+    left
+        Called with the report, after its files are written, where the script ends this process by
+        ``os._exit``, ``os.abort`` or exec. Returns whether the exit status stays the script's.
     options
         Members of :class:`sim.torch.options.TorchOptions`: ``system``, ``nodes``, ``placement``,
         ``fidelity``, ``optimizer_on``, ``config``, ``set``, ``software``, ``gpu``, ``engine``,
@@ -708,9 +711,13 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
         if folder is not None:
             write_report(result, folder)
 
+    def on_leaving(result: dict) -> bool:
+        written(result)
+        return left is None or left(result)
+
     with unhurried() as hush:
         try:
-            result = run_script(asked, fspath(script), arguments, warn, hush)
+            result = run_script(asked, fspath(script), arguments, warn, hush, on_leaving)
         except (ProcessError, ProgramError, ProgramStopped) as end:
             written(end.result)
             raise

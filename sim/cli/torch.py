@@ -1,6 +1,7 @@
 """The command ``python -m sim torch``."""
 
 import contextlib
+import os
 import sys
 import traceback
 from typing import Annotated
@@ -62,7 +63,7 @@ def torch(
     shown = sys.stderr if json == "-" else sys.stdout
     try:
         with contextlib.redirect_stdout(shown):
-            result = api.torch(**given)
+            result = api.torch(**given, left=lambda found: _left(found, json))
     except ProcessError as error:
         with unhurried() as hush:
             hush()
@@ -91,6 +92,18 @@ def torch(
     for line in wrong:
         print(f"sim: {line}", file=sys.stderr)
     raise typer.Exit(1 if wrong else result["exit_status"])
+
+
+def _left(result: dict, json: str | None) -> bool:
+    """Print the report of a script that ends its process; return whether its NICs were right.
+
+    What the script has left in the buffer of standard output stays there, as it does alone.
+    """
+    with open(os.dup(1), "w") as shown, contextlib.redirect_stdout(shown):
+        wrong = _show(result, json)
+    for line in wrong:
+        print(f"sim: {line}", file=sys.stderr, flush=True)
+    return not wrong
 
 
 def _show(result: dict | None, json: str | None) -> list[str]:

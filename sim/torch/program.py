@@ -1,14 +1,17 @@
 """A PyTorch program on NICs: runs it, or stands around a part of it, and reports."""
 
 import builtins
+import os
 import runpy
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from os import R_OK, access
 from os.path import abspath, dirname, isfile
 from time import perf_counter
 
+from gen.messages import one_line
 from gen.signals import Interrupted
 from sim.torch.catching.capture import Capture, capturing
 from sim.torch.catching.process_group import begin
@@ -16,6 +19,7 @@ from sim.torch.catching.session import Session
 from sim.torch.ends import ProgramError, ProgramStopped, as_python, raised_by
 from sim.torch.options import TorchOptions
 from sim.torch.processes.child import follow_forks
+from sim.torch.processes.leaving import command_before, leaving
 from sim.torch.processes.seen import Seen
 from sim.torch.processes.world import ProcessError, Processes
 from sim.torch.report.result import result_of
@@ -40,6 +44,7 @@ class Attached:
         self.processes: Processes | None = None
         self.session: Session | None = None
         self.capture: Capture | None = None
+        self.finish: Callable[[], None] = lambda: None
 
     def end(self, error: ProgramError | ProgramStopped) -> None:
         """The program has ended before its end. Raises ``error`` where it has other processes,
@@ -69,8 +74,31 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
     check_setting(options.timed)
     begin()
     known, session, began = Attached(), Session(options), perf_counter()
-    processes = Processes(session, leads)
+    processes, own = Processes(session, leads), os.getpid()
     known.processes = processes
+
+    def finish() -> None:
+        """Report what the program did."""
+        seconds = perf_counter() - began
+        if session.mistake is not None:  # the program may have swallowed it
+            raise session.mistake
+        if isinstance(known.ended, ProgramStopped):
+            session.stop()
+        else:
+            session.finish()
+        assert processes.so_far is not None
+        parts = processes.gathered(processes.so_far())
+        if parts is None:
+            return
+        if not any(part.tables for part in parts):
+            if known.ended is not None or known.exit_status:
+                return
+            raise ValueError(f"{script or 'the program'} must look up bags with "
+                             f"torch.nn.EmbeddingBag, but none was caught")
+        known.result = result_of(parts, processes.options, seconds=seconds, script=script,
+                                 arguments=arguments, ended=known.ended and str(known.ended))
+
+    known.finish = finish
     try:
         processes.begin()
         with capturing(session, warn) as capture:
@@ -85,24 +113,11 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
             if leads:
                 follow_forks(capture)
             yield known
-        seconds = perf_counter() - began
-        if session.mistake is not None:  # the program may have swallowed it
-            raise session.mistake
-        if isinstance(known.ended, ProgramStopped):
-            session.stop()
-        else:
-            session.finish()
-        parts = processes.gathered(so_far())
-        if parts is None:
-            return
-        if not any(part.tables for part in parts):
-            if known.ended is not None or known.exit_status:
-                return
-            raise ValueError(f"{script or 'the program'} must look up bags with "
-                             f"torch.nn.EmbeddingBag, but none was caught")
-        known.result = result_of(parts, processes.options, seconds=seconds, script=script,
-                                 arguments=arguments, ended=known.ended and str(known.ended))
+        if os.getpid() == own:  # else the program has forked this process, which ends by itself
+            finish()
     except BaseException as error:
+        if os.getpid() != own:
+            raise
         if not processes.alone:
             hush()
             processes.leave()
@@ -116,7 +131,8 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
             raise
         raise told from error
     finally:
-        processes.close()
+        if os.getpid() == own:
+            processes.close()
 
 
 def check_script(script: str) -> None:
@@ -131,10 +147,12 @@ def check_script(script: str) -> None:
 
 
 def run_script(options: TorchOptions, script: str, arguments: Sequence[str] = (),
-               warn: Warn | None = None, hush: Callable[[], object] = lambda: None) -> dict:
+               warn: Warn | None = None, hush: Callable[[], object] = lambda: None,
+               left: Callable[[dict], bool] = lambda result: True) -> dict:
     """Run a script as ``python SCRIPT ARGUMENTS`` does, with its embedding bags on NICs.
 
-    ``hush``: see `attached`.
+    ``hush``: see `attached`. ``left``: called with the report where the script ends its process
+    without a word to Python; returns whether the NICs were right.
 
     Returns the report; ``exit_status`` in it is the script's own. Only that is known in
     processes other than the first of several, and of a script that fails before it looks up.
@@ -146,7 +164,9 @@ def run_script(options: TorchOptions, script: str, arguments: Sequence[str] = ()
     check_script(script)
     with attached(options, warn, script, arguments, leads=True, hush=hush) as known:
         try:
-            with as_python(), _as_main(script, arguments):
+            with as_python(), leaving(partial(_leave, known, left, script),
+                                      command_before(script, arguments)), _as_main(
+                                          script, arguments):
                 runpy.run_path(script, run_name="__main__")
         except SystemExit as end:
             known.exit_status = (end.code if isinstance(end.code, int) else
@@ -165,6 +185,38 @@ def run_script(options: TorchOptions, script: str, arguments: Sequence[str] = ()
         known.ended.result = known.result
         raise known.ended
     return known.result or {"exit_status": known.exit_status}
+
+
+def _leave(known: Attached, left: Callable[[dict], bool], script: str, what: str, status: int,
+           again: bool) -> int:
+    """Report what a script did that ends its process by a call; return the exit status.
+
+    Whatever goes wrong is told in one line: the call ends the process in any case.
+    """
+    assert known.capture is not None and known.processes is not None
+    known.exit_status = status
+    known.ended = ProgramError(f"{script} ended its process by {what}")
+    said = None
+    try:
+        with known.capture.still() as taken:
+            if taken:
+                known.finish()
+                if known.result is not None and not again:
+                    status = status if left(known.result) else status or 1
+            else:
+                said = "another thread was at work"
+    except Exception as error:
+        said = one_line(str(error))
+    finally:
+        known.processes.close()
+    if said is not None:
+        print(f"sim: {known.ended}: its report is lost: {said}", file=sys.stderr, flush=True)
+    elif again and known.result is not None:
+        print(f"sim: {known.ended}: the report has only what the new process looks up",
+              file=sys.stderr, flush=True)
+    elif what.startswith("exec") and not again:
+        print(f"sim: {known.ended}, which runs without NICs", file=sys.stderr, flush=True)
+    return status
 
 
 @contextmanager

@@ -80,3 +80,14 @@ def test_a_fifo_with_a_reader_and_a_device(tmp_path):
         assert reader.stdout.read() == b"through"
     write_whole("/dev/null", "x")
     assert Path("/dev/null").is_char_device()
+
+
+def test_a_link_in_the_place_of_the_temporary_file_is_not_followed(tmp_path):
+    """In a folder for everybody, another user may guess its name."""
+    other, path = tmp_path / "other", tmp_path / "out.json"
+    other.write_text("kept")
+    with written_whole(path) as file:
+        part = Path(file.name) if isinstance(file.name, str) else next(tmp_path.glob("*.part"))
+    part.symlink_to(other)
+    write_whole(path, "new")
+    assert other.read_text() == "kept" and path.read_text() == "new" and not path.is_symlink()

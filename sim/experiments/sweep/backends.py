@@ -167,7 +167,7 @@ def _on_cluster(function: Callable[[Any], Any], items: Iterable[Any],
     with ExitStack() as stack:
         address = import_module("dask").config.get("scheduler-address", None)
         cluster = address or stack.enter_context(distributed.LocalCluster(
-            n_workers=jobs, threads_per_worker=1, dashboard_address=":0"))
+            n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0"))
         client = stack.enter_context(distributed.Client(cluster))
         # A worker that is lost meanwhile has another error, which its items will show.
         for worker, error in client.run(_check_worker, sources_hash(), on_error="return").items():

@@ -59,11 +59,12 @@ class Capture(TorchDispatchMode):
         self._over = True
 
     @contextmanager
-    def still(self) -> Iterator[None]:
-        """Let no operator of another thread begin, if those under way end soon."""
+    def still(self) -> Iterator[bool]:
+        """Let no operator of another thread begin, if those under way end soon; whether they did.
+        """
         taken = self._lock.acquire(timeout=_SOON)
         try:
-            yield
+            yield taken
         finally:
             if taken:
                 self._lock.release()

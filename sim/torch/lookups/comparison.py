@@ -1,5 +1,7 @@
 """How the pooled vectors of the NICs differ from PyTorch's own."""
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from sim.torch.lookups.bags import Bags
@@ -34,6 +36,7 @@ def apart(ours: np.ndarray, theirs: np.ndarray) -> float:
     return float(np.nanmax(shares, initial=0.0))
 
 
+@dataclass
 class Comparison:
     """Counts over bags, by whether they have one key.
 
@@ -41,9 +44,10 @@ class Comparison:
     others]``; ``most``, the largest difference of a value as a share of the largest of its vector.
     """
 
-    def __init__(self):
-        self.bags, self.equal, self.ulp = [0, 0], [0, 0], [0, 0]
-        self.most = 0.0
+    bags: list[int] = field(default_factory=lambda: [0, 0])
+    equal: list[int] = field(default_factory=lambda: [0, 0])
+    ulp: list[int] = field(default_factory=lambda: [0, 0])
+    most: float = 0.0
 
     def add(self, ours: np.ndarray, theirs: np.ndarray, bags: Bags) -> None:
         """Compare the pooled vectors, float32 ``[n, d]``, of bags."""

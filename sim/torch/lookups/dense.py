@@ -1,23 +1,23 @@
 """The MLPs of a PyTorch program, recognised by the shapes of its linear layers."""
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from host.model import Model
 
 __all__ = ["Chains", "with_mlps"]
 
 
+@dataclass
 class Chains:
     """Chains of linear layers: each takes what the one before gives, for as many samples.
 
     Members: ``seen``, how often each chain was, as the widths of its input and its layers.
     """
 
-    def __init__(self):
-        self.seen = Counter[tuple[int, ...]]()
-        self._chain: list[int] = []
-        self._samples = 0
+    seen: Counter[tuple[int, ...]] = field(default_factory=Counter)
+    _chain: list[int] = field(default_factory=list)
+    _samples: int = 0
 
     def add(self, samples: int, inputs: int, outputs: int) -> None:
         """Take note of a linear layer."""

@@ -64,6 +64,7 @@ class Kept:
                 tuple(bags.pooling for bags in self.columns))
 
 
+@dataclass
 class Record:
     """The mini-batches that are over.
 
@@ -74,11 +75,13 @@ class Record:
     travel.
     """
 
-    def __init__(self):
-        self.steps: list[dict] = []
-        self.recent: dict[bool, deque[Kept]] = {
-            trained: deque(maxlen=RECENT) for trained in (False, True)}
-        self.exchanges = 0
+    steps: list[dict] = field(default_factory=list)
+    recent: dict[bool, deque[Kept]] = field(default_factory=dict)
+    exchanges: int = 0
+
+    def __post_init__(self) -> None:
+        self.recent = {trained: deque(self.recent.get(trained, ()), maxlen=RECENT)
+                       for trained in (False, True)}
 
     def add(self, batch: MiniBatch) -> None:
         """Add a mini-batch that is over."""

@@ -13,6 +13,7 @@ from sim.torch.catching.capture import Capture, capturing
 from sim.torch.catching.process_group import begin as begin_groups
 from sim.torch.catching.session import Session
 from sim.torch.processes.environment import from_environment
+from sim.torch.processes.key import read_address
 from sim.torch.processes.seen import Seen
 from sim.torch.processes.world import ProcessError, Processes
 
@@ -46,7 +47,11 @@ def _forked(capture: Capture) -> None:
 
 
 def _begin(asked: str, capture: Capture | None = None) -> None:
-    options, hub = from_environment(asked)
+    options, path = from_environment(asked)
+    try:
+        hub = read_address(path)
+    except FileNotFoundError:
+        return  # the program has ended, or has replaced itself by another one
     begin_groups()
     session, stack = Session(options), ExitStack()
     processes = Processes(session, hub=hub)

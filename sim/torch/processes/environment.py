@@ -4,22 +4,21 @@ import json
 from dataclasses import asdict
 
 from sim.torch.options import TorchOptions
-from sim.torch.processes.link import Address
 
 __all__ = ["from_environment", "to_environment"]
 
 
-def to_environment(options: TorchOptions, hub: Address) -> str:
-    """Return the options of a program and where its hub is, as text."""
-    host, port, key = hub
+def to_environment(options: TorchOptions, hub: str) -> str:
+    """Return the options of a program and the path of its hub's key file as text, without the key:
+    other programs print their environment."""
     given = asdict(options)
     del given["timed"]
-    return json.dumps({"options": given, "hub": [host, port, key.hex()]})
+    return json.dumps({"options": given, "hub": hub})
 
 
-def from_environment(text: str) -> tuple[TorchOptions, Address]:
-    """Return what :func:`to_environment` was given."""
+def from_environment(text: str) -> tuple[TorchOptions, str]:
+    """Return the arguments that :func:`to_environment` was called with."""
     given = json.loads(text)
-    options, (host, port, key) = given["options"], given["hub"]
+    options = given["options"]
     options["settings"] = tuple(options["settings"])
-    return TorchOptions(**options), (host, port, bytes.fromhex(key))
+    return TorchOptions(**options), given["hub"]

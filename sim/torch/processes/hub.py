@@ -1,19 +1,65 @@
 """Where the processes of a program are put together: one of them hears all the others."""
 
-import os
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing.connection import Connection, Listener
-from socket import create_connection
+from queue import SimpleQueue
+from typing import Any
 
 from sim.torch.catching.session import Session
 from sim.torch.options import TorchOptions
-from sim.torch.processes.link import Address, Failure, OwnThread, failure_of
+from sim.torch.processes.gate import Gate
+from sim.torch.processes.link import Failure, failure_of
+from sim.torch.processes.messages import TO_HUB, read, write
+from sim.torch.processes.own_thread import OwnThread
 from sim.torch.processes.seen import Seen
 from sim.torch.processes.served import Served, Turns
+from sim.torch.processes.wire import Channel, MessageError
 
 __all__ = ["Hub"]
+
+_MOST = 1 << 16
+"""Processes of a program at most."""
+_LAST_SECONDS = 10.0
+"""Seconds in which a process takes the last message."""
+
+
+class _Peer:
+    """A process, as the hub sees it. What it is sent waits in a queue: it may be slow.
+
+    Members: ``rank``, -1 for none; ``size``; ``seen``, what it said last of itself, None for
+    nothing; ``counted``, what it counted in mini-batches; ``over``, whether it has ended with a
+    word.
+    """
+
+    def __init__(self, channel: Channel):
+        self.channel = channel
+        self.rank, self.size, self.over = -1, 1, False
+        self.seen: Seen | None = None
+        self.counted = Seen.counted(None, 1)
+        self._queue = SimpleQueue[tuple[Any, ...] | None]()
+        self._writer = OwnThread(self._write)
+        self._writer.start()
+
+    @property
+    def name(self) -> str:
+        return "a process" if self.rank < 0 else f"process {self.rank} of {self.size}"
+
+    def send(self, *said: Any) -> None:
+        """Send a message, later."""
+        self._queue.put(said)
+
+    def close(self) -> None:
+        """Send what waits, and end the connection."""
+        self._queue.put(None)
+        self._writer.join(_LAST_SECONDS)
+        self.channel.close()
+
+    def _write(self) -> None:
+        with suppress(OSError, MessageError):
+            while (said := self._queue.get()) is not None:
+                write(self.channel, *said)
 
 
 class Hub:
@@ -26,91 +72,79 @@ class Hub:
 
     Members: ``address``; ``failure`` of the program, None for none; ``nics``, the session that had
     the NICs, None for none; ``met``, whether a process has said something; ``size``, the processes
-    of the group.
+    of the group; ``first_of_group``, whether this process has a rank itself: then the end of
+    another with a rank ends the program. The end of any other process is the program's own concern.
     """
 
     def __init__(self, options: TorchOptions):
-        key = os.urandom(16)
-        self._listener = Listener(("127.0.0.1", 0), authkey=key)
-        host, port = self._listener.address
-        self.address: Address = host, port, key
         self.failure: Failure | None = None
-        self._changed = threading.Condition()
         self.nics: Session | None = None
-        self._options, self._turns, self._serving = options, Turns(), False
-        self._links: dict[Connection, str] = {}
-        self._ranks: dict[int, Connection] = {}
-        self.met = self._closed = False
-        self._seen: list[Seen] = []
-        self._so_far: dict[Connection, Seen] = {}
-        self._counted: dict[Connection, Seen] = {}
+        self.met = self.first_of_group = False
         self.size = 1
-        OwnThread(self._accept).start()
+        self._changed = threading.Condition()
+        self._options, self._turns, self._serving = options, Turns(), False
+        self._peers: list[_Peer] = []
+        self._ended: list[_Peer] = []
+        self._ranks: dict[int, _Peer] = {}
+        self._gate = Gate(self._hear)
+        self.address = self._gate.address
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection = self._listener.accept()
-            except Exception:  # not one of ours
-                if self._closed:
-                    self._listener.close()
-                    return
-                continue
-            with self._changed:
-                self._links[connection], self.met = "a process", True
-            OwnThread(self._hear, connection).start()
-
-    def _hear(self, connection: Connection) -> None:
+    def _hear(self, channel: Channel) -> None:
         """Do what a process says, until it ends."""
-        over, rank, size = False, -1, 1
-        with suppress(EOFError, OSError):
-            while not over:
-                what, *said = connection.recv()
-                if what == "rank":
-                    rank, size = said
-                    self._links[connection] = f"process {rank} of {size}"
-                    self._know(rank, size, connection)
-                elif what == "asked":
-                    self._turns.ask(rank, *said)
-                elif what == "come":
-                    self._turns.come(rank, *said)
-                elif what == "waits":
-                    self._turns.wait(rank)
-                elif what == "counted":
-                    with self._changed:
-                        if connection not in self._counted:
-                            self._counted[connection] = Seen.counted(rank, size)
-                        self._counted[connection].add(said[0])
-                elif what == "so far":
-                    with self._changed:
-                        self._so_far[connection] = said[0]
-                        self._changed.notify_all()
-                elif what == "seen":
-                    with self._changed:
-                        self._seen.append(said[0])
-                        self._counted.pop(connection, None)
-                    over = True
-                elif what == "failed":
-                    self._fail(Failure(*said))
-                    over = True
-            with self._changed:
-                connection.send("over")
-        self._turns.leave(rank)
-        if not over:
-            text = f"{self._links[connection]} ended before the program did"
-            self._fail(Failure(1, text, text))
+        peer, malformed = _Peer(channel), ""
         with self._changed:
-            del self._links[connection]
+            self._peers.append(peer)
+            self.met = True
+        try:
+            while not peer.over:
+                what, said = read(channel, TO_HUB)
+                with self._changed:
+                    self._do(peer, what, *said)
+                    self._changed.notify_all()
+        except (MessageError, MemoryError) as error:
+            malformed = f"sent a message that cannot be read: {error}"
+        except (EOFError, OSError):
+            pass
+        if peer.over:
+            peer.send("over")
+        peer.close()
+        self._turns.leave(peer.rank)
+        if not peer.over:
+            self._lost(peer, malformed)
+        with self._changed:
+            self._peers.remove(peer)
+            self._ended.append(peer)
             self._changed.notify_all()
 
-    def _know(self, rank: int, size: int, connection: Connection) -> None:
+    def _do(self, peer: _Peer, what: str, *said: Any) -> None:
+        """Do what a message says."""
+        if what == "rank":
+            self._know(peer, *said)
+        elif what in ("look up", "update"):
+            self._turns.ask(peer.rank, *said)
+        elif what == "come":
+            self._turns.come(peer.rank, *said)
+        elif what == "waits":
+            self._turns.wait(peer.rank)
+        elif what == "counted":
+            peer.counted.add(*said)
+        else:
+            peer.over = what != "so far"
+            if what == "failed":
+                self._fail(Failure(*said))
+            else:
+                peer.seen, = said
+
+    def _know(self, peer: _Peer, rank: int, size: int) -> None:
         """Serve the processes, if there are NICs, when the first is known."""
-        with self._changed:
-            self._ranks[rank], self.size = connection, max(size, self.size)
-            if self._serving or self._options.fidelity != "rtl":
-                return
+        if not 0 <= rank < size <= _MOST:
+            raise MessageError(f"a rank must be between 0 and {size - 1}, not {rank}")
+        peer.rank, peer.size = rank, size
+        peer.counted = Seen.counted(rank, size)
+        self._ranks[rank], self.size = peer, max(size, self.size)
+        if not self._serving and self._options.fidelity == "rtl":
             self._serving = True
-        OwnThread(self._serve, size).start()
+            OwnThread(self._serve, size).start()
 
     def _serve(self, size: int) -> None:
         """Let the NICs look up what processes ask for, until all have ended."""
@@ -119,14 +153,21 @@ class Hub:
             self.nics = served.session
             while (turn := self._turns.next(size)) is not None:
                 for rank, vectors in served.answer(turn).items():
-                    with self._changed, suppress(OSError):
-                        self._ranks[rank].send(vectors)
+                    self._ranks[rank].send("answer", vectors)
             served.session.finish()
         except Exception as error:
             self._fail(failure_of(error))
         with self._changed:
             self._serving = False
             self._changed.notify_all()
+
+    def _lost(self, peer: _Peer, malformed: str) -> None:
+        """A process has ended without a word, or has sent a ``malformed`` message."""
+        text = f"{peer.name} {malformed or 'ended before the program did'}"
+        if self.first_of_group and peer.rank >= 0:
+            self._fail(Failure(1, text, text))
+        elif malformed:
+            sys.stderr.write(f"sim: {text}\n")
 
     def _fail(self, failure: Failure) -> None:
         with self._changed:
@@ -136,42 +177,49 @@ class Hub:
             sys.stderr.write(failure.text if failure.text.endswith("\n") else
                              f"sim: {failure.text}\n")
             sys.stderr.flush()
-            for other in self._links:
-                with suppress(OSError):
-                    other.send("failed")
+            for other in self._peers:
+                other.send("failed")
             self._changed.notify_all()
 
     def close(self) -> None:
         """Hear no more processes."""
-        self._closed = True
-        with suppress(OSError):
-            create_connection(self.address[:2]).close()  # so that the thread sees it
+        self._gate.close()
 
-    def gathered(self, size: int) -> list[Seen]:
-        """Return what each process has seen, by their ranks, when all have; after a failure nothing
-        is certain.
+    def gathered(self, seconds: float) -> list[Seen]:
+        """Return what each process has seen, by their ranks; after a failure nothing is certain.
 
-        ``size``: how many there must be at least.
+        In the first process of a group it waits until the others have ended. Processes without a
+        rank, and those that the program itself has begun, may outlive the program: they have some
+        ``seconds`` to say what they have seen so far.
         """
+        if self.first_of_group:
+            self._wait(lambda: not self._serving and len(
+                {peer.rank for peer in self._ended if peer.over and peer.rank >= 0}) >= self.size)
         with self._changed:
-            self._changed.wait_for(lambda: self.failure is not None or (
-                not self._links and not self._serving and len(self._seen) >= size))
-            return sorted(self._seen, key=lambda seen: seen.rank or 0)
+            if self.failure is not None:
+                return []
+        found = self.so_far(seconds)
+        self._turns.end()
+        self._wait(lambda: not self._serving)
+        return found
+
+    def _wait(self, met: Callable[[], bool]) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self.failure is not None or met())
 
     def so_far(self, seconds: float) -> list[Seen]:
         """Return what each process has seen until now, by their ranks: of those that say so within
-        some ``seconds``, and of others with a rank what they counted in mini-batches."""
+        some ``seconds``, and of others what they counted in mini-batches."""
         with self._changed:
-            for other in self._links:
-                if other not in self._so_far:
-                    with suppress(OSError):
-                        other.send("so far")
-            self._changed.wait_for(lambda: all(each in self._so_far for each in self._links),
-                                   seconds)
-            said = [*self._seen, *self._so_far.values()]
-            said += [counted for connection, counted in self._counted.items()
-                     if connection not in self._so_far and counted.rank != -1]
-            return sorted(said, key=lambda seen: seen.rank or 0)
+            for peer in self._peers:
+                if peer.seen is None:
+                    peer.send("so far")
+            self._changed.wait_for(
+                lambda: all(peer.seen is not None for peer in self._peers), seconds)
+            peers = [*self._ended, *self._peers]
+            found = [peer.seen or peer.counted for peer in peers]
+        found = [seen for seen in found if seen.rank is not None or seen.tables]
+        return sorted(found, key=lambda seen: seen.rank or 0)
 
     def failed(self, seconds: float) -> Failure | None:
         """Return why the program failed, if it has, or does so within some ``seconds``."""

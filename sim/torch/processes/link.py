@@ -1,11 +1,10 @@
 """What a process of a program says to the one where all are put together."""
 
-import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from multiprocessing.connection import Client
+from os import _exit  # the program may have been given another one
 from queue import SimpleQueue
 from traceback import format_exception
 from typing import Any, NamedTuple
@@ -15,14 +14,15 @@ import numpy as np
 from sim.engines import BuildError
 from sim.torch.catching.session import Session
 from sim.torch.lookups.query import Query
+from sim.torch.processes.key import Address
+from sim.torch.processes.messages import TO_PROCESS, read, write
+from sim.torch.processes.own_thread import OwnThread
 from sim.torch.processes.seen import Counts, Seen
+from sim.torch.processes.wire import MessageError, connect
 from sim.torch.values.asked import AskedUpdate
 from sim.torch.values.nics import NicsError
 
-__all__ = ["Address", "Failure", "Link", "OwnThread", "ProcessError", "failure_of"]
-
-Address = tuple[str, int, bytes]
-"""Where a hub listens: host, port, and the key without which it does not."""
+__all__ = ["Failure", "Link", "ProcessError", "failure_of"]
 
 GRACE = 10.0
 """Seconds in which a process ends by itself after another has failed."""
@@ -53,18 +53,6 @@ class ProcessError(Exception):
         self.status = status
 
 
-class OwnThread(threading.Thread):
-    """A thread of ours, which does not run the program, and in which nothing is caught."""
-
-    def __init__(self, run: Callable[..., None], *arguments: Any):
-        super().__init__(daemon=True)
-        self._do = run, arguments
-
-    def run(self) -> None:
-        run, arguments = self._do
-        run(*arguments)
-
-
 def failure_of(error: Exception) -> Failure:
     """Return how an error ends a program: in one line where it is a mistake of the user's, or NICs
     do not answer; else with its traceback, or that of what the script raised."""
@@ -81,45 +69,47 @@ class Link:
     """What a process says to the hub, as one of ``size`` with a ``rank`` of its own.
 
     ``so_far``: returns what was seen of it until now, None for nothing; called in another thread.
-    ``grace``: seconds in which the process ends by itself after another has failed.
+    ``grace``: seconds in which the process ends by itself after another has failed. ``bound``:
+    whether the process ends when the hub does; else it goes on, as it would alone.
+
+    Raises as :func:`sim.torch.processes.wire.connect` does.
     """
 
     def __init__(self, address: Address, rank: int | None, size: int,
-                 so_far: Callable[[], Seen | None], grace: float = GRACE):
-        host, port, key = address
+                 so_far: Callable[[], Seen | None], grace: float = GRACE, bound: bool = True):
         self.rank, self.size = rank, size
-        self._so_far, self._grace = so_far, grace
-        self._connection = Client((host, port), authkey=key)
+        self._so_far, self._grace, self._bound = so_far, grace, bound
+        self._channel = connect(address)
         self._failed, self._over = threading.Event(), threading.Event()
         self._leaving = threading.Event()
         self._collectives, self._lock = 0, threading.Lock()
         self._counted = 0, 0
         self._answers = SimpleQueue[list[np.ndarray] | None]()
         if rank is not None:
-            self._connection.send(("rank", rank, size))
+            write(self._channel, "rank", rank, size)
         OwnThread(self._hear).start()
 
     def _hear(self) -> None:
-        with suppress(EOFError, OSError):
-            while True:
-                word = self._connection.recv()
-                if isinstance(word, list):
-                    self._answers.put(word)
-                elif word == "so far":
-                    OwnThread(self.tell).start()
-                elif word == "failed":
+        with suppress(EOFError, OSError, MessageError):
+            while (heard := read(self._channel, TO_PROCESS))[0] != "over":
+                what, said = heard
+                if what == "answer":
+                    self._answers.put(*said)
+                    continue
+                if what == "failed":
                     self._failed.set()
                     self._answers.put(None)
-                    OwnThread(self.tell).start()
                     OwnThread(self._end).start()
-                else:
-                    break
+                OwnThread(self.tell).start()
             self._over.set()
             return
         if not self._over.is_set():  # the hub itself has ended
             failed = self._failed.is_set()
-            self._failed.set()
             self._answers.put(None)
+            if not self._bound:
+                self._over.set()
+                return
+            self._failed.set()
             if self.rank == 1 and not failed:
                 sys.stderr.write(f"sim: process 0 of {self.size} ended before the program did\n")
             self._over.set()
@@ -128,7 +118,7 @@ class Link:
     def _end(self) -> None:
         """End this process, which may wait for one that is no more, unless it ends by itself."""
         if not self._leaving.wait(self._grace):
-            os._exit(1)
+            _exit(1)
 
     def leave(self) -> None:
         """This process ends by itself."""
@@ -142,12 +132,12 @@ class Link:
         """Say that this process comes to a collective of all."""
         with self._lock, suppress(OSError):
             self._collectives += 1
-            self._connection.send(("come", self._collectives))
+            write(self._channel, "come", self._collectives)
 
     def wait(self) -> None:
         """Say that this process may wait for some of the others."""
         with self._lock, suppress(OSError):
-            self._connection.send(("waits",))
+            write(self._channel, "waits")
 
     def ask(self, asked: Sequence[Query] | AskedUpdate, changed: bool,
             step: int) -> list[np.ndarray]:
@@ -158,9 +148,11 @@ class Link:
         `ProcessError` where a process has failed.
         """
         with self._lock, suppress(OSError):
-            self._connection.send(("asked", self._collectives, asked, changed, step))
+            write(self._channel, "update" if isinstance(asked, AskedUpdate) else "look up",
+                  self._collectives, asked, changed, step)
         answers = self._answers.get()
         if answers is None:
+            self._answers.put(None)  # for whoever asks again
             raise ProcessError(1)
         return answers
 
@@ -172,7 +164,7 @@ class Link:
                      session.record.steps[steps:], session.record.exchanges)
         self._counted = tables + len(new.tables), steps + len(new.steps)
         with self._lock, suppress(OSError):
-            self._connection.send(("counted", new))
+            write(self._channel, "counted", new)
 
     def seen(self, seen: Seen) -> None:
         """Say what was seen of this process."""
@@ -183,7 +175,7 @@ class Link:
         with suppress(OSError):
             if (seen := self._so_far()) is not None:
                 with self._lock:
-                    self._connection.send(("so far", seen))
+                    write(self._channel, "so far", seen)
 
     def failed(self, failure: Failure) -> None:
         """Say that this process failed, which is shown to the user if it is the first."""
@@ -192,5 +184,5 @@ class Link:
     def _say(self, *said: Any) -> None:
         with suppress(OSError):
             with self._lock:
-                self._connection.send(said)
+                write(self._channel, *said)
             self._over.wait()

@@ -74,7 +74,7 @@ class Seen:
                    **{name: getattr(session, name) for name in same})
 
     @classmethod
-    def counted(cls, rank: int, size: int) -> "Seen":
+    def counted(cls, rank: int | None, size: int) -> "Seen":
         """Return what was seen of a process that has not looked up anything, for `add`."""
         return cls(rank, size, [], Record(), Chains(), Comparison(), {"equal": 0, "different": 0},
                    [], [], Counter(), Counter(), Counter(), Written(), 0, 0, 0, Counter(), [],

@@ -129,6 +129,7 @@ class Turns:
         self._asked: dict[int, tuple[int, Asked]] = {}
         self._left: set[int] = set()
         self._waiting: set[int] = set()
+        self._over = False
 
     def ask(self, rank: int, collectives: int, *asked: Any) -> None:
         """A process asks, after so many collectives."""
@@ -156,11 +157,20 @@ class Turns:
             self._left.add(rank)
             self._changed.notify_all()
 
+    def end(self) -> None:
+        """The program has ended: no further turn is complete."""
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+
     def next(self, size: int) -> dict[int, Asked] | None:
         """Return what is asked for in the next turn of ``size`` processes, by their ranks, when it
         is complete; None when all have ended."""
         with self._changed:
-            self._changed.wait_for(lambda: len(self._left) == size or self._complete(size))
+            self._changed.wait_for(lambda: (
+                self._over or len(self._left & set(range(size))) == size or self._complete(size)))
+            if self._over:
+                return None
             turn = {rank: asked for rank, (collectives, asked) in self._asked.items()
                     if collectives == self._first}
             for rank in turn:

@@ -1,5 +1,6 @@
 """The processes of a PyTorch program: how one of them knows the others."""
 
+import multiprocessing
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,15 +18,10 @@ from sim.torch.ends import ProgramError, ProgramStopped
 from sim.torch.lookups.query import Query
 from sim.torch.processes.environment import to_environment
 from sim.torch.processes.hub import Hub
-from sim.torch.processes.link import (
-    GRACE,
-    REPORTING,
-    Address,
-    Link,
-    ProcessError,
-    failure_of,
-)
+from sim.torch.processes.key import Address, read_address
+from sim.torch.processes.link import GRACE, REPORTING, Link, ProcessError, failure_of
 from sim.torch.processes.seen import Seen, caches_of
+from sim.torch.processes.wire import AuthenticationError
 from sim.torch.values.asked import AskedUpdate
 
 __all__ = ["ProcessError", "Processes", "is_first"]
@@ -59,14 +55,15 @@ class Processes:
 
     def __init__(self, session: Session, leads: bool = False, hub: Address | None = None):
         self._session, self.options = session, session.options
-        self._leads, self._address = leads, hub
+        self._leads, self._address, self._begun = leads, hub, hub is not None
         self._hub: Hub | None = None
         self._link: Link | None = None
         self._mistake: ValueError | None = None
         self._over = False
         self.so_far: Callable[[], Seen] | None = None
         _programs[0] += 1
-        self._name = f"embernic/program/{_programs[0]}"
+        restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        self._name = f"embernic/program/{restart}/{_programs[0]}"
 
     def begin(self) -> None:
         """Meet the processes that are known already, and those to come."""
@@ -80,7 +77,7 @@ class Processes:
             self._join(store, int(os.environ["RANK"]), size)
         elif self._leads:
             self._hub = Hub(self.options)
-            os.environ[VARIABLE] = to_environment(self.options, self._hub.address)
+            os.environ[VARIABLE] = to_environment(self.options, self._hub.address.path)
 
     def _meet(self, group: EmberNicGroup, store: Any) -> None:
         """Meet the others in a new process group."""
@@ -98,12 +95,12 @@ class Processes:
                 self._hub = None
             if rank == 0:
                 self._hub = self._hub or Hub(self.options)
-                host, port, key = self._hub.address
-                store.set(self._name, f"{host} {port} {key.hex()}")
-            host, port, key = store.get(self._name).decode().split()
-            self._address = host, int(port), bytes.fromhex(key)
+                self._hub.first_of_group = True
+                store.set(self._name, self._hub.address.path)
+            # Whoever reaches the store may have put another path there.
+            self._address = _address(store.get(self._name).decode(errors="replace"))
             if self._leads:
-                os.environ[VARIABLE] = to_environment(self.options, self._address)
+                os.environ[VARIABLE] = to_environment(self.options, self._address.path)
         self._know(rank, size)
 
     def look_around(self) -> None:
@@ -118,8 +115,15 @@ class Processes:
 
     def _know(self, rank: int | None, size: int) -> None:
         assert self._address is not None
-        self._link = Link(self._address, rank, size, lambda: self.so_far and self.so_far(),
-                          GRACE if self._hub is None else REPORTING)
+        try:
+            self._link = Link(self._address, rank, size, lambda: self.so_far and self.so_far(),
+                              GRACE if self._hub is None else REPORTING, not self._begun)
+        except (OSError, AuthenticationError) as error:
+            self._address = None
+            if self._begun:  # the program has ended, and this process goes on
+                return
+            raise ValueError(f"the processes of the program do not find each other: {error}"
+                             ) from None
         self._session.over = partial(self._link.counted, self._session)
         try:
             if size > 1:
@@ -189,7 +193,7 @@ class Processes:
     def gathered(self, seen: Seen) -> list[Seen] | None:
         """Return what all processes have seen, in the one that reports; None in the others.
 
-        `ProcessError` where another process failed; ``ValueError`` where one said nothing.
+        `ProcessError` where another process failed.
         """
         if self._mistake is not None:
             raise self._mistake
@@ -198,7 +202,9 @@ class Processes:
         if self._hub is None:
             self._over = True
             return [seen] if self._address is None else None
-        parts = self._hub.gathered(0 if seen.rank is None else seen.size)
+        if not self._hub.first_of_group:
+            _join_children()
+        parts = self._hub.gathered(_LAST_WORDS)
         if self._hub.failure is not None:
             raise ProcessError(self._hub.failure.status)
         self._over = True
@@ -210,9 +216,8 @@ class Processes:
         size = max(part.size for part in parts)
         if size > 1:
             self.options = self.options.of_processes(size)
-        if len({part.rank for part in parts if part.rank is not None}) != size * (size > 1):
-            raise ValueError(f"all {size} processes must say what they have looked up, but only "
-                             f"{len(parts)} did")
+            known = {part.rank for part in parts}
+            parts += [Seen.counted(rank, size) for rank in range(size) if rank not in known]
         return parts
 
     def remains(self, error: BaseException, told: bool) -> tuple[list[Seen], str] | None:
@@ -246,6 +251,21 @@ class Processes:
             self._hub.close()
         if self._leads:
             os.environ.pop(VARIABLE, None)
+
+
+def _address(path: str) -> Address:
+    try:
+        return read_address(path)
+    except OSError as error:
+        raise ValueError(f"the key file of the program's processes cannot be read: {path!r}: "
+                         f"{error.strerror}: all must run on one machine, as one user") from None
+
+
+def _join_children() -> None:
+    """Wait for the processes that Python itself would wait for at the end of a script."""
+    for child in multiprocessing.active_children():
+        if not child.daemon:
+            child.join()
 
 
 def _with_nics(parts: list[Seen], nics: Session) -> None:

@@ -18,6 +18,7 @@ import sim
 from sim.experiments.points.setting import DEMO
 from sim.experiments.reproduce import points_of, reproduce
 from sim.experiments.sweep import backends
+from sim.experiments.sweep.backends import each
 from sim.experiments.sweep.sweep import sweep
 from sim.files.identity import sources_hash, versions
 from sim.files.store import Store
@@ -148,3 +149,17 @@ def test_a_point_states_the_code_that_measured_it(tmp_path):
     kept = json.loads(next(tmp_path.rglob("*.json")).read_text())
     assert kept["made_by"] == {**versions(), "sources": sources_hash()}
     assert {"python", "embernic", "numpy", "amaranth"} <= kept["made_by"].keys()
+
+
+def test_a_cluster_of_this_machine_has_no_port_for_others(monkeypatch):
+    given = {}
+
+    def local_cluster(**options):
+        given.update(options)
+        raise InterruptedError
+
+    monkeypatch.setattr(distributed, "LocalCluster", local_cluster)
+    monkeypatch.setattr(dask.config, "get", lambda *_: None)
+    with pytest.raises(InterruptedError):
+        list(each(third, SPOTS, "dask", 2))
+    assert given["dashboard_address"].startswith("127.0.0.1:") and "host" not in given

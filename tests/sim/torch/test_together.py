@@ -1,6 +1,6 @@
 """What several processes have seen, put together."""
 
-import pickle
+import json
 from dataclasses import replace
 
 import pytest
@@ -11,6 +11,7 @@ pytest.importorskip("torch", reason=absent("torch"))
 import torch
 
 from sim.torch.catching.capture import Capture
+from sim.torch.processes.codec import plain, typed
 from sim.torch.processes.seen import Seen
 from sim.torch.processes.together import differences, together
 from tests.sim.torch.programs import attached_to
@@ -88,5 +89,9 @@ def test_a_process_beside_the_group_is_said():
 
 
 def test_what_is_sent_has_no_rows():
-    sent = pickle.dumps(seen(0, (100_000,)))
-    assert len(sent) < 100_000 and pickle.loads(sent).record.alike(False)[0].columns[0].rows[1] == 1
+    arrays = []
+    text = json.dumps(plain(seen(0, (100_000,)), arrays))
+    assert len(text) + sum(each.nbytes for each in arrays) < 10_000
+    found = typed(Seen, json.loads(text), arrays)
+    assert found.record.alike(False)[0].columns[0].rows[1] == 1
+    assert together([found]).record.steps == together([seen(0, (100_000,))]).record.steps
