@@ -23,7 +23,8 @@ from sim.job.settings import Runtime
 from sim.job.workload import Workload
 from sim.offline.hitrate import hitrate
 from sim.offline.plan import failures, plan, spread_evenly
-from sim.offline.plan_memory import balance, node_bytes, nodes_needed
+from sim.job.memory import node_bytes
+from sim.offline.plan_memory import balance, nodes_needed
 from sim.offline.plan_packing import Packing, packets
 from sim.run.run import Run
 
