@@ -8,7 +8,7 @@ import numpy as np
 from host.dlrm.float32 import canonical, quiet
 from host.dlrm.interaction import dot_interaction
 
-__all__ = ["OPTIMIZERS", "Optimizer"]
+__all__ = ["OPTIMIZERS", "Optimizer", "follow"]
 
 OPTIMIZERS = ("sgd", "rowwise-adagrad")
 
@@ -43,22 +43,27 @@ class Optimizer:
             if not (math.isfinite(rounded) and rounded > 0):
                 raise ValueError(f"{field} must be finite and above 0 as a float32, not {value!r}")
 
-    @quiet()
     def apply(self, vectors: np.ndarray, states: np.ndarray,
               gradients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the new ``vectors [n, d]`` and ``states [n]`` of rows with ``gradients [n, d]``.
+        """Return the new ``vectors [n, d]`` and ``states [n]`` of rows, see `follow`."""
+        return follow(self.name, self.learning_rate, self.epsilon, vectors, states, gradients)
 
-        SGD: ``w - lr · g``. Row-wise Adagrad: the new state m is ``m + dot(g, g) / d``, with the
-        dot product summed like the interaction's; the new vector is
-        ``w - (lr / (√m + epsilon)) · g``. Every operation is rounded to float32, a NaN is
-        0x7FC00000.
-        """
-        rate = np.float32(self.learning_rate)
-        if self.name == "sgd":
-            return canonical(vectors - rate * gradients), states
-        states = canonical(states + _squares(gradients) / np.float32(gradients.shape[1]))
-        steps = rate / (np.sqrt(states) + np.float32(self.epsilon))
-        return canonical(vectors - steps[:, None] * gradients), states
+
+@quiet()
+def follow(name: str, learning_rate: float, epsilon: float, vectors: np.ndarray,
+           states: np.ndarray, gradients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the new ``vectors [n, d]`` and ``states [n]`` of rows with ``gradients [n, d]``.
+
+    SGD: ``w - lr · g``. Row-wise Adagrad: the new state m is ``m + dot(g, g) / d``, with the dot
+    product summed like the interaction's; the new vector is ``w - (lr / (√m + epsilon)) · g``.
+    Every operation is rounded to float32, a NaN is 0x7FC00000. The rate may be 0.
+    """
+    rate = np.float32(learning_rate)
+    if name == "sgd":
+        return canonical(vectors - rate * gradients), states
+    states = canonical(states + _squares(gradients) / np.float32(gradients.shape[1]))
+    steps = rate / (np.sqrt(states) + np.float32(epsilon))
+    return canonical(vectors - steps[:, None] * gradients), states
 
 
 def _squares(vectors: np.ndarray) -> np.ndarray:

@@ -34,12 +34,13 @@ from host.toml.profile import load_profile
 from rtl.config import NicConfig, beats_of, preset
 from sim.job.fit import check_units
 from sim.job.inputs import choose_model, sample_chunks
+from sim.job.memory import STATE_BYTES, node_bytes
 from sim.job.placing import plan_of
 from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload, check_cluster
 from sim.offline.plan_checks import checks
 from sim.offline.plan_interaction import InteractionCost
-from sim.offline.plan_memory import STATE_BYTES, balance, caches, node_bytes, nodes_needed
+from sim.offline.plan_memory import balance, caches, nodes_needed
 from sim.offline.plan_packing import Packing
 from sim.offline.plan_repeats import first_uses
 from sim.offline.plan_traffic import Traffic

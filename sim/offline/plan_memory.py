@@ -8,29 +8,10 @@ from host.placement.shard import ShardPlan
 from host.timing.cluster import CACHES, Cluster, row_bytes
 from rtl.config import NicConfig
 from rtl.formats import NODE_BITS
+from sim.job.memory import STATE_BYTES
 from sim.job.settings import Runtime
 
-__all__ = ["STATE_BYTES", "balance", "caches", "node_bytes", "nodes_needed"]
-
-STATE_BYTES = {"none": 0, "sgd": 0, "rowwise-adagrad": 4}
-"""Bytes of optimizer state per row: row-wise Adagrad keeps one float32, the mean of the squares
-of its gradients (Naumov et al. 2019; FBGEMM)."""
-
-
-def node_bytes(model: Model, plan: ShardPlan, optimizer: str) -> list[dict]:
-    """Return ``rows``, ``row_bytes``, ``optimizer_bytes``, ``mlp_bytes`` (weights of both MLPs,
-    which every node has) and the sum ``bytes``, for each node.
-
-    For a node's part of a hashed table, the hash is taken as even.
-    """
-    found = []
-    for rows in plan.rows_held():
-        parts = {"row_bytes": rows * row_bytes(model.dimension),
-                 "optimizer_bytes": rows * STATE_BYTES[optimizer],
-                 "mlp_bytes": 4 * model.mlp_parameters}
-        found.append({"rows": rows, **parts, "bytes": sum(parts.values())})
-    return found
-
+__all__ = ["balance", "caches", "nodes_needed"]
 
 def balance(values: list[float]) -> float:
     """Return the largest value divided by the mean; 1 if all are 0."""

@@ -21,6 +21,7 @@ from sim.files.outputs import LiveJson
 from sim.files.stop import never
 from sim.job.fit import check_fit, config_to_build
 from sim.job.inputs import GENERATED, batcher_of, check_warmup, choose_model, mini_batches
+from sim.job.memory import check_memory
 from sim.job.options import RunOptions
 from sim.job.placing import plan_of
 from sim.job.settings import apply_settings
@@ -78,6 +79,7 @@ class Run:
         self._answer = ((self.model.tables, self.model.dimension) if self._layout is None else
                         (self._layout.beats, LANES))
         self.plan = plan_of(workload, self.model, self._kind)
+        check_memory(workload, self.model, self.plan)
         self._dlrm = Dlrm(self.model, workload.seed, simulation.mlp, backend.numerics.linear)
         self._before: Samples | None = None
         self.batcher = batcher_of(workload)

@@ -19,6 +19,7 @@ from sim.cluster.watchdog import StuckError
 from sim.files.outputs import LiveJson
 from sim.files.stop import never
 from sim.job.inputs import GENERATED, batcher_of, choose_model
+from sim.job.memory import check_memory
 from sim.job.placing import plan_of
 from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload
@@ -101,8 +102,10 @@ class Training:
     def _build(self, rows: RowStore) -> NicCluster:
         workload = self.options.run.workload
         self.config = training_config(self.config, self.model, self.runtime, workload)
-        return NicCluster(self.options, self.config, self.runtime, self.model,
-                          plan_of(workload, self.model, self._kind), rows, self.backend)
+        plan = plan_of(workload, self.model, self._kind)
+        check_memory(workload, self.model, plan, self.options.learning.optimizer.name)
+        return NicCluster(self.options, self.config, self.runtime, self.model, plan, rows,
+                          self.backend)
 
     def _reference(self, rows: RowStore) -> EmbeddingTables:
         workload = self.options.run.workload

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from host.dlrm.optimizer import Optimizer
+from host.dlrm.optimizer import Optimizer, follow
 from sim.torch.lookups.fused import optimizer_of
 
 __all__ = ["Rule", "State", "rule_of", "rule_of_fused", "state_of"]
@@ -47,7 +47,7 @@ class Rule:
     epsilon: float = 1e-8
 
     def __post_init__(self) -> None:
-        self._optimizer()
+        Optimizer(self.name, self.rate or 1.0, self.epsilon)
 
     @property
     def keeps(self) -> bool:
@@ -58,11 +58,7 @@ class Rule:
               sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return new vectors ``[n, d]`` and states ``[n]``, bit for bit as a NIC makes them from
         the sums ``[n, d]`` of gradients."""
-        new, states = self._optimizer().apply(vectors, states, sums)
-        return new if self.rate else vectors, states
-
-    def _optimizer(self) -> Optimizer:
-        return Optimizer(self.name, self.rate or 1.0, self.epsilon)
+        return follow(self.name, self.rate, self.epsilon, vectors, states, sums)
 
 
 def rule_of(optimizer: torch.optim.Optimizer, group: dict, gradient: torch.Tensor,

@@ -18,12 +18,13 @@ from host.timing.cluster import load_cluster
 from host.timing.network import NetworkProfile
 from rtl.config import PRESETS
 from sim.cli.main import main
+from sim.job.memory import node_bytes
 from sim.job.options import RunOptions
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 from sim.offline.hitrate import hitrate
 from sim.offline.plan import failures, plan, spread_evenly
-from sim.offline.plan_memory import balance, node_bytes, nodes_needed
+from sim.offline.plan_memory import balance, nodes_needed
 from sim.offline.plan_packing import Packing, packets
 from sim.run.run import Run
 

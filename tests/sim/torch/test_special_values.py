@@ -10,6 +10,7 @@ pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
 import torch
 
 from sim.torch.lookups.comparison import Comparison, apart, same
+from sim.torch.values.rules import Rule
 from sim.torch.values.written import Written
 from tests.sim.torch.optimizers import RWSAdagrad
 from tests.sim.torch.programs import attached_to
@@ -121,6 +122,17 @@ def test_updates_in_rtl(optimizer):
     assert np.array_equal(*written)
     nan = np.isnan(written[0].view(np.float32))
     assert nan.any() and (written[0][nan] == 0x7FC00000).any()
+
+
+def test_a_rate_of_zero_is_computed_too():
+    """As in the NIC: -0 - 0 * -1 is +0, and an infinite gradient makes NaN."""
+    found, _ = Rule("rowwise-adagrad", 0.0).apply(
+        np.full((1, 3), -0.0, np.float32), np.zeros(1, np.float32),
+        np.array([[-1, 1, 0]], np.float32))
+    assert np.signbit(found).tolist() == [[False, True, True]]
+    found, _ = Rule("rowwise-adagrad", 0.0).apply(
+        np.ones((1, 1), np.float32), np.zeros(1, np.float32), np.full((1, 1), np.inf, np.float32))
+    assert found.view(np.uint32).tolist() == [[0x7FC00000]]
 
 
 def test_a_nan_equals_a_nan():

@@ -1,0 +1,44 @@
+"""GPU memory that the rows of a model and its MLPs take on each node."""
+
+from host.model import Model
+from host.placement.shard import ShardPlan
+from host.timing.cluster import load_cluster, row_bytes
+from sim.job.workload import Workload, check_cluster
+
+__all__ = ["STATE_BYTES", "check_memory", "node_bytes"]
+
+STATE_BYTES = {"none": 0, "sgd": 0, "rowwise-adagrad": 4}
+"""Bytes of optimizer state per row: row-wise Adagrad keeps one float32, the mean of the squares
+of its gradients (Naumov et al. 2019; FBGEMM)."""
+
+
+def node_bytes(model: Model, plan: ShardPlan, optimizer: str) -> list[dict]:
+    """Return ``rows``, ``row_bytes``, ``optimizer_bytes``, ``mlp_bytes`` (weights of both MLPs,
+    which every node has) and the sum ``bytes``, for each node.
+
+    For a node's part of a hashed table, the hash is taken as even.
+    """
+    found = []
+    for rows in plan.rows_held():
+        parts = {"row_bytes": rows * row_bytes(model.dimension),
+                 "optimizer_bytes": rows * STATE_BYTES[optimizer],
+                 "mlp_bytes": 4 * model.mlp_parameters}
+        found.append({"rows": rows, **parts, "bytes": sum(parts.values())})
+    return found
+
+
+def check_memory(workload: Workload, model: Model, plan: ShardPlan,
+                 optimizer: str = "none") -> None:
+    """Raise ``ValueError`` where a node's rows and MLPs exceed the GPU memory of the cluster.
+
+    Without a ``cluster``, the size of the memory is unknown.
+    """
+    if workload.cluster is None:
+        return
+    memory = load_cluster(workload.cluster, check_cluster).gpu_memory_bytes
+    found = [node["bytes"] for node in node_bytes(model, plan, optimizer)]
+    if (most := max(found)) > memory:
+        raise ValueError(
+            f"bytes of a node must be at most the {memory:,} of GPU memory of cluster "
+            f"{workload.cluster}, not {most:,}, which node {found.index(most)} has of model "
+            f"{model.name}: use more nodes, another placement or a smaller model")

@@ -1,0 +1,45 @@
+"""Runs and training whose rows exceed the GPU memory of its cluster are rejected, with bytes."""
+
+import re
+
+import pytest
+
+from sim.job.options import RunOptions
+from sim.run.run import Run
+from sim.training.options import TrainOptions
+from sim.training.train import Training
+
+MODEL = """name = "big"
+dimension = 16
+dense = 13
+bottom = [16]
+top = [1]
+[[tables]]
+name = "a"
+rows = {rows}
+"""
+COMMON = dict(cluster="paper", nodes=4, samples=8, threads=1, placement="row", fidelity="model")
+
+
+def model(tmp_path, rows: int) -> str:
+    path = tmp_path / "big.toml"
+    path.write_text(MODEL.format(rows=rows))
+    return str(path)
+
+
+def test_a_run(tmp_path):
+    path = model(tmp_path, 5_000_000_000)
+    message = re.escape("bytes of a node must be at most the 48,000,000,000 of GPU memory of "
+                        "cluster paper, not 80,000,0")
+    with pytest.raises(ValueError, match=message + ".* which node 0 has of model big: use more "
+                                                   "nodes, another placement or a smaller model"):
+        Run(RunOptions.of(model=path, **COMMON))
+    Run(RunOptions.of(model=model(tmp_path, 2_900_000_000), **COMMON))
+    Run(RunOptions.of(model=path, **COMMON | {"cluster": None, "config": "avazu"}))
+
+
+def test_the_state_of_an_optimizer_counts(tmp_path):
+    path = model(tmp_path, 2_900_000_000)
+    with pytest.raises(ValueError, match="GPU memory of cluster paper, not 49,300,0"):
+        Training(TrainOptions.of(model=path, optimizer="rowwise-adagrad",
+                                 **COMMON | {"fidelity": "rtl"}))
