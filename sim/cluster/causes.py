@@ -54,8 +54,10 @@ def explanation(causes: Sequence[Mapping]) -> str:
         by = {peer: sorted(c["node"] for c in given_up if c["peer"] == peer)
               for peer in sorted({c["peer"] for c in given_up})}
         most = max(map(len, by.values()))
-        roots = [f"{node_names(nodes)} {'has' if most == 1 else 'have'} given up node {peer}, "
-                 f"which did not acknowledge a packet however often it was sent"
+        roots = [f"node {nodes[0]} has given up node {peer}, which did not acknowledge a packet "
+                 f"however often it was sent"
+                 + (f", as {'have' if most > 2 else 'has'} {node_names(nodes[1:])}" if most > 1
+                    else "")
                  for peer, nodes in by.items() if len(nodes) == most]
     # Of each node only the likeliest.
     local = list({cause["node"]: cause for cause in reversed(causes)
@@ -132,7 +134,7 @@ def _of_node(state: Mapping) -> list[dict]:
         add(_LOCAL, "gpu", f"{owed['written']} rows and states that node {node} sent its host, or "
             f"asked it for, are not written or read" + since("host_parser.written"))
     for part in state["silent"]:
-        if not any(cause["part"] == part and cause["rank"] >= _EDGE for cause in found):
+        if not any(cause["part"] == part and cause["rank"] in (_EDGE, _LOCAL) for cause in found):
             add(_EDGE if part != "gpu" else _LOCAL, part, _SILENT[part].format(node=node))
     if "lookup_packager.stall_credit" in state["counting"]:
         peer = state["lookups_for"]
@@ -140,8 +142,8 @@ def _of_node(state: Mapping) -> list[dict]:
             f"returned too little of it", [peer])
     if owed["peers"]:
         peers = state["owing"]
-        add(_PEERS, "peers", f"node {node} waits for {owed['peers']} vectors of "
-            f"{node_names(peers) if peers else 'other nodes'}"
+        add(_PEERS, "peers", f"node {node} waits for {owed['peers']} vectors of other "
+            f"nodes{f' ({node_names(peers)})' if peers else ''}"
             + since("net_parser.vectors", "brought none"), peers)
     if state["gradients_waiting"]:
         add(_HELD, "host", f"the host of node {node} holds back {state['gradients_waiting']} "
