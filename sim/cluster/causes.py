@@ -4,7 +4,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["causes_of", "explanation", "node_names"]
+__all__ = ["causes_of", "explanation", "node_names", "step_waits"]
 
 _NAMED = 4
 """Most causes that a message states in full."""
@@ -25,6 +25,22 @@ def node_names(numbers: Iterable[int]) -> str:
     """Return nodes in words: ``node 1``, ``nodes 1 and 2``, ``nodes 1, 2 and 3``."""
     *first, last = map(str, sorted(numbers))
     return f"nodes {', '.join(first)} and {last}" if first else f"node {last}"
+
+
+def step_waits(node: int, counters: Sequence[Mapping[str, int]], unwritten: Sequence[int],
+               lost: Sequence[int]) -> tuple[str, Sequence[int]]:
+    """Return whether ``node`` waits for ``sums`` or for ``rows`` to end a step, and of which nodes.
+
+    Every node reports the end of its sums to every other node, and then the end of its rows.
+    ``counters``: of each NIC. ``unwritten``: nodes whose rows are not all written. ``lost``: nodes
+    whose reports or sums the network lost on the way to ``node``.
+    """
+    ended = counters[node]["step_barrier.steps"]
+    if counters[node]["step_counter.steps"] <= ended:
+        return "sums", lost or [number for number, count in enumerate(counters)
+                                if count["gradient_sender.ends"] <= ended]
+    return "rows", lost or [number for number, count in enumerate(counters)
+                            if number in unwritten or count["step_counter.steps"] <= ended]
 
 
 def causes_of(states: Sequence[Mapping]) -> list[dict]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim.cluster.causes import causes_of, explanation, node_names
+from sim.cluster.causes import causes_of, explanation, node_names, step_waits
 
 
 def state(node: int, **changed) -> dict:
@@ -127,6 +127,29 @@ def test_a_step_waits_first_for_sums_and_names_their_nodes():
                 state(1, unanswered=0, step_open=True, step_waits=("sums", [0, 2])),
                 state(2, unanswered=0, step_open=True, step_waits=("rows", [1])))
     assert told == ("node 1 waits for the end of a step: the sums of nodes 0 and 2 are missing")
+
+
+def _counted(ends: int, complete: int, over: int) -> dict[str, int]:
+    return {"gradient_sender.ends": ends, "step_counter.steps": complete,
+            "step_barrier.steps": over}
+
+
+@pytest.mark.parametrize(("counters", "unwritten", "lost", "waits"), [
+    # Step 2 is open; sums of node 1 are missing everywhere.
+    ([(3, 2, 2), (2, 2, 2), (3, 2, 2)], [], [], [("sums", [1])] * 3),
+    # Rows of node 1 are missing: it waits for sums itself, or has not written them.
+    ([(3, 3, 2), (3, 2, 2), (3, 3, 2)], [], [], [("rows", [1]), ("sums", []), ("rows", [1])]),
+    ([(3, 3, 2), (3, 3, 2), (3, 3, 2)], [1], [], [("rows", [1])] * 3),
+    # A node that is one step ahead waits for nobody's sums of the step before.
+    ([(3, 3, 3), (3, 3, 2), (3, 3, 3)], [], [], [("sums", [0, 1, 2]), ("rows", []),
+                                                 ("sums", [0, 1, 2])]),
+    # The network lost what node 0 sent.
+    ([(3, 2, 2), (3, 2, 2), (3, 3, 2)], [], [0], [("sums", [0]), ("sums", [0]), ("rows", [0])]),
+])
+def test_nodes_whose_part_of_a_step_is_missing(counters, unwritten, lost, waits):
+    found = [step_waits(node, [_counted(*counts) for counts in counters], unwritten, lost)
+             for node in range(3)]
+    assert found == waits
 
 
 def test_nothing_waits():
