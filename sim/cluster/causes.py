@@ -4,7 +4,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["causes_of", "explanation", "node_names"]
+__all__ = ["causes_of", "explanation", "node_names", "step_waits"]
 
 _NAMED = 4
 """Most causes that a message states in full."""
@@ -25,6 +25,22 @@ def node_names(numbers: Iterable[int]) -> str:
     """Return nodes in words: ``node 1``, ``nodes 1 and 2``, ``nodes 1, 2 and 3``."""
     *first, last = map(str, sorted(numbers))
     return f"nodes {', '.join(first)} and {last}" if first else f"node {last}"
+
+
+def step_waits(node: int, counters: Sequence[Mapping[str, int]], unwritten: Sequence[int],
+               lost: Sequence[int]) -> tuple[str, Sequence[int]]:
+    """Return whether ``node`` waits for ``sums`` or for ``rows`` to end a step, and of which nodes.
+
+    Every node reports the end of its sums to every other node, and then the end of its rows.
+    ``counters``: of each NIC. ``unwritten``: nodes whose rows are not all written. ``lost``: nodes
+    whose reports or sums the network lost on the way to ``node``.
+    """
+    ended = counters[node]["step_barrier.steps"]
+    if counters[node]["step_counter.steps"] <= ended:
+        return "sums", lost or [number for number, count in enumerate(counters)
+                                if count["gradient_sender.ends"] <= ended]
+    return "rows", lost or [number for number, count in enumerate(counters)
+                            if number in unwritten or count["step_counter.steps"] <= ended]
 
 
 def causes_of(states: Sequence[Mapping]) -> list[dict]:
@@ -54,8 +70,10 @@ def explanation(causes: Sequence[Mapping]) -> str:
         by = {peer: sorted(c["node"] for c in given_up if c["peer"] == peer)
               for peer in sorted({c["peer"] for c in given_up})}
         most = max(map(len, by.values()))
-        roots = [f"{node_names(nodes)} {'has' if most == 1 else 'have'} given up node {peer}, "
-                 f"which did not acknowledge a packet however often it was sent"
+        roots = [f"node {nodes[0]} has given up node {peer}, which did not acknowledge a packet "
+                 f"however often it was sent"
+                 + (f", as {'have' if most > 2 else 'has'} {node_names(nodes[1:])}" if most > 1
+                    else "")
                  for peer, nodes in by.items() if len(nodes) == most]
     # Of each node only the likeliest.
     local = list({cause["node"]: cause for cause in reversed(causes)
@@ -132,7 +150,7 @@ def _of_node(state: Mapping) -> list[dict]:
         add(_LOCAL, "gpu", f"{owed['written']} rows and states that node {node} sent its host, or "
             f"asked it for, are not written or read" + since("host_parser.written"))
     for part in state["silent"]:
-        if not any(cause["part"] == part and cause["rank"] >= _EDGE for cause in found):
+        if not any(cause["part"] == part and cause["rank"] in (_EDGE, _LOCAL) for cause in found):
             add(_EDGE if part != "gpu" else _LOCAL, part, _SILENT[part].format(node=node))
     if "lookup_packager.stall_credit" in state["counting"]:
         peer = state["lookups_for"]
@@ -140,8 +158,8 @@ def _of_node(state: Mapping) -> list[dict]:
             f"returned too little of it", [peer])
     if owed["peers"]:
         peers = state["owing"]
-        add(_PEERS, "peers", f"node {node} waits for {owed['peers']} vectors of "
-            f"{node_names(peers) if peers else 'other nodes'}"
+        add(_PEERS, "peers", f"node {node} waits for {owed['peers']} vectors of other "
+            f"nodes{f' ({node_names(peers)})' if peers else ''}"
             + since("net_parser.vectors", "brought none"), peers)
     if state["gradients_waiting"]:
         add(_HELD, "host", f"the host of node {node} holds back {state['gradients_waiting']} "

@@ -6,7 +6,7 @@ from rich.table import Table
 
 from rtl.formats import Opcode
 from rtl.monitor.channels import channel_map
-from sim.cluster.causes import causes_of, explanation
+from sim.cluster.causes import causes_of, explanation, step_waits
 from sim.cluster.cluster import Cluster
 from sim.cluster.frame_faults import lost_between, lost_frames, remedy
 from sim.cluster.watchdog import StuckError
@@ -59,8 +59,12 @@ def diagnose(cluster: Cluster, registers: Sequence, error: StuckError, linked: b
                 part: count[f"{block}.asked"] - count[f"{block}.answered"] & 0xFFFFFFFF
                 for part, block in _OWED.items()}
     if counters and "step_barrier.steps" in counters[0]:
+        unwritten = [state["node"] for state in nodes if state["owed"]["written"]]
         for state in nodes:
-            state["step_waits"] = _step_waits(state["node"], counters, nodes, cluster, linked)
+            lost = [] if linked else [node.number for node in cluster.nodes if lost_between(
+                cluster.exchange.injected, node.number, state["node"], Opcode.STEPS,
+                Opcode.PARTIALS)]
+            state["step_waits"] = step_waits(state["node"], counters, unwritten, lost)
     if len(nodes) == 2:  # a node waits for the only other node
         for state, other in zip(nodes, (1, 0)):
             state["owing"] = [other]
@@ -138,22 +142,6 @@ def _waits(channels: Sequence[Mapping]) -> list[dict]:
              "behind": [other["name"] for other in held
                         if other["name"].partition(".")[0] == channel["to"]],
              "last": channel["last"]} for channel in held]
-
-
-def _step_waits(number: int, counters: Sequence[Mapping[str, int]], states: Sequence[Mapping],
-                cluster: Cluster, linked: bool) -> tuple[str, list[int]]:
-    """Return whether a node waits for ``sums`` or for ``rows`` to end a step, and of which nodes.
-
-    Every node reports the end of its sums to every other node, and then the end of its rows.
-    """
-    ended = counters[number]["step_barrier.steps"]
-    sums = counters[number]["step_counter.steps"] <= ended
-    late = [state["node"] for state, count in zip(states, counters)
-            if (count["gradient_sender.ends"] <= ended if sums else
-                count["step_counter.steps"] <= ended or state["owed"]["written"])]
-    lost = [node.number for node in cluster.nodes if not linked and lost_between(
-        cluster.exchange.injected, node.number, number, Opcode.STEPS, Opcode.PARTIALS)]
-    return "sums" if sums else "rows", lost or late
 
 
 def stuck_table(stuck: Mapping) -> Table:

@@ -79,8 +79,8 @@ def test_a_frame_may_be_late_by_more_than_the_patience(calm):
 
 
 @pytest.mark.parametrize(("opcode", "waits"), [
-    ("lookups", r"node 0 waits for \d+ vectors of node 1;"),
-    ("vectors", r"node 1 waits for \d+ vectors of node 0;")])
+    ("lookups", r"node 0 waits for \d+ vectors of other nodes \(node 1\);"),
+    ("vectors", r"node 1 waits for \d+ vectors of other nodes \(node 0\);")])
 def test_a_lost_frame_is_named_and_results_are_kept(opcode, waits, calm):
     result = run(_options(f"drop-{opcode}=#12@0>1"))
     assert result["faults"]["injected"] == [{

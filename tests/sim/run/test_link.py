@@ -10,7 +10,7 @@ from sim.cluster.exchange import Exchange
 from sim.faults.cells import EVERYTHING, KINDS, MODES
 from sim.job.options import RunOptions
 from sim.run.report import failures
-from sim.run.run import run
+from sim.run.run import Run, run
 from tests.sim.interacting import write_model
 
 INFERENCE = {mode: settings for mode, settings in MODES.items() if mode != "training"}
@@ -110,3 +110,18 @@ def test_a_lookup_on_an_idle_cluster_takes_thirty_cycles_more_at_most(tmp_path):
         if _sum(without, "net_assembler.packets"):
             more.append(with_link["cycles"] - without["cycles"])
     assert len(more) >= 3 and max(more) <= 30
+
+
+@pytest.mark.parametrize(("nodes", "old"), [(2, 0), (3, 2)])
+def test_a_node_with_its_old_epoch_is_named(nodes, old):
+    """Its healthy peers, which it has given up, are not named as the cause."""
+    job = Run(_options(None, "link_tries=4", "link_timeout_first=2000", "link_timeout_most=4000",
+                       nodes=nodes, samples=48, patience=20_000))
+    for node, registers in enumerate(job.registers):
+        registers.write("link_epoch", 7 if node != old else 6)
+    result = job.execute()
+    line, = failures(result)
+    assert f"link_epoch of node {old} is 6, of node" in line and "given up" not in line
+    cause = result["where_stuck"]["causes"][0]
+    assert (cause["part"], cause["peer"]) == ("peers", old)
+    assert "link=true" not in line
