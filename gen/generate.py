@@ -72,12 +72,12 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
     name: :class:`gen.shells.OpenNicPorts`.
 
     The same configuration gives the same bytes. Each file whose format has comments begins with the
-    version, the tools and the command (:mod:`gen.heading`). Files are written at the end, each atomically: if
-    the command is ended before, ``output`` is unchanged. ``build`` makes the component of a
-    configuration; ``progress`` is called with each step. Returns the description, with ``files``,
-    the ``report``, the ``timing`` and ``warnings`` added. Raises ``OSError`` if ``output`` cannot
-    be written, ``ValueError`` if the configuration's name is unusable, the shell or an option is
-    unknown, or ``output`` holds other files.
+    version, the tools and the command (:mod:`gen.heading`). Files are written at the end, each
+    atomically: if the command is ended before, ``output`` is unchanged. ``build`` makes the
+    component of a configuration; ``progress`` is called with each step. Returns the description,
+    with ``files``, the ``report``, the ``timing`` and ``warnings`` added. Raises ``OSError`` if
+    ``output`` cannot be written, ``ValueError`` if the configuration's name is unusable, the shell
+    or an option is unknown, or ``output`` holds other files.
     """
     from gen.shells import SHELLS
     from gen.shells.timing_xdc import named_as_in
