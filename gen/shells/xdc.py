@@ -1,6 +1,6 @@
 """Timing constraints of a shell wrapper's clock crossings."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gen.rtlil import Module
@@ -19,7 +19,7 @@ class _Block(NamedTuple):
     module: Module
     around: Module
 
-    def cells(self, names: Iterable[str]) -> str:
+    def cells(self, names: Sequence[str]) -> str:
         """Return ``get_cells`` of registers of the block."""
         return _cells(self.path, self.module, names)
 
@@ -42,10 +42,11 @@ def crossings_xdc(verilog: Verilog, period_ns: float,
     - Data that are held while a toggle crosses go to registers ``taken_*``
       (:class:`gen.shells.held_crossing.HeldCrossing`). These paths may take ``period_ns``, the
       shorter of both clocks' periods, because the toggle takes at least that long.
-    - Resets that synchronizers release (``released0``, ``released1``) begin asynchronously.
+    - Resets begin asynchronously in the registers that release them (``released0``,
+      ``released1``): paths to their presets are not timed.
     - Counters in Gray code cross between the clocks of ``between``, pairs of clock ports of the top
-      with the shorter of their periods. The bits of a counter may differ by that period. So may
-      every other path between these clocks take, which are from the memories of FIFOs.
+      with the shorter of their periods. A path, and the skew of a counter, may take that period.
+      The same bound applies to every other path between these clocks: data from memories of FIFOs.
 
     Raises ``ValueError`` for an unconstrained crossing.
     """
@@ -68,7 +69,7 @@ def _constraints(block: _Block, period_ns: float, between) -> Iterator[str]:
     path = "/".join(block.path)
     if _SYNCHRONIZED in registers:
         target = block.cells([_SYNCHRONIZED])
-        if _width(block.module, _SYNCHRONIZED) == 1:
+        if block.module.widths[_SYNCHRONIZED] == 1:
             yield f"set_false_path -to {target}"
         elif between:
             shortest = min(period for _, _, period in between)
@@ -85,14 +86,13 @@ def _constraints(block: _Block, period_ns: float, between) -> Iterator[str]:
                f"-to {block.cells(taken)} {period_ns:.3f}")
 
 
-def _cells(path: tuple[str, ...], module: Module, names: Iterable[str]) -> str:
-    found = " ".join("/".join((*path, f"{name}_reg{'[*]' * (_width(module, name) > 1)}"))
+def _cells(path: tuple[str, ...], module: Module, names: Sequence[str]) -> str:
+    for name in names:
+        if module.flip_flops.get(name) != name:
+            raise ValueError(f"{'/'.join(path)} must have a register {name}")
+    found = " ".join("/".join((*path, f"{name}_reg{'[*]' * (module.widths[name] > 1)}"))
                      for name in names)
     return f"[get_cells {{{found}}}]"
-
-
-def _width(module: Module, name: str) -> int:
-    return module.widths[name]
 
 
 def _blocks(verilog: Verilog) -> Iterator[_Block]:

@@ -8,6 +8,7 @@ from gen import __main__ as command
 from gen.generate import generate
 from gen.heading import gen_command, with_headings
 from gen.options import configure
+from gen.verilog import to_verilog
 from rtl.config import PRESETS, preset
 from tests.gen.designs import Bank
 
@@ -23,6 +24,9 @@ def test_files_begin_with_it(tmp_path):
         assert tools.startswith(f"{comment} Tools: amaranth 0.5.") and "osys" in tools
         assert made == f"{comment} Made by: {gen_command(config)}" and "--set nodes=2" in made
         assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
+    # The engines compile and cache the text without it.
+    text = (folders[0] / "tiny.v").read_text()
+    assert text.split("\n", 3)[3] == to_verilog(Bank(), "tiny").text
 
 
 def test_only_formats_with_comments():
