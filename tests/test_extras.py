@@ -111,7 +111,7 @@ def test_a_package_whose_import_fails_is_one_line(tmp_path, monkeypatch):
 def test_a_parent_that_is_not_there(monkeypatch, capsys):
     for module in PACKAGES:
         monkeypatch.setitem(sys.modules, module.partition(".")[0], None)
-    with pytest.raises(ExtraError, match="^x requires cuda-bindings: install the extra with pip"):
+    with pytest.raises(ExtraError, match=r"^x requires cuda-bindings: install the extra"):
         require("cuda.bindings.nvrtc", "x")
     assert main() == 1
     assert len(capsys.readouterr().err.splitlines()) == len(PACKAGES)
