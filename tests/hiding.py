@@ -1,22 +1,29 @@
 """Every command with the packages of an extra hidden: ``python -m tests.hiding FOLDER``.
 
-A process for each extra writes FOLDER/EXTRA.json: status and standard error of each command.
+A process writes FOLDER/EXTRA.json: status and standard error of each command. Extras without
+which the same packages are missing have one process, and one file.
 """
 
 import contextlib
 import io
 import json
 import os
+import pkgutil
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 from typing import NoReturn
 from unittest import mock
 
+import host
+import sim
 from gen import __main__ as gen
+from gen import dissector
 from gen.documents import __main__ as documents
 from gen.timing.public import __main__ as public
 from host.calibrate import __main__ as calibrate
@@ -121,14 +128,16 @@ COMMANDS: dict[str, Callable[[], object]] = {
     "sim batching": _sim("batching", "--model=avazu", "--samples=32", "--mini-batch=8",
                          "--window=16"),
     "sim plan": _sim("plan", "--samples=16", "--mini-batch=8", "--hit-rate=0.5"),
-    "sim reproduce": _sim("reproduce", "--output=out"),
-    "sim reproduce --backend dask": _sim("reproduce", "--output=out", "--backend=dask"),
+    "sim reproduce": _sim("reproduce", "fig22", "--demo", "--output=out"),
+    "sim reproduce --backend dask": _sim(
+        "reproduce", "fig22", "--demo", "--output=out", "--backend=dask"),
     "sim serve": _sim("serve"),
     "sim faults": _sim("faults", "--output=out"),
     "sim torch": _sim("torch", "--nodes=2", "script.py"),
     "sim datasets describe": _sim("datasets", "describe", "--samples=16", "trace.txt",
                                   "--format=trace"),
     "gen": lambda: gen.main(["--output=out"]),
+    "gen.dissector": lambda: dissector.dissector() and None,
     "gen.documents": lambda: documents.main(["--output=out"]),
     "gen.timing.public": lambda: public.main(),
     "host.calibrate cpu": lambda: calibrate.main(["cpu"]),
@@ -162,37 +171,58 @@ def _tried(run: Callable[[], object]) -> tuple[int, str]:
     return status if isinstance(status, int) else 0, said.getvalue()
 
 
+@cache
+def _installed() -> Mapping[str, list[str]]:
+    return packages_distributions()
+
+
 def _modules(extra: str) -> Iterator[str]:
     """Yield the names of the modules that the distributions of an extra install."""
     wanted = _distributions(extra)
-    for module, owners in packages_distributions().items():
+    for module, owners in _installed().items():
         if wanted & {_normal(owner) for owner in owners}:
             yield module
 
 
-def _hide_and_run(extra: str, target: Path) -> None:
+def _hide_and_run(extra: str, missing: Sequence[str], target: Path) -> None:
     for module in _modules(extra):
         assert module not in sys.modules, f"{module} is imported before a command asks for it"
         sys.modules[module] = None  # type: ignore[assignment]
-    missing = [each for each in EXTRAS if each == extra or not list(_modules(each))]
     found = {name: _tried(run) for name, run in COMMANDS.items()}
     target.write_text(json.dumps({"missing": missing, "ends": found}), encoding="utf-8")
+
+
+def _load() -> None:
+    """Import the modules of all commands but ``sim torch``, once for all processes."""
+    packages = [host, sim]
+    for package in packages:
+        for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            if not found.name.endswith(".__main__") and found.name != "sim.torch":
+                module = import_module(found.name)
+                if found.ispkg:
+                    packages.append(module)
 
 
 def _all(folder: Path) -> int:
     os.chdir(folder)
     Path("model.toml").write_text(_MODEL, encoding="utf-8")
     Path("script.py").write_text(_SCRIPT, encoding="utf-8")
-    Path("trace.txt").write_text("0: 1 2\n1: 3\n", encoding="utf-8")
+    Path("trace.txt").write_text("0:24 1:0 2:3\n0:2 1:1\n", encoding="utf-8")
+    _load()
     with contextlib.ExitStack() as patches:
         for name in _LONG:
             patches.enter_context(mock.patch(name, _reached))
+        made: set[tuple[str, ...]] = set()
         for extra in EXTRAS:
+            missing = tuple(each for each in EXTRAS if each == extra or not list(_modules(each)))
+            if missing in made:
+                continue
+            made.add(missing)
             child = os.fork()
             if not child:
                 status = 1
                 try:
-                    _hide_and_run(extra, folder / f"{extra}.json")
+                    _hide_and_run(extra, missing, folder / f"{extra}.json")
                     status = 0
                 except BaseException:
                     traceback.print_exc()

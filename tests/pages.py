@@ -5,11 +5,17 @@ import io
 import re
 from pathlib import Path
 
-__all__ = ["DOCS", "run_page"]
+__all__ = ["DOCS", "run_page", "script_of"]
 
 DOCS = Path(__file__).parents[1] / "docs"
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def script_of(name: str) -> str:
+    """Return the first block of Python of a page."""
+    blocks = _BLOCK.findall((DOCS / name).read_text(encoding="utf-8"))
+    return next(text for kind, text in blocks if kind == "python")
 
 
 def run_page(name: str) -> int:

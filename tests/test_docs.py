@@ -10,6 +10,8 @@ from pkgutil import resolve_name
 import pytest
 import typer
 
+from tests.hiding import EXTRAS
+from tests.optional import absent
 from tests.pages import DOCS, run_page
 
 ROOT = DOCS.parent
@@ -91,7 +93,34 @@ def test_files_that_are_named_exist(page):
 def test_modules_that_are_named_exist(page):
     for text in _code(page):
         if _MODULE.fullmatch(text) and not (ROOT / text).exists():
+            if text.startswith("sim.torch"):
+                continue
             resolve_name(text)
+
+
+@every_page
+def test_modules_of_pytorch_programs_that_are_named_exist(page):
+    named = [text for text in _code(page) if _MODULE.fullmatch(text)
+             and text.startswith("sim.torch") and not (ROOT / text).exists()]
+    if named:
+        pytest.importorskip("torch", reason=absent("torch"))
+    for text in named:
+        resolve_name(text)
+
+
+def test_the_table_has_every_extra():
+    text = (DOCS / "README.md").read_text(encoding="utf-8")
+    table = text.partition("| extra | required by |")[2].partition("\n\n")[0]
+    assert sorted(re.findall(r"^\| `([\w-]+)`", table, re.MULTILINE)) == EXTRAS
+
+
+def test_the_code_of_every_page_is_run():
+    """By a test that asks for it; without its extra, that test is skipped."""
+    with_code = {page.name for page in PAGES
+                 if "```python\n" in page.read_text(encoding="utf-8")}
+    assert with_code == {name for path in (ROOT / "tests").rglob("test_*.py") for name in
+                         re.findall(r'(?:run_page|script_of)\("([\w.]+)"\)',
+                                    path.read_text(encoding="utf-8"))}
 
 
 @every_page

@@ -1,7 +1,5 @@
 """docs/pytorch.md: its script runs as it is, its context prints what stands there."""
 
-import re
-
 import pytest
 
 from tests.optional import absent
@@ -11,7 +9,7 @@ import torch
 
 from sim import api
 from sim.torch.modules import NicEmbeddingBag
-from tests.pages import DOCS, run_page
+from tests.pages import run_page, script_of
 
 
 def test_the_page_is_true():
@@ -21,8 +19,7 @@ def test_the_page_is_true():
 
 def test_its_script_runs_on_nics(tmp_path):
     script = tmp_path / "script.py"
-    text = re.findall(r"^```python\n(.*?)^```$", (DOCS / "pytorch.md").read_text(),
-                      re.MULTILINE | re.DOTALL)[0]
+    text = script_of("pytorch.md")
     assert len([line for line in text.splitlines() if line.strip()]) <= 15
     script.write_text(text)
     result = api.torch(script, fidelity="rtl", nodes=2, config="tiny")

@@ -1,7 +1,6 @@
 """Models of TorchRec, sharded or not, look up on the NICs, and their numbers stay."""
 
 import json
-import re
 
 import pytest
 
@@ -23,7 +22,7 @@ from torchrec.modules.embedding_configs import DataType
 from sim import api
 from sim.torch.catching.process_group import begin
 from sim.torch.modules import NicEmbeddingBagCollection
-from tests.pages import DOCS
+from tests.pages import script_of
 from tests.sim.torch import torchrec_dlrm
 from tests.sim.torch.programs import attached_to
 from tests.sim.torch.test_processes import torchrun
@@ -140,8 +139,7 @@ def test_a_sharded_model_that_the_nics_train(optimizer):
 
 
 def test_the_script_of_the_page(tmp_path, monkeypatch):
-    [text] = re.findall(r"^```python\n(.*?)^```$", (DOCS / "torchrec.md").read_text(),
-                        re.MULTILINE | re.DOTALL)
+    text = script_of("torchrec.md")
     script = tmp_path / "sharded.py"
     script.write_text(text)
     for name, value in (("RANK", 0), ("WORLD_SIZE", 1), ("MASTER_ADDR", "localhost"),

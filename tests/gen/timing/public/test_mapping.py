@@ -50,7 +50,7 @@ def test_a_source_that_is_not_there_is_named():
         map_design(without)
     package = DESIGNS["picorv32"].package
     gone = replace(DESIGNS["picorv32"], package=replace(package, name="no-such-package"))
-    with pytest.raises(SourceError, match=r"no-such-package .* is not installed; install the "):
+    with pytest.raises(SourceError, match=r"no-such-package .* is not installed; install"):
         source_files(gone)
 
 
