@@ -108,7 +108,8 @@ TIMES = 10.0 * np.arange(400)
 
 
 @pytest.mark.parametrize("before, after, grows", [
-    (10.0, 20.0, False), (40.0, 80.0, False), (10.0, 40.0, False), (10.0, 20.1, False), (10.0, 39.9, False), (10.0, 40.1, True),
+    (10.0, 20.0, False), (40.0, 80.0, False), (10.0, 40.0, False), (10.0, 20.1, False),
+    (10.0, 39.9, False), (10.0, 40.1, True),
     (29.0, 58.9, False), (29.0, 59.1, True), (40.0, 79.0, False), (40.0, 81.0, True),
     (40.0, 10.0, False)])
 def test_a_queue_grows_at_twice_the_latency_and_a_hundredth_of_the_time(before, after, grows):
