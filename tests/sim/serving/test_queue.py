@@ -137,6 +137,8 @@ def test_the_schedule_is_that_of_the_systems():
 def test_mistakes():
     with pytest.raises(ValueError, match=r"^qps must be above 0 and finite, not 0"):
         Load(Arrivals(), 0.0)
+    with pytest.raises(ValueError, match=r"^qps must be above 0 and finite, not inf"):
+        Load(Arrivals(), float("inf"))
     with pytest.raises(ValueError, match=r"^requests must be at least 1, not 0"):
         Load(Arrivals(), 1.0, 0)
     with pytest.raises(ValueError, match=r"^measured must hold mini-batches in order"):

@@ -20,9 +20,11 @@ class Regular:
     fewest: int = 0
 
     def least(self, per_us: float) -> int:
+        assert per_us == 0.1  # 100,000 a second
         return self.fewest
 
     def times(self, per_us: float, count: int) -> np.ndarray:
+        assert per_us == 0.1
         return 10.0 * np.arange(count)
 
 
@@ -106,7 +108,8 @@ TIMES = 10.0 * np.arange(400)
 
 
 @pytest.mark.parametrize("before, after, grows", [
-    (10.0, 20.0, False), (10.0, 20.1, False), (10.0, 39.9, False), (10.0, 40.1, True),
+    (10.0, 20.0, False), (40.0, 80.0, False), (10.0, 40.0, False), (10.0, 20.1, False),
+    (10.0, 39.9, False), (10.0, 40.1, True),
     (29.0, 58.9, False), (29.0, 59.1, True), (40.0, 79.0, False), (40.0, 81.0, True),
     (40.0, 10.0, False)])
 def test_a_queue_grows_at_twice_the_latency_and_a_hundredth_of_the_time(before, after, grows):
@@ -116,8 +119,9 @@ def test_a_queue_grows_at_twice_the_latency_and_a_hundredth_of_the_time(before, 
     assert _grows(TIMES, waits) == grows
 
 
+@pytest.mark.filterwarnings("error")
 def test_too_few_requests_for_quarters_show_no_growth():
-    assert not _grows(TIMES[:3], np.array([1.0, 1e3, 1e6]))
+    assert _grows(TIMES[:3], np.array([1.0, 1e3, 1e6])) is False
     assert _grows(TIMES[:4], np.array([1.0, 1e3, 1e4, 1e6]))
 
 
