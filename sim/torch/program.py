@@ -194,7 +194,7 @@ def _leave(known: Attached, left: Callable[[dict], bool], script: str, what: str
     Whatever goes wrong is told in one line: the call ends the process in any case.
     """
     assert known.capture is not None and known.processes is not None
-    known.exit_status = status
+    known.exit_status, known.processes.joins = status, False
     known.ended = ProgramError(f"{script} ended its process by {what}")
     said = None
     try:
