@@ -204,3 +204,10 @@ def test_what_pytorch_rejects_is_no_lookup():
     _, session, missed = outcomes({name: call for name, call in RAISING.items() if name not in (
         "sparse gradient by frequency", "backward in inference_mode", "vmap")})
     assert not session.record.steps and not missed
+
+
+def test_a_setting_below_the_dimension_of_a_table():
+    _, session, missed = outcomes({"wide": bag}, fidelity="rtl", settings=("max_dimension=3",))
+    assert [what.partition(": ")[2] for _, what in missed] == [
+        "its vectors have 4 values, and the NIC's between 1 and 3"]
+    assert not session.tables.all
