@@ -681,16 +681,16 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
         only ``exit_status``.
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``; :class:`sim.torch.ends.ProgramError`
-    for what the script raises, and :class:`sim.torch.ends.ProgramStopped` for a signal, both after
-    the report of what it did before is written; :class:`sim.torch.values.nics.NicsError` where NICs
-    do not answer. In a program of several processes each raises
+    for what the script raises, and :class:`sim.torch.ends.ProgramStopped` for a signal;
+    :class:`sim.torch.values.nics.NicsError` where NICs do not answer. However a script ends that
+    was begun, the report of what it did before is written, and is ``result`` of the exception. In
+    a program of several processes each raises
     :class:`sim.torch.processes.world.ProcessError` where one of them fails, and what went wrong is
     written to standard error; the first writes the report of what all did before, unless that was a
     mistake of the user's.
     """
-    from sim.torch.ends import ProgramError, ProgramStopped, unhurried
+    from sim.torch.ends import unhurried
     from sim.torch.options import TorchOptions
-    from sim.torch.processes.world import ProcessError
     from sim.torch.program import check_script, run_script
     from sim.torch.report.page import write_report
 
@@ -718,8 +718,8 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
     with unhurried() as hush:
         try:
             result = run_script(asked, fspath(script), arguments, warn, hush, on_leaving)
-        except (ProcessError, ProgramError, ProgramStopped) as end:
-            written(end.result)
+        except BaseException as end:
+            written(getattr(end, "result", None))
             raise
         written(result)
     return result
@@ -729,8 +729,8 @@ def attach(*, warn: Callable[[str], None] | None = None, **options: Any) -> Any:
     """Return a context in which the embedding bags of this program are on NICs.
 
     ``with attach(system="EN") as program:`` catches what is done inside; ``program.result`` is
-    afterwards what :func:`torch` returns; None in processes of a program other than the first. The
-    options are those of :func:`torch`.
+    afterwards what :func:`torch` returns, also where an exception left the context; None in
+    processes of a program other than the first. The options are those of :func:`torch`.
 
     Raises ``ValueError`` and ``TypeError`` here, and on leaving as :func:`torch` does.
     """

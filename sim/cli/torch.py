@@ -69,7 +69,8 @@ def torch(
             hush()
             _show(error.result, json)
         raise typer.Exit(error.status) from None
-    except (ValueError, TypeError, OSError):
+    except (ValueError, TypeError, OSError) as error:
+        _show(getattr(error, "result", None), json)
         if not is_first():  # the first process says the same
             raise typer.Exit(2) from None
         raise
@@ -86,6 +87,7 @@ def torch(
         print(f"sim: {one_line(str(error))}", file=sys.stderr)
         raise typer.Exit(1) from None
     except NicsError as error:
+        _show(getattr(error, "result", None), json)
         print(f"sim: {one_line(str(error))}", file=sys.stderr)
         raise typer.Exit(1) from None
     wrong = _show(result, json)

@@ -13,7 +13,7 @@ __all__ = ["ProgramError", "ProgramStopped", "as_python", "raised_by", "unhurrie
 class ProgramError(Exception):
     """A program ended with an exception of its own, which is the cause of this one.
 
-    Members: ``result``, the report of what it did before, None where no lookup was caught.
+    Members: ``result``, the report of what it did before; None in a process that does not report.
     """
 
     result: dict | None = None
@@ -22,8 +22,8 @@ class ProgramError(Exception):
 class ProgramStopped(KeyboardInterrupt):
     """A signal ended a program.
 
-    Members: ``number`` of the signal; ``result``, the report of what the program did before, None
-    where no lookup was caught.
+    Members: ``number`` of the signal; ``result``, the report of what the program did before; None
+    in a process that does not report.
     """
 
     result: dict | None = None

@@ -10,6 +10,7 @@ from sim.experiments.points.point import software_names
 from sim.job.options import RunOptions
 from sim.job.settings import apply_settings
 from sim.job.simulation import FIDELITIES
+from sim.torch.lookups.bags import DIMENSIONS
 from sim.torch.systems import SYSTEMS, Setting, dataset_of, sizes_beyond
 
 __all__ = ["TorchOptions"]
@@ -109,6 +110,16 @@ class TorchOptions:
     def count(self) -> int:
         """Nodes of the cluster."""
         return _ALONE if self.nodes is None else self.nodes
+
+    @property
+    def widest(self) -> int:
+        """The most values of a vector of the NICs that run: `DIMENSIONS`, unless ``max_dimension``
+        is set."""
+        own = [each for each in self.settings if each.partition("=")[0].strip() == "max_dimension"]
+        if self.fidelity != "rtl" or not own:
+            return DIMENSIONS
+        config, _ = apply_settings(preset(self.config or "kaggle"), own)
+        return min(DIMENSIONS, config.max_dimension)
 
     def of_processes(self, size: int) -> "TorchOptions":
         """Return the options of a program with so many processes, each of them a node.

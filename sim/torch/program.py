@@ -34,12 +34,14 @@ class Attached:
     """What is known of a program.
 
     Members: ``result``, its report, None while it runs, and in processes other than the first;
-    ``exit_status`` of its script; ``ended``, what ended it before its end, None for nothing.
+    ``exit_status`` of its script; ``seconds``, that it ran; ``ended``, what ended it before its
+    end, None for nothing.
     """
 
     def __init__(self):
         self.result: dict | None = None
         self.exit_status = 0
+        self.seconds = 0.0
         self.ended: ProgramError | ProgramStopped | None = None
         self.processes: Processes | None = None
         self.session: Session | None = None
@@ -67,9 +69,11 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
     that it begins are caught too. ``hush``: called before what is left of a program of several
     processes is reported, of which one has failed; signals should wait then.
 
-    Raises ``ValueError`` for bags that no embedding may have or no NIC can take, and where no bag
-    was caught; :class:`sim.torch.values.nics.NicsError` where NICs do not answer. Where the program
-    has several processes, `ProcessError` for all of that.
+    The report is there, as ``result`` of an exception too, however the program ends.
+
+    Raises ``ValueError`` for an optimizer that no NIC has, and where the program looked up nothing;
+    :class:`sim.torch.values.nics.NicsError` where NICs do not answer. Where the program has several
+    processes, `ProcessError` for all of that.
     """
     check_setting(options.timed)
     begin()
@@ -77,37 +81,39 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
     processes, own = Processes(session, leads), os.getpid()
     known.processes = processes
 
+    def so_far() -> Seen:
+        assert known.capture is not None
+        with known.capture.still():
+            return Seen.of(session, known.capture, known.exit_status, processes.rank,
+                           processes.size)
+
+    def report(parts: Sequence[Seen], ended: str | None, *, timed: bool = True) -> dict:
+        return result_of(parts, processes.options, seconds=known.seconds, script=script,
+                         arguments=arguments, ended=ended, timed=timed)
+
     def finish() -> None:
         """Report what the program did."""
-        seconds = perf_counter() - began
+        known.seconds = perf_counter() - began
         if session.mistake is not None:  # the program may have swallowed it
             raise session.mistake
         if isinstance(known.ended, ProgramStopped):
             session.stop()
         else:
             session.finish()
-        assert processes.so_far is not None
-        parts = processes.gathered(processes.so_far())
+        parts = processes.gathered(so_far())
         if parts is None:
             return
-        if not any(part.tables for part in parts):
-            if known.ended is not None or known.exit_status:
-                return
+        known.result = report(parts, known.ended and str(known.ended))
+        if known.ended is None and not known.exit_status and not any(
+                part.tables or part.missed for part in parts):
             raise ValueError(f"{script or 'the program'} must look up bags with "
                              f"torch.nn.EmbeddingBag, but none was caught")
-        known.result = result_of(parts, processes.options, seconds=seconds, script=script,
-                                 arguments=arguments, ended=known.ended and str(known.ended))
 
     known.finish = finish
     try:
         processes.begin()
         with capturing(session, warn) as capture:
             known.session, known.capture = session, capture
-
-            def so_far() -> Seen:
-                with capture.still():
-                    return Seen.of(session, capture, known.exit_status, processes.rank,
-                                   processes.size)
 
             processes.so_far = so_far
             if leads:
@@ -118,15 +124,19 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
     except BaseException as error:
         if os.getpid() != own:
             raise
+        known.seconds = known.seconds or perf_counter() - began
         if not processes.alone:
             hush()
             processes.leave()
         told = error if isinstance(error, ProcessError) else processes.failed(error)
         left = processes.remains(error, told is not None)
         if left is not None and any(part.tables for part in left[0]):
-            (told or error).result = result_of(
-                left[0], processes.options, seconds=perf_counter() - began, script=script,
-                arguments=arguments, ended=left[1])
+            known.result = report(*left)
+        elif processes.alone and known.capture is not None and known.result is None:
+            session.stop()
+            known.result = report([so_far()], f"{type(error).__name__}: {error}", timed=False)
+        if told is not None or script is not None:
+            (told or error).result = known.result  # pyright: ignore[reportAttributeAccessIssue]
         if told is None or told is error:
             raise
         raise told from error
@@ -154,8 +164,8 @@ def run_script(options: TorchOptions, script: str, arguments: Sequence[str] = ()
     ``hush``: see `attached`. ``left``: called with the report where the script ends its process
     without a word to Python; returns whether the NICs were right.
 
-    Returns the report; ``exit_status`` in it is the script's own. Only that is known in
-    processes other than the first of several, and of a script that fails before it looks up.
+    Returns the report; ``exit_status`` in it is the script's own. Processes other than the first of
+    several return only ``exit_status``.
 
     Raises ``ValueError`` as `attached` does and where there is no such script; `ProgramError` for
     what the script raises, and `ProgramStopped` for a signal, with the report of what it did
@@ -194,7 +204,7 @@ def _leave(known: Attached, left: Callable[[dict], bool], script: str, what: str
     Whatever goes wrong is told in one line: the call ends the process in any case.
     """
     assert known.capture is not None and known.processes is not None
-    known.exit_status = status
+    known.exit_status, known.processes.joins = status, False
     known.ended = ProgramError(f"{script} ended its process by {what}")
     said = None
     try:
@@ -211,7 +221,7 @@ def _leave(known: Attached, left: Callable[[dict], bool], script: str, what: str
         known.processes.close()
     if said is not None:
         print(f"sim: {known.ended}: its report is lost: {said}", file=sys.stderr, flush=True)
-    elif again and known.result is not None:
+    elif again and known.result is not None and known.result["tables"]:
         print(f"sim: {known.ended}: the report has only what the new process looks up",
               file=sys.stderr, flush=True)
     elif what.startswith("exec") and not again:

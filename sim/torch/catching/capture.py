@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch.optim.optimizer import (
@@ -21,15 +21,15 @@ from sim.torch.catching.process_group import note_exchange
 from sim.torch.catching.session import Session
 from sim.torch.catching.threads import FORKED, entering, on_fork, watching
 from sim.torch.lookups import fused
-from sim.torch.lookups.bags import Bags, bags_of
+from sim.torch.lookups.bags import bags_of
 from sim.torch.lookups.place import place
 from sim.torch.values.fused_updates import fused_updates
 
 __all__ = ["Capture", "capturing", "check_captured"]
 
-_Bags = TypeVar("_Bags")
 _SOON = 1.0
 """Seconds."""
+
 
 class Capture(TorchDispatchMode):
     """Leads the embedding bags of a program through a session; all else PyTorch does as ever.
@@ -80,9 +80,10 @@ class Capture(TorchDispatchMode):
         kwargs = kwargs or {}
         name, kind, written = operator_of(func)
         if self._over or self._forked:
+            result = func(*args, **kwargs)
             if kind in LOOKUPS and not self._over:
                 self.miss(name, FORKED)
-            return func(*args, **kwargs)
+            return result
         with self._lock:
             if kind == "bags":
                 return self._look_up(name, func, args, kwargs)
@@ -92,105 +93,110 @@ class Capture(TorchDispatchMode):
             self._before(name, () if by_nics else written, args, kwargs)
         if kind == "exchange":
             note_exchange(args[1])
-        if kind == "other":
-            self.miss(name, "no NIC serves this operator")
         elif kind == "gradients":
-            if self._gradients(name, args[1], len(args[0])) and self._session.nic_optimizer:
-                self._to_nics(fused.named(func, args, kwargs))
+            given = fused.named(func, args, kwargs)
+            if self._gradients(name, given["indices"], given["bag_size"], len(given["grad"])):
+                self._to_nics(given)
         elif kind == "update":
             given = fused.named(func, args, kwargs)
-            if self._gradients(name, given["indices"], len(given["offsets"]) - 1):
+            if self._gradients(name, given["indices"], given["indices"]):
                 return self._update(name, given, func, args, kwargs)
-        return func(*args, **kwargs)
+        result = func(*args, **kwargs)
+        if kind == "other":
+            self.miss(name, "no NIC serves this operator")
+        return result
 
     def _look_up(self, name: str, func: Any, args: Any, kwargs: dict) -> Any:
-        bags, result = self._done(lambda: bags_of(args, kwargs), func, args, kwargs)
+        self._before(name, (), args, kwargs)
+        result = func(*args, **kwargs)  # rejects wrong arguments with PyTorch's exceptions
+        indices, kept = fused.named(func, args, kwargs)["indices"], result[2]
+        with self._ending():
+            bags = bags_of(args, kwargs, self._session.options.widest)
+            if isinstance(bags, str):
+                self._session.leave(kept)
+            else:
+                self._session.take([(bags, result[0])], indices, kept)
+                if self._session.nic_optimizer is not None:
+                    self._session.nic_optimizer.forward(bags, kept)
         if isinstance(bags, str):
             self.miss(name, bags)
-            return result
-        indices = kwargs.get("indices", args[1] if len(args) > 1 else None)
-        self._take([(bags, result[0])], indices)
-        if self._session.nic_optimizer is not None:
-            self._session.nic_optimizer.forward(bags, result[2])
         return result
 
     def _look_up_fused(self, name: str, func: Any, args: Any, kwargs: dict) -> Any:
         given = fused.named(func, args, kwargs)
-        features, result = self._done(lambda: fused.bags_of_fused(name, given), func, args, kwargs)
-        if isinstance(features, str):
-            self.miss(name, features)
-            return result
-        vectors = result.detach()
-        self._take([(each.bags, vectors[:, each.columns]) for each in features], given["indices"])
-        if result.requires_grad:  # its backward pass is no operator
+        self._before(name, (), args, kwargs)
+        result = func(*args, **kwargs)  # rejects wrong arguments with FBGEMM's exceptions
+        indices = given["indices"]
+        with self._ending():
+            features = fused.bags_of_fused(name, given, self._session.options.widest)
+            missed = [features] if isinstance(features, str) else [
+                each.bags for each in features if isinstance(each.bags, str)]
+            calls = [] if isinstance(features, str) else [
+                (each.bags, result.detach()[:, each.columns]) for each in features
+                if not isinstance(each.bags, str)]
+            if calls:
+                self._session.take(calls, indices, indices)
+            else:
+                self._session.leave(indices)
+        for why in missed:
+            self.miss(name, why)
+        if calls and result.requires_grad:  # its backward pass is no operator
             if self._session.nic_optimizer is not None:
-                raise self._mistake(ValueError(
-                    f"optimizer_on must be host where {name} has gradients, not 'nic'"))
+                with self._refusing():
+                    raise ValueError(
+                        f"optimizer_on must be host where {name} has gradients, not 'nic'")
 
             def came_back(_: torch.Tensor) -> None:
-                self._gradients(name, given["indices"], len(given["offsets"]) - 1)
+                self._gradients(name, indices, indices)
 
             result.register_hook(came_back)
         return result
 
-    def _done(self, bags: Callable[[], _Bags], func: Any, args: Any,
-              kwargs: dict) -> tuple[_Bags, Any]:
-        """Return the bags of a lookup, and what PyTorch or a library of it makes of them."""
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """End the program with an exception that is raised inside, which the program may swallow.
+        """
         try:
-            found = bags()
-        except ValueError as error:
-            raise self._mistake(error) from None
-        for each in tensors_among((*args, *kwargs.values())):
-            if self._session.touches(each):
-                self._session.read()
-        return found, func(*args, **kwargs)
-
-    def _take(self, calls: list[tuple[Bags, torch.Tensor]], indices: torch.Tensor) -> None:
-        try:
-            self._session.take(calls, indices)
+            yield
         except Exception as error:
             self._session.mistake = error
             raise
 
-    def _gradients(self, name: str, indices: torch.Tensor, bags: int) -> bool:
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """End the program with ``ValueError`` raised inside, which gets the program's line."""
+        with self._ending():
+            try:
+                yield
+            except ValueError as error:
+                raise ValueError(f"{place()}: {error}") from None
+
+    def _gradients(self, name: str, indices: torch.Tensor, kept: torch.Tensor,
+                   bags: int | None = None) -> bool:
         with self._lock:
-            taken = self._session.backward(indices, bags)
+            taken = self._session.backward(indices, kept, bags)
             if not taken:
                 self.miss(name, "its forward pass was not caught")
             return taken
 
     def _to_nics(self, given: dict[str, Any]) -> None:
-        optimizer = self._session.nic_optimizer
-        assert optimizer is not None
-        try:
-            with self._lock:
-                optimizer.backward(given)
-        except ValueError as error:
-            raise self._mistake(error) from None
+        if self._session.nic_optimizer is not None:
+            with self._refusing(), self._lock:
+                self._session.nic_optimizer.backward(given)
 
     def _update(self, name: str, given: dict[str, Any], func: Any, args: Any, kwargs: dict) -> Any:
         """Do an update of FBGEMM's, or let the NICs' take its place."""
         if self._session.nic_optimizer is None:
             self._session.updates[fused.optimizer_of(name)] += 1
             return func(*args, **kwargs)
-        try:
+        with self._refusing():
             with self._lock:
                 self._session.updating()
-            updates = fused_updates(name, given, self._session.tables)
-        except ValueError as error:
-            raise self._mistake(error) from None
+            updates = fused_updates(name, given, self._session.tables, self._session.options.widest)
         result = func(*args, **kwargs)
-        try:
-            with self._lock:
-                self._session.update(updates)
-        except ValueError as error:
-            raise self._mistake(error) from None
+        with self._refusing(), self._lock:
+            self._session.update(updates)
         return result
-
-    def _mistake(self, error: ValueError) -> ValueError:
-        """Return what the program gets for what it may not do: it ends with that."""
-        self._session.mistake = mistake = ValueError(f"{place()}: {error}")
-        return mistake
 
     @contextmanager
     def optimizing(self) -> Iterator[None]:
@@ -201,17 +207,13 @@ class Capture(TorchDispatchMode):
 
         def before(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
             if nics := self._session.nic_optimizer:
-                try:
+                with self._refusing():
                     nics.step(optimizer, (*args[1:], *kwargs.values()))
-                except ValueError as error:
-                    raise self._mistake(error) from None
 
         def after(*_: Any) -> None:
             if nics := self._session.nic_optimizer:
-                try:
+                with self._refusing():
                     nics.stepped()
-                except ValueError as error:
-                    raise self._mistake(error) from None
 
         hooks = [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
         try:
@@ -225,15 +227,12 @@ class Capture(TorchDispatchMode):
     def _before(self, name: str, written: tuple[int, ...], args: Any, kwargs: dict) -> None:
         """Let the session know what an operator reads and writes, before it does."""
         session = self._session
-        try:
+        with self._ending():
             if any(map(session.touches, tensors_among((*args, *kwargs.values())))):
                 session.read()
             if written and any(map(session.tables.holds, tensors_among(
                     args[at] for at in written if at < len(args)))):
                 session.write()
-        except Exception as error:
-            session.mistake = error
-            raise
         if name in LINEAR:
             inputs, weights = (args[at].shape for at in LINEAR[name])
             if len(inputs) == len(weights) == 2:

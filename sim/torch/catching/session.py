@@ -96,20 +96,26 @@ class Session:
         self._waiting: list[_Waiting] = []
         self._batch, self._exchanged = MiniBatch(), 0
         self._outputs: set[int] = set()
-        self._forwards: set[int] = set()
+        self._forwards: dict[int, int] = {}
+        self._left: set[int] = set()
 
     @with_subnormals()
-    def take(self, calls: Sequence[tuple[Bags, torch.Tensor]], indices: torch.Tensor) -> None:
-        """Take calls that the program makes at once: each its bags, and the output that has
-        PyTorch's vectors, into which those of the session are put.
+    def take(self, calls: Sequence[tuple[Bags, torch.Tensor]], indices: torch.Tensor,
+             kept: torch.Tensor) -> None:
+        """Take calls that the program makes at once.
 
-        ``indices``: by which their gradients are recognised.
+        calls: bags of each, and the output that contains PyTorch's vectors, into which the vectors
+            of the session are put.
+        indices: tensor by which the gradients of the calls are recognised.
+        kept: tensor that is given to the backward pass of these calls only; ``indices`` if there
+            is no such tensor.
         """
         tables = [self.tables.number_of(bags) for bags, _ in calls]
         if not all(self._batch.takes(bags, table) for (bags, _), table in zip(calls, tables)):
             self.look_up()
             self._close()
-        self._forwards.add(indices.data_ptr())
+        self._forwards[indices.data_ptr()] = sum(len(bags) for bags, _ in calls)
+        self._left.discard(kept.data_ptr())
         if not self.record.steps and not self._batch.columns:
             self.first()
         for (bags, output), table in zip(calls, tables):
@@ -195,12 +201,21 @@ class Session:
                             + self._nics.diagnose(error)["message"]) from None
         self._busy = False
 
-    def backward(self, indices: torch.Tensor, bags: int) -> bool:
-        """Take note that gradients of ``bags`` bags came back; whether their call was taken."""
-        if indices.data_ptr() not in self._forwards:
+    def leave(self, kept: torch.Tensor) -> None:
+        """Leave a call to PyTorch; ``kept``: see `take`."""
+        self._left.add(kept.data_ptr())
+
+    def backward(self, indices: torch.Tensor, kept: torch.Tensor, bags: int | None = None) -> bool:
+        """Take note that gradients of a call came back; return whether the call was taken.
+
+        indices, kept: see `take`.
+        bags: whose gradients came back; None for all that were taken with ``indices``.
+        """
+        taken = self._forwards.get(indices.data_ptr())
+        if taken is None or kept.data_ptr() in self._left:
             return False
         self._batch.trained = True
-        self.gradients += bags
+        self.gradients += taken if bags is None else bags
         return True
 
     def _close(self) -> None:

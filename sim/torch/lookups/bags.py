@@ -11,20 +11,24 @@ from host.dlrm.dlrm import pool
 from host.dlrm.float32 import canonical, quiet
 from rtl.config import ROW_BITS
 
-__all__ = ["DIMENSIONS", "Bags", "bags_of", "check_rows", "check_table", "one_key", "pooled",
-           "shown"]
+__all__ = ["DIMENSIONS", "OUTSIDE", "UNEVEN", "Bags", "bags_of", "in_table", "one_key", "pooled",
+           "why_not_table"]
 
 _MODES = ("sum", "mean", "max")
 """Poolings by the numbers that ``aten::_embedding_bag`` has for them."""
 
 DIMENSIONS = 256
 """The most values of a vector, see :func:`rtl.config.check_dimension`."""
+_ROWS = (1 << ROW_BITS) - 1
+"""The most rows of a table."""
+
+UNEVEN = "its offsets do not divide all of its indices into bags"
+OUTSIDE = "its indices are not all rows of its table"
 
 _NAMES = ("weight", "indices", "offsets", "scale_grad_by_freq", "mode", "sparse",
           "per_sample_weights", "include_last_offset", "padding_idx")
 _UNSAID = {"scale_grad_by_freq": False, "mode": 0, "sparse": False, "per_sample_weights": None,
            "include_last_offset": False, "padding_idx": -1}
-_INDICES = (torch.int32, torch.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,32 +68,31 @@ class Bags:
         return replace(self, weight=torch.empty(self.weight.shape, device="meta"))
 
 
-def bags_of(args: Sequence, kwargs: dict) -> Bags | str:
+def bags_of(args: Sequence, kwargs: dict, widest: int = DIMENSIONS) -> Bags | str:
     """Return the bags of a call, or in words why no NIC serves them.
 
-    ``args``, ``kwargs``: as ``aten::_embedding_bag`` and ``aten::embedding_bag`` take them.
-
-    Raises ``ValueError`` for a table or keys that no embedding bag may have, and for a table that
-    a NIC's descriptor cannot hold.
+    args, kwargs: arguments of ``aten::_embedding_bag`` or ``aten::embedding_bag`` that PyTorch has
+        computed, so that PyTorch itself has rejected wrong ones.
+    widest: the most values of a vector.
     """
     given = _UNSAID | dict(zip(_NAMES, args)) | kwargs
     weight, indices, offsets = given["weight"], given["indices"], given["offsets"]
+    weights = given["per_sample_weights"]
     if not all(type(each) in (torch.Tensor, torch.nn.Parameter) and each.device.type == "cpu"
-               for each in (weight, indices, offsets)):
+               for each in (weight, indices, offsets, *([] if weights is None else [weights]))):
         return "its tensors are not plain ones in the host's memory"
     pooling = _MODES[given["mode"]]
     if pooling == "max":
         return "the NIC pools as sum or mean, not max"
-    check_table(weight)
-    for name, each in (("indices", indices), ("offsets", offsets)):
-        if each.dtype not in _INDICES:
-            raise ValueError(f"{name} of an embedding bag must be int32 or int64, "
-                             f"not {each.dtype}")
+    if why := why_not_table(weight, widest):
+        return why
     # A copy: a script may fill the same tensor with its next mini-batch.
-    rows = indices.numpy().astype(np.int64)
+    rows = indices.numpy().reshape(-1).astype(np.int64)
     lengths = _lengths(offsets.numpy(), len(rows), bool(given["include_last_offset"]))
-    check_rows(rows, len(weight))
-    weights = given["per_sample_weights"]
+    if lengths is None:
+        return UNEVEN
+    if not in_table(rows, len(weight)):
+        return OUTSIDE
     weights = None if weights is None else weights.detach().numpy()
     padding = given["padding_idx"]
     if padding is not None and padding >= 0 and (rows == padding).any():
@@ -101,26 +104,24 @@ def bags_of(args: Sequence, kwargs: dict) -> Bags | str:
                 None if weights is None else weights.astype(np.float32))
 
 
-def check_table(weight: torch.Tensor) -> None:
-    """Raise ``ValueError`` for a table that no NIC's descriptor holds."""
+def why_not_table(weight: torch.Tensor, widest: int = DIMENSIONS) -> str:
+    """Return in words why a NIC's descriptor cannot hold a table; empty if it can.
+
+    widest: the most values of a vector.
+    """
     if weight.dtype != torch.float32:
-        raise ValueError(f"the table of an embedding bag must be torch.float32, "
-                         f"not {weight.dtype}")
-    if not 1 <= weight.shape[1] <= DIMENSIONS:
-        raise ValueError(f"vectors of a table must have between 1 and {DIMENSIONS} values, "
-                         f"not {weight.shape[1]}")
-    most = (1 << ROW_BITS) - 1
-    if not 1 <= len(weight) <= most:
-        raise ValueError(f"rows of a table must be between 1 and {most}, not {len(weight)}")
+        return f"its rows are {str(weight.dtype).removeprefix('torch.')}, and the NIC's are float32"
+    if not 1 <= weight.shape[1] <= widest:
+        return f"its vectors have {weight.shape[1]} values, and the NIC's between 1 and {widest}"
+    if not 1 <= len(weight) <= _ROWS:
+        return f"its table has {len(weight)} rows, and the NIC's between 1 and {_ROWS}"
+    return ""
 
 
-def check_rows(rows: np.ndarray, count: int) -> None:
-    """Raise ``ValueError`` where one of ``rows`` is not in a table of ``count`` rows."""
+def in_table(rows: np.ndarray, count: int) -> bool:
+    """Return whether all ``rows``, int64, are in a table of ``count`` rows."""
     # Seen as unsigned, a negative number is huge.
-    if len(rows) and int(rows.view(np.uint64).max()) >= count:
-        at = int((rows.view(np.uint64) >= count).argmax())
-        raise ValueError(f"index {at} must be between 0 and {count - 1}, the rows of the table, "
-                         f"not {rows[at]}")
+    return int(rows.view(np.uint64).max(initial=0)) < count
 
 
 @lru_cache(maxsize=16)
@@ -129,23 +130,16 @@ def one_key(count: int) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(count), np.ones(count, np.int64)
 
 
-def _lengths(offsets: np.ndarray, keys: int, last: bool) -> np.ndarray:
+def _lengths(offsets: np.ndarray, keys: int, last: bool) -> np.ndarray | None:
+    """Return the lengths of bags that have all ``keys``; None where some key is in no bag or in
+    several."""
     if not last and len(offsets) == keys:
         ascending, ones = one_key(keys)
         if np.array_equal(offsets, ascending):
             return ones
     bounds = offsets.astype(np.int64) if last else np.append(offsets, keys)
     lengths = np.diff(bounds)
-    if len(bounds) and (bounds[0] != 0 or bounds[-1] != keys or (lengths < 0).any()):
-        raise ValueError(f"offsets must ascend from 0 to the {keys} indices, "
-                         f"not {shown(offsets)}")
-    return lengths
-
-
-def shown(values: np.ndarray) -> str:
-    """Return the first of ``values``, for a complaint."""
-    text = ", ".join(map(str, values[:4].tolist()))
-    return f"[{text}{', ...' if len(values) > 4 else ''}]"
+    return None if bounds[0] != 0 or bounds[-1] != keys or (lengths < 0).any() else lengths
 
 
 def pooled(bags: Bags, vectors: np.ndarray) -> np.ndarray:

@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from sim.torch.lookups.bags import Bags, check_rows, check_table, one_key, shown
+from sim.torch.lookups.bags import (
+    DIMENSIONS,
+    OUTSIDE,
+    UNEVEN,
+    Bags,
+    in_table,
+    one_key,
+    why_not_table,
+)
 
 __all__ = ["Looked", "bags_of_fused", "features_of", "is_lookup", "is_update", "named",
            "optimizer_of", "states_of"]
@@ -35,9 +43,13 @@ _POOLINGS = ("sum", "mean")
 
 
 class Looked(NamedTuple):
-    """The bags of a feature, and where in a call's output their vectors are: columns."""
+    """The bags of a feature.
 
-    bags: Bags
+    Members: ``bags``, or in words why no NIC serves them; ``columns``, where in a call's output
+    their vectors are.
+    """
+
+    bags: Bags | str
     columns: slice
 
 
@@ -70,18 +82,22 @@ def named(func: Any, args: Sequence, kwargs: dict) -> dict[str, Any]:
     return unsaid | dict(zip(unsaid, args)) | kwargs
 
 
-def bags_of_fused(name: str, given: dict[str, Any]) -> list[Looked] | str:
-    """Return the bags of a call, feature by feature, or in words why no NIC serves them.
+def bags_of_fused(name: str, given: dict[str, Any], widest: int = DIMENSIONS
+                  ) -> list[Looked] | str:
+    """Return the bags of a call, feature by feature, or in words why no NIC serves the call.
 
-    ``name``: of the operator, one that `is_lookup`. ``given``: its arguments by their names.
-
-    Raises ``ValueError`` for a table or keys that no embedding bag may have, and for a table that
-    a NIC's descriptor cannot hold.
+    name: of the operator, one that `is_lookup`.
+    given: arguments by their names; FBGEMM has computed the call, so that it has rejected wrong
+        ones itself.
+    widest: the most values of a vector.
     """
     if name not in _CAUGHT:
         return _why_not(name)
+    weights = _weights(given)
+    if weights is None:
+        return "its tables have no rows"
     if not all(type(each) in (torch.Tensor, torch.nn.Parameter) and each.device.type == "cpu"
-               for each in (_weights(given), given["indices"], given["offsets"])):
+               for each in (weights, given["indices"], given["offsets"])):
         return "its tensors are not plain ones in the host's memory"
     if given.get("B_offsets") is not None:
         return "its features have different numbers of samples"
@@ -89,7 +105,9 @@ def bags_of_fused(name: str, given: dict[str, Any]) -> list[Looked] | str:
         return "the NIC pools as sum or mean"
     if given["output_dtype"] != 0:
         return "its vectors are not float32"
-    return features_of(given)
+    if weights.dtype != torch.float32:  # rows may have more than their values
+        return why_not_table(weights)
+    return features_of(given, widest)
 
 
 def _why_not(name: str) -> str:
@@ -107,11 +125,11 @@ def _weights(given: dict[str, Any]) -> torch.Tensor | None:
                  if given.get(each) is not None and given[each].numel()), None)
 
 
-def features_of(given: dict[str, Any]) -> list[Looked]:
-    """Return the bags of each feature. ``given``: arguments of a lookup that is caught, or of an
-    update of its rows.
+def features_of(given: dict[str, Any], widest: int = DIMENSIONS) -> list[Looked]:
+    """Return the bags of each feature.
 
-    Raises ``ValueError`` as `bags_of_fused` does.
+    given: arguments of a lookup that is caught, or of an update of its rows, by their names.
+    widest: the most values of a vector.
     """
     weights, indices, offsets = _weights(given), given["indices"], given["offsets"]
     assert weights is not None
@@ -122,9 +140,7 @@ def features_of(given: dict[str, Any]) -> list[Looked]:
     # A copy: a script may fill the same tensor with its next mini-batch.
     keys, bounds = indices.numpy().astype(np.int64), offsets.numpy().astype(np.int64)
     lengths = np.diff(bounds)
-    if len(bounds) == 0 or bounds[0] != 0 or bounds[-1] > len(keys) or (lengths < 0).any():
-        raise ValueError(f"offsets must ascend from 0 to the {len(keys)} indices, "
-                         f"not {shown(bounds)}")
+    even = bounds[0] == 0 and bounds[-1] <= len(keys) and not (lengths < 0).any()
     key_weights = given["indice_weights"]
     key_weights = None if key_weights is None else key_weights.detach().numpy()
     samples, pooling = len(lengths) // len(begins), _POOLINGS[given["pooling_mode"]]
@@ -136,16 +152,12 @@ def features_of(given: dict[str, Any]) -> list[Looked]:
         dimension = mine.stop - mine.start
         table = weights[begin:begin + count * dimension].view(count, dimension)
         first, last = bounds[number * samples], bounds[(number + 1) * samples]
-        try:
-            check_table(table)
-            check_rows(keys[first:last], count)
-        except ValueError as error:
-            raise ValueError(f"feature {number}: {error}") from None
+        why = why_not_table(table, widest) or ("" if even else UNEVEN) or (
+            "" if in_table(keys[first:last], count) else OUTSIDE)
         own = lengths[number * samples:(number + 1) * samples] if single is None else single
-        features.append(Looked(
-            Bags(table, keys[first:last], own, pooling,
-                 None if key_weights is None else key_weights[first:last].astype(np.float32)),
-            mine))
+        features.append(Looked(why or Bags(
+            table, keys[first:last], own, pooling,
+            None if key_weights is None else key_weights[first:last].astype(np.float32)), mine))
     return features
 
 

@@ -1,6 +1,7 @@
 """Where a PyTorch program stands: the innermost line that is neither ours nor that of PyTorch and
 its libraries for embeddings."""
 
+import contextlib
 import sys
 from functools import lru_cache
 from os.path import dirname, join, realpath
@@ -11,8 +12,8 @@ __all__ = ["place"]
 
 _OURS = dirname(dirname(realpath(__file__)))
 _THEIRS = dirname(dirname(realpath(str(torch.__file__))))
-_FOLDERS = (join(_OURS, ""), *(join(_THEIRS, library, "") for library in (
-    "torch", "torchrec", "fbgemm_gpu")))
+_FOLDERS = (realpath(contextlib.__file__), join(_OURS, ""), *(
+    join(_THEIRS, library, "") for library in ("torch", "torchrec", "fbgemm_gpu")))
 
 
 @lru_cache(maxsize=1024)

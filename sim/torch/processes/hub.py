@@ -50,11 +50,10 @@ class _Peer:
         """Send a message, later."""
         self._queue.put(said)
 
-    def close(self) -> None:
-        """Send what waits, and end the connection."""
+    def finish(self) -> None:
+        """Send what waits, if the process takes it in time."""
         self._queue.put(None)
         self._writer.join(_LAST_SECONDS)
-        self.channel.close()
 
     def _write(self) -> None:
         with suppress(OSError, MessageError):
@@ -107,7 +106,7 @@ class Hub:
             pass
         if peer.over:
             peer.send("over")
-        peer.close()
+        peer.finish()
         self._turns.leave(peer.rank)
         if not peer.over:
             self._lost(peer, malformed)
@@ -115,6 +114,7 @@ class Hub:
             self._peers.remove(peer)
             self._ended.append(peer)
             self._changed.notify_all()
+        channel.drain(_LAST_SECONDS)
 
     def _do(self, peer: _Peer, what: str, *said: Any) -> None:
         """Do what a message says."""

@@ -101,7 +101,7 @@ class Served:
             calls += zip([query.bags(self._weight(rank, query)) for query in queries], outputs)
             found[rank] = [output.numpy() for output in outputs]
         for call in calls:
-            session.take([call], self._none)
+            session.take([call], self._none, self._none)
         session.read()
         return found
 

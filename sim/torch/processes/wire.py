@@ -13,6 +13,7 @@ import struct
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,17 @@ class Channel(Owned):
             raise MessageError(f"arrays of {sum(sizes)} bytes are announced as {size}")
         return said, [np.frombuffer(self._exactly(count), dtype).reshape(shape)
                       for (dtype, shape), count in zip(shapes, sizes)]
+
+    def drain(self, seconds: float) -> None:
+        """Close the connection once the other side has, or after some ``seconds``: what was sent
+        last would be lost if bytes of the other side were never read."""
+        with suppress(OSError):
+            self.check()
+            self.socket.shutdown(socket.SHUT_WR)
+            self.socket.settimeout(seconds)
+            while self.socket.recv(_CHUNK):
+                pass
+        self.close()
 
     def _exactly(self, count: int) -> bytearray:
         return _exactly(self, count)

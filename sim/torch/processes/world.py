@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -30,6 +32,8 @@ _PATIENCE = 0.5
 """Seconds in which it shows whether a failure is only what another's has led to."""
 _LAST_WORDS = 3.0
 """Seconds in which the processes of a program that has failed say what they have seen."""
+_MEETING = 30.0
+"""Seconds in which the first process makes the key file that the store names."""
 _programs = [0]
 
 
@@ -50,7 +54,8 @@ class Processes:
     shall say where the hub is; ``hub``, where that is, if the environment has said so.
 
     Members: ``options`` of the program, with a node for each process once they know each other;
-    ``so_far``, returns what was seen of this process until now, None while nobody sees it.
+    ``so_far``, returns what was seen of this process until now, None while nobody sees it;
+    ``joins``, whether the report waits for the processes that the program has begun.
     """
 
     def __init__(self, session: Session, leads: bool = False, hub: Address | None = None):
@@ -59,7 +64,7 @@ class Processes:
         self._hub: Hub | None = None
         self._link: Link | None = None
         self._mistake: ValueError | None = None
-        self._over = False
+        self._over, self.joins = False, True
         self.so_far: Callable[[], Seen] | None = None
         _programs[0] += 1
         restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
@@ -97,8 +102,7 @@ class Processes:
                 self._hub = self._hub or Hub(self.options)
                 self._hub.first_of_group = True
                 store.set(self._name, self._hub.address.path)
-            # Whoever reaches the store may have put another path there.
-            self._address = _address(store.get(self._name).decode(errors="replace"))
+            self._address = _address(store, self._name, rank)
             if self._leads:
                 os.environ[VARIABLE] = to_environment(self.options, self._address.path)
         self._know(rank, size)
@@ -202,7 +206,7 @@ class Processes:
         if self._hub is None:
             self._over = True
             return [seen] if self._address is None else None
-        if not self._hub.first_of_group:
+        if self.joins and not self._hub.first_of_group:
             _join_children()
         parts = self._hub.gathered(_LAST_WORDS)
         if self._hub.failure is not None:
@@ -253,12 +257,31 @@ class Processes:
             os.environ.pop(VARIABLE, None)
 
 
-def _address(path: str) -> Address:
-    try:
-        return read_address(path)
-    except OSError as error:
-        raise ValueError(f"the key file of the program's processes cannot be read: {path!r}: "
-                         f"{error.strerror}: all must run on one machine, as one user") from None
+def _address(store: Any, name: str, rank: int) -> Address:
+    """Return the address of the hub whose key file a ``store`` names.
+
+    Whoever reaches the store may have put another path there.
+    """
+    deadline = time.monotonic() + _MEETING
+    while True:
+        path = store.get(name).decode(errors="replace")
+        try:
+            return read_address(path)
+        except FileNotFoundError as error:  # perhaps of a program that has replaced itself
+            if time.monotonic() < deadline:
+                time.sleep(0.1)
+                continue
+            text = f"{path}: {error.strerror}"
+        except OSError as error:
+            text = f"{path[:200]!r}: {error.strerror}"
+        except ValueError as error:
+            text = str(error)
+        text = (f"the processes of the program do not find each other: {text}; all must run on one "
+                f"machine, as one user")
+        if rank == 0:
+            raise ValueError(text)
+        sys.stderr.write(f"sim: {text}\n")
+        raise ProcessError(2)
 
 
 def _join_children() -> None:

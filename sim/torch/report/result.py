@@ -20,16 +20,18 @@ _KINDS = {"inference": False, "training": True}
 
 
 def result_of(parts: Sequence[Seen], options: TorchOptions, *, seconds: float,
-              script: str | None, arguments: Sequence[str], ended: str | None = None) -> dict:
+              script: str | None, arguments: Sequence[str], ended: str | None = None,
+              timed: bool = True) -> dict:
     """Return the report of a program that is over.
 
     ``parts``: what was seen of each of its processes. ``seconds``: that the program took.
-    ``ended``: what ended it before its end, in words.
+    ``ended``: what ended it before its end, in words. ``timed``: whether systems are timed.
     """
     seen = together(parts)
     record, rtl = seen.record, options.fidelity == "rtl"
-    timed = replace(options.timed, owners=_owners(seen))
-    systems = {kind: _times(record.alike(trained), seen.chains, trained, timed)
+    setting = replace(options.timed, owners=_owners(seen))
+    systems = {kind: _times(record.alike(trained), seen.chains, trained, setting) if timed else
+               no_times(len(record.recent[trained]), "no system was timed: the program has failed")
                for kind, trained in _KINDS.items() if record.recent[trained]}
     if not rtl:
         for times in systems.values():
@@ -85,11 +87,11 @@ def _process(seen: Seen) -> dict:
             "lookups": sum(step["lookups"] for step in seen.record.steps)}
 
 
-def _times(kept: list[Kept], chains: Chains, trained: bool, timed: Setting) -> dict:
+def _times(kept: list[Kept], chains: Chains, trained: bool, setting: Setting) -> dict:
     """Return the times of each system; where settings do not fit the program, in words why not:
     what it looked up is told all the same."""
     try:
-        return times_of(kept, chains, trained, timed)
+        return times_of(kept, chains, trained, setting)
     except ValueError as error:
         return no_times(len(kept), f"no system was timed: {error}")
 

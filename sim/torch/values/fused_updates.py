@@ -17,18 +17,22 @@ __all__ = ["fused_updates"]
 
 
 @with_subnormals()
-def fused_updates(name: str, given: dict[str, Any], tables: Tables) -> list[Update]:
+def fused_updates(name: str, given: dict[str, Any], tables: Tables, widest: int) -> list[Update]:
     """Return what NICs write in place of FBGEMM, for tables of each dimension.
 
-    ``name``: of an operator for which :func:`sim.torch.lookups.fused.is_update` holds. ``given``:
-    its arguments by their names. ``tables``: of the program.
+    name: of an operator for which :func:`sim.torch.lookups.fused.is_update` holds.
+    given: its arguments by their names.
+    tables: of the program.
+    widest: the most values of a vector of the NICs.
 
     Raises ``ValueError`` for an optimizer that the NIC does not have.
     """
     rule, gradients = rule_of_fused(name, given), given["grad_output"].detach().numpy()
     found: defaultdict[int, list[tuple[Bags, np.ndarray]]] = defaultdict(list)
     states = {}
-    for number, looked in enumerate(features_of(given)):
+    for number, looked in enumerate(features_of(given, widest)):
+        if isinstance(looked.bags, str):  # its rows stay with FBGEMM, as its lookups do
+            continue
         table = tables.number_of(looked.bags)
         found[table].append((looked.bags, gradients[:, looked.columns]))
         if rule.keeps:

@@ -46,24 +46,29 @@ def test_keys_are_those_of_the_call():
     assert isinstance(found, Bags) and found.rows.tolist() == [1, 2, 3]
 
 
-@pytest.mark.parametrize(("options", "said"), [
-    ({"indices": (1, 10)}, "index 1 must be between 0 and 9, the rows of the table, not 10"),
-    ({"indices": (1, 2, -1)}, "index 2 must be between 0 and 9, the rows of the table, not -1"),
-    ({"offsets": (0, 2, 1)}, r"offsets must ascend from 0 to the 3 indices, not \[0, 2, 1\]"),
-    ({"offsets": (1, 2)}, r"offsets must ascend from 0 to the 3 indices, not \[1, 2\]"),
-    ({"index": torch.int16},
-     "indices of an embedding bag must be int32 or int64, not torch.int16"),
-    ({"table": TABLE.double()},
-     "the table of an embedding bag must be torch.float32, not torch.float64"),
-    ({"table": torch.zeros(1, 257)},
-     "vectors of a table must have between 1 and 256 values, not 257"),
+@pytest.mark.parametrize(("arguments", "options", "why"), [
+    ((TABLE, [1, 10], [0]), {}, "its indices are not all rows of its table"),
+    ((TABLE, [1, 2, -1], [0]), {}, "its indices are not all rows of its table"),
+    *(((TABLE, [1, 2, 3], offsets), {}, "its offsets do not divide all of its indices into bags")
+      for offsets in ([0, 2, 1], [1, 2], [])),
+    ((TABLE, [1, 2, 3], [0, 2]), {"include_last_offset": True},
+     "its offsets do not divide all of its indices into bags"),
+    ((TABLE.double(), [1], [0]), {}, "its rows are float64, and the NIC's are float32"),
+    ((torch.zeros(2, 257), [1], [0]), {},
+     "its vectors have 257 values, and the NIC's between 1 and 256"),
+    ((TABLE, [1], [0]), {"widest": 3},
+     "its vectors have 4 values, and the NIC's between 1 and 3"),
+    ((TABLE[:, :0], [1], [0]), {}, "its vectors have 0 values, and the NIC's between 1 and 256"),
+    ((TABLE[:0], [], [0]), {}, "its table has 0 rows, and the NIC's between 1 and 68719476735"),
     # A table of no memory: all its rows are one.
-    ({"table": torch.zeros(1, 4).expand(1 << 36, 4)},
-     "rows of a table must be between 1 and 68719476735, not 68719476736"),
+    ((torch.zeros(1, 4).expand(1 << 36, 4), [1], [0]), {},
+     "its table has 68719476736 rows, and the NIC's between 1 and 68719476735"),
 ])
-def test_what_no_table_has(options, said):
-    with pytest.raises(ValueError, match=f"^{said}$"):
-        bags(**options)
+def test_what_no_nic_serves(arguments, options, why):
+    table, *others = arguments
+    widest = {name: options.pop(name) for name in ("widest",) if name in options}
+    assert bags_of((table, *(torch.tensor(each, dtype=torch.int64) for each in others)), options,
+                   **widest) == why
 
 
 def test_what_stays_with_pytorch():

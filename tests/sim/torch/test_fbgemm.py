@@ -184,16 +184,46 @@ def quantised() -> IntNBitTableBatchedEmbeddingBagsCodegen:
     return made
 
 
-@pytest.mark.parametrize(("options", "index", "said"), [
-    ({"bounds_check_mode": BoundsCheckMode.NONE}, 50,
-     "feature 0: index 0 must be between 0 and 49, the rows of the table, not 50"),
-    ({"weights_precision": SparseType.FP16}, 0,
-     "feature 0: the table of an embedding bag must be torch.float32, not torch.float16")])
-def test_a_lookup_that_cannot_be(options, index, said):
-    indices, offsets = keys_of(1)
-    indices[0] = index
-    with pytest.raises(ValueError, match=f"^{__file__}:[0-9]+: {said}$"):
-        attached_to(lambda: tables(**options)(indices, offsets))
+def test_an_index_that_fbgemm_rejects():
+    made, (indices, offsets) = tables(bounds_check_mode=BoundsCheckMode.NONE), keys_of(1)
+    indices[0], said = 50, []
+
+    def program():
+        try:
+            made(indices, offsets)
+        except Exception as error:
+            said.append((type(error), str(error)))
+        made(*keys_of(1))
+
+    session, missed = attached_to(program)
+    program()
+    assert said[0] == said[1] and not missed
+    assert [step["lookups"] for step in session.record.steps] == [len(indices)]
+
+
+@pytest.mark.parametrize("fidelity", ["model", "rtl"])
+@pytest.mark.parametrize("optimizer_on", ["host", "nic"])
+def test_wide_tables_beside_narrow_ones_stay_with_fbgemm(fidelity, optimizer_on):
+    shapes, losses, alone = ((50, 16), (7, 260), (300, 16)), [], []
+    session, missed = attached_to(lambda: losses.extend(trained(tables(shapes), 2)),
+                                  fidelity=fidelity, optimizer_on=optimizer_on)
+    alone = trained(tables(shapes), 2)
+    assert losses == (pytest.approx(alone, rel=1e-6) if optimizer_on == "nic" else alone)
+    assert [tuple(table.weight.shape) for table in session.tables.all] == [shapes[0], shapes[2]]
+    assert session.gradients == 2 * SAMPLES * 2
+    [((_, what), count)] = missed.items()
+    assert what.endswith("its vectors have 260 values, and the NIC's between 1 and 256")
+    assert count == 2 * 2  # two features
+
+
+def test_half_tables_stay_with_fbgemm():
+    options = {"weights_precision": SparseType.FP16}
+    losses = []
+    session, missed = attached_to(lambda: losses.extend(trained(tables(**options), 2)))
+    assert losses == trained(tables(**options), 2) and not session.tables.all
+    assert sorted((what.partition(": ")[2], count) for (_, what), count in missed.items()) == [
+        ("its forward pass was not caught", 2),
+        ("its rows are float16, and the NIC's are float32", 2)]
 
 
 def test_an_index_that_fbgemm_corrects_is_what_it_makes_of_it():

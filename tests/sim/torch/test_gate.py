@@ -256,3 +256,31 @@ def test_a_message_beyond_the_bounds_is_not_sent(hub, monkeypatch):
     with pytest.raises(MessageError, match="must have at most 10 bytes"):
         write(peer, "come", 1)
     peer.close()
+
+
+class Store(dict):
+    """A store of torchrun, which any user can write."""
+
+    set = dict.__setitem__
+
+    def get(self, name):
+        return self[name].encode()
+
+
+@pytest.mark.parametrize("named", ["theirs", "/etc/passwd", "a\0b", "/none/hub"])
+def test_a_store_that_an_attacker_writes_starts_nothing(monkeypatch, tmp_path, capfd, named):
+    """Before the first process has set the path, or after."""
+    from sim.torch.catching.session import Session
+    from sim.torch.processes import world
+
+    monkeypatch.setattr(world, "_MEETING", 0.2)
+    theirs = tmp_path / "hub"
+    theirs.write_text(f"EmberNIC hub 1\n{_impostor(bytes(200), 0)}\n{'0' * 64}\n")
+    theirs.chmod(0o644)
+    process = world.Processes(Session(TorchOptions(nodes=2)))
+    store = Store({process._name: str(theirs) if named == "theirs" else named})
+    with pytest.raises(world.ProcessError) as error:
+        process._join(store, 1, 2)
+    said = capfd.readouterr().err
+    assert error.value.status == 2 and said.count("\n") == 1
+    assert said.startswith("sim: the processes of the program do not find each other: ")
