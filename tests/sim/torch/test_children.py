@@ -69,8 +69,7 @@ def test_processes_that_a_program_begins_are_nodes(installed, tmp_path, how, bac
 
 
 @pytest.mark.parametrize(("options", "what", "said", "status"), [
-    (["--nodes", "3"], "look", "nodes must be 2, the processes of the program, not 3", 2),
-    ([], "1:index", "index 0 must be between 0 and 6, the rows of the table, not 1000", 2)])
+    (["--nodes", "3"], "look", "nodes must be 2, the processes of the program, not 3", 2)])
 @pytest.mark.few(1)
 def test_a_process_that_fails_ends_the_program(installed, tmp_path, options, what, said, status):
     done = run(installed, "-m", "sim", "torch", *options, "--json", str(tmp_path / "out.json"),

@@ -195,6 +195,48 @@ def test_gradients_that_the_nics_have_not_seen(change, said):
         attached_on_nic(program)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("share", [0.0, 0.9, -0.9, 1.1, -1.1])
+def test_gradients_may_be_a_rounding_away(share, sparse):
+    """At most 1e-5 of the sum of the magnitudes of a row's gradients, value by value."""
+    bag = bag_of(sparse=sparse)
+    optimizer = torch.optim.SGD(bag.parameters(), lr=RATE)
+    gradients = torch.tensor([1.0, -0.5, 4.0])[:, None].expand(3, 16)
+    change = torch.zeros(10, 16)
+    change[1, 7] = share * 1e-5 * 1.5
+
+    def program():
+        (bag(torch.tensor([1, 1, 2]), torch.arange(3)) * gradients).sum().backward()
+        grad = bag.weight.grad
+        assert grad is not None
+        bag.weight.grad = grad + change.to_sparse(1) if sparse else grad + change
+        optimizer.step()
+
+    if abs(share) <= 1:
+        assert attached_on_nic(program).written.rows == 2
+    else:
+        with pytest.raises(ValueError, match="gradients of the table of .* must reach its "):
+            attached_on_nic(program)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_gradient_of_another_row_is_refused(sparse):
+    bag = bag_of(sparse=sparse)
+    optimizer = torch.optim.SGD(bag.parameters(), lr=RATE)
+
+    def program():
+        bag(torch.tensor([2, 4]), torch.arange(2)).sum().backward()
+        more = torch.zeros(10, 16)
+        more[row] = 1
+        bag.weight.grad = bag.weight.grad + (more.to_sparse(1) if sparse else more)
+        optimizer.step()
+
+    for row in (1, 3, 9):
+        with pytest.raises(ValueError, match="gradients of the table of .* must reach its "):
+            attached_on_nic(program)
+        bag.weight.grad = None
+
+
 def test_a_closure_and_frequencies_are_refused():
     bag, by_frequency = bag_of(), bag_of(scale_grad_by_freq=True)
     optimizer = torch.optim.SGD(bag.parameters(), lr=RATE)
