@@ -33,8 +33,8 @@ class AnswerCheck(wiring.Component):
 
     Ports
     -----
-    asked: event :data:`Asked`; counts two cycles later. tag: that of ``asked.id``, combinational:
-        what the owner is to echo.
+    asked: event :data:`Asked`. Its vector must come two cycles later or after that: it is not owed
+        in the next cycle. tag: the tag of ``asked.id`` for the owner to echo, combinational.
     vector: ``tag``, and ``source``, the node that has sent it, of a beat of a vector.
     owed: in the cycle after: the vector is owed.
     landed: the vector whose last beat came :data:`rtl.cache.fills.FillWriter.LATENCY` ``"last

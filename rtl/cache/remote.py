@@ -46,8 +46,8 @@ class RemoteCache(Gateable, wiring.Component):
     lookups: input stream of :data:`rtl.formats.OutgoingRecord`, ``landing`` a reserved place.
     misses: output stream of the same, ``landing`` a miss id and its lap.
     fills: input stream of :data:`rtl.formats.PeerBeat`, ``tag`` the ``landing`` of a miss; always
-        ready after the sweep. A vector that no lookup waits for, or that does not come from the
-        node that owes it, is dropped and counted in ``bad_fills``.
+        ready after the sweep. A vector that no lookup waits for, that another node sent, or that
+        comes in the cycle after its miss was taken, is dropped and counted in ``bad_fills``.
     vectors: output stream of :data:`rtl.formats.TaggedBeat`, ``tag`` the place.
     enable: 0: a vector serves the lookups that wait for it, but no later one.
     merge: 0: each lookup of a key in flight is sent.
