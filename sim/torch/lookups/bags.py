@@ -9,6 +9,7 @@ import torch
 
 from host.dlrm.dlrm import pool
 from rtl.config import ROW_BITS
+from sim.torch.lookups.memory import array_of
 
 __all__ = ["DIMENSIONS", "Bags", "bags_of", "check_rows", "check_table", "one_key", "pooled",
            "shown"]
@@ -85,11 +86,11 @@ def bags_of(args: Sequence, kwargs: dict) -> Bags | str:
             raise ValueError(f"{name} of an embedding bag must be int32 or int64, "
                              f"not {each.dtype}")
     # A copy: a script may fill the same tensor with its next mini-batch.
-    rows = indices.numpy().astype(np.int64)
-    lengths = _lengths(offsets.numpy(), len(rows), bool(given["include_last_offset"]))
+    rows = array_of(indices).astype(np.int64)
+    lengths = _lengths(array_of(offsets), len(rows), bool(given["include_last_offset"]))
     check_rows(rows, len(weight))
     weights = given["per_sample_weights"]
-    weights = None if weights is None else weights.detach().numpy()
+    weights = None if weights is None else array_of(weights)
     padding = given["padding_idx"]
     if padding is not None and padding >= 0 and (rows == padding).any():
         kept = rows != padding

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from sim.torch.lookups.bags import Bags, check_rows, check_table, one_key, shown
+from sim.torch.lookups.memory import array_of
 
 __all__ = ["Looked", "bags_of_fused", "features_of", "is_lookup", "is_update", "named",
            "optimizer_of", "states_of"]
@@ -120,13 +121,13 @@ def features_of(given: dict[str, Any]) -> list[Looked]:
     columns = given["D_offsets"].tolist()
     counts = _row_counts(given["hash_size_cumsum"].tolist())
     # A copy: a script may fill the same tensor with its next mini-batch.
-    keys, bounds = indices.numpy().astype(np.int64), offsets.numpy().astype(np.int64)
+    keys, bounds = array_of(indices).astype(np.int64), array_of(offsets).astype(np.int64)
     lengths = np.diff(bounds)
     if len(bounds) == 0 or bounds[0] != 0 or bounds[-1] > len(keys) or (lengths < 0).any():
         raise ValueError(f"offsets must ascend from 0 to the {len(keys)} indices, "
                          f"not {shown(bounds)}")
     key_weights = given["indice_weights"]
-    key_weights = None if key_weights is None else key_weights.detach().numpy()
+    key_weights = None if key_weights is None else array_of(key_weights)
     samples, pooling = len(lengths) // len(begins), _POOLINGS[given["pooling_mode"]]
     # Bags know these lengths.
     single = one_key(samples)[1] if (lengths == 1).all() else None
@@ -157,7 +158,7 @@ def states_of(given: dict[str, Any], feature: int, rows: int) -> np.ndarray:
     states = next(given[each] for each in _STATES
                   if given.get(each) is not None and given[each].numel())
     begin = int(given["momentum1_offsets"][feature])
-    return states.detach().view(-1).numpy()[begin:begin + rows]
+    return array_of(states.detach().view(-1))[begin:begin + rows]
 
 
 def _row_counts(cumulated: list[int]) -> list[int]:
