@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from host.wire.rows import GivenRows
 from sim.native.node import CompiledNode
@@ -187,3 +188,47 @@ def test_hosts_in_python_and_compiled_ones_give_the_same(monkeypatch, system):
     assert made(True) == made(False)
     assert kinds == [{CompiledNode}, {Node}]
     assert all(torch.equal(each, found[0]) for each in found)
+
+
+@pytest.mark.parametrize("fidelity", ["model", "rtl"])
+def test_tables_end_with_the_program_s_last_reference(fidelity):
+    """The next table of the same line and shape has the number of one that is gone."""
+    ones, keys, alive = torch.ones(50, 16), torch.arange(8), []
+
+    def program():
+        for number in range(6):
+            table = ones * number
+            storage = StorageWeakRef(table.untyped_storage())
+            out = torch.nn.functional.embedding_bag(keys, table, keys, mode="sum")
+            assert (out == number).all()
+            del table
+            alive.append(storage)
+
+    session, _ = attached_to(program, fidelity=fidelity)
+    assert all(each.expired() for each in alive)
+    assert [step["lookups"] for step in session.record.steps] == [8] * 6
+    assert len(session.tables.all) == (1 if fidelity == "model" else 2)
+    assert session.verdicts == {"equal": 48 if fidelity == "rtl" else 0, "different": 0}
+
+
+@FIDELITIES
+def test_a_table_whose_storage_is_resized(fidelity):
+    bag = torch.nn.EmbeddingBag(50, 16, mode="sum", _weight=torch.ones(50, 16))
+    keys, found = torch.arange(8), []
+
+    def program():
+        for number in range(4):
+            found.append(bag(keys, keys).sum().item())
+            storage = bag.weight.untyped_storage()
+            storage.resize_(0)
+            taken = torch.empty(1000 * number + 1)  # where the memory was, perhaps
+            storage.resize_(50 * 16 * 4)
+            with torch.no_grad():
+                bag.weight.fill_(number + 2)
+            del taken
+        dropped = bag(keys, keys)
+        dropped.untyped_storage().resize_(0)  # before it was read
+
+    session, _ = attached_to(program, fidelity=fidelity)
+    assert found == [128.0, 256.0, 384.0, 512.0]
+    assert len(session.tables.all) == 1 and session.verdicts["different"] == 0
