@@ -1,10 +1,12 @@
 """The memory of a program's tensors: read and written in place, never held."""
 
+import ctypes
+
 import numpy as np
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-__all__ = ["Held", "array_of", "known", "storage_of"]
+__all__ = ["Held", "array_of", "known", "storage_of", "trim"]
 
 _DTYPES = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64),
            torch.int32: np.dtype(np.int32), torch.int64: np.dtype(np.int64)}
@@ -86,3 +88,15 @@ class Held:
 def known(tensor: torch.Tensor) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
     """Return what tells tables apart: views of one storage are different ones."""
     return (storage_of(tensor), tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
+
+
+def trim() -> None:
+    """Give the system memory that is free, where the C library can.
+
+    Small records between a program's tables keep free memory from the next table.
+    """
+    if _trim is not None:
+        _trim(0)
+
+
+_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

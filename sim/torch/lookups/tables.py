@@ -9,7 +9,7 @@ import torch
 from host.wire.rows import GivenRows
 from rtl.config import LANES
 from sim.torch.lookups.bags import Bags
-from sim.torch.lookups.memory import Held, known, storage_of
+from sim.torch.lookups.memory import Held, known, storage_of, trim
 from sim.torch.lookups.place import place
 
 __all__ = ["Table", "Tables", "padded"]
@@ -84,12 +84,15 @@ class Tables:
 
     def _forget(self) -> None:
         """Let go of tables that are gone."""
+        before = len(self._by_place)
         for found, number in list(self._by_place.items()):
             table = self.all[number]
             if not table.held.alive:
                 del self._by_place[found]
                 self._gone[table.shape, table.place].append(number)
         self._storages = {storage for storage, *_ in self._by_place}
+        if len(self._by_place) < before:
+            trim()
 
     def find(self, tensor: torch.Tensor) -> int | None:
         """Return the number of the table that ``tensor`` is, None if it is none."""

@@ -196,7 +196,7 @@ def test_tables_end_with_the_program_s_last_reference(fidelity):
     ones, keys, alive = torch.ones(50, 16), torch.arange(8), []
 
     def program():
-        for number in range(6):
+        for number in range(3):
             table = ones * number
             storage = StorageWeakRef(table.untyped_storage())
             out = torch.nn.functional.embedding_bag(keys, table, keys, mode="sum")
@@ -206,9 +206,9 @@ def test_tables_end_with_the_program_s_last_reference(fidelity):
 
     session, _ = attached_to(program, fidelity=fidelity)
     assert all(each.expired() for each in alive)
-    assert [step["lookups"] for step in session.record.steps] == [8] * 6
+    assert [step["lookups"] for step in session.record.steps] == [8] * 3
     assert len(session.tables.all) == (1 if fidelity == "model" else 2)
-    assert session.verdicts == {"equal": 48 if fidelity == "rtl" else 0, "different": 0}
+    assert session.verdicts == {"equal": 24 if fidelity == "rtl" else 0, "different": 0}
 
 
 @FIDELITIES
@@ -217,7 +217,7 @@ def test_a_table_whose_storage_is_resized(fidelity):
     keys, found = torch.arange(8), []
 
     def program():
-        for number in range(4):
+        for number in range(2):
             found.append(bag(keys, keys).sum().item())
             storage = bag.weight.untyped_storage()
             storage.resize_(0)
@@ -230,5 +230,5 @@ def test_a_table_whose_storage_is_resized(fidelity):
         dropped.untyped_storage().resize_(0)  # before it was read
 
     session, _ = attached_to(program, fidelity=fidelity)
-    assert found == [128.0, 256.0, 384.0, 512.0]
+    assert found == [128.0, 256.0]
     assert len(session.tables.all) == 1 and session.verdicts["different"] == 0
