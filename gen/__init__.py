@@ -1,6 +1,10 @@
 """Generator of Verilog and documents from a configuration: ``python -m gen``."""
 
-from gen.platform import VerilogPlatform
-from gen.verilog import Verilog, to_verilog
+from embernic_torch import check_names
+
+check_names(__name__)
+
+from gen.platform import VerilogPlatform  # noqa: E402
+from gen.verilog import Verilog, to_verilog  # noqa: E402
 
 __all__ = ["Verilog", "VerilogPlatform", "to_verilog"]

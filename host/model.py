@@ -2,7 +2,6 @@
 
 import dataclasses
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 
 from host.toml.schema import read_toml
@@ -245,7 +244,8 @@ class _ModelFile:
 
 
 def _folder():
-    return files("host") / "models"
+    # No name of a package: a program may have one of the same name, see embernic_torch.
+    return Path(__file__).parent / "models"
 
 
 def model_names() -> list[str]:

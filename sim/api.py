@@ -732,7 +732,8 @@ def attach(*, warn: Callable[[str], None] | None = None, **options: Any) -> Any:
     afterwards what :func:`torch` returns, also where an exception left the context; None in
     processes of a program other than the first. The options are those of :func:`torch`.
 
-    Raises ``ValueError`` and ``TypeError`` here, and on leaving as :func:`torch` does.
+    Raises ``ValueError`` and ``TypeError`` here, ``RuntimeError`` on entering where another such
+    context is open, and on leaving as :func:`torch` does.
     """
     from sim.torch.options import TorchOptions
     from sim.torch.program import attached

@@ -3,7 +3,6 @@
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from importlib.resources import files
 from pathlib import Path
 
 from host.reading import read_whole
@@ -131,7 +130,8 @@ class Cluster:
 
 
 def _folder():
-    return files("host") / "clusters"
+    # No name of a package: a program may have one of the same name, see embernic_torch.
+    return Path(__file__).parents[1] / "clusters"
 
 
 def cluster_names() -> list[str]:

@@ -5,7 +5,6 @@ import tomllib
 from dataclasses import asdict, fields
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +16,8 @@ T = TypeVar("T")
 
 
 def _folder():
-    return files("host") / "profiles"
+    # No name of a package: a program may have one of the same name, see embernic_torch.
+    return Path(__file__).parents[1] / "profiles"
 
 
 def profile_names(prefix: str = "") -> list[str]:

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import sys
-import traceback
 from typing import Annotated
 
 import typer
@@ -82,7 +81,9 @@ def torch(
                 stopped.add_note(f"{path} holds what the program did before")
         raise stopped from None
     except ProgramError as error:
-        traceback.print_exception(error.__cause__)
+        if not error.shown:
+            cause = error.__cause__
+            sys.__excepthook__(type(cause), cause, cause.__traceback__)
         _show(error.result, json)
         print(f"sim: {one_line(str(error))}", file=sys.stderr)
         raise typer.Exit(1) from None

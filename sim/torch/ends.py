@@ -4,19 +4,25 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from os.path import dirname, join, realpath
+from types import TracebackType
 
 from gen.signals import Interrupted, handling
 
-__all__ = ["ProgramError", "ProgramStopped", "as_python", "raised_by", "unhurried"]
+__all__ = ["ProgramError", "ProgramStopped", "as_alone", "as_python", "unhurried"]
+
+_OURS = join(dirname(realpath(__file__)), "")
 
 
 class ProgramError(Exception):
     """A program ended with an exception of its own, which is the cause of this one.
 
-    Members: ``result``, the report of what it did before; None in a process that does not report.
+    Members: ``result``, the report of what it did before; None in a process that does not report;
+    ``shown``, whether the program's ``sys.excepthook`` was called with it.
     """
 
     result: dict | None = None
+    shown = False
 
 
 class ProgramStopped(KeyboardInterrupt):
@@ -34,15 +40,30 @@ class ProgramStopped(KeyboardInterrupt):
         super().__init__(f"stopped by {self.number.name}")
 
 
-def raised_by(error: Exception, script: str) -> Exception:
-    """Return an exception with the lines of its traceback from the script's first on.
+def as_alone(error: BaseException) -> BaseException:
+    """Return an exception without EmberNIC's frames in its traceback and those of its causes."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        each = waiting.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        each.__traceback__ = _of_program(each.__traceback__)
+        waiting += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
+    return error
 
-    As Python shows it: where the script has no line in it, such as one that does not parse, none.
-    """
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename != script:
+
+def _of_program(trace: TracebackType | None) -> TracebackType | None:
+    frames = []
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith(_OURS) and (frames or not file.startswith("<frozen ")):
+            frames.append(trace)
         trace = trace.tb_next
-    return error.with_traceback(trace)
+    for frame in reversed(frames):
+        trace = TracebackType(trace, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return trace
 
 
 @contextmanager

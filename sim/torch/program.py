@@ -1,28 +1,27 @@
 """A PyTorch program on NICs: runs it, or stands around a part of it, and reports."""
 
-import builtins
 import os
-import runpy
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from os import R_OK, access
-from os.path import abspath, dirname, isfile
+from os.path import isfile
 from time import perf_counter
 
 from gen.messages import one_line
 from gen.signals import Interrupted
-from sim.torch.catching.capture import Capture, capturing
+from sim.torch.catching.capture import Capture, capturing, claiming
 from sim.torch.catching.process_group import begin
 from sim.torch.catching.session import Session
-from sim.torch.ends import ProgramError, ProgramStopped, as_python, raised_by
+from sim.torch.ends import ProgramError, ProgramStopped, as_python
 from sim.torch.options import TorchOptions
 from sim.torch.processes.child import follow_forks
 from sim.torch.processes.leaving import command_before, leaving
 from sim.torch.processes.seen import Seen
 from sim.torch.processes.world import ProcessError, Processes
 from sim.torch.report.result import result_of
+from sim.torch.script import Script
 from sim.torch.systems import check_setting
 
 __all__ = ["Attached", "attached", "check_script", "run_script"]
@@ -72,12 +71,22 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
     The report is there, as ``result`` of an exception too, however the program ends.
 
     Raises ``ValueError`` for an optimizer that no NIC has, and where the program looked up nothing;
-    :class:`sim.torch.values.nics.NicsError` where NICs do not answer. Where the program has several
-    processes, `ProcessError` for all of that.
+    :class:`sim.torch.values.nics.NicsError` where NICs do not answer; ``RuntimeError`` where this
+    process is inside another such context. Where the program has several processes, `ProcessError`
+    for all of that.
     """
     check_setting(options.timed)
+    session = Session(options)
+    with claiming(session), _attached(session, warn, script, arguments, leads, hush) as known:
+        yield known
+
+
+@contextmanager
+def _attached(session: Session, warn: Warn | None, script: str | None, arguments: Sequence[str],
+              leads: bool, hush: Callable[[], object]) -> Iterator[Attached]:
+    """Do what `attached` says with a session that may capture."""
     begin()
-    known, session, began = Attached(), Session(options), perf_counter()
+    known, began = Attached(), perf_counter()
     processes, own = Processes(session, leads), os.getpid()
     known.processes = processes
 
@@ -172,25 +181,12 @@ def run_script(options: TorchOptions, script: str, arguments: Sequence[str] = ()
     before; `ProcessError` where the program has several processes.
     """
     check_script(script)
+    main = Script(script, arguments)
     with attached(options, warn, script, arguments, leads=True, hush=hush) as known:
-        try:
-            with as_python(), leaving(partial(_leave, known, left, script),
-                                      command_before(script, arguments)), _as_main(
-                                          script, arguments):
-                runpy.run_path(script, run_name="__main__")
-        except SystemExit as end:
-            known.exit_status = (end.code if isinstance(end.code, int) else
-                                 int(end.code is not None))
-            if isinstance(end.code, str):
-                print(end.code, file=sys.stderr)
-        except (KeyboardInterrupt, Interrupted) as error:
-            known.end(ProgramStopped(error))
-        except Exception as error:
-            if known.session is not None and known.session.mistake is None:
-                ended = ProgramError(f"{script} ended with {type(error).__name__}: {error}")
-                ended.__cause__ = raised_by(error, script)
-                known.end(ended)
-            # What the program was told about its bags may have come back as another exception.
+        before = command_before(script, arguments)
+        with (as_python(), leaving(partial(_leave, known, left, script), before), main.entered()):
+            if _run_part(known, main, main.run, script):
+                _run_part(known, main, main.leave, script)
     if known.ended is not None:
         known.ended.result = known.result
         raise known.ended
@@ -229,12 +225,29 @@ def _leave(known: Attached, left: Callable[[dict], bool], script: str, what: str
     return status
 
 
-@contextmanager
-def _as_main(script: str, arguments: Sequence[str]) -> Iterator[None]:
-    """Let ``sys.argv`` and ``sys.path`` be those of a script, which may also change ``print``."""
-    argv, path, shown = sys.argv, list(sys.path), builtins.print
-    sys.argv, sys.path[:1] = [script, *arguments], [dirname(abspath(script))]
+def _run_part(known: Attached, main: Script, part: Callable[[], None], script: str) -> bool:
+    """Run a part of a script, and take note of how it ends; return whether Python continues after
+    such an end."""
     try:
-        yield
-    finally:
-        sys.argv, sys.path[:], builtins.print = argv, path, shown
+        try:
+            part()
+        except (SystemExit, Interrupted):
+            raise
+        except BaseException as error:
+            if known.session is not None and known.session.mistake is not None:
+                return True  # the program may have made another exception of it
+            shown = main.raised(error)
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            ended = ProgramError(f"{script} ended with {type(error).__name__}: {error}")
+            ended.__cause__, ended.shown = error, shown
+            known.end(ended)
+    except SystemExit as end:
+        known.exit_status = (end.code if isinstance(end.code, int) else
+                             int(end.code is not None))
+        if end.code is not None and not isinstance(end.code, int):
+            print(end.code, file=sys.stderr)
+    except (KeyboardInterrupt, Interrupted) as error:
+        known.end(ProgramStopped(error))
+        return isinstance(error, KeyboardInterrupt)
+    return True

@@ -1,5 +1,6 @@
 """Capture of what a PyTorch program does with its embedding tables, operator by operator."""
 
+import os
 import sys
 import threading
 from collections import Counter
@@ -25,7 +26,7 @@ from sim.torch.lookups.bags import bags_of
 from sim.torch.lookups.place import place
 from sim.torch.values.fused_updates import fused_updates
 
-__all__ = ["Capture", "capturing", "check_captured"]
+__all__ = ["Capture", "capturing", "check_captured", "claiming"]
 
 _SOON = 1.0
 """Seconds."""
@@ -262,14 +263,37 @@ def _caught() -> bool:
 
 @contextmanager
 def capturing(session: Session, warn: Callable[[str], None] | None = None) -> Iterator[Capture]:
-    """Capture what this thread does, and what threads do that are begun meanwhile."""
+    """Capture what this thread does, and what threads do that are begun meanwhile.
+
+    Raises ``RuntimeError`` where another session is `claiming` this process.
+    """
     capture = Capture(session, warn or _to_stderr)
     try:
-        with (eager(), entering(capture), watching(_caught, capture.miss), capture,
-              capture.optimizing()):
+        with (claiming(session), eager(), entering(capture), watching(_caught, capture.miss),
+              capture, capture.optimizing()):
             yield capture
     finally:
         capture.end()
 
 
+@contextmanager
+def claiming(session: Session) -> Iterator[None]:
+    """Let only ``session`` capture in this process: PyTorch has one set of hooks.
+
+    Raises ``RuntimeError`` where another session does.
+    """
+    process = os.getpid()  # a fork captures for itself
+    first = process not in _capturing
+    if _capturing.setdefault(process, session) is not session:
+        raise RuntimeError("only one sim.api.attach or sim torch can run in a process at a time: "
+                           "begin the next after the end of the first")
+    try:
+        yield
+    finally:
+        if first:
+            del _capturing[process]
+
+
+_capturing: dict[int, Session] = {}
+"""The session that captures, by the number of its process."""
 _to_stderr = partial(print, file=sys.stderr)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from host.model import Model
 from sim.cluster.watchdog import StuckError
@@ -14,10 +15,11 @@ from sim.torch.catching.process_group import exchanged
 from sim.torch.lookups.bags import Bags, pooled
 from sim.torch.lookups.comparison import Comparison
 from sim.torch.lookups.dense import Chains
+from sim.torch.lookups.memory import array_of, storage_of
 from sim.torch.lookups.mini_batch import columns_of, samples_of, vectors_of
 from sim.torch.lookups.query import Elsewhere, Query
 from sim.torch.lookups.record import MiniBatch, Record
-from sim.torch.lookups.tables import Tables, storage_of
+from sim.torch.lookups.tables import Tables
 from sim.torch.options import TorchOptions
 from sim.torch.subnormals import with_subnormals
 from sim.torch.values.asked import AskedUpdate, UpdateElsewhere
@@ -33,12 +35,17 @@ __all__ = ["Session"]
 @dataclass(frozen=True, eq=False)
 class _Waiting:
     """A call whose vectors are to come from the NICs. Members: its ``bags``; their ``table``;
-    ``values``, what the script reads, float32 ``[n, d]``; ``expected``, by the numerics."""
+    ``output``, what the script reads, float32 ``[n, d]``; ``expected``, by the numerics."""
 
     bags: Bags
     table: int
-    values: np.ndarray
+    output: torch.Tensor
     expected: np.ndarray
+
+    def give(self, values: np.ndarray) -> None:
+        """Write what the script reads, unless it has given the memory back."""
+        if self.output.untyped_storage().nbytes() >= 4 * self.output.numel():
+            array_of(self.output)[...] = values
 
 
 class Session:
@@ -92,10 +99,11 @@ class Session:
         self._busy = self._changed = False
         self._rtl = options.fidelity == "rtl"
         self._nics: LookupNics | None = None
+        self._addresses: tuple[int, ...] = ()
         self._caches = False
         self._waiting: list[_Waiting] = []
         self._batch, self._exchanged = MiniBatch(), 0
-        self._outputs: set[int] = set()
+        self._outputs: dict[int, StorageWeakRef] = {}
         self._forwards: dict[int, int] = {}
         self._left: set[int] = set()
 
@@ -123,20 +131,20 @@ class Session:
 
     def _take(self, bags: Bags, output: torch.Tensor, table: int) -> None:
         # The script's memory, so that what is put there later is what the script reads.
-        values = output.detach().numpy()
-        expected = pooled(bags, self.tables.all[table].values[bags.rows])
+        values = array_of(output)
+        expected = pooled(bags, array_of(bags.weight)[bags.rows])
         self.comparison.add(expected, values, bags)
         values[...] = expected
         if not self._batch.columns:
             self._exchanged = exchanged()
-        self._batch.columns.append(bags)
+        self._batch.columns.append(bags.without_rows())  # the table is the script's to drop
         self._batch.tables.append(table)
         if output.numel():
-            self._outputs.add(storage_of(output))
+            self._outputs[storage_of(output)] = StorageWeakRef(output.untyped_storage())
         self.weighted += bags.weights is not None
         self.chains.end()
         if self._rtl and len(bags):
-            self._waiting.append(_Waiting(bags, table, values, expected))
+            self._waiting.append(_Waiting(bags, table, output.detach(), expected))
 
     def touches(self, tensor: torch.Tensor) -> bool:
         """Return whether ``tensor`` shares memory with a vector that was not read yet."""
@@ -257,7 +265,7 @@ class Session:
             for call, given in zip(waiting, self.elsewhere(
                     [Query.of(call.bags, call.table, self.tables.all[call.table].values)
                      for call in waiting], changed)):
-                call.values[...] = given
+                call.give(given)
             return
         columns, tables, spans = columns_of([(call.bags, call.table) for call in waiting])
         if not columns:
@@ -270,7 +278,7 @@ class Session:
         same = np.ones(len(samples), bool)
         for call, span in zip(waiting, spans):
             given = vectors_of(call.bags, answers[:, span], nics.model.pooling)
-            call.values[...] = given
+            call.give(given)
             same &= (given.view(np.uint32) == call.expected.view(np.uint32)).all(axis=1)
         self.verdicts["equal"] += int(same.sum())
         self.verdicts["different"] += int((~same).sum())
@@ -283,8 +291,9 @@ class Session:
         changed, self.tables.changed = self.tables.changed, False
         nics = self._nics
         if nics is not None:
-            shape = tuple(len(table.weight) for table in self.tables.all)
-            if (nics.model.rows, nics.model.dimension) != (shape, self.tables.dimension):
+            shape = tuple(table.shape[0] for table in self.tables.all)
+            if (nics.model.rows, nics.model.dimension, self._addresses) != (
+                    shape, self.tables.dimension, self.tables.addresses):
                 self._retire("a table that they did not hold")
             elif slots > nics.sample_slots:
                 self._retire("a larger sample")
@@ -299,6 +308,7 @@ class Session:
                                             self._placement())
             kind = TrainingNics if self.nic_optimizer else LookupNics
             self._nics = kind(options, self._model(pooling), self.tables.rows)
+            self._addresses = self.tables.addresses
             self._caches = self._nics.cached
         self.uncached += self._caches and not self._nics.cached
         return self._nics
@@ -314,7 +324,7 @@ class Session:
     def _model(self, pooling: str) -> Model:
         """Return a model with the tables seen so far; its MLPs say nothing."""
         dimension = self.tables.dimension
-        return Model(tuple(len(table.weight) for table in self.tables.all), dimension, 1,
+        return Model(tuple(table.shape[0] for table in self.tables.all), dimension, 1,
                      (dimension,), (1,), "pytorch", pooling=pooling)
 
     def _retire(self, why: str) -> None:

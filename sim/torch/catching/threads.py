@@ -25,26 +25,20 @@ STRANGER = "its thread is not one that the program began with threading"
 def entering(mode: AbstractContextManager) -> Iterator[None]:
     """Let every thread that the program begins inside run in ``mode``: a mode holds in one thread.
     """
-    start = threading.Thread.start
+    bootstrap = threading.Thread._bootstrap  # above it, a thread's traceback has no frame
 
-    def started(thread: threading.Thread) -> None:
+    def entered(thread: threading.Thread) -> None:
         if type(thread).__module__.startswith(_OURS):
-            start(thread)
+            bootstrap(thread)
             return
-        run = thread.run  # the class's own, where it has one
+        with mode:
+            bootstrap(thread)
 
-        def inside() -> None:
-            with mode:
-                run()
-
-        thread.run = inside  # type: ignore[method-assign]
-        start(thread)
-
-    threading.Thread.start = started
+    threading.Thread._bootstrap = entered
     try:
         yield
     finally:
-        threading.Thread.start = start
+        threading.Thread._bootstrap = bootstrap
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import torch
 from host.dlrm.dlrm import pool
 from host.dlrm.float32 import canonical, quiet
 from rtl.config import ROW_BITS
+from sim.torch.lookups.memory import array_of
 
 __all__ = ["DIMENSIONS", "OUTSIDE", "UNEVEN", "Bags", "bags_of", "in_table", "one_key", "pooled",
            "why_not_table"]
@@ -87,13 +88,13 @@ def bags_of(args: Sequence, kwargs: dict, widest: int = DIMENSIONS) -> Bags | st
     if why := why_not_table(weight, widest):
         return why
     # A copy: a script may fill the same tensor with its next mini-batch.
-    rows = indices.numpy().reshape(-1).astype(np.int64)
-    lengths = _lengths(offsets.numpy(), len(rows), bool(given["include_last_offset"]))
+    rows = array_of(indices).reshape(-1).astype(np.int64)
+    lengths = _lengths(array_of(offsets), len(rows), bool(given["include_last_offset"]))
     if lengths is None:
         return UNEVEN
     if not in_table(rows, len(weight)):
         return OUTSIDE
-    weights = None if weights is None else weights.detach().numpy()
+    weights = None if weights is None else array_of(weights)
     padding = given["padding_idx"]
     if padding is not None and padding >= 0 and (rows == padding).any():
         kept = rows != padding

@@ -18,6 +18,7 @@ from sim.torch.lookups.bags import (
     one_key,
     why_not_table,
 )
+from sim.torch.lookups.memory import array_of
 
 __all__ = ["Looked", "bags_of_fused", "features_of", "is_lookup", "is_update", "named",
            "optimizer_of", "states_of"]
@@ -138,11 +139,11 @@ def features_of(given: dict[str, Any], widest: int = DIMENSIONS) -> list[Looked]
     columns = given["D_offsets"].tolist()
     counts = _row_counts(given["hash_size_cumsum"].tolist())
     # A copy: a script may fill the same tensor with its next mini-batch.
-    keys, bounds = indices.numpy().astype(np.int64), offsets.numpy().astype(np.int64)
+    keys, bounds = array_of(indices).astype(np.int64), array_of(offsets).astype(np.int64)
     lengths = np.diff(bounds)
     even = bounds[0] == 0 and bounds[-1] <= len(keys) and not (lengths < 0).any()
     key_weights = given["indice_weights"]
-    key_weights = None if key_weights is None else key_weights.detach().numpy()
+    key_weights = None if key_weights is None else array_of(key_weights)
     samples, pooling = len(lengths) // len(begins), _POOLINGS[given["pooling_mode"]]
     # Bags know these lengths.
     single = one_key(samples)[1] if (lengths == 1).all() else None
@@ -169,7 +170,7 @@ def states_of(given: dict[str, Any], feature: int, rows: int) -> np.ndarray:
     states = next(given[each] for each in _STATES
                   if given.get(each) is not None and given[each].numel())
     begin = int(given["momentum1_offsets"][feature])
-    return states.detach().view(-1).numpy()[begin:begin + rows]
+    return array_of(states.detach().view(-1))[begin:begin + rows]
 
 
 def _row_counts(cumulated: list[int]) -> list[int]:

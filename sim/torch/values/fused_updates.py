@@ -8,6 +8,7 @@ import numpy as np
 
 from sim.torch.lookups.bags import Bags
 from sim.torch.lookups.fused import features_of, states_of
+from sim.torch.lookups.memory import array_of
 from sim.torch.lookups.tables import Tables
 from sim.torch.subnormals import with_subnormals
 from sim.torch.values.rows import Part, Update
@@ -27,7 +28,7 @@ def fused_updates(name: str, given: dict[str, Any], tables: Tables, widest: int)
 
     Raises ``ValueError`` for an optimizer that the NIC does not have.
     """
-    rule, gradients = rule_of_fused(name, given), given["grad_output"].detach().numpy()
+    rule, gradients = rule_of_fused(name, given), array_of(given["grad_output"])
     found: defaultdict[int, list[tuple[Bags, np.ndarray]]] = defaultdict(list)
     states = {}
     for number, looked in enumerate(features_of(given, widest)):
@@ -39,6 +40,6 @@ def fused_updates(name: str, given: dict[str, Any], tables: Tables, widest: int)
             states[table] = partial(states_of, given, number, len(looked.bags.weight))
     alike: defaultdict[int, list[Part]] = defaultdict(list)
     for table, own in found.items():
-        values = own[0][0].weight.numpy()
+        values = array_of(own[0][0].weight)
         alike[values.shape[1]].append(Part(table, values, states.get(table), own))
     return [Update(rule, parts, tables.dimension) for parts in alike.values()]

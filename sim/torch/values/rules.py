@@ -9,6 +9,7 @@ import torch
 
 from host.dlrm.optimizer import Optimizer, follow
 from sim.torch.lookups.fused import optimizer_of
+from sim.torch.lookups.memory import array_of
 
 __all__ = ["Rule", "State", "rule_of", "rule_of_fused", "state_of"]
 
@@ -96,7 +97,7 @@ def state_of(optimizer: torch.optim.Optimizer, parameter: torch.Tensor) -> State
         found = optimizer.state[parameter].get(_STATES.get(type(optimizer).__name__, ""))
         if found is None:  # facebookresearch/dlrm's has none before the first step
             return float(optimizer.defaults.get("initial_accumulator_value", 0))
-        return found.detach().view(-1).numpy()
+        return array_of(found.detach().view(-1))
 
     return state
 

@@ -3,6 +3,7 @@
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import torch
@@ -10,6 +11,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from host.dlrm.float32 import quiet
 from sim.torch.lookups.bags import Bags
+from sim.torch.lookups.memory import array_of
 from sim.torch.lookups.tables import Tables
 from sim.torch.subnormals import with_subnormals
 from sim.torch.values.rows import Part, Update
@@ -42,11 +44,11 @@ class RowUpdates:
     def __init__(self, tables: Tables, begin: Callable[[], None],
                  write: Callable[[Sequence[Update]], None]):
         self._tables, self._begin, self._write = tables, begin, write
-        self._calls: OrderedDict[int, tuple[Bags, int]] = OrderedDict()
+        self._calls: OrderedDict[int, tuple[Bags, int, ref[torch.Tensor]]] = OrderedDict()
         self._coming: defaultdict[int, list[Gradients]] = defaultdict(list)
         self._pending: defaultdict[int, list[Gradients]] = defaultdict(list)
         self._fresh: dict[int, bool] = {}
-        self._watched: dict[int, Any] = {}
+        self._watched: dict[int, tuple[ref[torch.Tensor], Any]] = {}
         self._updates: list[Update] = []
 
     def forward(self, bags: Bags, kept: torch.Tensor) -> None:
@@ -56,13 +58,14 @@ class RowUpdates:
         if not (torch.is_grad_enabled() and weight.requires_grad and weight.is_leaf and len(kept)):
             return
         table = self._tables.number_of(bags)
-        self._calls[kept.data_ptr()] = bags, table
+        self._calls[kept.data_ptr()] = bags.without_rows(), table, ref(weight)
         self._calls.move_to_end(kept.data_ptr())
         if len(self._calls) > _CALLS:
             self._calls.popitem(last=False)
-        if table not in self._watched:
-            self._watched[table] = weight.register_post_accumulate_grad_hook(
+        if table not in self._watched or self._watched[table][0]() is None:
+            self._watched[table] = ref(weight), weight.register_post_accumulate_grad_hook(
                 lambda _: self._accumulated(table))
+            self._pending.pop(table, None)
 
     def backward(self, given: dict[str, Any]) -> None:
         """Take the gradients of a call; ``given``: arguments of the backward pass by name."""
@@ -71,16 +74,17 @@ class RowUpdates:
             return
         if given["scale_grad_by_freq"]:
             raise ValueError("scale_grad_by_freq must be false with optimizer_on nic, not true")
-        bags, table = called
-        self._fresh[table] = self._is_zero(bags.weight.grad, table)
-        self._coming[table].append((bags, given["grad"].detach().numpy().copy()))
+        bags, table, weight = called
+        parameter = weight()
+        self._fresh[table] = self._is_zero(None if parameter is None else parameter.grad, table)
+        self._coming[table].append((bags, array_of(given["grad"]).copy()))
 
     def _is_zero(self, gradient: torch.Tensor | None, table: int) -> bool:
         if gradient is None:
             return True
         if gradient.is_sparse:
             return gradient._nnz() == 0
-        return not any(gradient.numpy()[bags.rows].any() for bags, _ in self._pending[table])
+        return not any(array_of(gradient)[bags.rows].any() for bags, _ in self._pending[table])
 
     def _accumulated(self, table: int) -> None:
         """What came back is in the table's gradient now."""
@@ -105,7 +109,7 @@ class RowUpdates:
                     continue
                 rule = rule_of(optimizer, group, parameter.grad, closures)
                 alike[rule, parameter.shape[1]].append((table, parameter, Part(
-                    table, parameter.detach().numpy(),
+                    table, array_of(parameter),
                     state_of(optimizer, parameter) if rule.keeps else None,
                     self._pending.pop(table))))
         if not alike:
@@ -136,7 +140,7 @@ class RowUpdates:
 
     def close(self) -> None:
         """Leave the program's parameters as they were found."""
-        for hook in self._watched.values():
+        for _, hook in self._watched.values():
             hook.remove()
 
 
@@ -147,7 +151,7 @@ def _own(gradient: torch.Tensor, rows: np.ndarray) -> np.ndarray | None:
         own = gradient[torch.from_numpy(rows)]
         return (own.numpy() if int(torch.count_nonzero(gradient)) == int(torch.count_nonzero(own))
                 else None)
-    places = gradient._indices()[0].numpy()
+    places = array_of(gradient._indices()[0])
     numbers = np.minimum(np.searchsorted(rows, places), len(rows) - 1)
     if (rows[numbers] != places).any():
         return None

@@ -1,5 +1,6 @@
 """A program's vectors come from the NICs, from the program's own rows, and its numbers stay."""
 
+import gc
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ from tests.optional import absent
 
 pytest.importorskip("torch", reason=absent("torch"))
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from host.wire.rows import GivenRows
 from sim.native.node import CompiledNode
@@ -189,3 +191,48 @@ def test_hosts_in_python_and_compiled_ones_give_the_same(monkeypatch, system):
     assert made(True) == made(False)
     assert kinds == [{CompiledNode}, {Node}]
     assert all(torch.equal(each, found[0]) for each in found)
+
+
+@pytest.mark.parametrize("fidelity", ["model", "rtl"])
+def test_tables_end_with_the_program_s_last_reference(fidelity):
+    """The next table of the same line and shape has the number of one that is gone."""
+    ones, keys, alive = torch.ones(50, 16), torch.arange(8), []
+
+    def program():
+        for number in range(3):
+            table = ones * number
+            storage = StorageWeakRef(table.untyped_storage())
+            out = torch.nn.functional.embedding_bag(keys, table, keys, mode="sum")
+            assert (out == number).all()
+            del table
+            alive.append(storage)
+
+    session, _ = attached_to(program, fidelity=fidelity)
+    gc.collect()  # NICs that are gone
+    assert all(each.expired() for each in alive)
+    assert sum(step["lookups"] for step in session.record.steps) == 24
+    assert fidelity == "rtl" or len(session.tables.all) == 1
+    assert session.verdicts == {"equal": 24 if fidelity == "rtl" else 0, "different": 0}
+
+
+@FIDELITIES
+def test_a_table_whose_storage_is_resized(fidelity):
+    bag = torch.nn.EmbeddingBag(50, 16, mode="sum", _weight=torch.ones(50, 16))
+    keys, found = torch.arange(8), []
+
+    def program():
+        for number in range(2):
+            found.append(bag(keys, keys).sum().item())
+            storage = bag.weight.untyped_storage()
+            storage.resize_(0)
+            taken = torch.empty(1000 * number + 1)  # where the memory was, perhaps
+            storage.resize_(50 * 16 * 4)
+            with torch.no_grad():
+                bag.weight.fill_(number + 2)
+            del taken
+        dropped = bag(keys, keys)
+        dropped.untyped_storage().resize_(0)  # before it was read
+
+    session, _ = attached_to(program, fidelity=fidelity)
+    assert found == [128.0, 256.0]
+    assert len(session.tables.all) == 1 and session.verdicts["different"] == 0
