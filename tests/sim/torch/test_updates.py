@@ -215,26 +215,25 @@ def test_gradients_may_be_a_rounding_away(share, sparse):
     if abs(share) <= 1:
         assert attached_on_nic(program).written.rows == 2
     else:
-        with pytest.raises(ValueError, match="gradients of the table of .* must reach its "):
+        with pytest.raises(ValueError, match=r"gradients of the table of .* must reach its "):
             attached_on_nic(program)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_gradient_of_another_row_is_refused(sparse):
+@pytest.mark.parametrize("row", [1, 3, 9])
+def test_a_gradient_of_another_row_is_refused(row, sparse):
     bag = bag_of(sparse=sparse)
     optimizer = torch.optim.SGD(bag.parameters(), lr=RATE)
 
     def program():
         bag(torch.tensor([2, 4]), torch.arange(2)).sum().backward()
         more = torch.zeros(10, 16)
-        more[row] = 1
+        more[row] = 1e-9
         bag.weight.grad = bag.weight.grad + (more.to_sparse(1) if sparse else more)
         optimizer.step()
 
-    for row in (1, 3, 9):
-        with pytest.raises(ValueError, match="gradients of the table of .* must reach its "):
-            attached_on_nic(program)
-        bag.weight.grad = None
+    with pytest.raises(ValueError, match=r"gradients of the table of .* must reach its "):
+        attached_on_nic(program)
 
 
 def test_a_closure_and_frequencies_are_refused():
