@@ -84,7 +84,8 @@ def test_again_into_the_same_folder_gives_the_same_bytes(made, tmp_path):
     folder = tmp_path / "again"
     shutil.copytree(kept, folder)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    generate(preset(PRESET[shell]), folder, shell=shell)
+    # As the command does for a shell.
+    generate(preset(PRESET[shell]).with_fields(link=True), folder, shell=shell)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
