@@ -73,7 +73,8 @@ _LONG = (
 
 
 def _distributions(extra: str) -> set[str]:
-    """Return the distributions that an extra installs and a plain installation does not.
+    """Return the distributions that an extra installs, but neither a plain installation nor an
+    extra that it contains.
 
     TorchRec has the name of its extra, which does not install it.
     """
@@ -82,7 +83,9 @@ def _distributions(extra: str) -> set[str]:
         found = (re.match(rf"([\w.-]+)[^;]*{end}", each) for each in requires("embernic") or ())
         return {_normal(match[1]) for match in found if match}
 
-    return (names(extra) | {extra}) - names(None)
+    own = (names(extra) | {extra}) - names(None)
+    contained = [each for each in map(names, _extras()) if each < own]
+    return own.difference(*contained)
 
 
 def _normal(name: str) -> str:

@@ -1,6 +1,7 @@
 """The memory of a program's tensors: read and written in place, never held."""
 
 import ctypes
+from functools import cache
 
 import numpy as np
 import torch
@@ -8,8 +9,12 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 __all__ = ["Held", "array_of", "known", "storage_of", "trim"]
 
-_DTYPES = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64),
-           torch.int32: np.dtype(np.int32), torch.int64: np.dtype(np.int64)}
+_FLOAT32 = np.dtype(np.float32)
+
+
+@cache
+def _numpy_dtype(dtype: torch.dtype) -> np.dtype:
+    return torch.empty(0, dtype=dtype).numpy().dtype
 
 
 class _Memory:
@@ -31,7 +36,7 @@ def array_of(tensor: torch.Tensor) -> np.ndarray:
     """
     if tensor.is_neg():
         tensor = tensor.resolve_neg()
-    shape, dtype = tuple(tensor.shape), _DTYPES[tensor.dtype]
+    shape, dtype = tuple(tensor.shape), _numpy_dtype(tensor.dtype)
     if not tensor.numel():
         return np.empty(shape, dtype)
     return np.asarray(_Memory(tensor, tensor.data_ptr(), shape, tensor.stride(), dtype))
@@ -74,7 +79,7 @@ class Held:
         _, _, shape, strides = self.known
         if not address:
             return np.broadcast_to(np.float32(0), shape)
-        return np.asarray(_Memory(storage, address, shape, strides, _DTYPES[torch.float32]))
+        return np.asarray(_Memory(storage, address, shape, strides, _FLOAT32))
 
     def _found(self) -> tuple[torch.UntypedStorage | None, int]:
         _, offset, shape, strides = self.known

@@ -92,7 +92,7 @@ if __name__ == "__main__":
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, text=True,
-                          timeout=60)
+                          timeout=300)
 
 
 def own_modules(folder: Path) -> None:

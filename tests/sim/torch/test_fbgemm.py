@@ -73,7 +73,7 @@ def test_one_key_bags_leave_every_loss_as_it_is(fidelity, pooling, dtype):
                                                   alone.split_embedding_weights()))
     assert [(step["workload"], step["lookups"]) for step in session.record.steps] == [
         ("training", SAMPLES * len(FEATURES))] * 4
-    assert [tuple(table.weight.shape) for table in session.tables.all] == list(SHAPES)
+    assert [table.shape for table in session.tables.all] == list(SHAPES)
     assert session.gradients == 4 * SAMPLES * len(FEATURES) and session.updates == {"sgd": 4}
     bags = 4 * SAMPLES * len(FEATURES)
     assert session.comparison.equal == session.comparison.bags == [bags, 0]
@@ -209,7 +209,7 @@ def test_wide_tables_beside_narrow_ones_stay_with_fbgemm(fidelity, optimizer_on)
                                   fidelity=fidelity, optimizer_on=optimizer_on)
     alone = trained(tables(shapes), 2)
     assert losses == (pytest.approx(alone, rel=1e-6) if optimizer_on == "nic" else alone)
-    assert [tuple(table.weight.shape) for table in session.tables.all] == [shapes[0], shapes[2]]
+    assert [table.shape for table in session.tables.all] == [shapes[0], shapes[2]]
     assert session.gradients == 2 * SAMPLES * 2
     [((_, what), count)] = missed.items()
     assert what.endswith("its vectors have 260 values, and the NIC's between 1 and 256")
