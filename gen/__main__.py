@@ -48,7 +48,7 @@ def command(
                     report=report, timing=timing,
                     progress=lambda line: console.print(line, style="dim", highlight=False))
     for warning in done["warnings"]:
-        console.print(f"warning: {warning}", highlight=False, soft_wrap=True)
+        console.print(f"warning: {warning}", highlight=False, markup=False, soft_wrap=True)
     shown = Console()
     shown.print(summary_table(done))
     if done["report"] is not None:

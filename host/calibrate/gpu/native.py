@@ -122,7 +122,8 @@ def _compiled(folder: Path) -> Path:
             continue
         if done.returncode == 0:
             return target
-        said = f"{' '.join(command)} does not compile loops.c: {done.stderr.strip()[-200:]}"
+        said = (f"{' '.join(command)} does not compile loops.c: "
+                f"{done.stderr.strip()[-200:] or f'exit status {done.returncode}'}")
     raise Missing(said)
 
 

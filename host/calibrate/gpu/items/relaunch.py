@@ -72,5 +72,6 @@ def _run(command: Sequence[str], seconds: float) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Missing(f"{name} does not run: {error}") from None
     if done.returncode:
-        raise Missing(f"{name} failed: {' '.join(done.stderr.split())[-300:]}")
+        said = " ".join(done.stderr.split())[-300:] or f"exit status {done.returncode}"
+        raise Missing(f"{name} failed: {said}")
     return done.stdout
