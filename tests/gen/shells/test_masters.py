@@ -436,7 +436,8 @@ def test_vitis_adds_the_pointers():
     ([("a", -1, 512)], "channel of a must be between 0 and 31, not -1"),
     ([("a", 0, 128)], "width of a must be 256 or 512 bits, not 128"),
     ([("a", 0, 512), ("a", 1, 512)], "names of masters must differ, not 'a' twice"),
-    ([("a b", 0, 512)], "name of a master must be an identifier, not 'a b'"),
+    ([("a b", 0, 512)], "name of a master must be an identifier, not 'a b': use 1 to 100 letters, "
+     "digits and _ of ASCII, no digit first"),
     ([("a", "0", 512)], "channel of a must be an integer, not '0'")])
 @pytest.mark.parametrize("shell", sorted(SHELLS))
 def test_bad_tables(shell, masters, text, tmp_path):
