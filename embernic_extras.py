@@ -64,6 +64,8 @@ def require(module: str, by: str) -> ModuleType:
 
 
 def _installed(module: str) -> bool:
+    if sys.modules.get(module) is not None:
+        return True
     parent, _, _ = module.rpartition(".")
     return (not parent or _installed(parent)) and find_spec(module) is not None
 
