@@ -77,7 +77,7 @@ def said(nvrtc, tmp_path_factory):
                    timeout=300)
     done = subprocess.run([sys.executable, "-m", "tests.host.calibrate.on_fake_driver"], cwd=ROOT,
                           env={**os.environ, "LD_LIBRARY_PATH": str(folder)}, text=True,
-                          capture_output=True, timeout=300)
+                          capture_output=True, timeout=1200)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert set(found) == set(CHECKS)
