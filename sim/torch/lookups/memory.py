@@ -92,7 +92,7 @@ class Held:
 
 def known(tensor: torch.Tensor) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
     """Return what tells tables apart: views of one storage are different ones."""
-    return (storage_of(tensor), tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
+    return (storage_of(tensor), int(tensor.storage_offset()), tuple(tensor.shape), tensor.stride())
 
 
 def trim() -> None:
