@@ -82,7 +82,7 @@ def test_a_signal_is_one_line(sweeping, name, to_all):
         os.killpg(sweeping.pid, number)
     else:
         sweeping.send_signal(number)
-    _, said = sweeping.communicate(timeout=60)
+    _, said = sweeping.communicate(timeout=300)
     assert sweeping.returncode == 128 + number
     assert said.startswith(f"stopped by {name}; ") and said.count("\n") == 1, said
     assert said.endswith(" of 10 points are finished; the same command goes on\n")
