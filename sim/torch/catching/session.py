@@ -21,7 +21,7 @@ from sim.torch.lookups.query import Elsewhere, Query
 from sim.torch.lookups.record import MiniBatch, Record
 from sim.torch.lookups.tables import Tables
 from sim.torch.options import TorchOptions
-from sim.torch.subnormals import with_subnormals
+from sim.torch.numerics import own_numerics
 from sim.torch.values.asked import AskedUpdate, UpdateElsewhere
 from sim.torch.values.nics import LookupNics, NicsError
 from sim.torch.values.rows import Update
@@ -107,7 +107,7 @@ class Session:
         self._forwards: dict[int, int] = {}
         self._left: set[int] = set()
 
-    @with_subnormals()
+    @own_numerics()
     def take(self, calls: Sequence[tuple[Bags, torch.Tensor]], indices: torch.Tensor,
              kept: torch.Tensor) -> None:
         """Take calls that the program makes at once.
@@ -167,7 +167,7 @@ class Session:
         self.look_up()
         self._changed = self.tables.changed
 
-    @with_subnormals()
+    @own_numerics()
     def update(self, updates: Sequence[Update]) -> None:
         """Write the rows of updates by the NICs' optimizer, over those of the program's.
 
@@ -254,7 +254,7 @@ class Session:
         if not self._waiting:
             self._close()
 
-    @with_subnormals()
+    @own_numerics()
     def look_up(self) -> None:
         """Let the NICs look up the calls that wait, as one mini-batch."""
         if not self._waiting:

@@ -97,7 +97,8 @@ class Served:
     def _look_up(self, asked: Mapping[int, Sequence[Query]]) -> dict[int, list[np.ndarray]]:
         session, calls, found = self.session, [], {}
         for rank, queries in asked.items():
-            outputs = [torch.zeros(len(query.lengths), query.shape[1]) for query in queries]
+            outputs = [torch.zeros(len(query.lengths), query.shape[1], dtype=torch.float32)
+                       for query in queries]
             calls += zip([query.bags(self._weight(rank, query)) for query in queries], outputs)
             found[rank] = [output.numpy() for output in outputs]
         for call in calls:

@@ -10,14 +10,14 @@ from sim.torch.lookups.bags import Bags
 from sim.torch.lookups.fused import features_of, states_of
 from sim.torch.lookups.memory import array_of
 from sim.torch.lookups.tables import Tables
-from sim.torch.subnormals import with_subnormals
+from sim.torch.numerics import own_numerics
 from sim.torch.values.rows import Part, Update
 from sim.torch.values.rules import rule_of_fused
 
 __all__ = ["fused_updates"]
 
 
-@with_subnormals()
+@own_numerics()
 def fused_updates(name: str, given: dict[str, Any], tables: Tables, widest: int) -> list[Update]:
     """Return what NICs write in place of FBGEMM, for tables of each dimension.
 

@@ -13,7 +13,7 @@ from host.dlrm.float32 import quiet
 from sim.torch.lookups.bags import Bags
 from sim.torch.lookups.memory import array_of
 from sim.torch.lookups.tables import Tables
-from sim.torch.subnormals import with_subnormals
+from sim.torch.numerics import own_numerics
 from sim.torch.values.rows import Part, Update
 from sim.torch.values.rules import Rule, rule_of, state_of
 
@@ -92,7 +92,7 @@ class RowUpdates:
             self._pending[table].clear()
         self._pending[table] += self._coming.pop(table, [])
 
-    @with_subnormals()
+    @own_numerics()
     @quiet()
     def step(self, optimizer: torch.optim.Optimizer, closures: tuple) -> None:
         """Take the gradients and rows of the tables of which a step of PyTorch's optimizer begins.
@@ -130,7 +130,7 @@ class RowUpdates:
                             f"over copies of a table (DistributedDataParallel)")
                 self._updates.append(update)
 
-    @with_subnormals()
+    @own_numerics()
     def stepped(self) -> None:
         """The step is over: the program's optimizer has written its rows."""
         updates, self._updates = self._updates, []
@@ -155,8 +155,9 @@ def _own(gradient: torch.Tensor, rows: np.ndarray) -> np.ndarray | None:
     numbers = np.minimum(np.searchsorted(rows, places), len(rows) - 1)
     if (rows[numbers] != places).any():
         return None
-    return torch.zeros(len(rows), gradient.shape[1]).add_(torch.sparse_coo_tensor(
-        torch.from_numpy(numbers)[None], gradient._values(), (len(rows), gradient.shape[1]),
+    values = gradient._values()
+    return values.new_zeros(len(rows), gradient.shape[1]).add_(torch.sparse_coo_tensor(
+        torch.from_numpy(numbers)[None], values, (len(rows), gradient.shape[1]),
         check_invariants=False)).numpy()
 
 

@@ -99,6 +99,29 @@ def test_subnormals_stay_where_pytorch_flushes_its_own(flush):
     assert session.verdicts == {"equal": 20, "different": 0}
 
 
+@pytest.mark.parametrize("fidelity", ["model", "rtl"])
+def test_the_numerics_of_a_program_are_its_own(fidelity):
+    bag, keys = torch.nn.EmbeddingBag(ROWS, DIMENSION, mode="mean", sparse=True, _weight=special(
+        ROWS, DIMENSION)), keys_of(20, 3)
+    optimizer = torch.optim.SGD(bag.parameters(), lr=0.1)
+
+    def program():
+        with np.errstate(all="raise"):
+            torch.set_default_dtype(torch.float64)
+            try:
+                for _ in range(2):
+                    optimizer.zero_grad()
+                    bag(*keys).sum().backward()
+                    optimizer.step()
+                assert set(np.geterr().values()) == {"raise"}
+            finally:
+                torch.set_default_dtype(torch.float32)
+
+    session, _ = attached_to(program, fidelity=fidelity, optimizer_on="nic")
+    assert session.verdicts["different"] == 0
+    assert session.written.different == 0 and session.written.steps == 2
+
+
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, RWSAdagrad])
 def test_updates_in_rtl(optimizer):
     indices, offsets = keys_of(20, 3)
