@@ -20,8 +20,8 @@ from sim.torch.lookups.mini_batch import columns_of, samples_of, vectors_of
 from sim.torch.lookups.query import Elsewhere, Query
 from sim.torch.lookups.record import MiniBatch, Record
 from sim.torch.lookups.tables import Tables
-from sim.torch.options import TorchOptions
 from sim.torch.numerics import own_numerics
+from sim.torch.options import TorchOptions
 from sim.torch.values.asked import AskedUpdate, UpdateElsewhere
 from sim.torch.values.nics import LookupNics, NicsError
 from sim.torch.values.rows import Update
