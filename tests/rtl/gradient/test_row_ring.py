@@ -24,7 +24,7 @@ Row = namedtuple("Row", "key step sums values state slot")
 
 def ring(dimension: int, places: int = 8) -> row_ring.RowRing:
     return made(row_ring.RowRing, preset("tiny").with_fields(
-        name=f"numbers of {row_ring.ROW_NUMBER_BITS} bits", max_dimension=dimension,
+        name=f"numbers_of_{row_ring.ROW_NUMBER_BITS}_bits", max_dimension=dimension,
         local_cache_rows=24, update_rows=places))
 
 
