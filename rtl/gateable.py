@@ -22,5 +22,4 @@ class Gateable:
       longer than :data:`LINGER` cycles, moving something, without changing.
     - Neither ``time``, nor the payload of a stream that is not valid, nor an input of more than 64
       bits moves anything.
-    - A reset after the first one is not needed.
     """

@@ -74,7 +74,7 @@ last credit. :mod:`rtl.links` has every stream, from where and whereto.
 
 from types import MappingProxyType, SimpleNamespace
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -115,6 +115,7 @@ from rtl.network.link.ends import first_deadline
 from rtl.network.link.receiver import LINK_RECEIVER_COUNTERS
 from rtl.network.link.sender import LinkSender
 from rtl.nic_control import control, watch
+from rtl.nic_edges import guard_edges, report_state
 from rtl.nic_link import connect_link
 from rtl.nic_training import connect_training
 from rtl.query import Dispatcher, HostReporter, QueryChecker
@@ -143,12 +144,18 @@ class SmartNic(wiring.Component):
         length with the first beat.
     csr: AXI4-Lite, 32-bit data, see :class:`rtl.control.csr.RegisterBlock`.
     rst: reset, through the tree of :mod:`rtl.reset`; nothing else resets the NIC, and its clock's
-        domain needs none. For :data:`rtl.reset.QUIET_CYCLES` cycles after it no input is taken.
+        domain needs none. From the cycle after it begins, and for
+        :data:`rtl.reset.QUIET_CYCLES` cycles after it, no input is taken. A packet at ``net_tx`` or
+        ``host_tx`` that it cuts is completed, the rest of one at ``host_rx`` is dropped
+        (:mod:`rtl.network.reset_guards`). At ``net_rx`` the CRC rejects the rest of a packet.
     time: cycles, for time-outs; may jump while ``idle``.
     idle: a register: in the two cycles before, no input moved, and nothing will move until one
-        does.
-        After reset it is 0 until every table is swept; only then does the NIC accept packets and
-        table descriptors.
+        does. Frames of others at ``net_rx`` can keep it 0 for ever.
+    swept: a register: every table has been swept since the reset. Only then does the NIC accept
+        packets and table descriptors.
+    working: a register: work of this NIC's own moves inside, or a packet of the host comes. Frames
+        at ``net_rx`` count once they are checked and accepted; register accesses do not count. It
+        is 1 until ``swept``.
     tap: a cache's decision on each lookup, in order, stream of
         :data:`rtl.cache.access_tap.Access`; silent unless register ``tap_select`` names the
         cache.
@@ -220,7 +227,7 @@ class SmartNic(wiring.Component):
             "host_rx": In(stream.Signature(Beat)), "host_tx": Out(stream.Signature(Beat)),
             "net_tx_bytes": Out(16), "host_tx_bytes": Out(16),
             "csr": self._csr.signature.members["csr"], "rst": In(1),
-            "time": In(32), "idle": Out(1),
+            "time": In(32), "idle": Out(1), "swept": Out(1), "working": Out(1),
             "tap": Out(stream.Signature(Access)),
             "channels": Out(channel_state(config.training, config.link)),
         } | ({"waits": Out(1), "deadline": Out(32)} if config.link else {}))
@@ -238,17 +245,19 @@ class SmartNic(wiring.Component):
                  "host_mux": host_mux}
         everything = {**parts, "csr_block": csr, "lookup_credits": credits}
         root, quiet = reset_root(m, self.rst)
-        for name, block in everything.items():
-            m.submodules[name] = ResetBranch(block, root)
+        branches = [ResetBranch(block, root) for block in everything.values()]
+        for name, branch in zip(everything, branches):
+            m.submodules[name] = branch
+        guards = guard_edges(m, self, blocks, quiet)
 
-        ends = {**everything, **{edge: getattr(self, edge) for edge in _EDGES}}
+        ends = {**everything, **{edge: getattr(self, edge) for edge in _EDGES},
+                **{edge: guard.o if edge == "host_rx" else guard.i
+                   for edge, guard in guards.items()}}
         for link in links(self.config.training, self.config.link):
             join(m, link, ends, held=quiet if link.source in _EDGES else None)
         m.d.comb += [
             blocks.net_parser.header.eq(blocks.net_receiver.header),
             blocks.dispatcher.next_landing.eq(blocks.hold_buffer.next_landing),
-            self.net_tx_bytes.eq(blocks.net_assembler.bytes),
-            self.host_tx_bytes.eq(blocks.host_assembler.bytes),
         ]
         for port, packager in enumerate((blocks.lookup_packager, blocks.vector_packager)):
             m.d.comb += [credits.node[port].eq(packager.credit_node),
@@ -286,16 +295,8 @@ class SmartNic(wiring.Component):
         _connect_csr(m, self.csr, csr.csr, quiet)
         control(m, self.config, csr, parts, self.time)
         watch(m, self.config, csr, parts, self)
-        moves = Cat(self.host_rx.valid, self.net_rx.valid, self.csr.awvalid, self.csr.wvalid,
-                    self.csr.arvalid, *([self._await(m, blocks)] if self.config.link else []))
-        # What the blocks say has a cycle to come here. If all were idle in one cycle and no input
-        # moved then, nothing has moved since but an input of the cycle that follows.
-        still, moved = Signal(len(everything), reset_less=True), Signal(reset_less=True)
-        idle = Signal(reset_less=True)
-        m.d.sync += [
-            still.eq(Cat(block.idle for block in everything.values())), moved.eq(moves.any()),
-            idle.eq(still.all() & ~moved & ~moves.any() & ~quiet)]
-        m.d.comb += self.idle.eq(idle)
+        due = self._await(m, blocks) if self.config.link else 0
+        report_state(m, self, {**everything, **guards}, branches, quiet, due)
         return m
 
     def _await(self, m: Module, blocks: SimpleNamespace) -> Value:

@@ -1,6 +1,8 @@
 """Reset: a pipelined tree, whose last registers each reset a part of one block."""
 
-from amaranth.hdl import Elaboratable, Fragment, Module, ResetInserter, ResetSignal, Signal
+from amaranth.hdl import Cat, Elaboratable, Fragment, Module, ResetInserter, ResetSignal, Signal
+
+from rtl.memory import SWEPT
 
 __all__ = ["LEAVES", "LOADS", "QUIET_CYCLES", "ResetBranch", "reset_root"]
 
@@ -20,28 +22,42 @@ class ResetBranch(Elaboratable):
     shared unit with a reset (:class:`rtl.shared.Shared`) has one for itself, while there are any.
 
     Parameters: ``block``, any elaboratable; ``resets``, the root of :func:`reset_root`.
+
+    Members: ``swept``, a register: every sweep in the block is over
+    (:func:`rtl.memory.tell_swept`). It is 0 from three cycles after the reset begins, and always 1
+    for a block without a sweep.
     """
 
     def __init__(self, block: Elaboratable, resets: Signal):
         self._block, self._resets = block, resets
+        self.swept = Signal()
 
     def elaborate(self, platform) -> Fragment:
         inserter = _Leaves()
         fragment = inserter.on_fragment(Fragment.get(self._block, platform))
         for leaf, reset in zip(inserter.leaves, self._resets, strict=False):
             fragment.add_statements("sync", leaf.eq(reset))
+        if inserter.sweeps:
+            # The registers of the sweeps are reset together with this one.
+            fragment.add_statements(
+                "sync", self.swept.eq(Cat(inserter.sweeps).all() & ~inserter.leaves[0]))
+        else:
+            fragment.add_statements("comb", self.swept.eq(1))
         return fragment
 
 
 class _Leaves(ResetInserter):
-    """Resets each module in a fragment by one of ``leaves``."""
+    """Resets each module in a fragment by one of ``leaves``; ``sweeps`` are the registers in it
+    that report the end of a sweep."""
 
     def __init__(self):
         super().__init__({"sync": Signal()})
         self.leaves: list[Signal] = []
+        self.sweeps: list[Signal] = []
         self._bits = 0
 
     def _insert_control(self, fragment, domain, lhs_masks) -> None:
+        self.sweeps += [signal for signal, _mask in lhs_masks.masks() if SWEPT in signal.attrs]
         bits = sum(mask.bit_count() for signal, mask in lhs_masks.masks() if not signal.reset_less)
         if not bits:
             return

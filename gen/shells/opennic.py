@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import C, Cat, ClockDomain, Module, Signal
+from amaranth.hdl import C, Cat, ClockDomain, Module, ResetSignal, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
@@ -11,7 +11,7 @@ from gen.shells.axi_lite_crossing import AxiLiteCrossing
 from gen.shells.flat_bus import connect_bus
 from gen.shells.hbm_port import HBM_LENGTH_BITS, HBM_WIDTH, HbmPort
 from gen.shells.masters import axi_members, axi_name, connect_axi, masters_of
-from gen.shells.placing import place_nic
+from gen.shells.placing import place_nic, without_reset
 from gen.shells.register_stages import RegisterStages
 from gen.shells.reset_handshake import ResetHandshake
 from rtl.config import BEAT_BITS, NicConfig
@@ -72,7 +72,8 @@ class OpenNicPlugin(wiring.Component):
 
     Registers are at 0x00000 to 0x0FFFF of the box's window; other addresses are answered SLVERR.
     Streams pass two register stages each way, since QDMA and MAC are on other dies than most of the
-    NIC.
+    NIC. The stages keep their packets through a reset of the module. In reset no beat is accepted.
+    Every packet that leaves has ``tuser_size`` bytes and its end, even if a reset cuts it.
 
     Latency 2 cycles more than the NIC's own on each stream; throughput 1 beat per cycle.
 
@@ -89,8 +90,8 @@ class OpenNicPlugin(wiring.Component):
     s_axil_*: control, 32 bits, on ``axil_aclk``.
     s_axis_qdma_h2c_*, m_axis_qdma_c2h_*: from and to PCIe, a concatenation of ``ports.host``.
     m_axis_adap_tx_250mhz_*, s_axis_adap_rx_250mhz_*: to and from the MACs, ``ports.macs``.
-    mod_rstn, mod_rst_done: reset of this module, on ``axil_aclk``. Done when the NIC has cleared
-        its tables.
+    mod_rstn, mod_rst_done: reset of this module, on ``axil_aclk``. Done when the NIC has swept its
+        tables (``swept``), whatever frames arrive.
     axil_aclk, axis_aclk: clocks, 125 and 250 MHz; their phases do not matter.
     m_axi_<name>_*: an AXI3 master of 256 bits for each entry of ``masters``, on ``hbm_aclk``. With
         masters there are also ``hbm_aclk``, a clock of up to 450 MHz, ``hbm_ready``, which says
@@ -150,16 +151,13 @@ class OpenNicPlugin(wiring.Component):
         m.domains.sync = sync = ClockDomain("sync")
         m.d.comb += [axil.clk.eq(self.axil_aclk), sync.clk.eq(self.axis_aclk)]
         m.submodules.reset_handshake = reset = ResetHandshake(_RESET_CYCLES, domain="axil")
-        swept = Signal()
-        with m.If(nic.idle):
-            m.d.sync += swept.eq(1)
         m.submodules.reset_sync = FFSynchronizer(reset.reset, sync.rst, init=1)
         ready = reset.ready
         if self.masters:
             ready = Signal()
             m.d.comb += reset.ready.eq(ready & self._memory(m, nic, reset.reset))
         m.submodules.swept_sync = FFSynchronizer(
-            swept, ready, o_domain="axil", reset_less=False)
+            nic.swept, ready, o_domain="axil", reset_less=False)
         m.d.comb += [axil.rst.eq(reset.reset), reset.mod_rstn.eq(self.mod_rstn),
                      self.mod_rst_done.eq(reset.mod_rst_done)]
 
@@ -194,22 +192,24 @@ class OpenNicPlugin(wiring.Component):
 
     def _arrive(self, m, name: str, edge, stages: str) -> None:
         """Pass packets of port 0 to the NIC, and drop those of the others."""
-        m.submodules[stages] = into = RegisterStages(Beat)
+        into, awake = RegisterStages(Beat), ~ResetSignal()
+        m.submodules[stages] = without_reset(into)
         beat = into.i.payload
         ready = getattr(self, f"{name}_tready")
         m.d.comb += [
-            into.i.valid.eq(getattr(self, f"{name}_tvalid")[0]),
+            into.i.valid.eq(getattr(self, f"{name}_tvalid")[0] & awake),
             beat.data.eq(getattr(self, f"{name}_tdata")),
             beat.keep.eq(getattr(self, f"{name}_tkeep")),
             beat.last.eq(getattr(self, f"{name}_tlast")[0]), beat.err.eq(0),
-            ready.eq(Cat(into.i.ready, C(-1, len(ready)))),
+            ready.eq(Cat(into.i.ready, C(-1, len(ready))) & awake.replicate(len(ready))),
         ]
         wiring.connect(m, into.o, edge)
 
     def _depart(self, m, name: str, edge, length, stages: str, *, source: int,
                 destination: int) -> None:
         """Pass packets of the NIC to port 0, and send nothing to the others."""
-        m.submodules[stages] = out = RegisterStages(_OUTGOING)
+        out = RegisterStages(_OUTGOING)
+        m.submodules[stages] = without_reset(out)
         beat, valid = out.o.payload.beat, Signal()
         m.d.comb += [
             out.i.valid.eq(edge.valid), edge.ready.eq(out.i.ready),

@@ -1,20 +1,29 @@
 """The NIC in a shell: on the shell's clock, with the reset of domain ``sync``."""
 
-from amaranth.hdl import ClockDomain, DomainRenamer, Module, ResetSignal, Value
+from amaranth.hdl import ClockDomain, DomainRenamer, Elaboratable, Module, ResetSignal, Value
 from amaranth.lib import wiring
 
-__all__ = ["place_nic"]
+__all__ = ["place_nic", "without_reset"]
+
+_DOMAIN = "nic"
 
 
 def place_nic(m: Module, nic: wiring.Component, clock: Value) -> None:
-    """Add ``nic`` on ``clock``, which is that of domain ``sync``.
+    """Add ``nic`` on ``clock``, which is that of domain ``sync``, and a domain without reset.
 
-    A NIC with a port ``rst`` distributes its reset itself: its domain is one without reset, whose
-    clock comes from ``clock`` as that of ``sync`` does, so that both rise at once in a simulation.
+    A NIC with a port ``rst`` distributes its reset itself and is in the domain without reset. The
+    clock of that domain comes from ``clock`` as that of ``sync`` does, so that both rise at once in
+    a simulation.
     """
+    m.domains.nic = domain = ClockDomain(_DOMAIN, reset_less=True)
+    m.d.comb += domain.clk.eq(clock)
     if "rst" not in nic.signature.members:
         m.submodules.nic = nic
         return
-    m.domains.nic = domain = ClockDomain("nic", reset_less=True)
-    m.d.comb += [domain.clk.eq(clock), nic.rst.eq(ResetSignal())]
-    m.submodules.nic = DomainRenamer("nic")(nic)
+    m.d.comb += nic.rst.eq(ResetSignal())
+    m.submodules.nic = without_reset(nic)
+
+
+def without_reset(block: Elaboratable) -> Elaboratable:
+    """Return ``block`` in the domain without reset: it keeps its contents through a reset."""
+    return DomainRenamer(_DOMAIN)(block)

@@ -1,6 +1,6 @@
 """The SmartNIC as an RTL kernel for Vitis."""
 
-from amaranth.hdl import Cat, ClockDomain, Module, Signal
+from amaranth.hdl import Cat, ClockDomain, Module, ResetSignal, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -8,7 +8,7 @@ from gen.shells.flat_bus import connect_bus
 from gen.shells.kernel_control import KERNEL_ADDRESS_BITS, KernelControl
 from gen.shells.masters import axi_members, axi_name, connect_axi, masters_of
 from gen.shells.memory_stages import MemoryStages
-from gen.shells.placing import place_nic
+from gen.shells.placing import place_nic, without_reset
 from gen.shells.register_stages import RegisterStages
 from gen.shells.socket_check import SocketCheck
 from rtl.config import BEAT_BITS, NicConfig
@@ -59,6 +59,8 @@ class VitisKernel(wiring.Component):
     what comes in, ``tdest`` is the node whose addresses sent it (:class:`SocketCheck`).
     Streams ``host`` carry whole packets to and from the kernels that move them from and to memory;
     ``tlast`` ends a packet. Every stream passes two register stages, for crossings between dies.
+    The stages keep their packets through a reset of the kernel. In reset no beat is accepted. Every
+    packet that leaves has its end, even if a reset cuts it.
 
     Latency 2 cycles more than the NIC's own on each stream; throughput 1 beat per cycle.
 
@@ -128,21 +130,23 @@ class VitisKernel(wiring.Component):
         return m
 
     def _arrive(self, m, name: str, edge, stages: str, check: SocketCheck | None = None) -> None:
-        m.submodules[stages] = into = RegisterStages(Beat)
+        into, awake = RegisterStages(Beat), ~ResetSignal()
+        m.submodules[stages] = without_reset(into)
         if check is not None:
             wiring.connect(m, check.o, into.i)
         first = into.i if check is None else check.i
         beat = first.payload
         m.d.comb += [
-            first.valid.eq(getattr(self, f"{name}_tvalid")),
-            getattr(self, f"{name}_tready").eq(first.ready), beat.err.eq(0),
+            first.valid.eq(getattr(self, f"{name}_tvalid") & awake),
+            getattr(self, f"{name}_tready").eq(first.ready & awake), beat.err.eq(0),
             *(getattr(beat, field).eq(getattr(self, f"{name}_t{field}"))
               for field in ("data", "keep", "last")),
         ]
         wiring.connect(m, into.o, edge)
 
     def _depart(self, m, name: str, edge, stages: str):
-        m.submodules[stages] = out = RegisterStages(Beat)
+        out = RegisterStages(Beat)
+        m.submodules[stages] = without_reset(out)
         wiring.connect(m, edge, out.i)
         beat = out.o.payload
         m.d.comb += [
@@ -157,12 +161,13 @@ class VitisKernel(wiring.Component):
         """Set a packet's socket, on every beat, to the node that its header names."""
         field = HeaderBeat["ember"]
         start = field.offset + field.shape["destination"].offset
+        # A packet goes on through a reset, and so does its socket.
         inside, held, now = Signal(), Signal(NODE_BITS), Signal(NODE_BITS)
         m.d.comb += now.eq(out.payload.data[start:start + NODE_BITS])
         with m.If(out.valid & out.ready):
-            m.d.sync += inside.eq(~out.payload.last)
+            m.d.nic += inside.eq(~out.payload.last)
             with m.If(~inside):
-                m.d.sync += held.eq(now)
+                m.d.nic += held.eq(now)
         with m.If(inside):
             m.d.comb += self.m_axis_net_tdest.eq(held)
         with m.Else():
@@ -196,7 +201,7 @@ class VitisKernel(wiring.Component):
             Cat(control.s.awaddr, control.s_awaddr_high).eq(self.s_axi_control_awaddr),
             Cat(control.s.araddr, control.s_araddr_high).eq(self.s_axi_control_araddr),
             control.taken.eq(nic.host_rx.valid & nic.host_rx.ready & nic.host_rx.payload.last),
-            control.idle.eq(nic.idle), self.interrupt.eq(control.interrupt),
+            control.idle.eq(~nic.working), self.interrupt.eq(control.interrupt),
         ]
         wiring.connect(m, control.m, nic.csr)
         return control

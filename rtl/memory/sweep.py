@@ -1,8 +1,12 @@
 """Sweep: clears a small memory, address by address, after reset."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Signal, ValueLike
 
-__all__ = ["sweep"]
+__all__ = ["SWEPT", "sweep", "tell_swept"]
+
+SWEPT = "swept"
+"""Attribute of the registers of :func:`tell_swept`, by which :class:`rtl.reset.ResetBranch` finds
+them."""
 
 
 def sweep(m: Module, depth: int) -> tuple[Signal, Signal]:
@@ -10,4 +14,14 @@ def sweep(m: Module, depth: int) -> tuple[Signal, Signal]:
     address, swept = Signal(range(max(2, depth))), Signal()
     with m.If(~swept):
         m.d.sync += [address.eq(address + 1), swept.eq(address == depth - 1)]
+    tell_swept(m, swept)
     return address, swept
+
+
+def tell_swept(m: Module, swept: ValueLike) -> None:
+    """Report ``swept``, whether a sweep after reset is over, to the top of the design.
+
+    Every block that sweeps by a counter of its own calls this function.
+    """
+    told = Signal(attrs={SWEPT: 1})
+    m.d.sync += told.eq(swept)

@@ -15,12 +15,13 @@ from rtl.network.parser import PacketParser
 from rtl.network.partial_packager import PartialPackager
 from rtl.network.receiver import FrameReceiver
 from rtl.network.record_packager import RecordPackager
+from rtl.network.reset_guards import HeadGuard, TailGuard
 from rtl.network.vector_packager import VectorPackager
 from rtl.network.vector_router import VectorRouter
 
 __all__ = [
     "Crc32c", "CreditCounter", "CreditGate", "CreditReturn", "FrameAssembler", "FrameCheck",
-    "FrameReceiver", "LookupCheck", "LookupReceiver", "OutputQueues", "PacketMux", "PacketParser",
-    "PacketPool", "PacketReader", "PartialPackager", "RecordPackager", "VectorPackager",
-    "VectorRouter",
+    "FrameReceiver", "HeadGuard", "LookupCheck", "LookupReceiver", "OutputQueues", "PacketMux",
+    "PacketParser", "PacketPool", "PacketReader", "PartialPackager", "RecordPackager", "TailGuard",
+    "VectorPackager", "VectorRouter",
 ]

@@ -7,7 +7,7 @@ from amaranth.utils import bits_for
 
 from rtl.config import NicConfig
 from rtl.formats import RECORD_BITS, LookupRecord, RecordBeat
-from rtl.memory import Ram
+from rtl.memory import Ram, sweep
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import LookupItem
 from rtl.network.sums import carry_saved
@@ -61,9 +61,7 @@ class LookupReceiver(wiring.Component):
         beats_in, beats_out, out_copy = (Ram(bits, self._nodes, latency=0) for _ in range(3))
         m.submodules.beats_in, m.submodules.beats_out = beats_in, beats_out
         m.submodules.beats_out_copy = out_copy
-        sweep, swept = Signal(range(max(2, self._nodes))), Signal()
-        with m.If(~swept):
-            m.d.sync += [sweep.eq(sweep + 1), swept.eq(sweep == self._nodes - 1)]
+        address, swept = sweep(m, self._nodes)
         beat, come = Signal(RecordBeat, reset_less=True), Signal()
         keep = Signal()
         # Whether a beat is within its requester's share is decided as it comes; one of the same
@@ -95,13 +93,13 @@ class LookupReceiver(wiring.Component):
             beats_in.read_addr.eq(source), out_copy.read_addr.eq(source),
             beats_out.read_addr.eq(current.source),
             beats_in.write_en.eq(keep | ~swept),
-            beats_in.write_addr.eq(Mux(swept, beat.source, sweep)),
+            beats_in.write_addr.eq(Mux(swept, beat.source, address)),
             beats_in.write_data.eq(Mux(swept, came + 1, 0)),
         ]
         for ram in (beats_out, out_copy):
             m.d.comb += [
                 ram.write_en.eq(went | ~swept),
-                ram.write_addr.eq(Mux(swept, current.source, sweep)),
+                ram.write_addr.eq(Mux(swept, current.source, address)),
                 ram.write_data.eq(Mux(swept, beats_out.read_data + 1, 0)),
             ]
         m.d.comb += [ram.read_en.eq(1) for ram in (beats_in, beats_out, out_copy)]

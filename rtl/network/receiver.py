@@ -56,12 +56,16 @@ class FrameReceiver(wiring.Component):
     header: event :data:`rtl.network.layouts.ReceivedHeader` of each good packet, those that find no
         room included (network only).
     read: whether the packet at ``o`` is READ_DATA, a register (host only).
+    cut: event: the rest of a packet was dropped in front of this block, see
+        :class:`rtl.network.reset_guards.HeadGuard`; counts as ``errors_mac`` (host only). No packet
+        may end in the four cycles before.
     refused: stream of :data:`rtl.formats.Refused`, messages that were dropped; when its FIFO of 4
         is full they are only counted (host only).
     dropped: beats after the header of a GRADIENTS or RETURNED packet that was dropped in the
         previous cycle; 0 for others and for one that is too long (host and training only).
     epoch, and the ports of :func:`rtl.network.link.receiver.link_ports` (link only).
     counters: ``packets`` passed on and their payload ``beats``, and the reasons above. idle.
+    settled: ``idle``, but for packets that are not accepted yet: foreign frames do not change it.
 
     Raises
     ------
@@ -94,8 +98,9 @@ class FrameReceiver(wiring.Component):
             "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
             "udp_port": In(16), "vector_beats": In(5), "vector_packing": In(2),
             "o": Out(stream.Signature(PacketBeat)),
-            "counters": Out(FRAME_RECEIVER_COUNTERS), "idle": Out(1),
-        } | ({"refused": Out(stream.Signature(Refused)), "read": Out(1)} if edge == "host" else
+            "counters": Out(FRAME_RECEIVER_COUNTERS), "idle": Out(1), "settled": Out(1),
+        } | ({"refused": Out(stream.Signature(Refused)), "read": Out(1), "cut": In(1)}
+             if edge == "host" else
              {"header": Out(ReceivedHeader)})
           | ({"dropped": Out(CREDIT_BITS)} if edge == "host" and training else {})
           | ({"epoch": In(8), **link_ports()} if link else {}))
@@ -132,9 +137,11 @@ class FrameReceiver(wiring.Component):
         m.d.sync += room.eq(fifo.level <= depth - (longest + 4))
         with m.If(beat.valid):
             m.d.sync += admitted.eq(admit)
+        verdicts = {name: beat.valid & beat.last & beat.verdict[name] for name in VERDICTS}
+        if self._edge == "host":
+            verdicts["errors_mac"] |= self.cut
         count(m, self.counters, packets=good & admit, beats=Mux(good & admit, beat.beats, 0),
-              overruns=overrun,
-              **{name: beat.valid & beat.last & beat.verdict[name] for name in VERDICTS})
+              overruns=overrun, **verdicts)
         refusing = C(0)
         if self._edge == "host":
             refusing = self._refuse(m, beat, overrun)
@@ -144,8 +151,12 @@ class FrameReceiver(wiring.Component):
                 self.header.valid.eq(good & admit if self._link else good),
                 self.header.source.eq(beat.source),
                 self.header.credit.eq(beat.credit), self.header.gradient.eq(beat.gradient)]
-        idle = check.idle & fifo.idle & ~refusing
-        m.d.comb += self.idle.eq(idle if link_idle is None else idle & link_idle)
+        inside = C(0) if link_idle is None else ~link_idle
+        m.d.comb += [
+            self.settled.eq(fifo.idle & ~refusing & ~inside
+                            & ~(beat.valid & beat.last & ~beat.drop)),
+            self.idle.eq(check.idle & fifo.idle & ~refusing & ~inside),
+        ]
         return m
 
     def _number(self, m, check, admit) -> tuple[Value, Value]:

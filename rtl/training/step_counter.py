@@ -18,7 +18,7 @@ from rtl.formats import (
 )
 from rtl.gradient.partial_layouts import PartialArrived
 from rtl.gradient.sender import StepEnd
-from rtl.memory import Ram
+from rtl.memory import Ram, tell_swept
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.credits import HALF, check_nodes
 from rtl.training.barrier import StepDone
@@ -229,7 +229,7 @@ class StepCounter(wiring.Component):
         moving, calm = Signal(), Signal(2)
         # A node that is not complete two cycles after the last event waits for another.
         m.d.sync += calm.eq(Cat(self.open & ~enough & ~event, calm))
-        with m.FSM(init="SWEEP"):
+        with m.FSM(init="SWEEP") as steps:
             with m.State("SWEEP"):
                 m.d.comb += [wipe.eq(1), moving.eq(1)]
                 m.d.sync += place.eq(place + 1)
@@ -253,4 +253,5 @@ class StepCounter(wiring.Component):
                     m.d.comb += clear.eq(1)
                     m.d.sync += [self.open_step.eq(self.open_step + 1), place.eq(0)]
                     m.next = "COUNT"
+        tell_swept(m, ~steps.ongoing("SWEEP"))
         return moving

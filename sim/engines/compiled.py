@@ -25,6 +25,7 @@ _FUNCTIONS: Functions = {
     "ember_add_output": (None, [c_void_p, c_uint32, c_uint32, c_uint32, c_uint32]),
     "ember_registers": (None, [c_void_p, _U32P]),
     "ember_start": (None, [c_void_p]),
+    "ember_reset": (None, [c_void_p, c_int]),
     "ember_run": (None, [c_void_p, c_uint64]),
     "ember_push": (None, [c_void_p, c_uint32, c_uint64, c_void_p, c_void_p]),
     "ember_waiting": (c_uint64, [c_void_p, c_uint32]),
@@ -266,6 +267,9 @@ class CompiledEngine(Engine):
         buffer = ctypes.create_string_buffer(self._bytes(name))
         self._lib.ember_get_signal(self._engine, self._at(name), buffer)
         return int.from_bytes(buffer.raw, "little")
+
+    def _set_reset(self, active: bool) -> None:
+        self._lib.ember_reset(self._engine, active)
 
     def _access(self, addr: int, data: int, cycle: int, is_write: bool) -> None:
         self._lib.ember_register_op(self._engine, addr, data, cycle, is_write)

@@ -11,13 +11,16 @@ from sim.engines.design import Design, SignalPort, StreamPort
 from sim.engines.trace import TraceSink
 
 __all__ = ["CHANNEL_PORTS", "FOREVER", "NS_PER_CYCLE", "Channels", "Engine", "Model",
-           "RegisterAccess", "RegisterError"]
+           "RESET_CYCLES", "RegisterAccess", "RegisterError"]
 
 NS_PER_CYCLE = round(CYCLE_NS)
 """Nanoseconds of a cycle in a trace."""
 
 CHANNEL_PORTS = ("channels__valid", "channels__ready")
 """Outputs that show the handshakes of a design's internal streams, one bit each."""
+
+RESET_CYCLES = 4
+"""Fewest cycles of a reset, after which every register of a design has seen it."""
 
 FOREVER = (1 << 63) - 1
 """A cycle that never comes."""
@@ -179,6 +182,16 @@ class Engine(ABC):
         """Return a plain port's value after the last cycle's clock edge, as an unsigned number."""
         return self._get_signal(self._signal(name).name)
 
+    def reset(self, cycles: int = RESET_CYCLES) -> None:
+        """Reset the design for ``cycles`` cycles from the current one on, at least
+        :data:`RESET_CYCLES`; streams and register accesses go on meanwhile."""
+        if not RESET_CYCLES <= cycles < 1 << 20:
+            raise ValueError(f"cycles must be between {RESET_CYCLES} and {1 << 20}, "
+                             f"not {cycles!r}")
+        self._set_reset(True)
+        self.run(self.cycle + cycles)
+        self._set_reset(False)
+
     @property
     def at_rest(self) -> bool:
         """Whether the design is idle, and stays so until an input moves."""
@@ -300,6 +313,8 @@ class Engine(ABC):
     def _set_signal(self, name: str, value: int) -> None: ...
     @abstractmethod
     def _get_signal(self, name: str) -> int: ...
+    @abstractmethod
+    def _set_reset(self, active: bool) -> None: ...
     @abstractmethod
     def _access(self, addr: int, data: int, cycle: int, is_write: bool) -> None: ...
     @abstractmethod

@@ -10,9 +10,8 @@ clock of a block inside another is derived from the outer block's clock.
 The gate looks for causes to wake a block while the main clock is low, in time for the edge. Logic
 that depends on an input is evaluated whenever the block that drives the input is; settings would so
 cause nearly everything to be evaluated always. They therefore pass through a copy that is updated,
-in the same instant, when they change. A gated block has no reset: its registers begin with their
-reset values, and its clock stops until the reset is over, which a simulation has only once, at its
-beginning. It ticks for :data:`LINGER` cycles then, in which a reset tree inside the block ends.
+in the same instant, when they change. In a reset the clock runs, and for :data:`LINGER` cycles
+after it, in which a reset tree inside the block ends.
 """
 
 import re
@@ -39,7 +38,7 @@ module ember_gate(input clk, input rst, input wake, output gated);
   reg [7:0] left = 0;
   reg open = 0;  // a latch: what the low half of the cycle brings is in it
   always @(posedge clk) left <= wake | rst ? 8'd{LINGER} : left - {{7'b0, |left}};
-  always @* if (~clk) open = ~rst & (wake | |left);
+  always @* if (~clk) open = rst | wake | |left;
   assign gated = clk & open;
 endmodule
 
@@ -118,6 +117,6 @@ def _gate(match: re.Match, inputs: dict[str, int], *, still: bool) -> str:
     lines += [f"  assign {name}_wake = {' | '.join(wake)};\n",
               f"  ember_gate {name}_gate (.clk({pins['clk']}), .rst({pins[resets[0]]}), "
               f".wake({name}_wake), .gated({name}_clk));\n"]
-    pins |= {"clk": f"{name}_clk", **dict.fromkeys(resets, "1'h0")}
+    pins["clk"] = f"{name}_clk"
     given = ",\n".join(f"    .{pin}({value})" for pin, value in pins.items())
     return f"{''.join(lines)}  {module} {name} (\n{given}\n  );\n"

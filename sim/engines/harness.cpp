@@ -271,6 +271,7 @@ public:
     uint64_t reached = 0;   // cycle seen from outside; later than now while asleep
     uint64_t evaluated = 0;
     bool asleep = false;    // the design is idle: cycles from now on need not be evaluated
+    bool resetting = false;
 
     Bit bit(uint32_t index) {
         return Bit{index == NO_PORT ? nullptr : static_cast<uint8_t*>(design->port(index).data)};
@@ -343,7 +344,7 @@ public:
     // Evaluate one cycle; returns whether `idle` was high and nothing moved at any port.
     bool step() {
         const uint64_t cycle = now;
-        bool quiet = idle.data != nullptr;
+        bool quiet = idle.data != nullptr && !resetting;
         trace.enter(*design, cycle);
         if (time.data) {
             const uint32_t low = static_cast<uint32_t>(cycle);
@@ -534,6 +535,13 @@ void ember_get_signal(Engine* engine, uint32_t port, uint8_t* value) {
     engine->low();
     const auto storage = engine->design->port(port);
     std::memcpy(value, storage.data, storage.bytes);
+}
+
+// Begin or end a reset of the design from the current cycle on.
+void ember_reset(Engine* engine, int active) {
+    engine->touch();
+    engine->resetting = active;
+    if (engine->reset.data) engine->reset.set(active);
 }
 
 void ember_register_op(Engine* engine, uint32_t addr, uint32_t data, uint64_t cycle, int write) {

@@ -9,7 +9,14 @@ from amaranth.sim import Simulator
 
 from gen.collector import collect_later
 from sim.engines.design import AXI_MEMBERS, Design, describe
-from sim.engines.engine import CHANNEL_PORTS, FRACTION, NS_PER_CYCLE, Engine, Model
+from sim.engines.engine import (
+    CHANNEL_PORTS,
+    FRACTION,
+    NS_PER_CYCLE,
+    RESET_CYCLES,
+    Engine,
+    Model,
+)
 from sim.engines.trace import TraceSink
 from sim.engines.trace_pysim import PysimTrace
 
@@ -18,7 +25,6 @@ __all__ = ["PysimModel", "RandomMemories"]
 _MASK = (1 << 64) - 1
 _NEVER = _MASK
 _SETTLE = 2
-_RESET_CYCLES = 5
 
 
 class PysimModel(Model):
@@ -103,9 +109,12 @@ class PysimEngine(Engine):
         top = Module()
         top.domains += self._domain
         platform = None if seed is None else RandomMemories(seed)
-        # The simulator only knows clock domains that are used.
-        used = Signal()
-        top.d.sync += used.eq(~used)
+        # As in the wrapper of a compiled design, the reset comes from a register, which also uses
+        # the clock domain: the simulator only knows domains that are used.
+        self._reset, held = Signal(init=1), Signal(init=1, reset_less=True)
+        reset = getattr(component, "rst", self._domain.rst)
+        top.d.sync += held.eq(self._reset)
+        top.d.comb += reset.eq(held)
         with collect_later():
             top.submodules.design = Fragment.get(component, platform)
             simulator = Simulator(top)
@@ -135,12 +144,10 @@ class PysimEngine(Engine):
         self._answers: list[tuple[int, int, int, int, int]] = []
         self._busy = self._address_done = self._data_done = False
         self._now = self._reached = self._evaluated = 0
-        self._asleep = False
-        reset = getattr(component, "rst", self._domain.rst)
-        self._ctx.set(reset, 1)
-        for _ in range(_RESET_CYCLES):
+        self._asleep = self._resetting = False
+        for cycle in range(RESET_CYCLES + 1):
+            self._ctx.set(self._reset, cycle < RESET_CYCLES)
             self._edge()
-        self._ctx.set(reset, 0)
 
     @property
     def cycle(self) -> int:
@@ -221,7 +228,7 @@ class PysimEngine(Engine):
         get, put, cycle = self._ctx.get, self._put, self._now
         if self._tracer is not None:
             self._tracer.enter(cycle)
-        quiet = self._idle is not None
+        quiet = self._idle is not None and not self._resetting
         if self._time is not None:
             put(self._time.value, cycle & 0xFFFFFFFF)
         for stream in self._inputs:
@@ -343,11 +350,20 @@ class PysimEngine(Engine):
     def _crossed(self) -> tuple[np.ndarray, np.ndarray]:
         return self._beats.copy(), self._last.copy()
 
-    def _set_signal(self, name: str, value: int) -> None:
+    def _touch(self) -> None:
+        """Before an input outside the streams changes: evaluate up to here with its old value."""
         if self._asleep:
             self._wake(self._reached)
             while self._now < self._reached:
                 self._step()
+
+    def _set_reset(self, active: bool) -> None:
+        self._touch()
+        self._resetting = active
+        self._ctx.set(self._reset, active)
+
+    def _set_signal(self, name: str, value: int) -> None:
+        self._touch()
         self._ctx.set(self.design.signals[name].value, value)
 
     def _get_signal(self, name: str) -> int:
