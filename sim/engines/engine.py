@@ -67,6 +67,7 @@ class Engine(ABC):
     def __init__(self, design: Design):
         self.design = design
         self._results: list[RegisterAccess] = []
+        self._least = 0  # the first cycle in which a reset may end
         shown = [design.signals.get(port) for port in CHANNEL_PORTS]
         self._channels = shown[0].width if shown[0] and shown[1] else 0
 
@@ -182,15 +183,17 @@ class Engine(ABC):
         """Return a plain port's value after the last cycle's clock edge, as an unsigned number."""
         return self._get_signal(self._signal(name).name)
 
-    def reset(self, cycles: int = RESET_CYCLES) -> None:
-        """Reset the design for ``cycles`` cycles from the current one on, at least
-        :data:`RESET_CYCLES`; streams and register accesses go on meanwhile."""
-        if not RESET_CYCLES <= cycles < 1 << 20:
-            raise ValueError(f"cycles must be between {RESET_CYCLES} and {1 << 20}, "
-                             f"not {cycles!r}")
-        self._set_reset(True)
-        self.run(self.cycle + cycles)
-        self._set_reset(False)
+    def reset(self, active: bool) -> None:
+        """Begin or end a reset of the design, from the current cycle on.
+
+        Streams and register accesses go on meanwhile. A reset lasts :data:`RESET_CYCLES` at least;
+        its end runs up to there.
+        """
+        if active:
+            self._least = self.cycle + RESET_CYCLES
+        else:
+            self.run(self._least)
+        self._set_reset(active)
 
     @property
     def at_rest(self) -> bool:

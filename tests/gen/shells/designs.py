@@ -27,7 +27,8 @@ class Storing(wiring.Component):
             "net_rx": In(stream.Signature(Beat)), "net_tx": Out(stream.Signature(Beat)),
             "host_rx": In(stream.Signature(Beat)), "host_tx": Out(stream.Signature(Beat)),
             "net_tx_bytes": Out(16), "host_tx_bytes": Out(16), "csr": In(AxiLite),
-            "time": In(32), "swept": Out(1), "working": Out(1), "tap": Out(stream.Signature(Access)),
+            "time": In(32), "swept": Out(1), "working": Out(1),
+            "tap": Out(stream.Signature(Access)),
             **{name: Out(axi4_master(width)) for name, _, width in self.masters}})
 
     def elaborate(self, platform) -> Module:

@@ -8,6 +8,7 @@ import pytest
 
 from rtl.stream import SkidBuffer
 from sim.engines import ENGINES, RegisterError, load
+from sim.engines.engine import RESET_CYCLES
 from tests.sim.engine_designs import BEATS, TIMEOUT, UNMAPPED, VERSION, Grouper
 
 COMPILED = ("verilator", "cxxrtl")
@@ -164,6 +165,31 @@ def test_skipping_changes_nothing():
     assert any(row[2] >> 6 & 0xFF for row in first[0])
     for key, run in runs.items():
         assert run == first, key
+
+
+@pytest.mark.parametrize("held", [1, 9])
+def test_a_reset_in_the_middle_is_alike(held):
+    """Inside is nothing afterwards; what was not taken comes then, in the same cycles."""
+    seen = []
+    for name in ENGINES:
+        for skip in (False, True):
+            engine = load(Grouper(), "grouper", name).instance(skip=skip)
+            engine.push("items", np.arange(60, dtype=np.uint32)[:, None], np.arange(0, 600, 10))
+            engine.push("i", *fifo_traffic(60, 400))
+            engine.hold("o", 150)
+            engine.run(200)
+            beats = engine.get_signal("beats")
+            engine.reset(True)
+            engine.run(200 + held)
+            engine.reset(False)
+            assert engine.cycle == 200 + max(held, RESET_CYCLES)
+            engine.run(engine.cycle + 1)
+            assert engine.get_signal("beats") < beats
+            engine.run(5000)
+            assert (engine.cycles_skipped > 0) == skip
+            seen.append([part.tolist() for port in ("groups", "o") for part in engine.pop(port)]
+                        + [engine.get_signal("beats")])
+    assert seen == seen[:1] * len(seen)
 
 
 def test_groups_are_right(grouper):

@@ -44,8 +44,6 @@ CONFIG = SHELLS[SHELL].prepare(preset("tiny"))
 FROM_PEER = 12
 MODEL, PLAN = case.model_of(FOLDER), case.plan_of(FOLDER)
 FRAMING = CONFIG.net_framing
-MAC_BASE, IP_BASE, PORT = 0x02454D42FFFE, 0x0A45FFFE, 0x4853
-"""Addresses that ``tests/rtl/network/frames.py`` gives to nodes."""
 STREAMS = {
     "opennic": ("s_axis_qdma_h2c", "m_axis_qdma_c2h", "s_axis_adap_rx_250mhz",
                 "m_axis_adap_tx_250mhz"),
@@ -139,17 +137,14 @@ class Surroundings:
         if SHELL == "opennic":
             beyond = await self.control.read(0x40000, 4)
             assert beyond.resp == AxiResp.SLVERR
-        for name, value in {
-                "node": 0, "nodes": case.NODES, "vector_beats": 1, "vector_packing": 0,
-                "mac_base_low": MAC_BASE & 0xFFFFFFFF, "mac_base_high": MAC_BASE >> 32,
-                "ip_base": IP_BASE, "udp_port": PORT, "request_timeout": 16,
-                "lookup_timeout": 16, "vector_timeout": 16, "result_timeout": 16}.items():
+        for name, value in case.SETTINGS.items():
             await self.write(name, value)
         for table, words in enumerate(PLAN.descriptors()):
             await self.write("table_index", table)
             for k, word in enumerate(words):
                 await self.write(f"table_word{k}", int(word))
-        assert await self.read("ip_base") == IP_BASE and await self.read("nodes") == case.NODES
+        for name in ("ip_base", "nodes"):
+            assert await self.read(name) == case.SETTINGS[name]
 
 
 async def lengths_are_right(dut, prefix: str) -> None:

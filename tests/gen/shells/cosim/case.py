@@ -10,11 +10,27 @@ from host.model import Model
 from host.placement.shard import ShardPlan
 from host.samples import Samples
 
-__all__ = ["NODES", "SAMPLES", "SEED", "model_of", "plan_of", "samples_of", "simulate"]
+__all__ = ["NODES", "SAMPLES", "SEED", "SETTINGS", "model_of", "plan_of", "samples_of", "simulate",
+           "write_samples"]
 
 SEED, SAMPLES, NODES = 11, 10, 2
 _ROWS = (50, 40)
 _TRACE = "samples.txt"
+SETTINGS = {
+    "node": 0, "nodes": NODES, "vector_beats": 1, "vector_packing": 0,
+    # The addresses that tests/rtl/network/frames.py gives to nodes.
+    "mac_base_low": 0x4D42FFFE, "mac_base_high": 0x0245, "ip_base": 0x0A45FFFE,
+    "udp_port": 0x4853, "request_timeout": 16, "lookup_timeout": 16, "vector_timeout": 16,
+    "result_timeout": 16}
+"""Registers of the first node."""
+
+
+def write_samples(folder: Path, count: int = SAMPLES) -> None:
+    """Write ``count`` random samples to ``folder``."""
+    rng = random.Random(SEED)
+    (folder / _TRACE).write_text("".join(
+        " ".join(f"{table}:{rng.randrange(rows)}" for table, rows in enumerate(_ROWS)
+                 for _ in range(rng.randrange(4))) + "\n" for _ in range(count)))
 
 
 def simulate(folder: Path):
@@ -26,10 +42,7 @@ def simulate(folder: Path):
     from sim.job.options import RunOptions
     from sim.run.run import Run
 
-    rng = random.Random(SEED)
-    (folder / _TRACE).write_text("".join(
-        " ".join(f"{table}:{rng.randrange(rows)}" for table, rows in enumerate(_ROWS)
-                 for _ in range(rng.randrange(4))) + "\n" for _ in range(SAMPLES)))
+    write_samples(folder)
     run = Run(RunOptions.of(config="tiny", data=str(folder / _TRACE), format="trace", nodes=NODES,
                          mini_batch=SAMPLES // 2, seed=SEED, threads=1))
     check, answers = run.checks.check, {}

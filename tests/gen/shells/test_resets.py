@@ -1,0 +1,155 @@
+"""Resets at random moments in mid-traffic: bare NIC and shells, on the compiled engine."""
+
+import random
+
+import numpy as np
+import pytest
+
+from rtl.config import preset
+from rtl.network.receiver import FRAME_RECEIVER_COUNTERS
+from tests.gen.shells.cosim import case
+from tests.gen.shells.traffic import (
+    INPUTS,
+    OUTPUTS,
+    SAMPLES,
+    Recording,
+    Target,
+    is_last,
+    packets_of,
+    record,
+    words_of,
+)
+
+CONFIG = preset("tiny").with_fields(dot_units=0)
+SETUP = 8000
+"""Cycles from the beginning of loading registers to that of the traffic."""
+ONES = np.uint32(0xFFFFFFFF)
+RECEIVED = [name for name in FRAME_RECEIVER_COUNTERS.members if name != "beats"]
+"""Counters of a receiver in each of which a packet counts once."""
+
+
+class Restarts:
+    """A target that is loaded, sees traffic, and is reset, again and again."""
+
+    def __init__(self, name: str, folder):
+        case.write_samples(folder, SAMPLES)
+        self.target = Target(name, CONFIG)
+        self.plan, self.cuts = case.plan_of(folder), dict.fromkeys((*INPUTS, *OUTPUTS), 0)
+        self.start()
+        self.fresh: Recording = record(self.target, folder)
+
+    def start(self) -> None:
+        """End a reset, load registers, and run to the moment at which the traffic begins."""
+        target = self.target
+        target.end_reset()
+        target.align()
+        begin = target.engine.cycle
+        target.load(self.plan)
+        assert target.engine.cycle < begin + SETUP
+        target.engine.run(begin + SETUP)
+        for name in OUTPUTS:
+            assert not len(target.engine.pop(name)[0])
+
+    def replay(self, cycles: int) -> int:
+        """Offer the recorded packets that begin before ``cycles``, and run to there; return the
+        cycle at which the traffic began."""
+        engine, start = self.target.engine, self.target.engine.cycle
+        for stream, beats, cycle in self.fresh.pushes:
+            if cycle < cycles:
+                engine.push(stream, beats, start + cycle)
+        engine.run(start + cycles)
+        return start
+
+    def serves_as_new(self) -> None:
+        """Replay all of the traffic: every beat, every cycle and every counter are the same."""
+        start = self.replay(self.fresh.length)
+        outputs = {name: self.target.engine.pop(name) for name in OUTPUTS}
+        outputs = {name: (beats, cycles - start) for name, (beats, cycles) in outputs.items()}
+        found = Recording(self.fresh.pushes, outputs, self.fresh.length,
+                          self.target.registers.counters())
+        assert found.digest == self.fresh.digest
+        assert found.counters == self.fresh.counters
+
+    def cut(self, at: int) -> None:
+        """Reset in cycle ``at`` of the traffic; every packet has its length and its end."""
+        engine = self.target.engine
+        self.replay(at)
+        before = {name: engine.waiting(name) for name in INPUTS}
+        self.target.begin_reset()
+        inside = {name: engine.waiting(name) for name in INPUTS}
+        self.target.run(2)
+        assert inside == {name: engine.waiting(name) for name in INPUTS}, "taken in reset"
+        self.target.end_reset()
+        self.target.run(64)
+        for name in INPUTS:
+            assert engine.waiting(name) == 0
+            self.cuts[name] += inside[name] > 0 or before[name] > 0
+        for name in OUTPUTS:
+            self._is_whole(name, engine.pop(name)[0])
+        counters = self.target.registers.counters()
+        for stream, block in zip(INPUTS, ("host_receiver", "net_receiver")):
+            rest = sum(counters[f"{block}.{name}"] for name in RECEIVED)
+            # Of the packets whose beats were left, all but the first were whole.
+            assert rest <= before[stream]
+            assert (rest > 0) == (inside[stream] > 0), "the rest of a packet is not counted"
+            assert counters[f"{block}.packets"] == 0
+
+    def _is_whole(self, name: str, beats: np.ndarray) -> None:
+        """Compare what left with what leaves without a reset."""
+        expected = self.fresh.outputs[name][0]
+        same = (beats == expected[:len(beats)]).all(1) if len(beats) else np.ones(0, bool)
+        count = len(beats) if same.all() else int(np.argmin(same))
+        filled = beats[count:]
+        if not len(filled):
+            assert not len(beats) or is_last(beats)[-1], f"half a packet at {name}"
+            return
+        assert count and not is_last(expected[count - 1:count])[0], f"{name} makes up a packet"
+        rest = packets_of(expected[count:])[0]
+        assert len(filled) == len(rest), f"a packet at {name} has another length"
+        assert (filled[:, :18] == ONES).all()
+        # The end of the packet, and the length that is announced with each beat.
+        assert (filled[:, 18] == rest[:, 18]).all()
+        self.cuts[name] += 1
+
+
+def resets(name: str, folder, count: int, seed: int) -> Restarts:
+    """Reset a target ``count`` times; it serves as new after each of these times."""
+    restarts, rng = Restarts(name, folder), random.Random(seed)
+    for _ in range(count):
+        restarts.target.begin_reset()
+        restarts.start()
+        restarts.cut(rng.randrange(restarts.fresh.length))
+        restarts.start()
+        restarts.serves_as_new()
+    return restarts
+
+
+def test_a_few_resets(tmp_path):
+    restarts = resets("nic", tmp_path, 4, seed=1)
+    assert len(restarts.fresh.outputs["host_tx"][0]) > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["nic", "opennic", "vitis"])
+def test_two_hundred_resets(name, tmp_path):
+    restarts = resets(name, tmp_path, 200, seed=2)
+    print(name, restarts.cuts, restarts.fresh.length, restarts.fresh.digest)
+    assert min(restarts.cuts.values()) > 3
+
+
+@pytest.mark.parametrize("name", [
+    "nic", *(pytest.param(name, marks=pytest.mark.slow) for name in ("opennic", "vitis"))])
+def test_packets_that_come_in_a_reset_are_counted(name, tmp_path):
+    case.write_samples(tmp_path, SAMPLES)
+    target, packets = Target(name, CONFIG), 5
+    target.end_reset()
+    target.begin_reset()
+    for stream in INPUTS:
+        target.engine.push(stream, np.concatenate([words_of(bytes(64 * 3))] * packets))
+    target.run(4)
+    assert all(target.engine.waiting(stream) == 3 * packets for stream in INPUTS)
+    target.end_reset()
+    target.run(64)
+    counters = target.registers.counters()
+    for block in ("host_receiver", "net_receiver"):
+        assert sum(counters[f"{block}.{counter}"] for counter in RECEIVED) == packets
