@@ -67,6 +67,7 @@ class Target:
     def __init__(self, name: str, config: NicConfig):
         self.name = name
         self.engine: Engine
+        self._began = 0  # a cycle in which ``time`` has certain low bits
         if name == "nic":
             self.framing = config.net_framing
             self.engine, self.registers = nic_model(config, "verilator").instance()
@@ -87,6 +88,7 @@ class Target:
         self.run(2)
         if self.name == "opennic":  # whose wrapper makes a reset of each pulse
             self.engine.set_signal("resetn", 1)
+            self._began = self.engine.cycle
         self.run(14)
 
     def end_reset(self) -> None:
@@ -96,6 +98,7 @@ class Target:
             engine.reset(False)
         if self.name == "vitis":
             engine.set_signal("resetn", 1)
+            self._began = engine.cycle
             self.run(500)  # nothing reports it there but a run of no packets
             return
         done = {"nic": "swept", "opennic": "done"}[self.name]
@@ -107,9 +110,8 @@ class Target:
 
     def align(self) -> None:
         """Run to a cycle in which ``time`` has the low bits that it has in each such cycle: packets
-        close by them. In a shell, ``time`` begins anew with each reset."""
-        if self.name == "nic":
-            self.run(-self.engine.cycle % 1024)
+        close by them. In a shell, each reset sets ``time`` to 0."""
+        self.run((self._began - self.engine.cycle) % 1024)
 
     def load(self, plan) -> None:
         """Load the registers, as a driver does after a reset."""
