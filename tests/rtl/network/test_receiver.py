@@ -314,3 +314,34 @@ def test_arguments_are_checked():
         FrameReceiver(CONFIG, depth=51)
     with pytest.raises(TypeError, match=r"depth must be an integer, not 5\.5$"):
         FrameReceiver(CONFIG, depth=5.5)
+
+
+@pytest.mark.parametrize("framing", ["ethernet", "udp"])
+def test_the_next_packet_is_found_after_half_of_one(framing):
+    """The rest of a packet comes first, as after a reset of this node; then one without its end, as
+    after a reset of the other one. Each is counted once, with what is joined to it."""
+    rng = random.Random(5)
+    whole = [vectors_frame(rng, 1, framing=framing)[0] for _ in range(5)]
+    rest = whole[0].beats()[1:]
+    joined = whole[1].beats()[:-1] + whole[2].beats()
+    packets = [rest, whole[3].beats(), joined, whole[4].beats()]
+    good = items_of(packets[1]) + items_of(packets[3])
+    run = Run(made(FrameReceiver, CONFIG, framing), packets, leaving=len(good))
+    assert run.packets == good
+    assert run.counters["packets"] == 2
+    assert sum(run.counters[name] for name in VERDICTS) == 2
+
+
+def test_the_rest_of_a_packet_of_the_host_is_counted():
+    dut = made(FrameReceiver, SHORT, "host")
+
+    async def cut(ctx):
+        before = ctx.get(dut.counters.errors_mac)
+        ctx.set(dut.cut, 1)
+        await ctx.tick()
+        ctx.set(dut.cut, 0)
+        await ctx.tick().repeat(2)
+        assert ctx.get(dut.counters.errors_mac) == before + 1
+        assert ctx.get(dut.idle) and not ctx.get(dut.refused.valid), "nothing is told to the host"
+
+    simulate(dut, cut)
