@@ -10,8 +10,8 @@ from host.timing.clock import CYCLE_NS
 from sim.engines.design import Design, SignalPort, StreamPort
 from sim.engines.trace import TraceSink
 
-__all__ = ["CHANNEL_PORTS", "FOREVER", "NS_PER_CYCLE", "Channels", "Engine", "Model",
-           "RESET_CYCLES", "RegisterAccess", "RegisterError"]
+__all__ = ["CHANNEL_PORTS", "FOREVER", "NS_PER_CYCLE", "RESET_CYCLES", "Channels", "Engine",
+           "Model", "RegisterAccess", "RegisterError"]
 
 NS_PER_CYCLE = round(CYCLE_NS)
 """Nanoseconds of a cycle in a trace."""

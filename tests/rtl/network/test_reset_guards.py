@@ -18,7 +18,7 @@ def random_packets(rng, count=400):
 
 
 def resets(dut, rng):
-    """Return a background testbench that raises ``hold`` at random moments, for 2 cycles or more."""
+    """Return a background testbench that raises ``hold`` at random, for 2 cycles or more."""
     async def bench(ctx):
         while True:
             await ctx.tick().repeat(rng.randint(1, 30))
