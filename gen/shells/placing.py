@@ -1,5 +1,7 @@
 """The NIC in a shell: on the shell's clock, with the reset of domain ``sync``."""
 
+from typing import Any
+
 from amaranth.hdl import ClockDomain, DomainRenamer, Elaboratable, Module, ResetSignal, Value
 from amaranth.lib import wiring
 
@@ -24,6 +26,6 @@ def place_nic(m: Module, nic: wiring.Component, clock: Value) -> None:
     m.submodules.nic = without_reset(nic)
 
 
-def without_reset(block: Elaboratable) -> Elaboratable:
+def without_reset(block: Elaboratable) -> Any:
     """Return ``block`` in the domain without reset: it keeps its contents through a reset."""
     return DomainRenamer(_DOMAIN)(block)
