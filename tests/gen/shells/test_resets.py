@@ -16,9 +16,8 @@ from tests.gen.shells.traffic import (
     Push,
     Recording,
     Target,
-    is_last,
-    packets_of,
     record,
+    was_cut,
     words_of,
 )
 
@@ -27,7 +26,6 @@ SETUP = 8000
 """Cycles from the beginning of loading registers to that of the traffic."""
 CLOSING = {"nic": 2, "opennic": 2, "vitis": 0}
 """Cycles from a reset to the first beat that the NIC takes only afterwards."""
-ONES = np.uint32(0xFFFFFFFF)
 RECEIVED = [name for name in FRAME_RECEIVER_COUNTERS.members if name != "beats"]
 """Counters of a receiver in each of which a packet counts once."""
 
@@ -120,7 +118,7 @@ class Restarts:
             assert engine.waiting(name) == 0
             self.cuts[name] += name in cut
         for name in OUTPUTS:
-            self._is_whole(name, engine.pop(name)[0])
+            self.cuts[name] += was_cut(engine.pop(name)[0], self.fresh.outputs[name][0])
         counters = self.target.registers.counters()
         self.rests = {}
         for stream, block in zip(INPUTS, ("host_receiver", "net_receiver")):
@@ -128,23 +126,6 @@ class Restarts:
             assert sum(found.values()) == (stream in cut), "a rest counts once"
             assert not counters[f"{block}.packets"]
             self.rests |= found
-
-    def _is_whole(self, name: str, beats: np.ndarray) -> None:
-        """Compare what left with what leaves without a reset."""
-        expected = self.fresh.outputs[name][0]
-        same = (beats == expected[:len(beats)]).all(1) if len(beats) else np.ones(0, bool)
-        count = len(beats) if same.all() else int(np.argmin(same))
-        filled = beats[count:]
-        if not len(filled):
-            assert not len(beats) or is_last(beats)[-1], f"half a packet at {name}"
-            return
-        assert count and not is_last(expected[count - 1:count])[0], f"{name} makes up a packet"
-        rest = packets_of(expected[count:])[0]
-        assert len(filled) == len(rest), f"a packet at {name} has another length"
-        assert (filled[:, :18] == ONES).all()
-        # The end of the packet, and the length that is announced with each beat.
-        assert (filled[:, 18] == rest[:, 18]).all()
-        self.cuts[name] += 1
 
 
 def resets(name: str, folder, count: int, seed: int) -> Restarts:

@@ -25,7 +25,7 @@ from tests.gen.shells.streams import Streams
 from tests.rtl.network.frames import Frame, parse, record_payload, vector_payload
 
 __all__ = ["INPUTS", "OUTPUTS", "SAMPLES", "Push", "Recording", "Target", "is_last", "packets_of",
-           "record", "words_of"]
+           "record", "was_cut", "words_of"]
 
 SAMPLES = 60
 INPUTS, OUTPUTS = ("host_rx", "net_rx"), ("host_tx", "net_tx")
@@ -54,6 +54,25 @@ def packets_of(beats: np.ndarray) -> list[np.ndarray]:
     """Return ``beats`` packet by packet; the last one may lack its end."""
     ends = np.flatnonzero(is_last(beats)) + 1
     return [part for part in np.split(beats, ends) if len(part)]
+
+
+def was_cut(beats: np.ndarray, expected: np.ndarray) -> bool:
+    """Return whether a reset has cut the last packet of ``beats``, which left up to the reset and
+    after it. Without a reset ``expected`` leaves. A packet that was cut has its length and its end.
+    """
+    same = (beats == expected[:len(beats)]).all(1)
+    count = len(beats) if same.all() else int(np.argmin(same))
+    filled = beats[count:]
+    if not len(filled):
+        assert not len(beats) or is_last(beats)[-1], "half a packet"
+        return False
+    assert count and not is_last(expected[count - 1:count])[0], "a packet is made up"
+    rest = packets_of(expected[count:])[0]
+    assert len(filled) == len(rest), "a packet has another length"
+    assert (filled[:, :18] == np.uint32(0xFFFFFFFF)).all()
+    # The end of the packet, and the length that is announced with each beat.
+    assert (filled[:, 18] == rest[:, 18]).all()
+    return True
 
 
 class Target:
