@@ -32,9 +32,9 @@ class KernelControl(wiring.Component):
 
     The NIC runs from its reset on; a run of the kernel only counts packets. It begins with
     ``ap_start`` and is done when ``packets`` packets have come from the host since and no work of
-    the NIC's own moves; with ``packets`` 0 as soon as none does. Frames of others on the network do
-    not delay that. A run ends after the sweep that follows a reset at the earliest. Reading
-    ``ap_done`` clears it; writing 1 toggles a status bit of the interrupt.
+    the NIC's own moves. Foreign frames on the network do not delay the end of a run. A run does not
+    end before the sweep that follows a reset. Reading ``ap_done`` clears it; writing 1 toggles a
+    status bit of the interrupt.
 
     With ``pointers``, that many arguments of 64 bits follow ``packets``, see
     :func:`pointer_address`: the address of each master's buffer in global memory. The kernel's
@@ -49,7 +49,7 @@ class KernelControl(wiring.Component):
         NIC's registers, valid with the addresses.
     m: :data:`rtl.control.axi_lite.AxiLite`, master side, to the NIC.
     taken: a packet of the host has been accepted. idle: the NIC's tables are swept, and no work of
-        its own moves.
+        the NIC's own moves.
     interrupt: as enabled.
     pointer0, pointer1, ...: as set, registers.
 

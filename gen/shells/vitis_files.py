@@ -184,9 +184,9 @@ bytes at most: the kernels that move them to and from memory must keep packets a
 
 Control has {KERNEL_ADDRESS_BITS} address bits. 0x00 to 0x0F are `ap_ctrl_hs`, 0x10 the argument
 `packets`: a run is done when so many packets have come from the host, the NIC's tables are swept,
-and no work of the NIC moves. Frames of others on the network do not delay that: a run of 0 packets
-tells the end of a reset. A reset completes a packet that it cuts, with ones and `tlast`. The NIC's
-registers begin at {NIC_BASE:#x}; the NIC serves whether the kernel was started or not.
+and no work of the NIC moves. Foreign frames on the network do not delay the end of a run. A run of
+0 packets ends when a reset is over. A reset completes a packet that it cuts, with ones and `tlast`.
+The NIC's registers begin at {NIC_BASE:#x}; the NIC serves whether the kernel was started or not.
 
 {ooc_paragraph(top)}"""
 

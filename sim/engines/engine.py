@@ -186,8 +186,8 @@ class Engine(ABC):
     def reset(self, active: bool) -> None:
         """Begin or end a reset of the design, from the current cycle on.
 
-        Streams and register accesses go on meanwhile. A reset lasts :data:`RESET_CYCLES` at least;
-        its end runs up to there.
+        Streams and register accesses continue in the reset. A reset lasts at least
+        :data:`RESET_CYCLES`; a call that ends it earlier runs the design up to then.
         """
         if active:
             self._least = self.cycle + RESET_CYCLES
