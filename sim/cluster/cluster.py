@@ -80,11 +80,12 @@ class Cluster:
         self._connect(node)
         self.exchange.replace(node.number, node.engine)
 
-    def wait(self, until: int) -> None:
-        """Run up to cycle ``until``, whether anything moves or not."""
+    def wait(self, until: int, at_quantum: Callable[[int], None] = lambda cycle: None) -> None:
+        """Run up to cycle ``until``, whether anything moves or not; ``at_quantum`` as of `run`."""
         with Crew(self.nodes, 1) as crew:
             while self.cycle < until:
                 self._advance(crew, until)
+                at_quantum(self.cycle)
 
     def run(self, work_left: Callable[[], bool],
             at_quantum: Callable[[int], None] = lambda cycle: None) -> None:

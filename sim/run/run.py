@@ -170,7 +170,7 @@ class Run:
         epoch = (len(self.setup.restarts) + 1) % EPOCHS
         self.setup.restarts.append(restart(
             self.setup, self.config, self._restarts.popleft(), epoch, self._floor & 0xFFFF))
-        self._submit(float(self.cluster.cycle))
+        self._submit(self.cluster.cycle + self.setup.hand_out)
 
     def _steps_finished(self) -> None:
         """Process the steps that finished in this quantum, in order of time."""
