@@ -43,7 +43,7 @@ class LinkRejoin(wiring.Component):
     working: an order is being carried out. idle: the same, and nothing moves.
     """
 
-    LATENCY = {("order", "rejoined, if nothing is under way"): 99}
+    LATENCY = {("order", "rejoined, if nothing is under way"): 87}
 
     def __init__(self):
         super().__init__({
