@@ -107,7 +107,7 @@ class ClusterSetup:
 
     def diagnose(self, error: StuckError) -> dict:
         """Return the diagnosis of the cluster, which is stuck; see :mod:`sim.cluster.stuck`."""
-        return diagnose(self.cluster, self.registers, error, self._linked)
+        return diagnose(self.cluster, self.registers, error, self._linked, bool(self.restarts))
 
     def power_up(self, number: int) -> None:
         """Replace NIC, host and GPU of node ``number`` by new ones; registers are not loaded."""

@@ -119,6 +119,21 @@ def test_a_restarted_peer_comes_back(given_up, first):
     assert counts(restart.engines[1], "sent")["failures"] == 0
 
 
+def test_no_packet_between_the_others_is_later():
+    """Node 0 takes node 2 back while it sends to node 1 at the rate of the wire."""
+    traffic, times = LinkTraffic(300, (2,), "one way", nodes=3), []
+    for takes in (False, True):
+        restart = Restart(traffic, 2)
+        send_packets(traffic, restart.engines)
+        restart.run(1_000)
+        if takes:
+            order(restart.engines[0], 2, 9)
+        came = run_to_rest(restart.engines, restart.exchange, restart.network)[1]
+        times.append(np.concatenate([cycles for _, cycles in came]).tolist())
+        assert counts(restart.engines[0], "sent")["failures"] == takes
+    assert len(times[0]) > 500 and times[0] == times[1]
+
+
 def test_nothing_is_lost_between_the_others():
     """While node 2 is restarted time and again, in a network that keeps old frames for long."""
     check_restarts(3, seed=1)

@@ -111,18 +111,15 @@ def test_a_fence_passes_when_what_was_inside_has_left():
     dut, rng = made(Fence, 9), random.Random(1)
 
     async def bench(ctx):
-        inside, marked, history = 0, 0, [(0, 0)]
+        inside = marked = taken = 0
         for _ in range(3_000):
             put, take = inside < 9 and rng.random() < 0.5, inside > 0 and rng.random() < 0.5
             mark = rng.random() < 0.05
             for port, value in ((dut.put, put), (dut.take, take), (dut.mark, mark)):
                 ctx.set(port, int(value))
             assert ctx.get(dut.passed) == (marked == 0)
-            # What moves is counted a cycle later.
-            puts, takes = history[-1]
-            counted = inside
-            marked = counted if mark else max(0, marked - takes)
-            history.append((put, take))
+            # What moved in the cycle before is counted now.
+            marked, taken = inside if mark else max(0, marked - taken), take
             inside += put - take
             await ctx.tick()
 
