@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module
 from amaranth.lib import wiring
 
 from rtl.config import NicConfig
@@ -34,12 +34,13 @@ def connect_link(m: Module, config: NicConfig, blocks: SimpleNamespace, csr: Reg
     m.d.comb += [
         credits.node[-1].eq(sender.credit_node), sender.lookup_credit.eq(credits.value[-1]),
         blocks.host_reporter.failed.eq(sender.failed),
+        csr.link_given_up.eq(sender.lost),
         rejoin.order.valid.eq(csr.link_rejoins), csr.link_rejoining.eq(rejoin.working),
         Cat(rejoin.order.epoch, rejoin.order.node).eq(csr.link_rejoin),
         rejoin.settled.eq(account.settled), rejoin.renewed.eq(account.renewed),
         account.held.eq(rejoin.held.node), account.renew.eq(rejoin.renew),
-        account.returned.eq(blocks.net_parser.credit), account.cleared.eq(credits.cleared),
-        credits.clear.valid.eq(rejoin.renew), credits.clear.node.eq(rejoin.held.node),
+        account.returned.eq(blocks.net_parser.credit), rejoin.cleared.eq(credits.cleared),
+        credits.clear.valid.eq(rejoin.clear), credits.clear.node.eq(rejoin.held.node),
         account.asked.eq(blocks.lookup_receiver.kept),
         account.refused.eq(blocks.lookup_check.refused),
         account.leaving.valid.eq(taken.valid & taken.ready),
@@ -47,12 +48,6 @@ def connect_link(m: Module, config: NicConfig, blocks: SimpleNamespace, csr: Reg
         account.leaving.opcode.eq(taken.payload.opcode),
         account.leaving.count.eq(taken.payload.count),
     ]
-    given_up = Signal(config.nodes)
-    with m.If(sender.failed.valid):
-        m.d.sync += given_up.bit_select(sender.failed.node, 1).eq(1)
-    with m.If(rejoin.rejoined.valid):
-        m.d.sync += given_up.bit_select(rejoin.rejoined.node, 1).eq(0)
-    m.d.comb += csr.link_given_up.eq(given_up)
     if config.training:
         m.d.comb += [blocks.training_path.credit_node.eq(sender.credit_node),
                      sender.gradient_credit.eq(blocks.training_path.credit)]

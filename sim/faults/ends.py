@@ -81,7 +81,8 @@ class LinkEnd(wiring.Component):
               for name in _SETTINGS if name.startswith("timeout")),
             sender.time.eq(self.time), receiver.time.eq(self.time),
             rejoin.order.eq(self.order), rejoin.order.valid.eq(self.order.valid & ~ordered),
-            rejoin.epoch.eq(self.epoch), rejoin.settled.eq(1), rejoin.renewed.eq(1),
+            rejoin.epoch.eq(self.epoch), rejoin.settled.eq(1), rejoin.cleared.eq(1),
+            rejoin.renewed.eq(1),
             self.working.eq(rejoin.working),
             self.idle.eq(sender.idle & assembler.idle & receiver.idle & rejoin.idle
                          & (self.order.valid == ordered)),

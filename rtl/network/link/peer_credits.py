@@ -33,9 +33,9 @@ class PeerCredits(wiring.Component):
     held: a node; settled: each of its lookups was answered, and the answer has reached the link.
     returned: event :data:`rtl.network.layouts.Credit` of a header. credit: the same for the gate of
         lookups.
-    renew: as long as it lasts: let the credits of ``held`` begin anew. renewed: done, for one cycle
-        at least; until then no header of it comes.
-    cleared: the count of beats of ``held`` that were consumed here has been cleared.
+    renew: until ``renewed``, from the cycle after the link takes ``held`` back: the credits of it
+        begin anew. No header of it comes meanwhile, and no packet for it leaves in the first cycle
+        and the one before.
     idle.
     """
 
@@ -46,8 +46,7 @@ class PeerCredits(wiring.Component):
         super().__init__({
             "asked": In(FreedBeats), "refused": In(AtNode), "leaving": In(Leaving),
             "held": In(NODE_BITS), "settled": Out(1), "returned": In(Credit),
-            "credit": Out(Credit), "renew": In(1), "cleared": In(1), "renewed": Out(1),
-            "idle": Out(1)})
+            "credit": Out(Credit), "renew": In(1), "renewed": Out(1), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -74,21 +73,22 @@ class PeerCredits(wiring.Component):
         # Credits of a peer that came back are that far behind.
         m.submodules.behind = behind = Ram(CREDIT_BITS, self._nodes, latency=0)
         address, swept = sweep(m, self._nodes)
-        told, cleared, tells = Signal(), Signal(), Signal()
+        renewing, before = Signal(), Signal(CREDIT_BITS, reset_less=True)
         m.d.comb += [
-            tells.eq(self.renew & ~self.returned.valid),
+            self.renewed.eq(renewing & ~self.returned.valid),
             behind.read_addr.eq(self.returned.node),
-            behind.write_en.eq(tells | ~swept),
+            behind.write_en.eq(self.renewed | ~swept),
             behind.write_addr.eq(Mux(swept, self.held, address)),
-            behind.write_data.eq(Mux(swept, sent.value[0], 0)),
-            self.credit.valid.eq(self.returned.valid | tells),
+            behind.write_data.eq(Mux(swept, before, 0)),
+            self.credit.valid.eq(self.returned.valid | self.renewed),
             self.credit.node.eq(Mux(self.returned.valid, self.returned.node, self.held)),
             self.credit.value.eq(Mux(self.returned.valid, self.returned.value + behind.read_data,
-                                     sent.value[0])),
-            self.renewed.eq(told & cleared),
+                                     before)),
             self.idle.eq(swept & ~leaving.valid & ~asked.freed.valid & ~refused.freed.valid
                          & asked.idle),
         ]
-        m.d.sync += [told.eq(self.renew & (told | tells)),
-                     cleared.eq(self.renew & (cleared | self.cleared))]
+        # What is let in since then is sent to the new peer.
+        m.d.sync += renewing.eq(self.renew & ~self.renewed)
+        with m.If(~renewing):
+            m.d.sync += before.eq(sent.value[0])
         return m

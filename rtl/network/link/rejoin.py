@@ -24,8 +24,9 @@ class LinkRejoin(wiring.Component):
     The peer is given up, unless it is: its packets here are freed, and the peer's are refused. Once
     the last that was received of it has gone on, no packet to it is left and no walk over them
     runs, all state of the two sides becomes that after reset. Then the NIC's other blocks must have
-    forgotten the peer (``settled``); last the sender opens, then what counts its credits, and then
-    the receiver. A peer that is given up by the sender is closed at the receiver too.
+    forgotten the peer (``settled``), and the count of its beats that were consumed here is cleared.
+    Last the sender opens, in the next cycle the credits that the peer returns begin anew, and then
+    the receiver opens. A peer that is given up by the sender is closed at the receiver too.
 
     Latency: see ``LATENCY``.
 
@@ -39,11 +40,13 @@ class LinkRejoin(wiring.Component):
     peer, mark, passed, receiver_busy: to and from the receiver,
         :func:`rtl.network.link.receiver.link_ports`, with held and wipe as well.
     settled: nothing of ``held.node`` is on its way in the NIC; of interest while it is held.
-    renew, renewed: until ``renewed``: what counts the credits of ``held.node`` begins anew.
+    clear: until ``cleared``: the consumed beats of ``held.node`` become 0; no header leaves for it.
+    renew: from the cycle after ``rejoined`` until ``renewed``: the credits that ``held.node``
+        returns begin anew.
     working: an order is being carried out. idle: the same, and nothing moves.
     """
 
-    LATENCY = {("order", "rejoined, if nothing is under way"): 87}
+    LATENCY = {("order", "rejoined, if nothing is under way"): 88}
 
     def __init__(self):
         super().__init__({
@@ -51,8 +54,8 @@ class LinkRejoin(wiring.Component):
             "close": Out(AtNode), "closed": In(1), "held": Out(AtNode), "empty": In(1),
             "sender_busy": In(1), "wipe": Out(Wipe), "rejoined": Out(Rejoined),
             "peer": Out(PeerEpoch), "mark": Out(1), "passed": In(1), "receiver_busy": In(1),
-            "settled": In(1), "renew": Out(1), "renewed": In(1), "working": Out(1),
-            "idle": Out(1)})
+            "settled": In(1), "clear": Out(1), "cleared": In(1), "renew": Out(1),
+            "renewed": In(1), "working": Out(1), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -102,14 +105,14 @@ class LinkRejoin(wiring.Component):
             with m.State("WAIT"):
                 m.d.comb += self.held.valid.eq(1)
                 with m.If(self.settled):
+                    m.next = "CLEAR"
+            with m.State("CLEAR"):
+                m.d.comb += [self.held.valid.eq(1), self.clear.eq(1)]
+                with m.If(self.cleared):
                     m.next = "SEND"
             with m.State("SEND"):
                 m.d.comb += [self.held.valid.eq(1), self.rejoined.valid.eq(1)]
-                m.next = "COUNT"
-            with m.State("COUNT"):
-                m.d.sync += count.eq(count + 1)
-                with m.If(waited):
-                    m.next = "RENEW"
+                m.next = "RENEW"
             with m.State("RENEW"):
                 m.d.comb += self.renew.eq(1)
                 with m.If(self.renewed):

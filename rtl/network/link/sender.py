@@ -71,7 +71,8 @@ class LinkSender(wiring.Component):
     timeout_first: cycles until a packet is sent again, before a round trip to its peer is measured.
     timeout_least, timeout_most: bounds of the cycles later; below 2^23.
     tries: how often a packet is sent before its peer is given up; 0 is as 1.
-    failed: event :data:`rtl.network.link.layouts.Failed`: a peer is given up.
+    failed: event :data:`rtl.network.link.layouts.Failed`: a peer is given up. lost: a bit for each
+        peer that is, see :class:`rtl.network.link.peer_states.PeerStates`.
     close: :data:`rtl.network.layouts.AtNode`, until ``closed``: give this peer up, unless it is;
         the step is that of the last packet taken.
     held: the same, as long as it lasts: nothing is done for that peer, which is given up and has no
@@ -112,7 +113,7 @@ class LinkSender(wiring.Component):
             "timeout_most": In(TIME_BITS), "tries": In(8),
             "close": In(AtNode), "closed": Out(1), "held": In(AtNode), "empty": Out(1),
             "busy": Out(1), "wipe": In(Wipe), "rejoined": In(Rejoined),
-            "failed": Out(Failed), "deadline": Out(32), "waits": Out(1),
+            "failed": Out(Failed), "lost": Out(config.nodes), "deadline": Out(32), "waits": Out(1),
             "counters": Out(LINK_SENDER_COUNTERS), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -232,7 +233,7 @@ class LinkSender(wiring.Component):
         m.d.comb += [
             windows.acknowledged.eq(self.acknowledged), heard.set[0].eq(windows.heard),
             heard.set[1].valid.eq(failed.valid), heard.set[1].node.eq(failed.node),
-            parts.peers.spent.eq(overdue.failed), walker.lost.eq(lost), self.failed.eq(failed),
+            parts.peers.spent.eq(overdue.failed), walker.lost.eq(lost), self.failed.eq(failed), self.lost.eq(lost),
             windows.node.eq(walker.node),
             *(getattr(walker, name).eq(getattr(windows, name))
               for name in ("oldest", "told", "sent")),

@@ -13,23 +13,24 @@ from tests.rtl.network.dirty import simulate
 from tests.support import made
 
 NODES = 4
+CONDITIONS = ("closed", "empty", "passed", "settled", "cleared", "renewed")
 
 
 def test_latency_and_order():
-    """The peer is closed first; held while its state is wiped; then the sender opens, then what
-    counts its credits, then the receiver."""
+    """The peer is closed first; held while its state is wiped, and its consumed beats are cleared;
+    then the sender opens, in the next cycle the credits begin anew, then the receiver opens."""
     dut, seen = made(LinkRejoin), []
 
     async def bench(ctx):
         ctx.set(dut.epoch, 0x35)
         ctx.set(dut.order, {"valid": 1, "node": 3, "epoch": 0xA6})
-        for name in ("closed", "empty", "passed", "settled", "renewed"):
+        for name in CONDITIONS:
             ctx.set(getattr(dut, name), 1)
         await ctx.tick()
         ctx.set(dut.order.valid, 0)
-        words, cycles = [], 0
+        words, cycles, opened = [], 0, -1
         while ctx.get(dut.working):
-            for name in ("close", "mark", "wipe", "rejoined", "renew", "peer"):
+            for name in ("close", "mark", "wipe", "clear", "rejoined", "renew", "peer"):
                 port = getattr(dut, name)
                 if ctx.get(port.valid if hasattr(port, "valid") else port) and name not in seen:
                     seen.append(name)
@@ -41,26 +42,28 @@ def test_latency_and_order():
                     "order", "rejoined, if nothing is under way"] - 1
                 assert ctx.get(dut.rejoined.change) == 0xA6 ^ 0x35
                 ctx.set(dut.closed, 0)
+                opened = cycles
+            if ctx.get(dut.renew):
+                assert cycles == opened + 1
             if ctx.get(dut.peer.valid):
                 assert not ctx.get(dut.peer.closed) and ctx.get(dut.peer.node) == 3
                 assert ctx.get(dut.peer.change) == 0xA6 ^ 0x35
             cycles += 1
             await ctx.tick()
         assert words == [word for word in range(32) for _ in range(2)]
-        assert seen == ["close", "mark", "wipe", "rejoined", "renew", "peer"]
+        assert seen == ["close", "mark", "wipe", "clear", "rejoined", "renew", "peer"]
 
     simulate(dut, bench)
 
 
-@pytest.mark.parametrize("name", ["closed", "empty", "passed", "sender_busy", "receiver_busy",
-                                  "settled", "renewed"])
+@pytest.mark.parametrize("name", [*CONDITIONS, "sender_busy", "receiver_busy"])
 def test_it_waits(name):
     """For each of the conditions, before the peer is open on both sides."""
     dut = made(LinkRejoin)
     busy = name.endswith("busy")
 
     async def bench(ctx):
-        for other in ("closed", "empty", "passed", "settled", "renewed"):
+        for other in CONDITIONS:
             ctx.set(getattr(dut, other), other != name)
         ctx.set(getattr(dut, name), int(busy))
         ctx.set(dut.order, {"valid": 1, "node": 1, "epoch": 1})
@@ -86,8 +89,8 @@ def test_a_peer_that_fails_again_stays_closed():
     dut = made(LinkRejoin)
 
     async def bench(ctx):
-        for name in ("closed", "empty", "passed", "settled"):
-            ctx.set(getattr(dut, name), 1)
+        for name in CONDITIONS:
+            ctx.set(getattr(dut, name), name != "renewed")
         ctx.set(dut.order, {"valid": 1, "node": 2, "epoch": 9})
         await ctx.tick()
         ctx.set(dut.order.valid, 0)
@@ -173,7 +176,7 @@ def test_credits_of_a_new_peer_count_from_zero():
     async def bench(ctx):
         await ctx.tick().until(dut.idle)
         for round_ in range(150):
-            held = rng.randrange(NODES)
+            held, later = rng.randrange(NODES), 0
             ctx.set(dut.held, held)
             for _ in range(rng.randrange(12)):
                 node, count = rng.randrange(NODES), rng.randrange(1, 177)
@@ -200,22 +203,25 @@ def test_credits_of_a_new_peer_count_from_zero():
             value = rng.randrange(1 << 16)
             ctx.set(dut.returned, {"valid": 1, "node": other, "value": value})
             if round_ % 3 == 0:
-                # The gate is told as soon as no header's credit comes.
+                # The gate is told as soon as no header's credit comes. From the second cycle on
+                # beats that reach the link are for the new peer.
                 ctx.set(dut.renew, 1)
-                assert ctx.get(dut.credit.node) == other
-                await ctx.tick()
-                assert not ctx.get(dut.renewed)
+                for _ in range(rng.randrange(1, 9)):
+                    assert ctx.get(dut.credit.node) == other and not ctx.get(dut.renewed)
+                    await ctx.tick()
+                    ctx.set(dut.leaving, {"valid": 1, "node": held, "opcode": Opcode.LOOKUPS,
+                                          "count": 8})
+                    later += 1
+                ctx.set(dut.leaving.valid, 0)
                 ctx.set(dut.returned.valid, 0)
                 assert ctx.get(dut.credit) == dut.credit.shape().const(
                     {"valid": 1, "node": held, "value": sent[held] % (1 << 16)})
                 base[held] = sent[held]
-                await ctx.tick()
-                assert not ctx.get(dut.renewed)
-                ctx.set(dut.cleared, 1)
-                await ctx.tick()
-                ctx.set(dut.cleared, 0)
+                sent[held] += later - 1
                 assert ctx.get(dut.renewed)
+                await ctx.tick()
                 ctx.set(dut.renew, 0)
+                assert not ctx.get(dut.renewed)
                 await ctx.tick()
                 ctx.set(dut.returned.valid, 1)
             for node in range(NODES):
