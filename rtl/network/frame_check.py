@@ -86,7 +86,7 @@ class FrameCheck(wiring.Component):
         :class:`rtl.network.FrameReceiver`.
     epoch: that of packets that are accepted, unless an event ``peer``,
         :data:`rtl.network.link.renewal.PeerEpoch`, has said otherwise (with ``link``). The event
-        counts for packets whose last beat comes two cycles later or after that.
+        counts for packets whose last beat comes in the cycle before or later.
     look: number of the packet whose last beat, if it has payload, is at ``o`` three cycles
         later (with ``link``).
     o: :func:`CheckedBeat`. ``beats`` counts payload beats, this one included, up to

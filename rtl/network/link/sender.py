@@ -233,7 +233,8 @@ class LinkSender(wiring.Component):
         m.d.comb += [
             windows.acknowledged.eq(self.acknowledged), heard.set[0].eq(windows.heard),
             heard.set[1].valid.eq(failed.valid), heard.set[1].node.eq(failed.node),
-            parts.peers.spent.eq(overdue.failed), walker.lost.eq(lost), self.failed.eq(failed), self.lost.eq(lost),
+            parts.peers.spent.eq(overdue.failed), walker.lost.eq(lost), self.failed.eq(failed),
+            self.lost.eq(lost),
             windows.node.eq(walker.node),
             *(getattr(walker, name).eq(getattr(windows, name))
               for name in ("oldest", "told", "sent")),

@@ -50,22 +50,22 @@ class Restart:
                 self.engines, self.exchange, self.network, self.now + cycles)):
             self.came[node] += [beats for beats, _ in parts]
 
-    def restart(self, epoch: int) -> None:
-        """Put a new end in place of the old one; frames that are late still come to it."""
-        fresh = link_ends(self.traffic)[self.old]
+    def restart(self, epoch: int, node: int | None = None) -> None:
+        """Put a new end in place of the old one, or of ``node``; late frames still come to it."""
+        node = self.old if node is None else node
+        fresh = link_ends(self.traffic)[node]
         fresh.set_signal("epoch", epoch)
         fresh.run(self.now)
-        self.engines[self.old] = fresh
-        self.exchange.replace(self.old, fresh)
+        self.engines[node] = fresh
+        self.exchange.replace(node, fresh)
 
-    def rejoin(self, node: int, epoch: int) -> int:
-        """Tell ``node`` that the old one is back; return the cycles until it is taken back."""
-        engine, begin = self.engines[node], self.now
-        order(engine, self.old, epoch)
+    def rejoin(self, node: int, epoch: int, back: int | None = None) -> None:
+        """Let ``node`` take the old one, or ``back``, back."""
+        engine = self.engines[node]
+        order(engine, self.old if back is None else back, epoch)
         while engine.get_signal("working"):
             self.run(1)
         order(engine, None, 0)
-        return self.now - begin
 
     def found(self) -> Counter[tuple[int, int, int]]:
         """Return how often each packet came since the last call: source, receiver, number."""
@@ -117,6 +117,37 @@ def test_a_restarted_peer_comes_back(given_up, first):
     for engine in restart.engines:
         assert engine.at_rest and counts(engine, "sent")["bad_acknowledgements"] == 0
     assert counts(restart.engines[1], "sent")["failures"] == 0
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["together", "one after the other"])
+def test_both_ends_are_restarted(together):
+    """With the same epoch they need no rejoin; the later one of two is taken back by the earlier.
+    Frames of both former selves are late, and reach both new ends."""
+    traffic = LinkTraffic(200, (2,), "both ways", settings=replace(SETTINGS, tries=255),
+                          faults=LATE)
+    restart = Restart(traffic, 1)
+    send_packets(traffic, restart.engines)
+    restart.run(1_500)
+    restart.restart(1)
+    if together:
+        restart.restart(1, node=0)
+    else:
+        restart.rejoin(0, 1)
+        send_packets(traffic, restart.engines, first=traffic.packets)
+        restart.run(1_500)
+        restart.restart(2, node=0)
+        restart.rejoin(1, 2, back=0)
+    former = restart.found()
+    last = 2 * traffic.packets
+    send_packets(traffic, restart.engines, first=last)
+    restart.run()
+    found = restart.found()
+    # Packets of node 1 that were not let in when it took node 0 back are sent to the new one.
+    assert max((former + found).values()) == 1
+    assert once(traffic.flows, traffic.packets, last) <= found
+    assert {name[2] >= last or (not together and name[0] == 1) for name in found} == {True}
+    for engine in restart.engines:
+        assert engine.at_rest and counts(engine, "received")["bad_epochs"] > 0
 
 
 def test_no_packet_between_the_others_is_later():
