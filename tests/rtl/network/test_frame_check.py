@@ -3,6 +3,7 @@
 import random
 import struct
 from dataclasses import replace
+from types import MappingProxyType
 
 import google_crc32c
 import pytest
@@ -106,13 +107,13 @@ class Receiver:
             payload=rng.randbytes(64 * size), framing=self.framing,
             epoch=OWN_EPOCH * self.link)
 
-    def run(self, packets, *, gap=0.0, seed=0, peers=None):
+    def run(self, packets, *, gap=0.0, seed=0, peers=MappingProxyType({})):
         """Send packets; each beat leaves LATENCY cycles later, as it should. Return the cycles.
         ``peers``: by number of a packet, a node and its epoch (None: closed) from its second beat
         on, which is two cycles or more after the end of the packet before."""
         dut, shape, items, events = self.dut, self.dut.beat.shape(), [], {}
         for number, packet in enumerate(packets):
-            if number in (peers or {}):
+            if number in peers:
                 node, epoch = peers[number]
                 events[len(items) + 1] = {"valid": 1, "node": node, "closed": epoch is None,
                                       "change": OWN_EPOCH ^ (epoch or 0)}
