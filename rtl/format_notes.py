@@ -35,7 +35,8 @@ FIELDS = {
     "opcode": "what the packet carries, see the packets",
     "source": "number of the sending node; ignored from a host",
     "EmberHeader.destination": "number of the receiving node; in SPILLED the level",
-    "epoch": "between NICs with a reliable link, register link_epoch; else 0",
+    "epoch": "between NICs with a reliable link, register link_epoch, or of link_rejoin for a node "
+             "taken back; else 0",
     "flags": "0, reserved",
     "step": "step of the content, modulo 2^16",
     "sequence": "packets of this sender and edge before this one, modulo 2^24; shown, not checked. "

@@ -113,10 +113,9 @@ from rtl.network import (
 )
 from rtl.network.link.ends import first_deadline
 from rtl.network.link.receiver import LINK_RECEIVER_COUNTERS
-from rtl.network.link.sender import LinkSender
 from rtl.nic_control import control, watch
 from rtl.nic_edges import guard_edges, report_state
-from rtl.nic_link import connect_link
+from rtl.nic_link import connect_link, link_blocks
 from rtl.nic_training import connect_training
 from rtl.query import Dispatcher, HostReporter, QueryChecker
 from rtl.reset import ResetBranch, reset_root
@@ -212,7 +211,7 @@ class SmartNic(wiring.Component):
             "peer_answers": AnswerCounter(),
         }
         if config.link:
-            self._blocks["link_sender"] = LinkSender(config)
+            self._blocks |= link_blocks(config)
         counters = {name: block.counters.shape() for name, block in self._blocks.items()
                     if hasattr(block, "counters")}
         if config.training:
@@ -274,7 +273,8 @@ class SmartNic(wiring.Component):
         sent, leaves = host_mux.header_out, Signal()
         m.d.comb += [
             credits.freed.eq(blocks.lookup_check.freed),
-            blocks.lookup_packager.credit_in.eq(blocks.net_parser.credit),
+            blocks.lookup_packager.credit_in.eq(
+                blocks.link_credits.credit if self.config.link else blocks.net_parser.credit),
             blocks.host_reporter.consumed.eq(blocks.query_checker.consumed),
             leaves.eq(sent.valid & sent.ready), blocks.host_reporter.reported.valid.eq(leaves),
             blocks.host_reporter.reported.value.eq(sent.payload.credit),

@@ -77,7 +77,8 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
          base=Cat(csr.completion_base_low, csr.completion_base_high))
     give("access_tap", select=csr.tap_select)
     if config.link:
-        give("net_assembler", epoch=csr.link_epoch)
+        for name in ("net_assembler", "link_rejoin"):
+            give(name, epoch=csr.link_epoch)
         give("net_receiver", epoch=csr.link_epoch, ack_delay=csr.link_delay)
         give("link_sender", tries=csr.link_tries,
              **{f"timeout_{which}": getattr(csr, f"link_timeout_{which}")

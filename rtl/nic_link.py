@@ -2,30 +2,52 @@
 
 from types import SimpleNamespace
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module
+from amaranth.lib import wiring
 
 from rtl.config import NicConfig
 from rtl.control.csr import RegisterBlock
 from rtl.network import CreditCounter
 from rtl.network.link.ends import join_ends
+from rtl.network.link.peer_credits import PeerCredits
+from rtl.network.link.rejoin import LinkRejoin
+from rtl.network.link.sender import LinkSender
 
-__all__ = ["connect_link"]
+__all__ = ["connect_link", "link_blocks"]
+
+
+def link_blocks(config: NicConfig) -> dict[str, wiring.Component]:
+    """Return the blocks of the link, besides the receiver, by name."""
+    return {"link_sender": LinkSender(config), "link_rejoin": LinkRejoin(),
+            "link_credits": PeerCredits(config.nodes)}
 
 
 def connect_link(m: Module, config: NicConfig, blocks: SimpleNamespace, csr: RegisterBlock,
                  credits: CreditCounter) -> None:
     """Join the two sides of the link, ``blocks.link_sender`` and ``blocks.net_receiver``, to each
-    other, to what counts credits, to registers and to the host reporter, besides their streams."""
+    other, to what takes peers back, to what counts credits, to registers and to the host reporter,
+    besides their streams."""
     sender, receiver = blocks.link_sender, blocks.net_receiver
-    join_ends(m, sender, receiver)
+    rejoin, account = blocks.link_rejoin, blocks.link_credits
+    join_ends(m, sender, receiver, rejoin)
+    taken = sender.headers
     m.d.comb += [
         credits.node[-1].eq(sender.credit_node), sender.lookup_credit.eq(credits.value[-1]),
         blocks.host_reporter.failed.eq(sender.failed),
+        csr.link_given_up.eq(sender.lost),
+        rejoin.order.valid.eq(csr.link_rejoins), csr.link_rejoining.eq(rejoin.working),
+        Cat(rejoin.order.epoch, rejoin.order.node).eq(csr.link_rejoin),
+        rejoin.settled.eq(account.settled), rejoin.renewed.eq(account.renewed),
+        account.held.eq(rejoin.held.node), account.renew.eq(rejoin.renew),
+        account.returned.eq(blocks.net_parser.credit), rejoin.cleared.eq(credits.cleared),
+        credits.clear.valid.eq(rejoin.clear), credits.clear.node.eq(rejoin.held.node),
+        account.asked.eq(blocks.lookup_receiver.kept),
+        account.refused.eq(blocks.lookup_check.refused),
+        account.leaving.valid.eq(taken.valid & taken.ready),
+        account.leaving.node.eq(taken.payload.destination),
+        account.leaving.opcode.eq(taken.payload.opcode),
+        account.leaving.count.eq(taken.payload.count),
     ]
-    given_up = Signal(config.nodes)
-    with m.If(sender.failed.valid):
-        m.d.sync += given_up.bit_select(sender.failed.node, 1).eq(1)
-    m.d.comb += csr.link_given_up.eq(given_up)
     if config.training:
         m.d.comb += [blocks.training_path.credit_node.eq(sender.credit_node),
                      sender.gradient_credit.eq(blocks.training_path.credit)]

@@ -50,7 +50,9 @@ class RegisterBlock(wiring.Component):
     counters: struct of every block's counters. channels: input
     :func:`rtl.monitor.channels.channel_state`.
     lookup_next_node: where the next lookups packet goes.
-    link_given_up (``config.link``): a bit for each node that was given up.
+    link_given_up (``config.link``): a bit for each node that was given up. link_rejoins: event:
+        ``link_rejoin`` was written, in the cycle before. link_rejoining: what it asks for is being
+        done, and it is not to be written.
     table_write_en, table_write_table, table_write_word, table_write_data: a descriptor word is
         written in this cycle, see :class:`rtl.keys.owner_split.OwnerSplit`.
     table_ready: descriptors may be written.
@@ -61,8 +63,8 @@ class RegisterBlock(wiring.Component):
     training, overtake, local_reduction, gradient_partials, optimizer, learning_rate, epsilon,
     gradient_timeout, gradient_window, gradient_share (``config.training``): those of the
     gradient path.
-    link_epoch, link_delay, link_timeout_first, link_timeout_least, link_timeout_most, link_tries
-    (``config.link``): those of the reliable link.
+    link_epoch, link_delay, link_timeout_first, link_timeout_least, link_timeout_most, link_tries,
+    link_rejoin (``config.link``): those of the reliable link.
     mac_base: 48 bits, from ``mac_base_low`` and ``mac_base_high``.
     idle: no access in progress.
 
@@ -85,7 +87,8 @@ class RegisterBlock(wiring.Component):
             "csr": In(AxiLite), "counters": In(data.StructLayout(counters)),
             "channels": In(channel_state(config.training, config.link)),
             "lookup_next_node": In(NODE_BITS),
-            **({"link_given_up": In(config.nodes)} if config.link else {}),
+            **({"link_given_up": In(config.nodes), "link_rejoins": Out(1),
+                "link_rejoining": In(1)} if config.link else {}),
             "table_write_en": Out(1), "table_write_table": Out(TABLE_BITS),
             "table_write_word": Out(3), "table_write_data": Out(32),
             "table_ready": In(1, init=1), "mac_base": Out(48), **controls, "idle": Out(1),
@@ -108,6 +111,8 @@ class RegisterBlock(wiring.Component):
                 value = self.lookup_next_node
             elif register.name.startswith("link_given_up"):
                 value = self.link_given_up[32 * int(register.name[13:]):][:32]
+            elif register.name == "link_rejoining":
+                value = self.link_rejoining
             elif CHANNEL_BASE <= register.address < NEXT_NODE:
                 state = getattr(self.channels, register.name[8:13])
                 value = state.word_select(int(register.name[13:]), 32)
@@ -187,6 +192,11 @@ class RegisterBlock(wiring.Component):
         for register, signal in writable.items():
             own_values = Cat(C(register.low, 32), C(register.high, 32), signal)
             values |= Mux(picked[register], own_values, 0)
+        by_name, barred = {register.name: register for register in writable}, C(0, 1)
+        if "link_rejoin" in by_name:
+            rejoins, node = picked[by_name["link_rejoin"]], writable[by_name["node"]]
+            barred = rejoins & (self.link_rejoining | (merged[8:16] == node))
+            m.d.sync += self.link_rejoins.eq(slave.write_done & rejoins & is_control & ~refused)
         with m.FSM(name="write"):
             with m.State("WAIT"), m.If(slave.write):
                 m.next = "PICK"
@@ -207,7 +217,7 @@ class RegisterBlock(wiring.Component):
                 m.next = "DONE"
                 m.d.sync += refused.eq(Mux(
                     is_table, slave.write_strobe.any() & ~whole,
-                    ~is_control | (merged < low) | (merged > high)))
+                    ~is_control | barred | (merged < low) | (merged > high)))
             with m.State("DONE"):
                 with m.If(~is_table | self.table_ready):
                     m.next = "WAIT"

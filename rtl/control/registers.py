@@ -112,11 +112,15 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
         "lookup_next_node", NEXT_NODE, 8, "ro", 0,
         "node that the next lookups packet is for, or whose credit a queue waited for last"))
     if config.link:
+        words = -(-config.nodes // 32)
         registers += [
             Register(f"link_given_up{k}", GIVEN_UP + 4 * k, 32, "ro", 0,
                      f"nodes {32 * k} to {32 * k + 31} that were given up since they do not "
                      "acknowledge, from bit 0 on")
-            for k in range(-(-config.nodes // 32))]
+            for k in range(words)]
+        registers.append(Register(
+            "link_rejoining", GIVEN_UP + 4 * words, 1, "ro", 0,
+            "the node of link_rejoin has not been taken back yet"))
     registers += [
         Register(name, COUNTER_BASE + 4 * k, 32, "ro", 0, "cumulative, modulo 2^32")
         for k, name in enumerate(counts)]
@@ -217,7 +221,7 @@ def _controls(config: NicConfig):
     yield "ip_base", 32, 0x0A450000, 0, word, "IPv4 address of node 0"
     yield "udp_port", 16, 0x4853, 0, largest, "UDP port, source and destination"
     if config.link:
-        yield from _link_controls()
+        yield from _link_controls(config)
     if config.training:
         yield from _training_controls(config)
 
@@ -246,7 +250,7 @@ def _ring_controls(config: NicConfig):
     yield "vectors_produced", 16, 0, 0, 0xFFFF, "slots of vectors it has filled, modulo 2^16"
 
 
-def _link_controls():
+def _link_controls(config: NicConfig):
     """Yield the same for the reliable link; times in cycles."""
     longest = (1 << 23) - 1
     yield ("link_epoch", 8, 0, 0, 255,
@@ -262,6 +266,9 @@ def _link_controls():
            "the same at most: it doubles each time that the packet is sent")
     yield ("link_tries", 8, 12, 1, 255,
            "times that a packet is sent before its node is given up")
+    yield ("link_rejoin", 16, 0, 0, (config.nodes - 1) << 8 | 0xFF,
+           "a node that was restarted, in bits 15 to 8, is back with the epoch in bits 7 to 0: "
+           "taken back at each write; refused for this node, and while link_rejoining is 1")
 
 
 def _training_controls(config: NicConfig):

@@ -71,7 +71,7 @@ class FrameAssembler(Gateable, wiring.Component):
     o: stream of :data:`rtl.formats.Beat`, ``keep`` all ones, ``err`` 0.
     bytes: length of the packet whose beat ``o`` offers, header beat included; stable with the beat.
     acknowledge: value of that field in the next header taken; not with ``link``.
-    epoch (``link``): value of that field in every header.
+    epoch (``link``): value of that field in headers, exclusive-or ``change`` of each.
     node: this node's number, the header's source.
     mac_base, ip_base, udp_port: addresses of node 0 (others add their number), as numbers.
     counters: ``packets`` sent and their payload ``beats``; ``stall_output``, cycles in which a
@@ -144,7 +144,7 @@ class FrameAssembler(Gateable, wiring.Component):
             ember.version.eq(VERSION), ember.source.eq(self.node),
         ]
         if self._link:
-            m.d.comb += [ember.sequence.eq(item.sequence), ember.epoch.eq(self.epoch),
+            m.d.comb += [ember.sequence.eq(item.sequence), ember.epoch.eq(self.epoch ^ item.change),
                          ember.acknowledge.eq(item.acknowledge)]
         else:
             m.d.comb += [ember.sequence.eq(sequence), ember.acknowledge.eq(self.acknowledge)]

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.formats import CREDIT_BITS, NODE_BITS
 from rtl.memory import Ram, sweep
-from rtl.network.layouts import Credit, Freed, FreedBeats
+from rtl.network.layouts import AtNode, Credit, Freed, FreedBeats
 from rtl.network.sums import carry_saved
 from rtl.stream import SkidBuffer
 
@@ -27,14 +27,15 @@ def check_nodes(nodes: object) -> None:
 class CreditCounter(wiring.Component):
     """Count the consumed beats of each node, mod 2^16, for the headers to it.
 
-    An event counts from the next cycle on. After reset the counters are cleared, one a cycle.
+    An event counts from the next cycle on. After reset the counters are cleared, one a cycle; later
+    the counter of a node is, in a cycle without an event.
 
     Parameters: ``nodes``; ``readers``, number of blocks that read it; ``several``, whether an event
     may stand for several beats.
 
     Ports: ``freed``, event :data:`rtl.network.layouts.Freed`, or ``FreedBeats`` if ``several`` (not
-    while the sweep runs); ``node[k]`` and ``value[k]``, combinational; ``idle``, 1 when the sweep
-    is done.
+    while the sweep runs); ``node[k]`` and ``value[k]``, combinational; ``clear``,
+    :data:`rtl.network.layouts.AtNode`, until ``cleared``; ``idle``, 1 when the sweep is done.
     """
 
     def __init__(self, nodes: int, readers: int = 1, *, several: bool = False):
@@ -44,20 +45,24 @@ class CreditCounter(wiring.Component):
         self._nodes, self._readers, self._several = nodes, readers, several
         super().__init__({
             "freed": In(FreedBeats if several else Freed), "node": In(NODE_BITS).array(readers),
-            "value": Out(CREDIT_BITS).array(readers), "idle": Out(1)})
+            "value": Out(CREDIT_BITS).array(readers), "clear": In(AtNode), "cleared": Out(1),
+            "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         address, swept = sweep(m, self._nodes)
+        counts = swept & ~self.cleared
+        m.d.comb += self.cleared.eq(self.clear.valid & ~self.freed.valid & swept)
         copies = [Ram(CREDIT_BITS, self._nodes, latency=0) for _ in range(self._readers + 1)]
         own, beats = copies[0], self.freed.beats if self._several else 1
         for k, ram in enumerate(copies):
             m.submodules[f"count{k}"] = ram
             node = self.freed.node if k == 0 else self.node[k - 1]
             m.d.comb += [
-                ram.write_en.eq(self.freed.valid | ~swept),
-                ram.write_addr.eq(Mux(swept, self.freed.node, address)),
-                ram.write_data.eq(Mux(swept, own.read_data + beats, 0)),
+                ram.write_en.eq(self.freed.valid | ~counts),
+                ram.write_addr.eq(Mux(counts, self.freed.node,
+                                      Mux(swept, self.clear.node, address))),
+                ram.write_data.eq(Mux(counts, own.read_data + beats, 0)),
                 ram.read_en.eq(1), ram.read_addr.eq(node),
             ]
             if k:

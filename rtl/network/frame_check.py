@@ -21,8 +21,11 @@ from rtl.formats import (
     HeaderBeat,
     Opcode,
 )
+from rtl.memory import Ram, sweep
 from rtl.network.crc import Crc32c
+from rtl.network.credits import check_nodes
 from rtl.network.link.layouts import PacketNumber
+from rtl.network.link.renewal import EPOCH_BITS, PeerEpoch
 from rtl.network.opcodes import READS, RECORDS, TRAINING, UNCOUNTED, VALUES, VECTORS, more_records
 from rtl.network.wire import (
     DONT_FRAGMENT,
@@ -73,15 +76,17 @@ class FrameCheck(wiring.Component):
 
     Parameters: ``max_beats``, the longest accepted payload; ``framing``; ``training``, whether
     packets of training are accepted; ``link``, whether packets LINK are, of one beat, and those of
-    another epoch are not. For gradients the count is compared only with the beats of
-    records: the number of beats of vectors follows from the records.
+    another epoch are not, of ``nodes`` peers. For gradients the count is compared only with the
+    beats of records: the number of beats of vectors follows from the records.
 
     Ports
     -----
     valid, beat: an input beat, :data:`rtl.formats.Beat`.
     node, nodes, mac_base, ip_base, udp_port, vector_beats, vector_packing: see
         :class:`rtl.network.FrameReceiver`.
-    epoch: that of packets that are accepted (with ``link``).
+    epoch: that of packets that are accepted, unless an event ``peer``,
+        :data:`rtl.network.link.renewal.PeerEpoch`, has said otherwise (with ``link``). The event
+        counts for packets whose last beat comes in the cycle before or later.
     look: number of the packet whose last beat, if it has payload, is at ``o`` three cycles
         later (with ``link``).
     o: :func:`CheckedBeat`. ``beats`` counts payload beats, this one included, up to
@@ -94,7 +99,8 @@ class FrameCheck(wiring.Component):
     RATE = "1 beat per cycle"
 
     def __init__(self, max_beats: int, framing: str, *, training: bool = False,
-                 link: bool = False):
+                 link: bool = False, nodes: int = 1 << NODE_BITS):
+        check_nodes(nodes)
         edge = edge_of(framing)
         self._max_beats, self._framing = max_beats, framing
         self._records, self._vectors = RECORDS[edge], VECTORS[edge]
@@ -102,13 +108,14 @@ class FrameCheck(wiring.Component):
         self._training = tuple(TRAINING[edge].values()) if training else ()
         self._known = (self._records, *more_records(edge, training).values(), *self._reads,
                        *((Opcode.LINK,) if link else ()))
-        self._link = link
+        self._link, self._nodes = link, nodes
         super().__init__({
             "valid": In(1), "beat": In(Beat),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
             "udp_port": In(16), "vector_beats": In(5), "vector_packing": In(2),
             "o": Out(CheckedBeat(max_beats, link)), "idle": Out(1),
-        } | ({"epoch": In(8), "look": Out(PacketNumber)} if link else {}))
+        } | ({"epoch": In(EPOCH_BITS), "peer": In(PeerEpoch), "look": Out(PacketNumber)}
+             if link else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -136,11 +143,12 @@ class FrameCheck(wiring.Component):
         # Stage 1: header fields and their comparisons, held until the next header.
         stage1, beats1 = Signal(stage, reset_less=True), Signal(beats_shape, reset_less=True)
         linked = {"sequence": SEQUENCE_BITS, "acknowledge": SEQUENCE_BITS, "link": 1,
-                  EPOCH: 1} if self._link else {}
+                  "epoch": EPOCH_BITS} if self._link else {}
         head1 = Signal(data.StructLayout({
             "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "count": 16, "crc": 32,
             "vectors": 1, "bad_opcode": 1, "read": 1, "gradient": 1, "values": 1,
             "uncounted": 1, "factor": 5, **linked}), reset_less=True)
+        bad_epoch2 = self._epochs(m, head1) if self._link else C(0)
         header = data.View(HeaderBeat, beat.data)
         ember = header.ember
         of_vectors, of_training = Signal(), Signal()
@@ -172,7 +180,7 @@ class FrameCheck(wiring.Component):
                     m.d.sync += [
                         head1.sequence.eq(ember.sequence), head1.acknowledge.eq(ember.acknowledge),
                         head1.link.eq(ember.opcode == Opcode.LINK),
-                        head1[EPOCH].eq(ember.epoch != self.epoch),
+                        head1.epoch.eq(ember.epoch),
                     ]
         # Stage 2: the beats that the count of records or vectors requires; those of vectors apart
         # from those of tags or records, which are taken from the beats that came.
@@ -213,7 +221,7 @@ class FrameCheck(wiring.Component):
             ("bad_crc", crc),
             ("bad_opcode", head2.bad_opcode),
             ("bad_node", node),
-            *(((EPOCH, head2[EPOCH]),) if self._link else ()),
+            *(((EPOCH, bad_epoch2),) if self._link else ()),
             ("bad_length", count_range2 | ~(fits | (head2.uncounted & (left2 > 0)))),
         )
         earlier = C(0)
@@ -238,6 +246,22 @@ class FrameCheck(wiring.Component):
         m.d.comb += [self.o.eq(checked), self.o.valid.eq(valid3),
                      self.idle.eq(~(valid0 | valid1 | valid2 | valid3))]
         return m
+
+    def _epochs(self, m, head) -> Value:
+        """Return whether the packet with header ``head`` is of another epoch than its peer's, or of
+        a peer that is closed; a cycle after the header."""
+        address, swept = sweep(m, self._nodes)
+        m.submodules.epochs = epochs = Ram(1 + EPOCH_BITS, self._nodes, latency=0)
+        peer, bad = self.peer, Signal(reset_less=True)
+        known = Mux(swept, epochs.read_data, 0)
+        m.d.comb += [
+            epochs.write_en.eq(peer.valid | ~swept),
+            epochs.write_addr.eq(Mux(swept, peer.node, address)),
+            epochs.write_data.eq(Mux(swept, Cat(peer.closed, peer.change), 0)),
+            epochs.read_addr.eq(head.source),
+        ]
+        m.d.sync += bad.eq(known[0] | ((head.epoch ^ self.epoch) != known[1:]))
+        return bad
 
     def _peer_checks(self, m, valid, first, ember, seen, head2):
         """Return (bad CRC, bad node), valid after stage 2."""

@@ -8,7 +8,7 @@ from rtl.formats import NODE_BITS, TABLE_BITS, Request, Status
 from rtl.gateable import Gateable
 from rtl.keys.owner_split import OwnerSplit
 from rtl.monitor.counters import CounterLayout, count
-from rtl.network.layouts import Freed, LookupItem
+from rtl.network.layouts import AtNode, Freed, LookupItem
 from rtl.stream import SkidBuffer
 
 __all__ = ["LOOKUP_CHECK_COUNTERS", "LookupCheck"]
@@ -28,7 +28,8 @@ class LookupCheck(Gateable, wiring.Component):
     -----
     i: stream of :data:`LookupItem`.
     o: stream of :data:`rtl.formats.Request`.
-    freed: event :data:`Freed`: a beat of that requester was consumed.
+    freed: event :data:`Freed`: a beat of that requester was consumed. refused: event
+        :data:`rtl.network.layouts.AtNode`: a lookup of it was dropped.
     node, nodes: this node's number, and the number of nodes.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
@@ -42,7 +43,7 @@ class LookupCheck(Gateable, wiring.Component):
         self._split = OwnerSplit(LookupItem, tables)
         super().__init__({
             "i": In(stream.Signature(LookupItem)), "o": Out(stream.Signature(Request)),
-            "freed": Out(Freed),
+            "freed": Out(Freed), "refused": Out(AtNode),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS),
             "write_en": In(1), "write_table": In(TABLE_BITS),
             "write_word": In(3), "write_data": In(32), "write_ready": Out(1),
@@ -70,7 +71,8 @@ class LookupCheck(Gateable, wiring.Component):
             split.o.ready.eq(buffer.i.ready),
             take.eq(split.o.valid & split.o.ready),
             self.freed.valid.eq(take & found.user.beat_last),
-            self.freed.node.eq(request.node),
+            self.freed.node.eq(request.node), self.refused.valid.eq(take & ~owned),
+            self.refused.node.eq(request.node),
             self.idle.eq(split.idle & buffer.idle),
         ]
         count(m, self.counters, requests=take & owned,

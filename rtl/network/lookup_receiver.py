@@ -9,7 +9,7 @@ from rtl.config import NicConfig
 from rtl.formats import RECORD_BITS, LookupRecord, RecordBeat
 from rtl.memory import Ram, sweep
 from rtl.monitor.counters import CounterLayout, count
-from rtl.network.layouts import LookupItem
+from rtl.network.layouts import FreedBeats, LookupItem
 from rtl.network.sums import carry_saved
 from rtl.stream import SkidBuffer, StreamFIFO
 
@@ -34,6 +34,7 @@ class LookupReceiver(wiring.Component):
         cleared, ``nodes`` cycles after reset.
     o: stream of :data:`rtl.network.layouts.LookupItem`: request, and whether it is the last of its
         beat.
+    kept: event :data:`rtl.network.layouts.FreedBeats`: as many records of ``node`` were taken.
     share: beats that one requester may have in the FIFO; a change counts from the next cycle on.
     counters: ``beats`` and ``records`` taken, beats ``over_credit``. idle.
     """
@@ -45,7 +46,8 @@ class LookupReceiver(wiring.Component):
         self._nodes, self._depth = config.nodes, config.lookup_beats
         super().__init__({
             "i": In(stream.Signature(RecordBeat)), "o": Out(stream.Signature(LookupItem)),
-            "share": In(16), "counters": Out(LOOKUP_RECEIVER_COUNTERS), "idle": Out(1)})
+            "kept": Out(FreedBeats), "share": In(16),
+            "counters": Out(LOOKUP_RECEIVER_COUNTERS), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -87,7 +89,8 @@ class LookupReceiver(wiring.Component):
         m.d.sync += went.eq(gone)
         m.d.comb += [
             self.i.ready.eq(swept),
-            keep.eq(come & within & fifo.i.ready),
+            keep.eq(come & within & fifo.i.ready), self.kept.valid.eq(keep),
+            self.kept.node.eq(beat.source), self.kept.beats.eq(beat.records),
             fifo.i.valid.eq(come & within), fifo.i.payload.eq(beat),
             gone.eq(fifo.o.valid & fifo.o.ready),
             beats_in.read_addr.eq(source), out_copy.read_addr.eq(source),

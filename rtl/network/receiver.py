@@ -9,7 +9,9 @@ from rtl.formats import CREDIT_BITS, NODE_BITS, Beat, Refused, Status
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.frame_check import EPOCH, VERDICTS, FrameCheck
 from rtl.network.layouts import PacketBeat, ReceivedHeader
+from rtl.network.link.fence import Fence
 from rtl.network.link.receiver import LinkReceiver, link_ports
+from rtl.network.link.renewal import PeerEpoch
 from rtl.network.wire import edge_of, longest_payload
 from rtl.stream import PacketFIFO, StreamFIFO
 
@@ -63,7 +65,9 @@ class FrameReceiver(wiring.Component):
         is full they are only counted (host only).
     dropped: beats after the header of a GRADIENTS or RETURNED packet that was dropped in the
         previous cycle; 0 for others and for one that is too long (host and training only).
-    epoch, and the ports of :func:`rtl.network.link.receiver.link_ports` (link only).
+    epoch: that of the packets of peers. peer: event :data:`rtl.network.link.renewal.PeerEpoch`,
+        where it is another. And the ports of :func:`rtl.network.link.receiver.link_ports` (link
+        only).
     counters: ``packets`` passed on and their payload ``beats``, and the reasons above. idle.
     settled: ``idle``, but for packets that are not accepted yet: foreign frames do not change it.
 
@@ -103,19 +107,20 @@ class FrameReceiver(wiring.Component):
              if edge == "host" else
              {"header": Out(ReceivedHeader)})
           | ({"dropped": Out(CREDIT_BITS)} if edge == "host" and training else {})
-          | ({"epoch": In(8), **link_ports()} if link else {}))
+          | ({"epoch": In(8), "peer": In(PeerEpoch), **link_ports()} if link else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
         longest, depth = self._max_beats, self._depth
         m.submodules.check = check = FrameCheck(
-            longest, self._framing, training=self._training, link=self._link)
+            longest, self._framing, training=self._training, link=self._link, nodes=self._nodes)
         m.submodules.fifo = fifo = PacketFIFO(BEAT_BITS, depth)
         beat = check.o
         # A packet is admitted only with room for the largest, so the FIFO never refuses a beat.
         room, admitted, admit = Signal(), Signal(), Signal()
         good, overrun = Signal(), Signal()
-        drop, link_idle = self._number(m, check, admit) if self._link else (beat.drop, None)
+        drop, link_idle = (self._number(m, check, admit, fifo.o) if self._link else
+                           (beat.drop, None))
         m.d.comb += [
             self.i.ready.eq(1),
             check.valid.eq(self.i.valid), check.beat.eq(self.i.payload),
@@ -159,13 +164,13 @@ class FrameReceiver(wiring.Component):
         ]
         return m
 
-    def _number(self, m, check, admit) -> tuple[Value, Value]:
+    def _number(self, m, check, admit, out) -> tuple[Value, Value]:
         """Return whether a packet is not to pass, as it is wrong, not the first of its number or a
-        packet LINK; and whether nothing of the link moves."""
+        packet LINK; and whether nothing of the link moves. ``out``: beats of packets that leave."""
         m.submodules.link = link = LinkReceiver(self._nodes, first_sequence=self._first_sequence)
         beat, ends = check.o, Signal()
         m.d.comb += [
-            check.epoch.eq(self.epoch), link.look.eq(check.look),
+            check.epoch.eq(self.epoch), check.peer.eq(self.peer), link.look.eq(check.look),
             ends.eq(beat.valid & beat.last),
             link.packet.valid.eq(ends & ~beat.drop),
             link.packet.bad_epoch.eq(ends & beat.verdict[EPOCH]),
@@ -174,13 +179,22 @@ class FrameReceiver(wiring.Component):
             link.packet.number.sequence.eq(beat.sequence),
             link.packet.acknowledge.eq(beat.acknowledge), link.packet.data.eq(beat.data),
         ]
+        drop = beat.drop | beat.link | ~link.fresh
+        m.submodules.fence = fence = Fence(self._depth // 2 + 1)
+        m.d.comb += [
+            fence.put.eq(ends & ~drop & admit),
+            fence.take.eq(out.valid & out.ready & out.payload.last),
+            fence.mark.eq(self.mark), self.passed.eq(fence.passed & link.passed),
+        ]
         for name, member in link_ports().items():
             inner, outer = getattr(link, name), getattr(self, name)
+            if name == "passed":
+                continue
             if not member.is_port:
                 wiring.connect(m, inner, wiring.flipped(outer))
             else:
                 m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)
-        return beat.drop | beat.link | ~link.fresh, link.idle
+        return drop, link.idle
 
     def _mark(self, m, good, read) -> None:
         """Say of the packet at the output whether it was read, beside its beats and as early.

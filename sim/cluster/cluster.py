@@ -9,7 +9,7 @@ which nodes advance and the number of threads therefore do not affect the result
 every NIC is idle are skipped.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import inf
 
 from host.timing.network import Network
@@ -47,7 +47,7 @@ class Cluster:
     stream.
     """
 
-    def __init__(self, nodes: Sequence[ClusterNode], network: Network, exchange: FrameExchange,
+    def __init__(self, nodes: list[ClusterNode], network: Network, exchange: FrameExchange,
                  threads: int = 1, *, reaction: int,
                  observer: Observer | None = None, patience: int = PATIENCE,
                  without: int = FOREVER):
@@ -63,11 +63,29 @@ class Cluster:
         self.held: dict[tuple[int, str], float] = {}
         self._reaction = reaction
         self._lookahead = network.lookahead if len(nodes) > 1 else inf
+        self._network = network
         for node in nodes:
-            node.engine.set_rate(
-                "net_tx", cycles_per_beat=BEAT_BYTES * network.cycles_per_byte,
-                cycles_per_packet=network.overhead_cycles, last_bit=LAST_BIT, burst=64)
+            self._connect(node)
         self.cycle = 0
+
+    def _connect(self, node: ClusterNode) -> None:
+        """Give the NIC of ``node`` the rate of its link."""
+        node.engine.set_rate(
+            "net_tx", cycles_per_beat=BEAT_BYTES * self._network.cycles_per_byte,
+            cycles_per_packet=self._network.overhead_cycles, last_bit=LAST_BIT, burst=64)
+
+    def replace(self, node: ClusterNode) -> None:
+        """Put ``node``, whose NIC is at the cluster's cycle, in place of that with its number."""
+        self.nodes[node.number] = node
+        self._connect(node)
+        self.exchange.replace(node.number, node.engine)
+
+    def wait(self, until: int, at_quantum: Callable[[int], None] = lambda cycle: None) -> None:
+        """Run up to cycle ``until``, whether anything moves or not; ``at_quantum`` as of `run`."""
+        with Crew(self.nodes, 1) as crew:
+            while self.cycle < until:
+                self._advance(crew, until)
+                at_quantum(self.cycle)
 
     def run(self, work_left: Callable[[], bool],
             at_quantum: Callable[[int], None] = lambda cycle: None) -> None:

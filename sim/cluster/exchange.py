@@ -54,7 +54,7 @@ class Exchange:
         self._waiting: list[tuple[int, int, int, int, np.ndarray]] = []
         self._order = count()
         self._by_opcode: dict[int, _OpcodeCount] = {}
-        self._engines = engines
+        self._engines = list(engines)
         self._network = network
         self._taps = [PacketTap(engine, "net_tx") for engine in engines]
 
@@ -113,6 +113,11 @@ class Exchange:
     def injected(self) -> Injected:
         """The number of frames by kind of fault, source, destination and opcode."""
         return {} if self._faults is None else self._faults.injected
+
+    def replace(self, number: int, engine: Engine) -> None:
+        """Put ``engine``, at the same cycle, in place of the NIC of node ``number``. The frame that
+        the former NIC was sending is lost; late frames come to the new one."""
+        self._engines[number], self._taps[number] = engine, PacketTap(engine, "net_tx")
 
     def inject(self, rules: Sequence[FrameRule], seed: int) -> None:
         """From now on, let ``rules`` happen to frames, drawn with ``seed``."""

@@ -1,7 +1,7 @@
 """Interface of a cluster's frame exchange, which exists in Python and in C++."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from sim.job.frame_faults import FrameRule, Injected
 from sim.nic.ports import Observer
@@ -36,6 +36,11 @@ class FrameExchange(Protocol):
 
     def inject(self, rules: Sequence[FrameRule], seed: int) -> None:
         """From now on, let ``rules`` happen to frames, drawn with ``seed``."""
+        ...
+
+    def replace(self, number: int, engine: Any) -> None:
+        """Put ``engine``, at the same cycle, in place of the NIC of node ``number``. The frame that
+        the former NIC was sending is lost; late frames come to the new one."""
         ...
 
     def step(self, now: int, observer: Observer | None = None) -> None:

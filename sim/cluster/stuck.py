@@ -22,12 +22,14 @@ _OWED = {"gpu": "gpu_answers", "host": "dense_answers", "peers": "peer_answers"}
 """Blocks that count the answers of a part."""
 
 
-def diagnose(cluster: Cluster, registers: Sequence, error: StuckError, linked: bool) -> dict:
+def diagnose(cluster: Cluster, registers: Sequence, error: StuckError, linked: bool,
+             renewed: bool = False) -> dict:
     """Return the state of every NIC of a stuck cluster, and the likely causes.
 
     ``registers``: of each node. The registers and streams of a modelled NIC cannot be read; then
     only its host, its GPU and the network are examined, and ``channels`` is empty. ``linked``:
-    whether the NICs have a reliable link, which repeats the frames that are lost.
+    whether the NICs have a reliable link, which repeats the frames that are lost. ``renewed``:
+    whether a node was restarted, and has a ``link_epoch`` of its own.
 
     ``message``: one line. ``since``: cycle of the last movement. ``causes``: what a NIC waits for
     outside itself, the likeliest root cause first: ``part``, ``node`` (which waits), ``peer`` (for
@@ -55,6 +57,8 @@ def diagnose(cluster: Cluster, registers: Sequence, error: StuckError, linked: b
             count = file.counters()
             counters.append(count)
             state |= _registers(file, count)
+            if renewed:
+                state["link_epoch"] = None
             state["owed"] |= {
                 part: count[f"{block}.asked"] - count[f"{block}.answered"] & 0xFFFFFFFF
                 for part, block in _OWED.items()}

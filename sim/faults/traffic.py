@@ -157,8 +157,9 @@ def link_ends(traffic: LinkTraffic) -> list[Engine]:
 
 
 def send_packets(traffic: LinkTraffic, engines: Sequence[Engine],
-                 only: int | None = None) -> Counter[tuple[int, int]]:
-    """Queue all packets at their senders, or at ``only`` one; return how many each flow has."""
+                 only: int | None = None, first: int = 0) -> Counter[tuple[int, int]]:
+    """Queue all packets at their senders, or at ``only`` one; return how many each flow has.
+    ``first``: number of the first packet, which tells it from those of earlier calls."""
     counted, beat_words = field_bits(FrameInfo)["count"][0], word_count(RawBeat)
     last_word, last_bit = divmod(field_bits(RawBeat)["last"][0], 32)
     sizes = np.resize(np.array(traffic.beats), traffic.packets)
@@ -169,14 +170,14 @@ def send_packets(traffic: LinkTraffic, engines: Sequence[Engine],
             continue
         # Packet by packet to each receiver in turn.
         to, beats = np.tile(targets, traffic.packets), np.repeat(sizes, len(targets))
-        numbers = np.repeat(np.arange(traffic.packets), len(targets))
+        numbers = np.repeat(first + np.arange(traffic.packets), len(targets))
         headers = pack(FrameInfo, len(to), opcode=int(Opcode.LOOKUPS), destination=to)
         headers[:, counted // 32] |= (RECORDS_PER_BEAT * beats << counted % 32).astype(np.uint32)
-        first = np.cumsum(beats) - beats
+        starts = np.cumsum(beats) - beats
         payload = np.zeros((beats.sum(), beat_words), np.uint32)
         payload[:, 0] = np.repeat(source * _PACKET + numbers, beats)
-        payload[:, 1] = np.arange(len(payload)) - np.repeat(first, beats)
-        payload[first + beats - 1, last_word] |= np.uint32(1 << last_bit)
+        payload[:, 1] = np.arange(len(payload)) - np.repeat(starts, beats)
+        payload[starts + beats - 1, last_word] |= np.uint32(1 << last_bit)
         engine.push("headers", headers, engine.cycle + 1)
         engine.push("payload", payload, engine.cycle + 1)
     return Counter({flow: traffic.packets for flow in traffic.flows})

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from host.errors import InputError, shown
 from host.reading import read_whole
 from host.toml.schema import read_toml
-from sim.job import faults, frame_faults
+from sim.job import faults, frame_faults, restarts
 from sim.job.faults import Silence, parse_silence
 from sim.job.frame_faults import FaultKind, FrameFault, parse_frame_faults
+from sim.job.restarts import NicRestart, parse_restart
 
 __all__ = ["FaultPlan"]
 
@@ -37,21 +38,23 @@ class FaultPlan:
     Members
     -------
     given: the text of each. seed: of what is drawn. silences: the parts that fall silent.
-    frames: faults of frames between NICs.
+    frames: faults of frames between NICs. restarts: of NICs, by their start.
     """
 
     given: tuple[str, ...] = ()
     seed: int = 0
     silences: tuple[Silence, ...] = ()
     frames: tuple[FrameFault, ...] = ()
+    restarts: tuple[NicRestart, ...] = ()
 
     @classmethod
     def of(cls, given: str | None, nodes: int, seed: int = 0) -> "FaultPlan":
         """Return the faults that ``given`` names: entries with commas between, or a file.
 
-        An entry is one of :mod:`sim.job.faults`, one of :mod:`sim.job.frame_faults`, or ``seed=N``,
-        which replaces ``seed``. A file is TOML with ``faults``, a list of entries, and perhaps
-        ``seed``, or the JSON of a run, whose faults and seed it repeats.
+        An entry is one of :mod:`sim.job.faults`, :mod:`sim.job.frame_faults` or
+        :mod:`sim.job.restarts`, or ``seed=N``, which replaces ``seed``. A file is TOML with
+        ``faults``, a list of entries, and perhaps ``seed``, or the JSON of a run, whose faults and
+        seed it repeats.
 
         Raises ``ValueError`` (:class:`host.errors.InputError` for a file) or ``TypeError``.
         """
@@ -72,7 +75,7 @@ class FaultPlan:
 
     @classmethod
     def _parsed(cls, entries: "tuple[str, ...] | list[str]", nodes: int, seed: int) -> "FaultPlan":
-        kept, silences, frames = [], [], []
+        kept, silences, frames, back = [], [], [], []
         for text in entries:
             found = _entry(text, nodes)
             if isinstance(found, int):
@@ -81,12 +84,16 @@ class FaultPlan:
             kept.append(text)
             if isinstance(found, Silence):
                 silences.append(found)
+            elif isinstance(found, NicRestart):
+                back.append(found)
             else:
                 frames += found
-        return cls(tuple(kept), seed, tuple(silences), tuple(frames))
+        return cls(tuple(kept), seed, tuple(silences), tuple(frames),
+                   tuple(sorted(back, key=lambda restart: restart.start)))
 
 
-def _entry(text: str, nodes: int, where: str = "") -> int | Silence | tuple[FrameFault, ...]:
+def _entry(text: str, nodes: int,
+           where: str = "") -> int | Silence | NicRestart | tuple[FrameFault, ...]:
     """Return the seed or fault of an entry; the message of an error begins with ``where``."""
     name, equals, value = text.partition("=")
     try:
@@ -98,8 +105,11 @@ def _entry(text: str, nodes: int, where: str = "") -> int | Silence | tuple[Fram
             return parse_frame_faults(text, nodes)
         if equals and name.startswith("silent-"):
             return parse_silence(text, nodes)
+        if equals and name == "restart":
+            return parse_restart(text, nodes)
         raise ValueError(f"faults must be {faults.FORM}; {frame_faults.FORM}, KIND being one of "
-                         f"{', '.join(_KINDS)}; or a file {' or '.join(_FILES)}, not {text!r}")
+                         f"{', '.join(_KINDS)}; {restarts.FORM}; or a file {' or '.join(_FILES)}, "
+                         f"not {text!r}")
     except (TypeError, ValueError) as error:
         raise type(error)(f"{where}{error}") from None
 

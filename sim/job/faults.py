@@ -7,7 +7,8 @@ from math import ceil, inf
 from host.timing.clock import cycles_of_us
 from host.toml.units import quantity
 
-__all__ = ["FORM", "PARTS", "Silence", "Windows", "parse_silence", "windows"]
+__all__ = ["FORM", "PARTS", "Silence", "Windows", "node_of", "parse_silence", "time_of",
+           "windows"]
 
 PARTS = ("host", "gpu", "network")
 
@@ -48,16 +49,23 @@ def parse_silence(entry: str, nodes: int) -> Silence:
         raise ValueError(f"faults must be {FORM}, not {entry!r}")
     if part not in PARTS:
         raise ValueError(f"part of {name} must be one of {', '.join(PARTS)}, not {part!r}")
-    if at and not (node.isascii() and node.isdigit() and int(node) < nodes):
-        raise ValueError(f"node of {name} must be between 0 and {nodes - 1}, not {node!r}")
+    number = node_of(name, node, nodes) if at else None
     if part == "network" and nodes < 2:
         raise ValueError(f"{name} must go with at least 2 nodes, not {nodes!r}")
-    return Silence(part, _time(name, "start", start),
-                   _time(name, "length", length) if length.strip() else inf,
-                   int(node) if at else None)
+    return Silence(part, time_of(name, "start", start),
+                   time_of(name, "length", length) if length.strip() else inf, number)
 
 
-def _time(fault: str, which: str, text: str) -> float:
+def node_of(fault: str, text: str, nodes: int) -> int:
+    """Return the node that ``text`` of ``fault`` names; ``ValueError`` if there is no such node."""
+    if not (text.isascii() and text.isdigit() and int(text) < nodes):
+        raise ValueError(f"node of {fault} must be between 0 and {nodes - 1}, not {text!r}")
+    return int(text)
+
+
+def time_of(fault: str, which: str, text: str) -> float:
+    """Return the microseconds of ``text``, the ``start`` or ``length`` of ``fault``. ``ValueError``
+    or ``TypeError`` for invalid text, and for a length of 0."""
     try:
         time = quantity(f"{which}_us", text)
     except (TypeError, ValueError) as error:

@@ -47,6 +47,9 @@ class RunOptions:
             if self.workload.fault_plan.frames:
                 raise ValueError("faults of frames must go with fidelity rtl, not with model, "
                                  "which has none")
+            if self.workload.fault_plan.restarts:
+                raise ValueError("faults restart must go with fidelity rtl, not with model, whose "
+                                 "link never gives up a peer")
             for name in ("pcap", "predictions"):
                 if getattr(self.outputs, name) is not None:
                     raise ValueError(f"{name} must go with fidelity rtl, not with model, which has "

@@ -41,7 +41,7 @@ public:
     }
 
 private:
-    const EnginePort port_;
+    EnginePort port_;
     Beats received_;
 };
 

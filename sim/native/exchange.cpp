@@ -161,6 +161,11 @@ void ember_exchange_add(Exchange* exchange, const EnginePort* port) {
     exchange->nodes.push_back({Engine(*port)});
 }
 
+// Another engine takes the place of node `number`, at whose port nothing is under way.
+void ember_exchange_replace(Exchange* exchange, uint64_t number, const EnginePort* port) {
+    exchange->nodes[number] = {Engine(*port)};
+}
+
 // Forward the frames that left any engine before cycle `now`. Returns 0 if a beat would arrive late.
 int ember_exchange_step(Exchange* exchange, uint64_t now, Exchanged* done) {
     return exchange->step(now, *done);

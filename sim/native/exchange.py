@@ -28,6 +28,7 @@ _FUNCTIONS = {
     "ember_exchange_new": (c_void_p, [POINTER(Link)]),
     "ember_exchange_free": (None, [c_void_p]),
     "ember_exchange_add": (None, [c_void_p, POINTER(EnginePort)]),
+    "ember_exchange_replace": (None, [c_void_p, c_uint64, POINTER(EnginePort)]),
     "ember_exchange_step": (c_int, [c_void_p, c_uint64, POINTER(Exchanged)]),
     "ember_exchange_faults": (None, [c_void_p, c_uint64, POINTER(FrameRule), c_uint64]),
     "ember_exchange_injected": (c_uint64, [c_void_p, c_void_p]),
@@ -48,7 +49,7 @@ class CompiledExchange:
         self._lib = library(Path(__file__).with_suffix(".cpp"), _FUNCTIONS,
                             generated={"formats.h": header_text()})
         # The C++ object uses both, so they must live as long as it does.
-        self._engines, self._free = engines, network.free
+        self._engines, self._free = list(engines), network.free
         self._counts = Exchanged(next=FOREVER)
         self._counted: list[int] = []
         self._exchange = self._lib.ember_exchange_new(Link(
@@ -94,6 +95,12 @@ class CompiledExchange:
         self._lib.ember_exchange_injected(self._exchange, rows.ctypes.data)
         return {(kind, source, destination, opcode): frames
                 for kind, source, destination, opcode, frames in rows.tolist()}
+
+    def replace(self, number: int, engine: CompiledEngine) -> None:
+        """See :meth:`sim.cluster.exchange.Exchange.replace`."""
+        self._engines[number] = engine
+        self._lib.ember_exchange_replace(
+            self._exchange, number, EnginePort(*engine.native("net_tx", "net_rx")))
 
     def inject(self, rules: Sequence[frame_faults.FrameRule], seed: int) -> None:
         """From now on, let ``rules`` happen to frames, drawn with ``seed``."""

@@ -49,7 +49,8 @@ def hardware(setup: ClusterSetup, runtime: Runtime, counters: list[dict[str, int
                     "lost": exchange.lost_frames, "queue_drops": exchange.full_frames},
         "faults": None if not setup.faults.given else {
             "given": list(setup.faults.given), "seed": setup.faults.seed,
-            "injected": injected_rows(exchange.injected)},
+            "injected": injected_rows(exchange.injected),
+            **({"restarts": setup.restarts} if setup.faults.restarts else {})},
         "pcie": {"to_nic_bytes": sum(node.host_bytes["to_nic"] for node in nodes),
                  "from_nic_bytes": sum(node.host_bytes["from_nic"] for node in nodes)},
         "gpu": {"launches": sum(node.gpu.launches for node in nodes),

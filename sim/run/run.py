@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from host.dlrm.dlrm import Dlrm
 from host.dlrm.interaction import ResultLayout
 from host.placement.shard import foreign_keys
 from host.samples import Samples
+from host.timing.clock import cycles_of_us
 from host.timing.gpu import GpuProfile
 from host.timing.pcie import PcieProfile
 from rtl.config import LANES, preset
@@ -24,6 +26,7 @@ from sim.job.inputs import GENERATED, batcher_of, check_warmup, choose_model, mi
 from sim.job.memory import check_memory
 from sim.job.options import RunOptions
 from sim.job.placing import plan_of
+from sim.job.restarts import check_restarts
 from sim.job.settings import apply_settings
 from sim.model.config import WideConfig
 from sim.nic.ports import Observer
@@ -36,6 +39,7 @@ from sim.run.checks import CheckQueue, check_refusals, make_check
 from sim.run.measurements import Measurements
 from sim.run.prefetch import Prefetcher
 from sim.run.report import summary
+from sim.run.restart import EPOCHS, restart
 from sim.run.setup import ClusterSetup
 from sim.run.similarity import SimilarityTally
 from sim.run.tally import Tally
@@ -75,6 +79,8 @@ class Run:
         self.runtime = replace(self.runtime, pooling=self.model.pooling)
         self.config = config_to_build(self.config, self.model, self.runtime, workload)
         check_fit(self.config, self.model, self.runtime, workload)
+        self._restarts = deque(workload.fault_plan.restarts)
+        check_restarts(workload.fault_plan.restarts, self.config)
         self._layout = ResultLayout.of(self.model) if self.runtime.interaction else None
         self._answer = ((self.model.tables, self.model.dimension) if self._layout is None else
                         (self._layout.beats, LANES))
@@ -144,7 +150,8 @@ class Run:
 
     def _submit(self, now: float) -> None:
         # After a stop, finish the current window, so that another run can continue at the next one.
-        while (self._next is not None and len(self._open) < self.options.workload.in_flight
+        while (self._next is not None and not self._restart_due(now)
+               and len(self._open) < self.options.workload.in_flight
                and (self._stop() is None or not self._next.fresh)):
             step = self._next
             self._open[step.number] = step
@@ -152,6 +159,18 @@ class Run:
             for node in self.cluster.nodes:
                 node.submit(step, now)
             self._next = self.steps.take()
+
+    def _restart_due(self, now: float) -> bool:
+        """Whether a node is to be restarted before more is handed out."""
+        return bool(self._restarts) and now >= self.setup.start + cycles_of_us(
+            self._restarts[0].start)
+
+    def _restart(self) -> None:
+        """Restart the node that is next, and go on."""
+        epoch = (len(self.setup.restarts) + 1) % EPOCHS
+        self.setup.restarts.append(restart(
+            self.setup, self.config, self._restarts.popleft(), epoch, self._floor & 0xFFFF))
+        self._submit(self.cluster.cycle + self.setup.hand_out)
 
     def _steps_finished(self) -> None:
         """Process the steps that finished in this quantum, in order of time."""
@@ -234,6 +253,9 @@ class Run:
         stuck = None
         try:
             self.cluster.run(self._work_left, self._after_quantum)
+            while self._restart_due(self.cluster.cycle) and not self._open and stop() is None:
+                self._restart()
+                self.cluster.run(self._work_left, self._after_quantum)
         except StuckError as error:
             stuck = self.setup.diagnose(error)
         self.checks.drain()

@@ -42,8 +42,10 @@ class ClusterSetup:
     Members
     -------
     cluster; registers, of each node; waves, the waveform writer or None; network; gpu, its profile.
+    load: queues the register writes of a node, by its registers and number.
     hand_out: cycles from an answer at one node until the front end can act on it at another.
-    faults: of the run. start: cycle at which the nodes are ready. boot_run: node-cycles run before
+    faults: of the run. restarts: what :func:`sim.run.restart.restart` returned of each so far.
+    start: cycle at which the nodes are ready. boot_run: node-cycles run before
         it.
     """
 
@@ -63,7 +65,16 @@ class ClusterSetup:
         nic = traced = backend.nic(config, traced=traced_by is not None)
         if traced_by and workload.nodes > 1:
             nic = backend.nic(config)
+        self._nic, self._skip = nic, simulation.skip
+        self._node = lambda number, engine: node(number, engine, pcie, self.gpu)
+
+        def load(registers: RegisterFile, number: int) -> None:
+            nic.configure(registers, runtime, plan, model, node=number, nodes=workload.nodes)
+            configure(registers)
+
+        self.load = load
         self.waves: Waves | None = None
+        self.restarts: list[dict[str, int]] = []
         nodes: list[ClusterNode] = []
         self.registers: list[RegisterFile] = []
         for number in range(workload.nodes):
@@ -71,9 +82,8 @@ class ClusterSetup:
             engine, registers = (traced if shown else nic).instance(skip=simulation.skip)
             if traced_by is not None and shown:
                 self.waves = Waves(traced_by, engine)
-            nic.configure(registers, runtime, plan, model, node=number, nodes=workload.nodes)
-            configure(registers)
-            nodes.append(node(number, engine, pcie, self.gpu))
+            load(registers, number)
+            nodes.append(self._node(number, engine))
             self.registers.append(registers)
         # The front end learns of a finished mini-batch and hands out the next: the network once,
         # and PCIe once in each direction.
@@ -97,7 +107,13 @@ class ClusterSetup:
 
     def diagnose(self, error: StuckError) -> dict:
         """Return the diagnosis of the cluster, which is stuck; see :mod:`sim.cluster.stuck`."""
-        return diagnose(self.cluster, self.registers, error, self._linked)
+        return diagnose(self.cluster, self.registers, error, self._linked, bool(self.restarts))
+
+    def power_up(self, number: int) -> None:
+        """Replace NIC, host and GPU of node ``number`` by new ones; registers are not loaded."""
+        engine, self.registers[number] = self._nic.instance(skip=self._skip)
+        engine.run(self.cluster.cycle)
+        self.cluster.replace(self._node(number, engine))
 
     def close(self) -> None:
         """Finish the waveform file, if there is one."""

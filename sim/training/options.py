@@ -99,6 +99,9 @@ class TrainOptions:
             if getattr(outputs, name) is not None:
                 raise ValueError(f"{name} must be left out in training, "
                                  f"not {getattr(outputs, name)!r}")
+        if workload.fault_plan.restarts:
+            raise ValueError("faults restart must be left out in training, whose steps all NICs "
+                             "share; reset all NICs and resume from a checkpoint")
         if self.method.fidelity == "model":
             for name, given in (("faults", workload.faults), ("waves", outputs.waves),
                                 ("pcap", outputs.pcap)):

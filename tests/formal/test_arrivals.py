@@ -134,7 +134,7 @@ def test_admitted_once():
     (True, "(kept | just_written) ^ then.lap", "kept | just_written", "duplicate"),
     (True, "Cat(read.word, read.node) == Cat(then.word, then.node)", "read.word == then.word",
      "duplicate"),
-    (True, "Mux(word < first", "Mux(word <= first", "scanned"),
+    (True, "C(ones * lap, WORD))", "C(ones * (1 - lap), WORD))", "scanned"),
     (False, "packet.valid & ~packet.link & packet.room", "packet.valid & ~packet.link",
      "duplicate"),
     (False, "packet.valid & ~packet.link & packet.room", "packet.valid & packet.room",

@@ -87,7 +87,7 @@ def test_walks(first):
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("old, new", [
-    ("words.write_data.eq(Mux(swept, word ^ left", "words.write_data.eq(Mux(swept, word"),
+    ("words.write_data.eq(Mux(marks, word ^ left", "words.write_data.eq(Mux(marks, word"),
     ("lap.eq(base[LAP - WORD_BITS])", "lap.eq(0)"),
     ("write.eq(~kind[overdue])", "write.eq(1)"),
     ("(high[:WORD_BITS] > k)", "(high[:WORD_BITS] >= k)"),

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from rtl.formats import NODE_BITS
 from rtl.memory import Ram, tell_swept
 from rtl.network.link.layouts import WINDOW, PacketNumber
+from rtl.network.link.renewal import Wipe
 
 __all__ = ["WORD", "WORDS", "ArrivalBits", "WordNumber", "has_come"]
 
@@ -44,6 +45,8 @@ class ArrivalBits(wiring.Component):
         come, if it is in the peer's window.
     mark: that packet comes now; ``come`` is 0. Not in two cycles in a row.
     scan: :data:`WordNumber`. scanned: its bits, :func:`has_come` tells what they mean.
+    wipe: :data:`rtl.network.link.renewal.Wipe`: a word of a peer is cleared again; not with
+        ``mark``.
     clearing: word that is cleared, all peers' counted through. ready: all are.
     """
 
@@ -54,7 +57,7 @@ class ArrivalBits(wiring.Component):
         self._nodes, self._first = nodes, first_sequence
         super().__init__({
             "look": In(PacketNumber), "come": Out(1), "mark": In(1),
-            "scan": In(WordNumber), "scanned": Out(WORD),
+            "scan": In(WordNumber), "scanned": Out(WORD), "wipe": In(Wipe),
             "clearing": Out(range(nodes * WORDS)), "ready": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -92,11 +95,17 @@ class ArrivalBits(wiring.Component):
         with m.If(~self.ready):
             m.d.sync += [self.clearing.eq(self.clearing + 1),
                          self.ready.eq(self.clearing == self._nodes * WORDS - 1)]
+        marks, cleared = Signal(), Signal.like(self.clearing)
+        m.d.comb += [
+            marks.eq(self.ready & ~self.wipe.valid),
+            cleared.eq(Mux(self.ready, Cat(
+                self.wipe.word[:(WORDS - 1).bit_length()], self.wipe.node), self.clearing)),
+        ]
         for ram in (looked, copy):
             m.d.comb += [
-                ram.write_en.eq(self.mark | ~self.ready),
-                ram.write_addr.eq(Mux(self.ready, Cat(then.word, then.node), self.clearing)),
-                ram.write_data.eq(Mux(self.ready, changed, self._nothing())),
+                ram.write_en.eq(self.mark | ~marks),
+                ram.write_addr.eq(Mux(marks, Cat(then.word, then.node), cleared)),
+                ram.write_data.eq(Mux(marks, changed, self._nothing(cleared))),
             ]
         m.d.comb += [
             self.come.eq((kept | just_written) ^ then.lap),
@@ -106,12 +115,12 @@ class ArrivalBits(wiring.Component):
         ]
         return m
 
-    def _nothing(self) -> Value:
-        """Return what the word that is cleared holds while nothing has come. The first window may
-        begin anywhere in a lap; its places before that are those of the next lap."""
+    def _nothing(self, cleared: Value) -> Value:
+        """Return what the word that is ``cleared`` holds while nothing has come. The first
+        window may begin anywhere in a lap; its places before that are those of the next lap."""
         place, lap = self._first % WINDOW, self._first // WINDOW % 2
         first = place // WORD
-        word = self.clearing[:(WORDS - 1).bit_length()]
+        word = cleared[:(WORDS - 1).bit_length()]
         ones = (1 << WORD) - 1
         second = (1 << place % WORD) - 1  # bits of the next lap in the word where the window begins
         partly = second if not lap else ones & ~second

@@ -48,6 +48,9 @@ class ArrivalScan(wiring.Component):
     reports: stream of :data:`Report`.
     links: stream of :data:`rtl.network.link.layouts.Arrivals`.
     made: event: one more of them.
+    held: :data:`rtl.network.layouts.AtNode`, as long as it lasts: nothing of that peer moves or is
+        reported, and its turns and reports are dropped. busy: it is still looked at, or a LINK
+        packet to it waits.
     idle.
     """
 
@@ -65,7 +68,7 @@ class ArrivalScan(wiring.Component):
             "told": In(SEQUENCE_BITS), "moved": Out(Moved),
             "scan": Out(WordNumber), "scanned": In(WORD),
             "reports": In(stream.Signature(Report)), "links": Out(stream.Signature(Arrivals)),
-            "made": Out(1), "idle": Out(1)})
+            "made": Out(1), "held": In(AtNode), "busy": Out(1), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -92,20 +95,26 @@ class ArrivalScan(wiring.Component):
             following.eq(Cat(
                 Mux(whole, 0, Cat(_first_zero(part), group)), base[in_word:] + whole)),
         ]
-        start = Signal()
-        gather = self._gather(m, report, base, below, start, offered)
+        start, stays = Signal(), Signal()
+        # The peer of what is at the front of each queue is held, or that which is looked at.
+        hold_report, hold_turn = (self.held.valid & (self.held.node == node) for node in (
+            self.reports.payload.node, turns.o.payload))
+        m.d.comb += stays.eq(self.held.valid & (self.held.node == report.node))
+        gather, shown = self._gather(m, report, base, below, start, offered, stays)
         with m.FSM() as fsm:
             with m.State("CHOOSE"):
                 # A report after each peer's turn at most, and a turn after each report.
                 with m.If(self.reports.valid & ~offered & ~(reported & turns.o.valid)):
                     m.d.comb += self.reports.ready.eq(1)
                     m.d.sync += [report.eq(self.reports.payload), reporting.eq(1), reported.eq(1)]
-                    m.next = "LOOK"
+                    with m.If(~hold_report):
+                        m.next = "LOOK"
                 with m.Elif(turns.o.valid):
                     m.d.comb += turns.o.ready.eq(1)
                     m.d.sync += [report.node.eq(turns.o.payload), reporting.eq(0), reported.eq(0),
                                  waits.bit_select(turns.o.payload, 1).eq(0)]
-                    m.next = "LOOK"
+                    with m.If(~hold_turn):
+                        m.next = "LOOK"
             with m.State("LOOK"):
                 m.d.sync += base.eq(self.base)
                 m.next = "READ"
@@ -125,9 +134,11 @@ class ArrivalScan(wiring.Component):
                              whole.eq(full.all())]
                 m.next = "MOVE"
             with m.State("MOVE"):
-                m.d.comb += self.moved.valid.eq(1)
+                m.d.comb += self.moved.valid.eq(~stays)
                 m.d.sync += base.eq(following)
-                with m.If(whole):
+                with m.If(stays):
+                    m.next = "CHOOSE"
+                with m.Elif(whole):
                     m.next = "READ"
                 with m.Elif(reporting):
                     m.d.comb += start.eq(1)
@@ -141,14 +152,17 @@ class ArrivalScan(wiring.Component):
             m.d.sync += waits.bit_select(self.came.node, 1).eq(1)
         m.d.comb += [
             self.moved.node.eq(report.node), self.moved.base.eq(following),
+            self.busy.eq((~fsm.ongoing("CHOOSE") & (report.node == self.held.node))
+                         | (offered & (shown == self.held.node))),
             self.idle.eq(fsm.ongoing("CHOOSE") & turns.idle & ~self.came.valid & ~offered
                          & ~self.reports.valid),
         ]
         return m
 
-    def _gather(self, m, report, base, below, start, offered) -> Value:
+    def _gather(self, m, report, base, below, start, offered, stays) -> tuple[Value, Value]:
         """Gather the bits of the reported block, from the cycle after ``start``; return whether
-        that is over. ``offered``: a LINK packet waits to be taken."""
+        that is over, and the node of the last LINK packet. ``offered``: a LINK packet waits to be
+        taken; ``stays``: none is made."""
         bits = Signal(ARRIVALS, reset_less=True)
         at_word, in_block = WORD.bit_length() - 1, ARRIVALS.bit_length() - 1
         block_bits, word_bits = (BLOCKS - 1).bit_length(), in_block - at_word
@@ -211,7 +225,7 @@ class ArrivalScan(wiring.Component):
         node = Signal(NODE_BITS, reset_less=True)
         shown = Signal.like(first, reset_less=True)
         m.d.comb += [
-            self.made.eq(over & wanted), self.links.valid.eq(offered),
+            self.made.eq(over & wanted & ~stays), self.links.valid.eq(offered),
             self.links.payload.node.eq(node), self.links.payload.bits.eq(bits),
             self.links.payload.first.eq(Cat(C(0, in_block), shown)),
         ]
@@ -219,7 +233,7 @@ class ArrivalScan(wiring.Component):
             m.d.sync += [offered.eq(1), node.eq(report.node), shown.eq(first)]
         with m.Elif(self.links.ready):
             m.d.sync += offered.eq(0)
-        return over
+        return over, node
 
 
 def _below(sequence: Value) -> Value:

@@ -26,7 +26,7 @@ class Deadlines(wiring.Component):
     Ports
     -----
     set: event :data:`Deadline`. clear: event :data:`rtl.network.layouts.AtNode`: none any more;
-        not in the same cycle.
+        not of the same node in the same cycle.
     active: the nodes that have a deadline; from the cycle after the event.
     time: cycles; may jump, while ``idle``, up to ``deadline``.
     due: event: the deadline of ``node`` is over, and it has none any more.

@@ -31,6 +31,7 @@ class LinkIntake(wiring.Component):
     node: destination of the header that waits; lost: it was given up; full: its window is; fits:
         the pool has room; sequence: its number. All combinational.
     number, claim: the header gets its number, and a claim to beats.
+    again: nothing is let in in this cycle, and what was decided of the header is decided again.
     take, data, beat: to the pool. kept: event :func:`rtl.network.link.packets.Kept`, in the cycle
         after the last beat; swallowed: event: a packet is.
     time. stall_window, stall_pool: a packet waits for that. idle.
@@ -47,7 +48,7 @@ class LinkIntake(wiring.Component):
             "header_out": Out(stream.Signature(LinkedFrame)),
             "payload_out": Out(stream.Signature(RawBeat)),
             "node": Out(NODE_BITS), "lost": In(1), "full": In(1), "fits": In(1),
-            "sequence": In(SEQUENCE_BITS), "number": Out(1), "claim": Out(1),
+            "sequence": In(SEQUENCE_BITS), "number": Out(1), "claim": Out(1), "again": In(1),
             "take": Out(1), "data": Out(BEAT_BITS), "beat": In(range(beats)),
             "kept": Out(self._kept), "swallowed": Out(1), "time": In(TIME_BITS),
             "stall_window": Out(1), "stall_pool": Out(1), "idle": Out(1)})
@@ -69,7 +70,7 @@ class LinkIntake(wiring.Component):
         passing, may = Signal(), Signal()
         m.d.comb += [
             self.node.eq(item.destination),
-            may.eq(checked & (swallow | (fits & ~full & header.i.ready))),
+            may.eq(checked & ~self.again & (swallow | (fits & ~full & header.i.ready))),
             passing.eq(may & order.i.ready), self.headers.ready.eq(passing),
             header.i.valid.eq(passing & ~swallow), order.i.valid.eq(may & checked),
             self.number.eq(passing & ~swallow), self.claim.eq(passing & ~swallow),
@@ -83,7 +84,7 @@ class LinkIntake(wiring.Component):
             *(order.i.payload[name].eq(item[name])
               for name in ("opcode", "step", "count", "empty")),
         ]
-        with m.If(passing):
+        with m.If(passing | self.again):
             m.d.sync += checked.eq(0)
         with m.Elif(~may):
             m.d.sync += [checked.eq(self.headers.valid), swallow.eq(self.lost),

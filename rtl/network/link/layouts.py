@@ -3,7 +3,7 @@
 from amaranth.lib import data
 
 from rtl.config import BEAT_BITS
-from rtl.formats import NODE_BITS, SEQUENCE_BITS, STEP_BITS, FrameInfo
+from rtl.formats import NODE_BITS, SEQUENCE_BITS, STEP_BITS, EmberHeader, FrameInfo
 
 __all__ = ["ARRIVALS", "WINDOW", "Acknowledged", "Arrivals", "Failed", "LinkedFrame",
            "PacketNumber"]
@@ -14,9 +14,11 @@ WINDOW = 2048
 ARRIVALS = BEAT_BITS
 """Packets of which one LINK packet tells whether they have come."""
 
-LinkedFrame = data.StructLayout(
-    FrameInfo.members | {"sequence": SEQUENCE_BITS, "acknowledge": SEQUENCE_BITS})
-"""A packet's header fields from the link's sender to the frame assembler."""
+LinkedFrame = data.StructLayout(FrameInfo.members | {
+    "sequence": SEQUENCE_BITS, "acknowledge": SEQUENCE_BITS,
+    "change": EmberHeader["epoch"].width})
+"""A packet's header fields from the link's sender to the frame assembler. The packet's epoch is
+that of register ``link_epoch`` exclusive-or ``change``."""
 
 Acknowledged = data.StructLayout(
     {"valid": 1, "node": NODE_BITS, "acknowledge": SEQUENCE_BITS})

@@ -8,6 +8,7 @@ from rtl.formats import NODE_BITS, SEQUENCE_BITS
 from rtl.memory import Ram, sweep
 from rtl.network.layouts import AtNode
 from rtl.network.link.layouts import WINDOW, Acknowledged
+from rtl.network.link.renewal import Wipe
 
 __all__ = ["AtSequence", "PeerWindows"]
 
@@ -34,6 +35,9 @@ class PeerWindows(wiring.Component):
         :data:`rtl.network.layouts.AtNode`: ``told`` has moved. bad: it was beyond what was sent.
     node: whose numbers ``oldest``, ``told`` and ``sent`` are, combinational.
     freed: event :data:`AtSequence`: ``oldest`` moves there.
+    held: a node; none: all of its numbers are freed, combinational.
+    wipe: :data:`rtl.network.link.renewal.Wipe`: its numbers become those after reset; only while
+        nothing of it happens.
     idle.
     """
 
@@ -47,7 +51,8 @@ class PeerWindows(wiring.Component):
             "number": In(1), "kept": In(AtSequence), "acknowledged": In(Acknowledged),
             "heard": Out(AtNode), "bad": Out(1), "node": In(NODE_BITS),
             "oldest": Out(SEQUENCE_BITS), "told": Out(SEQUENCE_BITS), "sent": Out(SEQUENCE_BITS),
-            "freed": In(AtSequence), "idle": Out(1)})
+            "freed": In(AtSequence), "held": In(NODE_BITS), "none": Out(1), "wipe": In(Wipe),
+            "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -56,35 +61,39 @@ class PeerWindows(wiring.Component):
         m.d.sync += [event.eq(self.acknowledged),
                      event.valid.eq(self.acknowledged.valid & swept)]
 
-        def numbers(name, valid, node, value, *readers):
-            """Return what memories with the same contents show of each of the ``readers``."""
+        def numbers(name, valid, node, value, *readers, busy=None):
+            """Return what memories with the same contents show of each of the ``readers``; they
+            have no free cycle while ``busy``, which is ``valid`` unless given."""
             shown = []
+            counts = swept & ((valid if busy is None else busy) | ~self.wipe.valid)
             for k, reader in enumerate(readers):
                 m.submodules[f"{name}{k}"] = ram = Ram(SEQUENCE_BITS, self._nodes, latency=0)
                 m.d.comb += [
-                    ram.write_en.eq(valid | ~swept),
-                    ram.write_addr.eq(Mux(swept, node, address)),
-                    ram.write_data.eq(Mux(swept, value, self._first)),
+                    ram.write_en.eq(valid | ~counts),
+                    ram.write_addr.eq(Mux(counts, node, Mux(swept, self.wipe.node, address))),
+                    ram.write_data.eq(Mux(counts, value, self._first)),
                     ram.read_addr.eq(reader),
                 ]
                 shown.append(ram.read_data)
             return shown
 
         moves = Signal()
-        following, = numbers("next", self.number, self.new_node, self.next + 1, self.new_node)
+        following, numbered = numbers(
+            "next", self.number, self.new_node, self.next + 1, self.new_node, self.held)
         sent, sent_heard = numbers(
             "sent", self.kept.valid, self.kept.node, self.kept.sequence + 1, self.node, event.node)
-        oldest, oldest_new = numbers(
+        oldest, oldest_new, oldest_held = numbers(
             "oldest", self.freed.valid, self.freed.node, self.freed.sequence, self.node,
-            self.new_node)
+            self.new_node, self.held)
         told, told_heard = numbers(
-            "told", moves, event.node, event.acknowledge, self.node, event.node)
+            "told", moves, event.node, event.acknowledge, self.node, event.node,
+            busy=event.valid)
         ahead, beyond = (Signal(SEQUENCE_BITS, name=name) for name in ("ahead", "beyond"))
         used = Signal(WINDOW.bit_length())
         m.d.comb += [
             self.next.eq(following), self.sent.eq(sent), self.oldest.eq(oldest),
             self.told.eq(told), used.eq(following - oldest_new),
-            self.full.eq(used[-1] & swept),
+            self.full.eq(used[-1] & swept), self.none.eq(numbered == oldest_held),
             # As a window is far less than half of the numbers, their signs tell.
             ahead.eq(event.acknowledge - told_heard), beyond.eq(sent_heard - event.acknowledge),
             moves.eq(event.valid & ahead.any() & ~ahead[-1] & ~beyond[-1]),

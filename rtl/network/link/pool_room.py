@@ -31,6 +31,7 @@ class PoolRoom(wiring.Component):
     claim: a packet is let in.
     kept: event: a packet with a claim is whole, and keeps ``beats``.
     freed: stream of :func:`rtl.network.link.packets.Given`, beats given back.
+    held: a node; none: none of its packets that were kept has beats, combinational.
     idle: no count is on its way.
 
     Raises ``ValueError`` if the peers' own beats are more than the pool.
@@ -49,7 +50,8 @@ class PoolRoom(wiring.Component):
         super().__init__({
             "node": In(NODE_BITS), "fits": Out(1), "claim": In(1),
             "kept": In(data.StructLayout({"valid": 1, **given.members})),
-            "freed": In(stream.Signature(given)), "idle": Out(1)})
+            "freed": In(stream.Signature(given)), "held": In(NODE_BITS), "none": Out(1),
+            "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -57,6 +59,7 @@ class PoolRoom(wiring.Component):
         address, swept = sweep(m, self._nodes)
         m.submodules.used = used = Ram(len(Signal(bits)), self._nodes, latency=0)
         m.submodules.used_copy = asked = Ram(len(Signal(bits)), self._nodes, latency=0)
+        m.submodules.used_held = held = Ram(len(Signal(bits)), self._nodes, latency=0)
         # Stage 1: the event; it changes the count of its peer.
         event = Signal(data.StructLayout({
             "valid": 1, "kept": 1, "node": NODE_BITS, "beats": range(most + 1)}))
@@ -65,6 +68,7 @@ class PoolRoom(wiring.Component):
         m.d.comb += [
             self.freed.ready.eq(~self.kept.valid & swept),
             used.read_addr.eq(event.node), asked.read_addr.eq(self.node),
+            held.read_addr.eq(self.held), self.none.eq(held.read_data == 0),
             before.eq(used.read_data),
             after.eq(Mux(event.kept, before + event.beats, before - event.beats)),
         ]
@@ -73,7 +77,7 @@ class PoolRoom(wiring.Component):
             event.kept.eq(self.kept.valid), event.beats.eq(given),
             event.node.eq(Mux(self.kept.valid, self.kept.node, self.freed.payload.node)),
         ]
-        for ram in (used, asked):
+        for ram in (used, asked, held):
             m.d.comb += [
                 ram.write_en.eq(event.valid | ~swept),
                 ram.write_addr.eq(Mux(swept, event.node, address)),

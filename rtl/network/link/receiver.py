@@ -11,7 +11,9 @@ from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import AtNode
 from rtl.network.link.arrival_bits import WORDS, ArrivalBits
 from rtl.network.link.arrival_scan import BLOCKS, ArrivalScan
+from rtl.network.link.fence import Fence
 from rtl.network.link.layouts import ARRIVALS, WINDOW, Acknowledged, Arrivals, PacketNumber
+from rtl.network.link.renewal import Wipe
 from rtl.network.link.report_queue import Came, ReportQueue
 from rtl.stream import StreamFIFO
 
@@ -42,11 +44,17 @@ def link_ports() -> dict[str, wiring.Member]:
     arrived: stream of :data:`rtl.network.link.layouts.Arrivals`, what LINK packets say.
     links: stream of the same, what LINK packets are to say.
     deadline, waits: while ``idle`` and ``waits``, something moves when ``time`` is ``deadline``.
+    mark: note what has been received and is inside. passed: nothing of that is inside any more.
+    held: :data:`rtl.network.layouts.AtNode`, as long as it lasts: nothing of that peer moves or is
+        acknowledged. busy: something of it still does, or waits to be sent.
+    wipe: :data:`rtl.network.link.renewal.Wipe`: its state becomes that after reset; only while it
+        is held and not ``busy``, and no packet of it comes.
     link_counters: :data:`LINK_RECEIVER_COUNTERS`: packets that had come before, packets beyond the
         window, packets of another epoch; LINK packets made; LINK packets that came and found no
         room.
     """
     return {
+        "mark": In(1), "passed": Out(1), "held": In(AtNode), "busy": Out(1), "wipe": In(Wipe),
         "ack_delay": In(16), "time": In(32), "ack_node": In(NODE_BITS),
         "ack_value": Out(SEQUENCE_BITS), "told": In(AtNode), "acknowledged": Out(Acknowledged),
         "arrived": Out(stream.Signature(Arrivals)), "links": Out(stream.Signature(Arrivals)),
@@ -96,16 +104,23 @@ class LinkReceiver(wiring.Component):
         m.d.comb += self.ready.eq(bits.ready)
         m.d.sync += look.eq(self.look)
 
+        wipe, wiped = self.wipe, Signal(NODE_BITS)
+        m.d.comb += [
+            scan.held.eq(self.held), self.busy.eq(scan.busy), bits.wipe.eq(wipe),
+            # No packet is admitted in this cycle.
+            bits.wipe.valid.eq(wipe.valid & ~packet.valid),
+            wiped.eq(Mux(bits.ready, wipe.node, bits.clearing[WORDS.bit_length() - 1:])),
+        ]
         # Bases: a copy for each that reads them.
+        moves = bits.ready & (scan.moved.valid | ~wipe.valid)
         bases = {name: Ram(SEQUENCE_BITS, nodes, latency=0)
                  for name in ("look", "header", "scan")}
         for name, ram in bases.items():
             m.submodules[f"base_{name}"] = ram
             m.d.comb += [
-                ram.write_en.eq(scan.moved.valid | ~bits.ready),
-                ram.write_addr.eq(Mux(bits.ready, scan.moved.node,
-                                      bits.clearing[WORDS.bit_length() - 1:])),
-                ram.write_data.eq(Mux(bits.ready, scan.moved.base, self._first)),
+                ram.write_en.eq(scan.moved.valid | ~moves),
+                ram.write_addr.eq(Mux(moves, scan.moved.node, wiped)),
+                ram.write_data.eq(Mux(moves, scan.moved.base, self._first)),
             ]
         m.d.comb += [
             bases["look"].read_addr.eq(look.source),
@@ -132,9 +147,15 @@ class LinkReceiver(wiring.Component):
             self.acknowledged.node.eq(packet.number.source),
             self.acknowledged.acknowledge.eq(packet.acknowledge),
         ]
-        told_idle = self._told(m, scan, bits)
+        told_idle = self._told(m, scan, bits, wiped)
         m.submodules.arrived = arrived = StreamFIFO(Arrivals, self.ARRIVED, style="lutram")
         wiring.connect(m, arrived.o, wiring.flipped(self.arrived))
+        m.submodules.fence = fence = Fence(self.ARRIVED + 1)
+        m.d.comb += [
+            fence.put.eq(arrived.i.valid & arrived.i.ready),
+            fence.take.eq(arrived.o.valid & arrived.o.ready), fence.mark.eq(self.mark),
+            self.passed.eq(fence.passed),
+        ]
         m.d.comb += [
             arrived.i.valid.eq(packet.valid & packet.link),
             arrived.i.payload.node.eq(packet.number.source),
@@ -174,18 +195,18 @@ class LinkReceiver(wiring.Component):
         m.d.comb += [self.fresh.eq(within & ~come), self.duplicate.eq(before | (within & come)),
                      self.outside.eq(beyond)]
 
-    def _told(self, m, scan, bits) -> Value:
+    def _told(self, m, scan, bits, wiped) -> Value:
         """Keep what headers have said to each peer; return whether none has just left."""
         said, event = Ram(SEQUENCE_BITS, self._nodes, latency=0), Signal(AtNode)
         m.submodules.said = said
         value = Signal(SEQUENCE_BITS, reset_less=True)
         m.d.sync += [event.node.eq(self.told.node), event.valid.eq(self.told.valid & bits.ready),
                      value.eq(self.ack_value)]
+        says = bits.ready & (event.valid | ~self.wipe.valid)
         m.d.comb += [
-            said.write_en.eq(event.valid | ~bits.ready),
-            said.write_addr.eq(Mux(bits.ready, event.node,
-                                   bits.clearing[WORDS.bit_length() - 1:])),
-            said.write_data.eq(Mux(bits.ready, value, self._first)),
+            said.write_en.eq(event.valid | ~says),
+            said.write_addr.eq(Mux(says, event.node, wiped)),
+            said.write_data.eq(Mux(says, value, self._first)),
             said.read_addr.eq(scan.base_node), scan.told.eq(said.read_data),
         ]
         return ~event.valid

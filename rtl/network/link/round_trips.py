@@ -8,6 +8,7 @@ from rtl.formats import NODE_BITS
 from rtl.memory import Ram, sweep
 from rtl.network.layouts import AtNode
 from rtl.network.link.packets import TIME_BITS
+from rtl.network.link.renewal import Wipe
 
 __all__ = ["RoundTrip", "RoundTrips"]
 
@@ -38,6 +39,8 @@ class RoundTrips(wiring.Component):
     late: event :data:`rtl.network.layouts.AtNode`: packets of ``node`` have timed out.
     node: whose time-out is shown; timeout, before it is doubled; doublings.
     first, least, most: the time-out before there is a measurement, and its bounds.
+    wipe: :data:`rtl.network.link.renewal.Wipe`: nothing was measured, and nothing was late; what
+        is being worked on may count before it ends.
     idle.
     """
 
@@ -49,7 +52,8 @@ class RoundTrips(wiring.Component):
         super().__init__({
             "measured": In(RoundTrip), "late": In(AtNode), "node": In(NODE_BITS),
             "timeout": Out(TIME_BITS), "doublings": Out(range(MOST_SHIFT + 1)),
-            "first": In(TIME_BITS), "least": In(TIME_BITS), "most": In(TIME_BITS), "idle": Out(1)})
+            "first": In(TIME_BITS), "least": In(TIME_BITS), "most": In(TIME_BITS),
+            "wipe": In(Wipe), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -61,7 +65,7 @@ class RoundTrips(wiring.Component):
         m.submodules.doubled_shown = shifts = Ram(len(self.doublings), self._nodes, latency=0)
 
         # A measurement: read, compare, change, write.
-        step = Signal(3)
+        step, late = Signal(3), Signal(AtNode)
         trip = Signal(RoundTrip, reset_less=True)
         old, new = (Signal(word, name=name, reset_less=True) for name in ("old", "new"))
         error = Signal(signed(TIME_BITS + 1), reset_less=True)
@@ -88,14 +92,21 @@ class RoundTrips(wiring.Component):
             written.deviation.eq(new.deviation + Mux(old.known, size, 0)),
             words.read_addr.eq(trip.node), shown.read_addr.eq(self.node),
         ]
+        # Where nothing counts, what is kept is cleared.
+        cleared, counts, shifts_count = Signal(NODE_BITS), Signal(), Signal()
+        m.d.comb += [
+            cleared.eq(Mux(swept, self.wipe.node, address)),
+            counts.eq(swept & (step[2] | ~self.wipe.valid)),
+            shifts_count.eq(swept & (step[2] | late.valid | ~self.wipe.valid)),
+        ]
         for ram in (words, shown):
             m.d.comb += [
-                ram.write_en.eq(step[2] | ~swept),
-                ram.write_addr.eq(Mux(swept, trip.node, address)),
-                ram.write_data.eq(Mux(swept, written.as_value(), 0)),
+                ram.write_en.eq(step[2] | ~counts),
+                ram.write_addr.eq(Mux(counts, trip.node, cleared)),
+                ram.write_data.eq(Mux(counts, written.as_value(), 0)),
             ]
         # Doublings: one more when packets are late, none any more after a measurement.
-        late, node = Signal(AtNode), Signal(NODE_BITS)
+        node = Signal(NODE_BITS)
         m.d.sync += late.eq(self.late)
         m.d.comb += [
             node.eq(Mux(step[2], trip.node, late.node)),
@@ -103,9 +114,9 @@ class RoundTrips(wiring.Component):
         ]
         for ram in (doubled, shifts):
             m.d.comb += [
-                ram.write_en.eq(step[2] | late.valid | ~swept),
-                ram.write_addr.eq(Mux(swept, node, address)),
-                ram.write_data.eq(Mux(step[2] | ~swept, 0, Mux(
+                ram.write_en.eq(step[2] | late.valid | ~shifts_count),
+                ram.write_addr.eq(Mux(shifts_count, node, cleared)),
+                ram.write_data.eq(Mux(step[2] | ~shifts_count, 0, Mux(
                     doubled.read_data == MOST_SHIFT, MOST_SHIFT, doubled.read_data + 1))),
             ]
         # The time-out of ``node``, within its bounds.

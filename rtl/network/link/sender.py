@@ -18,8 +18,10 @@ from rtl.network.link.node_queue import NodeQueue
 from rtl.network.link.overdue import Overdue
 from rtl.network.link.packet_table import PacketTable
 from rtl.network.link.packets import TIME_BITS, Found
+from rtl.network.link.peer_states import PeerStates
 from rtl.network.link.peer_windows import PeerWindows
 from rtl.network.link.pool_room import PoolRoom
+from rtl.network.link.renewal import Rejoined, Wipe, renew
 from rtl.network.link.repeat_reader import RepeatReader
 from rtl.network.link.round_trips import RoundTrips
 from rtl.network.link.walker import Walker
@@ -69,7 +71,15 @@ class LinkSender(wiring.Component):
     timeout_first: cycles until a packet is sent again, before a round trip to its peer is measured.
     timeout_least, timeout_most: bounds of the cycles later; below 2^23.
     tries: how often a packet is sent before its peer is given up; 0 is as 1.
-    failed: event :data:`rtl.network.link.layouts.Failed`: a peer is given up.
+    failed: event :data:`rtl.network.link.layouts.Failed`: a peer is given up. lost: a bit for each
+        peer that is, see :class:`rtl.network.link.peer_states.PeerStates`.
+    close: :data:`rtl.network.layouts.AtNode`, until ``closed``: give this peer up, unless it is;
+        the step is that of the last packet taken.
+    held: the same, as long as it lasts: nothing is done for that peer, which is given up and has no
+        packet here. empty: it has no packet. busy: its packets are walked over.
+    wipe: :data:`rtl.network.link.renewal.Wipe`: its state becomes that after reset; only while it
+        is held and not ``busy``.
+    rejoined: event :data:`rtl.network.link.renewal.Rejoined`: packets to it are sent again.
     deadline, waits: while ``idle`` and ``waits``, something moves when ``time`` is ``deadline``.
     counters: ``packets`` taken (of which ``swallowed`` were to a peer that was given up); ``links``
         sent; packets ``repeated``; ``timeouts``, passes through the packets of a peer; peers given
@@ -101,7 +111,9 @@ class LinkSender(wiring.Component):
             "gradient_credit": In(CREDIT_BITS), "told": Out(AtNode),
             "time": In(32), "timeout_first": In(TIME_BITS), "timeout_least": In(TIME_BITS),
             "timeout_most": In(TIME_BITS), "tries": In(8),
-            "failed": Out(Failed), "deadline": Out(32), "waits": Out(1),
+            "close": In(AtNode), "closed": Out(1), "held": In(AtNode), "empty": Out(1),
+            "busy": Out(1), "wipe": In(Wipe), "rejoined": In(Rejoined),
+            "failed": Out(Failed), "lost": Out(config.nodes), "deadline": Out(32), "waits": Out(1),
             "counters": Out(LINK_SENDER_COUNTERS), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -113,15 +125,16 @@ class LinkSender(wiring.Component):
             table=PacketTable(nodes, beats, most), walker=Walker(nodes, self._first_sequence),
             overdue=Overdue(beats, most), repeats=RepeatReader(beats, most),
             trips=RoundTrips(nodes), deadlines=Deadlines(nodes), heard=NodeQueue(nodes, 3),
-            looks=NodeQueue(nodes, 2), mux=PacketMux(3, LinkedFrame),
+            looks=NodeQueue(nodes, 2), peers=PeerStates(nodes), mux=PacketMux(3, LinkedFrame),
             answers=SkidBuffer(Found(beats, most)))
         for name, part in vars(parts).items():
             m.submodules[name] = part
         parts.due, parts.freeing = Signal(AtNode), Signal()
-        lost = Signal(nodes)
+        lost = parts.peers.lost
         self._leave(m, parts)
         self._take(m, parts, lost)
         self._walk(m, parts, lost)
+        renew(m, self, parts)
         self._release(m, parts)
         self._time(m, parts)
         intake, windows, overdue = parts.intake, parts.windows, parts.overdue
@@ -129,7 +142,7 @@ class LinkSender(wiring.Component):
         count(m, self.counters, packets=self.headers.valid & self.headers.ready,
               links=self.links.valid & self.links.ready,
               repeated=repeats.valid & repeats.ready, timeouts=overdue.late.valid,
-              failures=overdue.failed.valid, swallowed=intake.swallowed,
+              failures=self.failed.valid, swallowed=intake.swallowed,
               stall_window=intake.stall_window, stall_pool=intake.stall_pool,
               bad_acknowledgements=windows.bad)
         return m
@@ -173,7 +186,10 @@ class LinkSender(wiring.Component):
                 out.valid.eq(payload.valid), payload.ready.eq(out.ready),
                 out.payload.eq(payload.payload),
             ]
-        m.d.comb += [port.payload.acknowledge.eq(self.ack_value) for port in mux.headers]
+        m.d.comb += parts.peers.node.eq(node)
+        m.d.comb += [field.eq(value) for port in mux.headers for field, value in (
+            (port.payload.acknowledge, self.ack_value),
+            (port.payload.change, parts.peers.change))]
         wiring.connect(m, mux.header_out, wiring.flipped(self.header_out))
         wiring.connect(m, mux.payload_out, wiring.flipped(self.payload_out))
 
@@ -210,14 +226,16 @@ class LinkSender(wiring.Component):
     def _walk(self, m, parts, lost):
         """Go through a peer's packets when it has told something, and when their time is over."""
         windows, walker, overdue, trips = parts.windows, parts.walker, parts.overdue, parts.trips
-        deadlines, heard, failed = parts.deadlines, parts.heard, parts.overdue.failed
+        deadlines, heard, failed = parts.deadlines, parts.heard, parts.peers.failed
         wiring.connect(m, heard.o, walker.heard)
         wiring.connect(m, parts.looks.o, walker.looks)
         wiring.connect(m, wiring.flipped(self.arrived), walker.arrived)
         m.d.comb += [
             windows.acknowledged.eq(self.acknowledged), heard.set[0].eq(windows.heard),
             heard.set[1].valid.eq(failed.valid), heard.set[1].node.eq(failed.node),
-            walker.lost.eq(lost), self.failed.eq(failed), windows.node.eq(walker.node),
+            parts.peers.spent.eq(overdue.failed), walker.lost.eq(lost), self.failed.eq(failed),
+            self.lost.eq(lost),
+            windows.node.eq(walker.node),
             *(getattr(walker, name).eq(getattr(windows, name))
               for name in ("oldest", "told", "sent")),
             windows.freed.eq(walker.freed),
@@ -234,9 +252,7 @@ class LinkSender(wiring.Component):
             trips.first.eq(self.timeout_first), trips.least.eq(self.timeout_least),
             trips.most.eq(self.timeout_most),
         ]
-        m.d.sync += [deadlines.clear.eq(walker.clear), parts.due.eq(deadlines.due)]
-        with m.If(failed.valid):
-            m.d.sync += lost.bit_select(failed.node, 1).eq(1)
+        m.d.sync += parts.due.eq(deadlines.due)
         wiring.connect(m, overdue.again, parts.table.again)
         wiring.connect(m, overdue.repeats, parts.repeats.i)
 

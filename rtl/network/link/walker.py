@@ -10,6 +10,7 @@ from rtl.network.layouts import AtNode
 from rtl.network.link.layouts import ARRIVALS, WINDOW, Arrivals
 from rtl.network.link.node_queue import lowest, number
 from rtl.network.link.peer_windows import AtSequence
+from rtl.network.link.renewal import Wipe
 
 __all__ = ["Question", "Walker"]
 
@@ -46,6 +47,10 @@ class Walker(wiring.Component):
         event: ``oldest`` moves, after all before were asked for.
     clear: event :data:`rtl.network.layouts.AtNode`: no packet of it is on its way.
     free, reserve, unused, look: to a :class:`rtl.network.link.packet_table.PacketTable`.
+    held: :data:`rtl.network.layouts.AtNode`, as long as it lasts: what is heard, arrives and is to
+        be looked at of that node is dropped. busy: its packets are walked over.
+    wipe: :data:`rtl.network.link.renewal.Wipe`: none of its packets is acknowledged; only while it
+        is held and not ``busy``.
     begins: event: a walk over packets of ``node`` begins. decided, stop: of the last packet that
         was asked for in it; the walk goes on behind it or ends. over: event: the walk has ended.
     idle.
@@ -62,7 +67,7 @@ class Walker(wiring.Component):
             "looks": In(numbers), "node": Out(NODE_BITS), "oldest": In(SEQUENCE_BITS),
             "told": In(SEQUENCE_BITS), "sent": In(SEQUENCE_BITS), "freed": Out(AtSequence),
             "clear": Out(AtNode), "free": In(1), "reserve": Out(1), "unused": Out(1),
-            "look": Out(Question),
+            "look": Out(Question), "held": In(AtNode), "busy": Out(1), "wipe": In(Wipe),
             "begins": Out(1), "decided": In(1), "stop": In(1), "over": Out(1), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -94,17 +99,28 @@ class Walker(wiring.Component):
         m.d.comb += [other.eq(Mux(kind[arrived], said.first, position)),
                      behind.eq(other - self.oldest)]
         word_address = Cat(base[:WORDS.bit_length() - 1], node)
+        marks, cleared = Signal(), Signal.like(address)
         m.d.comb += [
+            marks.eq(swept & (write | ~self.wipe.valid)),
+            cleared.eq(Mux(swept, Cat(
+                self.wipe.word[:WORDS.bit_length() - 1], self.wipe.node), address)),
             words.read_addr.eq(word_address),
-            words.write_en.eq(write | ~swept),
-            words.write_addr.eq(Mux(swept, word_address, address)),
-            words.write_data.eq(Mux(swept, word ^ left, self._start(address))),
+            words.write_en.eq(write | ~marks),
+            words.write_addr.eq(Mux(marks, word_address, cleared)),
+            words.write_data.eq(Mux(marks, word ^ left, self._start(cleared))),
+        ]
+        # Dropped: what is chosen, and begins with the node that is held.
+        drops, taken, dropped = Signal(3), Signal(), Signal()
+        m.d.comb += [
+            drops.eq(Cat(self.held.valid & begins & (self.held.node == of) for of, begins in (
+                (self.heard.payload, 1), (said.node, 1), (self.looks.payload, ~walking)))),
+            self.arrived.ready.eq(taken | dropped),
         ]
         issue, less = Signal(), Signal(WORD)
         m.d.comb += less.eq(left - 1)  # all bits are the same, but the lowest that is set and below
         m.d.sync += write.eq(0)
         m.d.comb += self.idle.eq(0)
-        with m.FSM(init="SWEEP"):
+        with m.FSM(init="SWEEP") as fsm:
             with m.State("SWEEP"), m.If(swept):
                 m.next = "IDLE"
             with m.State("IDLE"):
@@ -116,11 +132,13 @@ class Walker(wiring.Component):
                         Mux(walking, walked, self.looks.payload))))]
                 with m.If(offered.any()):
                     m.d.sync += turn.eq(~(choice | (choice - 1)))
-                    m.next = "BOUNDS"
-                m.d.comb += self.heard.ready.eq(choice[heard])
+                    with m.If(~(choice & drops).any()):
+                        m.next = "BOUNDS"
+                m.d.comb += [self.heard.ready.eq(choice[heard]),
+                             dropped.eq(choice[arrived] & drops[arrived])]
                 with m.If(choice[overdue] & ~walking):
                     m.d.comb += [self.looks.ready.eq(1)]
-                    m.d.sync += [walking.eq(1), walked.eq(self.looks.payload)]
+                    m.d.sync += [walking.eq(~drops[overdue]), walked.eq(self.looks.payload)]
             with m.State("BOUNDS"):
                 begin = Signal(SEQUENCE_BITS)
                 m.d.comb += [
@@ -168,12 +186,14 @@ class Walker(wiring.Component):
                         m.d.comb += self.over.eq(1)
             with m.State("END"):
                 m.d.comb += [
-                    self.freed.valid.eq(kind[heard]), self.arrived.ready.eq(kind[arrived]),
+                    self.freed.valid.eq(kind[heard]), taken.eq(kind[arrived]),
                     self.clear.valid.eq(kind[heard] & (end == self.sent)),
                     self.over.eq(kind[overdue])]
                 with m.If(kind[overdue]):
                     m.d.sync += walking.eq(0)
                 m.next = "IDLE"
+        m.d.comb += self.busy.eq((walking & (walked == self.held.node))
+                                 | (~fsm.ongoing("IDLE") & (node == self.held.node)))
         # The question, a cycle later, unless no bit was left.
         one, place = Signal(WORD, reset_less=True), Signal(SEQUENCE_BITS - WORD_BITS)
         m.d.sync += [asked.eq(issue), some.eq(left.any()), place.eq(base)]

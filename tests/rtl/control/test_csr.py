@@ -435,3 +435,44 @@ def test_registers_of_training():
             assert await master.write(ctx, (registers[name].address, refused)) == [SLVERR]
 
     run(script, config=config)
+
+
+def test_a_peer_is_taken_back_by_one_write():
+    """Refused while one is, for this node, and for a node that does not exist; each write counts,
+    the same value too."""
+    config = CONFIG.with_fields(link=True)
+    written = []
+
+    async def script(ctx, dut, master, registers):
+        place, busy = registers["link_rejoin"].address, registers["link_rejoining"].address
+        most = (config.nodes - 1) << 8 | 0xFF
+        assert await master.write(ctx, (registers["node"].address, 2)) == [OKAY]
+        for value in (1 << 8 | 7, 1 << 8 | 7, 0, most):
+            assert await master.write(ctx, (place, value)) == [OKAY]
+            await ctx.tick()
+            assert written.pop() == value and written == []
+        for value in (2 << 8 | 7, most + 1, 1 << 16):
+            assert await master.write(ctx, (place, value)) == [SLVERR]
+        ctx.set(dut.link_rejoining, 1)
+        assert await master.write(ctx, (place, 1 << 8)) == [SLVERR]
+        assert await master.read(ctx, busy, place) == [(1, OKAY), (most, OKAY)]
+        ctx.set(dut.link_rejoining, 0)
+        assert await master.read(ctx, busy) == [(0, OKAY)]
+        assert await master.write(ctx, (busy, 0)) == [SLVERR]
+        assert await master.write(ctx, (registers["link_delay"].address, 5)) == [OKAY]
+        await ctx.tick().repeat(3)
+        assert written == []
+
+    async def watch(ctx, dut):
+        while True:
+            _, _, rejoins, value = await ctx.tick().sample(dut.link_rejoins, dut.link_rejoin)
+            if rejoins:
+                written.append(value)
+
+    dut = register_block(config, tuple(COUNTERS.items()))
+    master = Master(dut.csr, 0.0, 0)
+
+    async def bench(ctx):
+        await script(ctx, dut, master, {r.name: r for r in dut.registers})
+
+    simulate(dut, bench, background=[*master.benches(), lambda ctx: watch(ctx, dut)])

@@ -43,6 +43,29 @@ def test_consumed_beats_are_counted_for_each_node(several, nodes, readers):
     simulate(dut, bench)
 
 
+def test_a_count_is_cleared_in_a_cycle_without_an_event():
+    dut, rng = made(CreditCounter, 3, 1, several=True), random.Random(3)
+
+    async def bench(ctx):
+        await ctx.tick().until(dut.idle)
+        counts = [0] * 3
+        for _ in range(600):
+            node, valid = rng.randrange(3), rng.random() < 0.7
+            clears, cleared = rng.random() < 0.3, rng.randrange(3)
+            ctx.set(dut.freed, {"valid": valid, "node": node, "beats": 5})
+            ctx.set(dut.clear, {"valid": clears, "node": cleared})
+            ctx.set(dut.node[0], cleared)
+            assert ctx.get(dut.value[0]) == counts[cleared]
+            assert ctx.get(dut.cleared) == (clears and not valid)
+            await ctx.tick()
+            if valid:
+                counts[node] += 5
+            elif clears:
+                counts[cleared] = 0
+
+    simulate(dut, bench)
+
+
 class Gated:
     """Packets through a gate, acknowledged late, again and out of order."""
 

@@ -3,6 +3,7 @@
 import random
 import struct
 from dataclasses import replace
+from types import MappingProxyType
 
 import google_crc32c
 import pytest
@@ -35,8 +36,9 @@ class Receiver:
         self.training = more if training else ()
         self.opcodes = inference + self.training + (Opcode.LINK,) * link
         self.link, self.verdicts = link, (*VERDICTS, EPOCH) if link else VERDICTS
+        self.peers: dict[int, int | None] = {}
         self.dut = made(FrameCheck, longest, framing, training=training,
-                        **({"link": True} if link else {}))
+                        **({"link": True, "nodes": NODES} if link else {}))
 
     def needed(self, opcode, count):
         """Return the payload beats that a count requires; of GRADIENTS, the least."""
@@ -69,7 +71,7 @@ class Receiver:
             ("bad_opcode", version != 1 or opcode not in self.opcodes),
             ("bad_node", self.framing != "host" and (
                 destination != self.node or source >= self.nodes or source == self.node)),
-            (EPOCH, self.link and epoch != OWN_EPOCH),
+            (EPOCH, self.link and epoch != self.peers.get(source, OWN_EPOCH)),
             ("bad_length", count == 0 or (opcode == Opcode.LINK and count != 8) or (
                 needed != size // 64 and not (
                     opcode == Opcode.GRADIENTS and needed < size // 64))),
@@ -105,12 +107,22 @@ class Receiver:
             payload=rng.randbytes(64 * size), framing=self.framing,
             epoch=OWN_EPOCH * self.link)
 
-    def run(self, packets, *, gap=0.0, seed=0):
-        """Send packets; each beat leaves LATENCY cycles later, as it should. Return the cycles."""
-        dut, shape = self.dut, self.dut.beat.shape()
-        expected = iter([item for packet in packets for item in self.out(packet)])
+    def run(self, packets, *, gap=0.0, seed=0, peers=MappingProxyType({})):
+        """Send packets; each beat leaves LATENCY cycles later, as it should. Return the cycles.
+        ``peers``: by number of a packet, a node and its epoch (None: closed) from its second beat
+        on, which is two cycles or more after the end of the packet before."""
+        dut, shape, items, events = self.dut, self.dut.beat.shape(), [], {}
+        for number, packet in enumerate(packets):
+            if number in peers:
+                node, epoch = peers[number]
+                events[len(items) + 1] = {"valid": 1, "node": node, "closed": epoch is None,
+                                      "change": OWN_EPOCH ^ (epoch or 0)}
+                self.peers[node] = epoch
+            items += self.out(packet)
+        expected = iter(items)
         inputs = Cat(Value.cast(dut.beat), dut.valid)
         output, decode = Value.cast(dut.o), decoder(dut.o.shape())
+        settling = 2 + NODES * self.link
 
         async def bench(ctx):
             for name, value in (
@@ -120,17 +132,20 @@ class Receiver:
                 ctx.set(getattr(dut, name), value)
             if self.link:
                 ctx.set(dut.epoch, OWN_EPOCH)
-            await ctx.tick().repeat(2)
+            await ctx.tick().repeat(settling)
             rng = random.Random(seed)
             # ``err`` counts on the last beat alone.
             left = [shape.const(beat if beat["last"] else beat | {"err": rng.getrandbits(1)})
                     for packet in reversed(packets) for beat in reversed(packet)]
-            inside, looks = [False] * LATENCY, [0, 0, 0]
+            inside, looks, no_event = [False] * LATENCY, [0, 0, 0], {"valid": 0}
             look = Value.cast(dut.look) if self.link else dut.valid
             while left or any(inside):
                 valid = bool(left) and rng.random() >= gap
                 word = left.pop().as_bits() if valid else rng.getrandbits(shape.size)
                 ctx.set(inputs, word | valid << shape.size)
+                if events:
+                    ctx.set(dut.peer, events.get(len(items) - len(left) - 1, no_event)
+                            if valid else no_event)
                 *_, out, idle, number = await ctx.tick().sample(output, dut.idle, look)
                 assert idle == (not any(inside)), "idle while no beat is inside"
                 item = decode(out)
@@ -145,7 +160,7 @@ class Receiver:
 
         cycles = simulate(dut, bench, limit=20_000)
         assert not list(expected)
-        return cycles - 2
+        return cycles - settling
 
 
 def defects(rng, frame, nodes):
@@ -288,3 +303,22 @@ def test_packets_back_to_back(node):
         assert check.reasons(bare.beats())[-1] == "bad_length"
         packets += [frame.beats()] + 3 * [bare.beats()]
     assert check.run(packets) == sum(map(len, packets)) + LATENCY
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.3])
+def test_each_peer_has_an_epoch_or_is_closed(gap):
+    """It counts for all packets that end after the event, and for no other peer."""
+    rng, check, packets, peers = random.Random(11), Receiver(link=True), [], {}
+    sources = [node for node in range(NODES) if node != NODE]
+    known = dict.fromkeys(sources, OWN_EPOCH)
+    for number in range(120):
+        if rng.random() < 0.3:
+            node = rng.choice(sources)
+            known[node] = rng.choice([None, OWN_EPOCH, rng.randrange(256)])
+            peers[number] = node, known[node]
+        frame = check.frame(rng, Opcode.LOOKUPS)
+        own = known[frame.source]
+        epoch = rng.choice([OWN_EPOCH if own is None else own, OWN_EPOCH, rng.randrange(256)])
+        packets.append(replace(frame, epoch=epoch, count=24, payload=rng.randbytes(192)).beats())
+    check.run(packets, gap=gap, peers=peers)
+    assert len(peers) > 20

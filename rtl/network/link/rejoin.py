@@ -1,0 +1,129 @@
+"""Rejoin: gives up a peer that was restarted, forgets it, and takes it back with a new epoch."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.formats import NODE_BITS
+from rtl.network.layouts import AtNode
+from rtl.network.link.layouts import Failed
+from rtl.network.link.renewal import EPOCH_BITS, PeerEpoch, Rejoined, Wipe
+
+__all__ = ["LinkRejoin", "Order"]
+
+Order = data.StructLayout({"valid": 1, "node": NODE_BITS, "epoch": EPOCH_BITS})
+"""Event: ``node`` was restarted, and has ``epoch``."""
+
+SETTLING = 8
+"""Cycles after which what a peer's last packet has caused has come everywhere, but for queues."""
+
+
+class LinkRejoin(wiring.Component):
+    """Begin the link to a peer anew, in both directions, without a change for any other peer.
+
+    The peer is given up, unless it is: its packets here are freed, and the peer's are refused. Once
+    the last that was received of it has gone on, no packet to it is left and no walk over them
+    runs, all state of the two sides becomes that after reset. Then the NIC's other blocks must have
+    forgotten the peer (``settled``), and the count of its beats that were consumed here is cleared.
+    Last the sender opens, in the next cycle the credits that the peer returns begin anew, and then
+    the receiver opens. A peer that is given up by the sender is closed at the receiver too.
+
+    Latency: see ``LATENCY``.
+
+    Ports
+    -----
+    order: event :data:`Order`; not while ``working``.
+    epoch: register ``link_epoch``.
+    failed: of the sender.
+    close, closed; held; empty, sender_busy; wipe; rejoined: to and from a
+        :class:`rtl.network.link.sender.LinkSender`.
+    peer, mark, passed, receiver_busy: to and from the receiver,
+        :func:`rtl.network.link.receiver.link_ports`, with held and wipe as well.
+    settled: nothing of ``held.node`` is on its way in the NIC; of interest while it is held.
+    clear: until ``cleared``: the consumed beats of ``held.node`` become 0; no header leaves for it.
+    renew: from the cycle after ``rejoined`` until ``renewed``: the credits that ``held.node``
+        returns begin anew.
+    working: an order is being carried out. idle: the same, and nothing moves.
+    """
+
+    LATENCY = {("order", "rejoined, if nothing is under way"): 88}
+
+    def __init__(self):
+        super().__init__({
+            "order": In(Order), "epoch": In(EPOCH_BITS), "failed": In(Failed),
+            "close": Out(AtNode), "closed": In(1), "held": Out(AtNode), "empty": In(1),
+            "sender_busy": In(1), "wipe": Out(Wipe), "rejoined": Out(Rejoined),
+            "peer": Out(PeerEpoch), "mark": Out(1), "passed": In(1), "receiver_busy": In(1),
+            "settled": In(1), "clear": Out(1), "cleared": In(1), "renew": Out(1),
+            "renewed": In(1), "working": Out(1), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        node, change = Signal(NODE_BITS), Signal(EPOCH_BITS)
+        count = Signal(range(2 << len(self.wipe.word)))
+        waited = count[:SETTLING.bit_length()] == SETTLING
+        m.d.comb += [
+            self.close.node.eq(node), self.held.node.eq(node), self.wipe.node.eq(node),
+            self.wipe.word.eq(count >> 1), self.rejoined.node.eq(node),
+            self.rejoined.change.eq(change),
+            # A peer that is given up is refused as well, from now on.
+            self.peer.valid.eq(self.failed.valid), self.peer.node.eq(self.failed.node),
+            self.peer.closed.eq(1), self.peer.change.eq(change),
+        ]
+        m.d.sync += count.eq(0)
+        opens = Signal()
+        with m.FSM() as fsm:
+            with m.State("IDLE"):
+                m.d.sync += [node.eq(self.order.node), change.eq(self.order.epoch ^ self.epoch)]
+                with m.If(self.order.valid):
+                    m.next = "CLOSE"
+            with m.State("CLOSE"):
+                m.d.comb += self.close.valid.eq(1)
+                with m.If(self.closed):
+                    m.next = "SETTLE"
+            with m.State("SETTLE"):
+                m.d.sync += count.eq(count + 1)
+                with m.If(waited):
+                    m.d.comb += self.mark.eq(1)
+                    m.next = "MARKED"
+            with m.State("MARKED"):
+                m.next = "DRAIN"
+            with m.State("DRAIN"):
+                with m.If(self.passed & self.empty):
+                    m.next = "HOLD"
+            with m.State("HOLD"):
+                m.d.comb += self.held.valid.eq(1)
+                m.d.sync += count.eq(count + ~waited)
+                with m.If(waited & ~self.sender_busy & ~self.receiver_busy):
+                    m.d.sync += count.eq(0)
+                    m.next = "WIPE"
+            with m.State("WIPE"):
+                m.d.comb += [self.held.valid.eq(1), self.wipe.valid.eq(1)]
+                m.d.sync += count.eq(count + 1)
+                with m.If(count.all()):
+                    m.next = "WAIT"
+            with m.State("WAIT"):
+                m.d.comb += self.held.valid.eq(1)
+                with m.If(self.settled):
+                    m.next = "CLEAR"
+            with m.State("CLEAR"):
+                m.d.comb += [self.held.valid.eq(1), self.clear.eq(1)]
+                with m.If(self.cleared):
+                    m.next = "SEND"
+            with m.State("SEND"):
+                m.d.comb += [self.held.valid.eq(1), self.rejoined.valid.eq(1)]
+                m.next = "RENEW"
+            with m.State("RENEW"):
+                m.d.comb += self.renew.eq(1)
+                with m.If(self.renewed):
+                    m.next = "OPEN"
+            with m.State("OPEN"):
+                with m.If(~self.failed.valid):
+                    # Unless it has been given up again.
+                    m.d.comb += opens.eq(~self.closed)
+                    m.next = "IDLE"
+        with m.If(opens):
+            m.d.comb += [self.peer.valid.eq(1), self.peer.node.eq(node), self.peer.closed.eq(0)]
+        m.d.comb += [self.working.eq(~fsm.ongoing("IDLE")),
+                     self.idle.eq(fsm.ongoing("IDLE") & ~self.order.valid)]
+        return m

@@ -1,0 +1,68 @@
+"""Restart of a node in a cluster: down, up again as after power-up, taken back by its peers."""
+
+from collections.abc import Callable
+from math import ceil
+
+from host.timing.clock import cycles_of_us
+from rtl.config import NicConfig
+from sim.cluster.cluster import Cluster
+from sim.job.restarts import NicRestart
+from sim.nic.registers import address_of
+from sim.run.setup import ClusterSetup
+
+__all__ = ["EPOCHS", "restart"]
+
+EPOCHS = 256
+_POLL = 100
+_LIMIT = 50_000_000
+
+
+def restart(setup: ClusterSetup, config: NicConfig, fault: NicRestart, epoch: int,
+            step_floor: int = 0,
+            at_quantum: Callable[[int], None] = lambda cycle: None) -> dict[str, int]:
+    """Carry out ``fault`` from now on; return when what happened, in cycles of the run.
+
+    The new NIC has ``epoch``, all registers as before and ``step_floor``. Every other host tells
+    its NIC, which takes it back once nothing of the former one is left. ``at_quantum``: called
+    meanwhile as of :meth:`sim.cluster.cluster.Cluster.run`.
+
+    ``RuntimeError`` if a NIC does not within 50 million cycles.
+    """
+    cluster, number = setup.cluster, fault.node
+    down = cluster.cycle
+    setup.power_up(number)
+    cluster.wait(down + ceil(cycles_of_us(fault.length)), at_quantum)
+    registers, engine = setup.registers[number], cluster.nodes[number].engine
+    setup.load(registers, number)
+    registers.write("link_epoch", epoch)
+    registers.write("step_floor", step_floor)
+    _wait(cluster, at_quantum,
+          lambda: not engine.registers_pending and bool(engine.get_signal("idle")))
+    up = cluster.cycle
+    others = [other for other in range(len(cluster.nodes)) if other != number]
+    for other in others:
+        setup.registers[other].write("link_rejoin", number << 8 | epoch, up)
+    taken: dict[int, int] = {}
+
+    def all_taken() -> bool:
+        for other in others:
+            peer = cluster.nodes[other].engine
+            for access in peer.read_results():
+                if access.cycle > up and not access.data:
+                    taken.setdefault(other, access.cycle)
+            # Accesses of a cycle are done in their order, so that the write is before.
+            if other not in taken:
+                peer.read(address_of(config, "link_rejoining"), up)
+        return len(taken) == len(others)
+
+    _wait(cluster, at_quantum, all_taken)
+    return {"node": number, "epoch": epoch, "down": down - setup.start, "up": up - setup.start,
+            "taken_back": max(taken.values()) - setup.start}
+
+
+def _wait(cluster: Cluster, at_quantum: Callable[[int], None], done: Callable[[], bool]) -> None:
+    end = cluster.cycle + _LIMIT
+    while not done():
+        cluster.wait(cluster.cycle + _POLL, at_quantum)
+        if cluster.cycle >= end:
+            raise RuntimeError(f"a restarted node is not back after {_LIMIT:,} cycles")

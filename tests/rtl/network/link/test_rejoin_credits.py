@@ -1,0 +1,108 @@
+"""Credits of a peer that is taken back while lookups for it wait, and leave, all the time."""
+
+from types import SimpleNamespace
+
+import pytest
+from amaranth.hdl import Elaboratable, Module, Signal
+
+from rtl.config import preset
+from rtl.formats import Opcode
+from rtl.network import CreditCounter, FrameReceiver
+from rtl.network.layouts import AtNode, Credit, FreedBeats
+from rtl.network.link.layouts import Failed
+from rtl.nic_link import connect_link, link_blocks
+from tests.rtl.network.dirty import simulate
+
+CONFIG = preset("tiny").with_fields(link=True)
+PEER, CONSUMED, CHANGE = 2, 300, 0x5A
+
+
+class Linked(Elaboratable):
+    """The link's blocks, joined as in the NIC; all else is a signal."""
+
+    def __init__(self):
+        nodes = CONFIG.nodes
+        self.blocks = SimpleNamespace(
+            **link_blocks(CONFIG), net_receiver=FrameReceiver(CONFIG, link=True),
+            host_reporter=SimpleNamespace(failed=Signal(Failed)),
+            net_parser=SimpleNamespace(credit=Signal(Credit)),
+            lookup_receiver=SimpleNamespace(kept=Signal(FreedBeats)),
+            lookup_check=SimpleNamespace(refused=Signal(AtNode)))
+        self.csr = SimpleNamespace(
+            link_rejoin=Signal(16), link_rejoins=Signal(), link_rejoining=Signal(),
+            link_given_up=Signal(nodes))
+        self.credits = CreditCounter(nodes)
+
+    def elaborate(self, platform) -> Module:
+        m, blocks = Module(), self.blocks
+        m.submodules += [blocks.link_sender, blocks.link_rejoin, blocks.link_credits,
+                         blocks.net_receiver, self.credits]
+        connect_link(m, CONFIG, blocks, self.csr, self.credits)  # type: ignore[arg-type]
+        return m
+
+
+@pytest.mark.parametrize("beats", [pytest.param(1, marks=pytest.mark.slow), 3])
+def test_each_beat_is_given_back_once(beats):
+    """What the old peer got is given back to the gate, and nothing that is sent to the new peer;
+    the new peer is told of no beat that the old one has sent."""
+    dut = Linked()
+    sender, account, csr = dut.blocks.link_sender, dut.blocks.link_credits, dut.csr
+    taken, left, told, lost = [], [], [], []
+
+    async def bench(ctx):
+        for name, value in (("timeout_first", 9_000), ("timeout_most", 9_000), ("tries", 9)):
+            ctx.set(getattr(sender, name), value)
+        ctx.set(sender.header_out.ready, 1)
+        ctx.set(sender.payload_out.ready, 1)
+        await ctx.tick().until(dut.credits.idle)
+        ctx.set(dut.credits.freed, {"valid": 1, "node": PEER})
+        await ctx.tick().repeat(CONSUMED)
+        ctx.set(dut.credits.freed.valid, 0)
+        await ctx.tick().repeat(200)
+        ctx.set(csr.link_rejoin, PEER << 8 | CHANGE)
+        ctx.set(csr.link_rejoins, 1)
+        await ctx.tick()
+        ctx.set(csr.link_rejoins, 0)
+        await ctx.tick().until(~csr.link_rejoining)
+        await ctx.tick().repeat(100)
+
+    async def traffic(ctx):
+        ctx.set(sender.payload.valid, 1)
+        ctx.set(sender.headers.payload, {
+            "opcode": Opcode.LOOKUPS, "destination": PEER, "step": 1, "count": 8 * beats})
+        while True:
+            ctx.set(sender.headers.valid, 1)
+            await ctx.tick().until(sender.headers.ready)
+            taken.append(beats)
+            ctx.set(sender.headers.valid, 0)
+            await ctx.tick()
+
+    async def payload(ctx):
+        place = 0
+        while True:
+            ctx.set(sender.payload.payload.last, int(place == beats - 1))
+            _, _, ready = await ctx.tick().sample(sender.payload.ready)
+            place = (place + ready) % beats
+
+    async def watch(ctx):
+        while True:
+            _, _, valid, header, credit, given_up = await ctx.tick().sample(
+                sender.header_out.valid, sender.header_out.payload, account.credit,
+                csr.link_given_up)
+            if valid:
+                left.append((header.change, header.sequence, header.credit))
+            if credit.valid:
+                told.append((credit.node, credit.value))
+            lost.append(given_up)
+
+    simulate(dut, bench, background=[traffic, payload, watch], limit=4_000)
+    old, new = ([entry for entry in left if entry[0] == change] for change in (0, CHANGE))
+    assert len(new) > 1 and old + new == left
+    assert old[-1][2] == CONSUMED
+    assert [(number, credit) for _, number, credit in new] == [(k, 0) for k in range(len(new))]
+    # Headers taken that leave in the new epoch, or are about to.
+    assert len(told) == 1 and told[0][0] == PEER
+    returned = told[0][1]
+    assert returned % beats == 0
+    assert 0 <= sum(taken) - returned - beats * len(new) <= 2 * beats
+    assert set(lost) == {0, 1 << PEER} and lost[-1] == 0
