@@ -1,0 +1,304 @@
+"""Checks of the timing of recovery, each for a block of the link or a broken copy of the block."""
+
+from amaranth.hdl import Value
+
+from rtl.config import preset
+from rtl.formats import Opcode
+from rtl.keys.hash_columns import COLUMNS
+from rtl.network.link.round_trips import MOST_SHIFT
+from tests.rtl.network.frames import Frame
+from tests.support import decoder, simulate
+
+__all__ = ["check_deadlines", "check_given_up", "check_karn", "check_link_counts",
+           "check_overdue", "check_repeat_keeps_beats", "check_round_trips"]
+
+TIMES, SPACE = 1 << 24, 1 << 32
+
+
+def check_round_trips(block: type) -> None:
+    """Without scatter a time-out is one and a half round trips; doublings saturate and end."""
+    dut = block(2)
+
+    async def bench(ctx):
+        for name, value in (("first", 900), ("least", 10), ("most", 20_000)):
+            ctx.set(getattr(dut, name), value)
+        ctx.set(dut.node, 1)
+        await ctx.tick().until(dut.idle)
+        for _ in range(MOST_SHIFT + 3):
+            ctx.set(dut.late, {"valid": 1, "node": 1})
+            await ctx.tick()
+            ctx.set(dut.late.valid, 0)
+            await ctx.tick().repeat(3)
+        await ctx.tick().repeat(8)
+        assert (ctx.get(dut.doublings), ctx.get(dut.timeout)) == (MOST_SHIFT, 900)
+        for count in range(60):
+            ctx.set(dut.measured, {"valid": 1, "node": 1, "cycles": 1_600})
+            await ctx.tick()
+            ctx.set(dut.measured.valid, 0)
+            await ctx.tick().repeat(9)
+            assert ctx.get(dut.doublings) == 0
+            assert ctx.get(dut.timeout) == (4_800 if not count else max(2_400, ctx.get(
+                dut.timeout)))
+        assert ctx.get(dut.timeout) == 2_400
+
+    simulate(dut, bench)
+
+
+def check_deadlines(block: type) -> None:
+    """The earliest deadline is told, beyond the wrap of time too, and not a cycle early."""
+    dut = block(3)
+
+    async def bench(ctx):
+        for last in (10, SPACE - 50, SPACE - 1):
+            due = {0: (last + 40) % SPACE, 2: last, 1: (last + 20) % SPACE}
+            ctx.set(dut.time, (last - 30) % SPACE)
+            for node, time in due.items():
+                ctx.set(dut.set, {"valid": 1, "node": node, "time": time})
+                await ctx.tick()
+            ctx.set(dut.set.valid, 0)
+            for node in (2, 1, 0):
+                for early in (1, 0):
+                    ctx.set(dut.time, (due[node] - early) % SPACE)
+                    came = []
+                    for _ in range(12):
+                        *_, valid, of = await ctx.tick().sample(dut.due.valid, dut.due.node)
+                        came += [of] * valid
+                    assert came == [node] * (not early)
+                    if early:
+                        assert ctx.get(dut.idle) and ctx.get(dut.waits)
+                        assert ctx.get(dut.deadline) == due[node]
+            assert not ctx.get(dut.waits)
+
+    simulate(dut, bench)
+
+
+def spread(own: int, node: int, sequence: int, tries: int) -> int:
+    """Return the sixteenths of a quarter by which a time-out is longer."""
+    key, value = sequence | own << 24 | node << 32 | tries << 40, 0
+    for bit, column in enumerate(COLUMNS):
+        value ^= column * (key >> bit & 1)
+    return value >> 28
+
+
+def limits(packet: dict, timeout: int, doublings: int, most: int) -> tuple[int, int]:
+    """Return the cycles after which a packet is overdue, and after which it is overdue again: the
+    second wait is as long as the first, each later wait twice as long as the wait before."""
+    tries = packet["record"]["tries"]
+    cycles = timeout << max(doublings, min(MOST_SHIFT, max(0, tries - 2)))
+
+    def spread_out(cycles: int, tries: int) -> int:
+        part = spread(3, packet["node"], packet["sequence"], tries) if tries > 1 else 0
+        return cycles + ((cycles >> 2) * part >> 4)
+
+    return (spread_out(min(cycles, most), tries),
+            spread_out(min(cycles << (tries > 1), most), tries + 1))
+
+
+def check_overdue(block: type) -> None:
+    """Each packet is sent again in the first cycle in which it is overdue, and not before; the
+    walk's deadline is the earliest of its packets', to the cycle."""
+    dut = block(64, 4)
+    cases = [(tries, timeout, doublings, most)
+             for tries in (1, 2, 3, 4, 5, 11, 40)
+             for timeout, doublings, most in ((1_000, 0, 250_000), (700, 2, 250_000),
+                                              (1_000, 0, 3_000), (64, 15, 5 << 20))]
+
+    async def ask(ctx, packet, time):
+        ctx.set(dut.time, time % SPACE)
+        ctx.set(dut.i.payload, packet)
+        ctx.set(dut.i.valid, 1)
+        sent, decided = 0, 0
+        while not decided:
+            *_, repeats, decided, stop = await ctx.tick().sample(
+                dut.repeats.valid & dut.repeats.ready, dut.decided, dut.stop)
+            sent += repeats
+        ctx.set(dut.i.valid, 0)
+        return sent, stop
+
+    async def over(ctx):
+        ctx.set(dut.over, 1)
+        await ctx.tick()
+        ctx.set(dut.over, 0)
+        *_, event, late = await ctx.tick().sample(dut.deadline, dut.late.valid)
+        return event, late
+
+    async def bench(ctx):
+        ctx.set(dut.again.ready, 1)
+        ctx.set(dut.repeats.ready, 1)
+        ctx.set(dut.own, 3)
+        ctx.set(dut.tries, 100)
+        for number, (tries, timeout, doublings, most) in enumerate(cases):
+            for name, value in (("timeout", timeout), ("doublings", doublings), ("most", most)):
+                ctx.set(getattr(dut, name), value)
+            packet = {"node": number % 5, "sequence": 0x123456 * number % (1 << 24), "due": 1,
+                      "first": 0, "record": {"tries": tries}}
+            wait, again = limits(packet, timeout, doublings, most)
+            now = (SPACE - 300) + 77 * number
+            for age in (wait - 1, wait):
+                packet["record"]["time"] = (now - age) % TIMES
+                sent, stop = await ask(ctx, packet, now)
+                assert sent == (age == wait) and stop == (not sent and tries == 1)
+                event, late = await over(ctx)
+                assert event.valid and late == sent
+                assert (event.time - now) % SPACE == (again if sent else 1), (tries, timeout)
+        # Two packets of a walk, due on both sides of the wrap, in either order.
+        for places in ((40, 90), (90, 40)):
+            for left in places:
+                packet["record"] = {"tries": 1, "time": (SPACE - 60 + left - 1_000) % TIMES}
+                ctx.set(dut.timeout, 1_000)
+                ctx.set(dut.doublings, 0)
+                await ask(ctx, packet, SPACE - 60)
+            event, late = await over(ctx)
+            assert not late and event.time == SPACE - 20
+
+    simulate(dut, bench)
+
+
+def check_link_counts(block: type) -> None:
+    """A LINK message has eight words; one with fewer or more is dropped as ``bad_length``."""
+    dut = block(22, "udp", link=True)
+    decode, output = decoder(dut.o.shape()), Value.cast(dut.o)
+
+    async def bench(ctx):
+        ctx.set(dut.node, 1)
+        ctx.set(dut.nodes, 4)
+        ctx.set(dut.vector_beats, 1)
+        for count in (8, *range(1, 8), 9, 16, 8):
+            frame = Frame(opcode=Opcode.LINK, source=2, destination=1, step=0, credit=0,
+                          count=count, payload=bytes(64 * -(-count // 8)), framing="udp")
+            beats, last = frame.beats(), {}
+            for beat in (*beats, *[None] * 8):
+                ctx.set(dut.valid, beat is not None)
+                if beat is not None:
+                    ctx.set(dut.beat, beat)
+                *_, out = await ctx.tick().sample(output)
+                item = decode(out)
+                last = item if item["valid"] and item["last"] else last
+            assert last["link"] and last["drop"] == last["verdict"]["bad_length"] == (count != 8)
+
+    simulate(dut, bench)
+
+
+class _Line:
+    """A link sender whose packets are seen, and whose time passes a cycle at a time or jumps."""
+
+    def __init__(self, block: type, beats: int = 64):
+        config = preset("tiny").with_fields(nodes=2, net_payload_beats=22)
+        self.dut = block(config, beats=beats)
+        self.now, self.left = SPACE - 500, []
+
+    async def start(self, ctx, tries=100):
+        dut = self.dut
+        for name, value in (("timeout_first", 600), ("timeout_least", 300),
+                            ("timeout_most", 50_000), ("tries", tries), ("time", self.now % SPACE)):
+            ctx.set(getattr(dut, name), value)
+        ctx.set(dut.header_out.ready, 1)
+        ctx.set(dut.payload_out.ready, 1)
+        await ctx.tick().until(dut.idle)
+
+    async def watch(self, ctx):
+        """An endless testbench: note when headers leave."""
+        out = self.dut.header_out
+        async for *_, leaves, time in ctx.tick().sample(out.valid & out.ready, self.dut.time):
+            self.left += [time] * leaves
+
+    async def run(self, ctx, cycles, until=None):
+        """Let cycles pass, or until ``until()``; jump where nothing moves."""
+        dut = self.dut
+        for _ in range(cycles):
+            if until is not None and until():
+                return
+            if ctx.get(dut.idle) and ctx.get(dut.waits):
+                self.now += (ctx.get(dut.deadline) - self.now) % SPACE
+            ctx.set(dut.time, self.now % SPACE)
+            await ctx.tick()
+            self.now += 1
+        assert until is None, "no end"
+
+    async def send(self, ctx, beats, node=0, hold=False):
+        """Send a packet; with ``hold`` its last beat stays behind."""
+        dut = self.dut
+        ctx.set(dut.headers.payload, {"opcode": Opcode.LOOKUPS, "destination": node, "count": 8})
+        ctx.set(dut.headers.valid, 1)
+        await ctx.tick().until(dut.headers.ready)
+        ctx.set(dut.headers.valid, 0)
+        for k in range(beats - hold):
+            await self.beat(ctx, k == beats - 1)
+
+    async def beat(self, ctx, last):
+        dut = self.dut
+        ctx.set(dut.payload.payload, {"data": 5, "last": last})
+        ctx.set(dut.payload.valid, 1)
+        await ctx.tick().until(dut.payload.ready)
+        ctx.set(dut.payload.valid, 0)
+
+    async def hear(self, ctx, number, node=0):
+        ctx.set(self.dut.acknowledged, {"valid": 1, "node": node, "acknowledge": number})
+        await ctx.tick()
+        ctx.set(self.dut.acknowledged.valid, 0)
+
+
+def check_karn(block: type) -> None:
+    """An acknowledged packet that was sent twice measures nothing, and the time-out stays doubled.
+    """
+    line = _Line(block)
+
+    async def bench(ctx):
+        await line.start(ctx)
+        await line.send(ctx, 1)
+        await line.run(ctx, 2_000, lambda: len(line.left) == 2)
+        await line.hear(ctx, 1)
+        await line.run(ctx, 60)
+        assert not ctx.get(line.dut.waits)
+        line.left.clear()
+        await line.send(ctx, 1)
+        await line.run(ctx, 2_000, lambda: len(line.left) == 2)
+        assert 1_200 <= (line.left[1] - line.left[0]) % SPACE < 1_260
+
+    simulate(line.dut, bench, background=[line.watch])
+
+
+def check_repeat_keeps_beats(block: type) -> None:
+    """The beats of an acknowledged packet stay in the pool while the packet is sent again."""
+    line = _Line(block)
+    dut = line.dut
+
+    async def bench(ctx):
+        await line.start(ctx)
+        await line.send(ctx, 22)
+        await line.run(ctx, 2_000, lambda: len(line.left) == 2)
+        ctx.set(dut.payload_out.ready, 0)
+        # More would be than half of the pool: the next packet waits for beats.
+        ctx.set(dut.headers.payload, {"opcode": Opcode.LOOKUPS, "destination": 0, "count": 8})
+        ctx.set(dut.headers.valid, 1)
+        await line.run(ctx, 20)
+        assert not ctx.get(dut.headers.ready)
+        await line.hear(ctx, 1)
+        for _ in range(60):
+            *_, ready = await ctx.tick().sample(dut.headers.ready)
+            assert not ready, "beats are free while the packet is being sent again"
+        ctx.set(dut.payload_out.ready, 1)
+        await ctx.tick().until(dut.headers.ready)
+
+    simulate(dut, bench, background=[line.watch], limit=5_000)
+
+
+def check_given_up(block: type) -> None:
+    """A packet that ends after its peer was given up leaves the pool at once."""
+    line = _Line(block, beats=128)
+    dut = line.dut
+
+    async def bench(ctx):
+        await line.start(ctx, tries=1)
+        await line.send(ctx, 1)
+        await line.send(ctx, 2, hold=True)
+        await line.run(ctx, 2_000, lambda: bool(ctx.get(dut.counters.failures)))
+        await line.run(ctx, 60)
+        await line.beat(ctx, True)
+        for _ in range(80):
+            ctx.set(dut.time, line.now % SPACE)
+            await ctx.tick()
+            line.now += 1
+        assert ctx.get(dut.idle) and not ctx.get(dut.waits)
+
+    simulate(dut, bench, background=[line.watch])
