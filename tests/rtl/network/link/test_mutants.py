@@ -4,6 +4,7 @@ import pytest
 
 from rtl.network.frame_check import FrameCheck
 from rtl.network.link.deadlines import Deadlines
+from rtl.network.link.ends import first_deadline
 from rtl.network.link.overdue import Overdue
 from rtl.network.link.round_trips import RoundTrips
 from rtl.network.link.sender import LinkSender
@@ -13,6 +14,7 @@ from tests.rtl.network.link import timing
 CHECKS = {
     "round-trips": (RoundTrips, timing.check_round_trips),
     "deadlines": (Deadlines, timing.check_deadlines),
+    "ends": (first_deadline, timing.check_first_deadline),
     "overdue": (Overdue, timing.check_overdue),
     "counts": (FrameCheck, timing.check_link_counts),
     "karn": (LinkSender, timing.check_karn),
@@ -25,6 +27,8 @@ MUTANTS = {
     "walk-earliest-without-wrap": ("overdue", "((at - best)[31] | ~some)",
                                    "((at < best) | ~some)"),
     "earliest-without-wrap": ("deadlines", "(at - best)[31] | ~some", "(at < best) | ~some"),
+    "ends-without-wrap": ("ends", "(sender.deadline - receiver.deadline)[31]",
+                          "(sender.deadline < receiver.deadline)"),
     "shrinks-to-the-mean": ("round-trips", "Mux(read.deviation > read.mean[4:], read.deviation,\n"
                             "                                          read.mean[4:])",
                             "read.deviation"),

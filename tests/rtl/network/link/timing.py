@@ -1,6 +1,8 @@
 """Checks of the timing of recovery, each for a block of the link or a broken copy of the block."""
 
-from amaranth.hdl import Value
+from types import SimpleNamespace
+
+from amaranth.hdl import Module, Signal, Value
 
 from rtl.config import preset
 from rtl.formats import Opcode
@@ -9,8 +11,8 @@ from rtl.network.link.round_trips import MOST_SHIFT
 from tests.rtl.network.frames import Frame
 from tests.support import decoder, simulate
 
-__all__ = ["check_deadlines", "check_given_up", "check_karn", "check_link_counts",
-           "check_overdue", "check_repeat_keeps_beats", "check_round_trips"]
+__all__ = ["check_deadlines", "check_first_deadline", "check_given_up", "check_karn",
+           "check_link_counts", "check_overdue", "check_repeat_keeps_beats", "check_round_trips"]
 
 TIMES, SPACE = 1 << 24, 1 << 32
 
@@ -70,6 +72,30 @@ def check_deadlines(block: type) -> None:
             assert not ctx.get(dut.waits)
 
     simulate(dut, bench)
+
+
+def check_first_deadline(first_deadline) -> None:
+    """The earlier deadline of both sides is told, on both sides of the wrap."""
+    m = Module()
+    sides = [SimpleNamespace(deadline=Signal(32), waits=Signal()) for _ in range(2)]
+    waits, deadline = first_deadline(*sides)
+    told, time = Signal(), Signal(32)
+    m.d.comb += [told.eq(waits), time.eq(deadline)]
+    m.d.sync += Signal().eq(1)
+
+    async def bench(ctx):
+        for due in ((SPACE - 5, 7), (7, SPACE - 5), (3, 9), (9, 3)):
+            for waiting in ((1, 1), (1, 0), (0, 1), (0, 0)):
+                for side, at, wait in zip(sides, due, waiting):
+                    ctx.set(side.deadline, at)
+                    ctx.set(side.waits, wait)
+                await ctx.tick()
+                assert ctx.get(told) == any(waiting)
+                least = min(((at + 100) % SPACE, at) for at, wait in zip(due, waiting) if wait) \
+                    if any(waiting) else None
+                assert least is None or ctx.get(time) == least[1]
+
+    simulate(m, bench)
 
 
 def spread(own: int, node: int, sequence: int, tries: int) -> int:
