@@ -176,4 +176,5 @@ class Overdue(wiring.Component):
         The nodes at both ends get different ones, as do packets and tries: the hash is linear.
         """
         packet = self.i.payload
-        return hash_bits(Cat(packet.sequence, self.own, packet.node, tries[:8]))[-_CHANCE_BITS:]
+        key = Cat(packet.sequence, self.own, packet.node, tries[:8])
+        return Value.cast(hash_bits(key)[-_CHANCE_BITS:])
