@@ -173,7 +173,7 @@ class Overdue(wiring.Component):
     def _chance(self, tries: Value) -> Value:
         """Return the bits that spread the time-out of the packet, which was sent ``tries`` times.
 
-        The nodes at both ends get different ones, as do packets and tries: the hash is linear.
+        The bits depend on both nodes, the direction between them, the number and the tries.
         """
         packet = self.i.payload
         key = Cat(packet.sequence, self.own, packet.node, tries[:8])
