@@ -28,6 +28,14 @@ def made(block: Callable, *args, **kwargs):
     return block(*args, **kwargs)
 
 
+def a_bit_apart(number: int, bits: int = 16) -> list[int]:
+    """Return the numbers that differ from ``number`` in one bit.
+
+    A comparison of fewer bits takes one of them for ``number``.
+    """
+    return [number ^ 1 << bit for bit in range(bits)]
+
+
 def _coder(shape) -> Callable:
     """Return what turns an item of ``shape`` into bits."""
     if isinstance(shape, ShapeCastable):
