@@ -12,7 +12,7 @@ from rtl.delivery import IndexPackager
 from rtl.formats import BEAT_BYTES, EMPTY_INDEX, Opcode
 from tests.rtl.network.packing import follow_time
 from tests.rtl.power_up import powered_up
-from tests.support import made, quiet_while_idle, receiver, sender, simulate
+from tests.support import a_bit_apart, made, quiet_while_idle, receiver, sender, simulate
 
 NEVER = 0xFFFF
 FULL = IndexPackager.LATENCY["index that fills a packet", "header and tag beat"]
@@ -150,6 +150,14 @@ def test_indices_of_several_steps(beats, stall):
     counters, _, _ = run(build(beats), items, expected, stall=stall)
     assert counters["changes"] >= 3 and counters["step_ends"] <= 1
     assert counters["full"] or beats > 3
+
+
+def test_steps_are_compared_in_all_their_bits():
+    """Samples numbered in sequence, of steps a bit apart in turn."""
+    items = items_of(samples_of(1, [(step, 1) for other in a_bit_apart(0xFFFE)
+                                    for step in (0xFFFE, other)], longest=2, jump=0))
+    counters, _, _ = run(build(), items, packets_of(items, 64))
+    assert counters["changes"] == 31
 
 
 @pytest.mark.parametrize("stall", [STALLS[0], STALLS[4]])

@@ -8,7 +8,7 @@ from rtl.delivery import ShareDelivery
 from rtl.formats import NO_SAMPLE, RecordKind
 from tests.rtl.delivery.slots import EMPTY, Table, end_of, slots_of, some_keys
 from tests.rtl.power_up import powered_up
-from tests.support import made, quiet_while_idle, receiver, sender, simulate
+from tests.support import a_bit_apart, made, quiet_while_idle, receiver, sender, simulate
 
 STALLS = [(0.0, 0.0, 0.0), (0.4, 0.0, 0.0), (0.0, 0.5, 0.0), (0.0, 0.0, 0.5), (0.3, 0.3, 0.3)]
 
@@ -119,6 +119,13 @@ def test_a_share_that_nobody_ends_ends_where_another_step_begins(stalls):
     expected, counters = check(slots, stalls=stalls)
     assert [item["step"] for item in expected if item["last"]] == [1, 2, 3, 4, 5]
     assert counters["cut"] == 3
+
+
+def test_steps_are_compared_in_all_their_bits():
+    """Shares that nobody ends, of steps a bit apart in turn."""
+    steps = [step for other in a_bit_apart(0xFFFE) for step in (0xFFFE, other)]
+    _, counters = check(slots_of([(step, [1, 1]) for step in steps]))
+    assert counters["cut"] == len(steps) - 1 and counters["unique"] == len(steps)
 
 
 def test_keys_beyond_the_table_leave_again():
