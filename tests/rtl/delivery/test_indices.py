@@ -274,6 +274,29 @@ def test_a_full_buffer_holds_up_what_comes():
     assert before == [0] and parsed(headers, payload) == expected
 
 
+@pytest.mark.parametrize("beats", [3, 64])
+def test_packets_that_wait_are_all_sent(beats):
+    """Packets of an index each, one a cycle, fill the places of beats, or those of headers."""
+    items = items_of(samples_of(5, [(1, 40)], longest=1, jump=1.0))
+    dut, headers = build(beats), []
+    payload: list[dict] = []
+
+    async def bench(ctx):
+        ctx.set(dut.timeout, 4000)
+        await ctx.tick().repeat(80)
+        assert not ctx.get(dut.i.ready)
+        await receiver(dut.payload, payload, 2 * len(items))(ctx)
+
+    async def ends(ctx):
+        await sender(dut.i, items)(ctx)
+        ctx.set(dut.step_end, 1)
+        await ctx.tick()
+        ctx.set(dut.step_end, 0)
+
+    simulate(powered_up(dut), bench, ends, receiver(dut.headers, headers, len(items)))
+    assert parsed(headers, payload) == packets_of(items, 32 * (beats - 1))
+
+
 def test_config_is_checked():
     with pytest.raises(TypeError, match="config must be a NicConfig, not 'tiny'"):
         IndexPackager("tiny")

@@ -233,9 +233,11 @@ def test_steps_and_tags_are_compared_in_all_their_bits():
     direct(dut, script)
 
 
-def test_a_consumer_that_never_returns_a_slot():
-    """Its host's openings are refused, and never wait, even if the errors are not taken."""
-    dut = made(CompletionWriter, 2)
+@pytest.mark.parametrize("first", [0, 0xFFFF])
+def test_a_consumer_that_never_returns_a_slot(first):
+    """Its host's openings are refused, and never wait, even if the errors are not taken; also
+    where the numbers of openings wrap."""
+    dut = made(after(first), 2)
 
     async def script(on):
         for step in range(4):
@@ -248,7 +250,7 @@ def test_a_consumer_that_never_returns_a_slot():
         await on.tick(20)
         lost = on.counter("refusals_lost")
         assert 0 < lost < 20 and len(on.refused) + lost == on.counter("refused") == 22
-        await on.say(dut.freed, index=1)
+        await on.say(dut.freed, index=first + 1 & 0xFFFF)
         await on.open(9, 0)
         await on.tick(10)
         assert len(on.words) == 3 and on.ctx.get(dut.idle)

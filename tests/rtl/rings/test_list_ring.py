@@ -135,13 +135,16 @@ def test_off():
     assert out == [{**header, "address": 0, "answers": 0, "status": 0} for header in headers]
 
 
-def test_a_kernel_that_consumes_nothing():
-    """The ring fills up, its lists are told of, and the rest waits, counted."""
+@pytest.mark.parametrize("first", [0, 0xFFFE])
+def test_a_kernel_that_consumes_nothing(first):
+    """The ring fills up, its lists are told of, and the rest waits, counted; also where the
+    numbers of lists wrap in it."""
     headers = lists_of(random.Random(5), 6)
-    dut, seen = made(ListRing), []
+    dut, seen = made(after(first)), []
 
     async def bench(ctx):
         ctx.set(dut.enable, 1)
+        ctx.set(dut.answerable, first)
         ctx.set(dut.place.ring_shift, 2)
         for port in (dut.header_out, dut.indexes, dut.lists):
             ctx.set(port.ready, 1)
@@ -150,14 +153,14 @@ def test_a_kernel_that_consumes_nothing():
             _, _, come, tells, packet, listed = await ctx.tick().sample(
                 dut.header_out.valid, dut.indexes.valid, dut.indexes.payload, dut.lists.valid)
             counted += listed
-            ctx.set(dut.answerable, counted if counted == 4 else 0)
+            ctx.set(dut.answerable, first + (counted if counted == 4 else 0) & 0xFFFF)
             if tells:
                 seen.append(packet.record)
             seen.extend(["list"] * come)
         assert not ctx.get(dut.idle) and ctx.get(dut.counters.stall_full) > 100
 
     simulate(dut, bench, background=[sender(dut.headers, headers)])
-    assert seen == ["list"] * 4 + [4]
+    assert seen == ["list"] * 4 + [first + 4 & 0xFFFF]
 
 
 def test_a_list_is_not_told_of_before_it_may_be_answered():

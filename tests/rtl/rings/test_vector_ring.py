@@ -236,6 +236,28 @@ def test_as_many_lists_wait_as_it_has_places_for():
     simulate(dut, bench, background=[sender(dut.lengths, lengths)])
 
 
+@pytest.mark.parametrize("first", [0, 0xFFFE])
+def test_reads_that_nobody_answers(first):
+    """As many are made as may be outstanding, also where the numbers of lists wrap in them."""
+    dut, tags = made(after(first), 4, 8), []
+
+    async def bench(ctx):
+        ctx.set(dut.place.ring_shift, 3)
+        ctx.set(dut.records.ready, 1)
+        await ctx.tick().repeat(12)
+        ctx.set(dut.produced, {"valid": 1, "index": first + 8 & 0xFFFF})
+        await ctx.tick()
+        ctx.set(dut.produced, {})
+        for _ in range(80):
+            _, _, come, record = await ctx.tick().sample(
+                dut.records.valid, dut.records.payload.record)
+            tags.extend([decoder(ReadRecord)(record)["tag"]] * come)
+
+    simulate(dut, bench, background=[
+        sender(dut.lengths, [{"vectors": 1, "beats": 2}] * 8)])
+    assert tags == [first + n & 0xFFFF for n in range(4)]
+
+
 def test_latency():
     dut, at = made(VectorRing, 2, 4), {}
 

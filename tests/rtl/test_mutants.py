@@ -1,0 +1,106 @@
+"""Faults of the hardware that values at random do not show, each with the test that finds it.
+
+Most are comparisons that wrap, that look at fewer bits, or that are off by one place.
+"""
+
+import pytest
+
+from tests.rtl.mutation import Mutant
+
+_LIST, _VECTOR, _COMPLETION, _BARRIER, _PASSES, _REDUCER, _OPTIMIZER, _INDICES, _UNIQUE, _DEDUPE = (
+    f"tests/rtl/{name}.py::test_" for name in (
+        "rings/test_list_ring", "rings/test_vector_ring", "rings/test_completion",
+        "training/test_barrier", "training/test_passes", "gradient/test_reducer",
+        "gradient/test_optimizer", "delivery/test_indices", "delivery/test_unique",
+        "dedupe/test_table"))
+
+MUTANTS = [
+    # Rings: counts that wrap, places that are taken twice, and numbers compared in part.
+    Mutant("rtl/rings/list_ring.py", "(written - consumed)[:INDEX_BITS] < slots",
+           "(written - consumed) < slots",
+           _LIST + "a_kernel_that_consumes_nothing[65534]"),
+    Mutant("rtl/rings/list_ring.py", "told.eq(record.index)", "told.eq(self.answerable)",
+           _LIST + "what_is_not_told_of_is_not_consumed"),
+    Mutant("rtl/rings/vector_ring.py", ">= self._lists - 1)", ">= self._lists)",
+           _VECTOR + "as_many_lists_wait_as_it_has_places_for"),
+    Mutant("rtl/rings/vector_ring.py", "(read - out)[:INDEX_BITS] < self._outstanding",
+           "(read - out) < self._outstanding",
+           _VECTOR + "reads_that_nobody_answers[65534]"),
+    Mutant("rtl/rings/completion.py", "(opened - freed)[:INDEX_BITS] < self._slots",
+           "(opened - freed) < self._slots",
+           _COMPLETION + "a_consumer_that_never_returns_a_slot[65535]"),
+    Mutant("rtl/rings/completion.py", "event.tag == tag", "event.tag[:8] == tag[:8]",
+           _COMPLETION + "steps_and_tags_are_compared_in_all_their_bits"),
+    Mutant("rtl/rings/step_table.py", "step == of[1].step for", "step[:10] == of[1].step[:10] for",
+           _COMPLETION + "steps_and_tags_are_compared_in_all_their_bits"),
+    Mutant("rtl/rings/step_table.py", "step == error.step for", "step[:10] == error.step[:10] for",
+           _COMPLETION + "steps_and_tags_are_compared_in_all_their_bits"),
+    # Steps of training, compared modulo 1,024, and written rows modulo 65,536.
+    Mutant("rtl/training/barrier.py", "step == self.open_step, named",
+           "step[:10] == self.open_step[:10], named",
+           _BARRIER + "a_step_that_is_not_open_is_no_end"),
+    Mutant("rtl/training/barrier.py", "self.own.payload != self.open_step",
+           "self.own.payload[:10] != self.open_step[:10]",
+           _BARRIER + "a_step_that_is_not_open_is_no_end"),
+    Mutant("rtl/training/passes.py", "self.returned.payload.step == step",
+           "self.returned.payload.step[:10] == step[:10]",
+           _PASSES + "what_is_lost_on_its_way_back_is_not_waited_for"),
+    Mutant("rtl/training/passes.py", "self.lost.step == step", "self.lost.step[:10] == step[:10]",
+           _PASSES + "what_is_lost_on_its_way_back_is_not_waited_for"),
+    Mutant("rtl/gradient/reducer.py", "front.beat.step == step", "front.beat.step[:10] == step[:10]",
+           _REDUCER + "steps_are_compared_in_all_their_bits"),
+    Mutant("rtl/gradient/reducer.py", "given.step == before", "given.step[:10] == before[:10]",
+           _REDUCER + "steps_are_compared_in_all_their_bits"),
+    Mutant("rtl/gradient/reducer.py", "step != answer.step", "step[:10] != answer.step[:10]",
+           _REDUCER + "steps_are_compared_in_all_their_bits"),
+    Mutant("rtl/gradient/partial_receiver.py", "user.step != self.open_step",
+           "user.step[:10] != self.open_step[:10]",
+           "tests/rtl/gradient/test_partial_receiver.py::test_partials_leave_one_by_one"),
+    Mutant("rtl/gradient/rows_end.py", "self.sent == self.written",
+           "self.sent[:16] == self.written[:16]", "tests/rtl/gradient/test_rows_end.py"),
+    # Places of the optimizer and of packets of indices that wait: the last ones are kept free.
+    Mutant("rtl/gradient/optimizer.py", "olds.level < halves - 2", "olds.level < halves",
+           _OPTIMIZER + "what_waits_for_the_output_is_not_lost[16-100]"),
+    Mutant("rtl/gradient/optimizer.py", "ids.level < rows - 1", "ids.level < rows + 1",
+           _OPTIMIZER + "what_waits_for_the_output_is_not_lost[64-170]"),
+    Mutant("rtl/delivery/indices.py", "packets.level <= PACKETS - 2", "packets.level <= PACKETS - 1",
+           _INDICES + "packets_that_wait_are_all_sent[64]"),
+    Mutant("rtl/delivery/indices.py", "beats.level <= 2 * self._room",
+           "beats.level <= 2 * self._room + 1", _INDICES + "packets_that_wait_are_all_sent[3]"),
+    # Steps of delivery and of the dedupe table.
+    Mutant("rtl/delivery/indices.py", "item.step == step", "item.step[:10] == step[:10]",
+           _INDICES + "steps_are_compared_in_all_their_bits"),
+    Mutant("rtl/delivery/share.py", "slot.step != step", "slot.step[:10] != step[:10]",
+           "tests/rtl/delivery/test_share.py::test_steps_are_compared_in_all_their_bits"),
+    Mutant("rtl/delivery/unique.py", "slot.step != step", "slot.step[:10] != step[:10]",
+           _UNIQUE + "steps_are_compared_in_all_their_bits"),
+    Mutant("rtl/delivery/unique.py", "lost == of)", "lost[:8] == of[:8])",
+           _UNIQUE + "entries_of_any_earlier_step_are_not_retired_early"),
+    Mutant("rtl/dedupe/table.py", "Cat(request.key, request.step)",
+           "Cat(request.key, request.step[:10])",
+           _DEDUPE + "steps_are_compared_in_all_their_bits"),
+    Mutant("rtl/dedupe/table.py", "early = entries.evicted.valid & ~ahead[-1]",
+           "early = entries.evicted.valid & (entries.evicted.key[Key.size:] >= self.step_floor)",
+           _DEDUPE + "entries_of_finished_steps_make_room"),
+]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.file}: {mutant.new}")
+def test_each_is_in_its_file(mutant):
+    assert compile(mutant.source, mutant.file, "exec")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.file}: {mutant.new}")
+def test_each_is_found(mutant):
+    ran = mutant.run()
+    assert ran.returncode == pytest.ExitCode.TESTS_FAILED, (
+        f"{mutant.test} does not find it:\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}")
+    # What cannot even be built is found by any test.
+    assert "in elaborate" not in ran.stdout, ran.stdout[-2000:]
+
+
+def test_text_that_is_gone_is_named():
+    with pytest.raises(ValueError, match=r"rtl/config.py must contain 'no such text' once, not 0 "
+                       "times: update the mutant"):
+        Mutant("rtl/config.py", "no such text", "", "").source  # noqa: B018
