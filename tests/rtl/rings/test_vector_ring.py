@@ -219,15 +219,17 @@ def test_a_count_beyond_the_lists_that_were_sent_is_refused():
     simulate(dut, bench)
 
 
-def test_as_many_lists_wait_as_it_has_places_for():
-    dut, lengths = made(VectorRing, 2, 4), [{"vectors": n, "beats": n} for n in range(1, 9)]
+@pytest.mark.parametrize("first", [0, 0xFFFE])
+def test_as_many_lists_wait_as_it_has_places_for(first):
+    dut = made(after(first), 2, 4)
+    lengths = [{"vectors": n, "beats": n} for n in range(1, 9)]
 
     async def bench(ctx):
         await ctx.tick().repeat(20)
-        assert ctx.get(dut.known) == 4
+        assert ctx.get(dut.known) == first + 4 & 0xFFFF
         ctx.set(dut.place.ring_shift, 3)
         ctx.set(dut.records.ready, 1)
-        ctx.set(dut.produced, {"valid": 1, "index": 1})
+        ctx.set(dut.produced, {"valid": 1, "index": first + 1 & 0xFFFF})
         await ctx.tick()
         ctx.set(dut.produced, {})
         record, = await ctx.tick().sample(dut.records.payload.record).until(dut.records.valid)
