@@ -7,12 +7,12 @@ import pytest
 
 from tests.rtl.mutation import Mutant
 
-_LIST, _VECTOR, _COMPLETION, _BARRIER, _PASSES, _REDUCER, _OPTIMIZER, _INDICES, _UNIQUE, _DEDUPE = (
+_LIST, _VECTOR, _COMPLETION, _BARRIER, _PASSES, _REDUCER, _OPTIMIZER, _INDICES, _UNIQUE, _DEDUPE, _POOL = (
     f"tests/rtl/{name}.py::test_" for name in (
         "rings/test_list_ring", "rings/test_vector_ring", "rings/test_completion",
         "training/test_barrier", "training/test_passes", "gradient/test_reducer",
         "gradient/test_optimizer", "delivery/test_indices", "delivery/test_unique",
-        "dedupe/test_table"))
+        "dedupe/test_table", "network/test_packet_pool"))
 
 MUTANTS = [
     # Rings: counts that wrap, places that are taken twice, and numbers compared in part.
@@ -35,6 +35,8 @@ MUTANTS = [
            _COMPLETION + "steps_and_tags_are_compared_in_all_their_bits"),
     Mutant("rtl/rings/step_table.py", "step == error.step for", "step[:10] == error.step[:10] for",
            _COMPLETION + "steps_and_tags_are_compared_in_all_their_bits"),
+    Mutant("rtl/rings/vector_ring.py", "full.eq((sent - out)[:INDEX_BITS] >=",
+           "full.eq((sent - out) >=", _VECTOR + "as_many_lists_wait_as_it_has_places_for[65534]"),
     # Steps of training, compared modulo 1,024, and written rows modulo 65,536.
     Mutant("rtl/training/barrier.py", "step == self.open_step, named",
            "step[:10] == self.open_step[:10], named",
@@ -67,6 +69,21 @@ MUTANTS = [
            _INDICES + "packets_that_wait_are_all_sent[64]"),
     Mutant("rtl/delivery/indices.py", "beats.level <= 2 * self._room",
            "beats.level <= 2 * self._room + 1", _INDICES + "packets_that_wait_are_all_sent[3]"),
+    # Packets of two steps, or that never get old, and lookups that leave too early.
+    Mutant("rtl/interaction/result_groups.py", "(self.time - opened)[:32] >= self.timeout",
+           "(self.time - opened) >= self.timeout", "tests/rtl/interaction/test_result_groups.py::"
+           "test_a_packet_leaves_when_its_first_result_is_old[4294967280]"),
+    Mutant("rtl/interaction/result_frames.py", "item.step == last_step",
+           "item.step[:10] == last_step[:10]", "tests/rtl/interaction/test_result_frames.py::"
+           "test_steps_are_compared_in_all_their_bits"),
+    Mutant("rtl/network/packet_pool.py", "(same & (self.step != item.step))",
+           "(same & (self.step[:10] != item.step[:10]))",
+           _POOL + "places_and_full_packets[1-2-17]"),
+    Mutant("rtl/network/packet_pool.py", "(~same & (self.step != found.step))",
+           "(~same & (self.step[:10] != found.step[:10]))",
+           _POOL + "places_and_full_packets[1-2-17]"),
+    Mutant("rtl/query/dispatcher.py", "slot.step == next_step", "slot.step[:10] == next_step[:10]",
+           "tests/rtl/query/test_dispatcher.py::test_no_step_but_the_next_overtakes[1025]"),
     # Steps of delivery and of the dedupe table.
     Mutant("rtl/delivery/indices.py", "item.step == step", "item.step[:10] == step[:10]",
            _INDICES + "steps_are_compared_in_all_their_bits"),

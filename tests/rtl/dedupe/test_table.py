@@ -98,7 +98,7 @@ def play(config, items, *, floors=None, enable=1, beats=2, latency=(5, 60), stal
 
     simulate(powered_up(dut), sender(dut.requests, items, stall=stalls[0]),
              receiver(dut.vectors, taken, len(items) * beats, stall=stalls[1]), finish,
-             background=[floor, fetches.take, fetches.give])
+             background=[floor, fetches.take, fetches.give], limit=20_000)
     by_landing = {item["landing"]: item for item in items}
     seen = Counter()
     for start in range(0, len(taken), beats):

@@ -132,7 +132,8 @@ def run(dut, items, expected, *, stall=STALLS[0], ends=(), timeout=NEVER):
     simulate(powered_up(dut), feed, count, receiver(
         dut.headers, headers, len(expected), stall=stall[1], seed=3), background=[
             follow_time(dut, 0xFFFF_FFF0), watch, quiet_while_idle(dut.idle, [dut.i.valid], [
-                dut.headers.valid & dut.headers.ready, dut.payload.valid & dut.payload.ready])])
+                dut.headers.valid & dut.headers.ready, dut.payload.valid & dut.payload.ready])],
+             limit=5_000)
     assert parsed(headers, payload) == expected
     assert counters["indices"] == len(items) and counters["packets"] == len(expected)
     assert sum(counters[name] for name in ("full", "timeouts", "step_ends", "changes")) == len(
@@ -293,7 +294,8 @@ def test_packets_that_wait_are_all_sent(beats):
         await ctx.tick()
         ctx.set(dut.step_end, 0)
 
-    simulate(powered_up(dut), bench, ends, receiver(dut.headers, headers, len(items)))
+    simulate(powered_up(dut), bench, ends, receiver(dut.headers, headers, len(items)),
+             limit=1_000)
     assert parsed(headers, payload) == packets_of(items, 32 * (beats - 1))
 
 

@@ -85,7 +85,8 @@ def run(slots, *, keys=64, stalls=STALLS[0], unique=1, dut=None):
     nothing: list[dict] = []
     simulate(powered_up(dut), feed, background=[
         ends, receiver(way, out, 1 << 30, stall=stalls[1], seed=2), receiver(other, nothing, 1),
-        receiver(dut.indices, indices, 1 << 30, stall=stalls[2], seed=3), *[quiet] * unique])
+        receiver(dut.indices, indices, 1 << 30, stall=stalls[2], seed=3), *[quiet] * unique],
+        limit=10_000)
     assert not nothing
     return out, [None if number is None else indices[number] for number in told], counters
 

@@ -89,7 +89,8 @@ class Run:
                  receiver(dut.o, out, len(table.sent), stall=stalls[1], seed=3),
                  background=[watch, quiet_while_idle(
                      dut.idle, [dut.i.valid],
-                     [dut.o.valid & dut.o.ready, dut.indices.valid & dut.indices.ready])])
+                     [dut.o.valid & dut.o.ready, dut.indices.valid & dut.indices.ready])],
+                 limit=20_000)
         assert out == table.sent and indices == table.indices
         assert all(sent < self.told[number] for sent, number in zip(self.sent, table.first))
 

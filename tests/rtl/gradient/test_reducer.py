@@ -117,7 +117,7 @@ def test_steps_are_compared_in_all_their_bits():
         await sender(dut.flush, [*others, *steps])(ctx)
 
     simulate(powered_up(dut), flushes, sender(dut.i, beats), receiver(dut.o, out, len(steps)),
-             receiver(dut.flushed, answers, len(others) + len(steps)))
+             receiver(dut.flushed, answers, len(others) + len(steps)), limit=3_000)
     assert answers == [{"step": step, "keys": int(n >= len(others)), "passed": 0}
                        for n, step in enumerate([*others, *steps])]
     assert [(item["step"], item["data"]) for item in out] == list(zip(steps, words))
