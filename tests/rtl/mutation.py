@@ -26,7 +26,7 @@ class Mutant:
 
     file: source file, relative to the repository's root.
     old, new: text in the file, exactly once, and its replacement.
-    test: test that must fail, as pytest names it.
+    test: test below ``tests/rtl`` that must fail, as pytest names it.
     """
 
     file: str
@@ -46,7 +46,8 @@ class Mutant:
     def run(self) -> subprocess.CompletedProcess[str]:
         """Run the test with the fault, in a process of its own; 1 is a test that failed."""
         return subprocess.run(
-            [sys.executable, "-m", "tests.rtl.mutation", self.file, self.old, self.new, self.test],
+            [sys.executable, "-m", "tests.rtl.mutation", self.file, self.old, self.new,
+             f"tests/rtl/{self.test}"],
             cwd=ROOT, capture_output=True, text=True, check=False)
 
 

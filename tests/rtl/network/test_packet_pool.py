@@ -99,7 +99,8 @@ class Watched:
             assert packet[name] == first[name], name
 
 
-@pytest.mark.parametrize("destinations, limit, steps", [(1, 2, 1), (3, 2, 1), (3, 1, 2), (4, 2, 3), (1, 2, 17)])
+@pytest.mark.parametrize("destinations, limit, steps", [
+    (1, 2, 1), (3, 2, 1), (3, 1, 2), (4, 2, 3), (1, 2, 17)])
 def test_places_and_full_packets(destinations, limit, steps):
     """No time-out comes: buffers close when they are full, or by another step."""
     watched = Watched(destinations, limit=limit, timeout=0xFFFF, busy=0.9, steps=steps, seed=limit)

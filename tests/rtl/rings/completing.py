@@ -31,7 +31,9 @@ class Opened:
 class Host:
     """What the two sides do in each cycle, and what must come of it.
 
-    first: number of the first opening. flush: whether words follow flushes. wrong: how often, of a cycle, something wrong is said.
+    first: number of the first opening.
+    flush: whether words follow flushes.
+    wrong: how often, of a cycle, something wrong is said.
     """
 
     slots: int

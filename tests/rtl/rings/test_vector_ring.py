@@ -19,8 +19,8 @@ BASE, INDEX_AT, SHIFT = 0x7000_0002_0000, 0x7000_0000_0080, 10
 def after(first: int) -> type:
     """Return the block as it is after so many lists."""
     return variant(
-        VectorRing, ("(Signal(INDEX_BITS, name=name)\n                                   for name in (\"sent",
-                     f"(Signal(INDEX_BITS, name=name, init={first})\n for name in (\"sent"),
+        VectorRing, ("sent, filled, read, out = (Signal(INDEX_BITS, name=name)",
+                     f"sent, filled, read, out = (Signal(INDEX_BITS, name=name, init={first})"),
         ("length, told, ahead = Signal(Length), Signal(INDEX_BITS),",
          f"length, told, ahead = Signal(Length), Signal(INDEX_BITS, init={first}),"))
 
