@@ -31,6 +31,16 @@ MUTANTS = [
     Mutant("rtl/rings/vector_ring.py", "full.eq((sent - out)[:INDEX_BITS] >=",
            "full.eq((sent - out) >=",
            "rings/test_vector_ring.py::test_as_many_lists_wait_as_it_has_places_for[65534]"),
+    # A slot that stays late, a flush for nothing, and slots that are told of too late.
+    Mutant("rtl/rings/step_table.py",
+           "late.eq((late | self._bit(found, slot)) & ~self._bit(opens, event.slot))",
+           "late.eq(late | self._bit(found, slot))", "rings/test_completion.py::"
+           "test_a_flush_without_answer_does_not_hold_up_the_ring"),
+    Mutant("rtl/rings/completion.py", "with m.If(self.flush & ~late):", "with m.If(self.flush):",
+           "rings/test_completion.py::test_a_flush_without_answer_does_not_hold_up_the_ring"),
+    Mutant("rtl/rings/vector_ring.py", "(ahead >= self.every)", "(ahead > self.every)",
+           "rings/test_vector_ring.py::"
+           "test_slots_are_told_of_when_there_are_as_many_as_asked_for"),
     # The id of a beat that is not valid taken for that of the beat before.
     Mutant("rtl/cache/fills.py", "with m.If(came):", "with m.If(came | 1):",
            "cache/test_fills.py::"
@@ -62,9 +72,7 @@ MUTANTS = [
            "gradient/test_rows_end.py"),
     # Places of the optimizer and of packets of indices that wait: the last ones are kept free.
     Mutant("rtl/gradient/optimizer.py", "olds.level < halves - 2", "olds.level < halves",
-           "gradient/test_optimizer.py::test_what_waits_for_the_output_is_not_lost[16-100]"),
-    Mutant("rtl/gradient/optimizer.py", "ids.level < rows - 1", "ids.level < rows + 1",
-           "gradient/test_optimizer.py::test_what_waits_for_the_output_is_not_lost[64-170]"),
+           "gradient/test_optimizer.py::test_what_waits_for_the_output_is_not_lost"),
     Mutant("rtl/delivery/indices.py", "packets.level <= PACKETS - 2",
            "packets.level <= PACKETS - 1",
            "delivery/test_indices.py::test_packets_that_wait_are_all_sent[64]"),
@@ -90,6 +98,8 @@ MUTANTS = [
     # Steps of delivery and of the dedupe table.
     Mutant("rtl/delivery/indices.py", "item.step == step", "item.step[:10] == step[:10]",
            "delivery/test_indices.py::test_steps_are_compared_in_all_their_bits"),
+    Mutant("rtl/delivery/share.py", "here.slot.mine & ~ends", "here.slot.mine",
+           "delivery/test_share.py::test_a_share_that_nobody_ends_ends_where_another_step_begins"),
     Mutant("rtl/delivery/share.py", "slot.step != step", "slot.step[:10] != step[:10]",
            "delivery/test_share.py::test_steps_are_compared_in_all_their_bits"),
     Mutant("rtl/delivery/unique.py", "slot.step != step", "slot.step[:10] != step[:10]",

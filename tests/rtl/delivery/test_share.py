@@ -29,7 +29,7 @@ def build(keys=64):
 
 def end(step):
     """Return what ends the share of ``step``, as it leaves."""
-    return {"kind": int(RecordKind.EMPTY), "sample": NO_SAMPLE, "step": step, "last": 1}
+    return {"kind": int(RecordKind.EMPTY), "sample": NO_SAMPLE, "step": step, "last": 1, "mine": 0}
 
 
 def expected_of(slots, keys):

@@ -164,6 +164,7 @@ def test_without_time_out_it_waits_idle_and_time_may_jump():
 
 
 def test_a_flush_without_answer_does_not_hold_up_the_ring():
+    """A step that is late before its end needs none, and the next step in its slot is in time."""
     dut = made(CompletionWriter, 2)
 
     async def script(on):
@@ -179,6 +180,15 @@ def test_a_flush_without_answer_does_not_hold_up_the_ring():
         await on.say(dut.flushed, slot=flush["slot"], tag=flush["tag"])
         await on.tick(5)
         assert on.counter("bad_flushed") == 1 and len(on.words) == 2
+        await on.say(dut.freed, index=2)
+        await on.open(3, 1)
+        await on.tick(150)
+        assert on.words[2:][0][:2] == (3, Status.TIMEOUT) and on.counter("flushes") == 2
+        on.ctx.set(dut.flush, 0)
+        await on.open(4, 1)
+        await on.say(dut.answered, step=4, count=1)
+        await on.tick(20)
+        assert on.words[3:][0][:2] == (4, 0)
 
     direct(dut, script, timeout=100)
 

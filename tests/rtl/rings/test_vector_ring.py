@@ -260,6 +260,40 @@ def test_reads_that_nobody_answers(first):
     assert tags == [first + n & 0xFFFF for n in range(4)]
 
 
+def test_slots_are_told_of_when_there_are_as_many_as_asked_for():
+    """Two slots that were read out are not told of, three are, while more are outstanding."""
+    dut, told = made(VectorRing, 4, 8), []
+
+    async def bench(ctx):
+        ctx.set(dut.read, 1)
+        ctx.set(dut.every, 3)
+        ctx.set(dut.place.ring_shift, 3)
+        for port in (dut.records, dut.o):
+            ctx.set(port.ready, 1)
+        await ctx.tick().repeat(12)
+        ctx.set(dut.produced, {"valid": 1, "index": 8})
+        await ctx.tick()
+        ctx.set(dut.produced, {})
+        await ctx.tick().repeat(40)
+        for tag in range(3):
+            assert not told
+            for beat in (header_beat(Opcode.READ_DATA, 1, tag), 77):
+                ctx.set(dut.i.payload, {"item": beat, "last": int(beat == 77)})
+                ctx.set(dut.i.valid, 1)
+                await ctx.tick().until(dut.i.ready)
+            ctx.set(dut.i.valid, 0)
+            await ctx.tick().repeat(30)
+        assert told == [3]
+
+    async def watch(ctx):
+        async for _, _, come, packet in ctx.tick().sample(dut.records.valid, dut.records.payload):
+            if come and packet.opcode == Opcode.INDEX:
+                told.append(decoder(IndexRecord)(packet.record)["index"])
+
+    simulate(dut, bench, background=[
+        watch, sender(dut.lengths, [{"vectors": 1, "beats": 1}] * 8)], limit=500)
+
+
 def test_latency():
     dut, at = made(VectorRing, 2, 4), {}
 
