@@ -251,7 +251,7 @@ def test_no_step_but_the_next_overtakes(step):
             ctx.set(port, 1)
         ctx.set(dut.written, 0xFF)
         await ctx.tick().repeat(20)
-        assert not ctx.get(dut.remote.valid) and ctx.get(dut.counters.stall_step) > 5
+        assert ctx.get(dut.counters.remote) == 0 and ctx.get(dut.counters.stall_step) > 5
 
     simulate(dut, bench, background=[sender(dut.i, owned([slot | {"step": step}]))])
 
