@@ -244,12 +244,12 @@ def test_a_lookup_leaves_four_cycles_after_its_owner_is_done():
 @pytest.mark.parametrize("step", a_bit_apart(1)[1:15])
 def test_no_step_but_the_next_overtakes(step):
     """Steps to come, a bit apart from the next one."""
-    dut, [slot] = made(Dispatcher), random_slots(1, random.Random(1), [1], [KEY])
+    dut, [slot] = made(Dispatcher, 4), random_slots(1, random.Random(1), [1], [KEY])
 
     async def bench(ctx):
         for port in (dut.training, dut.overtake, dut.reserve.ready, dut.remote.ready):
             ctx.set(port, 1)
-        ctx.set(dut.written, 0xFF)
+        ctx.set(dut.written, 0xF)
         await ctx.tick().repeat(20)
         assert ctx.get(dut.counters.remote) == 0 and ctx.get(dut.counters.stall_step) > 5
 
