@@ -48,7 +48,7 @@ class Mutant:
         return subprocess.run(
             [sys.executable, "-m", "tests.rtl.mutation", self.file, self.old, self.new,
              f"tests/rtl/{self.test}"],
-            cwd=ROOT, capture_output=True, text=True, check=False)
+            cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
 
 
 class _Finder(SourceFileLoader):
@@ -64,9 +64,16 @@ class _Finder(SourceFileLoader):
 
 def main(arguments: Sequence[str]) -> int:
     """Run pytest with the fault that ``arguments`` name; return its exit status."""
+    if len(arguments) < 4:
+        print("usage: python -m tests.rtl.mutation FILE OLD NEW TEST...", file=sys.stderr)
+        return 2
     file, old, new, *tests = arguments
     path = str(ROOT / file)
-    source = Mutant(file, old, new, "").source
+    try:
+        source = Mutant(file, old, new, "").source
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
     # Also what ``inspect`` reads: blocks that tests vary have the fault, too.
     linecache.cache[path] = len(source), None, source.splitlines(keepends=True), path
     name = ".".join(Path(file).with_suffix("").parts)
