@@ -23,12 +23,13 @@ class Overdue(wiring.Component):
 
     A packet's time-out is that of its peer, doubled for each time but the first that it was sent
     again, or as often as its peer's is. The time-out of a packet that was sent again is spread: it
-    becomes longer by up to a quarter (jitter), so that packets do not meet the same outage again
-    and again. The spread follows from both nodes, the packet's number and its tries alone: a run
-    can be repeated. An overdue packet is sent again; if that was done ``tries`` times, its peer is
-    given up. The walk stops at the first packet that was sent only once and is
-    not overdue, since those behind it were sent later. Latency and rate: see ``LATENCY`` and
-    ``RATE``.
+    becomes longer by up to a quarter (jitter). Without the spread, packets meet the same part of a
+    periodic outage again and again. The spread depends only on both nodes, the packet's number and
+    its tries: a run can be repeated. Packets that were lost together are therefore overdue one
+    after the other, and only the first of them doubles the time-out of the peer. An overdue packet
+    is sent again; if that was done ``tries`` times, its peer is given up. The walk stops at the
+    first packet that was sent only once and is not overdue, since those behind it were sent later.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``beats`` of the pool; ``most`` beats of a packet.
 
@@ -42,8 +43,9 @@ class Overdue(wiring.Component):
     again: stream of {first, record}, to a :class:`rtl.network.link.packet_table.PacketTable`.
     repeats: stream of :func:`rtl.network.link.packets.Repeat`.
     deadline: event :data:`rtl.network.link.deadlines.Deadline`, in the cycle after ``over``. late:
-        event :data:`rtl.network.layouts.AtNode`, then too: packets were sent again. failed: event
-        :data:`rtl.network.link.layouts.Failed`. idle.
+        event :data:`rtl.network.layouts.AtNode`, then too: a packet
+        was sent again that had been sent once, or more often than the time-out of its peer doubled;
+        that time-out doubles. failed: event :data:`rtl.network.link.layouts.Failed`. idle.
     """
 
     LATENCY = {("packet sent once", "decided"): 7, ("packet sent again before", "decided"): 9}
@@ -76,7 +78,7 @@ class Overdue(wiring.Component):
                           for name, width in (("chance", _CHANCE_BITS), ("spread", TIME_BITS - 2)))
         now, sent = Signal(32, reset_less=True), Signal(reset_less=True)
         some, best = Signal(), Signal(32, reset_less=True)
-        repeated = Signal()
+        late, doubles = Signal(), Signal(reset_less=True)
         at, notes = Signal(32, reset_less=True), Signal()
         beyond, beyond_once = (Signal(reset_less=True, name=name)
                                for name in ("beyond", "beyond_once"))
@@ -102,6 +104,7 @@ class Overdue(wiring.Component):
                                  Mux(more > MOST_SHIFT, MOST_SHIFT, more), self.doublings)),
                     age.eq(self.time - record.time), last.eq(record.tries == 1),
                     spent.eq(record.tries >= self.tries), sent.eq(0),
+                    doubles.eq((record.tries == 1) | (record.tries > self.doublings + 1)),
                     chance.eq(self._chance(record.tries))]
                 with m.If(self.i.valid):
                     m.next = "SHIFT"
@@ -146,7 +149,7 @@ class Overdue(wiring.Component):
                 m.d.sync += [now.eq(self.time), age.eq(0), limit.eq(longer), sent.eq(1),
                              chance.eq(self._chance(record.tries + 1))]
                 with m.If(self.again.ready & self.repeats.ready):
-                    m.d.sync += repeated.eq(1)
+                    m.d.sync += late.eq(late | doubles)
                     m.next = "SPREAD"
             with m.State("FAIL"):
                 m.d.comb += self.failed.valid.eq(1)
@@ -162,12 +165,12 @@ class Overdue(wiring.Component):
                 m.next = "IDLE"
         m.d.sync += [
             self.deadline.valid.eq(self.over & (some | (self.decided & notes))),
-            self.late.valid.eq(self.over & repeated), self.late.node.eq(self.node),
+            self.late.valid.eq(self.over & late), self.late.node.eq(self.node),
             self.deadline.node.eq(self.node),
         ]
         m.d.comb += self.deadline.time.eq(best)
         with m.If(self.over | self.begins):
-            m.d.sync += [some.eq(0), repeated.eq(0)]
+            m.d.sync += [some.eq(0), late.eq(0)]
         return m
 
     def _chance(self, tries: Value) -> Value:

@@ -74,7 +74,7 @@ class LinkSender(wiring.Component):
     failed: event :data:`rtl.network.link.layouts.Failed`: a peer is given up.
     deadline, waits: while ``idle`` and ``waits``, something moves when ``time`` is ``deadline``.
     counters: ``packets`` taken (of which ``swallowed`` were to a peer that was given up); ``links``
-        sent; packets ``repeated``; ``timeouts``, passes through the packets of a peer; peers given
+        sent; packets ``repeated``; ``timeouts``, doublings of the time-out of a peer; peers given
         up (``failures``); cycles in which a packet waits for a place in its peer's window or for
         beats in the pool; ``bad_acknowledgements``, of packets that were never sent.
     idle: nothing moves before ``time`` is ``deadline``.
