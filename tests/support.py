@@ -28,6 +28,14 @@ def made(block: Callable, *args, **kwargs):
     return block(*args, **kwargs)
 
 
+def a_bit_apart(number: int, bits: int = 16) -> list[int]:
+    """Return the numbers that differ from ``number`` in one bit.
+
+    A comparison of fewer bits takes one of them for ``number``.
+    """
+    return [number ^ 1 << bit for bit in range(bits)]
+
+
 def _coder(shape) -> Callable:
     """Return what turns an item of ``shape`` into bits."""
     if isinstance(shape, ShapeCastable):
@@ -49,36 +57,39 @@ def decoder(shape) -> Callable:
 
 
 def sender(port, items: Iterable, *, stall: float = 0.0, seed: int = 0) -> Callable:
-    """Return a testbench that offers ``items`` on an input stream with random gaps."""
+    """Return a testbench that offers ``items`` on an input stream with random gaps, in which the
+    payload is anything."""
     payload = Value.cast(port.payload)
     both, valid = Cat(payload, port.valid), 1 << len(payload)
     code = _coder(port.payload.shape())
 
     async def bench(ctx):
-        rng = random.Random(seed)
+        rng, noise = random.Random(seed), random.Random(seed)
         offering = 0
         for item in items:
             while rng.random() < stall:
                 if offering:
-                    ctx.set(port.valid, 0)
+                    ctx.set(both, noise.getrandbits(len(payload)))
                     offering = 0
                 await ctx.tick()
             # In one go: the simulator settles after each change.
             ctx.set(both, code(item) | valid)
             offering = 1
             await ctx.tick().until(port.ready)
-        ctx.set(port.valid, 0)
+        ctx.set(both, noise.getrandbits(len(payload)))
 
     return bench
 
 
 async def send_at_once(ctx, port, item) -> None:
-    """Offer ``item`` for a cycle on an input stream that must be ready for it."""
+    """Offer ``item`` for a cycle on an input stream that must be ready for it, then its inverse,
+    which is not valid."""
+    payload = Value.cast(port.payload)
     ctx.set(port.payload, item)
     ctx.set(port.valid, 1)
     assert ctx.get(port.ready)
     await ctx.tick()
-    ctx.set(port.valid, 0)
+    ctx.set(Cat(payload, port.valid), ~ctx.get(payload) & (1 << len(payload)) - 1)
 
 
 def receiver(port, taken: list, count: int, *, stall: float = 0.0, seed: int = 1,

@@ -67,6 +67,7 @@ class LinkEnd(wiring.Component):
                                (receiver.links, sender.links),
                                (receiver.arrived, sender.arrived)):
             wiring.connect(m, source, target)
+        m.d.comb += sender.node.eq(self.node)
         for block in (assembler, receiver):
             m.d.comb += [block.node.eq(self.node), block.epoch.eq(self.epoch),
                          block.mac_base.eq(_MAC), block.ip_base.eq(_IP), block.udp_port.eq(_PORT)]

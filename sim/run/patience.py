@@ -59,7 +59,8 @@ def honest_waits(config: NicConfig, runtime: Runtime, model: Model, mini_batch: 
     wires = rows * row_bytes * (pcie.to_nic.cycles_per_byte + nodes * network.cycles_per_byte)
     mlp = (cycles_of_us(gpu.latency_us) + -(-mini_batch // nodes)
            * gpu.cycles_of_products(bottom_operations(model))) if runtime.interaction else 0.0
-    resent = runtime.link_timeout_most if config.link else 0
+    # A packet that was sent again waits up to a quarter longer.
+    resent = runtime.link_timeout_most * 5 / 4 if config.link else 0
     still = max(gather, mlp, resent, network.lookahead)
     apart = sum(silence.length for silence in faults.silences if isfinite(silence.length))
     apart += _IN_A_ROW * sum(fault.time_us for fault in faults.frames)

@@ -18,7 +18,7 @@ BITS = 4
 RECORD = data.StructLayout({"step": 1, "tries": 8, "time": BITS})
 PACKET = data.StructLayout({"node": 1, "sequence": 1, "first": 1, "record": RECORD})
 FOUND = data.StructLayout({**PACKET.members, "due": 1, "newest": 1})
-CYCLES = 12
+CYCLES = 16
 """Until it is decided, while what takes a packet is ready."""
 
 
@@ -26,10 +26,12 @@ def overdue(*edits: tuple[str, str]) -> Bench:
     """Return a bench that asks about a packet, any, and lets time pass by any steps."""
     bench = Bench()
     m = bench.m
+    # Whatever the hash is, the time-out is spread upwards only.
+    chance = bench.free(4, "chance")
     m.submodules.dut = dut = variant(
         Overdue, ("self.timeout << (shift & 12)", "self.timeout << 0"), *edits, TIME_BITS=BITS,
         MOST_SHIFT=3, Record=lambda *_: RECORD, Found=lambda *_: FOUND,
-        Repeat=lambda *_: PACKET)(2, 1)
+        Repeat=lambda *_: PACKET, hash_bits=lambda *_: chance)(2, 1)
     packet = Signal(FOUND)
     m.d.comb += packet.eq(bench.free(FOUND.size, "packet"))
     taken = bench.source(dut.i, packet.as_value())
@@ -52,7 +54,12 @@ def overdue(*edits: tuple[str, str]) -> Bench:
     with m.If(dut.i.valid & first):
         m.d.sync += age.eq(seen)
     m.d.sync += first.eq(Mux(taken, 1, Mux(dut.i.valid, 0, first)))
-    least = Mux(timeout < most, timeout, most)
+    # Doubled for each try from the third on, or as often as those of the peer.
+    more = Mux(record.tries <= 2, 0, Mux(record.tries > 5, 3, record.tries - 2))
+    shifts = Mux(more > dut.doublings, more, dut.doublings)
+    doubled = Signal(BITS + 4)
+    m.d.comb += doubled.eq(timeout << shifts[:2])
+    least = Mux(doubled < most, doubled, most)
     bench.always("tries", ~sent | (record.tries < tries))
     bench.always("time", ~(sent | dut.failed.valid) | (~first & (age >= least)))
     bench.always("counted", ~again | (dut.again.payload.record.tries == record.tries + 1))

@@ -1,10 +1,11 @@
 """Overdue packets: which packets of a walk are sent again, when the next are due, and giving up."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.formats import NODE_BITS
+from rtl.keys.hashing import hash_bits, scale
 from rtl.network.layouts import AtNode
 from rtl.network.link.deadlines import Deadline
 from rtl.network.link.layouts import Failed
@@ -13,15 +14,22 @@ from rtl.network.link.round_trips import MOST_SHIFT
 
 __all__ = ["Overdue"]
 
+_CHANCE_BITS = 4
+"""Bits of the hash that spreads a time-out."""
+
 
 class Overdue(wiring.Component):
     """Decide on each packet of a walk whether its time is over, and note when the others' is.
 
     A packet's time-out is that of its peer, doubled for each time but the first that it was sent
-    again, or as often as its peer's is. An overdue packet is sent again; if that was done ``tries``
-    times, its peer is given up. The walk stops at the first packet that was sent only once and is
-    not overdue, since those behind it were sent later. Latency and rate: see ``LATENCY`` and
-    ``RATE``.
+    again, or as often as its peer's is. The time-out of a packet that was sent again is spread: it
+    becomes longer by up to a quarter (jitter). Without the spread, packets meet the same part of a
+    periodic outage again and again. The spread depends only on both nodes, the packet's number and
+    its tries: a run can be repeated. Packets that were lost together are therefore overdue one
+    after the other, and only the first of them doubles the time-out of the peer. An overdue packet
+    is sent again; if that was done ``tries`` times, its peer is given up. The walk stops at the
+    first packet that was sent only once and is not overdue, since those behind it were sent later.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``beats`` of the pool; ``most`` beats of a packet.
 
@@ -29,24 +37,26 @@ class Overdue(wiring.Component):
     -----
     begins: a walk over packets of ``node`` begins. i: stream of
         :func:`rtl.network.link.packets.Found`, one packet of it. decided: it is done with; stop:
-        the walk is, too. over: event: it ends.
+        the walk is, too. over: event: it ends. own: this node's number.
     timeout, doublings: of ``node``; most, tries: see
         :class:`rtl.network.link.sender.LinkSender`. time: cycles.
     again: stream of {first, record}, to a :class:`rtl.network.link.packet_table.PacketTable`.
     repeats: stream of :func:`rtl.network.link.packets.Repeat`.
     deadline: event :data:`rtl.network.link.deadlines.Deadline`, in the cycle after ``over``. late:
-        event :data:`rtl.network.layouts.AtNode`, then too: packets were sent again. failed: event
-        :data:`rtl.network.link.layouts.Failed`. idle.
+        event :data:`rtl.network.layouts.AtNode`, then too: a packet
+        was sent again that had been sent once, or more often than the time-out of its peer doubled;
+        that time-out doubles. failed: event :data:`rtl.network.link.layouts.Failed`. idle.
     """
 
-    LATENCY = {("packet", "decided"): 7}
-    RATE = "1 packet in 8 cycles"
+    LATENCY = {("packet sent once", "decided"): 7, ("packet sent again before", "decided"): 9}
+    RATE = "1 packet in 8 cycles, or 10 if it was sent again"
 
     def __init__(self, beats: int, most: int):
         self._record = Record(beats, most)
         super().__init__({
             "begins": In(1), "node": In(NODE_BITS), "i": In(stream.Signature(Found(beats, most))),
-            "decided": Out(1), "stop": Out(1), "over": In(1), "timeout": In(TIME_BITS),
+            "decided": Out(1), "stop": Out(1), "over": In(1), "own": In(NODE_BITS),
+            "timeout": In(TIME_BITS),
             "doublings": In(range(MOST_SHIFT + 1)), "most": In(TIME_BITS), "tries": In(8),
             "time": In(32), "again": Out(stream.Signature(data.StructLayout({
                 "first": range(beats), "record": self._record}))),
@@ -64,9 +74,11 @@ class Overdue(wiring.Component):
         due, last, spent = Signal(), Signal(reset_less=True), Signal(reset_less=True)
         limit, longer = (Signal(TIME_BITS, name=name, reset_less=True)
                          for name in ("limit", "longer"))
-        rest, now = Signal(TIME_BITS, reset_less=True), Signal(32, reset_less=True)
+        chance, spread = (Signal(width, name=name, reset_less=True)
+                          for name, width in (("chance", _CHANCE_BITS), ("spread", TIME_BITS - 2)))
+        now, sent = Signal(32, reset_less=True), Signal(reset_less=True)
         some, best = Signal(), Signal(32, reset_less=True)
-        repeated = Signal()
+        late, doubles = Signal(), Signal(reset_less=True)
         at, notes = Signal(32, reset_less=True), Signal()
         beyond, beyond_once = (Signal(reset_less=True, name=name)
                                for name in ("beyond", "beyond_once"))
@@ -91,7 +103,9 @@ class Overdue(wiring.Component):
                     shift.eq(Mux(more > self.doublings,
                                  Mux(more > MOST_SHIFT, MOST_SHIFT, more), self.doublings)),
                     age.eq(self.time - record.time), last.eq(record.tries == 1),
-                    spent.eq(record.tries >= self.tries)]
+                    spent.eq(record.tries >= self.tries), sent.eq(0),
+                    doubles.eq((record.tries == 1) | (record.tries > self.doublings + 1)),
+                    chance.eq(self._chance(record.tries))]
                 with m.If(self.i.valid):
                     m.next = "SHIFT"
             with m.State("SHIFT"):
@@ -107,10 +121,22 @@ class Overdue(wiring.Component):
             with m.State("CUT"):
                 m.d.sync += [limit.eq(Mux(beyond, self.most, doubled)),
                              longer.eq(Mux(beyond_once, self.most, once))]
-                m.next = "COMPARE"
+                with m.If(last):
+                    m.next = "COMPARE"
+                with m.Else():
+                    m.next = "SPREAD"
+            with m.State("SPREAD"):
+                m.d.sync += spread.eq(scale(chance, limit >> 2))
+                m.next = "LENGTHEN"
+            with m.State("LENGTHEN"):
+                m.d.sync += limit.eq(limit + spread)
+                with m.If(sent):
+                    m.next = "NOTE"
+                with m.Else():
+                    m.next = "COMPARE"
             with m.State("COMPARE"):
-                m.d.sync += [rest.eq(Mux(due, longer, limit - age)), now.eq(self.time),
-                             notes.eq(~due | ~spent), self.stop.eq(Mux(due, spent, last))]
+                m.d.sync += [now.eq(self.time), notes.eq(~due | ~spent),
+                             self.stop.eq(Mux(due, spent, last))]
                 with m.If(~due):
                     m.next = "NOTE"
                 with m.Elif(spent):
@@ -120,15 +146,16 @@ class Overdue(wiring.Component):
             with m.State("REPEAT"):
                 m.d.comb += [self.again.valid.eq(self.repeats.ready),
                              self.repeats.valid.eq(self.again.ready)]
-                m.d.sync += now.eq(self.time)
+                m.d.sync += [now.eq(self.time), age.eq(0), limit.eq(longer), sent.eq(1),
+                             chance.eq(self._chance(record.tries + 1))]
                 with m.If(self.again.ready & self.repeats.ready):
-                    m.d.sync += repeated.eq(1)
-                    m.next = "NOTE"
+                    m.d.sync += late.eq(late | doubles)
+                    m.next = "SPREAD"
             with m.State("FAIL"):
                 m.d.comb += self.failed.valid.eq(1)
                 m.next = "NOTE"
             with m.State("NOTE"):
-                m.d.sync += at.eq(now + rest)
+                m.d.sync += at.eq(now + (limit - age))
                 m.next = "DONE"
             with m.State("DONE"):
                 with m.If(notes & ((at - best)[31] | ~some)):
@@ -138,10 +165,19 @@ class Overdue(wiring.Component):
                 m.next = "IDLE"
         m.d.sync += [
             self.deadline.valid.eq(self.over & (some | (self.decided & notes))),
-            self.late.valid.eq(self.over & repeated), self.late.node.eq(self.node),
+            self.late.valid.eq(self.over & late), self.late.node.eq(self.node),
             self.deadline.node.eq(self.node),
         ]
         m.d.comb += self.deadline.time.eq(best)
         with m.If(self.over | self.begins):
-            m.d.sync += [some.eq(0), repeated.eq(0)]
+            m.d.sync += [some.eq(0), late.eq(0)]
         return m
+
+    def _chance(self, tries: Value) -> Value:
+        """Return the bits that spread the time-out of the packet, which was sent ``tries`` times.
+
+        The bits depend on both nodes, the direction between them, the number and the tries.
+        """
+        packet = self.i.payload
+        key = Cat(packet.sequence, self.own, packet.node, tries[:8])
+        return Value.cast(hash_bits(key)[-_CHANCE_BITS:])

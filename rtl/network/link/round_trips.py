@@ -25,8 +25,8 @@ class RoundTrips(wiring.Component):
     With the mean round trip S and the mean deviation V, the first one R sets S = R, V = R / 2, and
     each other V += (\\|R - S\\| - V) / 4, S += (R - S) / 8. The time-out is S + 4 V, or S + S / 2
     if that is more: among the hundreds of packets of a round trip V forgets how long the queue was
-    (RFC 7323, appendix G). Only packets that were sent once are measured (Karn). So that it grows
-    also when all packets time out, each pass in which some did doubles it, until there is a
+    (RFC 7323, appendix G). Only packets that were sent once are measured (Karn). When all packets
+    time out, nothing is measured: each ``late`` event doubles the time-out, until there is a
     measurement.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
@@ -36,7 +36,8 @@ class RoundTrips(wiring.Component):
     Ports
     -----
     measured: event :data:`RoundTrip`; lost while another is worked on.
-    late: event :data:`rtl.network.layouts.AtNode`: packets of ``node`` have timed out.
+    late: event :data:`rtl.network.layouts.AtNode`: the time-out of ``node`` doubles, see
+        :class:`rtl.network.link.overdue.Overdue`.
     node: whose time-out is shown; timeout, before it is doubled; doublings.
     first, least, most: the time-out before there is a measurement, and its bounds.
     wipe: :data:`rtl.network.link.renewal.Wipe`: nothing was measured, and nothing was late; what

@@ -67,9 +67,11 @@ class LinkSender(wiring.Component):
         carries, combinational: of partials in PARTIALS and STEPS, else of lookups.
     told: event :data:`rtl.network.layouts.AtNode`: a header for ``node`` takes ``ack_value`` with
         it, in this cycle.
+    node: this node's number.
     time: cycles; may jump, while ``idle``, up to ``deadline``.
     timeout_first: cycles until a packet is sent again, before a round trip to its peer is measured.
-    timeout_least, timeout_most: bounds of the cycles later; below 2^23.
+    timeout_least, timeout_most: bounds of the cycles later; below 2^23. A packet that was sent
+        again waits up to a quarter longer (:class:`rtl.network.link.overdue.Overdue`).
     tries: how often a packet is sent before its peer is given up; 0 is as 1.
     failed: event :data:`rtl.network.link.layouts.Failed`: a peer is given up. lost: a bit for each
         peer that is, see :class:`rtl.network.link.peer_states.PeerStates`.
@@ -82,7 +84,7 @@ class LinkSender(wiring.Component):
     rejoined: event :data:`rtl.network.link.renewal.Rejoined`: packets to it are sent again.
     deadline, waits: while ``idle`` and ``waits``, something moves when ``time`` is ``deadline``.
     counters: ``packets`` taken (of which ``swallowed`` were to a peer that was given up); ``links``
-        sent; packets ``repeated``; ``timeouts``, passes through the packets of a peer; peers given
+        sent; packets ``repeated``; ``timeouts``, doublings of the time-out of a peer; peers given
         up (``failures``); cycles in which a packet waits for a place in its peer's window or for
         beats in the pool; ``bad_acknowledgements``, of packets that were never sent.
     idle: nothing moves before ``time`` is ``deadline``.
@@ -108,7 +110,7 @@ class LinkSender(wiring.Component):
             "acknowledged": In(Acknowledged), "arrived": In(stream.Signature(Arrivals)),
             "ack_node": Out(NODE_BITS), "ack_value": In(SEQUENCE_BITS),
             "credit_node": Out(NODE_BITS), "lookup_credit": In(CREDIT_BITS),
-            "gradient_credit": In(CREDIT_BITS), "told": Out(AtNode),
+            "gradient_credit": In(CREDIT_BITS), "told": Out(AtNode), "node": In(NODE_BITS),
             "time": In(32), "timeout_first": In(TIME_BITS), "timeout_least": In(TIME_BITS),
             "timeout_most": In(TIME_BITS), "tries": In(8),
             "close": In(AtNode), "closed": Out(1), "held": In(AtNode), "empty": Out(1),
@@ -244,7 +246,7 @@ class LinkSender(wiring.Component):
             walker.free.eq(parts.table.free), parts.table.reserve.eq(walker.reserve),
             parts.table.unused.eq(walker.unused),
             parts.table.look.eq(walker.look), overdue.begins.eq(walker.begins),
-            overdue.node.eq(walker.node), overdue.over.eq(walker.over),
+            overdue.node.eq(walker.node), overdue.own.eq(self.node), overdue.over.eq(walker.over),
             walker.decided.eq(overdue.decided), walker.stop.eq(overdue.stop),
             trips.node.eq(walker.node), overdue.timeout.eq(trips.timeout),
             overdue.doublings.eq(trips.doublings), overdue.most.eq(self.timeout_most),

@@ -104,7 +104,11 @@ class Fills:
                 ctx.set(dut.owed, owed)
             ctx.set(dut.fills.valid, int(offers))
             assert ctx.get(dut.fills.ready)
-            if offers:
+            if not offers:
+                # What is not valid is anything.
+                ctx.set(dut.fills.payload, {"id": rng.getrandbits(FILL_ID_BITS),
+                                            "last": rng.randrange(2)})
+            else:
                 beat, owed, last = beats.pop(0), self.owed.pop(0), cycle
                 ctx.set(dut.fills.payload, beat)
                 self.busy_until[beat["id"] % IN_FLIGHT] = cycle + ENOUGH

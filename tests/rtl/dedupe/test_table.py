@@ -10,7 +10,7 @@ from rtl.cache import LocalCache
 from rtl.config import preset
 from rtl.dedupe import DedupeTable
 from tests.rtl.power_up import powered_up
-from tests.support import made, receiver, sender, simulate
+from tests.support import a_bit_apart, made, receiver, sender, simulate
 
 
 def beat_of(table: int, row: int, beat: int) -> int:
@@ -98,7 +98,7 @@ def play(config, items, *, floors=None, enable=1, beats=2, latency=(5, 60), stal
 
     simulate(powered_up(dut), sender(dut.requests, items, stall=stalls[0]),
              receiver(dut.vectors, taken, len(items) * beats, stall=stalls[1]), finish,
-             background=[floor, fetches.take, fetches.give])
+             background=[floor, fetches.take, fetches.give], limit=20_000)
     by_landing = {item["landing"]: item for item in items}
     seen = Counter()
     for start in range(0, len(taken), beats):
@@ -142,13 +142,28 @@ def test_full_table_retires_early_and_answers_all():
 
 
 def test_entries_of_finished_steps_make_room():
-    """Twelve steps of 8 keys through 64 entries: every entry evicted belongs to an older step."""
-    items = [{"key": {"row": row, "table": 0}, "landing": 8 * step + row, "node": 0, "step": step}
-             for step in range(12) for row in range(8)]
+    """Twelve steps of 8 keys through 64 entries: every entry evicted belongs to an older step,
+    also where step numbers wrap."""
+    steps = [0xFFFC + n & 0xFFFF for n in range(12)]
+    items = [{"key": {"row": row, "table": 0}, "landing": 8 * n + row, "node": 0, "step": step}
+             for n, step in enumerate(steps) for row in range(8)]
     config = preset("tiny").with_fields(dedupe_keys=64, dedupe_ways=16)
-    counters, _ = play(config, items, floors={8 * step: step for step in range(12)}, beats=1,
+    counters, _ = play(config, items, floors={8 * n: step for n, step in enumerate(steps)}, beats=1,
                        latency=(1, 2), stalls=(0.9, 0.0))
     assert counters["unique"] == 96 and counters["retired_early"] == 0
+
+
+def test_steps_are_compared_in_all_their_bits():
+    """A key once in each step: near the wrap, a bit apart, and multiples of 1,024 apart."""
+    first = 0xFFFE
+    steps = list(dict.fromkeys([first, *a_bit_apart(first),
+                                *(first + 1024 * n & 0xFFFF for n in (1, 3, 63))]))
+    items = [{"key": {"row": 5, "table": 1}, "landing": n, "node": 0, "step": step}
+             for n, step in enumerate(2 * steps)]
+    config = preset("tiny").with_fields(dedupe_keys=512, dedupe_ways=16, dedupe_in_flight=64)
+    counters, _ = play(config, items, beats=1)
+    assert counters["unique"] == counters["merged"] == len(steps)
+    assert counters["retired_early"] == 0
 
 
 def test_disabled_table_merges_nothing():

@@ -12,7 +12,7 @@ from rtl.delivery import IndexPackager
 from rtl.formats import BEAT_BYTES, EMPTY_INDEX, Opcode
 from tests.rtl.network.packing import follow_time
 from tests.rtl.power_up import powered_up
-from tests.support import made, quiet_while_idle, receiver, sender, simulate
+from tests.support import a_bit_apart, made, quiet_while_idle, receiver, sender, simulate
 
 NEVER = 0xFFFF
 FULL = IndexPackager.LATENCY["index that fills a packet", "header and tag beat"]
@@ -132,7 +132,8 @@ def run(dut, items, expected, *, stall=STALLS[0], ends=(), timeout=NEVER):
     simulate(powered_up(dut), feed, count, receiver(
         dut.headers, headers, len(expected), stall=stall[1], seed=3), background=[
             follow_time(dut, 0xFFFF_FFF0), watch, quiet_while_idle(dut.idle, [dut.i.valid], [
-                dut.headers.valid & dut.headers.ready, dut.payload.valid & dut.payload.ready])])
+                dut.headers.valid & dut.headers.ready, dut.payload.valid & dut.payload.ready])],
+             limit=5_000)
     assert parsed(headers, payload) == expected
     assert counters["indices"] == len(items) and counters["packets"] == len(expected)
     assert sum(counters[name] for name in ("full", "timeouts", "step_ends", "changes")) == len(
@@ -150,6 +151,14 @@ def test_indices_of_several_steps(beats, stall):
     counters, _, _ = run(build(beats), items, expected, stall=stall)
     assert counters["changes"] >= 3 and counters["step_ends"] <= 1
     assert counters["full"] or beats > 3
+
+
+def test_steps_are_compared_in_all_their_bits():
+    """Samples numbered in sequence, of steps a bit apart in turn."""
+    items = items_of(samples_of(1, [(step, 1) for other in a_bit_apart(0xFFFE)
+                                    for step in (0xFFFE, other)], longest=2, jump=0))
+    counters, _, _ = run(build(), items, packets_of(items, 64))
+    assert counters["changes"] == 31
 
 
 @pytest.mark.parametrize("stall", [STALLS[0], STALLS[4]])
@@ -264,6 +273,30 @@ def test_a_full_buffer_holds_up_what_comes():
 
     simulate(powered_up(dut), bench, ends, receiver(dut.headers, headers, len(expected)))
     assert before == [0] and parsed(headers, payload) == expected
+
+
+@pytest.mark.parametrize("beats", [3, 64])
+def test_packets_that_wait_are_all_sent(beats):
+    """Packets of an index each, one a cycle, fill the places of beats, or those of headers."""
+    items = items_of(samples_of(5, [(1, 40)], longest=1, jump=1.0))
+    dut, headers = build(beats), []
+    payload: list[dict] = []
+
+    async def bench(ctx):
+        ctx.set(dut.timeout, 4000)
+        await ctx.tick().repeat(80)
+        assert not ctx.get(dut.i.ready)
+        await receiver(dut.payload, payload, 2 * len(items))(ctx)
+
+    async def ends(ctx):
+        await sender(dut.i, items)(ctx)
+        ctx.set(dut.step_end, 1)
+        await ctx.tick()
+        ctx.set(dut.step_end, 0)
+
+    simulate(powered_up(dut), bench, ends, receiver(dut.headers, headers, len(items)),
+             limit=1_000)
+    assert parsed(headers, payload) == packets_of(items, 32 * (beats - 1))
 
 
 def test_config_is_checked():

@@ -8,7 +8,7 @@ from rtl.delivery import ShareDelivery
 from rtl.formats import NO_SAMPLE, RecordKind
 from tests.rtl.delivery.slots import EMPTY, Table, end_of, slots_of, some_keys
 from tests.rtl.power_up import powered_up
-from tests.support import made, quiet_while_idle, receiver, sender, simulate
+from tests.support import a_bit_apart, made, quiet_while_idle, receiver, sender, simulate
 
 STALLS = [(0.0, 0.0, 0.0), (0.4, 0.0, 0.0), (0.0, 0.5, 0.0), (0.0, 0.0, 0.5), (0.3, 0.3, 0.3)]
 
@@ -29,7 +29,7 @@ def build(keys=64):
 
 def end(step):
     """Return what ends the share of ``step``, as it leaves."""
-    return {"kind": int(RecordKind.EMPTY), "sample": NO_SAMPLE, "step": step, "last": 1}
+    return {"kind": int(RecordKind.EMPTY), "sample": NO_SAMPLE, "step": step, "last": 1, "mine": 0}
 
 
 def expected_of(slots, keys):
@@ -85,7 +85,8 @@ def run(slots, *, keys=64, stalls=STALLS[0], unique=1, dut=None):
     nothing: list[dict] = []
     simulate(powered_up(dut), feed, background=[
         ends, receiver(way, out, 1 << 30, stall=stalls[1], seed=2), receiver(other, nothing, 1),
-        receiver(dut.indices, indices, 1 << 30, stall=stalls[2], seed=3), *[quiet] * unique])
+        receiver(dut.indices, indices, 1 << 30, stall=stalls[2], seed=3), *[quiet] * unique],
+        limit=10_000)
     assert not nothing
     return out, [None if number is None else indices[number] for number in told], counters
 
@@ -119,6 +120,13 @@ def test_a_share_that_nobody_ends_ends_where_another_step_begins(stalls):
     expected, counters = check(slots, stalls=stalls)
     assert [item["step"] for item in expected if item["last"]] == [1, 2, 3, 4, 5]
     assert counters["cut"] == 3
+
+
+def test_steps_are_compared_in_all_their_bits():
+    """Shares that nobody ends, of steps a bit apart in turn."""
+    steps = [step for other in a_bit_apart(0xFFFE) for step in (0xFFFE, other)]
+    _, counters = check(slots_of([(step, [1, 1]) for step in steps]))
+    assert counters["cut"] == len(steps) - 1 and counters["unique"] == len(steps)
 
 
 def test_keys_beyond_the_table_leave_again():

@@ -16,7 +16,7 @@ from rtl.keys.hash_columns import key_hash
 from tests.formal.mutants import variant
 from tests.rtl.delivery.slots import EMPTY, Table, end_of, key_of, slots_of, some_keys
 from tests.rtl.power_up import powered_up
-from tests.support import made, quiet_while_idle, receiver, sender, simulate
+from tests.support import a_bit_apart, made, quiet_while_idle, receiver, sender, simulate
 
 TO_O = UniqueFinder.LATENCY["slot", "the same slot on o"]
 TO_INDEX = UniqueFinder.LATENCY["slot", "its index"]
@@ -89,7 +89,8 @@ class Run:
                  receiver(dut.o, out, len(table.sent), stall=stalls[1], seed=3),
                  background=[watch, quiet_while_idle(
                      dut.idle, [dut.i.valid],
-                     [dut.o.valid & dut.o.ready, dut.indices.valid & dut.indices.ready])])
+                     [dut.o.valid & dut.o.ready, dut.indices.valid & dut.indices.ready])],
+                 limit=20_000)
         assert out == table.sent and indices == table.indices
         assert all(sent < self.told[number] for sent, number in zip(self.sent, table.first))
 
@@ -117,6 +118,22 @@ def test_as_numpy_unique_in_order_of_first_use(stalls):
                         if s["step"] == step]
         assert indices == [i["index"] for i in run.table.indices
                            if i["step"] == step and not i["empty"]]
+
+
+def test_steps_are_compared_in_all_their_bits():
+    """Steps a bit apart in turn, of one key."""
+    steps = [step for other in a_bit_apart(0xFFFE) for step in (0xFFFE, other)]
+    assert Run(build(64), slots_of([(step, [1, 1]) for step in steps])).table.steps == len(steps)
+
+
+def test_entries_of_any_earlier_step_are_not_retired_early():
+    """Entries of the first step go 4, 8 and so on to 512 steps later."""
+    keys = iter(same_set(16, 64 // 8))
+    shares = [(0, [next(keys) for _ in range(8)])]
+    shares += [(step, [EMPTY] if step & step - 1 or step < 4 else [next(keys)])
+               for step in range(1, 513)]
+    run = Run(build(64), slots_of(shares))
+    assert run.table.retired == 0 and run.table.unique == 16
 
 
 def same_set(count: int, sets: int) -> list[int]:

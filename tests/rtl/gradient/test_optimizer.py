@@ -216,6 +216,24 @@ def test_a_beat_in_two_cycles(maximum, beats, rows):
     simulate(powered_up(dut), bench)
 
 
+def test_what_waits_for_the_output_is_not_lost():
+    """Rows of a beat fill the places of halves."""
+    dut, rows = made(RowOptimizer, preset("tiny").with_fields(max_dimension=16)), 100
+    given, taken = random_rows(rows, 16, 1), []
+
+    async def bench(ctx):
+        await settings(dut, SGD, 16)(ctx)
+        await sender(dut.i, beats_in(*given))(ctx)
+
+    async def late(ctx):
+        while ctx.get(dut.counters.stall_in) < 8:
+            await ctx.tick()
+        await receiver(dut.o, taken, rows)(ctx)
+
+    simulate(powered_up(dut), bench, late, limit=2000)
+    assert taken == beats_out(*updated(SGD, *given))
+
+
 def test_an_unfinished_row_is_idle():
     """Neither mode moves anything for it, and nothing depends on how long it waited."""
     dut = made(RowOptimizer, preset("tiny"))

@@ -12,7 +12,7 @@ from rtl.gradient import PARTIAL_RECEIVER_COUNTERS, PartialBuffer, PartialReceiv
 from tests.rtl.descriptors import COLUMN, REPLICATED, ROW, Table, descriptor_writer
 from tests.rtl.gradient.partials import GLOBAL, LOCAL, Reading, random_partials
 from tests.rtl.power_up import powered_up
-from tests.support import made, receiver, send_at_once, simulate
+from tests.support import a_bit_apart, made, receiver, send_at_once, simulate
 
 NODE, NODES, STEP = 2, 6, 0xFFFF
 CONFIG = preset("tiny").with_fields(
@@ -136,8 +136,8 @@ def test_partials_leave_one_by_one(dimension, stalls):
                                source=int(rng.choice([0, 1, 3, 4, 5])), step=STEP,
                                level=n % 2)
                for n in range(40)]
-    for n in (3, 17):
-        packets[n].step = (STEP + n - 10) & 0xFFFF
+    for n, step in enumerate(a_bit_apart(STEP)):
+        packets[2 * n + 3].step = step
     run = Run(packets, dimension, stalls=stalls).check()
     assert all(run.counters[name] for name in (
         "partials", "bad_step", "bad_table", "bad_row", "bad_owner"))

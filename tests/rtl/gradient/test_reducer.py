@@ -20,7 +20,7 @@ from tests.rtl.gradient.reducing import (
     vectors_of,
 )
 from tests.rtl.power_up import powered_up
-from tests.support import made, receiver, sender, simulate
+from tests.support import a_bit_apart, made, receiver, sender, simulate
 
 
 @pytest.mark.few(2)
@@ -100,6 +100,27 @@ def test_beats_in_any_order(split, rounded, beats, kept, stall):
     assert len(play.passes) > 2
     if rounded:
         assert_each_once(play, steps)
+
+
+def test_steps_are_compared_in_all_their_bits():
+    """Steps a bit apart: flushes of another step answer nothing, and its beats wait."""
+    dut, others = made(GradientReducer, 8, 2, split=False, lanes=1), a_bit_apart(STEP)
+    steps, out, answers = [STEP, *others], [], []
+    words = np.arange(1, 18, dtype=np.float32).view(np.uint32).tolist()
+    key = {"row": 3, "table": 1}
+    beats = [{"key": key, "beat": 0, "step": step, "data": word}
+             for step, word in zip(steps, words)]
+
+    async def flushes(ctx):
+        while not ctx.get(dut.counters.stall_step):
+            await ctx.tick()
+        await sender(dut.flush, [*others, *steps])(ctx)
+
+    simulate(powered_up(dut), flushes, sender(dut.i, beats), receiver(dut.o, out, len(steps)),
+             receiver(dut.flushed, answers, len(others) + len(steps)), limit=3_000)
+    assert answers == [{"step": step, "keys": int(n >= len(others)), "passed": 0}
+                       for n, step in enumerate([*others, *steps])]
+    assert [(item["step"], item["data"]) for item in out] == list(zip(steps, words))
 
 
 def test_all_keys_in_one_set():

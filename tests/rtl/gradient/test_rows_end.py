@@ -2,7 +2,7 @@
 
 from rtl.formats import ReductionLevel, StepKind, StepRecord
 from rtl.gradient.rows_end import RowsEnd
-from tests.support import made, receiver, sender, simulate
+from tests.support import a_bit_apart, made, receiver, sender, simulate
 
 REPORT = RowsEnd.LATENCY["flushed", "reports"]
 DONE = RowsEnd.LATENCY["written", "done"]
@@ -32,7 +32,8 @@ def test_passes_are_reported_and_the_last_one_waits_for_the_host():
         await ctx.tick().repeat(REPORT)
         assert ctx.get(dut.reports.valid)
         # Rows are in flight, then unwritten: neither moves anything here.
-        for empty, written, waits in ((0, 4, 0), (0, 5, 0), (1, 4, 1)):
+        for empty, written, waits in (
+                (0, 4, 0), (0, 5, 0), *((1, other, 1) for other in a_bit_apart(5, 32))):
             ctx.set(dut.empty, empty)
             ctx.set(dut.written, written)
             await ctx.tick().repeat(5)

@@ -15,7 +15,7 @@ from tests.rtl.interaction.results import (
 )
 from tests.rtl.network.packing import follow_time
 from tests.rtl.power_up import powered_up
-from tests.support import made, receiver, sender, simulate
+from tests.support import a_bit_apart, made, receiver, sender, simulate
 
 NEVER = 0xFFFF
 STALLS = [(0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.0, 0.0, 0.5), (0.0, 0.9, 0.0), (0.3, 0.3, 0.3)]
@@ -86,6 +86,13 @@ def test_results_of_any_length_and_step(most, lengths, stall):
         chosen += [rng.choice(lengths)] * repeat
         steps += [rng.choice((7, 8))] * repeat
     run(most, random_results(most, chosen, steps), stall=stall)
+
+
+def test_steps_are_compared_in_all_their_bits():
+    """Results of a beat each, of steps a bit apart in turn."""
+    steps = [step for other in a_bit_apart(0xFFFE) for step in (0xFFFE, other)]
+    found, _ = run(40, random_results(1, [1] * len(steps), steps))
+    assert found["packets"] == len(steps)
 
 
 @pytest.mark.few(4)

@@ -95,16 +95,18 @@ def test_packets_and_tags(most, stall):
         groups, packets, strict=True)] == packets
 
 
-def test_a_packet_leaves_when_its_first_result_is_old():
+@pytest.mark.parametrize("begin", [0, 0xFFFF_FFF0])
+def test_a_packet_leaves_when_its_first_result_is_old(begin):
     dut, groups = made(ResultGrouper, 22), []
     size = {"beats": 2, "sample": 5, "step": 1, "part": 0, "last": 1, "first_beat": 0,
             "same_length": 0, "same_step": 0}
 
     async def feed(ctx):
         ctx.set(dut.timeout, 30)
+        ctx.set(dut.time, begin)
         await sender(dut.i, [size, size | {"same_length": 1, "same_step": 1}])(ctx)
         for cycle in range(60):
-            ctx.set(dut.time, cycle)
+            ctx.set(dut.time, begin + cycle & 0xFFFF_FFFF)
             assert not groups or cycle > 30
             await ctx.tick()
 

@@ -5,17 +5,21 @@ import random
 import pytest
 
 from rtl.network.packet_pool import PacketPool
-from tests.support import made, simulate
+from tests.support import a_bit_apart, made, simulate
 
 POSITIONS = 6
 
 
 class Watched:
-    """Drives a pool with units of up to ``most`` items, and keeps what it says, cycle by cycle."""
+    """Drives a pool with units of up to ``most`` items, and keeps what it says, cycle by cycle.
+
+    ``steps``: how many there are, up to 17; each is a bit apart from the first.
+    """
 
     def __init__(self, destinations: int, *, limit: int, timeout: int, busy: float, steps: int,
                  seed: int, most: int = 3, cycles: int = 900):
-        self.rng, self.cycles, self.busy, self.steps = random.Random(seed), cycles, busy, steps
+        self.rng, self.cycles, self.busy = random.Random(seed), cycles, busy
+        self.steps = [0xFFFE, *a_bit_apart(0xFFFE)][:steps]
         self.destinations, self.limit, self.timeout = destinations, limit, timeout
         self.most = most
         self.packets: list[dict] = []
@@ -28,7 +32,7 @@ class Watched:
         """Return the next item: the rest of a unit, or the first of another."""
         if not self.left:
             self.left = self.rng.randrange(self.most) + 1
-            self.unit = (self.rng.randrange(self.destinations), self.rng.randrange(self.steps))
+            self.unit = (self.rng.randrange(self.destinations), self.rng.choice(self.steps))
         return *self.unit, int(self.left == 1)
 
     async def drive(self, ctx):
@@ -95,7 +99,8 @@ class Watched:
             assert packet[name] == first[name], name
 
 
-@pytest.mark.parametrize("destinations, limit, steps", [(1, 2, 1), (3, 2, 1), (3, 1, 2), (4, 2, 3)])
+@pytest.mark.parametrize("destinations, limit, steps", [
+    (1, 2, 1), (3, 2, 1), (3, 1, 2), (4, 2, 3), (1, 2, 17)])
 def test_places_and_full_packets(destinations, limit, steps):
     """No time-out comes: buffers close when they are full, or by another step."""
     watched = Watched(destinations, limit=limit, timeout=0xFFFF, busy=0.9, steps=steps, seed=limit)

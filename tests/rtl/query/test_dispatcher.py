@@ -5,7 +5,7 @@ import random
 import pytest
 
 from rtl.query import Dispatcher
-from tests.support import made, receiver, sender, simulate
+from tests.support import a_bit_apart, made, receiver, sender, simulate
 
 NODE = 3
 KEY, KEY_END, EMPTY = 0, 1, 2
@@ -239,6 +239,21 @@ def test_a_lookup_leaves_four_cycles_after_its_owner_is_done():
 
     simulate(dut, bench, background=[sender(dut.i, owned(slots))])
     assert left == [(23, 1), (33, 2), (35, 1)]
+
+
+@pytest.mark.parametrize("step", a_bit_apart(1)[1:15])
+def test_no_step_but_the_next_overtakes(step):
+    """Steps to come, a bit apart from the next one."""
+    dut, [slot] = made(Dispatcher, 4), random_slots(1, random.Random(1), [1], [KEY])
+
+    async def bench(ctx):
+        for port in (dut.training, dut.overtake, dut.reserve.ready, dut.remote.ready):
+            ctx.set(port, 1)
+        ctx.set(dut.written, 0xF)
+        await ctx.tick().repeat(20)
+        assert ctx.get(dut.counters.remote) == 0 and ctx.get(dut.counters.stall_step) > 5
+
+    simulate(dut, bench, background=[sender(dut.i, owned([slot | {"step": step}]))])
 
 
 def test_one_slot_a_cycle_in_training():

@@ -31,7 +31,9 @@ class Opened:
 class Host:
     """What the two sides do in each cycle, and what must come of it.
 
-    flush: whether words follow flushes. wrong: how often, of a cycle, something wrong is said.
+    first: number of the first opening.
+    flush: whether words follow flushes.
+    wrong: how often, of a cycle, something wrong is said.
     """
 
     slots: int
@@ -49,6 +51,7 @@ class Host:
     expected: Counter = field(default_factory=Counter)
     refusals: list = field(default_factory=list)
     got_refusals: list = field(default_factory=list)
+    first: int = 0
     opened: int = 0
     freed: int = 0
     quiet: int = 0
@@ -56,13 +59,15 @@ class Host:
     answer_at: int = 0
 
     def __post_init__(self) -> None:
+        self.opened = self.freed = self.first
         self.rng = random.Random(self.seed)
         self.next_step = self.rng.getrandbits(16)
 
     @property
     def done(self) -> bool:
-        return (self.opened == self.steps and len(self.words) == self.steps
-                and self.freed == self.steps and self.refusals == self.got_refusals)
+        end = self.first + self.steps
+        return (self.opened == end and len(self.words) == self.steps
+                and self.freed == end and self.refusals == self.got_refusals)
 
     def opening(self) -> dict | None:
         """Return a record to open a step, or None; right or wrong ones."""
@@ -82,7 +87,7 @@ class Host:
                 return self.refused(record, Status.STEP)
             if kind == "full" and full:
                 return self.refused(record, Status.CREDIT)
-        if full or self.opened == self.steps:
+        if full or self.opened == self.first + self.steps:
             return None
         step = Opened(self.opened, record["step"], record["samples"], since=self.now)
         self.open[step.step] = step

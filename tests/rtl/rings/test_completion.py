@@ -1,19 +1,34 @@
 """Completion writer: each opened step has one word, in its slot, when all of it has left."""
 
+import functools
+
 import pytest
 
 from rtl.formats import CompletionRecord, FlushRecord, Opcode, Status
 from rtl.rings import CompletionWriter, StepTable
+from tests.formal.mutants import variant
 from tests.rtl.rings.completing import Host, run
-from tests.support import decoder, made, simulate
+from tests.support import a_bit_apart, decoder, made, simulate
 
 
-@pytest.mark.parametrize("slots, flush, wrong, stall", [
-    (2, False, 0.0, 0.0), (4, True, 0.1, 0.4), (16, True, 0.0, 0.2), (4, False, 0.2, 0.6),
-    (8, True, 0.2, 0.0)])
-def test_every_step_once_whatever_is_said(slots, flush, wrong, stall):
-    dut = made(CompletionWriter, slots)
-    host = Host(slots, 70, slots, flush, wrong, stall)
+@functools.cache
+def after(first: int) -> type:
+    """Return the block as it is after so many openings."""
+    count = f"Signal(INDEX_BITS, init={first})"
+    return variant(
+        CompletionWriter, ("opened, freed = Signal(INDEX_BITS), Signal(INDEX_BITS)",
+                           f"opened, freed = {count}, {count}"),
+        ("written, moves = Signal(RingIndex), Signal(INDEX_BITS),",
+         f"written, moves = Signal(RingIndex), {count},"))
+
+
+@pytest.mark.parametrize("slots, flush, wrong, stall, first", [
+    (2, False, 0.0, 0.0, 0xFFE0), (4, True, 0.1, 0.4, 0xFFE0), (16, True, 0.0, 0.2, 0),
+    (4, False, 0.2, 0.6, 0), (8, True, 0.2, 0.0, 0xFFE0)])
+def test_every_step_once_whatever_is_said(slots, flush, wrong, stall, first):
+    """Openings are numbered from ``first`` on, through the wrap of numbers."""
+    dut = made(after(first), slots)
+    host = Host(slots, 70, slots, flush, wrong, stall, first=first)
     counters = run(dut, host)
     assert host.got_refusals == host.refusals
     names = ("refused", "stray_answers", "excess_answers", "errors", "stray_errors",
@@ -149,6 +164,7 @@ def test_without_time_out_it_waits_idle_and_time_may_jump():
 
 
 def test_a_flush_without_answer_does_not_hold_up_the_ring():
+    """A step that is late before its end needs none, and the next step in its slot is in time."""
     dut = made(CompletionWriter, 2)
 
     async def script(on):
@@ -164,6 +180,15 @@ def test_a_flush_without_answer_does_not_hold_up_the_ring():
         await on.say(dut.flushed, slot=flush["slot"], tag=flush["tag"])
         await on.tick(5)
         assert on.counter("bad_flushed") == 1 and len(on.words) == 2
+        await on.say(dut.freed, index=2)
+        await on.open(3, 1)
+        await on.tick(150)
+        assert on.words[2:][0][:2] == (3, Status.TIMEOUT) and on.counter("flushes") == 2
+        on.ctx.set(dut.flush, 0)
+        await on.open(4, 1)
+        await on.say(dut.answered, step=4, count=1)
+        await on.tick(20)
+        assert on.words[3:][0][:2] == (4, 0)
 
     direct(dut, script, timeout=100)
 
@@ -191,9 +216,38 @@ def test_an_answer_before_the_flush_has_left_is_none():
     direct(dut, script)
 
 
-def test_a_consumer_that_never_returns_a_slot():
-    """Its host's openings are refused, and never wait, even if the errors are not taken."""
-    dut = made(CompletionWriter, 2)
+def test_steps_and_tags_are_compared_in_all_their_bits():
+    """Answers and errors of steps that are not open, and flushes' answers, a bit apart."""
+    dut, step = made(CompletionWriter, 2), 0xFFFE
+
+    async def script(on):
+        on.ctx.set(dut.flush, 1)
+        await on.open(step, 1)
+        for other in a_bit_apart(step):
+            await on.say(dut.answered, step=other, count=1)
+            await on.say(dut.error, step=other, status=5)
+        await on.tick(20)
+        assert not on.flushes
+        assert on.counter("stray_answers") == on.counter("stray_errors") == 16
+        await on.say(dut.answered, step=step, count=1)
+        await on.tick(20)
+        [(flush, _)] = on.flushes
+        for tag in a_bit_apart(flush["tag"]):
+            await on.say(dut.flushed, slot=flush["slot"], tag=tag)
+        await on.tick(20)
+        assert not on.words and on.counter("bad_flushed") == 16
+        await on.say(dut.flushed, slot=flush["slot"], tag=flush["tag"])
+        await on.tick(20)
+        assert [word[:2] for word in on.words] == [(step, 0)]
+
+    direct(dut, script)
+
+
+@pytest.mark.parametrize("first", [0, 0xFFFF])
+def test_a_consumer_that_never_returns_a_slot(first):
+    """Its host's openings are refused, and never wait, even if the errors are not taken; also
+    where the numbers of openings wrap."""
+    dut = made(after(first), 2)
 
     async def script(on):
         for step in range(4):
@@ -206,7 +260,7 @@ def test_a_consumer_that_never_returns_a_slot():
         await on.tick(20)
         lost = on.counter("refusals_lost")
         assert 0 < lost < 20 and len(on.refused) + lost == on.counter("refused") == 22
-        await on.say(dut.freed, index=1)
+        await on.say(dut.freed, index=first + 1 & 0xFFFF)
         await on.open(9, 0)
         await on.tick(10)
         assert len(on.words) == 3 and on.ctx.get(dut.idle)

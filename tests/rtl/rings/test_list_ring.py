@@ -1,5 +1,6 @@
 """List ring: each list in its slot, the index behind it, and no slot that is not consumed."""
 
+import functools
 import random
 from itertools import pairwise
 
@@ -7,10 +8,23 @@ import pytest
 
 from rtl.formats import Opcode
 from rtl.rings import ListRing
+from tests.formal.mutants import variant
 from tests.rtl.power_up import powered_up
 from tests.support import decoder, made, receiver, sender, simulate
 
 BASE, INDEX_AT = 0x7000_0001_0000, 0x7000_0000_0040
+
+
+@functools.cache
+def after(first: int) -> type:
+    """Return the block as it is after so many lists."""
+    count = f"Signal(INDEX_BITS, init={first})"
+    return variant(
+        ListRing, ("written, told, free = Signal(INDEX_BITS), Signal(INDEX_BITS),",
+                   f"written, told, free = {count}, {count},"),
+        ("consumed, bad = Signal(RingIndex), Signal(INDEX_BITS),",
+         f"consumed, bad = Signal(RingIndex), {count},"),
+        ("Signal(IndexRecord)", f"Signal(IndexRecord, init={{'index': {first}}})"))
 
 
 def lists_of(rng: random.Random, count: int):
@@ -23,14 +37,14 @@ def lists_of(rng: random.Random, count: int):
 class Gpu:
     """GPU memory with a ring, and a kernel that consumes what the index says is there."""
 
-    def __init__(self, rng: random.Random, headers, slots: int, bytes_: int):
+    def __init__(self, rng: random.Random, headers, slots: int, bytes_: int, first: int):
         self.rng, self.headers, self.slots, self.bytes = rng, headers, slots, bytes_
-        self.came, self.index, self.consumed, self.indexes = 0, 0, 0, 0
-        self.answerable = 0
+        self.came = self.index = self.consumed = self.answerable = self.first = first
+        self.indexes = 0
 
     def list(self, header: dict) -> None:
         """Check a header: that of the next list, in its slot."""
-        assert {k: header[k] for k in self.headers[0]} == self.headers[self.came]
+        assert {k: header[k] for k in self.headers[0]} == self.headers[self.came - self.first]
         assert header["address"] == BASE + self.came % self.slots * self.bytes
         assert self.came - self.consumed < self.slots, "not consumed"
         self.came += 1
@@ -54,29 +68,31 @@ class Gpu:
         return None
 
 
-@pytest.mark.parametrize("slots, gap, stall, wrong", [
-    (2, 0.0, 0.0, 0.0), (4, 0.0, 0.3, 0.1), (16, 0.0, 0.0, 0.0), (8, 0.4, 0.5, 0.2),
-    (1, 0.2, 0.2, 0.0), (16, 0.0, 0.9, 0.0)])
-def test_every_list_in_its_slot_and_then_its_index(slots, gap, stall, wrong):
+@pytest.mark.parametrize("slots, gap, stall, wrong, first", [
+    (2, 0.0, 0.0, 0.0, 0), (4, 0.0, 0.3, 0.1, 0xFFE0), (16, 0.0, 0.0, 0.0, 0xFFE0),
+    (8, 0.4, 0.5, 0.2, 0), (1, 0.2, 0.2, 0.0, 0xFFE0), (16, 0.0, 0.9, 0.0, 0)])
+def test_every_list_in_its_slot_and_then_its_index(slots, gap, stall, wrong, first):
+    """Lists are numbered from ``first`` on, through the wrap of numbers."""
     rng, shift = random.Random(slots), 10
     headers = lists_of(rng, 80)
-    gpu = Gpu(rng, headers, slots, 1 << shift)
-    dut, counters, counts = made(ListRing), {}, []
+    gpu = Gpu(rng, headers, slots, 1 << shift, first)
+    dut, counters, counts = made(after(first)), {}, []
 
     async def kernel(ctx):
         ctx.set(dut.enable, 1)
+        ctx.set(dut.answerable, first)
         ctx.set(dut.place.base, BASE)
         ctx.set(dut.place.slot_shift, shift)
         ctx.set(dut.place.ring_shift, slots.bit_length() - 1)
         ctx.set(dut.index_address, INDEX_AT)
         stream = random.Random(3)
-        while gpu.index < len(headers) or gpu.consumed < gpu.index:
+        while gpu.index < first + len(headers) or gpu.consumed < gpu.index:
             index = gpu.stores(wrong)
             ctx.set(dut.consumed, {"valid": index is not None, "index": (index or 0) & 0xFFFF})
             for port in (dut.header_out, dut.indexes):
                 ctx.set(port.ready, stream.random() >= stall)
-            gpu.answerable += gpu.answerable < len(counts) and stream.random() < 0.5
-            ctx.set(dut.answerable, gpu.answerable)
+            gpu.answerable += (gpu.answerable < first + len(counts)) and stream.random() < 0.5
+            ctx.set(dut.answerable, gpu.answerable & 0xFFFF)
             _, _, head, header, tells, packet = await ctx.tick().sample(
                 dut.header_out.valid & dut.header_out.ready, dut.header_out.payload,
                 dut.indexes.valid & dut.indexes.ready, dut.indexes.payload)
@@ -119,13 +135,16 @@ def test_off():
     assert out == [{**header, "address": 0, "answers": 0, "status": 0} for header in headers]
 
 
-def test_a_kernel_that_consumes_nothing():
-    """The ring fills up, its lists are told of, and the rest waits, counted."""
+@pytest.mark.parametrize("first", [0, 0xFFFE])
+def test_a_kernel_that_consumes_nothing(first):
+    """The ring fills up, its lists are told of, and the rest waits, counted; also where the
+    numbers of lists wrap in it."""
     headers = lists_of(random.Random(5), 6)
-    dut, seen = made(ListRing), []
+    dut, seen = made(after(first)), []
 
     async def bench(ctx):
         ctx.set(dut.enable, 1)
+        ctx.set(dut.answerable, first)
         ctx.set(dut.place.ring_shift, 2)
         for port in (dut.header_out, dut.indexes, dut.lists):
             ctx.set(port.ready, 1)
@@ -134,14 +153,14 @@ def test_a_kernel_that_consumes_nothing():
             _, _, come, tells, packet, listed = await ctx.tick().sample(
                 dut.header_out.valid, dut.indexes.valid, dut.indexes.payload, dut.lists.valid)
             counted += listed
-            ctx.set(dut.answerable, counted if counted == 4 else 0)
+            ctx.set(dut.answerable, first + (counted if counted == 4 else 0) & 0xFFFF)
             if tells:
                 seen.append(packet.record)
             seen.extend(["list"] * come)
         assert not ctx.get(dut.idle) and ctx.get(dut.counters.stall_full) > 100
 
     simulate(dut, bench, background=[sender(dut.headers, headers)])
-    assert seen == ["list"] * 4 + [4]
+    assert seen == ["list"] * 4 + [first + 4 & 0xFFFF]
 
 
 def test_a_list_is_not_told_of_before_it_may_be_answered():
@@ -159,6 +178,31 @@ def test_a_list_is_not_told_of_before_it_may_be_answered():
 
     simulate(dut, bench, background=[sender(dut.headers, lists_of(random.Random(5), 6))])
     assert told == [(True, 1)]
+
+
+def test_what_is_not_told_of_is_not_consumed():
+    """A second index waits to leave, and its lists may be answered: they are not told of yet."""
+    dut = made(ListRing)
+
+    async def bench(ctx):
+        ctx.set(dut.enable, 1)
+        ctx.set(dut.place.ring_shift, 4)
+        ctx.set(dut.answerable, 1)
+        await ctx.tick().until(dut.indexes.valid)
+        ctx.set(dut.answerable, 3)
+        await ctx.tick().repeat(4)
+        assert ctx.get(dut.indexes.payload.record) == 1
+        ctx.set(dut.indexes.ready, 1)
+        await ctx.tick()
+        ctx.set(dut.indexes.ready, 0)
+        for count, bad in ((2, 1), (1, 1)):
+            ctx.set(dut.consumed, {"valid": 1, "index": count})
+            await ctx.tick()
+            ctx.set(dut.consumed, {})
+            await ctx.tick().repeat(4)
+            assert ctx.get(dut.counters.bad_consumed) == bad
+
+    simulate(dut, bench)
 
 
 def test_latency_and_rate():

@@ -1,5 +1,6 @@
 """Vector ring: each slot that was filled is read out once, and only then told to be free."""
 
+import functools
 import random
 from collections import deque
 
@@ -7,10 +8,21 @@ import pytest
 
 from rtl.formats import HeaderBeat, IndexRecord, Opcode, ReadRecord
 from rtl.rings import SlotLength, VectorRing
+from tests.formal.mutants import variant
 from tests.rtl.power_up import powered_up
 from tests.support import decoder, made, receiver, sender, simulate
 
 BASE, INDEX_AT, SHIFT = 0x7000_0002_0000, 0x7000_0000_0080, 10
+
+
+@functools.cache
+def after(first: int) -> type:
+    """Return the block as it is after so many lists."""
+    return variant(
+        VectorRing, ("sent, filled, read, out = (Signal(INDEX_BITS, name=name)",
+                     f"sent, filled, read, out = (Signal(INDEX_BITS, name=name, init={first})"),
+        ("length, told, ahead = Signal(Length), Signal(INDEX_BITS),",
+         f"length, told, ahead = Signal(Length), Signal(INDEX_BITS, init={first}),"))
 
 
 def header_beat(opcode: int, count: int, tag: int = 0) -> int:
@@ -23,16 +35,17 @@ def header_beat(opcode: int, count: int, tag: int = 0) -> int:
 class Gpu:
     """A kernel that fills slots, and a shell that reads them, in any order, right or wrong."""
 
-    def __init__(self, rng, total: int, slots: int, outstanding: int, wrong: float):
+    def __init__(self, rng, lists: range, slots: int, outstanding: int, wrong: float):
         self.rng, self.slots, self.outstanding, self.wrong = rng, slots, outstanding, wrong
-        self.lengths = [rng.choice((1, 2, rng.randrange(1, 12))) for _ in range(total)]
-        self.known = self.filled = self.freed = self.stored = 0
+        self.lengths = {number: rng.choice((1, 2, rng.randrange(1, 12))) for number in lists}
+        self.known = self.filled = self.freed = self.stored = lists.start
         self.memory: list = [None] * slots
         self.reads: list[int] = []
         self.answers: deque = deque()
         self.arrived: set[int] = set()
         self.landed: set[int] = set()
-        self.bad = self.short = self.first = self.out = self.bad_index = 0
+        self.bad = self.short = self.bad_index = 0
+        self.first = self.out = lists.start
         self.checks: deque = deque()
         self.coming: int | None = None
 
@@ -99,7 +112,7 @@ class Gpu:
     def packet(self, beats: list[int]) -> None:
         """Take a packet of vectors: those of a slot, which is read out."""
         number = self.checks.popleft()
-        assert beats == [header_beat(Opcode.GPU_VECTORS, 100 + number, number & 0xFFFF),
+        assert beats == [header_beat(Opcode.GPU_VECTORS, 100 + number & 0xFFFF, number & 0xFFFF),
                          *self.contents(number)]
         assert number not in self.landed
         self.landed.add(number)
@@ -111,13 +124,14 @@ class Gpu:
         self.freed += ahead
 
 
-@pytest.mark.parametrize("outstanding, slots, every, stall, wrong", [
-    (2, 2, 1, 0.0, 0.0), (4, 8, 3, 0.3, 0.02), (32, 16, 0, 0.0, 0.01), (2, 16, 5, 0.5, 0.05),
-    (8, 1, 200, 0.2, 0.0)])
-def test_every_slot_once_whatever_comes(outstanding, slots, every, stall, wrong):
-    total = 60
-    dut = made(VectorRing, outstanding, max(4, outstanding))
-    gpu = Gpu(random.Random(slots + every), total, slots, outstanding, wrong)
+@pytest.mark.parametrize("outstanding, slots, every, stall, wrong, first", [
+    (2, 2, 1, 0.0, 0.0, 0xFFE0), (4, 8, 3, 0.3, 0.02, 0xFFE0), (32, 16, 0, 0.0, 0.01, 0xFFE0),
+    (2, 16, 5, 0.5, 0.05, 0), (8, 1, 200, 0.2, 0.0, 0)])
+def test_every_slot_once_whatever_comes(outstanding, slots, every, stall, wrong, first):
+    """Lists are numbered from ``first`` on, through the wrap of numbers."""
+    total, end = 60, first + 60
+    dut = made(after(first), outstanding, max(4, outstanding))
+    gpu = Gpu(random.Random(slots + every), range(first, end), slots, outstanding, wrong)
     counters = {}
 
     async def kernel(ctx):
@@ -129,8 +143,8 @@ def test_every_slot_once_whatever_comes(outstanding, slots, every, stall, wrong)
         ctx.set(dut.every, every)
         await ctx.tick().repeat(4)
         rng, packet, offered = random.Random(8), [], deque()
-        while gpu.freed < total or offered:
-            count = gpu.kernel() if gpu.freed < total else None
+        while gpu.freed < end or offered:
+            count = gpu.kernel() if gpu.freed < end else None
             ctx.set(dut.produced, {"valid": count is not None, "index": (count or 0) & 0xFFFF})
             if not offered and (made_ := gpu.answer()):
                 offered.extend((beat, k == len(made_) - 1) for k, beat in enumerate(made_))
@@ -162,13 +176,13 @@ def test_every_slot_once_whatever_comes(outstanding, slots, every, stall, wrong)
         ctx.set(dut.i.valid, 0)
         ctx.set(dut.produced, {})
         await ctx.tick().repeat(12)
-        assert ctx.get(dut.idle) and gpu.landed == set(range(total))
+        assert ctx.get(dut.idle) and gpu.landed == set(gpu.lengths)
         counters.update({name: ctx.get(dut.counters[name])
                          for name in dut.counters.shape().members})
 
     async def lists(ctx):
-        for number, length in enumerate(gpu.lengths):
-            ctx.set(dut.lengths.payload, {"vectors": 100 + number, "beats": length})
+        for number, length in gpu.lengths.items():
+            ctx.set(dut.lengths.payload, {"vectors": 100 + number & 0xFFFF, "beats": length})
             ctx.set(dut.lengths.valid, 1)
             await ctx.tick().until(dut.lengths.ready)
             ctx.set(dut.lengths.valid, 0)
@@ -203,6 +217,81 @@ def test_a_count_beyond_the_lists_that_were_sent_is_refused():
         assert sum(reads) == 1 and ctx.get(dut.counters.bad_index) == 2 and ctx.get(dut.idle)
 
     simulate(dut, bench)
+
+
+@pytest.mark.parametrize("first", [0, 0xFFFE])
+def test_as_many_lists_wait_as_it_has_places_for(first):
+    dut = made(after(first), 2, 4)
+    lengths = [{"vectors": n, "beats": n} for n in range(1, 9)]
+
+    async def bench(ctx):
+        await ctx.tick().repeat(20)
+        assert ctx.get(dut.known) == first + 4 & 0xFFFF
+        ctx.set(dut.place.ring_shift, 3)
+        ctx.set(dut.records.ready, 1)
+        ctx.set(dut.produced, {"valid": 1, "index": first + 1 & 0xFFFF})
+        await ctx.tick()
+        ctx.set(dut.produced, {})
+        record, = await ctx.tick().sample(dut.records.payload.record).until(dut.records.valid)
+        assert decoder(ReadRecord)(record)["bytes"] == 64, "of the first list"
+
+    simulate(dut, bench, background=[sender(dut.lengths, lengths)])
+
+
+@pytest.mark.parametrize("first", [0, 0xFFFE])
+def test_reads_that_nobody_answers(first):
+    """As many are made as may be outstanding, also where the numbers of lists wrap in them."""
+    dut, tags = made(after(first), 4, 8), []
+
+    async def bench(ctx):
+        ctx.set(dut.place.ring_shift, 3)
+        ctx.set(dut.records.ready, 1)
+        await ctx.tick().repeat(12)
+        ctx.set(dut.produced, {"valid": 1, "index": first + 8 & 0xFFFF})
+        await ctx.tick()
+        ctx.set(dut.produced, {})
+        for _ in range(80):
+            _, _, come, record = await ctx.tick().sample(
+                dut.records.valid, dut.records.payload.record)
+            tags.extend([decoder(ReadRecord)(record)["tag"]] * come)
+
+    simulate(dut, bench, background=[
+        sender(dut.lengths, [{"vectors": 1, "beats": 2}] * 8)])
+    assert tags == [first + n & 0xFFFF for n in range(4)]
+
+
+def test_slots_are_told_of_when_there_are_as_many_as_asked_for():
+    """Two slots that were read out are not told of, three are, while more are outstanding."""
+    dut, told = made(VectorRing, 4, 8), []
+
+    async def bench(ctx):
+        ctx.set(dut.read, 1)
+        ctx.set(dut.every, 3)
+        ctx.set(dut.place.ring_shift, 3)
+        for port in (dut.records, dut.o):
+            ctx.set(port.ready, 1)
+        await ctx.tick().repeat(12)
+        ctx.set(dut.produced, {"valid": 1, "index": 8})
+        await ctx.tick()
+        ctx.set(dut.produced, {})
+        await ctx.tick().repeat(40)
+        for tag in range(3):
+            assert not told
+            for beat in (header_beat(Opcode.READ_DATA, 1, tag), 77):
+                ctx.set(dut.i.payload, {"item": beat, "last": int(beat == 77)})
+                ctx.set(dut.i.valid, 1)
+                await ctx.tick().until(dut.i.ready)
+            ctx.set(dut.i.valid, 0)
+            await ctx.tick().repeat(30)
+        assert told == [3]
+
+    async def watch(ctx):
+        async for _, _, come, packet in ctx.tick().sample(dut.records.valid, dut.records.payload):
+            if come and packet.opcode == Opcode.INDEX:
+                told.append(decoder(IndexRecord)(packet.record)["index"])
+
+    simulate(dut, bench, background=[
+        watch, sender(dut.lengths, [{"vectors": 1, "beats": 1}] * 8)], limit=500)
 
 
 def test_latency():

@@ -6,7 +6,7 @@ import pytest
 
 from rtl.formats import StepKind
 from rtl.training import StepBarrier
-from tests.support import receiver, simulate
+from tests.support import a_bit_apart, receiver, simulate
 
 DONE = StepKind.DONE << 32
 
@@ -162,16 +162,20 @@ def test_latency_is_as_documented():
     simulate(dut, script)
 
 
-def test_a_step_that_is_not_open_is_no_end():
-    barrier = Barrier(1, 0)
-    dut = barrier.dut
+@pytest.mark.parametrize("open_step", [0, 0xFFFE])
+def test_a_step_that_is_not_open_is_no_end(open_step):
+    """A bit apart, of this node and of the other."""
+    barrier = Barrier(2, 0)
+    dut, barrier.first = barrier.dut, open_step
 
     async def script(ctx):
         await barrier.start(ctx)
-        await barrier.own(ctx, 1)
+        for step in a_bit_apart(open_step):
+            await barrier.own(ctx, step)
+            await barrier.done(ctx, 1, step)
         await ctx.tick().repeat(5)
-        assert ctx.get(dut.open_step) == 0 and ctx.get(dut.counters.bad_done) == 1
-        assert ctx.get(dut.idle)
+        assert ctx.get(dut.open_step) == open_step and ctx.get(dut.counters.bad_done) == 32
+        assert ctx.get(dut.idle) and not ctx.get(dut.written)
 
     simulate(dut, script)
 

@@ -6,7 +6,7 @@ import pytest
 
 from rtl.training import PassSource
 from rtl.training.passes import PASS_COUNTERS
-from tests.support import receiver, sender, simulate
+from tests.support import a_bit_apart, receiver, sender, simulate
 
 
 def beat(step, rng):
@@ -64,9 +64,10 @@ def idle_moves_nothing(dut):
 
 
 def test_what_is_lost_on_its_way_back_is_not_waited_for():
-    """All of a pass, some of it, and none of another step."""
+    """All of a pass, some of it, and none of another step, whose beats are dropped, too."""
     dut, rng = PassSource(), random.Random(1)
     beats = [beat(7, rng) for _ in range(2)]
+    others = [beat(step, rng) for step in a_bit_apart(7)]
     reduction = Reduction(dut, [3, 2, 0], stall=0.0)
 
     async def lose(ctx, step):
@@ -81,7 +82,9 @@ def test_what_is_lost_on_its_way_back_is_not_waited_for():
             await ctx.tick()
         await sender(dut.returned, beats[:1])(ctx)
         await lose(ctx, 7)
-        await lose(ctx, 8)
+        for step in a_bit_apart(7):
+            await lose(ctx, step)
+        await sender(dut.returned, others)(ctx)
         await ctx.tick().repeat(10)
         assert len(reduction.spills) == 2
         await sender(dut.returned, beats[1:])(ctx)
@@ -93,6 +96,7 @@ def test_what_is_lost_on_its_way_back_is_not_waited_for():
             await ctx.tick()
         await ctx.tick().repeat(20)
         assert ctx.get(dut.idle) and ctx.get(dut.counters.returned) == 2
+        assert ctx.get(dut.counters.bad_returned) == len(others)
 
     simulate(dut, host, background=[reduction.run, idle_moves_nothing(dut)], limit=500)
     assert reduction.taken == [7, *beats, 7, 7]

@@ -186,6 +186,21 @@ def test_latency_is_as_documented(last, first, latency):
     driver.run(bench)
 
 
+def test_partials_too_many_are_counted():
+    """Also 256 more than were announced."""
+    driver = Driver(StepCounter(2), 0, 2)
+
+    async def bench(ctx):
+        for _ in range(256):
+            await driver.cycles(ctx, arrived=(1, 0))
+        await driver.cycles(ctx, end=(0, 0), steps=record_beats([StepNews(END, 0)], 1, 0)[0])
+        await driver.quiet(ctx, 2)
+        assert [step for step, _ in driver.complete] == [0]
+        assert driver.counters(ctx)["bad_counts"] == 1
+
+    driver.run(bench)
+
+
 def test_the_next_step_opens_at_once():
     """What comes when ``complete`` was taken counts, however many nodes there might be."""
     dut = StepCounter(64)

@@ -56,6 +56,16 @@ def test_a_link_that_is_down_for_a_while():
     assert got["injected"] >= 10
 
 
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("pattern", ["one way", "both ways"])
+def test_directions_that_are_down_in_turn(pattern, first):
+    """Without jitter all packets are sent again in the same part of the outages' period."""
+    faults = ",".join(f"down={10 * turn}us:10us@{('0>1', '1>0')[(turn + first) % 2]}"
+                      for turn in range(1_500))
+    got = _whole(LinkTraffic(50, (2,), pattern, faults=faults))
+    assert got["repeated"] > 0
+
+
 def test_a_peer_that_is_silent_is_given_up_and_the_others_go_on():
     got = transfer(LinkTraffic(
         20, (22,), "all to all", nodes=3, faults="down=0us:1s@>1,down=0us:1s@1>",
