@@ -5,15 +5,19 @@ from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from typing import ClassVar
 
-__all__ = ["BEAT_BITS", "LANES", "POLICY_CODES", "PRESETS", "ROW_BITS", "TABLE_BITS",
-           "CachePolicy", "NicConfig", "beats_of", "check_dimension", "check_identifier",
-           "packing_of", "preset"]
+__all__ = ["BEAT_BITS", "LANES", "LINK_POOL_BEATS", "LINK_POOL_SPARE", "POLICY_CODES", "PRESETS",
+           "ROW_BITS", "TABLE_BITS", "CachePolicy", "NicConfig", "beats_of", "check_dimension",
+           "check_identifier", "packing_of", "preset"]
 
 BEAT_BITS = 512
 """Bits of a beat, the width of every data path."""
 
 LANES = 16
 """float32 values per beat."""
+
+LINK_POOL_BEATS, LINK_POOL_SPARE = 4096, 4
+"""Payload beats of the pool of a reliable link, of all peers together; beats of it that stay
+free."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
@@ -219,6 +223,12 @@ class NicConfig:
         if self.lookup_beats < self.nodes * 2:
             raise ValueError(f"lookup_beats must be at least 2 for each of {self.nodes} nodes, "
                              f"not {self.lookup_beats!r}")
+        # Each peer has the beats of a largest packet for itself (rtl.network.link.pool_room).
+        most = (LINK_POOL_BEATS - LINK_POOL_SPARE) // self.net_payload_beats
+        if self.link and self.nodes > most:
+            raise ValueError(f"nodes must be at most {most} with link and net_payload_beats "
+                             f"{self.net_payload_beats}, not {self.nodes!r}: use fewer nodes or "
+                             f"a smaller net_payload_beats")
 
     def _check_unique(self) -> None:
         """Raise for an invalid size of the table of keys that the host gets once."""
