@@ -49,7 +49,7 @@ class RegisterBlock(wiring.Component):
     csr: AXI4-Lite slave, 16-bit byte addresses, see :data:`rtl.control.axi_lite.AxiLite`.
     counters: struct of every block's counters. channels: input
     :func:`rtl.monitor.channels.channel_state`.
-    lookup_next_node: where the next lookups packet goes.
+    lookup_next_node: where the next lookups packet goes. flushing: caches that are being emptied.
     link_given_up (``config.link``): a bit for each node that was given up.
     table_write_en, table_write_table, table_write_word, table_write_data: a descriptor word is
         written in this cycle, see :class:`rtl.keys.owner_split.OwnerSplit`.
@@ -84,7 +84,7 @@ class RegisterBlock(wiring.Component):
         super().__init__({
             "csr": In(AxiLite), "counters": In(data.StructLayout(counters)),
             "channels": In(channel_state(config.training, config.link)),
-            "lookup_next_node": In(NODE_BITS),
+            "lookup_next_node": In(NODE_BITS), "flushing": In(2),
             **({"link_given_up": In(config.nodes)} if config.link else {}),
             "table_write_en": Out(1), "table_write_table": Out(TABLE_BITS),
             "table_write_word": Out(3), "table_write_data": Out(32),
@@ -106,6 +106,8 @@ class RegisterBlock(wiring.Component):
                 value = self.counters[block][name]
             elif register.name == "lookup_next_node":
                 value = self.lookup_next_node
+            elif register.name == "flushing":
+                value = self.flushing
             elif register.name.startswith("link_given_up"):
                 value = self.link_given_up[32 * int(register.name[13:]):][:32]
             elif CHANNEL_BASE <= register.address < NEXT_NODE:
