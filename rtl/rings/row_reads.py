@@ -135,7 +135,8 @@ class RowReads(wiring.Component):
             # What came out of the memory is beside ``product``.
             table.eq(bases), offset.eq(product + table[:OFFSET_BITS]), far.eq(table[-1]),
         ]
-        return offset[:OFFSET_BITS], offset[OFFSET_BITS:].any() | far
+        beyond = offset[OFFSET_BITS:].any() | far
+        return Value.cast(offset[:OFFSET_BITS]), Value.cast(beyond)
 
     def _bases(self, m: Module, table) -> Value:
         """Keep the bases of tables in units; return that of ``table``, two cycles later, and above
