@@ -1,14 +1,27 @@
 """PyTorch programs for tests: a small DLRM, and what is read of a session around them."""
 
+import pytest
 import torch
 
 from sim.torch.catching.capture import capturing
 from sim.torch.catching.session import Session
 from sim.torch.options import TorchOptions
 
-__all__ = ["ROWS", "Dlrm", "attached_to", "mini_batches", "trained"]
+__all__ = ["ROWS", "Dlrm", "attached_to", "mini_batches", "trained", "with_threads"]
 
 ROWS = (50, 7, 300)
+
+
+def with_threads(count: int):
+    """Return a fixture that gives PyTorch so many threads in every test of a file."""
+    @pytest.fixture(autouse=True)
+    def threads():
+        before = torch.get_num_threads()
+        torch.set_num_threads(count)
+        yield
+        torch.set_num_threads(before)
+
+    return threads
 
 
 class Dlrm(torch.nn.Module):

@@ -20,7 +20,8 @@ LOOKUPS = SAMPLES * len(ROWS)
 def torchrun(*arguments: str, processes: int = 2) -> subprocess.CompletedProcess:
     return subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--standalone",
-         f"--nproc-per-node={processes}", *arguments], capture_output=True, text=True, timeout=240)
+         f"--nproc-per-node={processes}", *arguments], capture_output=True, text=True,
+        timeout=900)  # a first run compiles NICs
 
 
 def losses(shown: str) -> list[str]:

@@ -24,18 +24,13 @@ from sim.torch.catching.process_group import begin
 from sim.torch.modules import NicEmbeddingBagCollection
 from tests.pages import script_of
 from tests.sim.torch import torchrec_dlrm
-from tests.sim.torch.programs import attached_to
+from tests.sim.torch.programs import attached_to, with_threads
 from tests.sim.torch.test_processes import torchrun
 
 TABLES = len(torchrec_dlrm.ROWS)
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # threads wait for each other where processors are busy
-    yield
-    torch.set_num_threads(before)
+one_thread = with_threads(1)  # threads wait for each other where processors are busy
 
 
 def tables(**options) -> list[EmbeddingBagConfig]:
