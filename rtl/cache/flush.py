@@ -8,20 +8,22 @@ __all__ = ["CacheFlush"]
 
 
 class CacheFlush(wiring.Component):
-    """Let a cache drain, and clear it, when ``flush`` rises.
+    """Let a cache drain, then clear it.
 
-    From the cycle after ``flush`` has risen on, lookups wait. The cache is cleared once each lookup
-    inside has its vector; then lookups go on. So a lookup gets its vector from before or from
-    after: one that is taken after ``flushing`` has fallen is fetched again.
+    Lookups wait from the cycle after ``flush`` on. The cache is cleared once each lookup inside has
+    its vector; then lookups continue. A lookup that the cache accepts after ``flushing`` has fallen
+    is fetched again.
 
     Parameters: ``in_flight``, fetches that may be outstanding.
 
     Ports
     -----
-    flush: a rise of it begins; one while ``flushing`` empties the cache once more.
-    flushing: a flush is in progress, and no lookup may be given to the cache.
-    asked, landed: a fetch leaves the cache; a vector has landed.
-    idle: of the cache. forget: the cache is to be cleared (:class:`rtl.cache.EmbeddingCache`).
+    flush: event: clear the cache. A second event while ``flushing`` changes nothing: no lookup has
+        entered since the first.
+    flushing: a flush is in progress; the cache must get no lookup.
+    asked, landed: events: a fetch leaves the cache; a fetched vector has arrived.
+    idle, forget: port ``idle`` of the cache; its input ``forget``
+        (:class:`rtl.cache.EmbeddingCache`).
     """
 
     def __init__(self, in_flight: int):
@@ -32,19 +34,15 @@ class CacheFlush(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        before, rises, over = Signal(), Signal(), Signal()
         owed, drained = Signal(range(self._in_flight + 1)), Signal()
         swept, cleared = Signal(), Signal()
-        m.d.comb += [
-            rises.eq(self.flush & ~before),
-            self.forget.eq(self.flushing & ~swept & drained & (owed == 0)),
-            over.eq(swept & cleared & ~rises),
-        ]
+        over = swept & cleared & ~self.flush
+        m.d.comb += self.forget.eq(self.flushing & ~swept & drained & (owed == 0))
         # A cycle late: a lookup that entered in the cycle before ``flushing`` has been seen.
         m.d.sync += [
-            before.eq(self.flush), owed.eq(owed + self.asked - self.landed),
+            owed.eq(owed + self.asked - self.landed),
             drained.eq(self.flushing & self.idle), cleared.eq(swept & self.idle),
-            self.flushing.eq(rises | (self.flushing & ~over)),
-            swept.eq(((self.forget | swept) & ~rises) & ~over),
+            self.flushing.eq(self.flush | (self.flushing & ~over)),
+            swept.eq((self.forget & ~self.flush) | (swept & ~over)),
         ]
         return m

@@ -37,16 +37,14 @@ class _Traffic:
             ctx.set(getattr(dut, name), value)
         if self.remote:
             ctx.set(dut.merge, 1)
-        fell, low = 0, 0
+        fell = 0
         item, answer, cycle = None, [], 0
         while self.got < LOOKUPS:
-            ctx.set(dut.flush, 0 if low else ctx.get(dut.flush))
-            low = max(0, low - 1)
-            if due and tag >= due[0] and not ctx.get(dut.flush):
+            begins = bool(due) and tag >= due[0]
+            ctx.set(dut.flush, begins)
+            if begins:
                 due.pop(0)
                 self.version += 1
-                ctx.set(dut.flush, 1)
-                low = 1
             if item is None and tag < LOOKUPS and len(self.open) < 12 and self.rng.random() < 0.8:
                 item = self.lookup(tag % 64)
             ctx.set(dut.lookups.valid, item is not None)
@@ -65,7 +63,7 @@ class _Traffic:
             ctx.set(dut.fills.valid, bool(answer))
             if answer:
                 ctx.set(dut.fills.payload, answer[0])
-            flushing = ctx.get(dut.flushing) or ctx.get(dut.flush)
+            flushing = ctx.get(dut.flushing) or begins
             taken = item is not None and ctx.get(dut.lookups.ready)
             missed = ctx.get(dut.misses.valid) and ctx.get(dut.misses.ready)
             miss = ctx.get(dut.misses.payload) if missed else None
