@@ -101,7 +101,7 @@ class _Traffic:
 
 
 @pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])
-@pytest.mark.parametrize("enable", [1, 0])
+@pytest.mark.parametrize("enable", [1, pytest.param(0, marks=pytest.mark.slow)])
 def test_rows_are_fetched_again(remote, enable):
     dut = (RemoteCache if remote else LocalCache)(preset("tiny").with_fields(max_dimension=32))
     traffic = _Traffic(dut, remote, 7 + enable, enable)
