@@ -5,15 +5,19 @@ from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from typing import ClassVar
 
-__all__ = ["BEAT_BITS", "LANES", "POLICY_CODES", "PRESETS", "ROW_BITS", "TABLE_BITS",
-           "CachePolicy", "NicConfig", "beats_of", "check_dimension", "check_identifier",
-           "packing_of", "preset"]
+__all__ = ["BEAT_BITS", "LANES", "LINK_POOL_BEATS", "LINK_POOL_SPARE", "POLICY_CODES", "PRESETS",
+           "ROW_BITS", "TABLE_BITS", "CachePolicy", "NicConfig", "beats_of", "check_dimension",
+           "check_identifier", "packing_of", "preset"]
 
 BEAT_BITS = 512
 """Bits of a beat, the width of every data path."""
 
 LANES = 16
 """float32 values per beat."""
+
+LINK_POOL_BEATS, LINK_POOL_SPARE = 4096, 4
+"""Payload beats of the pool of a reliable link, of all peers together; beats of it that stay
+free."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
@@ -70,11 +74,19 @@ def check_identifier(name: str, value: object) -> None:
                          f"digits and _ of ASCII, no digit first")
 
 
-def _in_range(name: str, value: object, low: int, high: int) -> None:
+def _in_range(name: str, value: object, low: int, high: int, by: str = "") -> None:
+    """Raise ``TypeError`` or ``ValueError`` unless ``value`` is an integer in its bounds.
+
+    by: field on which ``low`` depends, and its value: "field value".
+    """
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an integer, not {value!r}")
     if not low <= value <= high:
-        raise ValueError(f"{name} must be between {low} and {high}, not {value!r}")
+        bounds = f"between {low} and {high}" if low < high else f"{low}"
+        if value >= low or not by:
+            raise ValueError(f"{name} must be {bounds}, not {value!r}")
+        raise ValueError(f"{name} must be {bounds} with {by}, not {value!r}: use a larger {name} "
+                         f"or a smaller {by.split()[0]}")
 
 
 def _power_of_two(name: str, value: int) -> None:
@@ -193,7 +205,8 @@ class NicConfig:
             total = "dedupe_keys" if kind == "dedupe" else f"{kind}_rows"
             _in_range(f"{kind}_ways", ways, 1, 16)
             _power_of_two(f"{kind}_ways", ways)
-            _in_range(total, getattr(self, total), 2 * ways, self.most_rows)
+            _in_range(total, getattr(self, total), 2 * ways, self.most_rows,
+                      by=f"{kind}_ways {ways}")
             if getattr(self, total) % ways:
                 raise ValueError(f"{total} must be a multiple of {kind}_ways ({ways}), "
                                  f"not {getattr(self, total)!r}")
@@ -208,8 +221,14 @@ class NicConfig:
                                 ("completion_slots", 2, 128)):
             _in_range(name, getattr(self, name), low, high)
             _power_of_two(name, getattr(self, name))
-        _in_range("net_payload_beats", self.net_payload_beats, self.vector_beats + 1, 140)
-        _in_range("host_payload_beats", self.host_payload_beats, self.net_payload_beats, 140)
+        _in_range("net_payload_beats", self.net_payload_beats, self.vector_beats + 1, 140,
+                  by=f"max_dimension {self.max_dimension}")
+        for name in ("training", "link"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        self._check_link()
+        _in_range("host_payload_beats", self.host_payload_beats, self.net_payload_beats, 140,
+                  by=f"net_payload_beats {self.net_payload_beats}")
         if self.net_framing not in ("ethernet", "udp"):
             raise ValueError(f"net_framing must be ethernet or udp, not {self.net_framing!r}")
         _in_range("interaction_vectors", self.interaction_vectors, 2, 64)
@@ -219,6 +238,14 @@ class NicConfig:
         if self.lookup_beats < self.nodes * 2:
             raise ValueError(f"lookup_beats must be at least 2 for each of {self.nodes} nodes, "
                              f"not {self.lookup_beats!r}")
+
+    def _check_link(self) -> None:
+        """Raise unless the pool of the link has a largest packet's beats for each node."""
+        most = (LINK_POOL_BEATS - LINK_POOL_SPARE) // self.net_payload_beats
+        if self.link and self.nodes > most:
+            raise ValueError(f"nodes must be at most {most} with link and net_payload_beats "
+                             f"{self.net_payload_beats}, not {self.nodes!r}: use fewer nodes or "
+                             f"a smaller net_payload_beats")
 
     def _check_unique(self) -> None:
         """Raise for an invalid size of the table of keys that the host gets once."""
@@ -230,16 +257,14 @@ class NicConfig:
 
     def _check_training(self) -> None:
         """Raise for an invalid size of the gradient path."""
-        for name in ("training", "link"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
-        for name, low, high in (
-                ("gradient_ways", 1, 16),
-                ("local_gradient_keys", 2 * self.gradient_ways, 1 << 16),
-                ("global_gradient_keys", 2 * self.gradient_ways, 1 << 16),
-                ("gradient_beats", 2 * self.host_payload_beats + 2, 4096),
-                ("partial_beats", 4 * self.nodes, 16384), ("update_rows", 8, 4096)):
-            _in_range(name, getattr(self, name), low, high)
+        for name, low, high, by in (
+                ("gradient_ways", 1, 16, ""),
+                ("local_gradient_keys", 2 * self.gradient_ways, 1 << 16, "gradient_ways"),
+                ("global_gradient_keys", 2 * self.gradient_ways, 1 << 16, "gradient_ways"),
+                ("gradient_beats", 2 * self.host_payload_beats + 2, 4096, "host_payload_beats"),
+                ("partial_beats", 4 * self.nodes, 16384, "nodes"), ("update_rows", 8, 4096, "")):
+            _in_range(name, getattr(self, name), low, high,
+                      by=by and f"{by} {getattr(self, by)}")
             _power_of_two(name, getattr(self, name))
 
     @property

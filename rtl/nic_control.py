@@ -68,6 +68,15 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
     give("local_cache", enable=csr.local_cache_enable, sets=csr.local_cache_sets)
     give("remote_cache", enable=csr.remote_cache_enable, sets=csr.remote_cache_sets,
          merge=csr.requester_merge)
+    flushed, flush = Signal(2), Signal(2)
+    m.d.sync += [flushed.eq(csr.flush), flush.eq(csr.flush & ~flushed)]
+    # The dedupe table keeps rows of this node, too: their lookups of a step go to it first.
+    forget = flush[0] | (blocks.training_path.forget if config.training else 0)
+    m.d.comb += [
+        blocks.local_cache.flush.eq(flush[0]), blocks.remote_cache.flush.eq(flush[1]),
+        blocks.dedupe.forget.eq(forget),
+        csr.flushing.eq(Cat(blocks.local_cache.flushing | blocks.dedupe.forgetting,
+                            blocks.remote_cache.flushing))]
     give("lookup_packager", timeout=csr.lookup_timeout, window=csr.lookup_window,
          queued=csr.output_queues)
     give("lookup_receiver", share=csr.lookup_share)

@@ -21,5 +21,5 @@ def connect_training(m: Module, blocks: SimpleNamespace) -> None:
         blocks.dispatcher.written.eq(training.written_owners),
         blocks.query_checker.open_step.eq(training.open_step),
         training.dropped.eq(blocks.host_receiver.dropped),
-        blocks.dedupe.forget.eq(training.forget), training.forgetting.eq(blocks.dedupe.forgetting),
+        training.forgetting.eq(blocks.dedupe.forgetting),
     ]

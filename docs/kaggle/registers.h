@@ -27,7 +27,7 @@
 #define EMBER_COUNTER_COUNT 0x000cu
 #define EMBER_COUNTER_COUNT_WIDTH 32u
 #define EMBER_COUNTER_COUNT_MASK 0xffffffffu
-#define EMBER_COUNTER_COUNT_RESET 0xc0u
+#define EMBER_COUNTER_COUNT_RESET 0xc1u
 
 /* config_base (ro): address of the first register of this configuration */
 #define EMBER_CONFIG_BASE 0x0010u
@@ -51,7 +51,7 @@
 #define EMBER_CONTROL_COUNT 0x001cu
 #define EMBER_CONTROL_COUNT_WIDTH 32u
 #define EMBER_CONTROL_COUNT_MASK 0xffffffffu
-#define EMBER_CONTROL_COUNT_RESET 0x32u
+#define EMBER_CONTROL_COUNT_RESET 0x33u
 
 /* table_base (ro): address of table_index, before the words of a descriptor */
 #define EMBER_TABLE_BASE 0x0020u
@@ -81,13 +81,13 @@
 #define EMBER_REGISTER_COUNT 0x0030u
 #define EMBER_REGISTER_COUNT_WIDTH 32u
 #define EMBER_REGISTER_COUNT_MASK 0xffffffffu
-#define EMBER_REGISTER_COUNT_RESET 0x11fu
+#define EMBER_REGISTER_COUNT_RESET 0x122u
 
 /* register_map (ro): CRC-32 of name, address, width and access of those: tells one map from another */
 #define EMBER_REGISTER_MAP 0x0034u
 #define EMBER_REGISTER_MAP_WIDTH 32u
 #define EMBER_REGISTER_MAP_MASK 0xffffffffu
-#define EMBER_REGISTER_MAP_RESET 0x60ef3318u
+#define EMBER_REGISTER_MAP_RESET 0xd7f491f3u
 
 /* config_nodes (ro): nodes of this configuration */
 #define EMBER_CONFIG_NODES 0x0040u
@@ -681,6 +681,14 @@
 #define EMBER_UDP_PORT_LOW 0x0u
 #define EMBER_UDP_PORT_HIGH 0xffffu
 
+/* flush (rw, 0 to 3): a bit that rises empties, in mid-traffic too, 0 the caches of this node's rows, 1 that of other nodes' rows: rows changed in memory are fetched again */
+#define EMBER_FLUSH 0x01c8u
+#define EMBER_FLUSH_WIDTH 2u
+#define EMBER_FLUSH_MASK 0x3u
+#define EMBER_FLUSH_RESET 0x0u
+#define EMBER_FLUSH_LOW 0x0u
+#define EMBER_FLUSH_HIGH 0x3u
+
 /* table_index (rw, 0 to 63): table that table_word0 to 4 write to */
 #define EMBER_TABLE_INDEX 0x0280u
 #define EMBER_TABLE_INDEX_WIDTH 12u
@@ -753,6 +761,12 @@
 #define EMBER_LOOKUP_NEXT_NODE 0x0380u
 #define EMBER_LOOKUP_NEXT_NODE_WIDTH 8u
 #define EMBER_LOOKUP_NEXT_NODE_MASK 0xffu
+
+/* flushing (ro): caches that are being emptied now, bits as in flush */
+#define EMBER_FLUSHING 0x03c0u
+#define EMBER_FLUSHING_WIDTH 2u
+#define EMBER_FLUSHING_MASK 0x3u
+#define EMBER_FLUSHING_RESET 0x0u
 
 /* host_receiver.packets (ro): cumulative, modulo 2^32 */
 #define EMBER_HOST_RECEIVER_PACKETS 0x1000u
@@ -1207,128 +1221,131 @@
 /* row_reads.reads (ro): cumulative, modulo 2^32 */
 #define EMBER_ROW_READS_READS 0x1258u
 
+/* row_reads.beyond (ro): cumulative, modulo 2^32 */
+#define EMBER_ROW_READS_BEYOND 0x125cu
+
 /* gpu_rings.lists (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_LISTS 0x125cu
+#define EMBER_GPU_RINGS_LISTS 0x1260u
 
 /* gpu_rings.lists_told (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_LISTS_TOLD 0x1260u
+#define EMBER_GPU_RINGS_LISTS_TOLD 0x1264u
 
 /* gpu_rings.bad_consumed (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_BAD_CONSUMED 0x1264u
+#define EMBER_GPU_RINGS_BAD_CONSUMED 0x1268u
 
 /* gpu_rings.stall_full (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_STALL_FULL 0x1268u
+#define EMBER_GPU_RINGS_STALL_FULL 0x126cu
 
 /* gpu_rings.reads (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_READS 0x126cu
+#define EMBER_GPU_RINGS_READS 0x1270u
 
 /* gpu_rings.repeats (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_REPEATS 0x1270u
+#define EMBER_GPU_RINGS_REPEATS 0x1274u
 
 /* gpu_rings.slots (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_SLOTS 0x1274u
+#define EMBER_GPU_RINGS_SLOTS 0x1278u
 
 /* gpu_rings.slots_told (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_SLOTS_TOLD 0x1278u
+#define EMBER_GPU_RINGS_SLOTS_TOLD 0x127cu
 
 /* gpu_rings.bad_index (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_BAD_INDEX 0x127cu
+#define EMBER_GPU_RINGS_BAD_INDEX 0x1280u
 
 /* gpu_rings.bad_data (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_BAD_DATA 0x1280u
+#define EMBER_GPU_RINGS_BAD_DATA 0x1284u
 
 /* gpu_rings.short_data (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_SHORT_DATA 0x1284u
+#define EMBER_GPU_RINGS_SHORT_DATA 0x1288u
 
 /* completion_writer.opened (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_OPENED 0x1288u
+#define EMBER_COMPLETION_WRITER_OPENED 0x128cu
 
 /* completion_writer.refused (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_REFUSED 0x128cu
+#define EMBER_COMPLETION_WRITER_REFUSED 0x1290u
 
 /* completion_writer.refusals_lost (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_REFUSALS_LOST 0x1290u
+#define EMBER_COMPLETION_WRITER_REFUSALS_LOST 0x1294u
 
 /* completion_writer.completed (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_COMPLETED 0x1294u
+#define EMBER_COMPLETION_WRITER_COMPLETED 0x1298u
 
 /* completion_writer.flushes (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_FLUSHES 0x1298u
+#define EMBER_COMPLETION_WRITER_FLUSHES 0x129cu
 
 /* completion_writer.bad_flushed (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_BAD_FLUSHED 0x129cu
+#define EMBER_COMPLETION_WRITER_BAD_FLUSHED 0x12a0u
 
 /* completion_writer.bad_freed (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_BAD_FREED 0x12a0u
+#define EMBER_COMPLETION_WRITER_BAD_FREED 0x12a4u
 
 /* completion_writer.finished (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_FINISHED 0x12a4u
+#define EMBER_COMPLETION_WRITER_FINISHED 0x12a8u
 
 /* completion_writer.timeouts (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_TIMEOUTS 0x12a8u
+#define EMBER_COMPLETION_WRITER_TIMEOUTS 0x12acu
 
 /* completion_writer.errors (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_ERRORS 0x12acu
+#define EMBER_COMPLETION_WRITER_ERRORS 0x12b0u
 
 /* completion_writer.stray_answers (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_STRAY_ANSWERS 0x12b0u
+#define EMBER_COMPLETION_WRITER_STRAY_ANSWERS 0x12b4u
 
 /* completion_writer.excess_answers (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_EXCESS_ANSWERS 0x12b4u
+#define EMBER_COMPLETION_WRITER_EXCESS_ANSWERS 0x12b8u
 
 /* completion_writer.stray_errors (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_STRAY_ERRORS 0x12b8u
+#define EMBER_COMPLETION_WRITER_STRAY_ERRORS 0x12bcu
 
 /* host_reporter.errors (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_REPORTER_ERRORS 0x12bcu
+#define EMBER_HOST_REPORTER_ERRORS 0x12c0u
 
 /* host_reporter.credits (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_REPORTER_CREDITS 0x12c0u
+#define EMBER_HOST_REPORTER_CREDITS 0x12c4u
 
 /* net_assembler.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_ASSEMBLER_PACKETS 0x12c4u
+#define EMBER_NET_ASSEMBLER_PACKETS 0x12c8u
 
 /* net_assembler.beats (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_ASSEMBLER_BEATS 0x12c8u
+#define EMBER_NET_ASSEMBLER_BEATS 0x12ccu
 
 /* net_assembler.stall_output (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_ASSEMBLER_STALL_OUTPUT 0x12ccu
+#define EMBER_NET_ASSEMBLER_STALL_OUTPUT 0x12d0u
 
 /* host_assembler.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_ASSEMBLER_PACKETS 0x12d0u
+#define EMBER_HOST_ASSEMBLER_PACKETS 0x12d4u
 
 /* host_assembler.beats (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_ASSEMBLER_BEATS 0x12d4u
+#define EMBER_HOST_ASSEMBLER_BEATS 0x12d8u
 
 /* host_assembler.stall_output (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_ASSEMBLER_STALL_OUTPUT 0x12d8u
+#define EMBER_HOST_ASSEMBLER_STALL_OUTPUT 0x12dcu
 
 /* gpu_answers.asked (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_ANSWERS_ASKED 0x12dcu
+#define EMBER_GPU_ANSWERS_ASKED 0x12e0u
 
 /* gpu_answers.answered (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_ANSWERS_ANSWERED 0x12e0u
+#define EMBER_GPU_ANSWERS_ANSWERED 0x12e4u
 
 /* gpu_answers.stall_answers (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_ANSWERS_STALL_ANSWERS 0x12e4u
+#define EMBER_GPU_ANSWERS_STALL_ANSWERS 0x12e8u
 
 /* dense_answers.asked (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_ANSWERS_ASKED 0x12e8u
+#define EMBER_DENSE_ANSWERS_ASKED 0x12ecu
 
 /* dense_answers.answered (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_ANSWERS_ANSWERED 0x12ecu
+#define EMBER_DENSE_ANSWERS_ANSWERED 0x12f0u
 
 /* dense_answers.stall_answers (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_ANSWERS_STALL_ANSWERS 0x12f0u
+#define EMBER_DENSE_ANSWERS_STALL_ANSWERS 0x12f4u
 
 /* peer_answers.asked (ro): cumulative, modulo 2^32 */
-#define EMBER_PEER_ANSWERS_ASKED 0x12f4u
+#define EMBER_PEER_ANSWERS_ASKED 0x12f8u
 
 /* peer_answers.answered (ro): cumulative, modulo 2^32 */
-#define EMBER_PEER_ANSWERS_ANSWERED 0x12f8u
+#define EMBER_PEER_ANSWERS_ANSWERED 0x12fcu
 
 /* peer_answers.stall_answers (ro): cumulative, modulo 2^32 */
-#define EMBER_PEER_ANSWERS_STALL_ANSWERS 0x12fcu
+#define EMBER_PEER_ANSWERS_STALL_ANSWERS 0x1300u
 
 /* A table descriptor: what lies in its words, written to EMBER_TABLE_WORD0 on.
    All 5 of them for each table, word 0 last. */

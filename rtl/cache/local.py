@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.cache.cache import CACHE_COUNTERS, EmbeddingCache, tap_layout
 from rtl.cache.fills import FILL_ID_BITS, FillBeat
+from rtl.cache.flush import CacheFlush
 from rtl.cache.vectors import row_write_layout, vector_beat_layout
 from rtl.config import NicConfig
 from rtl.formats import Key
@@ -50,6 +51,7 @@ class LocalCache(Gateable, wiring.Component):
     misses: output stream of ``key`` and ``id``, 16 bits: vectors to be fetched.
     fills: input stream of ``id``, ``data``, ``last``; always ready after the sweep.
     enable: 0: each lookup is fetched separately.
+    flush, flushing: see :class:`~rtl.cache.flush.CacheFlush`.
     sets, vector_beats, evicted, landed, tap, idle: as in :class:`EmbeddingCache`. counters: see
         :data:`LOCAL_CACHE_COUNTERS`.
     """
@@ -69,6 +71,7 @@ class LocalCache(Gateable, wiring.Component):
             "misses": Out(stream.Signature(data.StructLayout({"key": Key, "id": FILL_ID_BITS}))),
             "fills": In(stream.Signature(FillBeat)),
             "sets": In(range(config.local_cache_sets + 1)), "enable": In(1),
+            "flush": In(1), "flushing": Out(1),
             "vector_beats": In(range(config.vector_beats + 1)),
             "evicted": Out(data.StructLayout({"valid": 1, "key": Key})), "landed": Out(1),
             "tap": Out(tap_layout(Key)),
@@ -91,15 +94,16 @@ class LocalCache(Gateable, wiring.Component):
             in_flight=config.misses_in_flight, waiters=config.dedupe_in_flight,
             vector_beats=config.vector_beats, hash_key=hash_bits, store_bits=config.store_bits,
             updated=config.training, policy=config.policy)
+        m.submodules.flushing = flush = CacheFlush(config.misses_in_flight)
         wiring.connect(m, wiring.flipped(self.fills), cache.fills)
         if config.training:
-            self._share(m, cache)
+            self._share(m, cache, flush.flushing)
         else:
             wiring.connect(m, cache.vectors, wiring.flipped(self.vectors))
             m.d.comb += [
-                cache.lookups.valid.eq(self.lookups.valid),
+                cache.lookups.valid.eq(self.lookups.valid & ~flush.flushing),
                 cache.lookups.payload.eq(Cat(self.lookups.payload)),
-                self.lookups.ready.eq(cache.lookups.ready),
+                self.lookups.ready.eq(cache.lookups.ready & ~flush.flushing),
             ]
         m.d.comb += [
             self.misses.valid.eq(cache.misses.valid),
@@ -109,12 +113,16 @@ class LocalCache(Gateable, wiring.Component):
             cache.sets.eq(self.sets), cache.enable.eq(self.enable), cache.merge.eq(self.enable),
             cache.vector_beats.eq(self.vector_beats),
             Cat(self.evicted).eq(cache.evicted), Cat(self.tap).eq(cache.tap),
-            self.idle.eq(cache.idle), self.landed.eq(cache.landed),
+            self.idle.eq(cache.idle & ~flush.flushing), self.landed.eq(cache.landed),
+            flush.flush.eq(self.flush), self.flushing.eq(flush.flushing),
+            flush.asked.eq(cache.misses.valid & cache.misses.ready),
+            flush.landed.eq(cache.landed), flush.idle.eq(cache.idle),
+            cache.forget.eq(flush.forget),
         ]
         m.d.comb += [self.counters[name].eq(cache.counters[name]) for name in self._counters]
         return m
 
-    def _share(self, m: Module, cache: EmbeddingCache) -> None:
+    def _share(self, m: Module, cache: EmbeddingCache, flushing: Signal) -> None:
         """Let lookups and updates use the cache in turns, and route the vectors: the top bit of
         the meta tells whose they are.
 
@@ -125,12 +133,12 @@ class LocalCache(Gateable, wiring.Component):
         turn = Signal()
         m.d.comb += [
             cache.frozen.eq(self.frozen),
-            cache.lookups.valid.eq(
-                Mux(turn, self.updates.valid & cache.settled, self.lookups.valid)),
+            cache.lookups.valid.eq(~flushing & Mux(
+                turn, self.updates.valid & cache.settled, self.lookups.valid)),
             Cat(cache.lookups.payload).eq(Mux(turn, Cat(self.updates.payload, 1),
                                               Cat(self.lookups.payload, 0))),
-            self.lookups.ready.eq(cache.lookups.ready & ~turn),
-            self.updates.ready.eq(cache.lookups.ready & turn & cache.settled),
+            self.lookups.ready.eq(cache.lookups.ready & ~turn & ~flushing),
+            self.updates.ready.eq(cache.lookups.ready & turn & cache.settled & ~flushing),
         ]
         with m.If(cache.lookups.ready):
             m.d.sync += turn.eq(cache.settled & Mux(turn, ~self.lookups.valid, self.updates.valid))

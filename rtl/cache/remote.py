@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.cache.answer_check import AnswerCheck
 from rtl.cache.cache import CACHE_COUNTERS, EmbeddingCache, tap_layout
+from rtl.cache.flush import CacheFlush
 from rtl.config import NicConfig
 from rtl.formats import (
     LANDING_BITS,
@@ -51,6 +52,7 @@ class RemoteCache(Gateable, wiring.Component):
     vectors: output stream of :data:`rtl.formats.TaggedBeat`, ``tag`` the place.
     enable: 0: a vector serves the lookups that wait for it, but no later one.
     merge: 0: each lookup of a key in flight is sent.
+    flush, flushing: see :class:`~rtl.cache.flush.CacheFlush`.
     sets, vector_beats, evicted, landed, tap, counters, idle: as in :class:`EmbeddingCache`.
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
@@ -69,6 +71,7 @@ class RemoteCache(Gateable, wiring.Component):
             "fills": In(stream.Signature(PeerBeat)),
             "vectors": Out(stream.Signature(TaggedBeat)),
             "sets": In(range(config.remote_cache_sets + 1)), "enable": In(1), "merge": In(1),
+            "flush": In(1), "flushing": Out(1),
             "vector_beats": In(range(config.vector_beats + 1)),
             "evicted": Out(data.StructLayout({"valid": 1, "key": Key})), "landed": Out(1),
             "tap": Out(tap_layout(Key)),
@@ -83,13 +86,14 @@ class RemoteCache(Gateable, wiring.Component):
             vector_beats=config.vector_beats, hash_key=hash_bits, store_bits=config.store_bits,
             policy=config.policy, checked=True)
         m.submodules.check = check = AnswerCheck(config.remote_in_flight)
+        m.submodules.flushing = flush = CacheFlush(config.remote_in_flight)
         wanted, asked = Signal(LookupRecord), Signal(LookupRecord)
         lookup, miss = self.lookups.payload, self.misses.payload
         key, missed = Signal(Key), Signal(Key)
         m.d.comb += [
             wanted.eq(lookup.record), key.row.eq(wanted.row), key.table.eq(wanted.table),
-            cache.lookups.valid.eq(self.lookups.valid),
-            self.lookups.ready.eq(cache.lookups.ready),
+            cache.lookups.valid.eq(self.lookups.valid & ~flush.flushing),
+            self.lookups.ready.eq(cache.lookups.ready & ~flush.flushing),
             cache.lookups.payload.key.eq(key),
             cache.lookups.payload.meta.landing.eq(wanted.landing),
             cache.lookups.payload.meta.step.eq(lookup.step),
@@ -117,7 +121,12 @@ class RemoteCache(Gateable, wiring.Component):
             cache.sets.eq(self.sets), cache.enable.eq(self.enable), cache.merge.eq(self.merge),
             cache.vector_beats.eq(self.vector_beats),
             Cat(self.evicted).eq(Cat(cache.evicted)), Cat(self.tap).eq(Cat(cache.tap)),
-            self.counters.eq(cache.counters), self.idle.eq(cache.idle & check.idle),
+            self.counters.eq(cache.counters),
+            self.idle.eq(cache.idle & check.idle & ~flush.flushing),
+            flush.flush.eq(self.flush), self.flushing.eq(flush.flushing),
+            flush.asked.eq(self.misses.valid & self.misses.ready),
+            flush.landed.eq(cache.landed), flush.idle.eq(cache.idle),
+            cache.forget.eq(flush.forget),
             self.landed.eq(cache.landed),
         ]
         return m

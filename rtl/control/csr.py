@@ -49,7 +49,7 @@ class RegisterBlock(wiring.Component):
     csr: AXI4-Lite slave, 16-bit byte addresses, see :data:`rtl.control.axi_lite.AxiLite`.
     counters: struct of every block's counters. channels: input
     :func:`rtl.monitor.channels.channel_state`.
-    lookup_next_node: where the next lookups packet goes.
+    lookup_next_node: where the next lookups packet goes. flushing: caches that are being emptied.
     link_given_up (``config.link``): a bit for each node that was given up. link_rejoins: event:
         ``link_rejoin`` was written, in the cycle before. link_rejoining: what it asks for is being
         done, and it is not to be written.
@@ -86,7 +86,7 @@ class RegisterBlock(wiring.Component):
         super().__init__({
             "csr": In(AxiLite), "counters": In(data.StructLayout(counters)),
             "channels": In(channel_state(config.training, config.link)),
-            "lookup_next_node": In(NODE_BITS),
+            "lookup_next_node": In(NODE_BITS), "flushing": In(2),
             **({"link_given_up": In(config.nodes), "link_rejoins": Out(1),
                 "link_rejoining": In(1)} if config.link else {}),
             "table_write_en": Out(1), "table_write_table": Out(TABLE_BITS),
@@ -109,6 +109,8 @@ class RegisterBlock(wiring.Component):
                 value = self.counters[block][name]
             elif register.name == "lookup_next_node":
                 value = self.lookup_next_node
+            elif register.name == "flushing":
+                value = self.flushing
             elif register.name.startswith("link_given_up"):
                 value = self.link_given_up[32 * int(register.name[13:]):][:32]
             elif register.name == "link_rejoining":

@@ -13,7 +13,8 @@ from rtl.control.axi_lite import ADDRESS_BITS
 from rtl.formats import VERSION, InteractionMode, OptimizerMode
 from rtl.monitor.channels import channel_map, channel_words
 
-__all__ = ["CHANNEL_BASE", "CONFIG_BASE", "CONTROL_BASE", "COUNTER_BASE", "GIVEN_UP", "MAGIC",
+__all__ = ["CHANNEL_BASE", "CONFIG_BASE", "CONTROL_BASE", "COUNTER_BASE", "FLUSHING", "GIVEN_UP",
+           "MAGIC",
            "NEXT_NODE", "TABLE_BASE", "TABLE_WORDS", "Register", "map_fingerprint", "register_map"]
 
 MAGIC = int.from_bytes(b"EMBR", "little")
@@ -21,6 +22,7 @@ CONFIG_BASE, CONTROL_BASE, TABLE_BASE, COUNTER_BASE = 0x0040, 0x0100, 0x0280, 0x
 CHANNEL_BASE = 0x0300
 NEXT_NODE = CHANNEL_BASE + 0x80
 GIVEN_UP = NEXT_NODE + 4
+FLUSHING = CHANNEL_BASE + 0xC0
 TABLE_WORDS = 5
 """32-bit words of a table descriptor."""
 
@@ -121,6 +123,8 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
         registers.append(Register(
             "link_rejoining", GIVEN_UP + 4 * words, 1, "ro", 0,
             "the node of link_rejoin has not been taken back yet"))
+    registers.append(Register(
+        "flushing", FLUSHING, 2, "ro", 0, "caches that are being emptied now, bits as in flush"))
     registers += [
         Register(name, COUNTER_BASE + 4 * k, 32, "ro", 0, "cumulative, modulo 2^32")
         for k, name in enumerate(counts)]
@@ -224,6 +228,9 @@ def _controls(config: NicConfig):
         yield from _link_controls(config)
     if config.training:
         yield from _training_controls(config)
+    yield ("flush", 2, 0, 0, 3,
+           "a bit that rises empties, in mid-traffic too, 0 the caches of this node's rows, 1 that "
+           "of other nodes' rows: rows changed in memory are fetched again")
 
 
 def _ring_controls(config: NicConfig):

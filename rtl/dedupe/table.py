@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.cache import FILL_ID_BITS, EmbeddingCache, FillBeat
+from rtl.cache.flush import CacheFlush
 from rtl.config import NicConfig
 from rtl.formats import STEP_BITS, Key, Request, ScatterTag, VectorBeat
 from rtl.gateable import Gateable
@@ -91,16 +92,15 @@ class DedupeTable(Gateable, wiring.Component):
             ways=config.dedupe_ways, in_flight=config.dedupe_in_flight,
             waiters=config.scatter_entries, vector_beats=config.vector_beats,
             hash_key=_hash_request, store_bits=config.store_bits, policy="lru")
-        asked, swept, owed = Signal(), Signal(), Signal(range(config.dedupe_in_flight + 1))
-        drained, cleared = Signal(), Signal()
+        m.submodules.flush = flush = CacheFlush(config.dedupe_in_flight)
         request, vector, tag = self.requests.payload, self.vectors.payload, Signal(ScatterTag)
         wiring.connect(m, wiring.flipped(self.fills), entries.fills)
         m.d.comb += [
             tag.landing.eq(request.landing), tag.node.eq(request.node), tag.step.eq(request.step),
-            entries.lookups.valid.eq(self.requests.valid & ~asked),
+            entries.lookups.valid.eq(self.requests.valid & ~flush.flushing),
             entries.lookups.payload.key.eq(Cat(request.key, request.step)),
             entries.lookups.payload.meta.eq(tag),
-            self.requests.ready.eq(entries.lookups.ready & ~asked),
+            self.requests.ready.eq(entries.lookups.ready & ~flush.flushing),
             self.vectors.valid.eq(entries.vectors.valid),
             vector.data.eq(entries.vectors.payload.data),
             Cat(vector.tag).eq(entries.vectors.payload.meta),
@@ -112,16 +112,12 @@ class DedupeTable(Gateable, wiring.Component):
             entries.misses.ready.eq(self.misses.ready),
             entries.sets.eq(config.dedupe_sets), entries.enable.eq(self.enable),
             entries.merge.eq(self.enable),
-            entries.vector_beats.eq(self.vector_beats), self.idle.eq(entries.idle & ~asked),
-            entries.forget.eq(asked & ~swept & drained & (owed == 0)),
-            self.forgetting.eq(asked),
+            entries.vector_beats.eq(self.vector_beats),
+            self.idle.eq(entries.idle & ~flush.flushing), entries.forget.eq(flush.forget),
+            flush.flush.eq(self.forget), self.forgetting.eq(flush.flushing),
+            flush.asked.eq(self.misses.valid & self.misses.ready),
+            flush.landed.eq(entries.landed), flush.idle.eq(entries.idle),
         ]
-        m.d.sync += owed.eq(owed + (self.misses.valid & self.misses.ready) - entries.landed)
-        # A cycle late: what entered in the cycle before ``asked`` has been seen.
-        m.d.sync += [drained.eq(asked & entries.idle), cleared.eq(swept & entries.idle)]
-        over = swept & cleared & ~self.forget
-        m.d.sync += [asked.eq(self.forget | (asked & ~over)),
-                     swept.eq((entries.forget & ~self.forget) | (swept & ~over))]
         ahead = Signal(STEP_BITS)
         m.d.comb += ahead.eq(entries.evicted.key[Key.size:] - self.step_floor)
         early = entries.evicted.valid & ~ahead[-1]  # not below the floor, modulo 2^16

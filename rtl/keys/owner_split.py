@@ -112,7 +112,8 @@ class OwnerSplit(wiring.Component):
         missing, fraction = Signal(), Signal(FRACTION_BITS)
         beyond, invalid, kind2, owner2 = Signal(), Signal(), Signal(2), Signal(NODE_BITS)
         offset = Signal(NODE_BITS)
-        owner3, status3, owner4, status4 = (Signal(s) for s in (NODE_BITS, 8, NODE_BITS, 8))
+        # The sum of owner and offset has a bit more than a node.
+        owner3, status3, owner4, status4 = (Signal(s) for s in (NODE_BITS + 1, 8, NODE_BITS, 8))
         own4, refused4 = Signal(), Signal()
         with m.If(advance):
             # 1: descriptor read; hash of the key.

@@ -60,11 +60,11 @@ class ReadAnswers(wiring.Component):
         moving, bad, short, landed = Signal(), Signal(), Signal(), Signal()
         head = Signal()
         # Registers, since lengths come out of a memory.
-        asked, fits = Signal(), Signal()
+        asked, fits, odd = Signal(), Signal(), Signal()
         vectors = Signal.like(self.length.vectors, reset_less=True)
         m.d.sync += [
             # The last bits of the count are 0 if the slot was read, which is of whole beats.
-            asked.eq(self.asked), fits.eq(self.length.beats << _WORDS == header.ember.count),
+            asked.eq(self.asked & ~odd), fits.eq(self.length.beats << _WORDS == header.ember.count),
             vectors.eq(self.length.vectors),
         ]
         m.d.comb += [
@@ -77,7 +77,9 @@ class ReadAnswers(wiring.Component):
             with m.State("HEADER"):
                 m.d.comb += [self.o.valid.eq(come & ~self.read),
                              self.i.ready.eq(self.o.ready & ~self.read)]
-                m.d.sync += self.tag.eq(header.ember.acknowledge)
+                # The field of the header is wider than a tag.
+                m.d.sync += [self.tag.eq(header.ember.acknowledge),
+                             odd.eq(header.ember.acknowledge[INDEX_BITS:].any())]
                 with m.If(come & self.read):
                     m.next = "LOOK"
                 with m.Elif(come & self.o.ready & ~beat.last):

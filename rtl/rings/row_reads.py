@@ -20,7 +20,7 @@ from rtl.stream import CreditQueue
 
 __all__ = ["ROW_READS_COUNTERS", "RowReads"]
 
-ROW_READS_COUNTERS = CounterLayout("reads")
+ROW_READS_COUNTERS = CounterLayout("reads", "beyond")
 
 _STAGES = 4
 _LOW, _HIGH, _UNIT_BITS = 3, 4, 4
@@ -35,7 +35,8 @@ class RowReads(wiring.Component):
     ``vector_beats`` units, or 1 or 2 where vectors share beats. Its tag is the lookup's landing,
     the id of a miss, so that reads under way have different tags. Packets of such records leave as
     READ_ROWS. The DMA engine that carries them out answers with GPU_VECTORS, whose tags are those
-    of the records.
+    of the records. A row that a descriptor places beyond the largest offset is read at the largest
+    offset: the sum of base and place never wraps to another row.
 
     Without ``enable``, lookups and headers pass unchanged in the same cycle.
 
@@ -52,7 +53,8 @@ class RowReads(wiring.Component):
         more beats than 1.
     write_en, write_table, write_word, write_data: as of :class:`rtl.keys.OwnerSplit`; words 3 and
         4, the base of a table from ``base`` on, in bytes, a multiple of 16, are stored here.
-    counters: ``reads``, rows asked for. idle: no lookup inside.
+    counters: ``reads``, rows asked for; ``beyond``, rows beyond the largest offset. idle: no lookup
+        inside.
 
     Raises ``TypeError`` or ``ValueError`` for ``tables`` that are not 1 to 4,096.
     """
@@ -102,23 +104,27 @@ class RowReads(wiring.Component):
         units = Signal(RowReadRecord["units"].shape, reset_less=True)
         m.d.sync += units.eq(Mux(self.vector_packing == 0, self.vector_beats << 2,
                                  Mux(self.vector_packing[1], 1, 2)))
+        offset, beyond = self._offset(m, lookup)
         m.d.comb += [
             queue.i.valid.eq(valids[-1]),
-            queue.i.payload.offset.eq(self._offset(m, lookup)),
+            queue.i.payload.offset.eq(offset | beyond.replicate(OFFSET_BITS)),
             queue.i.payload.units.eq(units), queue.i.payload.tag.eq(tags[-1]),
             self.idle.eq(queue.idle & ~Cat(valids).any()),
         ]
-        count(m, self.counters, reads=valids[-1])
+        count(m, self.counters, reads=valids[-1], beyond=valids[-1] & beyond)
         return m
 
-    def _offset(self, m: Module, lookup) -> Signal:
-        """Return the offset of the row of a lookup that came ``_STAGES`` cycles ago."""
+    def _offset(self, m: Module, lookup) -> tuple[Value, Value]:
+        """Return the offset of the row of a lookup that came ``_STAGES`` cycles ago, and whether
+        the row is beyond the largest offset."""
         beats, row = self.vector_beats, lookup.row
         # Row times beats by two sums: 16 beats, the most, have no other bit.
         low = Signal(ROW_BITS + 4, reset_less=True)
         high = Signal(ROW_BITS + 2, reset_less=True)
-        whole, product, table, offset = (Signal(OFFSET_BITS, name=name, reset_less=True)
-                                         for name in ("whole", "product", "table", "offset"))
+        whole, product, offset = (
+            Signal(OFFSET_BITS + more, name=name, reset_less=True)
+            for name, more in (("whole", 0), ("product", 2), ("offset", 3)))
+        table, far = Signal(OFFSET_BITS + 1, reset_less=True), Signal(reset_less=True)
         bases = self._bases(m, lookup.table)
         m.d.sync += [
             low.eq(Mux(beats[4], row << 4, _if(row, beats[0]) + (_if(row, beats[1]) << 1))),
@@ -127,21 +133,24 @@ class RowReads(wiring.Component):
             product.eq(Mux(self.vector_packing == 0, whole << 2,
                            Mux(self.vector_packing[1], whole, whole << 1))),
             # What came out of the memory is beside ``product``.
-            table.eq(bases), offset.eq(product + table),
+            table.eq(bases), offset.eq(product + table[:OFFSET_BITS]), far.eq(table[-1]),
         ]
-        return offset
+        beyond = offset[OFFSET_BITS:].any() | far
+        return Value.cast(offset[:OFFSET_BITS]), Value.cast(beyond)
 
     def _bases(self, m: Module, table) -> Value:
-        """Keep the bases of tables in units; return that of ``table``, two cycles later."""
+        """Keep the bases of tables in units; return that of ``table``, two cycles later, and above
+        it whether the base is beyond the largest offset."""
         parts = []
-        for word, bits, shift in ((_LOW, 32 - _UNIT_BITS, _UNIT_BITS),
-                                  (_HIGH, OFFSET_BITS + _UNIT_BITS - 32, 0)):
-            ram = Ram(bits, self._tables, latency=2)
+        high = self.write_data[:OFFSET_BITS + _UNIT_BITS - 32]
+        for word, value in ((_LOW, self.write_data[_UNIT_BITS:]),
+                            (_HIGH, Cat(high, self.write_data[len(high):].any()))):
+            ram = Ram(len(value), self._tables, latency=2)
             m.submodules[f"word{word}"] = ram
             m.d.comb += [
                 ram.write_en.eq(self.write_en & (self.write_word == word)
                                 & (self.write_table < self._tables)),
-                ram.write_addr.eq(self.write_table), ram.write_data.eq(self.write_data >> shift),
+                ram.write_addr.eq(self.write_table), ram.write_data.eq(value),
                 ram.read_addr.eq(table),
             ]
             parts.append(ram.read_data)

@@ -31,8 +31,8 @@ def reads(*edits: tuple[str, str], soon: bool = False) -> Bench:
     m.submodules.dut = dut = variant(
         RowReads, *edits, ("PLACES = 16", f"PLACES = {PLACES}"),
         ('"base": In(64)', '"base": In(2)'),
-        ("(_LOW, 32 - _UNIT_BITS, _UNIT_BITS)", "(_LOW, 4, 4)"),
-        ("(_HIGH, OFFSET_BITS + _UNIT_BITS - 32, 0)", "(_HIGH, 4, 0)"),
+        ("(_LOW, self.write_data[_UNIT_BITS:])", "(_LOW, self.write_data[4:8])"),
+        ("self.write_data[:OFFSET_BITS + _UNIT_BITS - 32]", "self.write_data[:4]"),
         ROW_BITS=ROW, OFFSET_BITS=OFFSET, TABLE_BITS=1, LookupRecord=LOOKUP, RowReadRecord=READ,
         OutgoingRecord=OUTGOING, HostFrame=FRAME,
         CreditQueue=variant(CreditQueue, StreamFIFO=ShortFIFO))(2)
@@ -54,6 +54,7 @@ def reads(*edits: tuple[str, str], soon: bool = False) -> Bench:
     m.d.comb += [dut.write_en.eq(bench.free(name="write") & ~begun), dut.write_data.eq(word[:12]),
                  dut.write_table.eq(word[31]), dut.write_word.eq(word[28:31])]
     low, high = (Array(Signal(4, name=f"{name}{k}") for k in range(2)) for name in ("low", "high"))
+    far = Array(Signal(name=f"far{k}") for k in range(2))  # bases beyond the offsets
     known = Signal(4)  # words of bases that were written
     with m.If(dut.write_en):
         for number, words in ((3, low), (4, high)):
@@ -61,6 +62,8 @@ def reads(*edits: tuple[str, str], soon: bool = False) -> Bench:
                 value = (word >> 4)[:4] if number == 3 else word[:4]
                 m.d.sync += [words[dut.write_table].eq(value),
                              known.bit_select((number - 3) << 1 | dut.write_table, 1).eq(1)]
+                if number == 4:
+                    m.d.sync += far[dut.write_table].eq(word[4:12].any())
 
     lookup = Signal(LOOKUP)
     free = bench.free(LOOKUP.size, "lookup")
@@ -84,9 +87,11 @@ def reads(*edits: tuple[str, str], soon: bool = False) -> Bench:
     bench.always("one_read_of_a_tag", ~(leaves & on) | (
         taken.bit_select(tag, 1) & ~asked.bit_select(tag, 1)))
 
-    wanted = Signal(READ)
+    # A place beyond the offsets is the last one.
+    wanted, place_of_row = Signal(READ), Signal(OFFSET + 2)
     m.d.comb += [
-        wanted.offset.eq((high[lookup.table] << 4 | low[lookup.table]) + lookup.row * units),
+        place_of_row.eq((high[lookup.table] << 4 | low[lookup.table]) + lookup.row * units),
+        wanted.offset.eq(Mux(far[lookup.table] | place_of_row[OFFSET:].any(), -1, place_of_row)),
         wanted.units.eq(units), wanted.tag.eq(lookup.landing)]
     inside = bench.in_order("reads", enters & on, wanted, leaves & on, dut.o.payload.record,
                             PLACES)
@@ -128,12 +133,16 @@ def test_it_goes_on():
     ("whole.eq(low + (high << 2))", "whole.eq(low | (high << 2))"),
     ("Mux(self.vector_packing[1], whole, whole << 1)", "whole"),
     ("(self.write_word == word)", "(self.write_word != word)"),
-    ("offset.eq(product + table)", "offset.eq(product + bases)"),
+    ("offset.eq(product + table[:OFFSET_BITS])", "offset.eq(product + bases[:OFFSET_BITS])"),
+    ("offset[OFFSET_BITS:].any() | far", "far"),
+    ("offset[OFFSET_BITS:].any() | far", "offset[OFFSET_BITS:].any()"),
+    ("far.eq(table[-1])", "far.eq(bases[-1])"),
     ("self.idle.eq(queue.idle & ~Cat(valids).any())", "self.idle.eq(queue.idle)"),
     ("queue.o.ready.eq(self.o.ready & self.enable)", "queue.o.ready.eq(0)"),
     ("out.payload.address.eq(self.base)", "out.payload.address.eq(into.payload.address)"),
 ], ids=["over-full", "lost", "off-lost", "early-tag", "other-tag", "doubled", "tag-lost",
-        "sixteen-beats", "carry", "short-rows", "other-words", "early-base", "idle-inside",
+        "sixteen-beats", "carry", "short-rows", "other-words", "early-base", "wraps",
+        "far-base", "early-far", "idle-inside",
         "stays", "where"])
 def test_broken_row_reads(old, new):
     assert not prove(reads((old, new), soon=True), depth=DEPTH).holds

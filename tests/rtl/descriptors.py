@@ -45,7 +45,7 @@ def split(tables: dict[int, Table], table: int, row: int, node: int, nodes: int 
         return None, Status.ROW
     owner = entry.owner
     if entry.kind == ROW:
-        owner = (owner + ((key_hash(table, row) & 0xFFFF) * entry.owners >> 16)) & 0xFF
+        owner += (key_hash(table, row) & 0xFFFF) * entry.owners >> 16
     elif entry.kind == REPLICATED:
         owner = node
     return (owner, 0) if owner < nodes else (None, Status.TABLE)

@@ -23,6 +23,30 @@ def test_sizes_of_the_dot_interaction(field, value, error, message):
         preset("tiny").with_fields(**{field: value})
 
 
+@pytest.mark.parametrize("changes, message", [
+    ({"link": True, "nodes": 30, "net_payload_beats": 140},
+     "nodes must be at most 29 with link and net_payload_beats 140, not 30: use fewer nodes or a "
+     "smaller net_payload_beats"),
+    ({"net_payload_beats": 140},
+     "host_payload_beats must be 140 with net_payload_beats 140, not 64: use a larger "
+     "host_payload_beats or a smaller net_payload_beats"),
+    ({"max_dimension": 256, "net_payload_beats": 16},
+     "net_payload_beats must be between 17 and 140 with max_dimension 256, not 16: use a larger "
+     "net_payload_beats or a smaller max_dimension"),
+    ({"net_payload_beats": 141}, "net_payload_beats must be between 2 and 140, not 141"),
+    ({"remote_cache_ways": 16, "remote_cache_rows": 16},
+     "remote_cache_rows must be between 32 and 131072 with remote_cache_ways 16, not 16: use a "
+     "larger remote_cache_rows or a smaller remote_cache_ways"),
+    ({"gradient_beats": 128},
+     "gradient_beats must be between 130 and 4096 with host_payload_beats 64, not 128: use a "
+     "larger gradient_beats or a smaller host_payload_beats"),
+])
+def test_a_bound_names_the_field_on_which_it_depends(changes, message):
+    with pytest.raises(ValueError) as error:
+        preset("kaggle").with_fields(**changes)
+    assert str(error.value) == message
+
+
 @pytest.mark.parametrize("value", ["belady", "LRU", "", 0, None])
 def test_the_policy_is_one_of_those_there_are(value):
     assert all(config.policy == "lru" for config in PRESETS.values())
@@ -44,8 +68,8 @@ def test_a_preset_takes_a_vector_a_cycle():
     ("local_gradient_keys", 4, ValueError, "local_gradient_keys must be between 8 and 65536"),
     ("global_gradient_keys", 48, ValueError, "global_gradient_keys must be a power of two"),
     ("global_gradient_keys", 64.0, TypeError, "global_gradient_keys must be an integer, not 64.0"),
-    ("gradient_beats", 128, ValueError, "gradient_beats must be between 130 and 4096, not 128"),
-    ("partial_beats", 16, ValueError, "partial_beats must be between 32 and 16384, not 16"),
+    ("gradient_beats", 128, ValueError, "gradient_beats must be between 130 and 4096 with"),
+    ("partial_beats", 16, ValueError, "partial_beats must be between 32 and 16384 with nodes 8"),
 ])
 def test_sizes_of_training(field, value, error, message):
     with pytest.raises(error, match=message):

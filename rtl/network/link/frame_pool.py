@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.config import BEAT_BITS
+from rtl.config import BEAT_BITS, LINK_POOL_SPARE
 from rtl.memory import Ram
 from rtl.network.link.packets import Chain
 
@@ -33,7 +33,7 @@ class FramePool(wiring.Component):
 
     LATENCY = {("read", "its data"): 2, ("beat taken", "it may be read"): 2}
     RATE = "1 beat taken and 1 read per cycle, 1 chain given back"
-    SPARE = 4
+    SPARE = LINK_POOL_SPARE
 
     def __init__(self, beats: int):
         if isinstance(beats, bool) or not isinstance(beats, int):

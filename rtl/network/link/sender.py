@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.config import NicConfig
+from rtl.config import LINK_POOL_BEATS, NicConfig
 from rtl.formats import CREDIT_BITS, NODE_BITS, SEQUENCE_BITS, FrameInfo, Opcode, RawBeat
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import AtNode
@@ -37,7 +37,7 @@ LINK_SENDER_COUNTERS = CounterLayout(
 LINK_RECORDS = 8
 """The count in a LINK packet's header: words of 64 bits."""
 
-POOL_BEATS = 4096
+POOL_BEATS = LINK_POOL_BEATS
 """Payload beats of packets that are not acknowledged, of all peers together."""
 
 

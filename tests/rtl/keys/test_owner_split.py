@@ -91,6 +91,22 @@ def test_owner_outside_the_cluster_is_refused():
     assert [t["status"] for t in taken] == [0, Status.TABLE, Status.TABLE]
 
 
+@pytest.mark.parametrize("owner, owners", [(250, 16), (255, 255), (1, 255), (200, 64)])
+def test_the_sum_of_owner_and_offset_does_not_wrap(owner, owners):
+    tables = {0: Table(kind=ROW, owner=owner, owners=owners, rows=1 << 30)}
+    rows = random.Random(owner).sample(range(1 << 30), 300)
+    wanted = [split(tables, 0, row, NODE, 8) for row in rows]
+    taken = run(made(OwnerSplit, 8, 1), tables, [{"row": row, "table": 0} for row in rows],
+                nodes=8)
+    assert [t["status"] for t in taken] == [status for _, status in wanted]
+    assert [t["owner"] for t in taken if not t["refused"]] == [
+        o for o, status in wanted if status == 0]
+    # Some sums leave the eight bits; the largest node stays in reach where it exists.
+    offsets = [(key_hash(0, row) & 0xFFFF) * owners >> 16 for row in rows]
+    assert any(owner + offset > 255 for offset in offsets) == (owner > 1)
+    assert owner == 1 or all(t["refused"] and not t["own"] for t in taken)
+
+
 def test_one_key_a_cycle_and_latency():
     dut = made(OwnerSplit, 8, 8)
     tables = {t: Table() for t in range(8)}

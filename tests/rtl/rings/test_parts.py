@@ -50,13 +50,15 @@ def test_a_packet_for_each_record(stall):
                         "status": 0} for item in items]
 
 
-@pytest.mark.parametrize("asked, beats, words, what", [
-    (1, 2, 16, "passed"), (0, 2, 16, "bad_data"), (1, 1, 8, "short_data"), (1, 1, 1, "short_data"),
-    (1, 3, 24, "short_data"), (1, 2, 15, "short_data")])
-def test_only_what_was_asked_and_is_whole_passes(asked, beats, words, what):
+@pytest.mark.parametrize("asked, beats, words, what, above", [
+    (1, 2, 16, "passed", 0), (0, 2, 16, "bad_data", 0), (1, 1, 8, "short_data", 0),
+    (1, 1, 1, "short_data", 0), (1, 3, 24, "short_data", 0), (1, 2, 15, "short_data", 0),
+    (1, 2, 16, "bad_data", 1), (1, 2, 16, "bad_data", 128)])
+def test_only_what_was_asked_and_is_whole_passes(asked, beats, words, what, above):
+    """``above``: bits of the header's field above those of a tag."""
     dut, seen, out = made(ReadAnswers), {"answered": 0, "short": 0, "landed": 0}, []
     head = HeaderBeat.const({"ember": {"version": 1, "opcode": Opcode.READ_DATA, "count": words,
-                                       "acknowledge": 0x1234}}).as_value().value
+                                       "acknowledge": above << 16 | 0x1234}}).as_value().value
     items = [{"item": head, "last": 0}, *({"item": k, "last": k == beats - 1}
                                           for k in range(beats))]
 
@@ -78,6 +80,7 @@ def test_only_what_was_asked_and_is_whole_passes(asked, beats, words, what):
 
     simulate(dut, watch, sender(dut.i, items))
     passed = what == "passed"
+    asked &= above == 0
     assert seen == {"answered": asked, "short": what == "short_data", "landed": passed}
     assert len(out) == (3 if passed else 0)
     if passed:

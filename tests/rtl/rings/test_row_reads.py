@@ -9,8 +9,10 @@ from rtl.rings import RowReads
 from tests.rtl.power_up import powered_up
 from tests.support import decoder, made, receiver, sender, simulate
 
-TABLES, BASE = 6, 0x7F_1234_5678_9AB0
-BASES = [0, 64, (1 << 43) + 160, 0x1_0000_0000, 0xFFFF_FFF0, 0x7_6543_2100]
+TABLES, BASE = 9, 0x7F_1234_5678_9AB0
+BASES = [0, 64, (1 << 43) + 160, 0x1_0000_0000, 0xFFFF_FFF0, 0x7_6543_2100, (1 << 44) - 64,
+         (1 << 44) + 64, 1 << 63]
+"""The offsets end at 2^44 bytes."""
 SIZES = [(1, 2), (1, 1), (1, 0), (3, 0), (4, 0), (11, 0), (15, 0), (16, 0)]
 """Beats of a vector, and log2 of the vectors in one."""
 
@@ -18,7 +20,7 @@ SIZES = [(1, 2), (1, 1), (1, 0), (3, 0), (4, 0), (11, 0), (15, 0), (16, 0)]
 def lookups(count: int, rng: random.Random) -> list[dict]:
     """Return lookups with a landing each, of any rows."""
     return [{"destination": 0, "step": 0, "record": LookupRecord.const({
-        "row": rng.choice((rng.randrange(100), rng.getrandbits(33))),
+        "row": rng.choice((rng.randrange(100), rng.getrandbits(33), rng.getrandbits(36))),
         "table": rng.randrange(TABLES), "landing": n & 0xFFFF}).as_value().value}
         for n in range(count)]
 
@@ -47,7 +49,7 @@ async def settle(ctx, dut, *, beats: int = 1, packing: int = 0, enable: int = 1)
 @pytest.mark.parametrize("stall", [0.0, 0.4])
 @pytest.mark.parametrize("beats, packing", SIZES)
 def test_each_row_is_read_where_it_lies(beats, packing, stall):
-    dut, reads, total = made(RowReads, TABLES), [], 80
+    dut, reads, total, counted = made(RowReads, TABLES), [], 80, []
     asked = lookups(total, random.Random(beats))
 
     async def run(ctx):
@@ -57,15 +59,18 @@ def test_each_row_is_read_where_it_lies(beats, packing, stall):
             await ctx.tick()
         await ctx.tick().repeat(3)
         assert ctx.get(dut.idle) and ctx.get(dut.counters.reads) == total
+        counted.append(ctx.get(dut.counters.beyond))
 
     simulate(powered_up(dut), run, background=[receiver(dut.o, reads, total, stall=stall)])
-    length = 64 * beats >> packing
+    length, most, beyond = 64 * beats >> packing, (1 << 40) - 1, 0
     for lookup, read in zip(asked, reads):
         wanted = decoder(LookupRecord)(lookup["record"])
         assert (read["destination"], read["step"]) == (0, 0)
-        offset = BASES[wanted["table"]] + wanted["row"] * length
+        offset = (BASES[wanted["table"]] + wanted["row"] * length) >> 4
+        beyond += offset > most
         assert decoder(RowReadRecord)(read["record"]) == {
-            "offset": (offset >> 4) % (1 << 40), "units": length // 16, "tag": wanted["landing"]}
+            "offset": min(offset, most), "units": length // 16, "tag": wanted["landing"]}
+    assert counted == [beyond] and 0 < beyond < total
 
 
 def header(opcode: int, address: int) -> dict:

@@ -109,7 +109,8 @@ def test_more_nodes_and_larger_caches_than_hardware():
     ("--predictions=p.csv", "predictions must go with fidelity rtl, not with model, which has no"),
     ("--set=step_timeout=9", "step_timeout must be 0 with fidelity model, not 9"),
     ("--set=nodes=300", "nodes must be between 1 and 256, not 300"),
-    ("--set=link=true --set=nodes=200", "nodes must be at most 186 with link, whose pool has"),
+    ("--set=link=true --set=nodes=200",
+     "nodes must be at most 186 with link and net_payload_beats 22"),
     ("--nodes=4 --faults=drop=0.1", "faults of frames must go with fidelity rtl, not with model, "
      "which has none"),
     ("--nodes=17", "nodes must be at most 16 for config kaggle, not 17"),
