@@ -25,7 +25,7 @@ __all__ = ["HANDSHAKE_SECONDS", "HOST", "AuthenticationError", "Channel", "Messa
            "admit", "connect"]
 
 HOST = "127.0.0.1"
-HANDSHAKE_SECONDS = 10.0
+HANDSHAKE_SECONDS = 30.0
 """Seconds in which a caller must prove that it has the key."""
 _CONNECT_SECONDS = 60.0
 

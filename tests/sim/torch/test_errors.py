@@ -142,7 +142,6 @@ RAISING: dict[str, Callable[[], torch.Tensor]] = {
 """Calls that PyTorch rejects."""
 
 VARYING: dict[str, Callable[[], torch.Tensor]] = {
-    "falling offsets": lambda: bag(offsets=of(0, 4, 2)),
     "zero-width table": lambda: bag(table=TABLE[:, :0]),
 }
 """Calls that PyTorch rejects or computes, depending on the processor (FBGEMM's kernels)."""
