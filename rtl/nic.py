@@ -80,6 +80,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.cache import LocalCache, RemoteCache
 from rtl.cache.access_tap import Access, AccessTap
+from rtl.cache.lost_misses import LostMisses
 from rtl.config import NicConfig
 from rtl.control.axi_lite import AxiLite
 from rtl.control.csr import RegisterBlock
@@ -205,7 +206,7 @@ class SmartNic(wiring.Component):
             "peer_answers": AnswerCounter(),
         }
         if config.link:
-            self._blocks["link_sender"] = LinkSender(config)
+            self._blocks |= {"link_sender": LinkSender(config), "lost_misses": LostMisses(config)}
         counters = {name: block.counters.shape() for name, block in self._blocks.items()
                     if hasattr(block, "counters")}
         if config.training:

@@ -25,7 +25,8 @@ def connect_link(m: Module, config: NicConfig, blocks: SimpleNamespace, csr: Reg
     given_up = Signal(config.nodes)
     with m.If(sender.failed.valid):
         m.d.sync += given_up.bit_select(sender.failed.node, 1).eq(1)
-    m.d.comb += csr.link_given_up.eq(given_up)
+    m.d.comb += [csr.link_given_up.eq(given_up), blocks.net_receiver.lost.eq(given_up),
+                 blocks.lost_misses.lost.eq(given_up), blocks.lookup_packager.lost.eq(given_up)]
     if config.training:
         m.d.comb += [blocks.training_path.credit_node.eq(sender.credit_node),
                      sender.gradient_credit.eq(blocks.training_path.credit)]

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from rtl.formats import Status
 from sim.job.options import RunOptions
 from sim.run.run import Run
 
@@ -12,7 +13,6 @@ NEEDY = (6, 7, 8)
 """Samples that name a row of the dead node."""
 
 
-@pytest.mark.xfail(strict=True, reason="lookups to a peer that was given up are not answered")
 def test_survivors_answer_every_sample(tmp_path):
     choose = random.Random(3)
     path = tmp_path / "samples.txt"
@@ -23,7 +23,8 @@ def test_survivors_answer_every_sample(tmp_path):
         config="tiny", nodes=3, data=str(path), format="trace", mini_batch=6, in_flight=64,
         settings=("link=true", "link_tries=3", "link_timeout_first=500", "link_timeout_most=2000"),
         placement="0,1,2", faults=f"down=0us:1s@{DEAD}", threads=1, patience=20_000))
-    counters = job.execute()["counters"]
+    result = job.execute()
     for node in job.cluster.nodes[:DEAD]:
-        assert counters[node.number]["query_checker.samples"] == 40
+        assert result["counters"][node.number]["query_checker.samples"] == 40
         assert node.unanswered == 0
+    print(result["results"], result["stuck"], result["cycles"], [[e for e in n.errors][:9] for n in job.cluster.nodes])

@@ -60,6 +60,8 @@ class FrameReceiver(wiring.Component):
         is full they are only counted (host only).
     dropped: beats after the header of a GRADIENTS or RETURNED packet that was dropped in the
         previous cycle; 0 for others and for one that is too long (host and training only).
+    lost: a bit for each peer that is given up, whose packets are refused without a trace (link
+        only).
     epoch, and the ports of :func:`rtl.network.link.receiver.link_ports` (link only).
     counters: ``packets`` passed on and their payload ``beats``, and the reasons above. idle.
 
@@ -98,7 +100,7 @@ class FrameReceiver(wiring.Component):
         } | ({"refused": Out(stream.Signature(Refused)), "read": Out(1)} if edge == "host" else
              {"header": Out(ReceivedHeader)})
           | ({"dropped": Out(CREDIT_BITS)} if edge == "host" and training else {})
-          | ({"epoch": In(8), **link_ports()} if link else {}))
+          | ({"epoch": In(8), "lost": In(config.nodes), **link_ports()} if link else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -152,11 +154,12 @@ class FrameReceiver(wiring.Component):
         """Return whether a packet is not to pass, as it is wrong, not the first of its number or a
         packet LINK; and whether nothing of the link moves."""
         m.submodules.link = link = LinkReceiver(self._nodes, first_sequence=self._first_sequence)
-        beat, ends = check.o, Signal()
+        beat, ends, lost = check.o, Signal(), Signal()
         m.d.comb += [
             check.epoch.eq(self.epoch), link.look.eq(check.look),
             ends.eq(beat.valid & beat.last),
-            link.packet.valid.eq(ends & ~beat.drop),
+            lost.eq(self.lost.bit_select(beat.source, 1)),
+            link.packet.valid.eq(ends & ~beat.drop & ~lost),
             link.packet.bad_epoch.eq(ends & beat.verdict[EPOCH]),
             link.packet.link.eq(beat.link), link.packet.room.eq(admit),
             link.packet.number.source.eq(beat.source),
@@ -169,7 +172,7 @@ class FrameReceiver(wiring.Component):
                 wiring.connect(m, inner, wiring.flipped(outer))
             else:
                 m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)
-        return beat.drop | beat.link | ~link.fresh, link.idle
+        return beat.drop | beat.link | ~link.fresh | lost, link.idle
 
     def _mark(self, m, good, read) -> None:
         """Say of the packet at the output whether it was read, beside its beats and as early.
