@@ -29,4 +29,5 @@ def connect_link(m: Module, config: NicConfig, blocks: SimpleNamespace, csr: Reg
                  blocks.lost_misses.lost.eq(given_up), blocks.lookup_packager.lost.eq(given_up)]
     if config.training:
         m.d.comb += [blocks.training_path.credit_node.eq(sender.credit_node),
-                     sender.gradient_credit.eq(blocks.training_path.credit)]
+                     sender.gradient_credit.eq(blocks.training_path.credit),
+                     blocks.training_path.lost.eq(given_up)]
