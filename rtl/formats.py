@@ -291,13 +291,15 @@ ErrorRecord = data.StructLayout({"sample": 32, "step": STEP_BITS, "status": 8, "
 """The status of a refused sample; sample 0xFFFFFFFF when none can be named. ``node``, with status
 PEER, is that which does not acknowledge; else 0."""
 
-PooledTag = data.StructLayout({"sample": 32, "first_bag": 16, "last": 1, "reserved": 463})
-"""Tag beat of pooled vectors: sample, bag of the first vector, whether the sample ends here."""
+PooledTag = data.StructLayout(
+    {"sample": 32, "first_bag": 16, "last": 1, "status": 8, "reserved": 455})
+"""Tag beat of pooled vectors: sample, bag of the first vector, whether the sample ends here.
+``status``: 0, or the :class:`Status` of the packet's last vector, which is then of no use."""
 
 ResultPartTag = data.StructLayout(
-    {"sample": SAMPLE_BITS, "first_beat": 16, "last": 1, "reserved": 463})
-"""Tag beat of a part of a long result: sample, number of the part's first beat in the result, and
-whether the result ends here."""
+    {"sample": SAMPLE_BITS, "first_beat": 16, "last": 1, "status": 8, "reserved": 455})
+"""Tag beat of a part of a long result, or of a result of no use: sample, number of the part's first
+beat in the result, whether the result ends here, and where it ends its :class:`Status`, or 0."""
 
 IndexTag = data.StructLayout(
     {"sample": SAMPLE_BITS, "first_slot": 16, "samples": 16, "last": 1, "reserved": 447})
@@ -346,8 +348,9 @@ RecordBeat = data.StructLayout({
     "data": BEAT_BITS, "records": 4, "source": NODE_BITS, "step": STEP_BITS, "last": 1})
 """A received payload beat of ``records`` (1 to 8) records, lowest first; ``last`` of its packet."""
 
-TaggedBeat = data.StructLayout({"tag": TAG_BITS, "data": BEAT_BITS, "last": 1})
-"""A beat of a received vector with the vector's tag, landing or miss id; ``last`` of the vector."""
+TaggedBeat = data.StructLayout({"tag": TAG_BITS, "data": BEAT_BITS, "last": 1, "lost": 1})
+"""A beat of a received vector with the vector's tag, landing or miss id; ``last`` of the vector.
+``lost``: zeros in place of a vector whose owner was given up."""
 
 PeerBeat = data.StructLayout(TaggedBeat.members | {"source": NODE_BITS})
 """The same of a vector that node ``source`` has sent."""

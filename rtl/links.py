@@ -168,8 +168,12 @@ RELIABLE_LINKS = (
     Link("link_sender.payload_out", "net_assembler.payload"),
     Link("net_receiver.links", "link_sender.links"),
     Link("net_receiver.arrived", "link_sender.arrived"),
+    Link("remote_cache.misses", "lost_misses.misses"),
+    Link("lost_misses.o", "lookup_packager.i"),
+    Link("net_parser.vectors", "lost_misses.vectors"),
+    Link("lost_misses.fills", "remote_cache.fills"),
 )
-"""The streams of a reliable link, in place of those from the multiplexer to the assembler."""
+"""The streams of a reliable link, in place of those of the same sources."""
 
 
 def links(training: bool, linked: bool = False) -> tuple[Link, ...]:
@@ -177,7 +181,7 @@ def links(training: bool, linked: bool = False) -> tuple[Link, ...]:
     own = (*LINKS, *TRAINING_LINKS) if training else LINKS
     if not linked:
         return own
-    passed = {"net_mux.header_out", "net_mux.payload_out"}
+    passed = {link.source for link in RELIABLE_LINKS}
     return (*(link for link in own if link.source not in passed), *RELIABLE_LINKS)
 
 

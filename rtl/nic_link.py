@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from amaranth.hdl import Cat, Module
 from amaranth.lib import wiring
 
+from rtl.cache.lost_misses import LostMisses
 from rtl.config import NicConfig
 from rtl.control.csr import RegisterBlock
 from rtl.network import CreditCounter
@@ -19,7 +20,7 @@ __all__ = ["connect_link", "link_blocks"]
 def link_blocks(config: NicConfig) -> dict[str, wiring.Component]:
     """Return the blocks of the link, besides the receiver, by name."""
     return {"link_sender": LinkSender(config), "link_rejoin": LinkRejoin(),
-            "link_credits": PeerCredits(config.nodes)}
+            "link_credits": PeerCredits(config.nodes), "lost_misses": LostMisses(config)}
 
 
 def connect_link(m: Module, config: NicConfig, blocks: SimpleNamespace, csr: RegisterBlock,
@@ -48,6 +49,9 @@ def connect_link(m: Module, config: NicConfig, blocks: SimpleNamespace, csr: Reg
         account.leaving.opcode.eq(taken.payload.opcode),
         account.leaving.count.eq(taken.payload.count),
     ]
+    for block in (blocks.lost_misses, blocks.lookup_packager,
+                  *((blocks.training_path,) if config.training else ())):
+        m.d.comb += block.lost.eq(sender.lost)
     if config.training:
         m.d.comb += [blocks.training_path.credit_node.eq(sender.credit_node),
                      sender.gradient_credit.eq(blocks.training_path.credit)]

@@ -228,22 +228,23 @@ def gpu_vectors(tags: np.ndarray, vectors: np.ndarray, *, node: int, step: int,
 
 
 _POOLED_TAG = [(offset, (1 << width) - 1) for offset, width in map(
-    field_bits(PooledTag).get, ("sample", "first_bag", "last"))]
+    field_bits(PooledTag).get, ("sample", "first_bag", "last", "status"))]
 
 
 def parse_pooled(packet: np.ndarray, count: int,
-                 dimension: int) -> tuple[int, int, bool, np.ndarray]:
-    """Return sample, first bag, whether it ends the sample, and the vectors of a POOLED packet.
+                 dimension: int) -> tuple[int, int, bool, np.ndarray, int]:
+    """Return sample, first bag, whether it ends the sample, the vectors of a POOLED packet, and the
+    status of the last vector.
 
     Raises ``ValueError`` if the packet's beats do not match ``count`` vectors.
     """
     tag = int.from_bytes(packet[1].tobytes(), "little")
-    sample, first_bag, last = (tag >> offset & mask for offset, mask in _POOLED_TAG)
+    sample, first_bag, last, status = (tag >> offset & mask for offset, mask in _POOLED_TAG)
     values = np.ascontiguousarray(packet[2:]).view("<f4")
     if -(-count * dimension // LANES) != len(values):
         raise ValueError(f"count must match {len(values)} beats of vectors, not {count!r}")
     vectors = values.reshape(-1)[:count * dimension].reshape(count, dimension)
-    return sample, first_bag, bool(last), vectors
+    return sample, first_bag, bool(last), vectors, status
 
 
 def parse_errors(packet: np.ndarray, count: int) -> dict[str, np.ndarray]:

@@ -25,17 +25,18 @@ def parse_results(packet: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarra
 
 
 _PART_TAG = [(offset, (1 << width) - 1) for offset, width in map(
-    field_bits(ResultPartTag).get, ("sample", "first_beat", "last"))]
+    field_bits(ResultPartTag).get, ("sample", "first_beat", "last", "status"))]
 
 
-def parse_result_part(packet: np.ndarray, count: int) -> tuple[int, int, bool, np.ndarray]:
-    """Return sample, first beat, whether it ends the result, and beats of a RESULT_PART packet.
+def parse_result_part(packet: np.ndarray, count: int) -> tuple[int, int, bool, np.ndarray, int]:
+    """Return sample, first beat, whether it ends the result, beats of a RESULT_PART packet, and the
+    status of the result.
 
     The beats are float32 ``[count, 16]``. Raises ``ValueError`` if their number is not ``count``.
     """
     tag = int.from_bytes(packet[1].tobytes(), "little")
-    sample, first_beat, last = (tag >> offset & mask for offset, mask in _PART_TAG)
+    sample, first_beat, last, status = (tag >> offset & mask for offset, mask in _PART_TAG)
     values = np.ascontiguousarray(packet[2:]).view("<f4")
     if count != len(values):
         raise ValueError(f"count must be {len(values)}, the beats of the packet, not {count!r}")
-    return sample, first_beat, bool(last), values
+    return sample, first_beat, bool(last), values, status

@@ -73,7 +73,8 @@ class EmbeddingCache(wiring.Component):
     store_style: style of the RAM of the slots.
     store_bits: bits of a beat that are stored; the others, of unused lanes, are read as 0.
     updated: rows may be updated. checked: which vectors may be taken is decided elsewhere. Without
-        them the ports marked so do not exist.
+        them the ports marked so do not exist. lossy: a vector may be ``lost``, for all lookups that
+        it serves.
     policy: the replacement policy, of :data:`rtl.cache.policies.POLICIES`.
 
     Ports
@@ -125,7 +126,7 @@ class EmbeddingCache(wiring.Component):
     def __init__(self, key_bits: int, meta_shape, *, rows: int, ways: int, in_flight: int,
                  waiters: int, vector_beats: int, hash_key: Callable[[Value], Value],
                  store_style: str = "uram", store_bits: int = BEAT_BITS, updated: bool = False,
-                 policy: str = "lru", checked: bool = False):
+                 policy: str = "lru", checked: bool = False, lossy: bool = False):
         sizes = {"key_bits": (key_bits, 1), "ways": (ways, 1), "rows": (rows, 2),
                  "in_flight": (in_flight, 2), "waiters": (waiters, 2),
                  "vector_beats": (vector_beats, 1), "store_bits": (store_bits, 1)}
@@ -147,7 +148,7 @@ class EmbeddingCache(wiring.Component):
         self._key_bits, self._meta, self._hash = key_bits, meta_shape, hash_key
         self._rows, self._ways, self._ids, self._nodes = rows, ways, in_flight, waiters
         self._beats, self._style, self._bits = vector_beats, store_style, store_bits
-        self._updated, self._checked = updated, checked
+        self._updated, self._checked, self._lossy = updated, checked, lossy
         self._lookup = data.StructLayout({"key": key_bits, "meta": meta_shape})
         self._miss = data.StructLayout(
             {"key": key_bits, "id": FILL_ID_BITS, "meta": meta_shape})
@@ -183,7 +184,7 @@ class EmbeddingCache(wiring.Component):
             vector_beats=self._beats, checked=self._checked, **sizes)
         m.submodules.store = store = VectorStore(
             self._meta, vector_beats=self._beats, style=self._style, store_bits=self._bits,
-            updated=self._updated, **sizes)
+            updated=self._updated, lossy=self._lossy, **sizes)
         m.submodules.asking = asking = SkidBuffer(self._miss)
 
         # After reset, and on forget, the words whose contents matter are written once.

@@ -11,8 +11,8 @@ from rtl.config import BEAT_BITS
 __all__ = ["FILL_ID_BITS", "FillBeat", "FillWriter", "write_signature"]
 
 FILL_ID_BITS = 16
-FillBeat = data.StructLayout({"id": FILL_ID_BITS, "data": BEAT_BITS, "last": 1})
-"""A beat of a fetched vector, with the miss id of its request."""
+FillBeat = data.StructLayout({"id": FILL_ID_BITS, "data": BEAT_BITS, "last": 1, "lost": 1})
+"""A beat of a fetched vector, with the miss id of its request. ``lost``: zeros in its place."""
 
 
 def write_signature(rows: int, in_flight: int, vector_beats: int) -> wiring.Signature:
@@ -24,7 +24,7 @@ def write_signature(rows: int, in_flight: int, vector_beats: int) -> wiring.Sign
         "valid": Out(1), "stored": Out(1), "slot": Out(slot_bits(rows)),
         "offset": Out(range(max(2, rows * vector_beats))),
         "id": Out(max(1, ceil_log2(in_flight))), "beat": Out(range(max(2, vector_beats))),
-        "data": Out(BEAT_BITS)})
+        "data": Out(BEAT_BITS), "lost": Out(1)})
 
 
 class FillWriter(wiring.Component):
@@ -50,7 +50,7 @@ class FillWriter(wiring.Component):
     write: see :func:`write_signature`.
     filled: the slot of an allocated fetch has its vector.
     complete, complete_id: the waiters of the id can be served.
-    bad: 1 in the cycle in which a bad vector ends.
+    bad: 1 in the cycle in which a bad vector ends that is not ``lost``.
     idle: no beat inside.
     """
 
@@ -100,7 +100,7 @@ class FillWriter(wiring.Component):
             # Closed at once, so that a second vector with the same id is already bad.
             close.eq(valid & beat.last & good & final),
             self.close.eq(close),
-            self.bad.eq(valid & beat.last & ~close),
+            self.bad.eq(valid & beat.last & ~close & ~beat.lost),
         ]
         with m.If(valid):
             m.d.sync += spoiled.eq(~good | final)
@@ -117,6 +117,7 @@ class FillWriter(wiring.Component):
             write.valid.eq(valid & good), write.stored.eq(valid & good & self.fill_allocated),
             write.slot.eq(self.fill_slot), write.offset.eq(offset),
             write.id.eq(beat.id[:self._id_bits]), write.beat.eq(number), written.eq(beat.data),
+            write.lost.eq(beat.lost),
             allocated.eq(self.fill_allocated), phase.eq(self.fill_phase), complete.eq(close),
         ]
         m.d.comb += [

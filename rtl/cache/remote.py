@@ -84,7 +84,7 @@ class RemoteCache(Gateable, wiring.Component):
             Key.size, _Wanted, rows=config.remote_cache_rows, ways=config.remote_cache_ways,
             in_flight=config.remote_in_flight, waiters=config.hold_vectors,
             vector_beats=config.vector_beats, hash_key=hash_bits, store_bits=config.store_bits,
-            policy=config.policy, checked=True)
+            policy=config.policy, checked=True, lossy=config.link)
         m.submodules.check = check = AnswerCheck(config.remote_in_flight)
         m.submodules.flushing = flush = CacheFlush(config.remote_in_flight)
         wanted, asked = Signal(LookupRecord), Signal(LookupRecord)
@@ -113,11 +113,13 @@ class RemoteCache(Gateable, wiring.Component):
             cache.owed.eq(check.owed), check.landed.eq(cache.landed),
             cache.fills.payload.data.eq(self.fills.payload.data),
             cache.fills.payload.last.eq(self.fills.payload.last),
+            cache.fills.payload.lost.eq(self.fills.payload.lost),
             self.vectors.valid.eq(cache.vectors.valid),
             cache.vectors.ready.eq(self.vectors.ready),
             self.vectors.payload.tag.eq(cache.vectors.payload.meta.landing),
             self.vectors.payload.data.eq(cache.vectors.payload.data),
             self.vectors.payload.last.eq(cache.vectors.payload.last),
+            self.vectors.payload.lost.eq(cache.vectors.payload.lost),
             cache.sets.eq(self.sets), cache.enable.eq(self.enable), cache.merge.eq(self.merge),
             cache.vector_beats.eq(self.vector_beats),
             Cat(self.evicted).eq(Cat(cache.evicted)), Cat(self.tap).eq(Cat(cache.tap)),

@@ -18,10 +18,11 @@ __all__ = ["HITS_AHEAD", "VectorStore", "row_write_layout", "vector_beat_layout"
 def vector_beat_layout(meta_shape, slots: int = 0) -> data.StructLayout:
     """Layout of a beat of a vector with the meta of the lookup that it answers.
 
-    With a number of ``slots``, also the vector's location: in ``slot`` if it is ``held``.
+    ``lost``: as of its fill. With a number of ``slots``, also the vector's location: in ``slot`` if
+    it is ``held``.
     """
     place = {"slot": slot_bits(slots), "held": 1} if slots else {}
-    return data.StructLayout({"data": BEAT_BITS, "meta": meta_shape, "last": 1} | place)
+    return data.StructLayout({"data": BEAT_BITS, "meta": meta_shape, "last": 1, "lost": 1} | place)
 
 
 def row_write_layout(slots: int, vector_beats: int) -> data.StructLayout:
@@ -50,7 +51,8 @@ class VectorStore(wiring.Component):
 
     Parameters: ``meta_shape``; ``rows``; ``in_flight``; ``vector_beats``, the largest; ``style`` of
     the slots' RAM; ``store_bits`` that are stored of a beat, the others are read as 0;
-    ``updated``: rows are also written by updates.
+    ``updated``: rows are also written by updates; ``lossy``: vectors may be ``lost``, which is
+    stored beside each beat.
 
     Ports
     -----
@@ -70,7 +72,8 @@ class VectorStore(wiring.Component):
     RATE = "1 beat per cycle"
 
     def __init__(self, meta_shape, *, rows: int, in_flight: int, vector_beats: int, style: str,
-                 store_bits: int = BEAT_BITS, updated: bool = False):
+                 store_bits: int = BEAT_BITS, updated: bool = False, lossy: bool = False):
+        self._lossy = lossy
         self._meta, self._rows, self._ids = meta_shape, rows, in_flight
         self._beats, self._style, self._bits = vector_beats, style, store_bits
         self._updated = updated
@@ -92,9 +95,9 @@ class VectorStore(wiring.Component):
         m = Module()
         landing_rows = self._ids * self._beats
         m.submodules.slots = slots = Ram(
-            self._bits, self._rows * self._beats, style=self._style, latency=2)
+            self._bits + self._lossy, self._rows * self._beats, style=self._style, latency=2)
         m.submodules.landing = landing = Ram(
-            self._bits, landing_rows, latency=2,
+            self._bits + self._lossy, landing_rows, latency=2,
             style="lutram" if landing_rows <= 64 else "bram" if landing_rows < 2048 else "uram")
         m.submodules.queue = queue = CreditQueue(self._vector, BEATS_OUT)
         wiring.connect(m, queue.o, wiring.flipped(self.vectors))
@@ -109,14 +112,15 @@ class VectorStore(wiring.Component):
         names = ("write_en", "write_addr", "write_data", "read_addr")
         slot_pins, landing_pins = ({name: pin(ram, name) for name in names}
                                    for ram in (slots, landing))
-        write = self.write
+        write, bits = self.write, self._bits
+        word = Cat(write.data[:bits], write.lost)
         m.d.sync += [
             slot_pins["write_en"].eq(write.stored),
             slot_pins["write_addr"].eq(write.slot + write.offset),
-            slot_pins["write_data"].eq(write.data),
+            slot_pins["write_data"].eq(word),
             landing_pins["write_en"].eq(write.valid),
             landing_pins["write_addr"].eq(write.id + write.beat * self._ids),
-            landing_pins["write_data"].eq(write.data),
+            landing_pins["write_data"].eq(word),
         ]
         updates_idle = self._update(m, slot_pins) if self._updated else C(1)
 
@@ -167,9 +171,10 @@ class VectorStore(wiring.Component):
             stages[1].eq(stages[0]), stages[2].eq(stages[1]),
         ]
         read, item = stages[2], queue.i.payload
+        found = Mux(read.waiter, landing.read_data, slots.read_data)
         m.d.comb += [
             queue.i.valid.eq(under_way[2]),
-            item.data.eq(Mux(read.waiter, landing.read_data, slots.read_data)),
+            item.data.eq(found[:bits]), item.lost.eq(found[bits:].any()),
             item.meta.eq(read.meta), item.last.eq(read.last),
             self.idle.eq(~self.hits.valid & ~self.waiters.valid & ~under_way.any() & queue.idle
                          & updates_idle),

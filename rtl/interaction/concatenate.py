@@ -52,7 +52,7 @@ class Concatenator(wiring.Component):
                 output.i.valid.eq(self.pooled.valid), self.pooled.ready.eq(output.i.ready),
                 out.data.eq(pooled.data), out.vector_last.eq(pooled.beat_last),
                 out.sample_last.eq(pooled.bag_last_of_sample), out.sample.eq(pooled.sample),
-                out.step.eq(pooled.step),
+                out.step.eq(pooled.step), out.lost.eq(pooled.lost),
             ]
         with m.Else():
             m.d.comb += [

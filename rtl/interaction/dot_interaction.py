@@ -151,6 +151,8 @@ class DotInteraction(wiring.Component):
                 result.last.eq(dense.o.payload.vector_last & ~dense.o.payload.dots),
                 result.step.eq(dense.o.payload.step),
             ]
+        if config.link:
+            self._lose(m, take, output)
         with m.If(output.i.valid & output.i.ready):
             with m.If(dots):
                 m.d.sync += [dots.eq(~result.last), dense_data.eq(result.last)]
@@ -169,3 +171,16 @@ class DotInteraction(wiring.Component):
             dense.idle & loader.idle & schedule.idle & array.idle & flattener.idle & output.idle
             & ~transposing)
         return m
+
+    def _lose(self, m: Module, take: Signal, output: SkidBuffer) -> None:
+        """Tell with each result whether a bag of its sample was lost."""
+        # A sample has a dense vector that waits, unless its result is leaving.
+        m.submodules.losses = losses = StreamFIFO(1, 2 * self.ROOM, style="lutram")
+        item, before = self.i.payload, Signal()
+        m.d.comb += [
+            losses.i.valid.eq(take & item.vector_last & item.sample_last),
+            losses.i.payload.eq(before | item.lost), output.i.payload.lost.eq(losses.o.payload),
+            losses.o.ready.eq(output.i.valid & output.i.ready & output.i.payload.last),
+        ]
+        with m.If(take):
+            m.d.sync += before.eq((before | item.lost) & ~losses.i.valid)

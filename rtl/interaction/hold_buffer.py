@@ -1,6 +1,6 @@
 """Hold buffer: vectors arrive in any order and leave in the order of their slots."""
 
-from amaranth.hdl import Array, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -30,7 +30,8 @@ class HoldBuffer(wiring.Component):
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
-    Parameters: ``config``; ``places``, a power of two, by default ``config.hold_vectors``.
+    Parameters: ``config``; ``places``, a power of two, by default ``config.hold_vectors``;
+    ``lossy``: vectors of ``remote`` may be ``lost``; by default with ``config.link``.
 
     Ports
     -----
@@ -61,11 +62,12 @@ class HoldBuffer(wiring.Component):
     MARKS = 4
     """EMPTY slots whose bits are not written yet: those of four cycles, until a delay is known."""
 
-    def __init__(self, config: NicConfig, *, places: int | None = None):
+    def __init__(self, config: NicConfig, *, places: int | None = None,
+                 lossy: bool | None = None):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
         self.places, self.beats = places or config.hold_vectors, config.vector_beats
-        self._bits = config.store_bits
+        self._bits, self._lossy = config.store_bits, config.link if lossy is None else lossy
         super().__init__({
             "reserve": In(stream.Signature(HoldSlot)), "next_landing": Out(LANDING_BITS),
             "remote": In(stream.Signature(TaggedBeat)), "local": In(stream.Signature(VectorBeat)),
@@ -181,8 +183,9 @@ class HoldBuffer(wiring.Component):
         it may leave.
         """
         bits, beats = len(head) - 1, self.beats
+        # Beside each beat: whether it is of a lost vector.
         m.submodules.store = store = Ram(
-            self._bits, self.places * beats, latency=2,
+            self._bits + self._lossy, self.places * beats, latency=2,
             style="uram" if self.places * beats >= 2048 else "bram")
         m.submodules.output = output = StreamFIFO(SlotBeat, self.OUT_BEATS)
         m.submodules.credit = credit = Level(self.OUT_BEATS, init=self.OUT_BEATS)
@@ -192,7 +195,8 @@ class HoldBuffer(wiring.Component):
         following = Signal(bits, init=1)
         m.d.comb += [
             store.write_en.eq(landing.write_en), store.write_addr.eq(landing.write_addr),
-            store.write_data.eq(landing.write_data), store.read_addr.eq(address),
+            store.write_data.eq(Cat(landing.write_data[:self._bits], landing.write_lost)),
+            store.read_addr.eq(address),
             taken.eq(there & credit.some), credit.down.eq(taken),
             credit.up.eq(self.o.valid & self.o.ready),
             only.eq(self.vector_beats == 1), release.eq(taken & last_beat),
@@ -215,7 +219,9 @@ class HoldBuffer(wiring.Component):
         ]
         read, out = reading[1], output.i.payload
         m.d.comb += [
-            output.i.valid.eq(valid[1]), out.data.eq(Mux(read.void, 0, store.read_data)),
+            output.i.valid.eq(valid[1]),
+            out.data.eq(Mux(read.void, 0, store.read_data[:self._bits])),
+            out.lost.eq(~read.void & store.read_data[self._bits:].any()),
             out.kind.eq(read.slot.kind), out.sample.eq(read.slot.sample),
             out.step.eq(read.slot.step), out.sample_last.eq(read.slot.last),
             out.beat_last.eq(read.last),

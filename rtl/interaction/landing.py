@@ -30,7 +30,8 @@ class LandingCheck(wiring.Component):
     mark: stream of {place, lap}: write the filled bit of a place that gets no vector.
     head, level: first reserved place with its lap on top, and the number of reserved places.
     vector_beats: beats of a vector.
-    write_en, write_addr, write_data: beats for the store, address ``place * beats + beat``.
+    write_en, write_addr, write_data, write_lost: beats for the store, address
+        ``place * beats + beat``.
     look_en, look: ask whether this place (with its lap) is filled; ``looked`` answers one cycle
         later and holds until the next question. A write in the same cycle is not seen.
     filled_valid, filled: the place whose last beat is being written.
@@ -50,7 +51,7 @@ class LandingCheck(wiring.Component):
             "head": In(bits + 1), "level": In(range(places + 1)),
             "vector_beats": In(range(beats + 1)),
             "write_en": Out(1), "write_addr": Out(range(places * beats)),
-            "write_data": Out(BEAT_BITS),
+            "write_data": Out(BEAT_BITS), "write_lost": Out(1),
             "look_en": In(1), "look": In(bits + 1), "looked": Out(1),
             "filled_valid": Out(1), "filled": Out(bits),
             "vector_in": Out(1), "bad": Out(1), "beats_in": Out(range(beats + 1)),
@@ -89,7 +90,8 @@ class LandingCheck(wiring.Component):
                 tag.eq(Mux(middle[1], tags[1], local.o.payload.tag.landing)), index.eq(beat[1]),
             ]
         m.d.comb += [valid.eq(remote_valid | local.o.valid),
-                     chosen.data.eq(Mux(no_remote, local.o.payload.data, remote.data))]
+                     chosen.data.eq(Mux(no_remote, local.o.payload.data, remote.data)),
+                     chosen.lost.eq(remote_valid & remote.lost)]
         for s, takes in enumerate((remote_valid, local.o.valid & ~remote_valid)):
             with m.If(takes):
                 m.d.sync += [middle[s].eq(~chosen.last), tags[s].eq(tag)]
@@ -107,7 +109,7 @@ class LandingCheck(wiring.Component):
         layout = data.StructLayout({
             "source": 1, "place": bits, "lap": 1, "reserved": 1, "may": 1, "ends": 1, "last": 1,
             "address": range(places * beats), "beat": range(beats + 1), "both": 1, "same": 1,
-            "similar": 1})
+            "similar": 1, "lost": 1})
         stage, stage_valid, stage_data = Signal(layout, reset_less=True), Signal(), Signal(
             BEAT_BITS, reset_less=True)
         both = Signal()
@@ -124,7 +126,7 @@ class LandingCheck(wiring.Component):
             stage.last.eq(chosen.last), stage.beat.eq(index),
             stage.address.eq(place * beats + index),
             stage.both.eq(both), stage.same.eq(place == stage.place),
-            stage.similar.eq(place == self.filled),
+            stage.similar.eq(place == self.filled), stage.lost.eq(chosen.lost),
         ]
         spoiled, before = [Signal(name=f"spoiled{s}") for s in range(2)], Signal()
         was_spoiled, good, fill = Signal(), Signal(), Signal()
@@ -144,19 +146,21 @@ class LandingCheck(wiring.Component):
 
         # Stage 2: write the beat, and the bit with the last one.
         filled_lap, write_data = Signal(reset_less=True), Signal(BEAT_BITS, reset_less=True)
+        write_lost = Signal(reset_less=True)
         write_en, write_addr = Signal(), Signal.like(self.write_addr, reset_less=True)
         filled_valid, filled = Signal(), Signal(bits, reset_less=True)
         bad, beats_in, decided = Signal(), Signal.like(self.beats_in), Signal()
         m.d.sync += [
             decided.eq(stage_valid),
             write_en.eq(good), write_addr.eq(stage.address), write_data.eq(stage_data),
+            write_lost.eq(stage.lost),
             filled_valid.eq(fill), filled.eq(stage.place), filled_lap.eq(stage.lap),
             before.eq(filled_valid), bad.eq(stage_valid & stage.last & ~fill),
             beats_in.eq(Mux(fill, stage.beat + 1, 0)),
         ]
         m.d.comb += [
             self.write_en.eq(write_en), self.write_addr.eq(write_addr),
-            self.write_data.eq(write_data),
+            self.write_data.eq(write_data), self.write_lost.eq(write_lost),
             self.filled_valid.eq(filled_valid), self.filled.eq(filled),
             self.vector_in.eq(filled_valid), self.bad.eq(bad), self.beats_in.eq(beats_in),
         ]

@@ -17,7 +17,7 @@ from rtl.float import (
     CountReciprocal,
     FloatAdder,
 )
-from rtl.formats import STEP_BITS
+from rtl.formats import STEP_BITS, RecordKind
 from rtl.gateable import Gateable
 from rtl.interaction.bag_ring import BagRing, round_slots
 from rtl.interaction.records import PooledBeat, SlotBeat
@@ -35,7 +35,7 @@ vectors is summed, 800 cycles, this many others may end before it."""
 OUT_BEATS = 16
 """Beats in flight to the output; more than the cycles from a read of a sum to its leaving."""
 
-_Origin = data.StructLayout({"sample": 32, "step": STEP_BITS, "last": 1})
+_Origin = data.StructLayout({"sample": 32, "step": STEP_BITS, "last": 1, "lost": 1})
 _Finished = data.StructLayout({"valid": 1, "bag": range(BAGS)})
 _Leaving = data.StructLayout({"valid": 1, "beat_last": 1, "origin": _Origin})
 
@@ -174,10 +174,14 @@ class Pooler(Gateable, wiring.Component):
             m.d.sync += [*(turn.eq(next_) for turn, next_ in pairwise(turns)),
                          turns[2].eq(turns[2] + 1)]
         m.submodules.origins = origins = Ram(_Origin.size, BAGS, style="lutram")
-        item = self.i.payload
+        # A bag has lost what any of its vectors has.
+        item, before, lost = self.i.payload, Signal(), Signal()
+        m.d.comb += lost.eq(before | item.lost)
+        with m.If(taken):
+            m.d.sync += before.eq(lost & ~(item.beat_last & (item.kind != RecordKind.KEY)))
         m.d.comb += [
             origins.write_en.eq(taken), origins.write_addr.eq(ring.bag),
-            origins.write_data.eq(Cat(item.sample, item.step, item.sample_last)),
+            origins.write_data.eq(Cat(item.sample, item.step, item.sample_last, lost)),
             origins.read_addr.eq(bag),
         ]
         leaving = Signal(_Leaving)
@@ -239,4 +243,5 @@ class Pooler(Gateable, wiring.Component):
             out.data.eq(Mux(self.mean, mean, total)),
             out.beat_last.eq(chosen.beat_last), out.sample.eq(chosen.origin.sample),
             out.step.eq(chosen.origin.step), out.bag_last_of_sample.eq(chosen.origin.last),
+            out.lost.eq(chosen.origin.lost),
         ]

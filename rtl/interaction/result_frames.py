@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
-from rtl.formats import CREDIT_BITS, HostFrame, Opcode, RawBeat, ResultPartTag
+from rtl.formats import CREDIT_BITS, HostFrame, Opcode, RawBeat, ResultPartTag, Status
 from rtl.gateable import Gateable
 from rtl.interaction.records import ResultBeat
 from rtl.interaction.result_groups import ResultGrouper, ResultSize
@@ -21,8 +21,9 @@ class ResultFrames(Gateable, wiring.Component):
     of one length and one step as ``config.host_payload_beats`` leaves room for, see
     :class:`~rtl.interaction.result_groups.ResultGrouper`. A result that does not fit a packet
     leaves in packets of its own: a :data:`rtl.formats.ResultPartTag` beat, then its beats. The
-    header counts results, or the beats of a part. Beats wait until their packet is closed; there is
-    room for two packets, so that one fills while the other leaves.
+    header counts results, or the beats of a part. A lost result leaves in packets of its own, too,
+    the last of them with status PEER in its tag and its header. Beats wait until their packet is
+    closed; there is room for two packets, so that one fills while the other leaves.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -99,7 +100,9 @@ class ResultFrames(Gateable, wiring.Component):
             fills.eq(length == self._most - 2),
             sizes.i.valid.eq(self.i.valid & beats.i.ready & (item.last | fills)),
             size.beats.eq(length + 1), size.sample.eq(item.sample), size.step.eq(item.step),
-            size.part.eq(long | ~item.last), size.first_beat.eq(first), size.last.eq(item.last),
+            size.lost.eq(item.last & item.lost),
+            size.part.eq(long | ~item.last | size.lost), size.first_beat.eq(first),
+            size.last.eq(item.last),
             size.same_length.eq(~size.part & (length == last_length)),
             size.same_step.eq(item.step == last_step),
         ]
@@ -133,7 +136,8 @@ class ResultFrames(Gateable, wiring.Component):
             header.i.payload.credit.eq(self.credit),
             header.i.payload.answers.eq(Mux(group.part, group.last, group.count)),
             part.sample.eq(group.sample), part.first_beat.eq(group.first_beat),
-            part.last.eq(group.last),
+            part.last.eq(group.last), part.status.eq(Mux(group.lost, Status.PEER, 0)),
+            header.i.payload.status.eq(Mux(group.part, part.status, 0)),
             of_part.eq(~inside & group.part),
             payload.i.payload.data.eq(
                 Mux(of_beats, beats.o.payload, Mux(of_part, part, tags.payload))),

@@ -20,10 +20,10 @@ def ResultSize(most: int) -> data.StructLayout:
     """Layout of the size of a whole result, or of a ``part`` of one: its number of ``beats``, the
     number of its ``first_beat`` in the result, and whether the result ends with it.
     ``same_length``: it is whole, and as long as the size before it; ``same_step``: it is of the
-    same step."""
+    same step; ``lost``: a part that ends a result of no use."""
     return data.StructLayout({
         "beats": range(most), "sample": SAMPLE_BITS, "step": STEP_BITS, "part": 1,
-        "first_beat": 16, "last": 1, "same_length": 1, "same_step": 1})
+        "first_beat": 16, "last": 1, "same_length": 1, "same_step": 1, "lost": 1})
 
 
 def ResultGroup(most: int) -> data.StructLayout:
@@ -31,7 +31,8 @@ def ResultGroup(most: int) -> data.StructLayout:
     ``tags`` tag beats, or, for a ``part``, after a tag beat of the fields here."""
     return data.StructLayout({
         "count": range(most), "beats": range(most), "tags": range(tag_beats(most) + 1),
-        "sample": SAMPLE_BITS, "step": STEP_BITS, "part": 1, "first_beat": 16, "last": 1})
+        "sample": SAMPLE_BITS, "step": STEP_BITS, "part": 1, "first_beat": 16, "last": 1,
+        "lost": 1})
 
 
 class ResultGrouper(wiring.Component):
@@ -116,6 +117,7 @@ class ResultGrouper(wiring.Component):
             group.beats.eq(Mux(is_open, beats, item.beats)), group.tags.eq(tag_count),
             group.sample.eq(item.sample), group.first_beat.eq(item.first_beat),
             group.last.eq(item.last), group.step.eq(Mux(is_open, step, item.step)),
+            group.lost.eq(item.lost),
             # A tag beat leaves when the next begins, or with its packet.
             tags.i.valid.eq((closing & groups.i.ready)
                                | (self.i.valid & is_open & ~closing & fresh)),

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
-from rtl.formats import CREDIT_BITS, STEP_BITS, HostFrame, Opcode, PooledTag, RawBeat
+from rtl.formats import CREDIT_BITS, STEP_BITS, HostFrame, Opcode, PooledTag, RawBeat, Status
 from rtl.gateable import Gateable
 from rtl.interaction.records import PooledBeat
 from rtl.monitor.counters import CounterLayout, count
@@ -15,7 +15,7 @@ from rtl.stream.packing import QUARTER, placed
 __all__ = ["ResultPackager"]
 
 _Packet = data.StructLayout(
-    {"sample": 32, "first_bag": 16, "last": 1, "step": STEP_BITS, "count": 16})
+    {"sample": 32, "first_bag": 16, "last": 1, "step": STEP_BITS, "count": 16, "lost": 1})
 
 
 class ResultPackager(Gateable, wiring.Component):
@@ -26,7 +26,8 @@ class ResultPackager(Gateable, wiring.Component):
     packet. Vectors of 4 or 8 values share beats, the first in the lowest lanes; unused lanes of
     the last beat are zero. A packet is held until its last vector has come, because the header
     counts vectors and the tag tells whether the sample ends; the buffer holds two packets, so that
-    one fills while the other leaves.
+    one fills while the other leaves. A packet ends with a lost vector, whose status PEER is in its
+    tag and in its header.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -89,7 +90,7 @@ class ResultPackager(Gateable, wiring.Component):
             left.eq(room - self.vector_beats),
             full.eq(~(Cat(shared.any(), shared[1]) & ~in_packet[:2]).any()),
             closes.eq(item.beat_last & (
-                item.bag_last_of_sample | (full & (left < self.vector_beats)))),
+                item.bag_last_of_sample | item.lost | (full & (left < self.vector_beats)))),
             collected.eq(Cat(Mux(here, value, held.word_select(k, QUARTER)) for k, (here, value)
                              in enumerate(placed(item.data, in_packet, shared)))),
             beats.i.valid.eq(take & (full | closes)),
@@ -98,7 +99,7 @@ class ResultPackager(Gateable, wiring.Component):
             packets.i.payload.sample.eq(item.sample), packets.i.payload.step.eq(item.step),
             packets.i.payload.first_bag.eq(bags - in_packet),
             packets.i.payload.last.eq(item.bag_last_of_sample),
-            packets.i.payload.count.eq(in_packet + 1),
+            packets.i.payload.count.eq(in_packet + 1), packets.i.payload.lost.eq(item.lost),
         ]
         with m.If(take & (shared != 0)):
             m.d.sync += held.eq(collected)
@@ -119,7 +120,8 @@ class ResultPackager(Gateable, wiring.Component):
             header.i.payload.step.eq(packet.step), header.i.payload.count.eq(packet.count),
             header.i.payload.credit.eq(self.credit), header.i.payload.answers.eq(packet.last),
             tag.sample.eq(packet.sample), tag.first_bag.eq(packet.first_bag),
-            tag.last.eq(packet.last),
+            tag.last.eq(packet.last), tag.status.eq(Mux(packet.lost, Status.PEER, 0)),
+            header.i.payload.status.eq(tag.status),
         ]
         with m.If(inside):
             m.d.comb += [

@@ -43,6 +43,7 @@ class VectorFlattener(wiring.Component):
         wiring.connect(m, output.o, wiring.flipped(self.o))
         item, packing = self.i.payload, self.vector_packing
         index, take, full, ends = Signal(2), Signal(), Signal(), Signal()
+        before, lost = Signal(), Signal()  # of the sample
         # A beat leaves when no other vector fits; vectors that share it are collected here.
         held, collected = Signal(BEAT_BITS, reset_less=True), Signal(BEAT_BITS)
         m.d.comb += [
@@ -54,8 +55,10 @@ class VectorFlattener(wiring.Component):
             output.i.valid.eq(self.i.valid & (full | ends)),
             output.i.payload.data.eq(collected), output.i.payload.last.eq(ends),
             output.i.payload.sample.eq(item.sample), output.i.payload.step.eq(item.step),
+            lost.eq(before | item.lost), output.i.payload.lost.eq(lost),
             self.idle.eq(output.idle),
         ]
         with m.If(take):
-            m.d.sync += [held.eq(collected), index.eq(Mux(full | ends, 0, index + 1))]
+            m.d.sync += [held.eq(collected), index.eq(Mux(full | ends, 0, index + 1)),
+                         before.eq(lost & ~ends)]
         return m

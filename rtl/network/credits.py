@@ -77,7 +77,7 @@ class CreditGate(wiring.Component):
     At most ``window`` beats per destination are sent but not acknowledged. An acknowledgement is
     the cumulative number of beats that the destination has consumed, mod 2^16: one between the
     last and the number sent is accepted, one beyond counts as all, an older one is ignored. Packets
-    pass in order: the first that does not fit blocks the others.
+    pass in order: the first that does not fit blocks the others. To a ``lost`` destination all fit.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -87,6 +87,7 @@ class CreditGate(wiring.Component):
     -----
     i, o: streams of ``shape``.
     window: beats, less than ``HALF``. A larger packet never passes.
+    lost: a bit for each node that is given up.
     credit_in: event :data:`rtl.network.layouts.Credit`. acknowledged: the same of what it changes:
         all that is known of that node from the next cycle on.
     stalled: a packet waits for credit in this cycle.
@@ -101,7 +102,8 @@ class CreditGate(wiring.Component):
         self._shape, self._nodes = shape, nodes
         super().__init__({
             "i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)),
-            "window": In(CREDIT_BITS), "credit_in": In(Credit), "acknowledged": Out(Credit),
+            "window": In(CREDIT_BITS), "lost": In(nodes), "credit_in": In(Credit),
+            "acknowledged": Out(Credit),
             "stalled": Out(1), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -163,7 +165,8 @@ class CreditGate(wiring.Component):
             # Look, or look again: the answer is used in the next cycle. An event may only raise it.
             m.d.sync += [
                 checked.eq(self.i.valid & swept),
-                fits.eq((over >= HALF) & (item.beats < HALF)),
+                fits.eq(((over >= HALF) | self.lost.bit_select(item.destination, 1))
+                        & (item.beats < HALF)),
                 following.eq(sent.read_data + item.beats),
             ]
         m.d.comb += self.stalled.eq(self.i.valid & checked & ~fits)

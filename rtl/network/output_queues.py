@@ -50,7 +50,7 @@ class OutputQueues(wiring.Component):
     i, o: streams of :data:`rtl.formats.OutgoingRecord`. ``i`` is ready ``destinations`` cycles
         after reset, and then always, but without queues.
     on: 0: no queues, ``o`` is ``i``. Fixed once there were records; reset to change it.
-    window: beats of credit, see :class:`~rtl.network.CreditGate`.
+    window, lost: see :class:`~rtl.network.CreditGate`.
     joined: event: a record that has left here shares a beat of a packet with the one before.
     acknowledged: event :data:`~rtl.network.layouts.Credit`: all that the gate knows of ``node``.
     short: event: a queue was looked at that has more records than beats of credit. short_node: the
@@ -73,7 +73,7 @@ class OutputQueues(wiring.Component):
         self._nodes, self._places = destinations, places
         super().__init__({
             "i": In(stream.Signature(OutgoingRecord)), "o": Out(stream.Signature(OutgoingRecord)),
-            "on": In(1), "window": In(CREDIT_BITS), "joined": In(AtNode),
+            "on": In(1), "window": In(CREDIT_BITS), "lost": In(destinations), "joined": In(AtNode),
             "acknowledged": In(Credit), "short": Out(1), "short_node": Out(NODE_BITS),
             "idle": Out(1)})
 
@@ -92,7 +92,8 @@ class OutputQueues(wiring.Component):
             room.acknowledged.eq(known), room.acknowledged.valid.eq(told),
             room.joined.node.eq(self.joined.node), room.joined.valid.eq(self.joined.valid & on),
             room.clear.eq(~swept), room.clear_node.eq(address),
-            room.window.eq(self.window), room.look.eq(turns.look), turns.found.eq(room.found),
+            room.window.eq(self.window), room.lost.eq(self.lost), room.look.eq(turns.look),
+            turns.found.eq(room.found),
             room.gone.eq(turns.gone), self.short.eq(turns.short),
         ]
 

@@ -58,7 +58,8 @@ class Packager(wiring.Component):
             "time": In(32), "timeout": In(16),
             "credit_node": Out(NODE_BITS), "credit": In(CREDIT_BITS), "next_node": Out(NODE_BITS),
             "counters": Out(CounterLayout(items, *events)), "idle": Out(1), **ports,
-        } | ({"window": In(CREDIT_BITS), "credit_in": In(Credit)} if credited else {})
+        } | ({"window": In(CREDIT_BITS), "credit_in": In(Credit), "lost": In(destinations)}
+             if credited else {})
             | ({"queued": In(1)} if places else {}))
 
     @staticmethod
@@ -137,6 +138,7 @@ class Packager(wiring.Component):
             m.submodules.gate = gate = CreditGate(ready, self._destinations)
             wiring.connect(m, gate.o, reader.i)
             m.d.comb += [gate.window.eq(self.window), gate.credit_in.eq(self.credit_in),
+                         gate.lost.eq(self.lost),
                          stalled.eq(gate.stalled), gate_idle.eq(gate.idle)]
         else:
             m.d.comb += gate_idle.eq(1)
@@ -145,7 +147,7 @@ class Packager(wiring.Component):
             m.d.sync += queues.joined.node.eq(item.destination)  # of the record written
             stalled |= queues.short
             m.d.comb += [
-                queues.on.eq(self.queued), queues.window.eq(self.window),
+                queues.on.eq(self.queued), queues.window.eq(self.window), queues.lost.eq(self.lost),
                 queues.acknowledged.eq(gate.acknowledged),
             ]
         gate_in = gate.i if self._credited else reader.i

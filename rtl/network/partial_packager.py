@@ -39,7 +39,7 @@ class PartialPackager(Packager):
     vector_packing: log2 of the vectors that share a beat, 0 to 2; 0 with more beats than 1. May
         change while idle.
     window (credited): as in :class:`RecordPackager`, but at least 2.
-    headers, payload, time, timeout, credit_in, credit_node, credit, next_node, idle: see
+    headers, payload, time, timeout, credit_in, lost, credit_node, credit, next_node, idle: see
         :class:`RecordPackager`.
     counters: ``partials`` taken, ``beats`` sent behind headers, the others as in
         :class:`RecordPackager`.

@@ -39,17 +39,19 @@ class QueueRoom(wiring.Component):
     entered: event: a record comes for ``node``, in this cycle to ``last_place`` of its queue.
     gone: event :data:`Gone`.
     joined, acknowledged, window: see :class:`~rtl.network.OutputQueues`.
+    lost: a bit for each node that is given up: it has credit for all that wait.
     look: a node; found: a :func:`Found` of it, combinational.
     """
 
     LATENCY = {("look", "what is found"): 0}
 
     def __init__(self, nodes: int, places: int):
-        self._nodes, self._places, self._found = nodes, places, Found(places)
+        self._nodes, self._most, self._found = nodes, places, Found(places)
         super().__init__({
             "clear": In(1), "clear_node": In(NODE_BITS), "entered": In(AtNode),
             "last_place": Out(range(places)), "gone": In(Gone), "joined": In(AtNode),
-            "acknowledged": In(Credit), "window": In(CREDIT_BITS), "look": In(NODE_BITS),
+            "acknowledged": In(Credit), "window": In(CREDIT_BITS), "lost": In(self._nodes),
+            "look": In(NODE_BITS),
             "found": Out(self._found)})
 
     def elaborate(self, platform) -> Module:
@@ -64,7 +66,8 @@ class QueueRoom(wiring.Component):
         ones, more = carry_saved(ones, Cat(C(1, 1), twos)[:CREDIT_BITS], ~gone)
         m.d.comb += [
             self.last_place.eq(last), found.gone.eq(gone), found.waiting.eq(entered - gone),
-            found.credit.eq(ones + Cat(C(0, 1), more)),
+            found.credit.eq(Mux(self.lost.bit_select(self.look, 1), self._most,
+                                ones + Cat(C(0, 1), more))),
         ]
         return m
 

@@ -42,8 +42,9 @@ class RecordPackager(Gateable, Packager):
     batch: records that close a packet (0 counts as 1); ``max_beats``, and ``window`` if credited,
         bound it.
     time, timeout: a packet closes when its first record is ``timeout`` cycles old.
-    window, credit_in (credited): beats that may be outstanding at each destination, at least 1, and
-        the acknowledgements, see :class:`rtl.network.CreditGate`.
+    window, credit_in, lost (credited): beats that may be outstanding at each destination, at least
+        1, the acknowledgements, and a bit for each node that is given up, see
+        :class:`rtl.network.CreditGate`.
     queued (places): records wait in a queue of their destination until there is credit; 0: a packet
         that waits for credit blocks all behind it. Fixed once there were records.
     credit_node, credit: the credit that a header to ``credit_node`` carries, combinational.

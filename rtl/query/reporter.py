@@ -101,8 +101,8 @@ class HostReporter(wiring.Component):
     acknowledge (``config.training``): beats of gradients and of returned spills consumed, modulo
         2^16; a packet has the value of the cycle in which it is ``reported``, or a later one.
     failed (``config.link``): event :data:`rtl.network.link.layouts.Failed`, at most one of a node.
-    headers: stream of :data:`rtl.formats.HostFrame`; an error has its ``status``, and ``answers``
-        the sample that it names.
+    headers: stream of :data:`rtl.formats.HostFrame`; an error has its ``status``, unless that is
+        PEER, and ``answers`` the sample that it names.
     payload: stream of :data:`rtl.formats.RawBeat`, a beat for each header without ``empty``.
     counters: errors and credits sent.
     idle: nothing inside, and no credit to be reported.
@@ -180,7 +180,9 @@ class HostReporter(wiring.Component):
             header.i.payload.step.eq(Mux(arbiter.o.valid, error.step, 0)),
             header.i.payload.count.eq(arbiter.o.valid),
             header.i.payload.answers.eq(arbiter.o.valid & (error.sample != NO_SAMPLE)),
-            header.i.payload.status.eq(Mux(arbiter.o.valid, error.status, 0)),
+            # A peer's loss is that of the samples that need it, which say so.
+            header.i.payload.status.eq(Mux(
+                arbiter.o.valid & (error.status != Status.PEER), error.status, 0)),
             header.i.payload.credit.eq(self.consumed),
             header.i.payload.empty.eq(~arbiter.o.valid),
             record.i.valid.eq(send_error), record.i.payload.eq(error),

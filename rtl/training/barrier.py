@@ -45,6 +45,7 @@ class StepBarrier(wiring.Component):
     open_step: the step whose lookups may leave and whose gradients are accepted; 0 after reset.
     written: bit for each node, this one too, whose rows of the open step are all written.
     forget: event: clear the state kept by step. forgetting: 1 from the next cycle on until it is.
+    lost: a bit for each node that is given up, which counts as done.
     node, nodes: this node's number, and the number of nodes; fixed once there was a step.
     counters: ``steps`` that have ended; ``bad_done``, those ignored.
     idle: nothing to send; a step that waits for others moves nothing.
@@ -66,7 +67,7 @@ class StepBarrier(wiring.Component):
             "steps": Out(stream.Signature(OutgoingRecord)),
             "reports": Out(stream.Signature(OutgoingRecord)),
             "open_step": Out(STEP_BITS), "written": Out(nodes),
-            "forget": Out(1), "forgetting": In(1),
+            "forget": Out(1), "forgetting": In(1), "lost": In(nodes),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=1),
             "counters": Out(BARRIER_COUNTERS), "idle": Out(1),
         })
@@ -89,7 +90,8 @@ class StepBarrier(wiring.Component):
             Signal(NODE_BITS), *(Signal(self._most, name=n) for n in ("here", "others", "done")))
         m.d.sync += [
             final.eq(self.nodes - 1), here.eq(Cat(self.node == n for n in range(self._most))),
-            others.eq(Cat((self.nodes > n) & (self.node != n) for n in range(self._most))),
+            others.eq(Cat((self.nodes > n) & (self.node != n) & ~self.lost[n]
+                          for n in range(self._most))),
         ]
         # A node that the event names, by bit; none if it is not one of the others.
         named, step, come, ignored = Signal(self._most), Signal(STEP_BITS), Signal(), Signal()
@@ -104,7 +106,8 @@ class StepBarrier(wiring.Component):
         m.d.comb += [
             new.eq(Mux(step == self.open_step, named & ~done, 0)),
             complete.eq(self_done & (done | ~others).all()), reports.i.valid.eq(complete),
-            self.written.eq(done | Mux(self_done, here, 0)), ignored.eq(gone & ~counted.any()),
+            self.written.eq(done | self.lost | Mux(self_done, here, 0)),
+            ignored.eq(gone & ~counted.any()),
         ]
         m.d.sync += [done.eq(done | new), gone.eq(come), counted.eq(new)]
         with m.If(complete & reports.i.ready):

@@ -53,6 +53,7 @@ class TrainingDeparture(Gateable, wiring.Component):
     freed: event, a beat of partials was consumed, see :class:`~rtl.network.CreditReturn`.
     credit_in: event, the gradient credit of a received header.
     open_step: the step of the CREDIT records.
+    lost (``config.link``): a bit for each node that is given up.
     credit_node, credit (``config.link``): the credit that a header to that node carries,
         combinational.
     vector_packing, gradient_timeout, gradient_window, request_batch, request_timeout, time: see
@@ -91,7 +92,8 @@ class TrainingDeparture(Gateable, wiring.Component):
             "counters": Out(data.StructLayout({
                 name: block.counters.shape() for name, block in self.blocks.items()})),
             "idle": Out(1),
-        } | ({"credit_node": In(NODE_BITS), "credit": Out(CREDIT_BITS)} if config.link else {}))
+        } | ({"credit_node": In(NODE_BITS), "credit": Out(CREDIT_BITS), "lost": In(nodes)}
+             if config.link else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -149,7 +151,8 @@ class TrainingDeparture(Gateable, wiring.Component):
             wiring.connect(m, mux.payload_out, wiring.flipped(payload))
 
         if self._linked:
-            m.d.comb += [credits.node[-1].eq(self.credit_node), self.credit.eq(credits.value[-1])]
+            m.d.comb += [credits.node[-1].eq(self.credit_node), self.credit.eq(credits.value[-1]),
+                         blocks.partial_packager.lost.eq(self.lost)]
         sent = self.net_headers
         m.d.comb += [
             blocks.partial_packager.window.eq(self.gradient_window),

@@ -19,7 +19,7 @@ The path of a gradient (paper, figures 12 and 13; docs/training.md)::
 
 from types import MappingProxyType, SimpleNamespace
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -88,6 +88,8 @@ class TrainingPath(wiring.Component):
         beats of gradients and of returned spills consumed, modulo 2^16.
     credit_node, credit (``config.link``): the credit of partials that a header to that node
         carries, combinational.
+    lost (``config.link``): a bit for each node that is given up: what is for it is dropped, and
+        nothing of it is waited for.
     open_step, written_owners, forget, forgetting: see :class:`~rtl.training.StepBarrier`;
         ``written_owners`` is its ``written``.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
@@ -156,7 +158,8 @@ class TrainingPath(wiring.Component):
                 | {name: block.counters.shape() for name, block in self._blocks.items()}
                 | self._departure.counters.shape().members)),
             "idle": Out(1),
-        } | ({"credit_node": In(NODE_BITS), "credit": Out(CREDIT_BITS)} if config.link else {}))
+        } | ({"credit_node": In(NODE_BITS), "credit": Out(CREDIT_BITS), "lost": In(config.nodes)}
+             if config.link else {}))
         self._linked = config.link
 
     def elaborate(self, platform) -> Module:
@@ -193,7 +196,7 @@ class TrainingPath(wiring.Component):
             *(terms.payload[name].eq(sums.payload[name]) for name in GradientBeat.members),
         ]
         wiring.connect(m, blocks.local_reducer.passed, blocks.gradient_sender.passed)
-        wiring.connect(m, blocks.gradient_sender.remote, departure.partials)
+        self._send(m, blocks, departure)
         wiring.connect(m, blocks.gradient_sender.spilled, departure.spilled[ReductionLevel.LOCAL])
         # Owner: partials of all nodes, counted and summed, into the rows.
         wiring.connect(m, wiring.flipped(self.partials), blocks.partial_receiver.i)
@@ -222,7 +225,9 @@ class TrainingPath(wiring.Component):
             wiring.connect(m, source.reports, departure.reports[number])
         if self._linked:
             m.d.comb += [departure.credit_node.eq(self.credit_node),
-                         self.credit.eq(departure.credit)]
+                         self.credit.eq(departure.credit),
+                         *(part.lost.eq(self.lost) for part in (
+                             departure, blocks.step_counter, blocks.step_barrier))]
         for name in _PACKETS:
             wiring.connect(m, getattr(departure, name), wiring.flipped(getattr(self, name)))
         counted = self._control(m, parts, blocks)
@@ -254,6 +259,13 @@ class TrainingPath(wiring.Component):
             event.some.eq(spilling & over.payload.passed.any()),
         ]
         m.d.comb += source.passed.eq(event)
+
+    def _send(self, m: Module, blocks: SimpleNamespace, departure: TrainingDeparture) -> None:
+        """Let partials leave for their owners, unless these are given up."""
+        partials, taken = blocks.gradient_sender.remote, departure.partials
+        gone = self.lost.bit_select(partials.payload.destination, 1) if self._linked else C(0)
+        m.d.comb += [taken.valid.eq(partials.valid & ~gone), taken.payload.eq(partials.payload),
+                     partials.ready.eq(taken.ready | gone)]
 
     def _spill(self, m: Module, passed, spilled) -> None:
         """Form spilled records of the beats that the global reduction passed on."""

@@ -67,6 +67,7 @@ class StepCounter(wiring.Component):
     complete: stream of the step.
     done: event :data:`~rtl.training.barrier.StepDone`, of other nodes.
     open_step, open: the step that is counted, and whether more of it is accepted.
+    lost: a bit for each node that is given up: it is complete, with whatever has come of it.
     node, nodes: this node's number, and the number of nodes; fixed once there was a step.
     counters: ``steps`` complete; ``ends`` taken and partials ``arrived``; ``bad_steps``, events and
         ENDs ignored, and beats with two ENDs or a kind that nodes do not send; ``bad_counts``,
@@ -92,7 +93,7 @@ class StepCounter(wiring.Component):
             "arrived": In(PartialArrived), "own_arrived": In(PartialArrived), "busy": In(1),
             "complete": Out(stream.Signature(STEP_BITS)), "done": Out(StepDone),
             "open_step": Out(STEP_BITS), "open": Out(1),
-            "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=1),
+            "lost": In(nodes), "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=1),
             "counters": Out(STEP_COUNTER_COUNTERS), "idle": Out(1),
         })
 
@@ -154,22 +155,23 @@ class StepCounter(wiring.Component):
 
         # Node by node: a complete one stays complete. What is compared was read a cycle earlier.
         here, wanted = Signal(_COUNT_BITS), Signal(_COUNT_BITS)
-        is_ended, read = Signal(), Signal()
+        is_ended, read, gone = Signal(), Signal(), Signal()
         mine = place == self.node
         m.d.sync += [
             here.eq(Mux(mine, own_count, compared.read_data)),
             wanted.eq(Mux(mine, own_announced, announced.read_data)),
             is_ended.eq(Mux(mine, own_ended, ended.bit_select(place, 1))),
-            read.eq(self.open & ~enough),
+            read.eq(self.open & ~enough), gone.eq(~mine & self.lost.bit_select(place, 1)),
         ]
         # A count is cleared in a cycle in which none is incremented.
-        m.d.comb += enough.eq(self.open & read & is_ended & (here >= wanted) & ~take.arrival)
+        m.d.comb += enough.eq(self.open & read & (gone | (is_ended & (here >= wanted)))
+                              & ~take.arrival)
         moving = self._follow(m, place, enough, Cat(events.values()).any(), wipe, clear)
         # Counted a cycle late, which keeps the paths short.
         ignored, over = Signal(3), Signal()
         m.d.sync += [
             ignored.eq(sum((events[name] & ~take[name] for name in events), C(0)) + coming.stray),
-            over.eq(enough & (here != wanted)),
+            over.eq(enough & ~gone & (here != wanted)),
         ]
         count(m, self.counters, steps=self.complete.valid & self.complete.ready,
               ends=take.end + take.own_end, arrived=take.arrival + take.own,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <list>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -87,10 +88,10 @@ public:
             vectors(head, tag, beats - 2);
         } else if (head.opcode == opcode::POOLED) {
             part(pooled_tag::sample.get(tag), pooled_tag::first_bag.get(tag), head.count, pooled_tag::last.get(tag),
-                 values, beats - 2);
+                 values, beats - 2, pooled_tag::status.get(tag));
         } else if (head.opcode == opcode::RESULT_PART) {
             part(part_tag::sample.get(tag), part_tag::first_beat.get(tag), head.count, part_tag::last.get(tag),
-                 values, beats - 2);
+                 values, beats - 2, part_tag::status.get(tag));
         } else {
             results(tag, beats - 1, head.count);
         }
@@ -121,7 +122,7 @@ public:
 
 private:
     void part(uint32_t sample, uint32_t first, uint32_t count, bool last, const uint32_t* values,
-              uint64_t beats) {
+              uint64_t beats, uint64_t status = 0) {
         if (late(sample)) return;
         Step* step = own(sample);
         const uint32_t at = step ? sample - step->first : 0;
@@ -141,7 +142,13 @@ private:
         }
         step->filled[at] = int64_t(after);
         placed++;
-        if (last) answered(*step);
+        if (status) lost_[sample] = int64_t(status);
+        if (!last) return;
+        if (const auto lost = lost_.find(sample); lost != lost_.end()) {
+            step->status[at] = lost->second;
+            lost_.erase(lost);
+        }
+        answered(*step);
     }
     void results(const uint32_t* tags, uint64_t beats, uint32_t count) {
         const uint64_t first = (count + DATA_WORDS - 1) / DATA_WORDS;
@@ -244,7 +251,7 @@ private:
             good &= older->unique->ended || older->unique->endless;
         }
         good = good && step->unique->add_vectors(pooled_tag::first_bag.get(tag), pooled_tag::last.get(tag), head.count,
-                                                 tag + BEAT_WORDS, beats);
+                                                 tag + BEAT_WORDS, beats, pooled_tag::status.get(tag));
         if (!good) return fail(Fault::VECTORS, head.step);
         placed++;
         check(*step);
@@ -278,6 +285,7 @@ private:
     const uint64_t dimension_;
     std::list<Step*> shares_;  // of which something is to come, in the order of `steps`
     uint64_t indexed_ = 0;     // step of the last indices
+    std::map<uint32_t, int64_t> lost_;  // statuses of samples whose answers have not ended
 };
 
 }  // namespace ember

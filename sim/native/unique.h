@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <vector>
 
 #include "beats.h"
@@ -33,9 +34,9 @@ public:
     }
 
     // Take `count` vectors from number `first` on, of which the `last` one only ends them; false if
-    // they must not come now.
+    // they must not come now. `status`: of the last vector, 0 if it is good.
     bool add_vectors(uint64_t first, bool last, uint64_t count, const uint32_t* values,
-                     uint64_t beats) {
+                     uint64_t beats, uint64_t status) {
         if (ended || first != count_ || (last && !count)
             || (count * dimension_ + DATA_WORDS - 1) / DATA_WORDS != beats)
             return false;
@@ -52,6 +53,7 @@ public:
         count_ += count - last;
         if (count_ > kinds_.size()) return false;
         ended = last;
+        if (status) lost_[count_ - 1] = int64_t(status);
         if (dropped_ || !asked_.values) vectors_.clear();
         return true;
     }
@@ -98,16 +100,19 @@ public:
         vectors_ = {};
     }
     // Pool the bags of all samples that are not refused, in the order of slots; false if an index
-    // names no vector.
+    // names no vector. A sample whose vector has a status ends with it.
     bool expand(bool mean) {
         for (uint64_t at = 0; at < asked_.share; at++) {
             if (status(at)) continue;
             const uint64_t sample = asked_.share_first + at;
             float* bag = asked_.answers + sample * asked_.parts * dimension_;
             uint64_t length = 0;
+            int64_t ends = 0;
             for (uint64_t slot = starts_[at]; slot < starts_[at + 1]; slot++) {
                 const bool empty = kinds_[slot] == record::EMPTY;
                 if (!empty && indices_[slot] >= count_) return false;
+                if (const auto lost = lost_.find(indices_[slot]); !empty && lost != lost_.end())
+                    ends = lost->second;
                 if (!asked_.values) continue;
                 if (empty) {
                     std::fill_n(bag, dimension_, 0.0f);
@@ -124,6 +129,7 @@ public:
                 length = 0;
             }
             asked_.filled[sample] = int64_t(asked_.parts);
+            if (ends) asked_.status[sample] = ends;
             --*asked_.left;
         }
         return true;
@@ -142,6 +148,7 @@ private:
     std::vector<uint16_t> indices_;
     std::vector<bool> indexed_;
     std::vector<float> vectors_;
+    std::map<uint64_t, int64_t> lost_;  // statuses of vectors
 };
 
 }  // namespace ember

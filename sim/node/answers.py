@@ -73,6 +73,7 @@ class Answers:
         self._places, self.placed = 0, -1
         self.steps: dict[int, Step] = {}
         self._given_up: dict[int, Step] = {}
+        self._lost: dict[int, int] = {}
         self.errors: list[tuple[int, int]] = []
 
     def open(self, step: Step) -> None:
@@ -141,8 +142,10 @@ class Answers:
         return [step for refused in zip(*(found[name].tolist() for name in (
                     "sample", "step", "status"))) for step in self._refuse(*refused)]
 
-    def _part(self, sample: int, first: int, last: bool, parts: np.ndarray) -> Sequence[Step]:
-        """Place parts of the answer to a sample; ``last`` marks the part that ends it."""
+    def _part(self, sample: int, first: int, last: bool, parts: np.ndarray,
+              status: int = 0) -> Sequence[Step]:
+        """Place parts of the answer to a sample; ``last`` marks the part that ends it. With a
+        ``status``, the sample ends with it, as the answer is of no use."""
         found = self.find(sample)
         if found is None:
             raise ProtocolError(
@@ -151,9 +154,13 @@ class Answers:
         if step.number in self._given_up:
             return ()
         self._places += 1
+        if status:
+            self._lost[sample] = status
         if last != step.place(self._number, at, first, parts):
             raise ProtocolError(f"sample {step.numbers[at]} ended after {step.filled[at]} of "
                                 f"{step.answers.shape[1]} parts")
+        if last:
+            step.status[at] = self._lost.pop(sample, 0)
         return self._completed(None if step.left[self._number] else step)
 
     def _refuse(self, sample: int, number: int, status: int) -> Sequence[Step]:

@@ -37,6 +37,7 @@ class UniqueShare:
         self._indices = np.empty(len(self._empty), np.uint16)
         self._vectors = [np.empty((0, step.answers.shape[2]), np.float32)]
         self._count = self._next = 0
+        self._lost: dict[int, int] = {}
         self._indexed = np.zeros(self._last - self.first, bool)
         self.ended = self.endless = self.dropped = False
 
@@ -49,8 +50,11 @@ class UniqueShare:
     def _status(self) -> np.ndarray:
         return self.step.status[self.first:self._last]
 
-    def add_vectors(self, first: int, last: bool, vectors: np.ndarray) -> None:
-        """Take ``vectors``, which begin with number ``first``; the ``last`` one only ends them."""
+    def add_vectors(self, first: int, last: bool, vectors: np.ndarray, status: int = 0) -> None:
+        """Take ``vectors``, which begin with number ``first``; the ``last`` one only ends them.
+
+        ``status``: of the last one, 0 if it is good.
+        """
         if self.ended:
             raise ProtocolError("after their end")
         if first != self._count:
@@ -61,6 +65,8 @@ class UniqueShare:
         self._count += len(vectors)
         if self._count > len(self._empty):
             raise ProtocolError(f"of which there are {self._count}, for {len(self._empty)} slots")
+        if status:
+            self._lost[self._count - 1] = status
         if not self.dropped:
             self._vectors.append(vectors)
         self.ended = last
@@ -95,7 +101,8 @@ class UniqueShare:
         return bool(self._indexed[at]) or self._starts[at] < self._next < self._starts[at + 1]
 
     def expand(self, pooling: str) -> None:
-        """Pool the bags of all samples that are not refused, in the order of slots."""
+        """Pool the bags of all samples that are not refused, in the order of slots; a sample whose
+        vector has a status ends with it."""
         answered = self._status == 0
         keys = np.repeat(answered, np.diff(self._starts)) & ~self._empty
         vectors, indices = np.concatenate(self._vectors), self._indices[keys]
@@ -107,6 +114,10 @@ class UniqueShare:
         step.answers[at] = pooled.reshape(len(at), *step.answers.shape[1:])
         step.filled[at] = step.answers.shape[1]
         step.left[self._node] -= len(at)
+        for index, status in self._lost.items():
+            slots = np.flatnonzero((self._indices == index) & ~self._empty)
+            lost = np.unique(np.searchsorted(self._starts, slots, "right") - 1)
+            step.status[self.first + lost[answered[lost]]] = status
 
 
 class UniqueShares:
@@ -141,7 +152,8 @@ class UniqueShares:
         if len(packet) < 2:
             raise ProtocolError(f"node {self._node} {COUNT.format(head.opcode)}")
         try:
-            sample, first, last, vectors = parse_pooled(packet, head.count, self._dimension)
+            sample, first, last, vectors, status = parse_pooled(
+                packet, head.count, self._dimension)
         except ValueError as error:
             raise ProtocolError(f"{what}: {error}") from None
         share = self._of_step(head.step)
@@ -155,7 +167,7 @@ class UniqueShares:
             if not (older.ended or older.endless):
                 raise ProtocolError(f"{what} before the last of step {older.step.number}")
         try:
-            share.add_vectors(first, last, vectors)
+            share.add_vectors(first, last, vectors, status)
         except ProtocolError as error:
             raise ProtocolError(f"{what} {error}") from None
         return self._whole(share)

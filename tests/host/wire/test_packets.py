@@ -15,7 +15,7 @@ from host.wire.packets import (
     query_packets,
     query_records,
 )
-from rtl.formats import ErrorRecord, LookupRecord, Opcode
+from rtl.formats import ErrorRecord, LookupRecord, Opcode, Status
 from tests.host.test_samples import bags, random_samples
 
 
@@ -115,11 +115,13 @@ def test_pooled():
     packet = np.zeros((4, 16), np.uint32)
     packet[1, 0], packet[1, 1] = 77, 5 | 1 << 16
     packet[2:] = np.arange(32, dtype=np.float32).view(np.uint32).reshape(2, 16)
-    sample, first_bag, last, vectors = parse_pooled(packet, 2, 16)
-    assert (sample, first_bag, last) == (77, 5, True)
+    sample, first_bag, last, vectors, status = parse_pooled(packet, 2, 16)
+    assert (sample, first_bag, last, status) == (77, 5, True, 0)
     assert vectors.tolist() == np.arange(32.0).reshape(2, 16).tolist()
     assert parse_pooled(packet, 1, 32)[3].tolist() == [np.arange(32.0).tolist()]
     assert parse_pooled(packet, 7, 4)[3].tolist() == np.arange(28.0).reshape(7, 4).tolist()
+    packet[1, 1] |= Status.PEER << 17
+    assert parse_pooled(packet, 2, 16)[4] == Status.PEER
 
 
 def test_requests_and_errors():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from host.wire.results import parse_result_part, parse_results
+from rtl.formats import Status
 
 
 def _packet(tags: list[int], beats: int) -> np.ndarray:
@@ -31,9 +32,10 @@ def test_results_that_cannot_be(count, beats):
 
 def test_parts_of_results():
     packet = _packet([77, 63 | 1 << 16], 5)
-    sample, first, last, beats = parse_result_part(packet, 5)
-    assert (sample, first, last) == (77, 63, True)
+    sample, first, last, beats, status = parse_result_part(packet, 5)
+    assert (sample, first, last, status) == (77, 63, True, 0)
     assert beats.shape == (5, 16) and beats.reshape(-1).tolist() == list(range(80))
     assert parse_result_part(_packet([1 << 31, 2], 1), 1)[:3] == (1 << 31, 2, False)
+    assert parse_result_part(_packet([0, Status.PEER << 17], 1), 1)[4] == Status.PEER
     with pytest.raises(ValueError, match=r"^count must be 5, the beats of the packet, not 4$"):
         parse_result_part(packet, 4)

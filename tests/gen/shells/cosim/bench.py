@@ -183,7 +183,7 @@ class Answers:
                                          payload_beats=CONFIG.host_payload_beats):
                     await self.around.send_host(reply)
             elif header.opcode == Opcode.POOLED:
-                sample, bag, _, found = parse_pooled(packet, header.count, MODEL.dimension)
+                sample, bag, _, found, _ = parse_pooled(packet, header.count, MODEL.dimension)
                 for k, vector in enumerate(found):
                     assert (sample, bag + k) not in self.pooled, "a bag answered twice"
                     self.pooled[sample, bag + k] = vector.tobytes()
