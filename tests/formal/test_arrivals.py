@@ -27,8 +27,10 @@ WORD_NUMBER = data.StructLayout({"node": 1, "word": 1})
 MOVED = data.StructLayout({"valid": 1, "node": 1, "base": BITS})
 
 
-def received(*edits: tuple[str, str], of_bits: bool = False) -> Bench:
+def received(*edits: tuple[str, str], of_bits: bool = False, first: int = 0) -> Bench:
     """Return a bench of the link receiver with peers that send anything, and the base of peer 0.
+
+    first: number of each peer's first packet.
 
     The scan stands for any that moves a base only over what has come. Of the packets of peer 0 in
     the window from its base on, ``come`` says which were admitted.
@@ -53,7 +55,8 @@ def received(*edits: tuple[str, str], of_bits: bool = False) -> Bench:
         ArrivalScan=alike(variant(
             ArrivalScan, SEQUENCE_BITS=BITS, WORD=WORD, WordNumber=WORD_NUMBER, Moved=MOVED,
             Arrivals=ARRIVALS), any_scan), ReportQueue=alike(ReportQueue, no_queue),
-        GoodPacket=PACKET, Acknowledged=ACKNOWLEDGED, Arrivals=ARRIVALS)(NODES)
+        GoodPacket=PACKET, Acknowledged=ACKNOWLEDGED, Arrivals=ARRIVALS)(
+            NODES, first_sequence=first)
     m.submodules.dut = dut
     # A packet's last cycle comes three cycles after its number, and not twice in a row.
     number = bench.free(1 + BITS, "number")
@@ -69,7 +72,7 @@ def received(*edits: tuple[str, str], of_bits: bool = False) -> Bench:
     admitted = packet.valid & ~packet.link & packet.room & dut.fresh
     mine = packet.number.source == 0
 
-    base, come = Signal(BITS), Signal(WINDOW)
+    base, come = Signal(BITS, init=first), Signal(WINDOW)
     ahead, place = Signal(BITS), Signal(range(WINDOW))
     m.d.comb += [ahead.eq(packet.number.sequence - base), place.eq(ahead)]
     steps = bench.free(range(WINDOW + 1), "steps")
@@ -125,6 +128,15 @@ def test_admitted_once():
     assert verdict.holds, verdict
 
 
+def test_a_window_that_begins_within_a_lap():
+    """The first packet has the second bit of the second word; the first word is of the next lap."""
+    verdict = prove(received(first=3), depth=16)
+    assert verdict.holds, verdict
+    edit = ("Mux(word < first", "Mux(word <= first")
+    verdict = prove(received(edit, of_bits=True, first=3), depth=16)
+    assert "scanned" in verdict.broken, verdict
+
+
 @pytest.mark.few(3)
 @pytest.mark.parametrize("of_bits, old, new, wrong", [
     (True, "meets.eq(self.mark & (", "meets.eq(C(0) & (", "never_twice"),
@@ -147,7 +159,7 @@ def test_admitted_once():
     (False, "before | (within & come)", "within & come", "duplicate"),
     (False, "base1.eq(base)", "base1.eq(base + 1)", "duplicate"),
 ], ids=["copy-at-once", "copy-soon", "not-held", "neighbour-lost", "laps-alike", "other-peer",
-        "cleared-wrong", "overrun-marked", "link-marked", "duplicate-marked", "beyond-admitted",
+        "overrun-marked", "link-marked", "duplicate-marked", "beyond-admitted",
         "window-short", "long-ago", "base-wrong"])
 def test_broken_admission(of_bits, old, new, wrong):
     verdict = prove(received((old, new), of_bits=of_bits), depth=16)

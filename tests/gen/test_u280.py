@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 
 import pytest
 from amaranth.build import DiffPairs, Pins
@@ -12,6 +13,7 @@ from gen.core import Converted
 from gen.memories import memory_text
 from gen.u280 import AlveoU280Platform
 from gen.verilog import to_verilog
+from gen.yosys import yosys_command
 from rtl.config import preset
 from rtl.memory import Ram
 from rtl.nic import SmartNic
@@ -139,7 +141,13 @@ class Remembering(Elaboratable):
         return m
 
 
-def test_a_small_design():
+@pytest.mark.parametrize("named", [False, True], ids=["own", "named-with-arguments"])
+def test_a_small_design(monkeypatch, tmp_path, named):
+    """The project's Yosys converts it: PATH leads to no other."""
+    monkeypatch.delenv("YOSYS", raising=False)
+    if named:
+        monkeypatch.setenv("YOSYS", shlex.join(yosys_command()))
+    monkeypatch.setenv("PATH", str(tmp_path))
     before = os.environ.get("YOSYS")
     files = AlveoU280Platform().build(Remembering(), do_build=False).files
     assert os.environ.get("YOSYS") == before

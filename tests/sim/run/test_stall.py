@@ -6,9 +6,12 @@ from sim.job.options import RunOptions
 from sim.nic.stalls import CAUSES, stalls
 from sim.run.report import failures
 from sim.run.run import run
+from tests.sim.silences import least_delay
 
 MS = 250_000
 """Cycles of 1 ms."""
+
+IN_FLIGHT = 3
 
 SILENT = {
     "host": "host_assembler.stall_output",
@@ -19,8 +22,8 @@ SILENT = {
 
 
 def _run(**options) -> dict:
-    return run(RunOptions.of(config="tiny", nodes=4, samples=96, mini_batch=16, in_flight=3,
-                          threads=1, placement="row", **options))
+    return run(RunOptions.of(config="tiny", nodes=4, samples=96, mini_batch=16,
+                          in_flight=IN_FLIGHT, threads=1, placement="row", **options))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +46,8 @@ def test_a_silence_loses_nothing_and_is_named(calm, part, us, node):
     assert failures(result) == []
     assert result["bit_identical"]
     assert result["predictions_sha256"] == calm["predictions_sha256"]
-    assert result["cycles"] - calm["cycles"] > 0.9 * whole
+    assert all(latency > 8 + us for latency in result["latencies_us"][:IN_FLIGHT])
+    assert result["cycles"] - calm["cycles"] >= least_delay(calm, 8, us, IN_FLIGHT) > 0
 
     def grown(name: str) -> list[int]:
         return [after - before for after, before in zip(result["stalls"]["counters"][name],
