@@ -24,8 +24,8 @@ class ResetBranch(Elaboratable):
     Parameters: ``block``, any elaboratable; ``resets``, the root of :func:`reset_root`.
 
     Members: ``swept``, a register: every sweep in the block is over
-    (:func:`rtl.memory.tell_swept`). It is 0 from three cycles after the reset begins, and always 1
-    for a block without a sweep.
+    (:func:`rtl.memory.report_swept`). It is 0 from three cycles after the reset begins, and always
+    1 for a block without a sweep.
     """
 
     def __init__(self, block: Elaboratable, resets: Signal):

@@ -15,7 +15,7 @@ from rtl.cache.scatter_list import ScatterList
 from rtl.cache.tags import TagPipeline
 from rtl.cache.vectors import VectorStore, row_write_layout, vector_beat_layout
 from rtl.config import BEAT_BITS
-from rtl.memory import tell_swept
+from rtl.memory import report_swept
 from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import SkidBuffer
 
@@ -196,7 +196,7 @@ class EmbeddingCache(wiring.Component):
                 m.d.sync += [sweep.eq(0), sweeping.eq(0)]
         with m.Elif(self.forget):
             m.d.sync += sweeping.eq(1)
-        tell_swept(m, ~sweeping)
+        report_swept(m, ~sweeping)
         m.d.comb += [
             tags.clear.eq(sweeping & (sweep < self._rows // self._ways)),
             tags.clear_address.eq(sweep),

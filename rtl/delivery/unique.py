@@ -12,7 +12,7 @@ from rtl.formats import EMPTY_INDEX, INDEX_BITS, NO_INDEX, ROW_BITS, STEP_BITS, 
 from rtl.keys.hashing import hash_bits
 from rtl.keys.one_hot import any_of
 from rtl.keys.set_loop import SetLoop
-from rtl.memory import tell_swept
+from rtl.memory import report_swept
 from rtl.monitor.counters import CounterLayout, count
 from rtl.query.checker import Slot
 from rtl.stream import CreditQueue, SkidBuffer, StreamFIFO
@@ -177,7 +177,7 @@ class UniqueFinder(wiring.Component):
             loop.i.context.ends.eq(here.ends), loop.i.context.begins.eq(here.begins),
             loop.limit.eq(sets), loop.clear.eq(sweeping), loop.clear_address.eq(address),
         ]
-        tell_swept(m, ~sweeping)
+        report_swept(m, ~sweeping)
         with m.If(sweeping):
             m.d.sync += address.eq(Mux(swept, 0, address + 1))
         m.d.sync += sweeping.eq((sweeping & ~swept)

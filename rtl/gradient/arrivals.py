@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from rtl.gradient.records import ROW_NUMBER_BITS
-from rtl.memory import Ram, tell_swept
+from rtl.memory import Ram, report_swept
 
 __all__ = ["Arrivals"]
 
@@ -36,7 +36,7 @@ class Arrivals(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         bits, sweep = ceil_log2(self._places), Signal(range(self._places))
-        tell_swept(m, ~self.sweeping)
+        report_swept(m, ~self.sweeping)
         with m.If(self.sweeping):
             m.d.sync += [sweep.eq(sweep + 1), self.sweeping.eq(sweep != self._places - 1)]
         for name, number, answer in (("known_ram", self.number, self.known),

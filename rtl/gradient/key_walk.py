@@ -7,7 +7,7 @@ from amaranth.utils import ceil_log2
 
 from rtl.formats import Key
 from rtl.gradient.reducer_layouts import key_line_layout, key_operation_layout
-from rtl.memory import tell_swept
+from rtl.memory import report_swept
 
 __all__ = ["KeyWalk", "key_reading_layout"]
 
@@ -71,7 +71,7 @@ class KeyWalk(wiring.Component):
             self.read_address.eq(following),
             self.clear.eq(self.sweeping | load), self.clear_address.eq(fetched_set),
         ]
-        tell_swept(m, ~self.sweeping)
+        report_swept(m, ~self.sweeping)
         with m.If(self.sweeping):
             m.d.comb += self.clear_address.eq(following)
             m.d.sync += following.eq(following + 1)

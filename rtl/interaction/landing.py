@@ -7,7 +7,7 @@ from amaranth.utils import ceil_log2
 
 from rtl.config import BEAT_BITS
 from rtl.formats import TAG_BITS, TaggedBeat, VectorBeat
-from rtl.memory import Ram, tell_swept
+from rtl.memory import Ram, report_swept
 from rtl.stream import SkidBuffer
 
 __all__ = ["LandingCheck"]
@@ -168,7 +168,7 @@ class LandingCheck(wiring.Component):
         # The write port of the filled bits: sweep, then vectors, then places without one.
         sweep = Signal(range(places + 1))
         write, address, value = Signal(), Signal(bits), Signal()
-        tell_swept(m, self.swept)
+        report_swept(m, self.swept)
         m.d.comb += self.swept.eq(sweep[-1])
         with m.If(~self.swept):
             m.d.sync += sweep.eq(sweep + 1)

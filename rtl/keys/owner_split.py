@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from rtl.formats import NODE_BITS, ROW_BITS, TABLE_BITS, DescriptorKind, Key, Status
 from rtl.formats import TableDescriptor as Descriptor
 from rtl.keys.hashing import hash_bits, scale
-from rtl.memory import Ram, tell_swept
+from rtl.memory import Ram, report_swept
 from rtl.stream import SkidBuffer
 
 __all__ = ["FRACTION_BITS", "OwnerSplit", "split_layout"]
@@ -173,7 +173,7 @@ class OwnerSplit(wiring.Component):
         ]
         with m.If(~swept):
             m.d.sync += [place.eq(place + 1), swept.eq(place == self._tables - 1)]
-        tell_swept(m, swept)
+        report_swept(m, swept)
         descriptor: Any = Signal(Descriptor)  # a View, since Descriptor is a layout
         words = []
         for word in range(_WORDS):

@@ -2,10 +2,10 @@
 
 from amaranth.hdl import Module, Signal, ValueLike
 
-__all__ = ["SWEPT", "sweep", "tell_swept"]
+__all__ = ["SWEPT", "report_swept", "sweep"]
 
 SWEPT = "swept"
-"""Attribute of the registers of :func:`tell_swept`, by which :class:`rtl.reset.ResetBranch` finds
+"""Attribute of the registers of :func:`report_swept`, by which :class:`rtl.reset.ResetBranch` finds
 them."""
 
 
@@ -14,11 +14,11 @@ def sweep(m: Module, depth: int) -> tuple[Signal, Signal]:
     address, swept = Signal(range(max(2, depth))), Signal()
     with m.If(~swept):
         m.d.sync += [address.eq(address + 1), swept.eq(address == depth - 1)]
-    tell_swept(m, swept)
+    report_swept(m, swept)
     return address, swept
 
 
-def tell_swept(m: Module, swept: ValueLike) -> None:
+def report_swept(m: Module, swept: ValueLike) -> None:
     """Report ``swept``, whether a sweep after reset is over, to the top of the design.
 
     Every block that sweeps by a counter of its own calls this function.

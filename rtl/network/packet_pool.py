@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from rtl.formats import NODE_BITS, STEP_BITS
-from rtl.memory import Ram, tell_swept
+from rtl.memory import Ram, report_swept
 from rtl.stream import StreamFIFO
 
 __all__ = ["FreedBuffer", "PacketPool", "Place", "free_buffers", "packet_buffers"]
@@ -229,5 +229,5 @@ def free_buffers(m: Module, buffers: int, freed) -> tuple:
                  free.i.payload.eq(Mux(swept, freed.buffer, sweep))]
     with m.If(~swept):
         m.d.sync += [sweep.eq(sweep + 1), swept.eq(sweep == buffers - 1)]
-    tell_swept(m, swept)
+    report_swept(m, swept)
     return swept, free.o

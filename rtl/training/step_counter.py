@@ -18,7 +18,7 @@ from rtl.formats import (
 )
 from rtl.gradient.partial_layouts import PartialArrived
 from rtl.gradient.sender import StepEnd
-from rtl.memory import Ram, tell_swept
+from rtl.memory import Ram, report_swept
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.credits import HALF, check_nodes
 from rtl.training.barrier import StepDone
@@ -255,5 +255,5 @@ class StepCounter(wiring.Component):
                     m.d.comb += clear.eq(1)
                     m.d.sync += [self.open_step.eq(self.open_step + 1), place.eq(0)]
                     m.next = "COUNT"
-        tell_swept(m, ~steps.ongoing("SWEEP"))
+        report_swept(m, ~steps.ongoing("SWEEP"))
         return moving

@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.formats import NODE_BITS
-from rtl.memory import Ram, tell_swept
+from rtl.memory import Ram, report_swept
 from rtl.network.link.layouts import WINDOW, PacketNumber
 from rtl.network.link.renewal import Wipe
 
@@ -91,7 +91,7 @@ class ArrivalBits(wiring.Component):
         ]
         with m.If(self.mark):
             m.d.sync += written.eq(changed)
-        tell_swept(m, self.ready)
+        report_swept(m, self.ready)
         with m.If(~self.ready):
             m.d.sync += [self.clearing.eq(self.clearing + 1),
                          self.ready.eq(self.clearing == self._nodes * WORDS - 1)]
