@@ -13,7 +13,7 @@ from tests.support import simulate
 CONFIG = preset("tiny").with_fields(dot_units=0)
 NIC = SmartNic(preset("tiny").with_fields(training=True, link=True))
 HELD = 2
-"""Most cycles from the end of a sweep to ``swept``: registers of ``report_swept`` and the branch."""
+"""Most cycles from the end of a sweep to ``swept``: registers of the report and the branch."""
 STARTS = {"gpu_rings": 5}
 """Cycles that a block needs after reset for something else than a sweep: here, for its pipeline."""
 FAST = ("net_receiver", "query_checker", "lookup_receiver", "vector_packager", "request_packager")
