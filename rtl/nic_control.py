@@ -73,7 +73,8 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
     # The dedupe table keeps rows of this node, too: their lookups of a step go to it first.
     forget = flush[0] | (blocks.training_path.forget if config.training else 0)
     m.d.comb += [
-        blocks.local_cache.flush.eq(flush[0]), blocks.remote_cache.flush.eq(flush[1]),
+        blocks.local_cache.flush.eq(flush[0]),
+        blocks.remote_cache.flush.eq(flush[1] | (blocks.lost_misses.back if config.link else 0)),
         blocks.dedupe.forget.eq(forget),
         csr.flushing.eq(Cat(blocks.local_cache.flushing | blocks.dedupe.forgetting,
                             blocks.remote_cache.flushing))]

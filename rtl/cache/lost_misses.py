@@ -28,7 +28,7 @@ class LostMisses(wiring.Component):
     all miss ids answers each that was last asked of it; the remote cache refuses the vector where
     the owner's had come (:class:`~rtl.cache.answer_check.AnswerCheck`), and an owner's that comes
     later. So each miss is answered exactly once. A node that comes back counts as lost until the
-    walk that answers its misses is over.
+    walk that answers its misses is over. Then the remote cache must forget the zeros (``back``).
 
     Vectors of other nodes go first, and wait while one of zeros passes. Latency and rate: see
     ``LATENCY`` and ``RATE``.
@@ -41,6 +41,7 @@ class LostMisses(wiring.Component):
         packager of lookups.
     vectors, fills: streams of :data:`rtl.formats.PeerBeat`, of the network and to the remote cache.
     lost: a bit for each node that is given up.
+    back: event: a node is no longer lost. A miss that leaves the remote cache later goes to it.
     vector_beats: beats of a vector.
     counters: misses ``kept`` from going further; ``vectors`` of zeros; ``walks``.
     idle: no vector of zeros is pending, and no walk.
@@ -61,7 +62,8 @@ class LostMisses(wiring.Component):
             "misses": In(stream.Signature(OutgoingRecord)),
             "o": Out(stream.Signature(OutgoingRecord)),
             "vectors": In(stream.Signature(PeerBeat)), "fills": Out(stream.Signature(PeerBeat)),
-            "lost": In(config.nodes), "vector_beats": In(range(config.vector_beats + 1)),
+            "lost": In(config.nodes), "back": Out(1),
+            "vector_beats": In(range(config.vector_beats + 1)),
             "counters": Out(LOST_MISSES_COUNTERS), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -106,7 +108,8 @@ class LostMisses(wiring.Component):
         place, fresh = Signal(range(self._ids)), Signal()
         found = data.View(_Asked, asked.read_data)
         m.d.comb += [asked.read_addr.eq(place), fresh.eq((self.lost & ~gone).any())]
-        m.d.sync += gone.eq(self.lost | Mux(walking, gone, 0))
+        still = self.lost | Mux(walking, gone, 0)
+        m.d.sync += [gone.eq(still), self.back.eq((gone & ~still).any())]
         again, over = Signal(), Signal()
         with m.FSM():
             with m.State("REST"):
