@@ -23,7 +23,7 @@ OUT_BEATS = 8
 CONFIG = preset("tiny").with_fields(max_dimension=16)
 SLOT = data.StructLayout({"kind": 2, "sample": 1, "step": 1, "last": 1})
 OUT = data.StructLayout({"data": 1, "kind": 2, "sample": 1, "step": 1, "sample_last": 1,
-                         "beat_last": 1})
+                         "beat_last": 1, "lost": 1})
 KEPT = data.StructLayout({"sample": 1, "kind": 2})
 """What is followed of a slot."""
 _SHOWN = [("HoldBuffer", "        return m\n", f"        {LOCALS.format('ring')}return m\n"),
@@ -54,7 +54,7 @@ class Holding:
         m, bits = bench.m, ceil_log2(places)
         edits += tuple(_SHOWN)
         tag = bits + 1
-        beats = {"TaggedBeat": data.StructLayout({"tag": tag, "data": 1, "last": 1}),
+        beats = {"TaggedBeat": data.StructLayout({"tag": tag, "data": 1, "last": 1, "lost": 1}),
                  "VectorBeat": data.StructLayout({
                      "data": 1, "tag": data.StructLayout({"landing": tag}), "last": 1})}
 
@@ -65,7 +65,8 @@ class Holding:
 
         landing = made_at_once(edited(LandingCheck, TAG_BITS=tag, SkidBuffer=Wires))
         self.dut = dut = variant(
-            HoldBuffer, ("self._bits = config.store_bits", "self._bits = 1"),
+            HoldBuffer,
+            ("self._bits, self._lossy = config.store_bits,", "self._bits, self._lossy = 1,"),
             ("WINDOW = 4", f"WINDOW = {window}"), ("OUT_BEATS = 8", f"OUT_BEATS = {OUT_BEATS}"),
             *(edit[1:] for edit in edits if edit[0] == "HoldBuffer"), HoldSlot=SLOT, SlotBeat=OUT,
             LANDING_BITS=tag, LandingCheck=landing, Ram=ShownRam, StreamFIFO=TimedFIFO, **beats)(

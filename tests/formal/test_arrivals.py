@@ -159,7 +159,7 @@ def test_a_window_that_begins_within_a_lap():
     (False, "before | (within & come)", "within & come", "duplicate"),
     (False, "base1.eq(base)", "base1.eq(base + 1)", "duplicate"),
 ], ids=["copy-at-once", "copy-soon", "not-held", "neighbour-lost", "laps-alike", "other-peer",
-        "overrun-marked", "link-marked", "duplicate-marked", "beyond-admitted",
+        "cleared-as-come", "overrun-marked", "link-marked", "duplicate-marked", "beyond-admitted",
         "window-short", "long-ago", "base-wrong"])
 def test_broken_admission(of_bits, old, new, wrong):
     verdict = prove(received((old, new), of_bits=of_bits), depth=16)

@@ -62,7 +62,8 @@ def test_it_goes_on():
 @pytest.mark.few(3)
 @pytest.mark.parametrize("what, edit", [
     ("its_vector", ("HoldBuffer", "unread.up & (record.kind == RecordKind.EMPTY)", "0")),
-    ("its_vector", ("HoldBuffer", "Mux(read.void, 0, store.read_data)", "store.read_data")),
+    ("its_vector", ("HoldBuffer", "Mux(read.void, 0, store.read_data[:self._bits])",
+                    "store.read_data[:self._bits]")),
     ("its_vector", ("HoldBuffer", "address.eq(following * beats)", "address.eq(address)")),
     ("seen_0", ("HoldBuffer", "now.eq(now | filled | (", "now.eq(now | (")),
     ("its_vector", ("LandingCheck", "(check.read_data != stage.lap)", "1")),

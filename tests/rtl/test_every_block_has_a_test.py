@@ -20,7 +20,6 @@ BESIDE = {
     "rtl.float.divide.CountDividerLane": "a CountDivider is 16 of these and their reciprocal",
     "rtl.float.multiply.FloatMultiplier": "a PlainMultiplier is one of these between recoders",
     "rtl.network.link.intake.LinkIntake": "what LinkSender takes, in order and whole",
-    "rtl.network.link.overdue.Overdue": "what LinkSender sends again, and when it gives up",
     "rtl.network.link.packet_table.PacketTable": "the records of LinkSender's packets",
     "rtl.network.link.repeat_reader.RepeatReader": "the packets that LinkSender sends again",
     "rtl.network.link.walker.Walker": "the walks of LinkSender over what is heard and overdue",

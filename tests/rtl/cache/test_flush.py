@@ -5,9 +5,10 @@ import random
 import pytest
 
 from rtl.cache import LocalCache, RemoteCache
+from rtl.cache.flush import CacheFlush
 from rtl.config import preset
 from rtl.formats import LookupRecord
-from tests.support import simulate
+from tests.support import made, simulate
 
 BEATS, KEYS, LOOKUPS = 2, 12, 240
 FLUSHES = (40, 41, 120, 160)
@@ -108,3 +109,62 @@ def test_rows_are_fetched_again(remote, enable):
     simulate(dut, traffic.drive)
     # With the cache on, each row is fetched about once after each flush.
     assert not enable or 2 * KEYS <= traffic.asked < LOOKUPS * 2 / 3
+
+
+def test_the_cache_is_cleared_when_it_is_empty():
+    """Each flush clears the cache once, with no lookup inside and no fetch outstanding. The flush
+    ends after the cache is clear."""
+    dut, rng = made(CacheFlush, 4), random.Random(3)
+    cleared = []
+
+    async def bench(ctx):
+        inside = owed = clears = count = 0
+        while len(cleared) < 30:
+            flushing = ctx.get(dut.flushing)
+            # Lookups that wait for a fetch are idle.
+            busy = inside > owed
+            asked = busy and owed < 4 and rng.random() < 0.5
+            landed = not asked and owed > 0 and not clears and rng.random() < 0.1
+            ctx.set(dut.idle, not (busy or landed or clears))
+            ctx.set(dut.asked, asked)
+            ctx.set(dut.landed, landed)
+            begins = not flushing and rng.random() < 0.05
+            ctx.set(dut.flush, begins)
+            forget = ctx.get(dut.forget)
+            if forget:
+                assert flushing and not (inside or owed or clears)
+                count += 1
+            enters = not flushing and inside < 8 and rng.random() < 0.5
+            leaves = busy and not asked and rng.random() < 0.5
+            await ctx.tick()
+            if begins:
+                assert ctx.get(dut.flushing)
+            elif flushing and not ctx.get(dut.flushing):
+                assert count == 1 and not clears
+                cleared.append(count)
+                count = 0
+            elif not flushing:
+                assert not ctx.get(dut.flushing)
+            inside += enters - leaves
+            owed += asked - landed
+            clears = 5 if forget else max(clears - 1, 0)
+
+    simulate(dut, bench, limit=20_000)
+    assert cleared == [1] * 30
+
+
+def test_a_flush_that_begins_as_the_cache_is_cleared():
+    """The cache is cleared again."""
+    dut, seen = made(CacheFlush, 4), []
+
+    async def bench(ctx):
+        ctx.set(dut.idle, 1)
+        for cycle in range(12):
+            ctx.set(dut.flush, cycle == 0 or (ctx.get(dut.forget) and not seen))
+            if ctx.get(dut.forget):
+                seen.append(cycle)
+            await ctx.tick()
+        assert not ctx.get(dut.flushing)
+
+    simulate(dut, bench)
+    assert len(seen) == 2 and seen[1] == seen[0] + 1

@@ -62,7 +62,7 @@ def expected_vectors(frame, vectors):
     """Return the beats of the ``vectors`` of ``frame``; those of a peer tell its number."""
     sender = {"source": frame.source} if frame.opcode == VECTORS else {}
     return [{"tag": tag, "data": int.from_bytes(data[k:k + 64], "little"),
-             "last": int(k + 64 >= len(data)), **sender}
+             "last": int(k + 64 >= len(data)), "lost": 0, **sender}
             for tag, data in vectors for k in range(0, len(data), 64)]
 
 

@@ -107,8 +107,10 @@ class Gated:
             if late is not None:  # the event of the cycle before has its effect
                 self.acked[late[0]] = max(self.acked[late[0]], min(late[1], self.sent[late[0]]))
             late = (node, count) if valid else None
-            to = item.destination
-            fits = self.sent[to] + item.beats - self.acked[to] <= self.window
+            fits = False
+            if offered:
+                to = item.destination
+                fits = self.sent[to] + item.beats - self.acked[to] <= self.window
             if offered and ready:
                 assert fits, "never more than the window is out"
                 self.sent[to] += item.beats

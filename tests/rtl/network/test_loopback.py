@@ -90,6 +90,6 @@ def test_all_arrives(gap, stall):
     assert [(i["request"]["key"]["row"] | i["request"]["key"]["table"] << 36
              | i["request"]["landing"] << 48, i["request"]["step"]) for i in seen] == records
     assert {i["request"]["node"] for i in seen} == {SENDER}
-    assert seen_vectors == [{"tag": v[0], "data": v[k], "last": k - 1, "source": SENDER}
-                            for v in vectors for k in (1, 2)]
+    assert seen_vectors == [{"tag": v[0], "data": v[k], "last": k - 1, "lost": 0,
+                             "source": SENDER} for v in vectors for k in (1, 2)]
     assert len(credits) >= 5 + 6 and set(credits) == {(SENDER, credit_of(RECEIVER))}

@@ -22,7 +22,8 @@ def beats_of(count: int, packing: int, seed: int, full: bool = False,
 def vectors_of(beat: dict, packing: int) -> list[dict]:
     bits = 512 >> packing
     return [{"beat": {"tag": beat["tags"][k], "data": beat["data"] >> bits * k & (1 << bits) - 1,
-                      "last": 1}, "origin": beat["origin"]} for k in range(beat["final"] + 1)]
+                      "last": 1, "lost": 0}, "origin": beat["origin"]}
+            for k in range(beat["final"] + 1)]
 
 
 @pytest.mark.parametrize("packing", [1, 2])

@@ -27,6 +27,7 @@ class Linked(Elaboratable):
             host_reporter=SimpleNamespace(failed=Signal(Failed)),
             net_parser=SimpleNamespace(credit=Signal(Credit)),
             lookup_receiver=SimpleNamespace(kept=Signal(FreedBeats)),
+            lookup_packager=SimpleNamespace(lost=Signal(nodes)),
             lookup_check=SimpleNamespace(refused=Signal(AtNode)))
         self.csr = SimpleNamespace(
             link_rejoin=Signal(16), link_rejoins=Signal(), link_rejoining=Signal(),
@@ -36,7 +37,7 @@ class Linked(Elaboratable):
     def elaborate(self, platform) -> Module:
         m, blocks = Module(), self.blocks
         m.submodules += [blocks.link_sender, blocks.link_rejoin, blocks.link_credits,
-                         blocks.net_receiver, self.credits]
+                         blocks.lost_misses, blocks.net_receiver, self.credits]
         connect_link(m, CONFIG, blocks, self.csr, self.credits)  # type: ignore[arg-type]
         return m
 
