@@ -136,10 +136,11 @@ def plain_store(bench: Bench) -> type:
 
     class PlainStore(Component):
         def __init__(self, meta_shape, *, rows: int, in_flight: int, vector_beats: int, style: str,
-                     store_bits: int, updated: bool):
+                     store_bits: int, updated: bool, lossy: bool):
             super().__init__(_ports(
                 VectorStore, meta_shape, rows=rows, in_flight=in_flight,
-                vector_beats=vector_beats, style=style, store_bits=store_bits, updated=updated))
+                vector_beats=vector_beats, style=style, store_bits=store_bits, updated=updated,
+                lossy=lossy))
             self.made = Module()
             self.rest = Rest(self.made, self, rows, in_flight)
 

@@ -193,6 +193,7 @@ class UpdaterBlocks:
                     "fills": In(stream.Signature(_FILL)),
                     "write": In(stream.Signature(_write(SLOTS, owner.beats))),
                     "sets": In(2), "enable": In(1), "merge": In(1), "frozen": In(1),
+                    "forget": In(1),
                     "vector_beats": In(range(owner.beats + 1)), "settled": Out(1),
                     "evicted": Out(event), "landed": Out(1), "tap": Out(KEY), "idle": Out(1),
                     "counters": Out(data.StructLayout({"frozen": 1}))})

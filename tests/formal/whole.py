@@ -65,7 +65,7 @@ class Whole:
         def edited(part: type, **names: object) -> type:
             return variant(part, *(edit[1:] for edit in edits if edit[0] == part.__name__), **names)
 
-        beat = data.StructLayout({"id": 1, "data": 512, "last": 1})
+        beat = data.StructLayout({"id": 1, "data": 512, "last": 1, "lost": 1})
         tags, may_tags, tags_asked, self.pending = any_tags(
             bench, 1, updated=updated, exact=self.EXACT)
         lists, may_lists, lists_asked = any_lists(bench, IDS, NODES)

@@ -70,5 +70,6 @@ def pooled_beats(samples: list, beats: int, *, mean: bool = False) -> list[dict]
                 total = _divided(total, len(vectors))
             for n, beat in enumerate(_beats(total)):
                 items.append({"data": beat, "beat_last": int(n == beats - 1), "sample": sample,
-                              "bag_last_of_sample": int(b == len(bags) - 1), "step": step})
+                              "bag_last_of_sample": int(b == len(bags) - 1), "step": step,
+                              "lost": 0})
     return items

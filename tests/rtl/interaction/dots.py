@@ -61,6 +61,7 @@ def result_beats(samples: list, *, itself: bool = False, most: int = 64) -> list
             whole = dot_interaction(z[:1], z[None, 1:], itself=itself)[0]
         dots = canonical(np.ascontiguousarray(whole[vectors.shape[1]:]))
         beats = _beats(vectors[0]) + _beats(dots)
-        items += [{"data": beat, "last": int(n == len(beats) - 1), "sample": sample, "step": step}
+        items += [{"data": beat, "last": int(n == len(beats) - 1), "sample": sample, "step": step,
+                   "lost": 0}
                   for n, beat in enumerate(beats)]
     return items

@@ -23,7 +23,7 @@ def samples_of(sizes, beats, seed, bits=512):
 
 def vector_items(samples):
     return [{"data": beat, "vector_last": int(n == len(vector) - 1),
-             "sample_last": int(k == len(vectors) - 1), "sample": number, "step": step}
+             "sample_last": int(k == len(vectors) - 1), "sample": number, "step": step, "lost": 0}
             for number, step, vectors in samples
             for k, vector in enumerate(vectors) for n, beat in enumerate(vector)]
 
@@ -35,7 +35,8 @@ def dense_items(samples):
 
 def pooled_items(samples):
     return [{"data": item["data"], "beat_last": item["vector_last"], "sample": item["sample"],
-             "bag_last_of_sample": item["sample_last"], "step": item["step"]}
+             "bag_last_of_sample": item["sample_last"], "step": item["step"],
+             "lost": item["lost"]}
             for item in vector_items([(n, step, vectors[1:]) for n, step, vectors in samples])]
 
 
@@ -82,7 +83,8 @@ def flat(samples, packing):
             size, bits = 1 << packing, 512 >> packing
             beats = [sum(beat << bits * k for k, beat in enumerate(beats[n:n + size]))
                      for n in range(0, len(beats), size)]
-        items += [{"data": beat, "last": int(n == len(beats) - 1), "sample": number, "step": step}
+        items += [{"data": beat, "last": int(n == len(beats) - 1), "sample": number, "step": step,
+                   "lost": 0}
                   for n, beat in enumerate(beats)]
     return items
 

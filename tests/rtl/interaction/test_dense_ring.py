@@ -94,7 +94,7 @@ def run(dimension, count, *, stall=0.0, strangers=0.0, batch=3, timeout=6):
     host = Host(dut, samples, stall=stall, strangers=strangers)
     taken: list[dict] = []
     expected = [{"data": beat, "vector_last": int(n == len(beats) - 1), "sample_last": 0,
-                 "sample": number, "step": step}
+                 "sample": number, "step": step, "lost": 0}
                 for number, step, beats in samples for n, beat in enumerate(beats)]
     found: dict[str, int] = {}
     events = {"asked": 0, "landed": 0}

@@ -29,7 +29,7 @@ def random_slots(rng, number, empty=0.15):
 def beats_of(slot, vector, beats):
     return [{"data": 0 if slot["kind"] == EMPTY else vector[b], "kind": int(slot["kind"]),
              "sample": slot["sample"], "step": slot["step"], "beat_last": int(b == beats - 1),
-             "sample_last": slot["last"]} for b in range(beats)]
+             "sample_last": slot["last"], "lost": 0} for b in range(beats)]
 
 
 class Traffic:

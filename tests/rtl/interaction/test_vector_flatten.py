@@ -27,7 +27,7 @@ def flat(samples: list) -> list[dict]:
         beats[:len(values)] = values
         beats = beats.reshape(-1, LANES)
         items += [{"data": int.from_bytes(beat.tobytes(), "little"), "sample": sample,
-                   "step": step, "last": int(k == len(beats) - 1)}
+                   "step": step, "last": int(k == len(beats) - 1), "lost": 0}
                   for k, beat in enumerate(beats)]
     return items
 
