@@ -1,4 +1,7 @@
-"""Amaranth platform of the Alveo U280, for designs without a shell.
+"""Alveo U280 as a board of amaranth-boards, for designs without a shell.
+
+Use it as any other board: ``AlveoU280Platform().build(Blinky(), do_build=False)`` writes Verilog,
+constraints and Vivado's script for the example of amaranth-boards.
 
 Pins and settings: Corundum, ``fpga/mqnic/Alveo/fpga_100g/fpga_au280.xdc``, and verilog-ethernet,
 ``example/AU280/fpga_10g/fpga.xdc``, which agree. Not tested with Vivado.
@@ -15,6 +18,7 @@ from amaranth.build import Attrs, Clock, DiffPairs, Pins, PinsN, Resource, Subsi
 from amaranth.build.run import BuildPlan
 from amaranth.hdl import Instance
 from amaranth.vendor import XilinxPlatform
+from amaranth_boards.resources import UARTResource
 
 from gen.cache import cache_dir
 from gen.memories import XPM_DEFINE, memory_text
@@ -79,11 +83,9 @@ class AlveoU280Platform(XilinxPlatform):
         Resource("clk_100mhz", 2, DiffPairs("G31", "F31", dir="i"), Clock(100e6), _LVDS),
         Resource("clk_si570", 0, DiffPairs("G30", "F30", dir="i"), Clock(156.25e6), _LVDS),
         Resource("rst", 0, PinsN("L30", dir="i"), _LVCMOS),
-        Resource("uart", 0, Subsignal("tx", Pins("A28", dir="o"), _SLOW),
-                 Subsignal("rx", Pins("B33", dir="i"), _LVCMOS)),
+        UARTResource(0, rx="B33", tx="A28", attrs=_LVCMOS),
         Resource("msp_gpio", 0, Pins("K28 J29 K29 J31", dir="io"), _MSP),
-        Resource("msp_uart", 0, Subsignal("tx", Pins("D29", dir="o"), _MSP),
-                 Subsignal("rx", Pins("E28", dir="i"), _LVCMOS)),
+        UARTResource("msp_uart", 0, rx="E28", tx="D29", attrs=_LVCMOS),
         Resource("hbm_cattrip", 0, Pins("D32", dir="o"), _LVCMOS),
         # 1 is that of all 16 lanes; 0 and 2 serve lanes 0 to 7, 1 and 3 lanes 8 to 15.
         Resource("pcie_refclk", 0, DiffPairs("AL15", "AL14", dir="i"), Clock(100e6)),

@@ -9,13 +9,16 @@ import pytest
 from amaranth import hdl
 
 from gen.cache import tool_folders
+from tests.costs import Costs
 from tests.skipped import Skipped
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--skipped``."""
+    """Add ``--skipped`` and ``--costs``."""
     parser.addoption("--skipped", metavar="FILE",
                      help="write the tests that were skipped to this file, one a line")
+    parser.addoption("--costs", metavar="FILE",
+                     help="write the CPU seconds of each test to this file, as CSV")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -25,6 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Yosys takes a minute to compile itself, which tests with a cache of their own would repeat.
     os.environ |= tool_folders()
     _keep_shapes()
+    config.pluginmanager.register(Costs(config.getoption("costs")))
     # The workers of xdist report to the process that starts them.
     if (path := config.getoption("skipped")) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Skipped(path))

@@ -8,6 +8,7 @@ import pytest
 from amaranth.build import DiffPairs, Pins
 from amaranth.hdl import Elaboratable, Instance, Module
 from amaranth.lib import io
+from amaranth_boards.test.blinky import Blinky
 
 from gen.core import Converted
 from gen.memories import memory_text
@@ -120,6 +121,15 @@ def test_part_and_memories(everything):
     assert "-part xcu280-fsvh2892-2L-e\n" in tcl
     assert "auto_detect_xpm\n" in tcl
     assert "synth_design -top top -verilog_define EMBER_XPM -flatten_hierarchy none\n" in tcl
+
+
+def test_blinky_of_amaranth_boards():
+    files = AlveoU280Platform().build(Blinky(), do_build=False).files
+    assert {"top.v", "top.xdc", "top.tcl"} <= files.keys()
+    assert located(files["top.xdc"]) == {
+        "clk_100mhz_0__p": "BJ43", "clk_100mhz_0__n": "BJ44", "rst_0__io": "L30"}
+    # It counts half a second of the default clock.
+    assert f"timer = 26'h{49_999_999:x};" in files["top.v"]
 
 
 class Remembering(Elaboratable):
