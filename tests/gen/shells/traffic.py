@@ -209,7 +209,7 @@ def record(target: Target, folder: Path) -> Recording:
                                      step=header.step, payload_beats=8):
                 push("host_rx", reply.astype("<u4").tobytes())
         elif header.opcode == Opcode.POOLED:
-            sample, bag, _, found = parse_pooled(packet, header.count, model.dimension)
+            sample, bag, _, found, _ = parse_pooled(packet, header.count, model.dimension)
             pooled.update({(sample, bag + k): v.tobytes() for k, v in enumerate(found)})
         else:
             assert header.opcode == Opcode.CREDIT, header

@@ -349,7 +349,7 @@ def test_every_preset_has_a_sound_map():
         assert addresses == sorted(set(addresses)) and len({r.name for r in registers}) == len(
             registers)
         assert all(r.description for r in registers)
-        assert RegisterBlock(preset(name), {}).registers[-1].name == "lookup_next_node"
+        assert RegisterBlock(preset(name), {}).registers[-1].name == "flushing"
 
 
 @pytest.mark.parametrize("changes, error, message", [
