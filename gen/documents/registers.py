@@ -23,7 +23,8 @@ _SECTIONS = (
     (TABLE_BASE, "Table descriptors", "Write `table_index`, then the words, whole words each. A "
      "descriptor in use is changed by writing its word 0 with 0 first, and last with its value."),
     (CHANNEL_BASE, "Streams", "Where a beat stands: `valid` without `ready` waits."),
-    (COUNTER_BASE, "Counters", "Cumulative, modulo 2^32; only reset clears them."),
+    (COUNTER_BASE, "Counters", "Cumulative; only reset clears them. `counters_hold` of 1 "
+     "keeps a snapshot of all for reading."),
 )
 
 

@@ -1,6 +1,6 @@
 """Register block: identity, configuration, control, table descriptors, and every counter."""
 
-from amaranth.hdl import C, Cat, Module, Mux, Signal
+from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -34,6 +34,9 @@ class RegisterBlock(wiring.Component):
 
     A descriptor in use is changed by writing its word 0 (``valid``) with 0 first, and last with
     its new value: each word takes effect when it is written.
+
+    ``counters_hold`` of 1 keeps a snapshot: reads of counters return the values of one cycle, while
+    the counters go on. Without it, a read returns a counter as of a cycle before.
 
     From address (and data) taken to the answer see ``LATENCY``; the answer to a table word comes
     later while ``table_ready`` is 0. One read and one write at a time, see ``RATE``.
@@ -101,12 +104,12 @@ class RegisterBlock(wiring.Component):
         writable = {r: Signal(r.width, name=r.name, init=r.reset)
                     for r in self.registers if r.access == "rw"}
         readable: dict[int, Signal | C] = {}
+        words = self._hold(m, {r.name: s for r, s in writable.items()}["counters_hold"])
         for register in self.registers:
             if register in writable:
                 value = writable[register]
             elif "." in register.name:
-                block, name = register.name.split(".", 1)
-                value = self.counters[block][name]
+                value = words[register.name]
             elif register.name == "lookup_next_node":
                 value = self.lookup_next_node
             elif register.name == "flushing":
@@ -134,6 +137,22 @@ class RegisterBlock(wiring.Component):
         self._read(m, slave, readable)
         self._write(m, slave, writable)
         return m
+
+    def _hold(self, m: Module, hold: Signal) -> dict[str, Value]:
+        """Return the words of all counters by register name, which stand still from the same cycle
+        on while ``hold`` is 1. Each block's words have their own copy of ``hold``."""
+        words: dict[str, Value] = {}
+        for block, layout in self._layouts.items():
+            held = Signal(name=f"{block}_hold", attrs={"keep": 1})
+            m.d.sync += held.eq(hold)
+            for name in layout.members:
+                live = Value.cast(self.counters[block][name])
+                kept = Signal(len(live), reset_less=True, name=f"{block}_{name}_held")
+                with m.If(~held):
+                    m.d.sync += kept.eq(live)
+                words[f"{block}.{name}"] = kept[:32]
+                words[f"{block}.{name}_high"] = kept[32:]
+        return words
 
     def _read(self, m: Module, slave, readable) -> None:
         """Select in three steps: the group, the word within each group, then among the groups.

@@ -1,26 +1,32 @@
 """Event counters, which are part of the block whose events they count."""
 
+from collections.abc import Collection
+
 from amaranth.hdl import Module, Value
 from amaranth.lib import data
 
-__all__ = ["COUNTER_BITS", "CounterLayout", "count"]
+__all__ = ["COUNTER_BITS", "WIDE_COUNTER_BITS", "CounterLayout", "count"]
 
-COUNTER_BITS = 32
+COUNTER_BITS, WIDE_COUNTER_BITS = 32, 64
 
 
-def CounterLayout(*names: str) -> data.StructLayout:
-    """Layout of a block's ``counters`` port: one 32-bit value per name, in order."""
-    return data.StructLayout({name: COUNTER_BITS for name in names})
+def CounterLayout(*names: str, wide: Collection[str] = ()) -> data.StructLayout:
+    """Layout of a block's ``counters`` port: one value per name, in order.
+
+    A value has 64 bits if its name is in ``wide``, otherwise 32 bits.
+    """
+    return data.StructLayout({
+        name: WIDE_COUNTER_BITS if name in wide else COUNTER_BITS for name in names})
 
 
 def count(m: Module, counters: data.View, **events: Value | int) -> None:
     """Add each event's value (one bit, or a small number) to its counter, in each cycle.
 
-    Counters are cumulative, wrap at 2^32, and only reset clears them. Every name must be driven
-    once; an unknown name raises ``ValueError``.
+    Counters are cumulative, wrap at 2^32 (2^64 if wide), and only reset clears them. Every name
+    must be driven once; an unknown name raises ``ValueError``.
     """
     known = list(counters.shape().members)
     for name, event in events.items():
         if name not in known:
             raise ValueError(f"counter must be one of {', '.join(known)}, not {name!r}")
-        m.d.sync += counters[name].eq((counters[name] + event)[:COUNTER_BITS])
+        m.d.sync += counters[name].eq((counters[name] + event)[:len(counters[name])])

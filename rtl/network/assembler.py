@@ -40,7 +40,7 @@ from rtl.stream import SkidBuffer, StreamFIFO
 
 __all__ = ["ASSEMBLER_COUNTERS", "FrameAssembler"]
 
-ASSEMBLER_COUNTERS = CounterLayout("packets", "beats", "stall_output")
+ASSEMBLER_COUNTERS = CounterLayout("packets", "beats", "stall_output", wide=("beats",))
 
 
 class FrameAssembler(Gateable, wiring.Component):
@@ -74,8 +74,8 @@ class FrameAssembler(Gateable, wiring.Component):
     epoch (``link``): value of that field in headers, exclusive-or ``change`` of each.
     node: this node's number, the header's source.
     mac_base, ip_base, udp_port: addresses of node 0 (others add their number), as numbers.
-    counters: ``packets`` sent and their payload ``beats``; ``stall_output``, cycles in which a
-        beat waits for the other side to take it. idle.
+    counters: ``packets`` sent, their payload ``beats`` (64 bits); ``stall_output``, cycles in
+        which a beat waits for the other side to take it. idle.
 
     Raises ``TypeError`` or ``ValueError`` for a wrong ``framing``, or a ``link`` to the host.
     """

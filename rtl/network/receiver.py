@@ -17,7 +17,8 @@ from rtl.stream import PacketFIFO, StreamFIFO
 
 __all__ = ["FRAME_RECEIVER_COUNTERS", "FrameReceiver"]
 
-FRAME_RECEIVER_COUNTERS = CounterLayout("packets", "beats", *VERDICTS, "overruns")
+FRAME_RECEIVER_COUNTERS = CounterLayout(
+    "packets", "beats", *VERDICTS, "overruns", wide=("beats",))
 
 
 class FrameReceiver(wiring.Component):
@@ -68,7 +69,7 @@ class FrameReceiver(wiring.Component):
     epoch: that of the packets of peers. peer: event :data:`rtl.network.link.renewal.PeerEpoch`,
         where it is another. And the ports of :func:`rtl.network.link.receiver.link_ports` (link
         only).
-    counters: ``packets`` passed on and their payload ``beats``, and the reasons above. idle.
+    counters: ``packets`` passed on, their payload ``beats`` (64 bits), and the reasons above. idle.
     settled: ``idle``, but for packets that are not accepted yet: foreign frames do not change it.
 
     Raises

@@ -74,4 +74,7 @@ class RegisterFile:
 
     def counters(self) -> dict[str, int]:
         """Read every counter, each named ``block.name``, running the NIC until all answer."""
-        return self.read(*(name for name in self.names if "." in name))
+        words = self.read(*(name for name in self.names if "." in name))
+        for name in [name for name in words if f"{name}_high" in words]:
+            words[name] |= words.pop(f"{name}_high") << 32
+        return words

@@ -3,7 +3,7 @@
 import pytest
 from amaranth.hdl import Module, Signal
 
-from rtl.monitor.counters import COUNTER_BITS, CounterLayout, count
+from rtl.monitor.counters import COUNTER_BITS, WIDE_COUNTER_BITS, CounterLayout, count
 from tests.support import simulate
 
 
@@ -24,14 +24,15 @@ def test_counting():
     simulate(m, bench)
 
 
-def test_wrapping():
-    m, counters, step = Module(), Signal(CounterLayout("sum")), Signal(COUNTER_BITS)
+@pytest.mark.parametrize("bits, wide", [(COUNTER_BITS, ()), (WIDE_COUNTER_BITS, ("sum",))])
+def test_wrapping(bits, wide):
+    m, counters, step = Module(), Signal(CounterLayout("sum", wide=wide)), Signal(bits)
     count(m, counters, sum=step)
 
     async def bench(ctx):
-        ctx.set(step, (1 << COUNTER_BITS) - 3)
+        ctx.set(step, (1 << bits) - 3)
         await ctx.tick().repeat(2)
-        assert ctx.get(counters.sum) == (1 << COUNTER_BITS) - 6
+        assert ctx.get(counters.sum) == (1 << bits) - 6
 
     simulate(m, bench)
 
