@@ -55,11 +55,15 @@ def _takers(nic: SmartNic) -> dict[str, str]:
         # An edge is ready when its block is, and the NIC is not quiet.
         return owners[id(driver.operands[0] if hasattr(driver, "operands") else driver)]
 
-    taking = {edge: taker(getattr(nic, edge)) for edge in ("net_rx", "host_rx")}
+    def taken_behind_guard(source) -> str:
+        name = taker(source)
+        return taker(parts[name].o) if name.endswith("_guard") else name
+
+    taking = {edge: taken_behind_guard(getattr(nic, edge)) for edge in ("net_rx", "host_rx")}
     for name, part in parts.items():
         for port in _outputs(part):
             if f"{name}.{port}" not in UNUSED:
-                taking[f"{name}.{port}"] = taker(getattr(part, port))
+                taking[f"{name}.{port}"] = taken_behind_guard(getattr(part, port))
     return taking
 
 
