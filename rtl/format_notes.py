@@ -155,6 +155,8 @@ PACKETS = {
     Opcode.STEPS: Packet("NIC to NIC", "StepRecord", "", True),
     Opcode.LINK: Packet("NIC to NIC", "", "a beat of 512 bits, from bit 0 on: whether the packet "
                         "of the header's sequence, and each after it, has come; count is 8"),
+    Opcode.PROBE: Packet("NIC to NIC", "", "a beat of zeros; count is 8. The receiver acknowledges "
+                         "it, and does nothing else"),
     Opcode.QUERIES: Packet("host to NIC", "QueryRecord", "samples, each a SampleRecord and then its"
                            " slots; they may go on in the next packet"),
     Opcode.GPU_VECTORS: Packet("host to NIC", "", "tag beats, 32 ids of misses of 16 bits each; "

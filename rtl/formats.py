@@ -77,6 +77,7 @@ class Opcode(IntEnum):
     PARTIALS = 0x03
     STEPS = 0x04
     LINK = 0x05
+    PROBE = 0x06
     QUERIES = 0x10
     GPU_VECTORS = 0x11
     DENSE_VECTORS = 0x12

@@ -182,7 +182,9 @@ def links(training: bool, linked: bool = False) -> tuple[Link, ...]:
     if not linked:
         return own
     passed = {link.source for link in RELIABLE_LINKS}
-    return (*(link for link in own if link.source not in passed), *RELIABLE_LINKS)
+    probes = (Link(f"link_probes.{part}", f"net_mux.{part}.{2 + training}")
+              for part in ("headers", "payload"))
+    return (*(link for link in own if link.source not in passed), *RELIABLE_LINKS, *probes)
 
 
 def port_at(parts: dict[str, Any], place: str) -> Any:

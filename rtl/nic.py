@@ -74,7 +74,7 @@ last credit. :mod:`rtl.links` has every stream, from where and whereto.
 
 from types import MappingProxyType, SimpleNamespace
 
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -111,11 +111,10 @@ from rtl.network import (
     VectorPackager,
     VectorRouter,
 )
-from rtl.network.link.ends import first_deadline
 from rtl.network.link.receiver import LINK_RECEIVER_COUNTERS
 from rtl.nic_control import control, watch
 from rtl.nic_edges import guard_edges, report_state
-from rtl.nic_link import connect_link, link_blocks
+from rtl.nic_link import await_deadline, connect_link, link_blocks
 from rtl.nic_training import connect_training
 from rtl.query import Dispatcher, HostReporter, QueryChecker
 from rtl.reset import ResetBranch, reset_root
@@ -237,7 +236,7 @@ class SmartNic(wiring.Component):
         csr, own, requests = self._csr, StreamFIFO(Request, REQUEST_FIFO), Arbiter(Request, 2)
         router, pooled = VectorRouter(), PooledRouter()
         credits = CreditCounter(self.config.nodes, 2 + self.config.link)
-        net_mux = PacketMux(2 + self.config.training)
+        net_mux = PacketMux(2 + self.config.training + self.config.link)
         host_mux = PacketMux(8 + self.config.training, HostFrame)
         parts = {**self._blocks, "request_fifo": own, "request_arbiter": requests,
                  "vector_router": router, "pooled_router": pooled, "net_mux": net_mux,
@@ -295,16 +294,9 @@ class SmartNic(wiring.Component):
         _connect_csr(m, self.csr, csr.csr, quiet)
         control(m, self.config, csr, parts, self.time)
         watch(m, self.config, csr, parts, self)
-        due = self._await(m, blocks) if self.config.link else 0
+        due = await_deadline(m, self, blocks) if self.config.link else 0
         report_state(m, self, {**everything, **guards}, branches, quiet, due)
         return m
-
-    def _await(self, m: Module, blocks: SimpleNamespace) -> Value:
-        """Tell the earlier of the deadlines of both sides of the link; return whether it has come.
-        """
-        waits, deadline = first_deadline(blocks.link_sender, blocks.net_receiver)
-        m.d.sync += [self.waits.eq(waits), self.deadline.eq(deadline)]
-        return self.waits & ~(self.time - self.deadline)[31]
 
 
 def _connect_csr(m: Module, edge, port, quiet: Signal) -> None:

@@ -90,6 +90,7 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
         for name in ("net_assembler", "link_rejoin"):
             give(name, epoch=csr.link_epoch)
         give("net_receiver", epoch=csr.link_epoch, ack_delay=csr.link_delay)
+        give("link_probes", after=csr.link_probe_after)
         give("link_sender", tries=csr.link_tries,
              **{f"timeout_{which}": getattr(csr, f"link_timeout_{which}")
                 for which in ("first", "least", "most")})

@@ -2,25 +2,27 @@
 
 from types import SimpleNamespace
 
-from amaranth.hdl import Cat, Module
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import wiring
 
 from rtl.cache.lost_misses import LostMisses
 from rtl.config import NicConfig
 from rtl.control.csr import RegisterBlock
 from rtl.network import CreditCounter
-from rtl.network.link.ends import join_ends
+from rtl.network.link.ends import first_deadline, join_ends
 from rtl.network.link.peer_credits import PeerCredits
+from rtl.network.link.probes import Probes
 from rtl.network.link.rejoin import LinkRejoin
 from rtl.network.link.sender import LinkSender
 
-__all__ = ["connect_link", "link_blocks"]
+__all__ = ["await_deadline", "connect_link", "link_blocks"]
 
 
 def link_blocks(config: NicConfig) -> dict[str, wiring.Component]:
     """Return the blocks of the link, besides the receiver, by name."""
     return {"link_sender": LinkSender(config), "link_rejoin": LinkRejoin(),
-            "link_credits": PeerCredits(config.nodes), "lost_misses": LostMisses(config)}
+            "link_credits": PeerCredits(config.nodes), "lost_misses": LostMisses(config),
+            "link_probes": Probes(config.nodes)}
 
 
 def connect_link(m: Module, config: NicConfig, blocks: SimpleNamespace, csr: RegisterBlock,
@@ -50,9 +52,29 @@ def connect_link(m: Module, config: NicConfig, blocks: SimpleNamespace, csr: Reg
         account.leaving.opcode.eq(taken.payload.opcode),
         account.leaving.count.eq(taken.payload.count),
     ]
-    for block in (blocks.lost_misses, blocks.lookup_packager,
+    for block in (blocks.lost_misses, blocks.link_probes, blocks.lookup_packager,
                   *((blocks.training_path,) if config.training else ())):
         m.d.comb += block.lost.eq(sender.lost)
+    waiting, heard, owed = blocks.link_probes, receiver.acknowledged, blocks.peer_answers.counters
+    m.d.comb += [waiting.came.valid.eq(heard.valid), waiting.came.node.eq(heard.node)]
+    m.d.sync += waiting.waiting.eq((owed.asked != owed.answered)
+                                   | (blocks.training_path.waits if config.training else 0))
     if config.training:
         m.d.comb += [blocks.training_path.credit_node.eq(sender.credit_node),
                      sender.gradient_credit.eq(blocks.training_path.credit)]
+
+
+def await_deadline(m: Module, nic: wiring.Component, blocks: SimpleNamespace) -> Value:
+    """Drive ``waits`` and ``deadline`` of ``nic`` with the earliest deadline of its link's blocks;
+    return whether it has come."""
+    ends, probes = (SimpleNamespace(waits=Signal(reset_less=True, name=f"{name}_waits"),
+                                    deadline=Signal(32, reset_less=True, name=f"{name}_deadline"))
+                    for name in ("ends", "probes"))
+    waits, deadline = first_deadline(blocks.link_sender, blocks.net_receiver)
+    m.d.sync += [
+        ends.waits.eq(waits), ends.deadline.eq(deadline),
+        probes.waits.eq(blocks.link_probes.waits), probes.deadline.eq(blocks.link_probes.deadline),
+    ]
+    waits, deadline = first_deadline(ends, probes)
+    m.d.sync += [nic.waits.eq(waits), nic.deadline.eq(deadline)]
+    return nic.waits & ~(nic.time - nic.deadline)[31]

@@ -113,6 +113,8 @@ def _link_controls(config: NicConfig):
            "the same at most: it doubles each time that the packet is sent")
     yield ("link_tries", 8, 12, 1, 255,
            "times that a packet is sent before its node is given up")
+    yield ("link_probe_after", 23, 250_000, 1, longest,
+           "while answers are outstanding, after which a peer that was silent gets a PROBE packet")
     yield ("link_rejoin", 16, 0, 0, (config.nodes - 1) << 8 | 0xFF,
            "a node that was restarted, in bits 15 to 8, is back with the epoch in bits 7 to 0: "
            "taken back at each write; refused for this node, and while link_rejoining is 1")

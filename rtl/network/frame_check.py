@@ -62,7 +62,8 @@ def CheckedBeat(max_beats: int, link: bool = False) -> data.StructLayout:
         "drop": 1, "verdict": data.StructLayout({name: 1 for name in verdicts}),
         "read": 1, "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "gradient": 1,
         "paid": 1,
-        **({"sequence": SEQUENCE_BITS, "acknowledge": SEQUENCE_BITS, "link": 1} if link else {})})
+        **({"sequence": SEQUENCE_BITS, "acknowledge": SEQUENCE_BITS, "link": 1,
+            "probe": 1} if link else {})})
 
 
 class FrameCheck(wiring.Component):
@@ -107,7 +108,7 @@ class FrameCheck(wiring.Component):
         self._reads = READS[edge]
         self._training = tuple(TRAINING[edge].values()) if training else ()
         self._known = (self._records, *more_records(edge, training).values(), *self._reads,
-                       *((Opcode.LINK,) if link else ()))
+                       *((Opcode.LINK, Opcode.PROBE) if link else ()))
         self._link, self._nodes = link, nodes
         super().__init__({
             "valid": In(1), "beat": In(Beat),
@@ -143,7 +144,7 @@ class FrameCheck(wiring.Component):
         # Stage 1: header fields and their comparisons, held until the next header.
         stage1, beats1 = Signal(stage, reset_less=True), Signal(beats_shape, reset_less=True)
         linked = {"sequence": SEQUENCE_BITS, "acknowledge": SEQUENCE_BITS, "link": 1,
-                  "epoch": EPOCH_BITS} if self._link else {}
+                  "probe": 1, "epoch": EPOCH_BITS} if self._link else {}
         head1 = Signal(data.StructLayout({
             "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "count": 16, "crc": 32,
             "vectors": 1, "bad_opcode": 1, "read": 1, "gradient": 1, "values": 1,
@@ -180,6 +181,7 @@ class FrameCheck(wiring.Component):
                     m.d.sync += [
                         head1.sequence.eq(ember.sequence), head1.acknowledge.eq(ember.acknowledge),
                         head1.link.eq(ember.opcode == Opcode.LINK),
+                        head1.probe.eq(ember.opcode == Opcode.PROBE),
                         head1.epoch.eq(ember.epoch),
                     ]
         # Stage 2: the beats that the count of records or vectors requires; those of vectors apart
@@ -194,7 +196,7 @@ class FrameCheck(wiring.Component):
         some, shared, rest = Signal(), Signal(), Signal(2)
         count_range = (head1.count == 0) | (head1.count > RECORDS_PER_BEAT * longest)
         if self._link:
-            count_range |= head1.link & (head1.count != RECORDS_PER_BEAT)
+            count_range |= (head1.link | head1.probe) & (head1.count != RECORDS_PER_BEAT)
         m.d.sync += [
             shared.eq(self.vector_packing.any()),
             rest.eq(Cat(self.vector_packing.any(), self.vector_packing[1])),
@@ -241,7 +243,7 @@ class FrameCheck(wiring.Component):
         m.d.sync += [checked.verdict[name].eq(value) for name, value in verdict.items()]
         if self._link:
             m.d.sync += [checked[name].eq(head2[name])
-                         for name in ("sequence", "acknowledge", "link")]
+                         for name in ("sequence", "acknowledge", "link", "probe")]
             m.d.comb += [self.look.source.eq(head1.source), self.look.sequence.eq(head1.sequence)]
         m.d.comb += [self.o.eq(checked), self.o.valid.eq(valid3),
                      self.idle.eq(~(valid0 | valid1 | valid2 | valid3))]

@@ -180,7 +180,7 @@ class FrameReceiver(wiring.Component):
             link.packet.number.sequence.eq(beat.sequence),
             link.packet.acknowledge.eq(beat.acknowledge), link.packet.data.eq(beat.data),
         ]
-        drop = beat.drop | beat.link | ~link.fresh
+        drop = beat.drop | beat.link | beat.probe | ~link.fresh
         m.submodules.fence = fence = Fence(self._depth // 2 + 1)
         m.d.comb += [
             fence.put.eq(ends & ~drop & admit),

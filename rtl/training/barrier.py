@@ -43,6 +43,7 @@ class StepBarrier(wiring.Component):
     steps: stream of :data:`rtl.formats.OutgoingRecord`, a DONE to each other node.
     reports: stream of the same, a DONE to the host for each step.
     open_step: the step whose lookups may leave and whose gradients are accepted; 0 after reset.
+    waits: this node's rows of the open step are written and told, others' are not.
     written: bit for each node, this one too, whose rows of the open step are all written.
     forget: event: clear the state kept by step. forgetting: 1 from the next cycle on until it is.
     lost: a bit for each node that is given up, which counts as done.
@@ -66,7 +67,7 @@ class StepBarrier(wiring.Component):
             "own": In(stream.Signature(STEP_BITS)), "received": In(StepDone),
             "steps": Out(stream.Signature(OutgoingRecord)),
             "reports": Out(stream.Signature(OutgoingRecord)),
-            "open_step": Out(STEP_BITS), "written": Out(nodes),
+            "open_step": Out(STEP_BITS), "waits": Out(1), "written": Out(nodes),
             "forget": Out(1), "forgetting": In(1), "lost": In(nodes),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=1),
             "counters": Out(BARRIER_COUNTERS), "idle": Out(1),
@@ -107,7 +108,7 @@ class StepBarrier(wiring.Component):
             new.eq(Mux(step == self.open_step, named & ~done, 0)),
             complete.eq(self_done & (done | ~others).all()), reports.i.valid.eq(complete),
             self.written.eq(done | self.lost | Mux(self_done, here, 0)),
-            ignored.eq(gone & ~counted.any()),
+            ignored.eq(gone & ~counted.any()), self.waits.eq(self_done),
         ]
         m.d.sync += [done.eq(done | new), gone.eq(come), counted.eq(new)]
         with m.If(complete & reports.i.ready):

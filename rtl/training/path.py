@@ -89,7 +89,8 @@ class TrainingPath(wiring.Component):
     credit_node, credit (``config.link``): the credit of partials that a header to that node
         carries, combinational.
     lost (``config.link``): a bit for each node that is given up: what is for it is dropped, and
-        nothing of it is waited for.
+        nothing of it is waited for. waits (``config.link``): this node waits for others: for
+        room for partials, for the end of their gradients or for their rows.
     open_step, written_owners, forget, forgetting: see :class:`~rtl.training.StepBarrier`;
         ``written_owners`` is its ``written``.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
@@ -158,8 +159,8 @@ class TrainingPath(wiring.Component):
                 | {name: block.counters.shape() for name, block in self._blocks.items()}
                 | self._departure.counters.shape().members)),
             "idle": Out(1),
-        } | ({"credit_node": In(NODE_BITS), "credit": Out(CREDIT_BITS), "lost": In(config.nodes)}
-             if config.link else {}))
+        } | ({"credit_node": In(NODE_BITS), "credit": Out(CREDIT_BITS), "lost": In(config.nodes),
+               "waits": Out(1)} if config.link else {}))
         self._linked = config.link
 
     def elaborate(self, platform) -> Module:
@@ -266,6 +267,9 @@ class TrainingPath(wiring.Component):
         gone = self.lost.bit_select(partials.payload.destination, 1) if self._linked else C(0)
         m.d.comb += [taken.valid.eq(partials.valid & ~gone), taken.payload.eq(partials.payload),
                      partials.ready.eq(taken.ready | gone)]
+        if self._linked:
+            m.d.comb += self.waits.eq(blocks.step_counter.waits | blocks.step_barrier.waits
+                                      | (taken.valid & ~taken.ready))
 
     def _spill(self, m: Module, passed, spilled) -> None:
         """Form spilled records of the beats that the global reduction passed on."""

@@ -67,6 +67,7 @@ class StepCounter(wiring.Component):
     complete: stream of the step.
     done: event :data:`~rtl.training.barrier.StepDone`, of other nodes.
     open_step, open: the step that is counted, and whether more of it is accepted.
+    waits: this node's END has come, and the step is not complete.
     lost: a bit for each node that is given up: it is complete, with whatever has come of it.
     node, nodes: this node's number, and the number of nodes; fixed once there was a step.
     counters: ``steps`` complete; ``ends`` taken and partials ``arrived``; ``bad_steps``, events and
@@ -92,7 +93,7 @@ class StepCounter(wiring.Component):
             "steps": In(stream.Signature(RecordBeat)), "own_end": In(stream.Signature(StepEnd)),
             "arrived": In(PartialArrived), "own_arrived": In(PartialArrived), "busy": In(1),
             "complete": Out(stream.Signature(STEP_BITS)), "done": Out(StepDone),
-            "open_step": Out(STEP_BITS), "open": Out(1),
+            "open_step": Out(STEP_BITS), "open": Out(1), "waits": Out(1),
             "lost": In(nodes), "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=1),
             "counters": Out(STEP_COUNTER_COUNTERS), "idle": Out(1),
         })
@@ -113,7 +114,7 @@ class StepCounter(wiring.Component):
         beyond = coming.count[_AHEAD_BITS:] > coming.most
         arrival, own = (Signal(PartialArrived, name=n) for n in ("arrival", "own"))
         end, end_valid = Signal(StepEnd), Signal()
-        m.d.comb += self.own_end.ready.eq(1)
+        m.d.comb += [self.own_end.ready.eq(1), self.waits.eq(own_ended)]
         m.d.sync += [
             arrival.eq(self.arrived), own.eq(self.own_arrived),
             end.eq(self.own_end.payload), end_valid.eq(self.own_end.valid),
