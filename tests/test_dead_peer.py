@@ -11,7 +11,8 @@ from sim.node.step import Step
 from sim.run.run import Run
 
 SAMPLES, SHARE = 120, 2
-LINK = ("link=true", "link_tries=3", "link_timeout_first=500", "link_timeout_most=2000")
+LINK = ("link=true", "link_tries=3", "link_timeout_first=500", "link_timeout_most=2000",
+        "link_probe_after=1000")
 NEEDY = (6, 7, 8, 61, 100)
 """Samples that name a row of the dead node: some lookups are in flight when it is given up, later
 ones are not sent."""
@@ -74,3 +75,33 @@ def test_survivors_answer_every_sample(tmp_path):
 @pytest.mark.parametrize("nodes", [3, 4, 8])
 def test_survivors_answer_every_sample_however_it_is_delivered(tmp_path, nodes, settings):
     print(_survive(tmp_path, nodes, *settings))
+
+
+def _die_midway(tmp_path, nodes: int, *settings: str, start: float) -> None:
+    """Run with a node that dies ``start`` us after the beginning, when it has acknowledged lookups
+    that it does not answer; check every sample's status."""
+    dead = nodes - 1
+    _job, result, steps = _run(tmp_path, nodes, *settings, faults=f"down={start}us:1s@{dead}")
+    assert result["complete"] and result["stuck"] is None
+    assert result["results"]["unanswered"] == result["results"]["different"] == 0
+    lost = 0
+    for step in steps:
+        for at in range(len(step.samples)):
+            may = (step.shares[dead] <= at < step.shares[dead + 1] or step.first + at in NEEDY)
+            assert step.status[at] in ((0, Status.PEER) if may else (0,)), step.first + at
+            lost += step.status[at] == Status.PEER
+    assert 0 < lost < SAMPLES // nodes + len(NEEDY)
+    assert sum(node["link_probes.sent"] for node in result["counters"]) > 0
+
+
+@pytest.mark.parametrize("start", [30])
+def test_a_peer_that_dies_before_it_answers_is_noticed(tmp_path, start):
+    _die_midway(tmp_path, 3, start=start)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", DELIVERIES.values(), ids=DELIVERIES)
+@pytest.mark.parametrize("nodes", [3, 4, 8])
+def test_a_peer_that_dies_at_any_time_is_noticed(tmp_path, nodes, settings):
+    for start in range(12, 42, 5):
+        _die_midway(tmp_path, nodes, *settings, start=start)

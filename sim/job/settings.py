@@ -23,7 +23,7 @@ COMPLETION_BASE = 0x2_4000_1000
 LINK_SETTINGS = {
     "link_delay": (0, 0xFFFF), "link_timeout_first": (1, (1 << 23) - 1),
     "link_timeout_least": (1, (1 << 23) - 1), "link_timeout_most": (1, (1 << 23) - 1),
-    "link_tries": (1, 255)}
+    "link_tries": (1, 255), "link_probe_after": (1, (1 << 23) - 1)}
 """Settings of the reliable link, which are registers of their names, with their bounds."""
 
 _ITSELF = ("true", "false", "model")
@@ -70,8 +70,9 @@ class Runtime:
     link_delay: cycles from a packet to the LINK packet that acknowledges it, if no other has.
     link_timeout_first, link_timeout_least, link_timeout_most: cycles after which a packet is sent
         again: before a round trip is measured, and bounds of those later.
-    link_tries: times that a packet is sent before its node is given up. These five matter with
-        ``link`` only.
+    link_tries: times that a packet is sent before its node is given up.
+    link_probe_after: cycles after which a silent node gets a PROBE packet while answers are
+        outstanding. These six matter with ``link`` only.
     overtake: in training, whether the queries of the next step are sent right behind the gradients
         of this one, and their lookups leave for each owner as soon as that owner is done.
     local_reduction: in training, whether a node sums its gradients of the same row before they
@@ -107,6 +108,7 @@ class Runtime:
     link_timeout_least: int = 1_000
     link_timeout_most: int = 250_000
     link_tries: int = 12
+    link_probe_after: int = 250_000
     overtake: bool = False
     local_reduction: bool = True
     gradient_partials: str = "exact"
