@@ -88,7 +88,8 @@ class Run:
 @pytest.mark.parametrize("jumps", [False, True])
 @pytest.mark.parametrize("node, nodes", [(0, NODES), (3, 4), (1, 2)])
 def test_silent_peers_are_probed(node, nodes, jumps, stall):
-    run = Run(node, after=37 if not stall else 150, node=node, nodes=nodes, stall=stall, start=WRAP, jumps=jumps)
+    run = Run(node, after=150 if stall else 37, node=node, nodes=nodes, stall=stall, start=WRAP,
+              jumps=jumps)
     simulate(run.dut, run.drive)
     assert run.sent == run.wanted and len(run.sent) > 2
     assert bool(run.jumped) == jumps
