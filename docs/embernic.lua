@@ -11,6 +11,7 @@ local OPCODES = {
   [0x03] = "PARTIALS",
   [0x04] = "STEPS",
   [0x05] = "LINK",
+  [0x06] = "PROBE",
   [0x10] = "QUERIES",
   [0x11] = "GPU_VECTORS",
   [0x12] = "DENSE_VECTORS",

@@ -23,11 +23,11 @@
 #define EMBER_COUNTER_BASE_MASK 0xffffffffu
 #define EMBER_COUNTER_BASE_RESET 0x1000u
 
-/* counter_count (ro): number of counters */
+/* counter_count (ro): number of registers of counters */
 #define EMBER_COUNTER_COUNT 0x000cu
 #define EMBER_COUNTER_COUNT_WIDTH 32u
 #define EMBER_COUNTER_COUNT_MASK 0xffffffffu
-#define EMBER_COUNTER_COUNT_RESET 0xc1u
+#define EMBER_COUNTER_COUNT_RESET 0xc5u
 
 /* config_base (ro): address of the first register of this configuration */
 #define EMBER_CONFIG_BASE 0x0010u
@@ -51,7 +51,7 @@
 #define EMBER_CONTROL_COUNT 0x001cu
 #define EMBER_CONTROL_COUNT_WIDTH 32u
 #define EMBER_CONTROL_COUNT_MASK 0xffffffffu
-#define EMBER_CONTROL_COUNT_RESET 0x33u
+#define EMBER_CONTROL_COUNT_RESET 0x34u
 
 /* table_base (ro): address of table_index, before the words of a descriptor */
 #define EMBER_TABLE_BASE 0x0020u
@@ -81,13 +81,13 @@
 #define EMBER_REGISTER_COUNT 0x0030u
 #define EMBER_REGISTER_COUNT_WIDTH 32u
 #define EMBER_REGISTER_COUNT_MASK 0xffffffffu
-#define EMBER_REGISTER_COUNT_RESET 0x122u
+#define EMBER_REGISTER_COUNT_RESET 0x127u
 
 /* register_map (ro): CRC-32 of name, address, width and access of those: tells one map from another */
 #define EMBER_REGISTER_MAP 0x0034u
 #define EMBER_REGISTER_MAP_WIDTH 32u
 #define EMBER_REGISTER_MAP_MASK 0xffffffffu
-#define EMBER_REGISTER_MAP_RESET 0xd7f491f3u
+#define EMBER_REGISTER_MAP_RESET 0x7d943873u
 
 /* config_nodes (ro): nodes of this configuration */
 #define EMBER_CONFIG_NODES 0x0040u
@@ -681,8 +681,16 @@
 #define EMBER_UDP_PORT_LOW 0x0u
 #define EMBER_UDP_PORT_HIGH 0xffffu
 
+/* counters_hold (rw, 0 to 1): reads of counters return all counters as of the cycle in which this became 1 */
+#define EMBER_COUNTERS_HOLD 0x01c8u
+#define EMBER_COUNTERS_HOLD_WIDTH 1u
+#define EMBER_COUNTERS_HOLD_MASK 0x1u
+#define EMBER_COUNTERS_HOLD_RESET 0x0u
+#define EMBER_COUNTERS_HOLD_LOW 0x0u
+#define EMBER_COUNTERS_HOLD_HIGH 0x1u
+
 /* flush (rw, 0 to 3): a bit that rises empties, in mid-traffic too, 0 the caches of this node's rows, 1 that of other nodes' rows: rows changed in memory are fetched again */
-#define EMBER_FLUSH 0x01c8u
+#define EMBER_FLUSH 0x01ccu
 #define EMBER_FLUSH_WIDTH 2u
 #define EMBER_FLUSH_MASK 0x3u
 #define EMBER_FLUSH_RESET 0x0u
@@ -771,581 +779,593 @@
 /* host_receiver.packets (ro): cumulative, modulo 2^32 */
 #define EMBER_HOST_RECEIVER_PACKETS 0x1000u
 
-/* host_receiver.beats (ro): cumulative, modulo 2^32 */
+/* host_receiver.beats (ro): cumulative, modulo 2^64: bits 31 to 0 */
 #define EMBER_HOST_RECEIVER_BEATS 0x1004u
 
+/* host_receiver.beats_high (ro): the same, bits 63 to 32 */
+#define EMBER_HOST_RECEIVER_BEATS_HIGH 0x1008u
+
 /* host_receiver.errors_mac (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_RECEIVER_ERRORS_MAC 0x1008u
+#define EMBER_HOST_RECEIVER_ERRORS_MAC 0x100cu
 
 /* host_receiver.foreign (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_RECEIVER_FOREIGN 0x100cu
+#define EMBER_HOST_RECEIVER_FOREIGN 0x1010u
 
 /* host_receiver.bad_length (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_RECEIVER_BAD_LENGTH 0x1010u
+#define EMBER_HOST_RECEIVER_BAD_LENGTH 0x1014u
 
 /* host_receiver.bad_crc (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_RECEIVER_BAD_CRC 0x1014u
+#define EMBER_HOST_RECEIVER_BAD_CRC 0x1018u
 
 /* host_receiver.bad_opcode (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_RECEIVER_BAD_OPCODE 0x1018u
+#define EMBER_HOST_RECEIVER_BAD_OPCODE 0x101cu
 
 /* host_receiver.bad_node (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_RECEIVER_BAD_NODE 0x101cu
+#define EMBER_HOST_RECEIVER_BAD_NODE 0x1020u
 
 /* host_receiver.overruns (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_RECEIVER_OVERRUNS 0x1020u
+#define EMBER_HOST_RECEIVER_OVERRUNS 0x1024u
 
 /* net_receiver.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_RECEIVER_PACKETS 0x1024u
+#define EMBER_NET_RECEIVER_PACKETS 0x1028u
 
-/* net_receiver.beats (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_RECEIVER_BEATS 0x1028u
+/* net_receiver.beats (ro): cumulative, modulo 2^64: bits 31 to 0 */
+#define EMBER_NET_RECEIVER_BEATS 0x102cu
+
+/* net_receiver.beats_high (ro): the same, bits 63 to 32 */
+#define EMBER_NET_RECEIVER_BEATS_HIGH 0x1030u
 
 /* net_receiver.errors_mac (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_RECEIVER_ERRORS_MAC 0x102cu
+#define EMBER_NET_RECEIVER_ERRORS_MAC 0x1034u
 
 /* net_receiver.foreign (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_RECEIVER_FOREIGN 0x1030u
+#define EMBER_NET_RECEIVER_FOREIGN 0x1038u
 
 /* net_receiver.bad_length (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_RECEIVER_BAD_LENGTH 0x1034u
+#define EMBER_NET_RECEIVER_BAD_LENGTH 0x103cu
 
 /* net_receiver.bad_crc (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_RECEIVER_BAD_CRC 0x1038u
+#define EMBER_NET_RECEIVER_BAD_CRC 0x1040u
 
 /* net_receiver.bad_opcode (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_RECEIVER_BAD_OPCODE 0x103cu
+#define EMBER_NET_RECEIVER_BAD_OPCODE 0x1044u
 
 /* net_receiver.bad_node (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_RECEIVER_BAD_NODE 0x1040u
+#define EMBER_NET_RECEIVER_BAD_NODE 0x1048u
 
 /* net_receiver.overruns (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_RECEIVER_OVERRUNS 0x1044u
+#define EMBER_NET_RECEIVER_OVERRUNS 0x104cu
 
 /* query_checker.samples (ro): cumulative, modulo 2^32 */
-#define EMBER_QUERY_CHECKER_SAMPLES 0x1048u
+#define EMBER_QUERY_CHECKER_SAMPLES 0x1050u
 
 /* query_checker.keys (ro): cumulative, modulo 2^32 */
-#define EMBER_QUERY_CHECKER_KEYS 0x104cu
+#define EMBER_QUERY_CHECKER_KEYS 0x1054u
 
 /* query_checker.empty_bags (ro): cumulative, modulo 2^32 */
-#define EMBER_QUERY_CHECKER_EMPTY_BAGS 0x1050u
+#define EMBER_QUERY_CHECKER_EMPTY_BAGS 0x1058u
 
 /* query_checker.rejected (ro): cumulative, modulo 2^32 */
-#define EMBER_QUERY_CHECKER_REJECTED 0x1054u
+#define EMBER_QUERY_CHECKER_REJECTED 0x105cu
 
 /* query_checker.strays (ro): cumulative, modulo 2^32 */
-#define EMBER_QUERY_CHECKER_STRAYS 0x1058u
+#define EMBER_QUERY_CHECKER_STRAYS 0x1060u
 
 /* query_checker.over_credit (ro): cumulative, modulo 2^32 */
-#define EMBER_QUERY_CHECKER_OVER_CREDIT 0x105cu
+#define EMBER_QUERY_CHECKER_OVER_CREDIT 0x1064u
 
 /* delivery.slots (ro): cumulative, modulo 2^32 */
-#define EMBER_DELIVERY_SLOTS 0x1060u
+#define EMBER_DELIVERY_SLOTS 0x1068u
 
 /* delivery.unique (ro): cumulative, modulo 2^32 */
-#define EMBER_DELIVERY_UNIQUE 0x1064u
+#define EMBER_DELIVERY_UNIQUE 0x106cu
 
 /* delivery.repeats (ro): cumulative, modulo 2^32 */
-#define EMBER_DELIVERY_REPEATS 0x1068u
+#define EMBER_DELIVERY_REPEATS 0x1070u
 
 /* delivery.retired_early (ro): cumulative, modulo 2^32 */
-#define EMBER_DELIVERY_RETIRED_EARLY 0x106cu
+#define EMBER_DELIVERY_RETIRED_EARLY 0x1074u
 
 /* delivery.no_index (ro): cumulative, modulo 2^32 */
-#define EMBER_DELIVERY_NO_INDEX 0x1070u
+#define EMBER_DELIVERY_NO_INDEX 0x1078u
 
 /* delivery.steps (ro): cumulative, modulo 2^32 */
-#define EMBER_DELIVERY_STEPS 0x1074u
+#define EMBER_DELIVERY_STEPS 0x107cu
 
 /* delivery.sweeps (ro): cumulative, modulo 2^32 */
-#define EMBER_DELIVERY_SWEEPS 0x1078u
+#define EMBER_DELIVERY_SWEEPS 0x1080u
 
 /* delivery.stall_sweep (ro): cumulative, modulo 2^32 */
-#define EMBER_DELIVERY_STALL_SWEEP 0x107cu
+#define EMBER_DELIVERY_STALL_SWEEP 0x1084u
 
 /* delivery.stall_output (ro): cumulative, modulo 2^32 */
-#define EMBER_DELIVERY_STALL_OUTPUT 0x1080u
+#define EMBER_DELIVERY_STALL_OUTPUT 0x1088u
 
 /* delivery.cut (ro): cumulative, modulo 2^32 */
-#define EMBER_DELIVERY_CUT 0x1084u
+#define EMBER_DELIVERY_CUT 0x108cu
 
 /* dispatcher.local (ro): cumulative, modulo 2^32 */
-#define EMBER_DISPATCHER_LOCAL 0x1088u
+#define EMBER_DISPATCHER_LOCAL 0x1090u
 
 /* dispatcher.remote (ro): cumulative, modulo 2^32 */
-#define EMBER_DISPATCHER_REMOTE 0x108cu
+#define EMBER_DISPATCHER_REMOTE 0x1094u
 
 /* dispatcher.stall_hold (ro): cumulative, modulo 2^32 */
-#define EMBER_DISPATCHER_STALL_HOLD 0x1090u
+#define EMBER_DISPATCHER_STALL_HOLD 0x1098u
 
 /* dispatcher.stall_local (ro): cumulative, modulo 2^32 */
-#define EMBER_DISPATCHER_STALL_LOCAL 0x1094u
+#define EMBER_DISPATCHER_STALL_LOCAL 0x109cu
 
 /* dispatcher.stall_remote (ro): cumulative, modulo 2^32 */
-#define EMBER_DISPATCHER_STALL_REMOTE 0x1098u
+#define EMBER_DISPATCHER_STALL_REMOTE 0x10a0u
 
 /* dispatcher.stall_dense (ro): cumulative, modulo 2^32 */
-#define EMBER_DISPATCHER_STALL_DENSE 0x109cu
+#define EMBER_DISPATCHER_STALL_DENSE 0x10a4u
 
 /* dispatcher.stall_step (ro): cumulative, modulo 2^32 */
-#define EMBER_DISPATCHER_STALL_STEP 0x10a0u
+#define EMBER_DISPATCHER_STALL_STEP 0x10a8u
 
 /* remote_cache.accesses (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_ACCESSES 0x10a4u
+#define EMBER_REMOTE_CACHE_ACCESSES 0x10acu
 
 /* remote_cache.hits (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_HITS 0x10a8u
+#define EMBER_REMOTE_CACHE_HITS 0x10b0u
 
 /* remote_cache.hits_pending (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_HITS_PENDING 0x10acu
+#define EMBER_REMOTE_CACHE_HITS_PENDING 0x10b4u
 
 /* remote_cache.misses (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_MISSES 0x10b0u
+#define EMBER_REMOTE_CACHE_MISSES 0x10b8u
 
 /* remote_cache.conflict_misses (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_CONFLICT_MISSES 0x10b4u
+#define EMBER_REMOTE_CACHE_CONFLICT_MISSES 0x10bcu
 
 /* remote_cache.unmerged (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_UNMERGED 0x10b8u
+#define EMBER_REMOTE_CACHE_UNMERGED 0x10c0u
 
 /* remote_cache.evictions (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_EVICTIONS 0x10bcu
+#define EMBER_REMOTE_CACHE_EVICTIONS 0x10c4u
 
 /* remote_cache.bad_fills (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_BAD_FILLS 0x10c0u
+#define EMBER_REMOTE_CACHE_BAD_FILLS 0x10c8u
 
 /* remote_cache.beats_in (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_BEATS_IN 0x10c4u
+#define EMBER_REMOTE_CACHE_BEATS_IN 0x10ccu
 
 /* remote_cache.beats_out (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_BEATS_OUT 0x10c8u
+#define EMBER_REMOTE_CACHE_BEATS_OUT 0x10d0u
 
 /* remote_cache.stall_in_flight (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_STALL_IN_FLIGHT 0x10ccu
+#define EMBER_REMOTE_CACHE_STALL_IN_FLIGHT 0x10d4u
 
 /* remote_cache.stall_waiters (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_STALL_WAITERS 0x10d0u
+#define EMBER_REMOTE_CACHE_STALL_WAITERS 0x10d8u
 
 /* remote_cache.stall_output (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_STALL_OUTPUT 0x10d4u
+#define EMBER_REMOTE_CACHE_STALL_OUTPUT 0x10dcu
 
 /* lookup_packager.records (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_PACKAGER_RECORDS 0x10d8u
+#define EMBER_LOOKUP_PACKAGER_RECORDS 0x10e0u
 
 /* lookup_packager.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_PACKAGER_PACKETS 0x10dcu
+#define EMBER_LOOKUP_PACKAGER_PACKETS 0x10e4u
 
 /* lookup_packager.stall_credit (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_PACKAGER_STALL_CREDIT 0x10e0u
+#define EMBER_LOOKUP_PACKAGER_STALL_CREDIT 0x10e8u
 
 /* lookup_packager.stall_buffers (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_PACKAGER_STALL_BUFFERS 0x10e4u
+#define EMBER_LOOKUP_PACKAGER_STALL_BUFFERS 0x10ecu
 
 /* lookup_packager.full (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_PACKAGER_FULL 0x10e8u
+#define EMBER_LOOKUP_PACKAGER_FULL 0x10f0u
 
 /* lookup_packager.timeouts (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_PACKAGER_TIMEOUTS 0x10ecu
+#define EMBER_LOOKUP_PACKAGER_TIMEOUTS 0x10f4u
 
 /* lookup_packager.step_changes (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_PACKAGER_STEP_CHANGES 0x10f0u
+#define EMBER_LOOKUP_PACKAGER_STEP_CHANGES 0x10f8u
 
 /* lookup_receiver.beats (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_RECEIVER_BEATS 0x10f4u
+#define EMBER_LOOKUP_RECEIVER_BEATS 0x10fcu
 
 /* lookup_receiver.records (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_RECEIVER_RECORDS 0x10f8u
+#define EMBER_LOOKUP_RECEIVER_RECORDS 0x1100u
 
 /* lookup_receiver.over_credit (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_RECEIVER_OVER_CREDIT 0x10fcu
+#define EMBER_LOOKUP_RECEIVER_OVER_CREDIT 0x1104u
 
 /* lookup_check.requests (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_CHECK_REQUESTS 0x1100u
+#define EMBER_LOOKUP_CHECK_REQUESTS 0x1108u
 
 /* lookup_check.bad_table (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_CHECK_BAD_TABLE 0x1104u
+#define EMBER_LOOKUP_CHECK_BAD_TABLE 0x110cu
 
 /* lookup_check.bad_row (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_CHECK_BAD_ROW 0x1108u
+#define EMBER_LOOKUP_CHECK_BAD_ROW 0x1110u
 
 /* lookup_check.bad_owner (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_CHECK_BAD_OWNER 0x110cu
+#define EMBER_LOOKUP_CHECK_BAD_OWNER 0x1114u
 
 /* dedupe.requests (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_REQUESTS 0x1110u
+#define EMBER_DEDUPE_REQUESTS 0x1118u
 
 /* dedupe.unique (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_UNIQUE 0x1114u
+#define EMBER_DEDUPE_UNIQUE 0x111cu
 
 /* dedupe.merged (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_MERGED 0x1118u
+#define EMBER_DEDUPE_MERGED 0x1120u
 
 /* dedupe.conflict_misses (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_CONFLICT_MISSES 0x111cu
+#define EMBER_DEDUPE_CONFLICT_MISSES 0x1124u
 
 /* dedupe.bad_fills (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_BAD_FILLS 0x1120u
+#define EMBER_DEDUPE_BAD_FILLS 0x1128u
 
 /* dedupe.beats_in (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_BEATS_IN 0x1124u
+#define EMBER_DEDUPE_BEATS_IN 0x112cu
 
 /* dedupe.beats_out (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_BEATS_OUT 0x1128u
+#define EMBER_DEDUPE_BEATS_OUT 0x1130u
 
 /* dedupe.stall_in_flight (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_STALL_IN_FLIGHT 0x112cu
+#define EMBER_DEDUPE_STALL_IN_FLIGHT 0x1134u
 
 /* dedupe.stall_waiters (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_STALL_WAITERS 0x1130u
+#define EMBER_DEDUPE_STALL_WAITERS 0x1138u
 
 /* dedupe.stall_output (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_STALL_OUTPUT 0x1134u
+#define EMBER_DEDUPE_STALL_OUTPUT 0x113cu
 
 /* dedupe.retired_early (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_RETIRED_EARLY 0x1138u
+#define EMBER_DEDUPE_RETIRED_EARLY 0x1140u
 
 /* local_cache.accesses (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_ACCESSES 0x113cu
+#define EMBER_LOCAL_CACHE_ACCESSES 0x1144u
 
 /* local_cache.hits (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_HITS 0x1140u
+#define EMBER_LOCAL_CACHE_HITS 0x1148u
 
 /* local_cache.hits_pending (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_HITS_PENDING 0x1144u
+#define EMBER_LOCAL_CACHE_HITS_PENDING 0x114cu
 
 /* local_cache.misses (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_MISSES 0x1148u
+#define EMBER_LOCAL_CACHE_MISSES 0x1150u
 
 /* local_cache.conflict_misses (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_CONFLICT_MISSES 0x114cu
+#define EMBER_LOCAL_CACHE_CONFLICT_MISSES 0x1154u
 
 /* local_cache.evictions (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_EVICTIONS 0x1150u
+#define EMBER_LOCAL_CACHE_EVICTIONS 0x1158u
 
 /* local_cache.bad_fills (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_BAD_FILLS 0x1154u
+#define EMBER_LOCAL_CACHE_BAD_FILLS 0x115cu
 
 /* local_cache.beats_in (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_BEATS_IN 0x1158u
+#define EMBER_LOCAL_CACHE_BEATS_IN 0x1160u
 
 /* local_cache.beats_out (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_BEATS_OUT 0x115cu
+#define EMBER_LOCAL_CACHE_BEATS_OUT 0x1164u
 
 /* local_cache.stall_in_flight (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_STALL_IN_FLIGHT 0x1160u
+#define EMBER_LOCAL_CACHE_STALL_IN_FLIGHT 0x1168u
 
 /* local_cache.stall_waiters (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_STALL_WAITERS 0x1164u
+#define EMBER_LOCAL_CACHE_STALL_WAITERS 0x116cu
 
 /* local_cache.stall_output (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_STALL_OUTPUT 0x1168u
+#define EMBER_LOCAL_CACHE_STALL_OUTPUT 0x1170u
 
 /* access_tap.events (ro): cumulative, modulo 2^32 */
-#define EMBER_ACCESS_TAP_EVENTS 0x116cu
+#define EMBER_ACCESS_TAP_EVENTS 0x1174u
 
 /* access_tap.lost (ro): cumulative, modulo 2^32 */
-#define EMBER_ACCESS_TAP_LOST 0x1170u
+#define EMBER_ACCESS_TAP_LOST 0x1178u
 
 /* request_packager.records (ro): cumulative, modulo 2^32 */
-#define EMBER_REQUEST_PACKAGER_RECORDS 0x1174u
+#define EMBER_REQUEST_PACKAGER_RECORDS 0x117cu
 
 /* request_packager.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_REQUEST_PACKAGER_PACKETS 0x1178u
+#define EMBER_REQUEST_PACKAGER_PACKETS 0x1180u
 
 /* request_packager.stall_credit (ro): cumulative, modulo 2^32 */
-#define EMBER_REQUEST_PACKAGER_STALL_CREDIT 0x117cu
+#define EMBER_REQUEST_PACKAGER_STALL_CREDIT 0x1184u
 
 /* request_packager.stall_buffers (ro): cumulative, modulo 2^32 */
-#define EMBER_REQUEST_PACKAGER_STALL_BUFFERS 0x1180u
+#define EMBER_REQUEST_PACKAGER_STALL_BUFFERS 0x1188u
 
 /* request_packager.full (ro): cumulative, modulo 2^32 */
-#define EMBER_REQUEST_PACKAGER_FULL 0x1184u
+#define EMBER_REQUEST_PACKAGER_FULL 0x118cu
 
 /* request_packager.timeouts (ro): cumulative, modulo 2^32 */
-#define EMBER_REQUEST_PACKAGER_TIMEOUTS 0x1188u
+#define EMBER_REQUEST_PACKAGER_TIMEOUTS 0x1190u
 
 /* request_packager.step_changes (ro): cumulative, modulo 2^32 */
-#define EMBER_REQUEST_PACKAGER_STEP_CHANGES 0x118cu
+#define EMBER_REQUEST_PACKAGER_STEP_CHANGES 0x1194u
 
 /* vector_packager.vectors (ro): cumulative, modulo 2^32 */
-#define EMBER_VECTOR_PACKAGER_VECTORS 0x1190u
+#define EMBER_VECTOR_PACKAGER_VECTORS 0x1198u
 
 /* vector_packager.beats (ro): cumulative, modulo 2^32 */
-#define EMBER_VECTOR_PACKAGER_BEATS 0x1194u
+#define EMBER_VECTOR_PACKAGER_BEATS 0x119cu
 
 /* vector_packager.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_VECTOR_PACKAGER_PACKETS 0x1198u
+#define EMBER_VECTOR_PACKAGER_PACKETS 0x11a0u
 
 /* vector_packager.stall_buffers (ro): cumulative, modulo 2^32 */
-#define EMBER_VECTOR_PACKAGER_STALL_BUFFERS 0x119cu
+#define EMBER_VECTOR_PACKAGER_STALL_BUFFERS 0x11a4u
 
 /* vector_packager.full (ro): cumulative, modulo 2^32 */
-#define EMBER_VECTOR_PACKAGER_FULL 0x11a0u
+#define EMBER_VECTOR_PACKAGER_FULL 0x11a8u
 
 /* vector_packager.timeouts (ro): cumulative, modulo 2^32 */
-#define EMBER_VECTOR_PACKAGER_TIMEOUTS 0x11a4u
+#define EMBER_VECTOR_PACKAGER_TIMEOUTS 0x11acu
 
 /* hold_buffer.reserved (ro): cumulative, modulo 2^32 */
-#define EMBER_HOLD_BUFFER_RESERVED 0x11a8u
+#define EMBER_HOLD_BUFFER_RESERVED 0x11b0u
 
 /* hold_buffer.vectors_in (ro): cumulative, modulo 2^32 */
-#define EMBER_HOLD_BUFFER_VECTORS_IN 0x11acu
+#define EMBER_HOLD_BUFFER_VECTORS_IN 0x11b4u
 
 /* hold_buffer.beats_in (ro): cumulative, modulo 2^32 */
-#define EMBER_HOLD_BUFFER_BEATS_IN 0x11b0u
+#define EMBER_HOLD_BUFFER_BEATS_IN 0x11b8u
 
 /* hold_buffer.beats_out (ro): cumulative, modulo 2^32 */
-#define EMBER_HOLD_BUFFER_BEATS_OUT 0x11b4u
+#define EMBER_HOLD_BUFFER_BEATS_OUT 0x11bcu
 
 /* hold_buffer.bad_landings (ro): cumulative, modulo 2^32 */
-#define EMBER_HOLD_BUFFER_BAD_LANDINGS 0x11b8u
+#define EMBER_HOLD_BUFFER_BAD_LANDINGS 0x11c0u
 
 /* hold_buffer.stall_full (ro): cumulative, modulo 2^32 */
-#define EMBER_HOLD_BUFFER_STALL_FULL 0x11bcu
+#define EMBER_HOLD_BUFFER_STALL_FULL 0x11c4u
 
 /* hold_buffer.stall_waiting (ro): cumulative, modulo 2^32 */
-#define EMBER_HOLD_BUFFER_STALL_WAITING 0x11c0u
+#define EMBER_HOLD_BUFFER_STALL_WAITING 0x11c8u
 
 /* pooler.beats_in (ro): cumulative, modulo 2^32 */
-#define EMBER_POOLER_BEATS_IN 0x11c4u
+#define EMBER_POOLER_BEATS_IN 0x11ccu
 
 /* pooler.beats_out (ro): cumulative, modulo 2^32 */
-#define EMBER_POOLER_BEATS_OUT 0x11c8u
+#define EMBER_POOLER_BEATS_OUT 0x11d0u
 
 /* pooler.adds (ro): cumulative, modulo 2^32 */
-#define EMBER_POOLER_ADDS 0x11ccu
+#define EMBER_POOLER_ADDS 0x11d4u
 
 /* pooler.stall_adder (ro): cumulative, modulo 2^32 */
-#define EMBER_POOLER_STALL_ADDER 0x11d0u
+#define EMBER_POOLER_STALL_ADDER 0x11d8u
 
 /* result_packager.samples (ro): cumulative, modulo 2^32 */
-#define EMBER_RESULT_PACKAGER_SAMPLES 0x11d4u
+#define EMBER_RESULT_PACKAGER_SAMPLES 0x11dcu
 
 /* result_packager.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_RESULT_PACKAGER_PACKETS 0x11d8u
+#define EMBER_RESULT_PACKAGER_PACKETS 0x11e0u
 
 /* result_packager.vectors (ro): cumulative, modulo 2^32 */
-#define EMBER_RESULT_PACKAGER_VECTORS 0x11dcu
+#define EMBER_RESULT_PACKAGER_VECTORS 0x11e4u
 
 /* dense_ring.reserved (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_RING_RESERVED 0x11e0u
+#define EMBER_DENSE_RING_RESERVED 0x11e8u
 
 /* dense_ring.vectors_in (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_RING_VECTORS_IN 0x11e4u
+#define EMBER_DENSE_RING_VECTORS_IN 0x11ecu
 
 /* dense_ring.beats_in (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_RING_BEATS_IN 0x11e8u
+#define EMBER_DENSE_RING_BEATS_IN 0x11f0u
 
 /* dense_ring.beats_out (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_RING_BEATS_OUT 0x11ecu
+#define EMBER_DENSE_RING_BEATS_OUT 0x11f4u
 
 /* dense_ring.bad_landings (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_RING_BAD_LANDINGS 0x11f0u
+#define EMBER_DENSE_RING_BAD_LANDINGS 0x11f8u
 
 /* dense_ring.stall_full (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_RING_STALL_FULL 0x11f4u
+#define EMBER_DENSE_RING_STALL_FULL 0x11fcu
 
 /* dense_ring.stall_waiting (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_RING_STALL_WAITING 0x11f8u
+#define EMBER_DENSE_RING_STALL_WAITING 0x1200u
 
 /* dense_ring.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_RING_PACKETS 0x11fcu
+#define EMBER_DENSE_RING_PACKETS 0x1204u
 
 /* dense_ring.stall_buffers (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_RING_STALL_BUFFERS 0x1200u
+#define EMBER_DENSE_RING_STALL_BUFFERS 0x1208u
 
 /* concatenator.samples (ro): cumulative, modulo 2^32 */
-#define EMBER_CONCATENATOR_SAMPLES 0x1204u
+#define EMBER_CONCATENATOR_SAMPLES 0x120cu
 
 /* concatenator.beats_out (ro): cumulative, modulo 2^32 */
-#define EMBER_CONCATENATOR_BEATS_OUT 0x1208u
+#define EMBER_CONCATENATOR_BEATS_OUT 0x1210u
 
 /* concatenator.stall_dense (ro): cumulative, modulo 2^32 */
-#define EMBER_CONCATENATOR_STALL_DENSE 0x120cu
+#define EMBER_CONCATENATOR_STALL_DENSE 0x1214u
 
 /* interaction.samples (ro): cumulative, modulo 2^32 */
-#define EMBER_INTERACTION_SAMPLES 0x1210u
+#define EMBER_INTERACTION_SAMPLES 0x1218u
 
 /* interaction.beats_in (ro): cumulative, modulo 2^32 */
-#define EMBER_INTERACTION_BEATS_IN 0x1214u
+#define EMBER_INTERACTION_BEATS_IN 0x121cu
 
 /* interaction.beats_out (ro): cumulative, modulo 2^32 */
-#define EMBER_INTERACTION_BEATS_OUT 0x1218u
+#define EMBER_INTERACTION_BEATS_OUT 0x1220u
 
 /* interaction.dropped (ro): cumulative, modulo 2^32 */
-#define EMBER_INTERACTION_DROPPED 0x121cu
+#define EMBER_INTERACTION_DROPPED 0x1224u
 
 /* interaction.stall_input (ro): cumulative, modulo 2^32 */
-#define EMBER_INTERACTION_STALL_INPUT 0x1220u
+#define EMBER_INTERACTION_STALL_INPUT 0x1228u
 
 /* interaction.stall_output (ro): cumulative, modulo 2^32 */
-#define EMBER_INTERACTION_STALL_OUTPUT 0x1224u
+#define EMBER_INTERACTION_STALL_OUTPUT 0x122cu
 
 /* result_frames.results (ro): cumulative, modulo 2^32 */
-#define EMBER_RESULT_FRAMES_RESULTS 0x1228u
+#define EMBER_RESULT_FRAMES_RESULTS 0x1230u
 
 /* result_frames.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_RESULT_FRAMES_PACKETS 0x122cu
+#define EMBER_RESULT_FRAMES_PACKETS 0x1234u
 
 /* result_frames.parts (ro): cumulative, modulo 2^32 */
-#define EMBER_RESULT_FRAMES_PARTS 0x1230u
+#define EMBER_RESULT_FRAMES_PARTS 0x1238u
 
 /* result_frames.full (ro): cumulative, modulo 2^32 */
-#define EMBER_RESULT_FRAMES_FULL 0x1234u
+#define EMBER_RESULT_FRAMES_FULL 0x123cu
 
 /* result_frames.timeouts (ro): cumulative, modulo 2^32 */
-#define EMBER_RESULT_FRAMES_TIMEOUTS 0x1238u
+#define EMBER_RESULT_FRAMES_TIMEOUTS 0x1240u
 
 /* result_frames.changes (ro): cumulative, modulo 2^32 */
-#define EMBER_RESULT_FRAMES_CHANGES 0x123cu
+#define EMBER_RESULT_FRAMES_CHANGES 0x1244u
 
 /* index_packager.indices (ro): cumulative, modulo 2^32 */
-#define EMBER_INDEX_PACKAGER_INDICES 0x1240u
+#define EMBER_INDEX_PACKAGER_INDICES 0x1248u
 
 /* index_packager.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_INDEX_PACKAGER_PACKETS 0x1244u
+#define EMBER_INDEX_PACKAGER_PACKETS 0x124cu
 
 /* index_packager.full (ro): cumulative, modulo 2^32 */
-#define EMBER_INDEX_PACKAGER_FULL 0x1248u
+#define EMBER_INDEX_PACKAGER_FULL 0x1250u
 
 /* index_packager.timeouts (ro): cumulative, modulo 2^32 */
-#define EMBER_INDEX_PACKAGER_TIMEOUTS 0x124cu
+#define EMBER_INDEX_PACKAGER_TIMEOUTS 0x1254u
 
 /* index_packager.step_ends (ro): cumulative, modulo 2^32 */
-#define EMBER_INDEX_PACKAGER_STEP_ENDS 0x1250u
+#define EMBER_INDEX_PACKAGER_STEP_ENDS 0x1258u
 
 /* index_packager.changes (ro): cumulative, modulo 2^32 */
-#define EMBER_INDEX_PACKAGER_CHANGES 0x1254u
+#define EMBER_INDEX_PACKAGER_CHANGES 0x125cu
 
 /* row_reads.reads (ro): cumulative, modulo 2^32 */
-#define EMBER_ROW_READS_READS 0x1258u
+#define EMBER_ROW_READS_READS 0x1260u
 
 /* row_reads.beyond (ro): cumulative, modulo 2^32 */
-#define EMBER_ROW_READS_BEYOND 0x125cu
+#define EMBER_ROW_READS_BEYOND 0x1264u
 
 /* gpu_rings.lists (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_LISTS 0x1260u
+#define EMBER_GPU_RINGS_LISTS 0x1268u
 
 /* gpu_rings.lists_told (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_LISTS_TOLD 0x1264u
+#define EMBER_GPU_RINGS_LISTS_TOLD 0x126cu
 
 /* gpu_rings.bad_consumed (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_BAD_CONSUMED 0x1268u
+#define EMBER_GPU_RINGS_BAD_CONSUMED 0x1270u
 
 /* gpu_rings.stall_full (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_STALL_FULL 0x126cu
+#define EMBER_GPU_RINGS_STALL_FULL 0x1274u
 
 /* gpu_rings.reads (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_READS 0x1270u
+#define EMBER_GPU_RINGS_READS 0x1278u
 
 /* gpu_rings.repeats (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_REPEATS 0x1274u
+#define EMBER_GPU_RINGS_REPEATS 0x127cu
 
 /* gpu_rings.slots (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_SLOTS 0x1278u
+#define EMBER_GPU_RINGS_SLOTS 0x1280u
 
 /* gpu_rings.slots_told (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_SLOTS_TOLD 0x127cu
+#define EMBER_GPU_RINGS_SLOTS_TOLD 0x1284u
 
 /* gpu_rings.bad_index (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_BAD_INDEX 0x1280u
+#define EMBER_GPU_RINGS_BAD_INDEX 0x1288u
 
 /* gpu_rings.bad_data (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_BAD_DATA 0x1284u
+#define EMBER_GPU_RINGS_BAD_DATA 0x128cu
 
 /* gpu_rings.short_data (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_RINGS_SHORT_DATA 0x1288u
+#define EMBER_GPU_RINGS_SHORT_DATA 0x1290u
 
 /* completion_writer.opened (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_OPENED 0x128cu
+#define EMBER_COMPLETION_WRITER_OPENED 0x1294u
 
 /* completion_writer.refused (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_REFUSED 0x1290u
+#define EMBER_COMPLETION_WRITER_REFUSED 0x1298u
 
 /* completion_writer.refusals_lost (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_REFUSALS_LOST 0x1294u
+#define EMBER_COMPLETION_WRITER_REFUSALS_LOST 0x129cu
 
 /* completion_writer.completed (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_COMPLETED 0x1298u
+#define EMBER_COMPLETION_WRITER_COMPLETED 0x12a0u
 
 /* completion_writer.flushes (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_FLUSHES 0x129cu
+#define EMBER_COMPLETION_WRITER_FLUSHES 0x12a4u
 
 /* completion_writer.bad_flushed (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_BAD_FLUSHED 0x12a0u
+#define EMBER_COMPLETION_WRITER_BAD_FLUSHED 0x12a8u
 
 /* completion_writer.bad_freed (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_BAD_FREED 0x12a4u
+#define EMBER_COMPLETION_WRITER_BAD_FREED 0x12acu
 
 /* completion_writer.finished (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_FINISHED 0x12a8u
+#define EMBER_COMPLETION_WRITER_FINISHED 0x12b0u
 
 /* completion_writer.timeouts (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_TIMEOUTS 0x12acu
+#define EMBER_COMPLETION_WRITER_TIMEOUTS 0x12b4u
 
 /* completion_writer.errors (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_ERRORS 0x12b0u
+#define EMBER_COMPLETION_WRITER_ERRORS 0x12b8u
 
 /* completion_writer.stray_answers (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_STRAY_ANSWERS 0x12b4u
+#define EMBER_COMPLETION_WRITER_STRAY_ANSWERS 0x12bcu
 
 /* completion_writer.excess_answers (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_EXCESS_ANSWERS 0x12b8u
+#define EMBER_COMPLETION_WRITER_EXCESS_ANSWERS 0x12c0u
 
 /* completion_writer.stray_errors (ro): cumulative, modulo 2^32 */
-#define EMBER_COMPLETION_WRITER_STRAY_ERRORS 0x12bcu
+#define EMBER_COMPLETION_WRITER_STRAY_ERRORS 0x12c4u
 
 /* host_reporter.errors (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_REPORTER_ERRORS 0x12c0u
+#define EMBER_HOST_REPORTER_ERRORS 0x12c8u
 
 /* host_reporter.credits (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_REPORTER_CREDITS 0x12c4u
+#define EMBER_HOST_REPORTER_CREDITS 0x12ccu
 
 /* net_assembler.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_ASSEMBLER_PACKETS 0x12c8u
+#define EMBER_NET_ASSEMBLER_PACKETS 0x12d0u
 
-/* net_assembler.beats (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_ASSEMBLER_BEATS 0x12ccu
+/* net_assembler.beats (ro): cumulative, modulo 2^64: bits 31 to 0 */
+#define EMBER_NET_ASSEMBLER_BEATS 0x12d4u
+
+/* net_assembler.beats_high (ro): the same, bits 63 to 32 */
+#define EMBER_NET_ASSEMBLER_BEATS_HIGH 0x12d8u
 
 /* net_assembler.stall_output (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_ASSEMBLER_STALL_OUTPUT 0x12d0u
+#define EMBER_NET_ASSEMBLER_STALL_OUTPUT 0x12dcu
 
 /* host_assembler.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_ASSEMBLER_PACKETS 0x12d4u
+#define EMBER_HOST_ASSEMBLER_PACKETS 0x12e0u
 
-/* host_assembler.beats (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_ASSEMBLER_BEATS 0x12d8u
+/* host_assembler.beats (ro): cumulative, modulo 2^64: bits 31 to 0 */
+#define EMBER_HOST_ASSEMBLER_BEATS 0x12e4u
+
+/* host_assembler.beats_high (ro): the same, bits 63 to 32 */
+#define EMBER_HOST_ASSEMBLER_BEATS_HIGH 0x12e8u
 
 /* host_assembler.stall_output (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_ASSEMBLER_STALL_OUTPUT 0x12dcu
+#define EMBER_HOST_ASSEMBLER_STALL_OUTPUT 0x12ecu
 
 /* gpu_answers.asked (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_ANSWERS_ASKED 0x12e0u
+#define EMBER_GPU_ANSWERS_ASKED 0x12f0u
 
 /* gpu_answers.answered (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_ANSWERS_ANSWERED 0x12e4u
+#define EMBER_GPU_ANSWERS_ANSWERED 0x12f4u
 
 /* gpu_answers.stall_answers (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_ANSWERS_STALL_ANSWERS 0x12e8u
+#define EMBER_GPU_ANSWERS_STALL_ANSWERS 0x12f8u
 
 /* dense_answers.asked (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_ANSWERS_ASKED 0x12ecu
+#define EMBER_DENSE_ANSWERS_ASKED 0x12fcu
 
 /* dense_answers.answered (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_ANSWERS_ANSWERED 0x12f0u
+#define EMBER_DENSE_ANSWERS_ANSWERED 0x1300u
 
 /* dense_answers.stall_answers (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_ANSWERS_STALL_ANSWERS 0x12f4u
+#define EMBER_DENSE_ANSWERS_STALL_ANSWERS 0x1304u
 
 /* peer_answers.asked (ro): cumulative, modulo 2^32 */
-#define EMBER_PEER_ANSWERS_ASKED 0x12f8u
+#define EMBER_PEER_ANSWERS_ASKED 0x1308u
 
 /* peer_answers.answered (ro): cumulative, modulo 2^32 */
-#define EMBER_PEER_ANSWERS_ANSWERED 0x12fcu
+#define EMBER_PEER_ANSWERS_ANSWERED 0x130cu
 
 /* peer_answers.stall_answers (ro): cumulative, modulo 2^32 */
-#define EMBER_PEER_ANSWERS_STALL_ANSWERS 0x1300u
+#define EMBER_PEER_ANSWERS_STALL_ANSWERS 0x1310u
 
 /* A table descriptor: what lies in its words, written to EMBER_TABLE_WORD0 on.
    All 5 of them for each table, word 0 last. */
@@ -1396,6 +1416,7 @@
 #define EMBER_OPCODE_PARTIALS 0x3u
 #define EMBER_OPCODE_STEPS 0x4u
 #define EMBER_OPCODE_LINK 0x5u
+#define EMBER_OPCODE_PROBE 0x6u
 #define EMBER_OPCODE_QUERIES 0x10u
 #define EMBER_OPCODE_GPU_VECTORS 0x11u
 #define EMBER_OPCODE_DENSE_VECTORS 0x12u
