@@ -18,7 +18,7 @@ CASES = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_clock_gating_changes_nothing(tmp_path, case):
     path = write_model(tmp_path / "model.toml", model_of(16, "to 9"))

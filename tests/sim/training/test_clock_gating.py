@@ -30,7 +30,7 @@ def trained(path: str, capture: Path, clock_gating: bool) -> tuple[dict, bytes]:
             capture.read_bytes())
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_clock_gating_changes_nothing(tmp_path, monkeypatch):
     libraries = set()
 
