@@ -16,6 +16,7 @@ from rtl.control.registers import (
 )
 from rtl.formats import NODE_BITS, TABLE_BITS
 from rtl.monitor.channels import channel_state
+from rtl.monitor.counters import COUNTER_BITS
 
 __all__ = ["Register", "RegisterBlock"]
 
@@ -35,8 +36,8 @@ class RegisterBlock(wiring.Component):
     A descriptor in use is changed by writing its word 0 (``valid``) with 0 first, and last with
     its new value: each word takes effect when it is written.
 
-    ``counters_hold`` of 1 keeps a snapshot: reads of counters return the values of one cycle, while
-    the counters go on. Without it, a read returns a counter as of a cycle before.
+    ``counters_hold`` of 1 keeps a snapshot: reads of counters return the values of one cycle (of the
+    cycle before, for a counter of 64 bits), while the counters go on.
 
     From address (and data) taken to the answer see ``LATENCY``; the answer to a table word comes
     later while ``table_ready`` is 0. One read and one write at a time, see ``RATE``.
@@ -147,6 +148,11 @@ class RegisterBlock(wiring.Component):
             m.d.sync += held.eq(hold)
             for name in layout.members:
                 live = Value.cast(self.counters[block][name])
+                if len(live) > COUNTER_BITS:
+                    # The upper half is a cycle late.
+                    low = Signal(COUNTER_BITS, reset_less=True, name=f"{block}_{name}_low")
+                    m.d.sync += low.eq(live[:COUNTER_BITS])
+                    live = Cat(low, live[COUNTER_BITS:])
                 kept = Signal(len(live), reset_less=True, name=f"{block}_{name}_held")
                 with m.If(~held):
                     m.d.sync += kept.eq(live)

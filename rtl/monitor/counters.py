@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from amaranth.hdl import Module, Value
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data
 
 __all__ = ["COUNTER_BITS", "WIDE_COUNTER_BITS", "CounterLayout", "count"]
@@ -22,11 +22,18 @@ def CounterLayout(*names: str, wide: Collection[str] = ()) -> data.StructLayout:
 def count(m: Module, counters: data.View, **events: Value | int) -> None:
     """Add each event's value (one bit, or a small number) to its counter, in each cycle.
 
-    Counters are cumulative, wrap at 2^32 (2^64 if wide), and only reset clears them. Every name
-    must be driven once; an unknown name raises ``ValueError``.
+    Counters are cumulative, wrap at 2^32 (2^64 if wide), and only reset clears them. The upper half
+    of a wide counter follows a cycle after the lower half. Every name must be driven once; an
+    unknown name raises ``ValueError``.
     """
     known = list(counters.shape().members)
     for name, event in events.items():
         if name not in known:
             raise ValueError(f"counter must be one of {', '.join(known)}, not {name!r}")
-        m.d.sync += counters[name].eq((counters[name] + event)[:len(counters[name])])
+        value = Value.cast(counters[name])
+        low, high = value[:COUNTER_BITS], value[COUNTER_BITS:]
+        following = low + event
+        m.d.sync += low.eq(following[:COUNTER_BITS])
+        if len(high):
+            carry = Signal(name=f"{name}_carry")
+            m.d.sync += [carry.eq(following[COUNTER_BITS:].any()), high.eq(high + carry)]

@@ -26,13 +26,15 @@ def test_counting():
 
 @pytest.mark.parametrize("bits, wide", [(COUNTER_BITS, ()), (WIDE_COUNTER_BITS, ("sum",))])
 def test_wrapping(bits, wide):
-    m, counters, step = Module(), Signal(CounterLayout("sum", wide=wide)), Signal(bits)
+    m, counters, step = Module(), Signal(CounterLayout("sum", wide=wide)), Signal(32)
     count(m, counters, sum=step)
 
     async def bench(ctx):
-        ctx.set(step, (1 << bits) - 3)
-        await ctx.tick().repeat(2)
-        assert ctx.get(counters.sum) == (1 << bits) - 6
+        ctx.set(step, (1 << 31) + 5)
+        await ctx.tick().repeat(5)
+        ctx.set(step, 0)
+        await ctx.tick()
+        assert ctx.get(counters.sum) == 5 * ((1 << 31) + 5) % (1 << bits)
 
     simulate(m, bench)
 

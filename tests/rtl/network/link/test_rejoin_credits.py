@@ -7,6 +7,7 @@ from amaranth.hdl import Elaboratable, Module, Signal
 
 from rtl.config import preset
 from rtl.formats import Opcode
+from rtl.monitor.answers import ANSWER_COUNTERS
 from rtl.network import CreditCounter, FrameReceiver
 from rtl.network.layouts import AtNode, Credit, FreedBeats
 from rtl.network.link.layouts import Failed
@@ -28,6 +29,7 @@ class Linked(Elaboratable):
             net_parser=SimpleNamespace(credit=Signal(Credit)),
             lookup_receiver=SimpleNamespace(kept=Signal(FreedBeats)),
             lookup_packager=SimpleNamespace(lost=Signal(nodes)),
+            peer_answers=SimpleNamespace(counters=Signal(ANSWER_COUNTERS)),
             lookup_check=SimpleNamespace(refused=Signal(AtNode)))
         self.csr = SimpleNamespace(
             link_rejoin=Signal(16), link_rejoins=Signal(), link_rejoining=Signal(),
@@ -37,7 +39,7 @@ class Linked(Elaboratable):
     def elaborate(self, platform) -> Module:
         m, blocks = Module(), self.blocks
         m.submodules += [blocks.link_sender, blocks.link_rejoin, blocks.link_credits,
-                         blocks.lost_misses, blocks.net_receiver, self.credits]
+                         blocks.lost_misses, blocks.link_probes, blocks.net_receiver, self.credits]
         connect_link(m, CONFIG, blocks, self.csr, self.credits)  # type: ignore[arg-type]
         return m
 
