@@ -36,8 +36,8 @@ class RegisterBlock(wiring.Component):
     A descriptor in use is changed by writing its word 0 (``valid``) with 0 first, and last with
     its new value: each word takes effect when it is written.
 
-    ``counters_hold`` of 1 keeps a snapshot: reads of counters return the values of one cycle (of the
-    cycle before, for a counter of 64 bits), while the counters go on.
+    ``counters_hold`` of 1 keeps a snapshot: reads of counters return the values of one cycle, while
+    the counters go on; of a counter of 64 bits, the value of the cycle before.
 
     From address (and data) taken to the answer see ``LATENCY``; the answer to a table word comes
     later while ``table_ready`` is 0. One read and one write at a time, see ``RATE``.
