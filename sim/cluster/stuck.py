@@ -13,7 +13,7 @@ from sim.cluster.watchdog import StuckError
 from sim.nic.registers import RegisterFile
 from sim.node.protocol import ClusterNode
 
-__all__ = ["diagnose", "stuck_table"]
+__all__ = ["diagnose", "explain_given_up", "stuck_table"]
 
 _HELD_PARTS = {"host": "host_tx", "network": "net_tx"}
 """Parts that take nothing while a stream of the NIC is held."""
@@ -83,6 +83,21 @@ def diagnose(cluster: Cluster, registers: Sequence, error: StuckError, linked: b
             "nodes": nodes}
 
 
+def explain_given_up(cluster: Cluster, registers: Sequence, counters: Sequence[Mapping[str, int]],
+                     renewed: bool = False) -> str | None:
+    """Return in one line which nodes were given up and why; None if none was.
+
+    ``registers``, ``renewed``: as of :func:`diagnose`. ``counters``: of each node.
+    """
+    states = [_of_host(cluster, node, True) | _link(file, count) for node, file, count in zip(
+        cluster.nodes, registers, counters) if isinstance(file, RegisterFile)]
+    if not any(state["given_up"] for state in states):
+        return None
+    for state in states if renewed else ():
+        state["link_epoch"] = None
+    return explanation(causes_of(states))
+
+
 def _of_host(cluster: Cluster, node: ClusterNode, linked: bool) -> dict:
     """Return the state of a node without its NIC."""
     number, injected = node.number, cluster.exchange.injected
@@ -121,14 +136,18 @@ def _streams(node: ClusterNode, registers: RegisterFile) -> dict:
 def _registers(registers: RegisterFile, before: Mapping[str, int]) -> dict:
     """Return the state that registers of a NIC show; ``before``: its counters, read just now."""
     after = registers.counters()
-    epoch = ["link_epoch"] if "link_epoch" in registers.names else []
-    return {
+    return _link(registers, after) | {
         "counting": [name for name, count in after.items()
                      if name.partition(".")[2].startswith("stall_") and count != before[name]],
-        "given_up": _given_up(registers),
-        "link_epoch": registers.read(*epoch)["link_epoch"] if epoch else None,
-        "bad_acknowledgements": after.get("link_sender.bad_acknowledgements", 0),
         "lookups_for": registers.read("lookup_next_node")["lookup_next_node"]}
+
+
+def _link(registers: RegisterFile, counters: Mapping[str, int]) -> dict:
+    """Return the state of a NIC's reliable link."""
+    epoch = ["link_epoch"] if "link_epoch" in registers.names else []
+    return {"given_up": _given_up(registers),
+            "link_epoch": registers.read(*epoch)["link_epoch"] if epoch else None,
+            "bad_acknowledgements": counters.get("link_sender.bad_acknowledgements", 0)}
 
 
 def _given_up(registers: RegisterFile) -> list[int]:

@@ -55,6 +55,7 @@ def hardware(setup: ClusterSetup, runtime: Runtime, counters: list[dict[str, int
                  "from_nic_bytes": sum(node.host_bytes["from_nic"] for node in nodes)},
         "gpu": {"launches": sum(node.gpu.launches for node in nodes),
                 "rows": sum(node.gpu.rows for node in nodes)},
+        "given_up": setup.explain_given_up(counters) if counters else None,
         "counters": counters,
     }
 

@@ -10,7 +10,7 @@ from sim.nic.savings import remote_cache_summary, saved_bytes
 from sim.run.hardware import block, hardware, percentiles, ratio, total
 from sim.run.measurements import Measurements
 
-__all__ = ["SCHEMA", "cell", "cold", "failures", "stopped", "summary", "table",
+__all__ = ["SCHEMA", "cell", "cold", "failures", "refused", "stopped", "summary", "table",
            "with_remedy"]
 
 SCHEMA = "embernic/run/1"
@@ -79,12 +79,18 @@ def failures(result: dict) -> list[str]:
         found.append(f"{outcome['different']} of {result['samples']} samples differ from the "
                      f"numpy model")
     if outcome["refused"]:
-        found.append(f"{outcome['refused']} samples were refused by the NIC")
+        found.append(refused(outcome["refused"], result))
     if outcome["unanswered"]:
         found.append(f"{outcome['unanswered']} samples were never answered: {result['stuck']}")
     elif result["stuck"]:
         found.append(f"mini-batches were answered, but never completed: {result['stuck']}")
     return with_remedy(found, result)
+
+
+def refused(samples: int, result: dict) -> str:
+    """Return the fault that NICs refused ``samples`` of a run or a training."""
+    why = f": {result['given_up']}" if result["given_up"] else ""
+    return f"{samples} samples were refused by the NIC{why}"
 
 
 def with_remedy(found: list[str], result: dict) -> list[str]:

@@ -1,6 +1,6 @@
 """Set-up of a cluster: builds NICs, hosts and network, and writes the registers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from host.model import Model
 from host.placement.shard import ShardPlan
@@ -10,7 +10,7 @@ from host.timing.pcie import PcieProfile
 from host.toml.profile import load_profile
 from rtl.config import NicConfig
 from sim.cluster.cluster import Cluster
-from sim.cluster.stuck import diagnose
+from sim.cluster.stuck import diagnose, explain_given_up
 from sim.cluster.watchdog import StuckError
 from sim.engines import Engine
 from sim.engines.waves import Waves
@@ -108,6 +108,12 @@ class ClusterSetup:
     def diagnose(self, error: StuckError) -> dict:
         """Return the diagnosis of the cluster, which is stuck; see :mod:`sim.cluster.stuck`."""
         return diagnose(self.cluster, self.registers, error, self._linked, bool(self.restarts))
+
+    def explain_given_up(self, counters: Sequence[Mapping[str, int]]) -> str | None:
+        """Return which nodes were given up and why, see :mod:`sim.cluster.stuck`; ``counters``: of
+        each node."""
+        return explain_given_up(
+            self.cluster, self.registers, counters, bool(self.restarts)) if self._linked else None
 
     def power_up(self, number: int) -> None:
         """Replace NIC, host and GPU of node ``number`` by new ones; registers are not loaded."""

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from rich.table import Table
 
-from sim.run.report import cell, with_remedy
+from sim.run.report import cell, refused, with_remedy
 from sim.training.intervals import finite
 from sim.training.measurements import Measurements
 
@@ -71,7 +71,7 @@ def failures(result: dict) -> list[str]:
         found.append(f"pooled vectors of {outcome['different']} samples differ from the numpy "
                      f"reference")
     if outcome and outcome["refused"]:
-        found.append(f"{outcome['refused']} samples were refused by the NIC")
+        found.append(refused(outcome["refused"], result))
     if result["errors"]:
         counts = Counter(error["status"] for error in result["errors"])
         what = ", ".join(f"{count} for {status}" for status, count in sorted(counts.items()))
