@@ -14,6 +14,7 @@ from amaranth.lib import stream, wiring
 
 from rtl.cache import LocalCache, RemoteCache
 from rtl.cache.cache import EmbeddingCache
+from rtl.cache.lost_misses import LostMisses
 from rtl.config import preset
 from rtl.gradient import GradientReceiver, PartialReceiver
 from rtl.gradient.updater import RowUpdater
@@ -162,6 +163,13 @@ def test_a_receiver_takes_each_frame():
 
 def test_headers_pass_beside_reads():
     verdict = prove(taken(RowReads(4), "headers", eager="header_out"))
+    assert verdict.holds, verdict
+
+
+def test_vectors_pass_beside_misses():
+    """They wait for one vector of zeros at most."""
+    most = 1 << len(LostMisses(CONFIG).vector_beats)
+    verdict = prove(taken(LostMisses(CONFIG), "vectors", most, eager="fills"), seconds=100)
     assert verdict.holds, verdict
 
 

@@ -40,6 +40,8 @@ APART = {
         "a report is kept for each block of packets", "test_report_queue"),
     ("net_receiver.i", "net_receiver.arrived"): Contract(
         "what finds no room is dropped, and said again", "test_waits"),
+    ("lost_misses.vectors", "lost_misses.o"): Contract(
+        "vectors pass beside misses", "test_waits"),
     ("row_reads.headers", "row_reads.o"): Contract("headers pass beside lookups", "test_waits"),
 }
 """Pairs of an input and an output of one block of which the input does not wait for the output."""
