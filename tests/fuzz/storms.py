@@ -15,13 +15,16 @@ from tests.fuzz.frames import Changed, Frames, beats_of
 
 __all__ = ["Storm", "stormy"]
 
+_OF_LINKS = (Opcode.LINK, Opcode.PROBE)
+"""Packets that end in the link receiver, which does not count them."""
+
 
 @dataclass
 class Storm:
     """What comes to a cluster, and what came.
 
     Members: ``frames``, of each node that gets any; ``limit``, how many each gets. ``sent``: how
-    many of each kind came to a node. ``links``: packets LINK among them. ``honest``: frames of the
+    many of each kind came to a node. ``links``: packets LINK and PROBE among them. ``honest``: frames of the
     run, by node and opcode.
     """
 
@@ -39,7 +42,7 @@ class Storm:
         frame = self.frames[node].next()
         self.left[node] -= 1
         self.sent[node][frame.kind] += 1
-        self.links[node] += frame.data[43] == Opcode.LINK
+        self.links[node] += frame.data[43] in _OF_LINKS
         return frame
 
     def rest(self, engines: Sequence[Engine]) -> None:
@@ -51,9 +54,9 @@ class Storm:
                 engine.run(engine.cycle + len(beats))
 
     def of_the_run(self, node: int, link: bool) -> int:
-        """Return how many frames of the run came to ``node``: packets LINK, or the others."""
+        """Return how many frames of the run came to ``node``: those of the links, or the others."""
         return sum(count for (to, opcode), count in self.honest.items()
-                   if to == node and (opcode == Opcode.LINK) == link)
+                   if to == node and (opcode in _OF_LINKS) == link)
 
 
 def stormy(storm: Storm) -> type:

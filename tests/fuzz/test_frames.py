@@ -51,7 +51,7 @@ def peer(case: Case, path: str, seed: int, frames: int) -> tuple[Storm, Ended, l
 
     Lookups and vectors of others may not change. In training, what a node sends is in the weights
     by right, and a step that it does not end never ends: there the run must end, one way or the
-    other. Every frame is counted, but for packets LINK that are taken.
+    other. Every frame is counted, but for packets LINK and PROBE that are taken.
     """
     storm = storm_of(case, path, seed, frames, peer=NODES - 1)
     ended = with_storm(case, path, storm, placement="0,1,0,1", mini_batch=2,
