@@ -24,8 +24,8 @@ class Storm:
     """What comes to a cluster, and what came.
 
     Members: ``frames``, of each node that gets any; ``limit``, how many each gets. ``sent``: how
-    many of each kind came to a node. ``links``: packets LINK and PROBE among them. ``honest``: frames of the
-    run, by node and opcode.
+    many of each kind came to a node. ``links``: packets LINK and PROBE among them.
+    ``honest``: frames of the run, by node and opcode.
     """
 
     frames: dict[int, Frames]
