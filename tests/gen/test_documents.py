@@ -141,7 +141,7 @@ def test_notes_are_of_what_there_is(kaggle):
         for code in TRAINING[framing].values():
             assert PACKETS[code].sender == edge and PACKETS[code].training
         taken |= set(TRAINING[framing].values())
-    taken.add(Opcode.LINK)  # of the link alone: no parser takes it
+    taken |= {Opcode.LINK, Opcode.PROBE}  # of the link alone: no parser takes them
     for code in (*RINGS["host"].values(), *READS["host"]):
         assert PACKETS[code].sender == "host to NIC" and not PACKETS[code].training
         taken.add(code)
