@@ -110,6 +110,7 @@ def reads(*edits: tuple[str, str], soon: bool = False) -> Bench:
     return bench
 
 
+@pytest.mark.slow
 def test_row_reads():
     verdict = prove(reads(), seconds=900)
     assert verdict.holds, verdict

@@ -8,7 +8,7 @@ from tests.gen.timing.baseline import CASES, RENEW, measured, recorded
 @pytest.mark.parametrize("name", [
     "parts",
     # Yosys takes some minutes for it.
-    "tiny"])
+    pytest.param("tiny", marks=pytest.mark.slow)])
 def test_worst_paths_are_as_recorded(name):
     now, then = measured(name), recorded(name)
     before, after = then["blocks"], now["blocks"]

@@ -41,7 +41,7 @@ def _without_initial_values(*arguments):
     return replace(translation, text=text)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("training", [False, pytest.param(True, marks=pytest.mark.slow)],
                          ids=["inference", "training"])
 def test_no_register_needs_an_initial_value(tmp_path, monkeypatch, training):

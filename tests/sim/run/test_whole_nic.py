@@ -83,9 +83,8 @@ def _some(registers: RegisterFile, names: list[str], first: int) -> dict[str, in
     return dict.fromkeys(names, 0) | registers.read(*names[first::2])
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("other", [
-    "pysim", pytest.param("cxxrtl", marks=pytest.mark.slow)])  # minutes of compilation
+@pytest.mark.slow  # minutes of compilation and of simulation
+@pytest.mark.parametrize("other", ["pysim", "cxxrtl"])
 def test_engines_agree_on_the_nic(tmp_path, other):
     """The same run on every engine: every counter, cycle and prediction is the same.
 

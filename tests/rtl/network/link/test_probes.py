@@ -54,7 +54,7 @@ class Run:
                 if came:
                     heard.add(source)
             if self.jumps and idle and waits and waiting:
-                assert deadline == until & 0xFFFFFFFF
+                assert until is not None and deadline == until & 0xFFFFFFFF
                 self.jumped += until - self.time > 1
                 self.time = max(self.time + 1, until)
             else:
