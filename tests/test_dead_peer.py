@@ -90,7 +90,7 @@ def _die_midway(tmp_path, nodes: int, *settings: str, start: float) -> None:
             may = (step.shares[dead] <= at < step.shares[dead + 1] or step.first + at in NEEDY)
             assert step.status[at] in ((0, Status.PEER) if may else (0,)), step.first + at
             lost += step.status[at] == Status.PEER
-    assert 0 < lost < SAMPLES // nodes + len(NEEDY)
+    assert 0 < lost <= SAMPLES // nodes + len(NEEDY)
     assert sum(node["link_probes.sent"] for node in result["counters"]) > 0
 
 
