@@ -104,8 +104,9 @@ class RegisterBlock(wiring.Component):
         wiring.connect(m, wiring.flipped(self.csr), slave.bus)
         writable = {r: Signal(r.width, name=r.name, init=r.reset)
                     for r in self.registers if r.access == "rw"}
+        by_name = {r.name: signal for r, signal in writable.items()}
         readable: dict[int, Signal | C] = {}
-        words = self._hold(m, {r.name: s for r, s in writable.items()}["counters_hold"])
+        words = self._hold(m, by_name["counters_hold"])
         for register in self.registers:
             if register in writable:
                 value = writable[register]
@@ -126,7 +127,6 @@ class RegisterBlock(wiring.Component):
                 value = C(register.reset, 32)
             if register.access != "wo":
                 readable[register.address // 4] = value
-        by_name = {r.name: signal for r, signal in writable.items()}
         for name, signal in by_name.items():
             if name in self.signature.members:
                 m.d.comb += getattr(self, name).eq(signal)

@@ -56,9 +56,7 @@ def diagnose(cluster: Cluster, registers: Sequence, error: StuckError, linked: b
             state |= _streams(node, file)
             count = file.counters()
             counters.append(count)
-            state |= _registers(file, count)
-            if renewed:
-                state["link_epoch"] = None
+            state |= _registers(file, count, renewed)
             state["owed"] |= {
                 part: count[f"{block}.asked"] - count[f"{block}.answered"] & 0xFFFFFFFF
                 for part, block in _OWED.items()}
@@ -85,17 +83,15 @@ def diagnose(cluster: Cluster, registers: Sequence, error: StuckError, linked: b
 
 def explain_given_up(cluster: Cluster, registers: Sequence, counters: Sequence[Mapping[str, int]],
                      renewed: bool = False) -> str | None:
-    """Return in one line which nodes were given up and why; None if none was.
+    """Return in one line which nodes were given up and why, or None where all nodes are reachable.
 
     ``registers``, ``renewed``: as of :func:`diagnose`. ``counters``: of each node.
     """
-    states = [_of_host(cluster, node, True) | _link(file, count) for node, file, count in zip(
-        cluster.nodes, registers, counters) if isinstance(file, RegisterFile)]
-    if not any(state["given_up"] for state in states):
-        return None
-    for state in states if renewed else ():
-        state["link_epoch"] = None
-    return explanation(causes_of(states))
+    states = [_of_host(cluster, node, True) | _link(file, count, renewed)
+              for node, file, count in zip(cluster.nodes, registers, counters)
+              if isinstance(file, RegisterFile)]
+    given_up = any(state["given_up"] for state in states)
+    return explanation(causes_of(states)) if given_up else None
 
 
 def _of_host(cluster: Cluster, node: ClusterNode, linked: bool) -> dict:
@@ -133,18 +129,18 @@ def _streams(node: ClusterNode, registers: RegisterFile) -> dict:
     return {"channels": channels, "waits": _waits(channels)}
 
 
-def _registers(registers: RegisterFile, before: Mapping[str, int]) -> dict:
+def _registers(registers: RegisterFile, before: Mapping[str, int], renewed: bool) -> dict:
     """Return the state that registers of a NIC show; ``before``: its counters, read just now."""
     after = registers.counters()
-    return _link(registers, after) | {
+    return _link(registers, after, renewed) | {
         "counting": [name for name, count in after.items()
                      if name.partition(".")[2].startswith("stall_") and count != before[name]],
         "lookups_for": registers.read("lookup_next_node")["lookup_next_node"]}
 
 
-def _link(registers: RegisterFile, counters: Mapping[str, int]) -> dict:
-    """Return the state of a NIC's reliable link."""
-    epoch = ["link_epoch"] if "link_epoch" in registers.names else []
+def _link(registers: RegisterFile, counters: Mapping[str, int], renewed: bool) -> dict:
+    """Return the state of a NIC's reliable link; epochs of ``renewed`` nodes may differ."""
+    epoch = ["link_epoch"] if "link_epoch" in registers.names and not renewed else []
     return {"given_up": _given_up(registers),
             "link_epoch": registers.read(*epoch)["link_epoch"] if epoch else None,
             "bad_acknowledgements": counters.get("link_sender.bad_acknowledgements", 0)}

@@ -61,12 +61,12 @@ def honest_waits(config: NicConfig, runtime: Runtime, model: Model, mini_batch: 
            * gpu.cycles_of_products(bottom_operations(model))) if runtime.interaction else 0.0
     # A packet that was sent again waits up to a quarter longer.
     resent = runtime.link_timeout_most * 5 / 4 if config.link else 0
-    # A node that dies just after it was heard is probed at the end of the next period.
-    unheard = 2 * runtime.link_probe_after if config.link else 0
-    still = max(gather, mlp, resent, unheard / 2, network.lookahead)
+    period = runtime.link_probe_after if config.link else 0
+    still = max(gather, mlp, resent, period, network.lookahead)
     apart = sum(silence.length for silence in faults.silences if isfinite(silence.length))
     apart += _IN_A_ROW * sum(fault.time_us for fault in faults.frames)
     result = (rounds * (gather + 2 * network.lookahead) + wires + mlp
-              + _IN_A_ROW * runtime.link_tries * resent + unheard
+              # A node that dies just after it was heard is probed at the end of the next period.
+              + _IN_A_ROW * runtime.link_tries * resent + 2 * period
               + sum(getattr(runtime, name) for name in _TIMEOUTS) + cycles_of_us(apart))
     return Waits(ceil(still), ceil(result))
