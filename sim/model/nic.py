@@ -14,6 +14,7 @@ from sim.job.settings import Runtime
 from sim.model.engine import ModelEngine
 from sim.model.layout import BETWEEN
 from sim.nic.build import register_values
+from sim.nic.registers import joined
 
 __all__ = ["ModelNic", "ModelRegisters"]
 
@@ -86,5 +87,5 @@ class ModelNic:
 
 @cache
 def _counter_names(link: bool) -> tuple[str, ...]:
-    return tuple(register.name for register in SmartNic(NicConfig(link=link)).registers
-                 if "." in register.name)
+    registers = SmartNic(NicConfig(link=link)).registers
+    return tuple(joined({register.name: 0 for register in registers if "." in register.name}))

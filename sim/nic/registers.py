@@ -6,7 +6,7 @@ from rtl.config import NicConfig
 from rtl.control.registers import Register, register_map
 from sim.engines import Engine
 
-__all__ = ["RegisterFile", "address_of"]
+__all__ = ["RegisterFile", "address_of", "joined"]
 
 
 @cache
@@ -74,7 +74,11 @@ class RegisterFile:
 
     def counters(self) -> dict[str, int]:
         """Read every counter, each named ``block.name``, running the NIC until all answer."""
-        words = self.read(*(name for name in self.names if "." in name))
-        for name in [name for name in words if f"{name}_high" in words]:
-            words[name] |= words.pop(f"{name}_high") << 32
-        return words
+        return joined(self.read(*(name for name in self.names if "." in name)))
+
+
+def joined(words: dict[str, int]) -> dict[str, int]:
+    """Return the counters of ``words``, values of registers by name: a counter of two registers,
+    ``name`` and ``name_high``, is one of 64 bits."""
+    return {name: value | words.get(f"{name}_high", 0) << 32 for name, value in words.items()
+            if not (name.endswith("_high") and name.removesuffix("_high") in words)}
