@@ -1,19 +1,19 @@
 # Two commands: `make demo` and `make test`. Each sets up its own .venv first.
-# `make test-extras` runs the tests that the last `make test` skipped: install extras in between.
+# More tests: `make test-all`, with all extras installed before, and `make slow`, the longest.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT := out
 STAMP := $(VENV)/.installed
-SKIPPED := $(OUT)/skipped.txt
 JOBS ?= 2
+TESTS = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 # The packaged compiler and simulators are used unless CXX is given on the command line or in the
 # environment; make's own default for CXX is not a choice anybody made.
 ifeq ($(origin CXX),default)
 undefine CXX
 endif
 
-.PHONY: setup demo test test-extras slow lint clean
+.PHONY: setup demo test test-all slow lint clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "EmberNIC needs Python 3.11 or newer, this is %d.%d" % sys.version_info[:2])'
@@ -32,16 +32,13 @@ demo: $(STAMP)
 	@echo "claims of the paper, figures: $(OUT)/claims/index.html"
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow" --skipped $(SKIPPED)
+	$(TESTS) -m "not slow and not thorough" --costs $(OUT)/test.csv
 
-test-extras: $(STAMP)
-	@test -f $(SKIPPED) || { echo "$(SKIPPED) does not exist: run make test first"; exit 2; }
-	@if test -s $(SKIPPED); then set -x; \
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow" @$(SKIPPED); \
-	else echo "make test skipped no test"; fi
+test-all: $(STAMP)
+	$(TESTS) -m "not slow" --costs $(OUT)/test-all.csv
 
 slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow
+	$(TESTS) -m slow --costs $(OUT)/slow.csv
 
 lint:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lint]'

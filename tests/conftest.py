@@ -10,13 +10,10 @@ from amaranth import hdl
 
 from gen.cache import tool_folders
 from tests.costs import Costs
-from tests.skipped import Skipped
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--skipped`` and ``--costs``."""
-    parser.addoption("--skipped", metavar="FILE",
-                     help="write the tests that were skipped to this file, one a line")
+    """Add ``--costs``."""
     parser.addoption("--costs", metavar="FILE",
                      help="write the CPU seconds of each test to this file, as CSV")
 
@@ -29,9 +26,6 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ |= tool_folders()
     _keep_shapes()
     config.pluginmanager.register(Costs(config.getoption("costs")))
-    # The workers of xdist report to the process that starts them.
-    if (path := config.getoption("skipped")) and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Skipped(path))
 
 
 def _keep_shapes() -> None:
@@ -60,19 +54,24 @@ def _keep_shapes() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Make all but some cases of a test marked ``few(n)`` slow: ``n`` stay, spread over them; of
-    one, it is the last. Begin with what takes longest, or one worker would end with it alone."""
-    cases: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
+    """Carry out the marks ``few(n, mark)``. Begin with what takes longest, or one worker would end
+    with it alone."""
+    cases: dict[tuple, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if marker := item.get_closest_marker("few"):
+        for marker in item.iter_markers("few"):
             cases[item.nodeid.partition("[")[0], *marker.args].append(item)
-    for (_, count), found in cases.items():
-        last = len(found) - 1
-        kept = {last - round(k * last / max(1, count - 1)) for k in range(count)}
-        for number, item in enumerate(found):
-            if number not in kept:
-                item.add_marker(pytest.mark.slow)
+    for (_, *arguments), found in cases.items():
+        _leave_few(found, *arguments)
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def _leave_few(cases: list[pytest.Item], count: int, mark: str = "slow") -> None:
+    """Mark all cases but ``count``, spread over them; if it is 1, the last stays."""
+    last = len(cases) - 1
+    kept = {last - round(k * last / max(1, count - 1)) for k in range(count)}
+    for number, item in enumerate(cases):
+        if number not in kept:
+            item.add_marker(mark)
 
 
 def pytest_collection_finish() -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["Costs"]
+__all__ = ["Costs", "cpu_seconds"]
 
 SHOWN = 10
 """Tests in the table."""
 
 
-def _seconds() -> float:
+def cpu_seconds() -> float:
     """Return the CPU seconds of this process and of the processes that it waited for."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
@@ -37,14 +37,14 @@ class Costs:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self) -> None:
         """Note the time before a test's set-up."""
-        self._began = _seconds()
+        self._began = cpu_seconds()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
             self, item: pytest.Item, call: pytest.CallInfo) -> Generator[None, object, object]:
         """Send the time of a test with the report of its end, from a worker too."""
         if call.when == "teardown":
-            item.user_properties.append(("cpu_seconds", _seconds() - self._began))
+            item.user_properties.append(("cpu_seconds", cpu_seconds() - self._began))
         return (yield)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

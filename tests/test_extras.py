@@ -35,6 +35,7 @@ def ends(tmp_path_factory):
     return [json.loads(path.read_text()) for path in folder.glob("*.json")]
 
 
+@pytest.mark.thorough
 def test_a_command_names_the_extra_that_it_requires_or_works(ends):
     assert {extra for end in ends for extra in end["missing"]} == set(EXTRAS)
     for end in ends:

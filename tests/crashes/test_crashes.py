@@ -74,6 +74,7 @@ def _without_times(text: bytes) -> dict:
     return {name: found[name] for name in ("weights_sha256", "rows_written", "complete")}
 
 
+@pytest.mark.thorough
 def test_train(bags, tmp_path, often):
     folder = tmp_path / "out"
     kept = []
@@ -113,6 +114,7 @@ def reproduced(tmp_path_factory) -> dict[str, bytes]:
     return _visible(folder)
 
 
+@pytest.mark.thorough
 @pytest.mark.few(4)
 @pytest.mark.parametrize("event", [*range(1, 80, 6), 400])
 def test_reproduce(tmp_path, reproduced, event):
@@ -127,6 +129,7 @@ def test_reproduce(tmp_path, reproduced, event):
     assert _visible(folder) == reproduced
 
 
+@pytest.mark.thorough
 def test_gen(tmp_path):
     folder = tmp_path / "out"
 

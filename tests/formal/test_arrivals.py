@@ -123,6 +123,7 @@ def variant_of_has_come(bits, sequence):
     return bits ^ sequence[WINDOW.bit_length() - 1].replicate(len(bits))
 
 
+@pytest.mark.thorough
 def test_admitted_once():
     verdict = prove(received(), seconds=900)
     assert verdict.holds, verdict

@@ -89,6 +89,7 @@ def cached(what: str, edited: str = "", *edit: str) -> Bench:
     return bench
 
 
+@pytest.mark.thorough
 def test_depth_reaches():
     """The search is of runs in which a lookup waits for another's fetch, and is answered."""
     bench = cached("vector")

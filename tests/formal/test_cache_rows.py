@@ -90,11 +90,13 @@ def test_rows(depth):
     assert verdict.holds, verdict
 
 
+@pytest.mark.thorough
 def test_answered_in_time():
     verdict = prove(rows("in_time"), depth=TIME_DEPTH)
     assert verdict.holds, verdict
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.few(3)
 @pytest.mark.parametrize("what, wrong, edit", some_slow([
     ("once", "vector", ("VectorStore", "Mux(read.waiter, landing.read_data, slots.read_data)",

@@ -43,6 +43,7 @@ def in_time() -> Bench:
     return bench
 
 
+@pytest.mark.thorough
 def test_settles():
     verdict = prove(settling().bench, seconds=900)
     assert verdict.holds, verdict
@@ -54,6 +55,7 @@ def test_settles_in_time():
     assert verdict.holds, verdict
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.few(3)
 @pytest.mark.parametrize("wrong, old, new", [
     ("settled", "(unsettled == 0) & ~entered", "~entered"),

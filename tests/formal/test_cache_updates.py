@@ -45,6 +45,7 @@ def test_rows_are_updated():
     assert prove(bench, depth=DEPTH).broken == ("reached",)
 
 
+@pytest.mark.thorough
 def test_updates():
     made = updated()
     made.settles(soon=False)
@@ -76,6 +77,7 @@ def test_broken_updates(edit):
     assert set(verdict.broken) & {"vector", "finds"}, verdict
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", ["waits", "stays"])
 def test_broken_path(path):
     """Updates that do not wait until the cache has settled, and a cache that goes on too early."""

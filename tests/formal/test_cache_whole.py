@@ -42,11 +42,13 @@ def test_rows_are_refilled():
     assert prove(bench, depth=DEPTH + 4).broken == ("reached",)
 
 
+@pytest.mark.thorough
 def test_cache():
     verdict = prove(whole().bench, seconds=900)
     assert verdict.holds, verdict
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.few(4)
 @pytest.mark.parametrize("edit", [
     ("Resolver", "asked & (~kept.hit | self.waiting)", "asked & ~kept.hit"),

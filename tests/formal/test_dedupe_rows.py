@@ -78,6 +78,7 @@ def test_dedupe_rows(depth):
     assert verdict.holds, verdict
 
 
+@pytest.mark.thorough
 @pytest.mark.few(2)
 @pytest.mark.parametrize("wrong, edit", some_slow([
     # Seen in the 10th cycle, as in ``test_cache_rows``.

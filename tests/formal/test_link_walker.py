@@ -79,6 +79,7 @@ def walks(first: int, *edits: tuple[str, str]) -> Bench:
     return bench
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("first", [0, 62])
 def test_walks(first):
     verdict = prove(walks(first), depth=DEPTH)

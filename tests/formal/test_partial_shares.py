@@ -75,11 +75,13 @@ def shared(*edits: tuple[str, str]) -> Bench:
     return bench
 
 
+@pytest.mark.thorough
 def test_partial_shares():
     verdict = prove(shared())
     assert verdict.holds, verdict
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.few(3)
 @pytest.mark.parametrize("wrong, old, new", [
     ("share", "here <= self.share - wanted", "here <= self.share"),

@@ -163,6 +163,7 @@ class Room:
         bench.always("still", swept | (self.still <= inside["address"]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("beats", [FEW, MORE])
 def test_pool_room(beats):
     made = Room(beats=beats)

@@ -116,6 +116,7 @@ def test_row_reads():
     assert verdict.holds, verdict
 
 
+@pytest.mark.thorough
 def test_it_goes_on():
     verdict = prove(reads(soon=True), depth=DEPTH)
     assert verdict.holds, verdict

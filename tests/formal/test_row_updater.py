@@ -75,6 +75,7 @@ def test_rows_are_updated():
     assert prove(bench, depth=DEPTH).broken == ("reached",)
 
 
+@pytest.mark.thorough
 def test_row_updater():
     made = updating()
     inside(made)
@@ -112,6 +113,7 @@ SLOW = ["not-written", "slot-unwaited", "frozen-late", "other-place", "always-wr
 """Mutants of which others are alike."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("edit, what", some_slow([
     (("RowsEnd", "over.eq(emptied & written)", "over.eq(emptied)"), "done"),
     (("RowsEnd", "over.eq(emptied & written)", "over.eq(written)"), "done"),

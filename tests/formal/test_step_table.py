@@ -118,12 +118,14 @@ def table(*edits: tuple[str, str], soon: bool = False, late: bool = True) -> Ben
     return bench
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("late", [False, True])
 def test_step_table(late):
     verdict = prove(table(late=late), seconds=1200)
     assert verdict.holds, verdict
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("late", [False, True])
 def test_nothing_is_lost(late):
     verdict = prove(table(soon=True, late=late), depth=18)

@@ -136,6 +136,7 @@ def _indices(bench: Bench, what: str, dut, gone, told) -> None:
         bench.always("not_again", ~(of_key & gone & (key == one)) | ~known)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("what", ["kept", "full", "order", "off", "window"])
 def test_unique(what):
     verdict = prove(finder(what))

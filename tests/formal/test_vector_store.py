@@ -83,6 +83,7 @@ def test_vector_store(updated):
     assert verdict.holds, verdict
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.few(3)
 @pytest.mark.parametrize("wrong, old, new", [
     ("value", "Mux(read.waiter, landing.read_data, slots.read_data)", "landing.read_data"),

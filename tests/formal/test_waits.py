@@ -155,6 +155,7 @@ def taken(block: wiring.Component, port: str, soon: int = 0, eager: str = "") ->
     return bench
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", TAKEN)
 def test_taken(place):
     block, *arguments = BLOCKS[place]
@@ -180,6 +181,7 @@ def test_vectors_pass_beside_misses():
     assert verdict.holds, verdict
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place, part, old, new", [
     ("lookup_receiver.i", LookupReceiver, "self.i.ready.eq(swept)",
      "self.i.ready.eq(swept & self.o.ready)"),

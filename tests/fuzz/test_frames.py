@@ -69,6 +69,7 @@ def peer(case: Case, path: str, seed: int, frames: int) -> tuple[Storm, Ended, l
 ATTACKS = {"strangers": strangers, "hostile peer": peer}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CLUSTERS)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_some(attack, name, path):

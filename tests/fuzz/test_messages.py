@@ -128,12 +128,14 @@ def broken(case: Case, path: str, seed: int, limit: int) -> tuple[StormyPort, li
     return port, [] if counted == came else [f"{counted:,} of {came:,} messages counted"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_broken(name, path):
     port, wrong = storm("anything", CLUSTERS[name], path, 0, 2_000)
     assert not wrong and port.sent.total() == 2_000
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_malformed(name, path):
     port, wrong = storm("malformed", CLUSTERS[name], path, 0, 2_000)

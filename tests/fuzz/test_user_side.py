@@ -71,6 +71,7 @@ def alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "here")
 
 
+@pytest.mark.thorough
 def test_some(tmp_path):
     _conclude(*_all(200, 0, tmp_path / "try"))
 

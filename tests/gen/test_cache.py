@@ -441,6 +441,7 @@ def test_without_a_home_the_cache_is_temporary(no_home, monkeypatch, capsys, hom
     assert sorted(path.name for path in no_home.iterdir()) == ["file", "temporary"]
 
 
+@pytest.mark.thorough
 @posix
 def test_without_any_folder_the_message_names_the_variable(no_home):
     """The place of the temporary cache is taken."""

@@ -86,6 +86,7 @@ def _emit(python: str) -> str:
         env={**os.environ, "PYTHONPATH": f"{ROOT}:{packages}"}).stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not PYTHONS, reason="no other version of Python is installed")
 def test_another_python_gives_the_same_bytes():
     assert _emit(PYTHONS[-1]) == _emit(sys.executable)

@@ -67,6 +67,7 @@ def places(value, path=()):
             yield from places(inner, (*path, key))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name, text", [
     ("description", "description"), ("report", "report"), ("registers", "registers"),
     ("timing", "by hand")])

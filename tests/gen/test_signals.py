@@ -21,6 +21,7 @@ class _Deaf:
         sum(range(10))
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("error")
 def test_a_signal_that_is_dropped_comes_again(capsys):
     began = time.monotonic()

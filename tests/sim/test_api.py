@@ -141,6 +141,7 @@ def test_reproduce(monkeypatch, capsys, tmp_path):
     assert api.frame(result)["claim"].tolist() == ["C1"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("function", "command", "options"), [
     (api.run, "run", {"pcap": "-"}),
     (api.run, "run", {"pcap": "x.pcap", "fidelity": "model"}),
@@ -249,6 +250,7 @@ def test_a_frame_without_pandas(monkeypatch):
         api.frame({"schema": "embernic/run/1"})
 
 
+@pytest.mark.thorough
 def test_examples(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(api.torch, "__doc__", None)
@@ -256,6 +258,7 @@ def test_examples(monkeypatch, tmp_path):
     assert found.attempted > 12 and found.failed == 0
 
 
+@pytest.mark.thorough
 def test_the_example_of_a_pytorch_script(monkeypatch, tmp_path):
     pytest.importorskip("torch", reason=absent("torch"))
     monkeypatch.chdir(tmp_path)

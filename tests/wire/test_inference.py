@@ -19,6 +19,7 @@ from tests.wire.forging import as_node, as_stranger
 FEW = range(4)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("attack", [
     LookupsAsNode, NotOwned, GuessedPlaces, SeenPlaces, LivePlaces])
 def test_a_stranger_is_refused(attack):
@@ -31,6 +32,7 @@ def test_a_stranger_is_refused(attack):
             "bad_fills", "bad_table", "bad_row", "bad_owner", "over_credit", "bad_node")))
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.parametrize("settings", [
     (), ("remote_cache=false", "requester_merge=false"), ("output_queues=true",)])
 def test_a_peer_does_not_answer_for_another(settings):
@@ -41,6 +43,7 @@ def test_a_peer_does_not_answer_for_another(settings):
         assert outcome.counters["remote_cache.bad_fills"] > 0
 
 
+@pytest.mark.thorough
 def test_places_of_another_lap_are_not_owed():
     """Not even from the node that owes something."""
     for seed in FEW:
@@ -49,11 +52,13 @@ def test_places_of_another_lap_are_not_owed():
         assert outcome.counters["remote_cache.bad_fills"] == 64
 
 
+@pytest.mark.thorough
 def test_who_has_an_owners_addresses_can_guess_places():
     """It need not listen: a place has 16 bits, and soon after reset each is on its first lap."""
     assert "wrong" in {run_attacked(GuessedPlaces(seed, as_node, lap=1)).kind for seed in FEW}
 
 
+@pytest.mark.thorough
 def test_an_honest_frame_of_vectors_twice():
     """Later by up to 40 us, when most of its ids are in use again."""
     for seed in range(12):
@@ -62,6 +67,7 @@ def test_an_honest_frame_of_vectors_twice():
         assert outcome.counters["remote_cache.bad_fills"] > 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("opcode", [Opcode.VECTORS, Opcode.LOOKUPS])
 def test_an_honest_frame_twice_with_a_link(opcode):
     for seed in FEW:
@@ -70,6 +76,7 @@ def test_an_honest_frame_twice_with_a_link(opcode):
         assert outcome.counters["link_receiver.duplicates"] == outcome.sent == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("attack", [
     LookupsAsNode, NotOwned, partial(Twice, opcode=Opcode.LOOKUPS)])
 def test_lookups_beyond_a_peers_own_may_end_a_run_but_change_nothing(attack):

@@ -100,6 +100,7 @@ def _check_interfaces(names, netlist):
     assert all(any(port.startswith(f"{name}_") for port in netlist.ports) for name in names)
 
 
+@pytest.mark.thorough
 def test_each_crossing_is_constrained(made):
     assert set(made.netlist.clocks.values()) == CLOCKS[made.shell]
     crossings = list(made.netlist.crossings())
@@ -125,6 +126,7 @@ def test_each_crossing_is_constrained(made):
     assert len(skews) == 2 * 5
 
 
+@pytest.mark.thorough
 def test_a_pattern_of_no_register_is_noticed(made):
     for pattern in ("nic/taken_*_reg*", "nic/slave/no_such_block"):
         with pytest.raises(ValueError, match="selects nothing"):

@@ -170,6 +170,7 @@ def test_ports_of_every_channel(shell, top):
         == wanted_ports(shell, masters)
 
 
+@pytest.mark.thorough
 def test_crossings_are_bounded(made):
     shell, folder = made
     text = (folder / f"store_{shell}.v").read_text()

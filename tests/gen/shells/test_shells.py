@@ -70,6 +70,7 @@ def test_ports(made):
         == PORTS[shell]
 
 
+@pytest.mark.thorough
 @needs_tool("iverilog")
 def test_icarus_reads_it(made):
     shell, folder = made

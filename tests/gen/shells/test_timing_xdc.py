@@ -94,6 +94,7 @@ def _report(verilog, progress):
     return report_of(verilog)
 
 
+@pytest.mark.thorough
 @needs_tool("tclsh")
 @pytest.mark.parametrize("shell, files", [
     ("opennic", ["tiny_opennic.fanout.xdc", "tiny_opennic.slr.xdc"]),

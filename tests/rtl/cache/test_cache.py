@@ -33,6 +33,7 @@ def skewed(count: int, population: int, seed: int) -> list[int]:
 
 
 # Every size meets two of the four stall patterns, every pattern half of the sizes.
+@pytest.mark.thorough
 @pytest.mark.few(5)
 @pytest.mark.parametrize("size, stalls", [
     (size, STALLS[(n + k) % 4]) for n, size in enumerate(SIZES) for k in (0, 1)],
@@ -46,6 +47,7 @@ def test_every_lookup_is_answered(size, stalls):
     assert result.counters["hits"] > result.counters["hits_pending"] > 0
 
 
+@pytest.mark.thorough
 def test_hits_are_those_of_a_textbook_lru():
     rng = random.Random(3)
     keys = [int(rng.paretovariate(0.4)) % 500 for _ in range(900)]
@@ -145,6 +147,7 @@ SHARED = pytest.mark.parametrize("beats, stalls", [
     ids=lambda s: "-".join(map(str, s)) if isinstance(s, tuple) else s)
 
 
+@pytest.mark.few(1, "thorough")
 @SHARED
 def test_without_merge_a_key_on_its_way_travels_again(stalls, beats):
     keys = skewed(250, 60, seed=beats)
@@ -154,6 +157,7 @@ def test_without_merge_a_key_on_its_way_travels_again(stalls, beats):
     assert result.counters["hits"] > 10
 
 
+@pytest.mark.few(1, "thorough")
 @SHARED
 def test_merge_alone_serves_what_waits_and_nothing_later(stalls, beats):
     keys = skewed(250, 60, seed=beats)

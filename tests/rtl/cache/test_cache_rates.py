@@ -35,6 +35,7 @@ def test_a_lookup_a_cycle(kind):
     assert sum(cycle < end for cycle in result.given) >= 0.95 * (end - first)
 
 
+@pytest.mark.thorough
 def test_hits_pass_1023_outstanding_misses():
     dut = make(rows=4096, ways=8, in_flight=1024, waiters=1024)
     answers, asked = [], []

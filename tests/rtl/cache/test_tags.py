@@ -149,6 +149,7 @@ class Decided:
             self.arrived[slot], self.slots[key] = None, slot
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.parametrize("in_flight, idle, stall, arrive", [
     (16, 0.0, 0.0, 0.3), (4, 0.0, 0.2, 0.2), (32, 0.5, 0.0, 0.1), (16, 0.0, 0.7, 0.9)])
 def test_decisions_are_those_of_a_textbook(in_flight, idle, stall, arrive):
@@ -158,6 +159,7 @@ def test_decisions_are_those_of_a_textbook(in_flight, idle, stall, arrive):
     assert in_flight > 4 or run.starved
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.parametrize("enable, merge", [(1, 0), (0, 1), (0, 0)])
 def test_which_entries_hit(enable, merge):
     run = Decided(16, enable=enable, merge=merge, idle=0.2, stall=0.1, arrive=0.15, seed=7)

@@ -121,6 +121,7 @@ class Hands:
         return taken
 
 
+@pytest.mark.thorough
 @pytest.mark.few(2)
 @pytest.mark.parametrize("dimension, stall, early, enable", [
     (32, 0.3, False, 1), (16, 0.3, True, 1), (32, 0.0, True, 1), (16, 0.3, True, 0)])

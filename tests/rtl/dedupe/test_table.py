@@ -123,6 +123,7 @@ def unique_of(items) -> int:
     return sum(len(np.unique(keys[steps == step])) for step in np.unique(steps))
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.few(2)
 @pytest.mark.parametrize("stalls", [(0.0, 0.0), (0.4, 0.4), (0.0, 0.7)])
 def test_each_key_is_fetched_once_a_step(stalls):
@@ -173,6 +174,7 @@ def test_disabled_table_merges_nothing():
     assert fetches.keys == [(item["key"]["table"], item["key"]["row"]) for item in items]
 
 
+@pytest.mark.thorough
 def test_requests_run_at_one_a_cycle():
     """Same key, and keys that come once, while nothing has come back yet."""
     config = preset("tiny").with_fields(

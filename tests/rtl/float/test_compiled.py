@@ -70,6 +70,7 @@ def whole_beats(pairs: np.ndarray) -> np.ndarray:
     return pairs[:len(pairs) // LANES * LANES]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("stall", [0.0, 0.3])
 def test_edges_of_pairs(units, stall):
     pairs = whole_beats(directed_pairs())

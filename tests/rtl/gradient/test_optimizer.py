@@ -234,6 +234,7 @@ def test_what_waits_for_the_output_is_not_lost():
     assert taken == beats_out(*updated(SGD, *given))
 
 
+@pytest.mark.thorough
 def test_an_unfinished_row_is_idle():
     """Neither mode moves anything for it, and nothing depends on how long it waited."""
     dut = made(RowOptimizer, preset("tiny"))

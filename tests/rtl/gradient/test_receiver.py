@@ -109,6 +109,7 @@ def test_each_key_gets_the_vector_of_its_bag(dimension, mean, stalls):
     assert run.reading.packets == len(packets)
 
 
+@pytest.mark.thorough
 @pytest.mark.few(1)
 @pytest.mark.parametrize("dimension, stalls", [(4, (0.0, 0.0)), (16, (0.3, 0.4)), (64, (0.0, 0.0))])
 def test_bad_packets_go_whole_and_are_answered(dimension, stalls):

@@ -65,6 +65,7 @@ def run(groups: list, vectors: np.ndarray, config, seed: int) -> list:
     return came
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dimension", [16, 32])
 def test_dots_of_groups(dimension):
     """Groups in any order of pairs, with gaps and without; with two slices, the first of a pair's

@@ -85,6 +85,7 @@ def test_room_for_results_runs_out():
     assert taken == expected
 
 
+@pytest.mark.thorough
 def test_an_unfinished_sample_is_idle():
     dut = made(DotInteraction, config(8, 2, 32))
     samples = random_dot_samples(4, [3], 32)

@@ -193,6 +193,7 @@ def test_concatenations(dimension):
     assert (0x26 in {header["opcode"] for header in headers}) == (dimension == 64)
 
 
+@pytest.mark.thorough
 def test_samples_above_interaction_vectors():
     run(16, [2, 6, 13, 5, 3], dots=True, most=5)
 

@@ -77,6 +77,7 @@ def test_any_bits(beats, mean):
     run(samples, beats, mean=mean)
 
 
+@pytest.mark.thorough
 def test_bags_longer_than_the_queue():
     run(random_samples(1, [[60, 1, 33, 0]], 1), 1, queue_beats=32)
     run(random_samples(1, [[12, 1, 5, 0]], 4), 4, queue_beats=32, mean=True)

@@ -49,6 +49,7 @@ def run(pooler, samples, beats, *, stall=0.0, mean=False):
     return len(items) / int(cycles[-1] + 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.few(6)
 @pytest.mark.parametrize("stall", [0.0, 0.4])
 @pytest.mark.parametrize("beats", [1, 2, 3, 4])

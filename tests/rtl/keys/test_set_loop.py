@@ -158,6 +158,7 @@ class Looked:
         ctx.set(dut.walking, 0)
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.parametrize("sets, ways, limit, keys, idle, walked", [
     (1, 8, 1, 12, 0.0, False), (6, 4, 5, 40, 0.3, False), (16, 2, 16, 50, 0.0, True),
     (4, 8, 3, 30, 0.6, True), (2, 4, 2, 6, 0.0, False)])

@@ -63,6 +63,7 @@ class Wire(Elaboratable):
         return m
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.parametrize("gap,stall", [(0.0, 0.0), (0.4, 0.2)])
 def test_all_arrives(gap, stall):
     rng = random.Random(int(gap * 10))

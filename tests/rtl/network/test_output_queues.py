@@ -102,6 +102,7 @@ class Queued:
                                         "value": self.acknowledged[node] & 0xFFFF})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("nodes,window,idle,stall,silent", [
     (1, 3, 0.0, 0.0, ()), (2, 1, 0.3, 0.2, (0,)), (5, 7, 0.0, 0.0, (1, 4)),
     (5, 40, 0.2, 0.5, (0, 1, 2, 3)), (3, 16, 0.0, 0.9, ())])
@@ -117,6 +118,7 @@ def test_only_those_without_credit_wait(nodes, window, idle, stall, silent):
     assert sum(run.left) > 50 and run.done is not bool(silent)
 
 
+@pytest.mark.thorough
 def test_all_leave_once_credit_comes():
     run = Queued(4, 5, idle=0.1, stall=0.1, silent=(0, 2), until=2000)
     assert run.done and sum(run.left) == 400 and run.short >= {0, 2}

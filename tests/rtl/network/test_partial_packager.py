@@ -76,6 +76,7 @@ def test_packets_without_time_outs(destinations, max_beats, width, gap, stall):
     assert counters["stall_credit"] == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.few(2)
 @pytest.mark.parametrize("window,width,stall", [
     (2, 16, 0.0), (4, 8, 0.3), (7, 4, 0.3), (64, 16, 0.0)])

@@ -178,6 +178,7 @@ def test_acknowledgement_beyond_what_was_sent_counts_as_all():
     assert [r for p in packets for r in records_of(*p)] == list(range(40))
 
 
+@pytest.mark.thorough
 @pytest.mark.few(2)
 @pytest.mark.parametrize("destinations,batch", [(1, 64), (8, 176), (16, 64)])
 def test_one_record_a_cycle(destinations, batch):
@@ -302,11 +303,13 @@ class Slow:
         return [item["record"] for item in self.items if item["destination"] == owner]
 
 
+@pytest.mark.thorough
 def test_without_queues_an_owner_without_credit_blocks_the_others():
     run = Slow(0, 8)
     assert len(run.left[0]) < len(run.of(0)) // 2 and len(run.left[1]) < len(run.of(1)) // 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("window,gap,stall,step_change,count", [
     (8, 0.0, 0.0, 0.01, 900), (1, 0.0, 0.0, 0.0, 60), (3, 0.5, 0.3, 0.2, 100),
     (64, 0.0, 0.2, 0.9, 900)])
@@ -320,6 +323,7 @@ def test_an_owner_without_credit_holds_back_only_its_own_lookups(window, gap, st
     assert 0 < len(run.left[2]) < len(held)
 
 
+@pytest.mark.thorough
 def test_an_owner_whose_credit_comes_late_gets_all_its_lookups():
     run = Slow(1, 8, release=2500, stall=0.1, wait=4500)
     assert [run.of(owner) for owner in range(3)] == run.left and run.idle

@@ -124,6 +124,7 @@ def test_full_rate(nodes, vector_beats):
     assert 1600 / (cycles - 300 - 60) >= 0.9
 
 
+@pytest.mark.thorough
 @pytest.mark.few(1)
 @pytest.mark.parametrize("nodes,packing", [(8, 1), (1, 2)])
 def test_a_vector_a_cycle(nodes, packing):

@@ -22,6 +22,7 @@ def after(first: int) -> type:
          f"written, moves = Signal(RingIndex), {count},"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("slots, flush, wrong, stall, first", [
     (2, False, 0.0, 0.0, 0xFFE0), (4, True, 0.1, 0.4, 0xFFE0), (16, True, 0.0, 0.2, 0),
     (4, False, 0.2, 0.6, 0), (8, True, 0.2, 0.0, 0xFFE0)])

@@ -154,6 +154,7 @@ class Departed:
         return packets
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width, idle, stall, count", [
     (16, 0.0, 0.0, 36), (8, 0.5, 0.4, 30), (4, 0.95, 0.0, 12)])
 def test_each_item_leaves_once_by_its_edge(width, idle, stall, count):

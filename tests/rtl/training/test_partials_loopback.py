@@ -86,6 +86,7 @@ class Wire(Elaboratable):
         return m
 
 
+@pytest.mark.thorough
 @pytest.mark.few(1)
 @pytest.mark.parametrize("dimension, stalls", [(4, (0.0, 0.3)), (32, (0.2, 0.0))])
 def test_steps_of_partials_arrive_whole(dimension, stalls):

@@ -136,6 +136,7 @@ def test_tables_name_what_misses():
     assert "of 0.600" in lines["open"] and "3 (stated: 4)" in lines["B"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("block", LATENCY_CASES)
 def test_latency_is_what_the_block_states(block):
     found = LATENCY_CASES[block](TINY)
@@ -219,6 +220,7 @@ def test_keys_of_one_set_stay_as_equal_as_they_were():
     assert len(first) > 500
 
 
+@pytest.mark.thorough
 @pytest.mark.few(1)
 @pytest.mark.parametrize("vectors,packets", [(1, 300), (16, 24), (21, 20)])
 def test_packets_of_each_size_fill_the_link(vectors, packets):
@@ -232,6 +234,7 @@ def test_packets_of_each_size_fill_the_link(vectors, packets):
     assert packets * (vectors + 2) <= free.cycles < on_link.cycles
 
 
+@pytest.mark.thorough
 def test_pooling_keeps_a_beat_a_cycle():
     """Uses the build of the pooler's own tests."""
     rate = pooling_rate(TINY, np.full(1600, 10), name="pooler")
@@ -240,6 +243,7 @@ def test_pooling_keeps_a_beat_a_cycle():
     assert wide.items == 16_000 and wide.per_cycle >= 0.95
 
 
+@pytest.mark.thorough
 def test_gradients_keep_a_beat_a_cycle():
     """The measurement itself checks the sums."""
     samples = trace(12)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import sim
 
 SIM = Path(sim.__file__).parent
@@ -29,6 +31,7 @@ def facts(*options: str) -> list:
     return json.loads(found.stdout)
 
 
+@pytest.mark.thorough
 def test_facts_are_the_same_without_docstrings():
     """``-OO`` strips docstrings."""
     given = facts()

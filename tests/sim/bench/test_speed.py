@@ -45,6 +45,7 @@ def test_recording_ends_when_it_is_taken():
     assert not len(engine.recorded())
 
 
+@pytest.mark.thorough
 def test_rows_of_speed(monkeypatch):
     """The measurement itself checks that the bare loop reaches the counters of the run."""
     monkeypatch.setattr("sim.bench.speed.TURNS", 2)

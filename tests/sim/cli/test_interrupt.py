@@ -166,6 +166,7 @@ def test_a_run_stops_and_is_continued(tmp_path, bags, expected, number):
     assert whole["predictions_sha256"] == _sha(predictions)
 
 
+@pytest.mark.thorough
 def test_a_killed_run_leaves_what_was_finished(tmp_path, bags, expected):
     result, table, frames = (tmp_path / name for name in ("a.json", "p.csv", "a.pcap"))
     with _started(_lively(_command(bags, "--json", result, "--predictions", table,

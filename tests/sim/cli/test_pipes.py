@@ -49,6 +49,7 @@ def _in_common(result):
     return [_in_common(value) for value in result] if isinstance(result, list) else result
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize(("kind", "command"), [
     *(("trace", command) for command in _TRACE), *(("criteo", command) for command in _CRITEO)])
@@ -65,6 +66,7 @@ def test_the_same_results(tmp_path, files, kind, command, named):
         assert results[1]["samples"] == SAMPLES
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.parametrize("named", [False, True])
 def test_predictions(tmp_path, files, named):
     """A training in numpy has predictions, and takes a second."""
@@ -79,6 +81,7 @@ def test_predictions(tmp_path, files, named):
     assert results[0]["predictions_sha256"] == results[1]["predictions_sha256"] is not None
 
 
+@pytest.mark.thorough
 def test_what_is_read_more_than_once_is_refused(tmp_path, files):
     for command, why in ((["train", "--epochs", "2"], "for 2 epochs"),
                          (["reproduce", "fig06", "--output", str(tmp_path / "new")],
@@ -90,6 +93,7 @@ def test_what_is_read_more_than_once_is_refused(tmp_path, files):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.thorough
 def test_a_mistake_in_a_pipe_has_its_place(tmp_path, files):
     path = tmp_path / "bad"
     path.write_text(files["trace"].read_text() + "0:1 x\n")

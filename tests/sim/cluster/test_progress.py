@@ -119,6 +119,7 @@ def test_a_peer_whose_lookups_are_answered_does_not_either(peer, backend):
     assert 0 in _nodes(line)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("changes", [{"threads": 2}, {"skip": False}, {"exchange": Exchange}],
                          ids=["threads", "skipping", "exchange"])
 def test_it_ends_in_the_same_cycle(changes, backend):
@@ -163,6 +164,7 @@ SLOW = {
 }
 
 
+@pytest.mark.few(3, "thorough")
 @pytest.mark.parametrize("case", SLOW)
 def test_slow_is_not_stuck(case, tmp_path):
     """What takes longer than the patience, but as long as the configuration says."""

@@ -151,6 +151,7 @@ def grouper_scenario(engine, quantum):
     return payloads.tolist(), taken.tolist(), engine.read_results(), engine.get_signal("beats")
 
 
+@pytest.mark.thorough
 def test_skipping_changes_nothing():
     runs = {}
     for name in ENGINES:
@@ -167,6 +168,7 @@ def test_skipping_changes_nothing():
         assert run == first, key
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("held", [1, 9])
 def test_a_reset_in_the_middle_is_alike(held):
     """Inside is nothing afterwards; what was not taken comes then, in the same cycles."""

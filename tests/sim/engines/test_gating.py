@@ -120,6 +120,7 @@ def test_only_the_named_modules_are_changed(verilog):
     assert set(after) > set(before)
 
 
+@pytest.mark.thorough
 def test_gateable_training_blocks():
     """A block that lost its mark would stay on the NIC's clock without any visible effect."""
     platform = VerilogPlatform("path")
@@ -131,6 +132,7 @@ def test_gateable_training_blocks():
         "returned_receiver", "row_updater", "row_updater__optimizer")]
 
 
+@pytest.mark.thorough
 def test_gateable_blocks_of_a_nic():
     platform = VerilogPlatform("nic")
     platform.convert(SmartNic(preset("tiny")), "nic")

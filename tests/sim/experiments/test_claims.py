@@ -59,6 +59,7 @@ def test_every_claim_is_registered_and_names_figures_that_are_there():
     assert {name for claim in CLAIMS for name in claim.figures} <= set(NAMES)
 
 
+@pytest.mark.thorough
 def test_every_claim_has_a_verdict_for_both_profiles_and_baselines(verdicts):
     assert list(verdicts) == [f"C{number}" for number in range(1, 25)]
     for row in verdicts.values():
@@ -69,6 +70,7 @@ def test_every_claim_has_a_verdict_for_both_profiles_and_baselines(verdicts):
 
 
 # Of the rules of `measured.told`: GA 1 / 0.8, NIC 2000 / 1600, RC 1 / 0.7, LC and SC about 1.
+@pytest.mark.thorough
 @pytest.mark.parametrize(("claim", "agrees", "said"), [
     ("C1", True, "over the NIC alone, mean 1.25x"), ("C2", True, "kaggle 10% 1.02x, 50% 1.02x"),
     ("C3", True, "kaggle 0.400 to 0.800"), ("C4", True, "over the NIC alone mean 1.43x"),
@@ -188,6 +190,7 @@ def test_the_ranking_of_figure_2():
     assert "communication: GA 10%, LC 0%, RC 50%, SC 30%" in row["ours"]
 
 
+@pytest.mark.thorough
 def test_one_step_of_a_trend_may_go_against_it_within_the_noise_of_the_seeds():
     setting = dataclasses.replace(SEVERAL, shares=(0.0, 0.1, 0.2, 0.5))
 
@@ -210,6 +213,7 @@ def test_one_step_of_a_trend_may_go_against_it_within_the_noise_of_the_seeds():
     assert one["agrees"] is False and "one seed shows no noise" in one["why"]
 
 
+@pytest.mark.thorough
 def test_means_come_with_the_interval_of_the_seeds():
     results = _results(setting=SEVERAL, how=wavering)
     row = _judged("C8", results, SEVERAL)

@@ -72,6 +72,7 @@ print(found["points"], len(found["failed"]))
 """
 
 
+@pytest.mark.thorough
 def test_a_worker_killed_in_mid_sweep_loses_no_point_and_changes_no_byte(cluster, tmp_path):
     (tmp_path / "begun").mkdir()
     here, there = tmp_path / "here", tmp_path / "there"
@@ -87,6 +88,7 @@ def test_a_worker_killed_in_mid_sweep_loses_no_point_and_changes_no_byte(cluster
     assert len([name for name in kept if name.startswith("points")]) == points
 
 
+@pytest.mark.thorough
 def test_a_point_that_kills_every_worker_fails_alone_and_is_measured_by_the_next_sweep(
         cluster, tmp_path):
     (tmp_path / "begun").mkdir()
@@ -99,6 +101,7 @@ def test_a_point_that_kills_every_worker_fails_alone_and_is_measured_by_the_next
     assert again.resumed == 3 and again.value(SPOTS[3], "third") == 7 / 3
 
 
+@pytest.mark.thorough
 def test_without_a_scheduler_a_cluster_is_started_here(tmp_path):
     sweep(SPOTS, third, Store(tmp_path / "dask", "v"), backend="dask", jobs=1)
     sweep(SPOTS, third, Store(tmp_path / "loky", "v"), jobs=1)

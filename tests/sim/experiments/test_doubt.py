@@ -238,6 +238,7 @@ def test_sets_of_en_differ_in_what_its_nics_see_whichever_way_they_get_rows():
         assert len(set(found)) == 12, ring
 
 
+@pytest.mark.thorough
 def test_en_keeps_its_options_while_constants_are_drawn(runs):
     settled_one = settled(EN, runs)
     assert len(settled_one.en) == len(vars(EnTuning()))
@@ -272,6 +273,7 @@ def sets() -> tuple[Point, ...]:
     return tuple(design([FULL, TUNED], [NAMES[:2]] * 2, 12, 1))
 
 
+@pytest.mark.thorough
 def test_a_step_is_put_together_as_a_point_is_measured(runs):
     for workload in ("inference", "training"):
         for point in (replace(FULL, workload=workload, **(
@@ -305,6 +307,7 @@ def test_launches_fit_between_two_mini_batches(sets, runs):
             assert 0 < each.launches * call_us <= each.interval_us * (1 + 1e-12)
 
 
+@pytest.mark.thorough
 def test_draws_change_with_their_constants_and_chunks_do_not_matter(sets, runs):
     whole = Draws(FULL, sets, (), BASES, NAMES, 0, 6, 1)
     found = whole.measured(runs)["speedups"]

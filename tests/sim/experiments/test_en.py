@@ -40,6 +40,7 @@ def test_nics_see_no_key_of_a_copied_table():
     assert copied_all(trace, 10**9) and not copied_all(trace, 10**6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("gpu", "reads"), [("gpu_rtx8000", False), ("gpu_h100", True)])
 def test_nothing_that_en_may_choose_is_faster(gpu, reads):
     """Rows are read by the NIC where it sees all of them."""

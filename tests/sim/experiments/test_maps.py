@@ -116,6 +116,7 @@ def unjudged(monkeypatch):
     monkeypatch.setattr(reproducing, "judge", lambda setting, results: [])
 
 
+@pytest.mark.thorough
 def test_the_map_has_a_picture_for_each_data_set(tmp_path, monkeypatch, unjudged):
     monkeypatch.setattr(cells_module, "MINI_BATCHES", (128,))
     setting = Setting(datasets=("kaggle", "avazu"))

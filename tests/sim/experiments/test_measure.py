@@ -31,6 +31,7 @@ def small(system: str, **fields) -> dict:
     return measure(Point.named(system, **SMALL | fields))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("workload, systems", [
     ("inference", [*BASELINES, "nic", "fs", "all-on-nic"]),
     ("training", [*BASELINES, "nic", "lc", "fs", "all-on-nic"])])

@@ -41,6 +41,7 @@ def written(folder, system: str = "FS") -> dict[tuple[str, str], str]:
                 if row["system"] == system}
 
 
+@pytest.mark.thorough
 def test_percentiles_shares_and_errors_are_in_the_csv_and_on_the_page(tmp_path):
     found = reproduce(["montecarlo"], SMALL, tmp_path, jobs=1, how=drawn_from(0.012))
     assert not found["failed"] and (tmp_path / "montecarlo.png").exists()
@@ -88,6 +89,7 @@ def test_a_chunk_that_failed_leaves_its_percentiles_empty(tmp_path):
     assert "n/a to n/a" in page and "the machine is on fire" in page
 
 
+@pytest.mark.thorough
 def test_there_are_a_thousand_draws_and_at_most_64_sets_of_runs_for_each_data_set():
     setting = Setting(datasets=("kaggle", "avazu"))
     points = EXHIBIT.points(setting)

@@ -43,6 +43,7 @@ def test_who_may_have_several_mini_batches_in_a_graph():
         replace(every, per_graph=0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dataset, fields", [
     ("avazu", {}), *(("kaggle", fields) for fields in (
         {"kernels": 3}, {"communicators": 2}, {"grouped": True}))])

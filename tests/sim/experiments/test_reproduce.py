@@ -58,6 +58,7 @@ def test_files_claims_and_page(tmp_path):
     assert "http" not in page and "made up" in page and "2.30x" in page
 
 
+@pytest.mark.thorough
 def test_several_seeds_give_headlines_and_their_figures_intervals(tmp_path):
     setting = replace(SMALL, seeds=(4, 5, 6))
     found = reproduce(["fig18", "fig22"], setting, tmp_path, jobs=1, how=wavering)
@@ -144,6 +145,7 @@ def test_points_that_fail_are_on_the_page_with_their_reason(tmp_path):
     assert claims["C6"]["agrees"] is True
 
 
+@pytest.mark.thorough
 def test_points_of_a_trace_are_begun_one_after_the_other_and_long_ones_first():
     everything = points_of(chosen(["all"]), Setting(markers=True))
     points = in_turn(everything)

@@ -108,6 +108,7 @@ def test_a_killed_sweep_goes_on(tmp_path):
     assert sweep(SPOTS, third, Store(tmp_path / "store", "v"), jobs=1).resumed == 2
 
 
+@pytest.mark.thorough
 def test_a_file_that_cannot_be_read_ends_the_sweep(tmp_path):
     for jobs in (1, 2):
         with pytest.raises(InputError) as caught:
@@ -128,6 +129,7 @@ def _killed(item: int) -> int:
     return item
 
 
+@pytest.mark.thorough
 def test_a_process_that_is_killed_is_said_in_a_line():
     with pytest.raises(ChildProcessError, match=r"^a worker process died .SIGKILL") as error:
         list(each(_killed, range(3), jobs=2))

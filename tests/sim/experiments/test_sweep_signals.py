@@ -73,6 +73,7 @@ def test_workers_end_with_the_process_that_is_killed(sweeping):
     assert _gone(sweeping.pid, 30)
 
 
+@pytest.mark.thorough
 @pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGTERM", "SIGINT"])
 @pytest.mark.parametrize("to_all", [True, False])

@@ -22,6 +22,7 @@ def chosen(point: Point) -> tuple[Workloads, Devices, StepOptions, Built]:
         point, work, devices, None)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dataset, workload, software, fields", [
     ("kaggle", "inference", "eager", {}), ("kaggle", "inference", "tuned", {}),
     ("kaggle", "inference", "tuned", {"in_flight": 8, "per_graph": None}),
@@ -50,6 +51,7 @@ def test_no_combination_of_options_is_faster(dataset, workload, software, fields
         point.per_graph is None and own == pytest.approx(single, abs=1e-6))
 
 
+@pytest.mark.thorough
 def test_behind_the_graph_algorithm_the_choice_suits_all_mini_batches():
     """Its first mini-batch of a window has few different keys, its last ones many."""
     point = Point.named("ga+bl-tuned", dataset="terabyte", software="tuned", mini_batch=2048,

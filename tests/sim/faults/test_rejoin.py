@@ -88,6 +88,7 @@ def once(flows, packets: int, first: int = 0) -> Counter:
                     for number in range(first, first + packets)})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("given_up", [False, True], ids=["at once", "given up"])
 @pytest.mark.parametrize("first", [0, NEAR_WRAP], ids=["", "near the wrap"])
 def test_a_restarted_peer_comes_back(given_up, first):

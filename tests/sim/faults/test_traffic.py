@@ -28,6 +28,7 @@ def test_without_loss_nothing_is_sent_again_at_the_rate_of_the_wire():
         assert got["goodput"] >= 0.95 * payload / (payload + 66)
 
 
+@pytest.mark.thorough
 def test_sequences_wrap():
     got = _whole(LinkTraffic(2_000, (1, 2), "both ways", first_sequence=(1 << 24) - 512,
                              faults=EVERYTHING.format(rate=0.02)))
@@ -44,6 +45,7 @@ def test_a_full_queue_of_the_switch():
     assert got["full"] >= 10
 
 
+@pytest.mark.thorough
 def test_sixteen_nodes():
     """Each has a window, a time-out and a share of the pool for fifteen peers."""
     got = _whole(LinkTraffic(20, (22, 1, 2), "all to all", nodes=16,

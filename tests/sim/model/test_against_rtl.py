@@ -28,6 +28,7 @@ CASES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['dimension']}-{case['bags']}")
 def test_tiny(tmp_path, case):
     model = model_of(case["dimension"], case["bags"], case["interaction"])
@@ -37,6 +38,7 @@ def test_tiny(tmp_path, case):
         settings=(*NIC, *case["settings"]))) <= MOST
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", [
     {"nodes": 3, "settings": ("request_batch=3",)},
     # Lists without a pause, which wait for their slots and for the queue of what they ask for.
@@ -51,6 +53,7 @@ def test_rings(case):
         settings=("gpu_rings=true", *case["settings"]))) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", [
     {"nodes": 2, "settings": ("link_delay=0",)},
     {"nodes": 4, "settings": ("output_queues=true",)},
@@ -67,6 +70,7 @@ def test_link(case):
         settings=("link=true", *case["settings"]))) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", [
     {"dimension": 16, "nodes": 3, "settings": ("request_batch=3",)},
     # Reads without a pause, which wait for packets.
@@ -84,6 +88,7 @@ def test_row_reads(tmp_path, case):
         gpu="gpu_h100", settings=(*NIC, "row_reads=true", *case["settings"]))) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("settings", [(), EVALUATED], ids=["defaults", "evaluated"])
 def test_kaggle(settings):
     assert compared(RunOptions.of(samples=512, threads=1, settings=settings)) <= MOST

@@ -156,6 +156,7 @@ def test_a_gpu_that_falls_silent_ends_the_run(tmp_path):
     assert result["stuck"].endswith(": the GPU of node 2 completes no gather")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("faults", "words"), [
     ("silent-host=1us:@1,silent-host=1us:@3", ("the host of node 1 is silent",
                                                "the host of node 3 is silent")),

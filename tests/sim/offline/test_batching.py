@@ -50,6 +50,7 @@ def test_a_file_of_any_model(tmp_path, capsys):
     assert greedy and all(0 < row["saved"] < 1 and row["us_per_mini_batch"] > 0 for row in greedy)
 
 
+@pytest.mark.thorough
 def test_memory_is_bounded_by_the_windows(tmp_path):
     """Whatever the number of samples: 100,000 are 47 MB."""
     part = inputs.criteo(tmp_path / "part.txt", 4000)

@@ -26,6 +26,7 @@ def _complaint(capsys, *arguments: str) -> str:
     return shown.err.removeprefix("sim: ")
 
 
+@pytest.mark.few(50, "thorough")
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_malformed_file(tmp_path, capsys, case):
     path = str(write(tmp_path / "file", case.content))
@@ -225,6 +226,7 @@ def _criteo_of(path: Path, rows: int) -> Path:
     return path
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["train.txt", "train.gz"])
 def test_memory_does_not_grow_with_the_rows(tmp_path, name):
     few = _peak(_criteo_of(tmp_path / ("few_" + name), 10_000))

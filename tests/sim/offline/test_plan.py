@@ -143,6 +143,7 @@ def test_any_time_out_ends(name, value, interaction):
     assert planned["samples_per_second_expected"] <= planned["samples_per_second"]
 
 
+@pytest.mark.thorough
 @pytest.mark.few(2)
 def test_lists_of_the_shortest_time_outs():
     """A NIC checks a list no earlier than a cycle after its first lookup, so 0 and 1 are equal.
@@ -159,6 +160,7 @@ def test_lists_of_the_shortest_time_outs():
     assert lists[0] == lists[1] == (lists[0][1], lists[0][1])
 
 
+@pytest.mark.thorough
 def test_every_setting_at_its_extremes_ends():
     """The end is a plan, or a line that says what is out of range."""
     refused = []

@@ -39,6 +39,7 @@ def _counts(result: dict, name: str) -> list[int]:
     return [counters[name] for counters in result["counters"]]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("options", [
     {"in_flight": 1}, {"in_flight": 16, "mini_batch": 5, "samples": 200}])
 def test_every_delivery_gives_the_same_predictions(options):
@@ -75,12 +76,14 @@ def test_bags_whose_keys_exceed_the_table_of_repeats(tmp_path, dimension, poolin
     assert sum(_counts(results[1], "delivery.retired_early")) > 0
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("python_hosts")
 def test_hosts_in_python():
     results = [_good(_run(*DELIVERIES[name])) for name in ("pooled", "both")]
     assert results[0]["predictions_sha256"] == results[1]["predictions_sha256"]
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.parametrize("name", ["unique", "both", "completions"])
 def test_refused_samples(monkeypatch, name):
     """They have no index, and their step is completed with their status."""
@@ -111,12 +114,14 @@ def test_steps_that_are_late(name):
     assert sum(_counts(result, "completion_writer.timeouts")) > 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", ["host", "gpu", "network"])
 def test_a_part_that_falls_silent_for_a_while(part):
     result = _good(_run(*DELIVERIES["both"], faults=f"silent-{part}=6us:30us@1"))
     assert result["predictions_sha256"] == _good(_run())["predictions_sha256"]
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("python_hosts")
 @pytest.mark.parametrize("timeout", [0, 300_000])
 def test_flushes_without_an_answer(monkeypatch, timeout):
@@ -140,6 +145,7 @@ def test_flushes_without_an_answer(monkeypatch, timeout):
         assert not result["bit_identical"]
 
 
+@pytest.mark.thorough
 @pytest.mark.long
 def test_engines_agree_on_what_is_delivered(tmp_path):
     on_both_engines(lambda **given: _run(*DELIVERIES["both"], **given), tmp_path,

@@ -60,6 +60,7 @@ def test_threads_and_skipping_change_nothing(changes):
     _same_but_time(*results)
 
 
+@pytest.mark.thorough
 def test_a_run_is_repeated_from_its_json(tmp_path):
     path = tmp_path / "run.json"
     first = run(_options("reorder=0.3:5us,duplicate=0.1,seed=4"))
@@ -71,6 +72,7 @@ def test_a_run_is_repeated_from_its_json(tmp_path):
     assert other["cycles"] != first["cycles"]
 
 
+@pytest.mark.thorough
 def test_a_frame_may_be_late_by_more_than_the_patience(calm):
     result = run(_options("delay-vectors=#4:1ms@0>1"))
     assert failures(result) == []

@@ -190,6 +190,7 @@ def test_a_gpu_that_is_silent_ends_steps_late(monkeypatch, never, timeout):
         assert "rows of its GPU" in failures(result)[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.long
 def test_engines_agree(tmp_path):
     result = on_both_engines(lambda **given: Run(RunOptions.of(

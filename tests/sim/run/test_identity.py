@@ -57,6 +57,7 @@ def _run(**options) -> dict:
     return result
 
 
+@pytest.mark.few(3, "thorough")
 @pytest.mark.few(7)
 @pytest.mark.parametrize("case", MATRIX, ids=lambda case: "-".join(map(str, case.values())))
 def test_criteo_like_samples(case):

@@ -46,6 +46,7 @@ def test_a_network_that_loses_nothing(calm):
     assert _sum(calm, "link_receiver.duplicates") == _sum(calm, "link_receiver.outside") == 0
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.parametrize("rate", [0.01, 0.1])
 @pytest.mark.parametrize("kind", [*KINDS, "all"])
 def test_values_stay(calm, kind, rate):
@@ -61,6 +62,7 @@ def test_values_stay(calm, kind, rate):
         assert _sum(result, "link_receiver.duplicates") >= twice
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("settings", INFERENCE.values(), ids=INFERENCE)
 def test_values_stay_however_they_are_delivered(settings):
     calm = _good(None, *settings)
@@ -68,6 +70,7 @@ def test_values_stay_however_they_are_delivered(settings):
     assert result["predictions_sha256"] == calm["predictions_sha256"]
 
 
+@pytest.mark.thorough
 def test_skipping_and_threads_and_the_exchange_change_nothing(backend):
     text = EVERYTHING.format(rate=0.05)
     results = [run(_options(text, samples=48, **changes)) for changes in (
@@ -95,6 +98,7 @@ def test_a_silent_node_is_lost(tmp_path, capsys):
     assert f"{outcome['refused']} samples were refused" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_a_link_that_is_down_for_a_while(calm):
     result = _good("down=10us:150us@1", samples=96)
     assert result["predictions_sha256"] == calm["predictions_sha256"]

@@ -31,6 +31,7 @@ def _run(*settings: str, **options) -> dict:
     return result
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("settings", MODES.values(), ids=MODES)
 def test_lookups_and_vectors_in_any_order(settings):
     calm, mixed = _run(*settings), _run(*settings, faults=HEAVY)

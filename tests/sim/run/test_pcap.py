@@ -120,6 +120,7 @@ def test_file_is_complete_after_every_quantum(tmp_path):
     assert _read(path) == wanted
 
 
+@pytest.mark.thorough
 def test_killed_run_leaves_a_readable_file(tmp_path):
     path = tmp_path / "run.pcap"
     process = subprocess.Popen(

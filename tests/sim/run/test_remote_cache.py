@@ -99,6 +99,7 @@ def test_saved_lookups_are_those_of_a_textbook_lru(nodes, sets):
     assert (evicted > 0) == bool(sets)
 
 
+@pytest.mark.thorough
 def test_merge_sends_a_key_once_while_it_is_on_its_way():
     _, result, merged = _run("remote_cache=false", nodes=4)
     assert merged.again == 0

@@ -30,6 +30,7 @@ def _good(**options) -> dict:
     return result
 
 
+@pytest.mark.thorough
 def test_the_same_predictions_as_without(backend):
     """Two nodes are restarted, one twice, in a network that loses, reorders and keeps frames."""
     calm = _good(samples=72)

@@ -142,6 +142,7 @@ def test_what_cannot_be_is_refused(settings, gpu, message):
         _run(*settings, gpu=gpu)
 
 
+@pytest.mark.thorough
 @pytest.mark.long
 def test_engines_agree(tmp_path):
     result = on_both_engines(lambda **given: Run(RunOptions.of(

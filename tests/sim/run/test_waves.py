@@ -95,6 +95,7 @@ def traced(tmp_path_factory):
     return path, result, seen
 
 
+@pytest.mark.thorough
 def test_nothing_else_changes(plain, traced):
     _, result, seen = traced
     assert result == plain[0]
@@ -103,6 +104,7 @@ def test_nothing_else_changes(plain, traced):
     assert all(np.array_equal(a[2], b[2]) for a, b in zip(seen, plain[1]))
 
 
+@pytest.mark.thorough
 def test_every_frame_is_in_its_cycles(traced):
     path, _, seen = traced
     signals = Signals(path)
@@ -117,6 +119,7 @@ def test_every_frame_is_in_its_cycles(traced):
     assert sorted(data for _, data in received) == sorted(coming)
 
 
+@pytest.mark.thorough
 @pytest.mark.few(2)
 @pytest.mark.parametrize("skip", [True, False])
 @pytest.mark.parametrize("suffix", ["fst", "vcd"])
@@ -153,6 +156,7 @@ def test_window(tmp_path, plain, suffix, skip):
         assert len(found[0][1]) < len(sent[0][1])
 
 
+@pytest.mark.thorough
 def test_both_formats_hold_the_same(tmp_path):
     found = []
     for suffix in ("fst", "vcd"):
@@ -165,6 +169,7 @@ def test_both_formats_hold_the_same(tmp_path):
     assert len(found[0]) > 5000 and sum(len(tv) for _, tv in found[0].values()) > 20_000
 
 
+@pytest.mark.thorough
 def test_whole_hierarchy_with_fields(traced):
     signals = Signals(traced[0])
     names = signals.all
@@ -180,6 +185,7 @@ def test_whole_hierarchy_with_fields(traced):
                    for part in name.split("."))
 
 
+@pytest.mark.thorough
 def test_default_window(tmp_path, capsys):
     path = tmp_path / "run.fst"
     with pytest.raises(SystemExit) as end:
@@ -194,6 +200,7 @@ def test_default_window(tmp_path, capsys):
     assert first + 100 < queries[0] < first + 200
 
 
+@pytest.mark.thorough
 def test_window_after_the_end(tmp_path, plain, capsys):
     path = tmp_path / "run.vcd"
     with pytest.raises(SystemExit) as end:
@@ -238,6 +245,7 @@ class Turns(wiring.Component):
         return m
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("suffix", ["fst", "vcd"])
 @pytest.mark.parametrize(("first", "last"), [(0, 199), (40, 120), (190, 500)])
 def test_amaranth_simulator(tmp_path, suffix, first, last):
@@ -283,6 +291,7 @@ def test_amaranth_simulator(tmp_path, suffix, first, last):
         assert names.get(f"{value:02b}" if suffix == "fst" else "", value) == "THIRD/2"
 
 
+@pytest.mark.thorough
 def test_amaranth_simulator_window_after_the_end(tmp_path):
     path = tmp_path / "turns.fst"
     engine = load(Turns(), "turns", "pysim", traced=True).instance()
@@ -330,6 +339,7 @@ def _complaint(capsys, *arguments: str) -> str:
     return said
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("arguments", "said"), [
     (("--waves", "run.txt"), "waves must end in .fst or .vcd, not 'run.txt'"),
     (("--waves", "-"), "waves must end in .fst or .vcd, not '-'"),
@@ -358,6 +368,7 @@ def test_mistakes(tmp_path, monkeypatch, capsys, arguments, said):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("suffix", ["fst", "vcd"])
 def test_full_disk(tmp_path, capsys, suffix):
     path = tmp_path / f"run.{suffix}"
@@ -369,6 +380,7 @@ def test_full_disk(tmp_path, capsys, suffix):
     assert ("No space left on device" if suffix == "vcd" else "is the disk full?") in said
 
 
+@pytest.mark.thorough
 def test_a_folder(tmp_path, capsys):
     path = tmp_path / "run.vcd"
     path.mkdir()
@@ -376,6 +388,7 @@ def test_a_folder(tmp_path, capsys):
         capsys, "--waves", str(path))
 
 
+@pytest.mark.thorough
 def test_a_pipe(tmp_path, capsys):
     path = tmp_path / "run.fst"
     os.mkfifo(path)

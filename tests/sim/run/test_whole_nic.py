@@ -38,6 +38,7 @@ def _model(tmp_path, dimension: int) -> str:
     return str(path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dimension", [16, 32, 48, 64])
 @pytest.mark.parametrize(("nodes", "placement"), [(1, "even"), (4, "row")])
 def test_dimensions_and_small_tables(tmp_path, dimension, nodes, placement):
@@ -52,6 +53,7 @@ def test_dimensions_and_small_tables(tmp_path, dimension, nodes, placement):
     assert counters["dedupe.stall_in_flight"] + counters["local_cache.stall_in_flight"] > 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("probability", [0.3, 0.9])
 def test_stalled_edges_change_nothing(probability):
     options = RunOptions.of(config="tiny", samples=24, mini_batch=8, nodes=2, threads=1)
@@ -65,6 +67,7 @@ def test_stalled_edges_change_nothing(probability):
     assert result["cycles"] != calm["cycles"]
 
 
+@pytest.mark.thorough
 def test_contents_of_memories_at_power_up_do_not_matter(monkeypatch):
     options = RunOptions.of(config="tiny", samples=24, mini_batch=8, nodes=2, threads=1)
     original = NicModel.instance
@@ -108,6 +111,7 @@ def test_engines_agree_on_the_nic(tmp_path, other):
     assert results[0] == results[1]
 
 
+@pytest.mark.thorough
 def test_json_has_what_it_promises(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "sim", "run", "--config", "tiny", "--samples", "16", "--nodes",
@@ -129,6 +133,7 @@ def test_json_has_what_it_promises(tmp_path):
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.thorough
 def test_replicated_tables_stay_at_home(monkeypatch):
     """Small tables at every node: the same predictions with fewer packets."""
     options = RunOptions.of(config="tiny", samples=48, mini_batch=16, nodes=3, threads=1)
@@ -143,6 +148,7 @@ def test_replicated_tables_stay_at_home(monkeypatch):
     assert result["network"]["bytes"] < dealt["network"]["bytes"]
 
 
+@pytest.mark.thorough
 def test_a_wrong_row_is_found(backend, capsys):
     """A GPU that answers one wrong bit: the run says so and ends with exit status 1."""
     from sim.cli.main import main
@@ -164,6 +170,7 @@ def test_a_wrong_row_is_found(backend, capsys):
     assert "differ from the numpy model" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_a_lost_frame_is_found(backend, monkeypatch, capsys):
     """A network that loses a frame: samples stay unanswered, and the run ends and says so."""
     from sim.cli.main import main
@@ -186,6 +193,7 @@ def test_a_lost_frame_is_found(backend, monkeypatch, capsys):
     assert "never answered" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_presets_take_the_models_they_are_named_after():
     for name in ("kaggle", "avazu", "terabyte"):
         check_fit(preset(name), MODELS[name], Runtime(), Workload(config=name))

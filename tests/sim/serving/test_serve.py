@@ -40,6 +40,7 @@ def points(tmp_path_factory):
     return tmp_path_factory.mktemp("points")
 
 
+@pytest.mark.thorough
 def test_a_result(points):
     result = _kept(points)
     assert result["schema"] == "embernic/serve/1" and not result["failed"]

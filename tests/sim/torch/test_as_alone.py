@@ -111,6 +111,7 @@ def as_alone(alone: subprocess.CompletedProcess, done: subprocess.CompletedProce
     assert done.returncode == alone.returncode
 
 
+@pytest.mark.thorough
 def test_all_that_a_script_observes(tmp_path):
     folder, elsewhere = tmp_path / "real", tmp_path / "elsewhere"
     folder.mkdir(), elsewhere.mkdir()
@@ -124,6 +125,7 @@ def test_all_that_a_script_observes(tmp_path):
     assert alone.stderr == "" and "Traceback" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_names_of_the_script_with_nics_in_rtl(tmp_path):
     """Alone, a traceback has these frames; the RTL and the NICs' optimizer use EmberNIC's names."""
     own_modules(tmp_path)
@@ -152,6 +154,7 @@ raise KeyError("mine")
         f"{alone.stderr}sim: ../script.py ended with KeyError: 'mine'\n")
 
 
+@pytest.mark.thorough
 def test_a_script_without_such_modules_gets_embernics(tmp_path):
     (tmp_path / "script.py").write_text(
         "import torch\nfrom sim.torch.modules import NicEmbeddingBag\n"
@@ -172,6 +175,7 @@ def test_a_folder_that_hides_a_package(tmp_path, command, name):
         f"EmberNIC needs: run the command in another folder, or with python -P -m\n")
 
 
+@pytest.mark.thorough
 def test_a_folder_that_hides_a_package_is_left_out_with_p(tmp_path):
     (tmp_path / "gen.py").write_text("raise OSError\n")
     done = run(tmp_path, "-P", "-m", "sim", "torch", "none.py")

@@ -66,6 +66,7 @@ def test_compiled_whole():
     assert lookups(session) == [6] and not missed
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("known", [False, True])
 def test_a_program_that_compiles_first_when_it_is_caught(known):
     # In a process of its own, where nothing has used the compiler.

@@ -54,6 +54,7 @@ def test_it_is_installed_with_its_entry_point():
     assert "embernic_torch" in project["tool"]["setuptools"]["py-modules"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("how", "backend"), [
     ("spawn", "embernic"), ("torchrun", "embernic"), ("spawn", "gloo"), ("fork", "embernic")])
 @pytest.mark.few(2)
@@ -69,6 +70,7 @@ def test_processes_that_a_program_begins_are_nodes(installed, tmp_path, how, bac
     assert [table["node"] for table in result["tables"]] == [0, 0, 0, 1, 1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("options", "what", "said", "status"), [
     (["--nodes", "3"], "look", "nodes must be 2, the processes of the program, not 3", 2)])
 @pytest.mark.few(1)
@@ -80,6 +82,7 @@ def test_a_process_that_fails_ends_the_program(installed, tmp_path, options, wha
     assert done.returncode == status and not (tmp_path / "out.json").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("what", ["1:killed", "1:raises"])
 @pytest.mark.few(1)
 def test_a_process_that_fails_leaves_a_report(installed, tmp_path, what):

@@ -298,6 +298,7 @@ def test_the_files_lie_where_the_command_began_wherever_the_script_goes(tmp_path
     assert (tmp_path / "report" / "index.html").exists() and not list(away.iterdir())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("last", "status", "said"), [
     ("", 0, ""), ("print('x')\n", 1, "ended with ValueError: I/O operation on closed file.\n")])
 def test_a_script_may_close_its_output(tmp_path, last, status, said):

@@ -49,6 +49,7 @@ CASES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.few(3)
 @pytest.mark.parametrize("fidelity", ["model", "rtl"])
 @pytest.mark.parametrize("case", CASES)

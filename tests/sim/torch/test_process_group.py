@@ -19,6 +19,7 @@ def run(processes: int, store, *more: str) -> subprocess.CompletedProcess:
         capture_output=True, text=True, timeout=240)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("processes", [2, 13])
 def test_every_ordered_pair_of_collectives(tmp_path, processes):
     done = run(processes, tmp_path / "store")
@@ -33,6 +34,7 @@ def test_every_ordered_pair_of_collectives(tmp_path, processes):
     assert all(to == [4 * (k + 1) for k in range(processes)] for to in singles)
 
 
+@pytest.mark.thorough
 def test_a_process_that_ends_ends_the_others(tmp_path):
     done = run(3, tmp_path / "store", "dies")
     assert done.returncode == 1

@@ -28,6 +28,7 @@ def losses(shown: str) -> list[str]:
     return [line for line in shown.splitlines() if line[:1].isdecimal()]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("keys", "what"), [(10, "look"), (1, "train")])
 @pytest.mark.few(1)
 def test_tables_of_processes_are_tables_of_nodes(tmp_path, keys, what):
@@ -55,6 +56,7 @@ def test_tables_of_processes_are_tables_of_nodes(tmp_path, keys, what):
     assert result["not_caught"] == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("keys", "what", "processes"), [
     (3, "train", 3), (3, "look", 2), (1, "train", 2)])
 @pytest.mark.few(1)
@@ -83,6 +85,7 @@ def check_hits(result: dict, count: int) -> None:
             result["nics"]["counts"][f"local_cache.{name}"])
 
 
+@pytest.mark.thorough
 @pytest.mark.few(1)
 def test_rows_of_processes_are_written_by_the_nics_of_one(tmp_path):
     """Losses with RTL are those with the numerics, and so is every row."""
@@ -119,6 +122,7 @@ distributed.destroy_process_group()
 """
 
 
+@pytest.mark.thorough
 def test_processes_with_copies_of_tables_have_samples_of_their_own(tmp_path):
     script = tmp_path / "copies.py"
     script.write_text(COPIES)
@@ -136,6 +140,7 @@ def test_processes_with_copies_of_tables_have_samples_of_their_own(tmp_path):
     assert counts["allreduce"]["count"] >= 4 and counts["allreduce"]["bytes"] >= 4 * 4 * 17
 
 
+@pytest.mark.thorough
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("options", "what", "said"), [
     ([], "0:killed", "process 0 of 2 ended before the program did"),
@@ -151,6 +156,7 @@ def test_what_ends_one_process_ends_all_with_one_line(tmp_path, options, what, s
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.thorough
 def test_processes_on_several_machines_are_refused(tmp_path):
     done = torchrun("--no-python", "env", "LOCAL_WORLD_SIZE=1", sys.executable, "-m", "sim",
                     "torch", "--json", str(tmp_path / "out.json"), str(SHARDED), "embernic", "4",
@@ -161,6 +167,7 @@ def test_processes_on_several_machines_are_refused(tmp_path):
     assert done.returncode != 0 and not list(tmp_path.iterdir())
 
 
+@pytest.mark.thorough
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("options", "what", "said", "steps"), [
     ([], "1:killed", "process 1 of 2 ended before the program did", [2, 1]),

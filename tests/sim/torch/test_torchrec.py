@@ -100,6 +100,7 @@ def test_vectors_of_single_keys_are_not_caught():
         "aten::embedding is not caught: no NIC serves this operator"]
 
 
+@pytest.mark.few(2, "thorough")
 @pytest.mark.parametrize(("sharding", "steps", "fidelity", "keys"), [
     ("table_wise", 100, "model", 1), ("table_wise", 10, "rtl", 1), ("row_wise", 10, "rtl", 1),
     ("data_parallel", 10, "rtl", 1), ("table_wise", 100, "model", 5)])
@@ -158,6 +159,7 @@ def of_two_processes(*arguments: str) -> tuple[list[str], str]:
             "".join(line for line in lines if not line.startswith("loss")))
 
 
+@pytest.mark.thorough
 def test_two_processes_whose_rows_the_nics_write(tmp_path):
     arguments = "table_wise", "10", "1", "RowWiseAdagrad"
     alone, _ = of_two_processes(torchrec_dlrm.__file__, "gloo", *arguments)

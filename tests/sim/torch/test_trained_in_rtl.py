@@ -38,6 +38,7 @@ def states_of(optimizer) -> list[torch.Tensor]:
     return [state["momentum"] for state in optimizer.state.values() if "momentum" in state]
 
 
+@pytest.mark.few(1, "thorough")
 @RULES
 @pytest.mark.parametrize("system", ["FS", "EN"])
 @pytest.mark.parametrize("mode", ["sum", "mean"])

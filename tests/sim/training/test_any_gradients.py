@@ -106,6 +106,7 @@ def check_lanes(gradients: dict[int, np.ndarray], before: np.ndarray, after: np.
 COMMON = dict(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 
 
+@pytest.mark.thorough
 @settings(max_examples=6, derandomize=True, database=None, **COMMON)
 @given(case=cases())
 def test_a_few(paths, case):

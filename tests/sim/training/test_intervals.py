@@ -4,6 +4,7 @@ import gc
 import weakref
 
 import numpy as np
+import pytest
 
 from host.data.generator import generate
 from host.dlrm.trainer import reference_trainer
@@ -14,6 +15,7 @@ from sim.training.intervals import Intervals
 MODEL = Model((50, 20), 16, 3, (16,), (4, 1))
 
 
+@pytest.mark.thorough
 def test_a_step_is_not_kept():
     intervals, trainer = Intervals(3), reference_trainer(MODEL, 1)
     samples, = rechunk(generate(MODEL, 12, 2), 12)

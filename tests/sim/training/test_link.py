@@ -15,6 +15,7 @@ def path(tmp_path_factory) -> str:
     return write(tmp_path_factory.mktemp("model"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("given", MODES.values(), ids=MODES)
 def test_weights_stay(path, given):
     calm = trained(path, fidelity="model", nodes=3, samples=48, **given)[0]

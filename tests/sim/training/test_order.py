@@ -28,6 +28,7 @@ def _weights(path: str, **given) -> str:
     return result["weights_sha256"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("given", MODES.values(), ids=MODES)
 def test_gradients_and_ends_of_steps_in_any_order(path, given):
     assert _weights(path, faults=HEAVY, **given) == _weights(path, fidelity="model", **given)

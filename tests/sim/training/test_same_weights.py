@@ -73,6 +73,7 @@ def check_rounded(path: str, variants, **given) -> None:
     assert len({digest for digest, _ in found.values()}) > 1
 
 
+@pytest.mark.thorough
 def test_exact_partials(path):
     check_exact(path, (
         {"nodes": 1, "settings": ONE_SET}, {"settings": NO_CACHE, "threads": 2},
@@ -80,6 +81,7 @@ def test_exact_partials(path):
         {"nodes": 8, "settings": ALL_TO_OWNERS, "threads": 2}))
 
 
+@pytest.mark.thorough
 def test_rounded_partials(path):
     check_rounded(path, ({}, {"nodes": 4, "settings": NO_CACHE, "threads": 2}), **ADAGRAD)
 

@@ -12,6 +12,7 @@ from tests.support import made
 NODES, NUMBERS = 3, 1 << 24
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("first", [0, NUMBERS - 900])
 def test_numbers_follow_each_other(first):
     dut, rng = made(PeerWindows, NODES, first), random.Random(first)

@@ -190,6 +190,7 @@ class Node:
             ctx.set(dut.time, self.time)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("nodes, first, seed, options", [
     (3, 0, 1, {}), (4, MASK - 300, 2, {"headers": 0.05}), (5, 1000, 3, {"gap": 0.0, "faults": 0.5}),
     (2, (1 << 23) - 100, 4, {"delay": 0, "stall": 0.9}),

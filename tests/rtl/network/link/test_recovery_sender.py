@@ -1,5 +1,7 @@
 """The timing of recovery in a link sender, whose time jumps over cycles in which nothing moves."""
 
+import pytest
+
 from rtl.config import preset
 from rtl.formats import Opcode
 from rtl.network.link.sender import LinkSender
@@ -112,6 +114,7 @@ def test_beats_of_a_packet_that_is_sent_again_stay_in_the_pool():
     simulate(dut, bench, background=[line.watch], limit=5_000)
 
 
+@pytest.mark.thorough
 def test_a_packet_that_ends_after_its_peer_was_given_up_leaves_the_pool():
     """A packet that ends after its peer was given up leaves the pool at once."""
     line = _Line(beats=128)

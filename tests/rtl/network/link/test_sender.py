@@ -79,6 +79,7 @@ def check(items: list[Packet], network: Network, counters: dict[str, int]) -> No
     assert network.failed == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("gap,stall", [*product([0.0, 0.5], [0.0, 0.4])])
 def test_without_loss_nothing_is_sent_again(gap, stall):
     items = packets(300)
@@ -87,6 +88,7 @@ def test_without_loss_nothing_is_sent_again(gap, stall):
     assert counters["repeated"] == counters["timeouts"] == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.few(3)
 @pytest.mark.parametrize("loss,first,jump", [
     (0.05, 0, False), (0.1, WRAPS, False), (0.1, 0, True), (0.3, WRAPS, True), (0.3, 0, False)])
@@ -99,6 +101,7 @@ def test_what_is_lost_is_sent_again(loss, first, jump):
     assert (network.jumps > 0) == jump
 
 
+@pytest.mark.thorough
 def test_numbers_wrap():
     """Those of the packets to one peer, with one beat each, past 2^24."""
     items = packets(150, 4, to=range(1, 2), longest=1)
@@ -106,6 +109,7 @@ def test_numbers_wrap():
     check(items, network, counters)
 
 
+@pytest.mark.thorough
 def test_a_silent_peer_is_given_up_and_the_others_go_on():
     items = packets(200, 5)
     silent = 3
@@ -129,6 +133,7 @@ def test_the_first_time_out_is_the_last_with_one_try(tries):
     assert counters["repeated"] == 0 and counters["failures"] == 1
 
 
+@pytest.mark.thorough
 def test_link_packets_leave_between_the_others():
     items, rng = packets(60, 7), random.Random(7)
     links = [(rng.randrange(NODES), rng.getrandbits(15) << 9, rng.getrandbits(512))
@@ -138,6 +143,7 @@ def test_link_packets_leave_between_the_others():
     assert network.links == links and counters["links"] == 30
 
 
+@pytest.mark.thorough
 def test_what_was_never_sent_cannot_be_acknowledged():
     """Numbers beyond the last packet, in headers and LINK packets, change nothing but a counter."""
     items = packets(40, 8, to=range(2))

@@ -1,0 +1,50 @@
+"""The budget of a tier of tests, as a multiple of what ``python -m gen --config tiny`` takes.
+
+::
+
+    python -m tests.budget out/test.csv
+
+reads the costs that ``pytest --costs`` wrote. Exit status 1, with one line, beyond the budget.
+"""
+
+import argparse
+import csv
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.costs import cpu_seconds
+
+__all__ = ["BUDGETS", "main"]
+
+BUDGETS = {"test": 45, "test-all": 260}
+"""By tier, the most that its tests may take: CPU seconds as a multiple of those that generating
+preset ``tiny`` takes. On a machine where that takes 25 s, ``make test`` takes ten minutes on two
+cores, half a minute of which goes into the installation and the collection of tests."""
+
+
+def yardstick() -> float:
+    """Return the CPU seconds that generating preset ``tiny`` takes, with an empty cache."""
+    began = cpu_seconds()
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-m", "gen", "--config", "tiny", "--output", folder],
+                       check=True, stdout=subprocess.DEVNULL)
+    return cpu_seconds() - began
+
+
+def main(path: Path) -> int:
+    """Compare the costs in a file, named after its tier, with the tier's budget."""
+    with path.open(newline="", encoding="utf-8") as file:
+        spent = sum(float(row["cpu_seconds"]) for row in csv.DictReader(file))
+    unit = yardstick()
+    most = BUDGETS[path.stem] * unit
+    print(f"{path}: {spent:,.0f} CPU seconds, {spent / unit:.0f} times those of `python -m gen "
+          f"--config tiny` ({unit:.1f}), at most {BUDGETS[path.stem]} times", file=sys.stderr)
+    return int(spent > most)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("costs", type=Path, help="written by pytest --costs, named after a tier")
+    sys.exit(main(parser.parse_args().costs))
