@@ -9,15 +9,15 @@ from math import ceil
 from typing import Any
 
 from host.systems import Stage, Step, schedule
-from sim.experiments.points.devices import devices_of
-from sim.experiments.points.measure import measure_system
-from sim.experiments.points.nic import cache_rows, reaching
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.point import Point
-from sim.experiments.points.systems import BASELINES, parts_of
-from sim.experiments.points.timing import busy_us
-from sim.experiments.points.trace import trace_of
-from sim.files.store import Store
+from sim.evaluation.devices import devices_of
+from sim.evaluation.measure import measure_system
+from sim.evaluation.nic import cache_rows, reaching
+from sim.evaluation.placing import plan_of
+from sim.evaluation.point import Point
+from sim.evaluation.store import Store
+from sim.evaluation.systems import BASELINES, parts_of
+from sim.evaluation.timing import busy_us
+from sim.evaluation.trace import trace_of
 
 __all__ = ["COSTS", "WINDOW", "MiniBatches", "finished_us", "measured", "point_of"]
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from host.toml.units import quantity
-from sim.experiments.points import setting as evaluation
-from sim.experiments.points.setting import Source
+from sim.evaluation import setting as evaluation
+from sim.evaluation.setting import Source
 from sim.serving.setting import SYSTEMS, Setting, points_of
 
 __all__ = ["request_of"]

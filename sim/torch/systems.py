@@ -11,13 +11,13 @@ from host.batching import MiniBatch
 from host.model import MODELS, Model
 from host.samples import Samples
 from rtl.config import NicConfig, preset
-from sim.experiments.points.devices import devices_of
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.point import Point
-from sim.experiments.points.system_at import system_at
-from sim.experiments.points.timing import alone, busy_us
-from sim.experiments.points.trace import Trace, TraceOf
-from sim.experiments.points.workloads import workloads
+from sim.evaluation.devices import devices_of
+from sim.evaluation.placing import plan_of
+from sim.evaluation.point import Point
+from sim.evaluation.system_at import system_at
+from sim.evaluation.timing import alone, busy_us
+from sim.evaluation.trace import Trace, TraceOf
+from sim.evaluation.workloads import workloads
 from sim.job.settings import apply_settings
 from sim.model.config import WideConfig
 from sim.torch.lookups.bags import Bags

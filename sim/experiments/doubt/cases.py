@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from sim.evaluation.point import WORKLOADS, Point
+from sim.evaluation.setting import BASES, Setting
+from sim.evaluation.systems import EN
 from sim.experiments.doubt.constants import doubtful
 from sim.experiments.doubt.design import design
 from sim.experiments.doubt.tasks import Draws, LeftOut
-from sim.experiments.points.point import WORKLOADS, Point
-from sim.experiments.points.setting import BASES, Setting
-from sim.experiments.points.systems import EN
 
 __all__ = ["CHUNK", "MINI_BATCHES", "Case", "cases_of", "names_of", "sets_by_workload"]
 

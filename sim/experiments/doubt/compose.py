@@ -1,7 +1,7 @@
 """How the points of a draw are put together: the only file of this room that knows how.
 
 A point's NICs are run, or their times taken from elsewhere; everything else, from the constants to
-the time from one mini-batch to the next, is computed as :func:`sim.experiments.points.measure.
+the time from one mini-batch to the next, is computed as :func:`sim.evaluation.measure.
 measure` does it.
 """
 
@@ -12,18 +12,18 @@ from functools import lru_cache
 from host.data.contents import contents
 from host.systems import EnTuning, NicTimes, Tuning, en_tunings, fixed_of, options_of
 from host.toml.provenance import constants
-from sim.experiments.points.devices import devices_of
-from sim.experiments.points.en_nic import en_nic, nic_devices, nic_point
-from sim.experiments.points.en_system import en_built, en_system
-from sim.experiments.points.nic import NicPart, nic_part, serving
-from sim.experiments.points.nic_updates import with_updates
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.point import Point
-from sim.experiments.points.steps import built
-from sim.experiments.points.systems import EN
-from sim.experiments.points.trace import trace_of
-from sim.experiments.points.workloads import workloads
-from sim.files.store import Store
+from sim.evaluation.devices import devices_of
+from sim.evaluation.en_nic import en_nic, nic_devices, nic_point
+from sim.evaluation.en_system import en_built, en_system
+from sim.evaluation.nic import NicPart, nic_part, serving
+from sim.evaluation.nic_updates import with_updates
+from sim.evaluation.placing import plan_of
+from sim.evaluation.point import Point
+from sim.evaluation.steps import built
+from sim.evaluation.store import Store
+from sim.evaluation.systems import EN
+from sim.evaluation.trace import trace_of
+from sim.evaluation.workloads import workloads
 
 __all__ = ["GATHER", "interval_of", "nic_constants", "run_nics", "served_ways", "settled",
            "source_of", "tuning_of"]

@@ -5,14 +5,14 @@ from functools import lru_cache
 from statistics import median
 
 from host.data.contents import contents
+from sim.evaluation.point import Point
+from sim.evaluation.store import Store
+from sim.evaluation.systems import EN
+from sim.evaluation.task import Task
 from sim.experiments.doubt.compose import interval_of, settled, source_of, tuning_of
 from sim.experiments.doubt.design import scaled_by
 from sim.experiments.doubt.draws import drawn
 from sim.experiments.doubt.nics import Interpolated, sets_of
-from sim.experiments.points.point import Point
-from sim.experiments.points.systems import EN
-from sim.experiments.points.task import Task
-from sim.files.store import Store
 
 __all__ = ["Draws", "LeftOut"]
 

@@ -8,20 +8,20 @@ import pytest
 from host.devices.gpu_time import GpuTime
 from host.systems import DELIVER, EnTuning, StepOptions, en, en_tunings
 from host.systems.nic_times import NicTimes
+from sim.evaluation.devices import devices_of
+from sim.evaluation.en_nic import deliveries, en_nic, least_times, nic_point
+from sim.evaluation.en_system import en_system
+from sim.evaluation.en_trace import copied_all, without_small
+from sim.evaluation.measure import measure
+from sim.evaluation.placing import plan_of
+from sim.evaluation.point import Point
+from sim.evaluation.setting import DEMO, Setting
+from sim.evaluation.sweep import Outcome, Results
+from sim.evaluation.timing import interval_us
+from sim.evaluation.trace import trace_of
+from sim.evaluation.workloads import Workloads
 from sim.experiments.figures.en import CHANGES, MEASURED, NOTHING, OPTIONS
 from sim.experiments.figures.registry import exhibit
-from sim.experiments.points.devices import devices_of
-from sim.experiments.points.en_nic import deliveries, en_nic, least_times, nic_point
-from sim.experiments.points.en_system import en_system
-from sim.experiments.points.en_trace import copied_all, without_small
-from sim.experiments.points.measure import measure
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.point import Point
-from sim.experiments.points.setting import DEMO, Setting
-from sim.experiments.points.timing import interval_us
-from sim.experiments.points.trace import trace_of
-from sim.experiments.points.workloads import Workloads
-from sim.experiments.sweep.sweep import Outcome, Results
 from tests.sim.experiments.measured import told
 
 POINT = Point.named("en", dataset="avazu", software="tuned", mini_batch=32, warmup=2, measured=4)
@@ -149,7 +149,7 @@ def test_a_point_in_rtl_runs_in_it_only_the_nics_that_it_chooses(monkeypatch):
         asked.append((point.fidelity, tuning))
         return en_nic(replace(point, fidelity="model"), trace, devices, tuning, runs)
 
-    monkeypatch.setattr("sim.experiments.points.en_system.en_nic", noted)
+    monkeypatch.setattr("sim.evaluation.en_system.en_nic", noted)
     modelled = en_system(POINT, trace, work, devices)
     assert len(asked) > 1 and {fidelity for fidelity, _ in asked} == {"model"}
     asked.clear()
@@ -170,7 +170,7 @@ def test_rtl_takes_as_long_as_the_model():
 def test_shares_with_more_slots_than_indices_get_vectors_of_bags(monkeypatch):
     trace, devices = trace_of(POINT), devices_of(POINT)
     work = Workloads(trace, plan_of(POINT, trace))
-    monkeypatch.setattr("sim.experiments.points.en_system.MOST_INDICES", 10)
+    monkeypatch.setattr("sim.evaluation.en_system.MOST_INDICES", 10)
     assert en_system(POINT, trace, work, devices).tuning.deliver != "unique"
 
 

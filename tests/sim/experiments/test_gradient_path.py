@@ -8,15 +8,15 @@ import pytest
 from host.systems import Devices, Workload
 from host.timing.gpu import GpuProfile
 from rtl.config import preset
+from sim.evaluation.devices import devices_of
+from sim.evaluation.gradient_path import GradientPath
+from sim.evaluation.nic import options_of
+from sim.evaluation.placing import plan_of
+from sim.evaluation.reductions import Reduction, reductions
+from sim.evaluation.trace import Trace, trace_of
+from sim.evaluation.updates import updates
+from sim.evaluation.workloads import workloads
 from sim.experiments import Point
-from sim.experiments.points.devices import devices_of
-from sim.experiments.points.gradient_path import GradientPath
-from sim.experiments.points.nic import options_of
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.reductions import Reduction, reductions
-from sim.experiments.points.trace import Trace, trace_of
-from sim.experiments.points.updates import updates
-from sim.experiments.points.workloads import workloads
 from sim.training.options import TrainOptions
 from sim.training.train import train
 

@@ -6,13 +6,13 @@ import pytest
 from filelock import FileLock
 
 from host.systems import Devices
+from sim.evaluation import nic_runs
+from sim.evaluation.nic import cache_rows, options_of
+from sim.evaluation.nic_run import NicRun, Record, run_nics
+from sim.evaluation.nic_runs import RunOf, all_runs
+from sim.evaluation.store import Store
+from sim.evaluation.trace import trace_key, trace_of
 from sim.experiments import Point, measure
-from sim.experiments.points import nic_runs
-from sim.experiments.points.nic import cache_rows, options_of
-from sim.experiments.points.nic_run import NicRun, Record, run_nics
-from sim.experiments.points.nic_runs import RunOf, all_runs
-from sim.experiments.points.trace import trace_key, trace_of
-from sim.files.store import Store
 
 POINT = Point.named("lc+rc", nodes=2, mini_batch=16, warmup=2, measured=4, window=32)
 

@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 
 from host.model import MODELS
+from sim.evaluation.devices import devices_of
+from sim.evaluation.measure import measure
+from sim.evaluation.placing import plan_of
+from sim.evaluation.point import DEPTHS, PER_GRAPH, Point
+from sim.evaluation.setting import DEMO
+from sim.evaluation.steps import built
+from sim.evaluation.timing import busy_us, interval_us
+from sim.evaluation.trace import trace_of
+from sim.evaluation.workloads import Workloads
 from sim.experiments.figures.registry import exhibit
-from sim.experiments.points.devices import devices_of
-from sim.experiments.points.measure import measure
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.point import DEPTHS, PER_GRAPH, Point
-from sim.experiments.points.setting import DEMO
-from sim.experiments.points.steps import built
-from sim.experiments.points.timing import busy_us, interval_us
-from sim.experiments.points.trace import trace_of
-from sim.experiments.points.workloads import Workloads
 from sim.serving.measured import point_of
 
 FEW = {"software": "tuned", "warmup": 2, "measured": 4}

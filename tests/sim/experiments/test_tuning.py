@@ -6,13 +6,13 @@ from functools import cache
 import pytest
 
 from host.systems import Devices, Step, StepOptions, Tuning, bl_paper, bl_tuned, tunings
-from sim.experiments.points.devices import devices_of
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.point import DEPTHS, Point
-from sim.experiments.points.steps import Built, built
-from sim.experiments.points.timing import interval_us
-from sim.experiments.points.trace import trace_of
-from sim.experiments.points.workloads import Workloads
+from sim.evaluation.devices import devices_of
+from sim.evaluation.placing import plan_of
+from sim.evaluation.point import DEPTHS, Point
+from sim.evaluation.steps import Built, built
+from sim.evaluation.timing import interval_us
+from sim.evaluation.trace import trace_of
+from sim.evaluation.workloads import Workloads
 
 
 def chosen(point: Point) -> tuple[Workloads, Devices, StepOptions, Built]:

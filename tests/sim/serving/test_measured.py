@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from sim.experiments.points import nic
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.point import Point
-from sim.experiments.points.trace import trace_of
+from sim.evaluation import nic
+from sim.evaluation.placing import plan_of
+from sim.evaluation.point import Point
+from sim.evaluation.trace import trace_of
 from sim.serving import measured as module
 from sim.serving.measured import COSTS, MiniBatches, measured, point_of
 

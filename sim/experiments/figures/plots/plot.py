@@ -6,6 +6,10 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
+from sim.evaluation.point import Point
+from sim.evaluation.setting import Setting
+from sim.evaluation.sweep import Results
+from sim.evaluation.systems import BASELINES, EN
 from sim.experiments.figures.captions import of_points
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.picture import grid, save
@@ -13,10 +17,6 @@ from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric, estimate_of
 from sim.experiments.figures.plots.panel import Panel
 from sim.experiments.figures.row import Row
-from sim.experiments.points.point import Point
-from sim.experiments.points.setting import Setting
-from sim.experiments.points.systems import BASELINES, EN
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["Plot"]
 

@@ -10,7 +10,7 @@ from host.devices.software import SoftwareProfile
 from host.placement.deal import check_placement
 from host.systems.en_tuning import en_tunings, fixed_of
 from host.toml.profile import load_profile, profile_names
-from sim.experiments.points.systems import BASELINES, EN, canonical, parts_of
+from sim.evaluation.systems import BASELINES, EN, canonical, parts_of
 
 __all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "PER_GRAPH", "WORKLOADS", "Flights",
            "Point", "software_names"]
@@ -50,7 +50,7 @@ class Point:
     Members
     -------
     dataset: its shape and model, one of `DATASETS`.
-    system: a canonical name, see :mod:`sim.experiments.points.systems`; :meth:`named` takes ``fs``
+    system: a canonical name, see :mod:`sim.evaluation.systems`; :meth:`named` takes ``fs``
         and ``ga`` too.
     workload: ``inference`` or ``training``.
     nodes: of the cluster. placement: of the tables over them, for every system alike; one of

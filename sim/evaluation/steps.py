@@ -22,11 +22,11 @@ from host.systems import (
     tunings,
 )
 from host.systems.charge import longest_us
-from sim.experiments.points.nic import NicPart
-from sim.experiments.points.point import Flights, Point
-from sim.experiments.points.systems import EN, parts_of
-from sim.experiments.points.timing import interval_us
-from sim.experiments.points.workloads import Workloads
+from sim.evaluation.nic import NicPart
+from sim.evaluation.point import Flights, Point
+from sim.evaluation.systems import EN, parts_of
+from sim.evaluation.timing import interval_us
+from sim.evaluation.workloads import Workloads
 
 __all__ = ["Built", "alone_us", "built", "fastest", "sums"]
 
@@ -66,7 +66,7 @@ def built(point: Point, work: Workloads, devices: Devices, nic: NicPart | None,
     compared.
 
     ``ValueError`` for EN, whose NICs hang on what it chooses:
-    :func:`sim.experiments.points.en_system.en_system`."""
+    :func:`sim.evaluation.en_system.en_system`."""
     if point.system == EN:
         raise ValueError("system must be one whose NICs are known beforehand, not 'en'")
     options = StepOptions(point.workload == "training", all_reduce)

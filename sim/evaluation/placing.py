@@ -5,8 +5,8 @@ from functools import lru_cache
 import numpy as np
 
 from host.placement.shard import ShardPlan
-from sim.experiments.points.point import Point
-from sim.experiments.points.trace import Trace
+from sim.evaluation.point import Point
+from sim.evaluation.trace import Trace
 
 __all__ = ["plan_of"]
 

@@ -1,15 +1,15 @@
 """The system of a point: its steps, and its NICs."""
 
 from host.systems import Devices
-from sim.experiments.points.en_system import en_system
-from sim.experiments.points.nic import NicPart, nic_part
-from sim.experiments.points.nic_updates import with_updates
-from sim.experiments.points.point import Point
-from sim.experiments.points.steps import Built, built
-from sim.experiments.points.systems import BASELINES, EN
-from sim.experiments.points.trace import Trace
-from sim.experiments.points.workloads import Workloads
-from sim.files.store import Store
+from sim.evaluation.en_system import en_system
+from sim.evaluation.nic import NicPart, nic_part
+from sim.evaluation.nic_updates import with_updates
+from sim.evaluation.point import Point
+from sim.evaluation.steps import Built, built
+from sim.evaluation.store import Store
+from sim.evaluation.systems import BASELINES, EN
+from sim.evaluation.trace import Trace
+from sim.evaluation.workloads import Workloads
 
 __all__ = ["system_at"]
 

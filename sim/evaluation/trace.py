@@ -10,7 +10,7 @@ from host.batching import Batcher, MiniBatch, algorithm_of
 from host.data.contents import check_contents, contents
 from host.model import Model
 from host.samples import Samples
-from sim.experiments.points.point import Point
+from sim.evaluation.point import Point
 from sim.job.inputs import choose_model, sample_chunks
 from sim.job.workload import Workload
 

@@ -10,14 +10,14 @@ from host.placement.shard import ShardPlan
 from host.systems import Devices, NicTimes
 from host.timing.gpu import GpuProfile
 from rtl.config import preset
-from sim.experiments.points.gpu_of_nics import as_nics_see
-from sim.experiments.points.nic_run import NicRun
-from sim.experiments.points.nic_runs import all_runs
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.point import Point
-from sim.experiments.points.systems import parts_of
-from sim.experiments.points.trace import Trace
-from sim.files.store import Store
+from sim.evaluation.gpu_of_nics import as_nics_see
+from sim.evaluation.nic_run import NicRun
+from sim.evaluation.nic_runs import all_runs
+from sim.evaluation.placing import plan_of
+from sim.evaluation.point import Point
+from sim.evaluation.store import Store
+from sim.evaluation.systems import parts_of
+from sim.evaluation.trace import Trace
 from sim.job.options import RunOptions
 from sim.node.dense_vectors import bottom_operations
 
@@ -39,7 +39,7 @@ class NicPart:
     """Members: ``times`` of each measured mini-batch; ``local_cache``, ``remote_cache``, their
     rows, hits and hit rates over the measured half, None without; ``saved_lookups`` of that half;
     ``traffic`` per mini-batch; ``delivered``, per mini-batch of all nodes, where each different
-    vector comes once, see :func:`sim.experiments.points.measure.measure`, else None; ``notes`` in
+    vector comes once, see :func:`sim.evaluation.measure.measure`, else None; ``notes`` in
     words; ``by_mini_batch``, hits and accesses of the local caches in each, None without."""
 
     times: list[NicTimes]

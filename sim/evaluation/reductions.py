@@ -11,7 +11,7 @@ from host.placement.sets import set_of
 from host.placement.shard import ShardPlan, key_hash
 from host.samples import Samples
 from rtl.config import NicConfig
-from sim.experiments.points.trace import Trace
+from sim.evaluation.trace import Trace
 
 __all__ = ["TERMS", "Pass", "Reduction", "reduction", "reductions"]
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from host.systems import Devices
-from sim.experiments.points.nic import cache_rows, options_of, serving
-from sim.experiments.points.point import Point
-from sim.experiments.points.trace import Trace
+from sim.evaluation.nic import cache_rows, options_of, serving
+from sim.evaluation.point import Point
+from sim.evaluation.trace import Trace
 from sim.training.options import TrainOptions
 from sim.training.train import train
 

@@ -6,27 +6,27 @@ import numpy as np
 
 from host.systems import Devices
 from host.systems.all_on_nic import not_applicable
-from sim.experiments.points.devices import devices_of
-from sim.experiments.points.en_system import en_system
-from sim.experiments.points.nic import NicPart
-from sim.experiments.points.nic_updates import updates_of
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.point import Point
-from sim.experiments.points.requests import request_us
-from sim.experiments.points.steps import Built, built
-from sim.experiments.points.system_at import system_at
-from sim.experiments.points.systems import EN
-from sim.experiments.points.task import Task
-from sim.experiments.points.timing import alone, busy_us
-from sim.experiments.points.trace import Trace, trace_of
-from sim.experiments.points.traffic import (
+from sim.evaluation.devices import devices_of
+from sim.evaluation.en_system import en_system
+from sim.evaluation.nic import NicPart
+from sim.evaluation.nic_updates import updates_of
+from sim.evaluation.placing import plan_of
+from sim.evaluation.point import Point
+from sim.evaluation.requests import request_us
+from sim.evaluation.steps import Built, built
+from sim.evaluation.store import Store
+from sim.evaluation.system_at import system_at
+from sim.evaluation.systems import EN
+from sim.evaluation.task import Task
+from sim.evaluation.timing import alone, busy_us
+from sim.evaluation.trace import Trace, trace_of
+from sim.evaluation.traffic import (
     all_reduce_traffic,
     gradient_traffic,
     software_traffic,
     totalled,
 )
-from sim.experiments.points.workloads import Workloads, workloads
-from sim.files.store import Store
+from sim.evaluation.workloads import Workloads, workloads
 
 __all__ = ["measure", "measure_system"]
 

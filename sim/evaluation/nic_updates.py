@@ -4,17 +4,17 @@ from dataclasses import replace
 
 from host.systems import Devices, NicTimes
 from rtl.config import preset
-from sim.experiments.points.gradient_path import GradientPath
-from sim.experiments.points.nic import NicPart, serving
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.point import Point
-from sim.experiments.points.reductions import reductions
-from sim.experiments.points.systems import parts_of
-from sim.experiments.points.trace import Trace
-from sim.experiments.points.traffic import gradient_traffic
-from sim.experiments.points.training import trained
-from sim.experiments.points.updates import Updates, updates_of_trace
-from sim.experiments.points.workloads import Workloads
+from sim.evaluation.gradient_path import GradientPath
+from sim.evaluation.nic import NicPart, serving
+from sim.evaluation.placing import plan_of
+from sim.evaluation.point import Point
+from sim.evaluation.reductions import reductions
+from sim.evaluation.systems import parts_of
+from sim.evaluation.trace import Trace
+from sim.evaluation.traffic import gradient_traffic
+from sim.evaluation.training import trained
+from sim.evaluation.updates import Updates, updates_of_trace
+from sim.evaluation.workloads import Workloads
 from sim.job.settings import apply_settings
 
 __all__ = ["updates_of", "with_updates"]

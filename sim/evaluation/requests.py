@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from host.systems import Step, schedule
-from sim.experiments.points.trace import Trace, arrivals_of
+from sim.evaluation.trace import Trace, arrivals_of
 
 __all__ = ["LOAD", "request_us"]
 

@@ -1,7 +1,7 @@
 """Points and tasks in words."""
 
-from sim.experiments.points.point import Point
-from sim.experiments.points.task import Task
+from sim.evaluation.point import Point
+from sim.evaluation.task import Task
 
 __all__ = ["in_words"]
 

@@ -7,7 +7,7 @@ import numpy as np
 from host.systems import Workload
 from host.systems.bl_tuned import Tuning
 from host.systems.tables import INDEX, vector_bytes
-from sim.experiments.points.reductions import Reduction
+from sim.evaluation.reductions import Reduction
 
 __all__ = ["MTU_PAYLOAD", "all_reduce_traffic", "gradient_traffic", "software_traffic", "totalled"]
 

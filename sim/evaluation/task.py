@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 
-from sim.files.store import Store
+from sim.evaluation.store import Store
 
 __all__ = ["Task"]
 

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from host.placement.shard import ShardPlan
 from host.systems import Workload, workload_of
-from sim.experiments.points.trace import Trace
+from sim.evaluation.trace import Trace
 
 __all__ = ["Workloads", "workloads"]
 

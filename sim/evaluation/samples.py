@@ -7,7 +7,7 @@ from host.data.datasets import open_samples
 from host.data.generator import generate
 from host.model import MODELS
 from host.samples import Samples, concatenate
-from sim.experiments.points.setting import Setting, Source
+from sim.evaluation.setting import Setting, Source
 
 __all__ = ["samples_of"]
 

@@ -1,7 +1,7 @@
 """The devices of a point."""
 
 from host.systems import Devices
-from sim.experiments.points.point import Point
+from sim.evaluation.point import Point
 
 __all__ = ["devices_of"]
 

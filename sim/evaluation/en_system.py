@@ -16,7 +16,7 @@ from host.systems import (
     fixed_of,
 )
 from host.wire.indices import MOST_INDICES
-from sim.experiments.points.en_nic import (
+from sim.evaluation.en_nic import (
     check_seen,
     deliveries,
     en_nic,
@@ -24,14 +24,14 @@ from sim.experiments.points.en_nic import (
     nic_devices,
     nic_point,
 )
-from sim.experiments.points.en_trace import copied_all
-from sim.experiments.points.nic import NicPart
-from sim.experiments.points.nic_updates import with_updates
-from sim.experiments.points.point import Flights, Point
-from sim.experiments.points.steps import Built, alone_us, fastest, sums
-from sim.experiments.points.trace import Trace
-from sim.experiments.points.workloads import Workloads
-from sim.files.store import Store
+from sim.evaluation.en_trace import copied_all
+from sim.evaluation.nic import NicPart
+from sim.evaluation.nic_updates import with_updates
+from sim.evaluation.point import Flights, Point
+from sim.evaluation.steps import Built, alone_us, fastest, sums
+from sim.evaluation.store import Store
+from sim.evaluation.trace import Trace
+from sim.evaluation.workloads import Workloads
 
 __all__ = ["EnSystem", "en_built", "en_system"]
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from sim.experiments.points.point import Point
-from sim.experiments.points.systems import BASELINES, parts_of
-from sim.experiments.points.task import Task
-from sim.experiments.points.trace import trace_key
+from sim.evaluation.point import Point
+from sim.evaluation.systems import BASELINES, parts_of
+from sim.evaluation.task import Task
+from sim.evaluation.trace import trace_key
 
 __all__ = ["effort", "in_turn"]
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sim.experiments.points.point import DATASETS, MINI_BATCH, Point
-from sim.experiments.points.systems import BASELINES, EN, canonical, parts_of
+from sim.evaluation.point import DATASETS, MINI_BATCH, Point
+from sim.evaluation.systems import BASELINES, EN, canonical, parts_of
 
 __all__ = ["BASES", "DEMO", "FULL_SYSTEMS", "PAPER_LIKE", "SETTINGS", "SHARES", "SOFTWARES",
            "Setting", "Source", "like"]

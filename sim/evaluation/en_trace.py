@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from host.samples import Samples
-from sim.experiments.points.trace import Trace
+from sim.evaluation.trace import Trace
 
 __all__ = ["copied_all", "without_small"]
 

@@ -24,8 +24,8 @@ from rtl.network.frame_check import FrameCheck
 from rtl.network.parser import PacketParser
 from rtl.network.partial_packager import PartialPackager
 from rtl.network.receiver import FrameReceiver
-from sim.experiments.points.reductions import Pass, Reduction
-from sim.experiments.points.row_writes import RowWrites
+from sim.evaluation.reductions import Pass, Reduction
+from sim.evaluation.row_writes import RowWrites
 
 __all__ = ["GradientPath"]
 

@@ -10,7 +10,7 @@ from host.batching import MiniBatch
 from host.placement.sets import NodeCaches
 from host.placement.shard import ShardPlan, key_hash
 from host.samples import first_lookups
-from sim.experiments.points.trace import Trace
+from sim.evaluation.trace import Trace
 
 __all__ = ["Updates", "updates", "updates_of_trace"]
 
