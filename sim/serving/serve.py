@@ -132,7 +132,7 @@ class _Done:
 
     def _sweep(self, wanted, how: Callable[..., dict], progress: Progress) -> Results:
         return sweep(wanted, partial(_Task(how), str(self._folder), self._points),
-                     Store(self._folder / "loads", sources_of(Search, System, measured)),
+                     Store(self._folder / "loads", sources_of(Search, System)),
                      jobs=self._jobs, progress=progress)
 
 
@@ -150,7 +150,7 @@ class _Task:
 
 
 def _mini_batches(folder: Path) -> Store:
-    return Store(folder / "mini-batches", sources_of(measured))
+    return Store(folder / "mini-batches", sources_of(MiniBatches))
 
 
 def _at_load(search: Search, task: AtLoad) -> Choice | None:
