@@ -7,12 +7,10 @@ from host.systems import Delivery, Devices, EnTuning, delivery_of, ring_of
 from host.systems.nic_times import NicTimes
 from host.timing.clock import CYCLE_NS
 from rtl.config import LANES
-from sim.evaluation.en_trace import without_small
 from sim.evaluation.nic import NicPart, nic_part
-from sim.evaluation.placing import plan_of
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store
-from sim.evaluation.trace import Trace
+from sim.evaluation.trace import Trace, plan_of, without_small
 from sim.job.row_places import check_bar
 
 __all__ = ["SIZES", "check_seen", "deliveries", "en_nic", "least_times", "nic_devices",

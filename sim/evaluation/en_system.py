@@ -24,13 +24,12 @@ from sim.evaluation.en_nic import (
     nic_devices,
     nic_point,
 )
-from sim.evaluation.en_trace import copied_all
 from sim.evaluation.nic import NicPart
 from sim.evaluation.nic_updates import with_updates
 from sim.evaluation.point import Flights, Point
 from sim.evaluation.steps import Built, alone_us, fastest, sums
 from sim.evaluation.store import Store
-from sim.evaluation.trace import Trace
+from sim.evaluation.trace import Trace, copied_all
 from sim.evaluation.workloads import Workloads
 
 __all__ = ["EnSystem", "en_built", "en_system"]

@@ -10,23 +10,22 @@ from sim.evaluation.devices import devices_of
 from sim.evaluation.en_system import en_system
 from sim.evaluation.nic import NicPart
 from sim.evaluation.nic_updates import updates_of
-from sim.evaluation.placing import plan_of
 from sim.evaluation.point import Point
-from sim.evaluation.requests import request_us
 from sim.evaluation.steps import Built, built
 from sim.evaluation.store import Store
 from sim.evaluation.system_at import system_at
 from sim.evaluation.systems import EN
 from sim.evaluation.task import Task
-from sim.evaluation.timing import alone, busy_us
-from sim.evaluation.trace import Trace, trace_of
-from sim.evaluation.traffic import (
+from sim.evaluation.timing import alone, busy_us, request_us
+from sim.evaluation.trace import Trace, plan_of, trace_of
+from sim.evaluation.workloads import (
+    Workloads,
     all_reduce_traffic,
     gradient_traffic,
     software_traffic,
     totalled,
+    workloads,
 )
-from sim.evaluation.workloads import Workloads, workloads
 
 __all__ = ["measure", "measure_system"]
 

@@ -13,11 +13,10 @@ from rtl.config import preset
 from sim.evaluation.gpu_of_nics import as_nics_see
 from sim.evaluation.nic_run import NicRun
 from sim.evaluation.nic_runs import all_runs
-from sim.evaluation.placing import plan_of
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store
 from sim.evaluation.systems import parts_of
-from sim.evaluation.trace import Trace
+from sim.evaluation.trace import Trace, plan_of
 from sim.job.options import RunOptions
 from sim.node.dense_vectors import bottom_operations
 

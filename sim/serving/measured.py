@@ -12,12 +12,11 @@ from host.systems import Stage, Step, schedule
 from sim.evaluation.devices import devices_of
 from sim.evaluation.measure import measure_system
 from sim.evaluation.nic import cache_rows, reaching
-from sim.evaluation.placing import plan_of
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store
 from sim.evaluation.systems import BASELINES, parts_of
 from sim.evaluation.timing import busy_us
-from sim.evaluation.trace import trace_of
+from sim.evaluation.trace import plan_of, trace_of
 
 __all__ = ["COSTS", "WINDOW", "MiniBatches", "finished_us", "measured", "point_of"]
 

@@ -12,11 +12,10 @@ from host.model import MODELS, Model
 from host.samples import Samples
 from rtl.config import NicConfig, preset
 from sim.evaluation.devices import devices_of
-from sim.evaluation.placing import plan_of
 from sim.evaluation.point import Point
 from sim.evaluation.system_at import system_at
 from sim.evaluation.timing import alone, busy_us
-from sim.evaluation.trace import Trace, TraceOf
+from sim.evaluation.trace import Trace, TraceOf, plan_of
 from sim.evaluation.workloads import workloads
 from sim.job.settings import apply_settings
 from sim.model.config import WideConfig

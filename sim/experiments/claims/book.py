@@ -6,8 +6,8 @@ from typing import Any
 
 from sim.evaluation.point import Point
 from sim.evaluation.setting import FULL_SYSTEMS, Setting
-from sim.evaluation.speedup import JUDGED, speedup
 from sim.evaluation.sweep import Results
+from sim.evaluation.timing import JUDGED, speedup
 from sim.experiments.figures.estimate import Estimate, combined, estimated
 
 __all__ = ["NIC", "Book", "Found"]

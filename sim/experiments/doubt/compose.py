@@ -17,12 +17,11 @@ from sim.evaluation.en_nic import en_nic, nic_devices, nic_point
 from sim.evaluation.en_system import en_built, en_system
 from sim.evaluation.nic import NicPart, nic_part, serving
 from sim.evaluation.nic_updates import with_updates
-from sim.evaluation.placing import plan_of
 from sim.evaluation.point import Point
 from sim.evaluation.steps import built
 from sim.evaluation.store import Store
 from sim.evaluation.systems import EN
-from sim.evaluation.trace import trace_of
+from sim.evaluation.trace import plan_of, trace_of
 from sim.evaluation.workloads import workloads
 
 __all__ = ["GATHER", "interval_of", "nic_constants", "run_nics", "served_ways", "settled",

@@ -7,8 +7,8 @@ from host.placement.shard import ShardPlan
 from host.systems.all_on_nic import CARD_BYTES
 from sim.evaluation.point import MINI_BATCH, Point
 from sim.evaluation.setting import Setting
-from sim.evaluation.speedup import speedup
 from sim.evaluation.sweep import Results
+from sim.evaluation.timing import speedup
 from sim.experiments.figures.estimate import combined, estimated
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.plots.series import cases

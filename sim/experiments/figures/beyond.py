@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
-from sim.evaluation.speedup import JUDGED, speedup
 from sim.evaluation.sweep import Results
+from sim.evaluation.timing import JUDGED, speedup
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.row import Row
 

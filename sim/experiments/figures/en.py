@@ -10,8 +10,8 @@ from host.devices.dense_work import LEVELS
 from host.toml.profile import profile_names
 from sim.evaluation.point import PER_GRAPH, WORKLOADS, Point
 from sim.evaluation.setting import BASES, Setting
-from sim.evaluation.speedup import JUDGED, speedup
 from sim.evaluation.sweep import Results
+from sim.evaluation.timing import JUDGED, speedup
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.row import Row
 

@@ -7,8 +7,8 @@ from itertools import product
 from host.devices.dense_work import LEVELS
 from sim.evaluation.point import WORKLOADS, Point
 from sim.evaluation.setting import BASES, Setting
-from sim.evaluation.speedup import JUDGED, speedup
 from sim.evaluation.sweep import Results
+from sim.evaluation.timing import JUDGED, speedup
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.row import Row
 

@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 
 from sim.evaluation.point import WORKLOADS, Point
 from sim.evaluation.setting import BASES, Setting
-from sim.evaluation.speedup import JUDGED, speedup
 from sim.evaluation.sweep import Results
 from sim.evaluation.task import Task
+from sim.evaluation.timing import JUDGED, speedup
 from sim.experiments.doubt.cases import Case, cases_of, names_of, sets_by_workload
 from sim.experiments.doubt.constants import frozen_on
 from sim.experiments.figures.exhibit import Figure

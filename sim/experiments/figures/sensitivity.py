@@ -6,8 +6,8 @@ from typing import Any
 
 from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
-from sim.evaluation.speedup import JUDGED, speedup
 from sim.evaluation.sweep import Results
+from sim.evaluation.timing import JUDGED, speedup
 from sim.experiments.doubt.constants import doubtful
 from sim.experiments.figures.row import Row
 

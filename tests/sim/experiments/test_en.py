@@ -11,14 +11,12 @@ from host.systems.nic_times import NicTimes
 from sim.evaluation.devices import devices_of
 from sim.evaluation.en_nic import deliveries, en_nic, least_times, nic_point
 from sim.evaluation.en_system import en_system
-from sim.evaluation.en_trace import copied_all, without_small
 from sim.evaluation.measure import measure
-from sim.evaluation.placing import plan_of
 from sim.evaluation.point import Point
 from sim.evaluation.setting import DEMO, Setting
 from sim.evaluation.sweep import Outcome, Results
 from sim.evaluation.timing import interval_us
-from sim.evaluation.trace import trace_of
+from sim.evaluation.trace import copied_all, plan_of, trace_of, without_small
 from sim.evaluation.workloads import Workloads
 from sim.experiments.figures.en import CHANGES, MEASURED, NOTHING, OPTIONS
 from sim.experiments.figures.registry import exhibit

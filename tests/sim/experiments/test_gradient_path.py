@@ -11,10 +11,8 @@ from rtl.config import preset
 from sim.evaluation.devices import devices_of
 from sim.evaluation.gradient_path import GradientPath
 from sim.evaluation.nic import options_of
-from sim.evaluation.placing import plan_of
-from sim.evaluation.reductions import Reduction, reductions
-from sim.evaluation.trace import Trace, trace_of
-from sim.evaluation.updates import updates
+from sim.evaluation.reductions import Reduction, reductions, updates
+from sim.evaluation.trace import Trace, plan_of, trace_of
 from sim.evaluation.workloads import workloads
 from sim.experiments import Point
 from sim.training.options import TrainOptions

@@ -13,12 +13,10 @@ from host.systems import Devices, Step, schedule
 from sim.evaluation import nic_runs
 from sim.evaluation.nic import cache_rows, options_of, reaching
 from sim.evaluation.nic_run import Record
-from sim.evaluation.placing import plan_of
-from sim.evaluation.requests import request_us
+from sim.evaluation.nic_updates import trained
 from sim.evaluation.systems import BASELINES
-from sim.evaluation.timing import alone, busy_us, interval_us
-from sim.evaluation.trace import arrivals_of, trace_of
-from sim.evaluation.training import trained
+from sim.evaluation.timing import alone, busy_us, interval_us, request_us
+from sim.evaluation.trace import arrivals_of, plan_of, trace_of
 from sim.experiments import Point, measure
 from sim.job.inputs import choose_model
 from sim.job.placing import plan_of as plan_of_workload
@@ -225,7 +223,7 @@ def test_rtl_training_is_asked_for_its_update(monkeypatch):
         return {"complete": True, "stuck": None, "phases_us": {"update": 12.5}, "steps": 4,
                 "backward": [{"bytes": 600, "packets": 6}, {"bytes": 200, "packets": 4}]}
 
-    monkeypatch.setattr("sim.evaluation.training.train", train)
+    monkeypatch.setattr("sim.evaluation.nic_updates.train", train)
     point = Point.named("fs", workload="training", fidelity="rtl", **SMALL)
     trace = trace_of(point)
     devices = Devices.load(2, scaled=(("pcie_gen3x16.bandwidth_gb_s", 2.0),))

@@ -7,12 +7,11 @@ import pytest
 from host.model import MODELS
 from sim.evaluation.devices import devices_of
 from sim.evaluation.measure import measure
-from sim.evaluation.placing import plan_of
 from sim.evaluation.point import DEPTHS, PER_GRAPH, Point
 from sim.evaluation.setting import DEMO
 from sim.evaluation.steps import built
 from sim.evaluation.timing import busy_us, interval_us
-from sim.evaluation.trace import trace_of
+from sim.evaluation.trace import plan_of, trace_of
 from sim.evaluation.workloads import Workloads
 from sim.experiments.figures.registry import exhibit
 from sim.serving.measured import point_of

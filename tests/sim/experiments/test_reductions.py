@@ -10,8 +10,8 @@ from host.placement.sets import set_of
 from host.placement.shard import ShardPlan, key_hash
 from host.timing.gpu import GpuProfile
 from rtl.config import preset
+from sim.evaluation.gradient_path import RowWrites
 from sim.evaluation.reductions import TERMS, Pass, reduction
-from sim.evaluation.row_writes import RowWrites
 from sim.evaluation.trace import trace_of
 from sim.experiments import Point
 

@@ -7,11 +7,10 @@ import pytest
 
 from host.systems import Devices, Step, StepOptions, Tuning, bl_paper, bl_tuned, tunings
 from sim.evaluation.devices import devices_of
-from sim.evaluation.placing import plan_of
 from sim.evaluation.point import DEPTHS, Point
 from sim.evaluation.steps import Built, built
 from sim.evaluation.timing import interval_us
-from sim.evaluation.trace import trace_of
+from sim.evaluation.trace import plan_of, trace_of
 from sim.evaluation.workloads import Workloads
 
 

@@ -6,8 +6,8 @@ import pytest
 from host.placement.sets import set_of
 from host.placement.shard import ShardPlan, key_hash
 from host.systems import workload_of
+from sim.evaluation.reductions import updates
 from sim.evaluation.trace import trace_of
-from sim.evaluation.updates import updates
 from sim.experiments import Point
 
 

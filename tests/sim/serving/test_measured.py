@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 from sim.evaluation import nic
-from sim.evaluation.placing import plan_of
 from sim.evaluation.point import Point
-from sim.evaluation.trace import trace_of
+from sim.evaluation.trace import plan_of, trace_of
 from sim.serving import measured as module
 from sim.serving.measured import COSTS, MiniBatches, measured, point_of
 
