@@ -4,11 +4,10 @@ from dataclasses import dataclass, replace
 
 from host.systems import Devices, NicTimes
 from rtl.config import preset
+from sim.evaluation.fields import Fields
 from sim.evaluation.gradient_path import GradientPath
-from sim.evaluation.nic import NicPart, cache_rows, options_of, serving
-from sim.evaluation.point import Point
+from sim.evaluation.nic import NicPart, Nics, cache_rows, options_of, serving
 from sim.evaluation.reductions import Updates, reductions, updates_of_trace
-from sim.evaluation.systems import parts_of
 from sim.evaluation.trace import Trace, plan_of
 from sim.evaluation.workloads import Workloads, gradient_traffic
 from sim.job.settings import apply_settings
@@ -35,13 +34,14 @@ class Trained:
     gradients: dict[str, float]
 
 
-def trained(point: Point, trace: Trace, devices: Devices) -> Trained:
+def trained(point: Fields, nics: Nics, trace: Trace, devices: Devices) -> Trained:
     """Train the NICs of a point.
 
     Of the first `STEPS` mini-batches of the trace, or those of its first window.
     """
-    rows, _ = cache_rows(point, trace)
-    run = options_of(point, trace, devices, serving(point, devices, trace.model)[0], rows, False, 1)
+    rows, _ = cache_rows(point, nics, trace)
+    run = options_of(point, nics, trace, devices,
+                     serving(point, nics, devices, trace.model)[0], rows, False, 1)
     formed = {} if point.batching == "file" else {"batching": point.batching,
                                                   "window": trace.window}
     result = train(TrainOptions.of(**{
@@ -58,29 +58,29 @@ def trained(point: Point, trace: Trace, devices: Devices) -> Trained:
         for unit in ("bytes", "packets")})
 
 
-def with_updates(point: Point, trace: Trace, devices: Devices, work: Workloads,
+def with_updates(point: Fields, nics: Nics, trace: Trace, devices: Devices, work: Workloads,
                  nic: NicPart) -> NicPart:
     """Return ``nic`` with the times of the gradient path, where the NICs have it."""
-    if "sc" not in parts_of(point.system) and point.system != "all-on-nic":
+    if "sc" not in nics.parts and not nics.on_card:
         return nic
     if point.fidelity == "rtl":
-        ran = trained(point, trace, devices)
+        ran = trained(point, nics, trace, devices)
         times: list[NicTimes] = [replace(times, update_us=ran.update_us) for times in nic.times]
         return replace(nic, times=times, traffic=nic.traffic | {"gradients": ran.gradients})
-    config, runtime = apply_settings(preset(point.dataset), list(point.settings))
-    path = GradientPath(config, devices, serving(point, devices, trace.model)[0],
+    config, runtime = apply_settings(preset(point.dataset), list(nics.settings_of(point)))
+    path = GradientPath(config, devices, serving(point, nics, devices, trace.model)[0],
                         runtime.gradient_timeout)
     sums = reductions(trace, plan_of(point, trace), config)
     times = [replace(times, update_us=path.us(*of)) for times, *of in zip(
-        nic.times, work.plain, sums, updates_of(point, trace, nic).misses)]
+        nic.times, work.plain, sums, updates_of(point, nics, trace, nic).misses)]
     return replace(nic, times=times, traffic=nic.traffic | {
         "gradients": gradient_traffic(work.plain, sums)}, notes=[
         *nic.notes, "the gradient path of the NICs from its events, not from RTL"])
 
 
-def updates_of(point: Point, trace: Trace, nic: NicPart) -> Updates:
+def updates_of(point: Fields, nics: Nics, trace: Trace, nic: NicPart) -> Updates:
     """Return the rows that the measured steps update, and those of them that no cache holds."""
-    config, _ = apply_settings(preset(point.dataset), list(point.settings))
+    config, _ = apply_settings(preset(point.dataset), list(nics.settings_of(point)))
     return updates_of_trace(trace, plan_of(point, trace),
                             nic.local_cache["rows"] if nic.local_cache else 0,
                             config.local_cache_ways, config.policy)

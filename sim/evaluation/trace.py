@@ -11,16 +11,16 @@ from host.data.contents import check_contents, contents
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.samples import Samples
-from sim.evaluation.point import Point
+from sim.evaluation.fields import Fields, Workload
 from sim.job.inputs import choose_model, sample_chunks
-from sim.job.workload import Workload
+from sim.job.workload import Workload as JobWorkload
 
 __all__ = ["Trace", "TraceOf", "arrivals_of", "copied_all", "plan_of", "trace_key", "trace_of",
            "without_small"]
 
 @dataclass(frozen=True)
 class TraceOf:
-    """What a trace is made of: the members of a :class:`Point` of the same names."""
+    """What a trace is made of: the members of a :class:`Workload` of the same names."""
 
     dataset: str
     data: tuple[str, ...]
@@ -69,7 +69,7 @@ class Trace:
         return min(total, (last // self.window + 1) * self.window) - 1
 
 
-def trace_of(point: Point) -> Trace:
+def trace_of(point: Workload) -> Trace:
     """Return the trace of a point; points that differ in their systems alone share it.
 
     A file that is too short lowers the samples of a mini-batch, which ``notes`` says; samples are
@@ -78,7 +78,7 @@ def trace_of(point: Point) -> Trace:
     return _trace(trace_key(point), contents(point.data))
 
 
-def trace_key(point: Point) -> TraceOf:
+def trace_key(point: Workload) -> TraceOf:
     """Return what a point's trace is made of."""
     return TraceOf(**{field.name: getattr(point, field.name) for field in fields(TraceOf)})
 
@@ -88,7 +88,7 @@ def _trace(of: TraceOf, read: tuple[str, ...]) -> Trace:
     data, size, window, warmup, measured = (
         of.data, of.samples, of.window, of.warmup, of.measured)
     count = (warmup + measured) * size
-    workload = Workload(config=of.dataset, data=data or None, format=of.format, samples=count,
+    workload = JobWorkload(config=of.dataset, data=data or None, format=of.format, samples=count,
                         seed=of.seed, mini_batch=size)
     model, found = choose_model(workload)
     chunks = list(_first(sample_chunks(workload, model, found), count))
@@ -130,7 +130,7 @@ def arrivals_of(trace: Trace, per_us: float, seed: int) -> np.ndarray:
     return np.cumsum(np.random.default_rng(seed).exponential(1 / per_us, count))
 
 
-def plan_of(point: Point, trace: Trace) -> ShardPlan:
+def plan_of(point: Fields, trace: Trace) -> ShardPlan:
     """Return the plan of a point's tables, the same for every system.
 
     Placement ``lookups`` counts those of the whole trace, warm-up included.

@@ -14,13 +14,10 @@ from host.systems.devices import profiles_of
 from host.toml.profile import load_profile, profile_hash
 from sim.evaluation.measure import measure
 from sim.evaluation.nic_runs import store_of_runs
-from sim.evaluation.order import effort, in_turn
-from sim.evaluation.point import Point
+from sim.evaluation.point import Point, Task, effort, in_turn, in_words
 from sim.evaluation.setting import Setting
 from sim.evaluation.store import Store, plain
 from sim.evaluation.sweep import Outcome, Progress, Results, sweep
-from sim.evaluation.task import Task
-from sim.evaluation.words import in_words
 from sim.experiments.claims.headlines import headlines
 from sim.experiments.claims.judge import judge
 from sim.experiments.figures.exhibit import Exhibit

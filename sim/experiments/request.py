@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from host.data.datasets import EXACT, check_files, input_files, known_format
 from host.hashing import check_seed
-from sim.evaluation.point import DATASETS
-from sim.evaluation.samples import samples_of
-from sim.evaluation.setting import DEMO, SETTINGS, Setting, Source, like
+from sim.evaluation.fields import DATASETS
+from sim.evaluation.setting import DEMO, SETTINGS, Setting, Source, like, samples_of
 
 __all__ = ["command_of", "seeds_of", "setting_of"]
 

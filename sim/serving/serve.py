@@ -13,8 +13,7 @@ from host.data.contents import contents
 from host.systems.devices import profiles_of
 from host.toml.profile import load_profile, profile_hash
 from sim.evaluation.nic_runs import store_of_runs
-from sim.evaluation.order import effort, in_turn
-from sim.evaluation.point import Point
+from sim.evaluation.point import Point, effort, in_turn
 from sim.evaluation.store import Store, plain
 from sim.evaluation.sweep import Outcome, Results, sweep
 from sim.files.identity import sources_of

@@ -2,7 +2,8 @@
 
 from dataclasses import asdict, dataclass, fields
 
-from sim.evaluation.point import DEPTHS, Point
+from sim.evaluation.fields import DEPTHS
+from sim.evaluation.point import Point
 from sim.evaluation.systems import BASELINES, FULL, canonical
 from sim.serving.arrivals import Arrivals
 from sim.serving.measured import point_of

@@ -6,7 +6,7 @@ from host.placement.deal import PLACEMENTS, check_placement, given_owners
 from host.toml.profile import profile_names
 from rtl.config import preset
 from sim.engines import ENGINES
-from sim.evaluation.point import software_names
+from sim.evaluation.fields import software_names
 from sim.job.options import RunOptions
 from sim.job.settings import apply_settings
 from sim.job.simulation import FIDELITIES

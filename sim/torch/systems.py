@@ -11,12 +11,10 @@ from host.batching import MiniBatch
 from host.model import MODELS, Model
 from host.samples import Samples
 from rtl.config import NicConfig, preset
-from sim.evaluation.devices import devices_of
 from sim.evaluation.point import Point
-from sim.evaluation.system_at import system_at
+from sim.evaluation.search import Site
 from sim.evaluation.timing import alone, busy_us
-from sim.evaluation.trace import Trace, TraceOf, plan_of
-from sim.evaluation.workloads import workloads
+from sim.evaluation.trace import Trace, TraceOf
 from sim.job.settings import apply_settings
 from sim.model.config import WideConfig
 from sim.torch.lookups.bags import Bags
@@ -179,8 +177,7 @@ def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:
                   **caches, placement=setting.placement,
                   warmup=trace.warmup, measured=len(trace.measured), seed=setting.seed, en=fixed,
                   settings=(*_sizes(trace, large, settings), *settings))
-    devices = devices_of(point)
-    built, nic = system_at(point, trace, workloads(trace, plan_of(point, trace)), devices)
+    built, nic = point.kind.at(Site.of(point, trace=trace))
     service, phases = alone(built.steps)
     interval = built.interval_us
     count = len(trace.measured)

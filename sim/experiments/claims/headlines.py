@@ -1,6 +1,6 @@
 """Headlines: the speedups of the full systems."""
 
-from sim.evaluation.point import WORKLOADS
+from sim.evaluation.fields import WORKLOADS
 from sim.evaluation.setting import BASES, FULL_SYSTEMS, Setting
 from sim.evaluation.sweep import Results
 from sim.experiments.claims.book import Book

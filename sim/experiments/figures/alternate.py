@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from host.model import MODELS
 from host.placement.shard import ShardPlan
 from host.systems.all_on_nic import CARD_BYTES
-from sim.evaluation.point import MINI_BATCH, Point
+from sim.evaluation.fields import MINI_BATCH
+from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
 from sim.evaluation.sweep import Results
 from sim.evaluation.timing import speedup

@@ -8,7 +8,8 @@ from typing import Any
 
 from host.devices.dense_work import LEVELS
 from host.toml.profile import profile_names
-from sim.evaluation.point import PER_GRAPH, WORKLOADS, Point
+from sim.evaluation.fields import PER_GRAPH, WORKLOADS
+from sim.evaluation.point import Point
 from sim.evaluation.setting import BASES, Setting
 from sim.evaluation.sweep import Results
 from sim.evaluation.timing import JUDGED, speedup

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sim.evaluation.point import Point
+from sim.evaluation.point import Point, Task
 from sim.evaluation.setting import Setting
 from sim.evaluation.sweep import Results
-from sim.evaluation.task import Task
 from sim.experiments.figures.row import Row
 from sim.experiments.figures.section import Section, section_of_rows
 

@@ -8,8 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from host.data.similarity import skew
-from sim.evaluation.samples import samples_of
-from sim.evaluation.setting import Setting
+from sim.evaluation.setting import Setting, samples_of
 from sim.evaluation.sweep import Results
 from sim.experiments.figures.captions import of_samples
 from sim.experiments.figures.exhibit import Figure

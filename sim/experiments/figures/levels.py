@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from host.devices.dense_work import LEVELS
-from sim.evaluation.point import WORKLOADS, Point
+from sim.evaluation.fields import WORKLOADS
+from sim.evaluation.point import Point
 from sim.evaluation.setting import BASES, Setting
 from sim.evaluation.sweep import Results
 from sim.evaluation.timing import JUDGED, speedup

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
-from sim.evaluation.point import WORKLOADS, Point
+from sim.evaluation.fields import WORKLOADS
+from sim.evaluation.point import Point, Task
 from sim.evaluation.setting import BASES, Setting
 from sim.evaluation.sweep import Results
-from sim.evaluation.task import Task
 from sim.evaluation.timing import JUDGED, speedup
 from sim.experiments.doubt.cases import Case, cases_of, names_of, sets_by_workload
 from sim.experiments.doubt.constants import frozen_on

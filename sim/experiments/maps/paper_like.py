@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sim.evaluation.point import WORKLOADS, Point
+from sim.evaluation.fields import WORKLOADS
+from sim.evaluation.point import Point
 from sim.evaluation.setting import BASES, FULL_SYSTEMS, SETTINGS, Setting, like
 from sim.evaluation.sweep import Results
 from sim.experiments.claims.headlines import headlines, in_words

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from host.placement.deal import described
 from host.systems import Devices
-from sim.evaluation.point import DEPTHS
+from sim.evaluation.fields import DEPTHS
 from sim.evaluation.setting import Setting
 from sim.evaluation.sweep import Results
 from sim.experiments.claims.headlines import in_words

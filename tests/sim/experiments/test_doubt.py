@@ -11,13 +11,12 @@ from host.systems.devices import profiles_of
 from host.timing.gpu import GpuProfile
 from host.toml.profile import load_profile, profile_names
 from host.toml.provenance import uncertain
-from sim.evaluation.gpu_of_nics import as_nics_see
+from sim.evaluation.nic import as_nics_see
 from sim.evaluation.nic_run import run_nics as run_of
-from sim.evaluation.order import effort, in_turn
+from sim.evaluation.point import effort, in_turn, in_words
 from sim.evaluation.setting import DEMO
 from sim.evaluation.store import Store
 from sim.evaluation.trace import trace_of
-from sim.evaluation.words import in_words
 from sim.experiments import Point, measure
 from sim.experiments.doubt import constants
 from sim.experiments.doubt.cases import cases_of, names_of, sets_by_workload

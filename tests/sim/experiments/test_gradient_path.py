@@ -8,7 +8,7 @@ import pytest
 from host.systems import Devices, Workload
 from host.timing.gpu import GpuProfile
 from rtl.config import preset
-from sim.evaluation.devices import devices_of
+from sim.evaluation.fields import devices_of
 from sim.evaluation.gradient_path import GradientPath
 from sim.evaluation.nic import options_of
 from sim.evaluation.reductions import Reduction, reductions, updates
@@ -58,7 +58,7 @@ class Setting:
                               for sums in self.sums]))
 
     def in_rtl(self) -> dict:
-        run = options_of(self.point, self.trace, self.devices, self.gpu,
+        run = options_of(self.point, self.point.nics, self.trace, self.devices, self.gpu,
                          {"local_cache": self.rows, "remote_cache": 0}, False, 1)
         return train(TrainOptions.of(**{name: getattr(run.workload, name) for name in (
             "config", "settings", "nodes", "placement", "lookups", "mini_batch", "network",

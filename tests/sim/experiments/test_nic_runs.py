@@ -19,8 +19,8 @@ POINT = Point.named("lc+rc", nodes=2, mini_batch=16, warmup=2, measured=4, windo
 
 def options(point: Point = POINT, depth: int = 1):
     trace, devices = trace_of(point), Devices.load(point.nodes)
-    rows, _ = cache_rows(point, trace)
-    return options_of(point, trace, devices, devices.gpu.gpu, rows, False, depth)
+    rows, _ = cache_rows(point, point.nics, trace)
+    return options_of(point, point.nics, trace, devices, devices.gpu.gpu, rows, False, depth)
 
 
 def test_what_is_counted_after_the_warm_up_is_what_a_run_of_it_alone_counts_less():

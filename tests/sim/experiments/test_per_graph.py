@@ -5,14 +5,12 @@ from dataclasses import replace
 import pytest
 
 from host.model import MODELS
-from sim.evaluation.devices import devices_of
+from sim.evaluation.fields import DEPTHS, PER_GRAPH, devices_of
 from sim.evaluation.measure import measure
-from sim.evaluation.point import DEPTHS, PER_GRAPH, Point
+from sim.evaluation.point import Point
+from sim.evaluation.search import Site
 from sim.evaluation.setting import DEMO
-from sim.evaluation.steps import built
 from sim.evaluation.timing import busy_us, interval_us
-from sim.evaluation.trace import plan_of, trace_of
-from sim.evaluation.workloads import Workloads
 from sim.experiments.figures.registry import exhibit
 from sim.serving.measured import point_of
 
@@ -21,8 +19,7 @@ FEW = {"software": "tuned", "warmup": 2, "measured": 4}
 
 def tuned(dataset: str, **fields) -> tuple:
     point = Point.named("bl-tuned", dataset=dataset, **FEW | fields)
-    trace, devices = trace_of(point), devices_of(point)
-    return built(point, Workloads(trace, plan_of(point, trace)), devices, None), devices
+    return point.kind.at(Site.of(point))[0], devices_of(point)
 
 
 def test_who_may_have_several_mini_batches_in_a_graph():

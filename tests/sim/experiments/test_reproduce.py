@@ -10,7 +10,7 @@ import pytest
 from matplotlib.container import ErrorbarContainer
 
 from sim.cli.main import main
-from sim.evaluation.order import in_turn
+from sim.evaluation.point import in_turn
 from sim.evaluation.setting import DEMO, Setting
 from sim.evaluation.store import Store
 from sim.evaluation.sweep import Results, sweep

@@ -6,19 +6,16 @@ from functools import cache
 import pytest
 
 from host.systems import Devices, Step, StepOptions, Tuning, bl_paper, bl_tuned, tunings
-from sim.evaluation.devices import devices_of
-from sim.evaluation.point import DEPTHS, Point
-from sim.evaluation.steps import Built, built
+from sim.evaluation.fields import DEPTHS
+from sim.evaluation.point import Point
+from sim.evaluation.search import Built, Site
 from sim.evaluation.timing import interval_us
-from sim.evaluation.trace import plan_of, trace_of
 from sim.evaluation.workloads import Workloads
 
 
 def chosen(point: Point) -> tuple[Workloads, Devices, StepOptions, Built]:
-    trace = trace_of(point)
-    work, devices = Workloads(trace, plan_of(point, trace)), devices_of(point)
-    return work, devices, StepOptions(point.workload == "training"), built(
-        point, work, devices, None)
+    site = Site.of(point)
+    return site.work, site.devices, StepOptions(site.training), point.kind.at(site)[0]
 
 
 @pytest.mark.parametrize("dataset, workload, software, fields", [
