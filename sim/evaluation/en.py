@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from math import ceil
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from host.model import Model
 from host.systems import (
@@ -27,7 +27,7 @@ from sim.evaluation.fields import Fields
 from sim.evaluation.nic import NicPart, Nics, nic_part
 from sim.evaluation.nic_updates import with_updates
 from sim.evaluation.search import Built, Choice, Search, Site, sums
-from sim.evaluation.system import PARTS, System
+from sim.evaluation.system import PARTS, Evaluated, System
 from sim.evaluation.trace import Trace, copied_all, plan_of, without_small
 from sim.job.row_places import check_bar
 
@@ -112,6 +112,12 @@ class EmberNic(System):
     in_rtl: ClassVar[bool] = True
     chooses_nics: ClassVar[bool] = True
     options: ClassVar[tuple[str, ...]] = ("en",)
+    program_settings: ClassVar[tuple[str, ...]] = (
+        "requester_merge=true", "deliver=unique", "completions=true")
+
+    def without_interaction(self) -> dict[str, Any]:
+        """Return the fields of a point whose NICs deliver each different vector once."""
+        return super().without_interaction() | {"en": ("deliver=unique",)}
 
     def check(self, point: Fields) -> None:
         """Raise ``ValueError`` for options that do not go together."""
@@ -157,13 +163,13 @@ class EmberNic(System):
         own = _tuning(point)
         return *nic_point(point, devices, own), nic_devices(devices, own)
 
-    def served_ways(self, point: Fields) -> list[Fields]:
+    def served_ways(self, point: Evaluated) -> list[Evaluated]:
         """Return a point for each way to get rows that EN may choose."""
         ways = {(each.ring, each.reads): each
                 for each in en_tunings(point.workload == "training", fixed_of(point.en))}
         return [replace(point, en=options_of(each)) for each in ways.values()]
 
-    def settled(self, point: Fields, built: Built) -> Fields:
+    def settled(self, point: Evaluated, built: Built) -> Evaluated:
         """Return a point with every option as ``built`` has it."""
         return replace(super().settled(point, built), en=options_of(built.tuning))
 

@@ -46,7 +46,7 @@ class Point(Fields):
             raise ValueError(f"nodes must be at least {system.least_nodes} of {self.system}, "
                              f"not {self.nodes!r}")
         for name, rule in _RULES.items():
-            if (value := getattr(self, name)) and not self.has(name):
+            if (value := getattr(self, name)) and not system.has(name, self.workload):
                 raise ValueError(f"{name} must {rule}".format(value=value, **vars(self)))
         system.check(self)
 
@@ -59,11 +59,6 @@ class Point(Fields):
     def nics(self) -> Nics:
         """What the NICs of its system are."""
         return self.kind.nics(self)
-
-    def has(self, option: str) -> bool:
-        """Return whether the system has an option in the workload."""
-        return option in self.kind.options and not (
-            option == "copied_rows" and self.workload == "training")
 
     @property
     def in_graphs(self) -> bool:

@@ -164,7 +164,7 @@ class Setting:
         if not own.has_nics:
             found.pop("settings", None)
         for name in ("persistent_gather", "copied_rows"):
-            if name not in own.options or (name == "copied_rows" and workload == "training"):
+            if not own.has(name, workload):
                 found.pop(name, None)
         if "scaled" in found:
             others = tuple(f"software_{other}." for other in SOFTWARES if other != software)

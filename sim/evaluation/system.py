@@ -6,7 +6,7 @@ it to the registry, :data:`sim.evaluation.systems.REGISTRY`.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from host.systems import Devices, NicTimes
 from sim.evaluation.fields import Fields
@@ -14,7 +14,10 @@ from sim.evaluation.nic import NicPart, Nics, nic_part
 from sim.evaluation.nic_updates import with_updates
 from sim.evaluation.search import Built, Search, Site
 
-__all__ = ["PARTS", "System"]
+__all__ = ["PARTS", "Evaluated", "System"]
+
+Evaluated = TypeVar("Evaluated", bound=Fields)
+"""A point, whose class a changed point keeps."""
 
 PARTS = ("lc", "rc", "sc")
 """What a SmartNIC does besides transport: local cache, remote cache, SmartNIC computation."""
@@ -35,6 +38,7 @@ class System(ABC):
     chooses_nics: whether its NICs depend on options that it chooses.
     options: fields of a point that it has and that not all systems have.
     in_graphs: whether several mini-batches may be in a graph. least_nodes: of its cluster.
+    program_settings: of its NICs where they serve a PyTorch program, which does the interaction.
     """
 
     name: str
@@ -49,10 +53,16 @@ class System(ABC):
     options: ClassVar[tuple[str, ...]] = ()
     in_graphs: ClassVar[bool] = True
     least_nodes: ClassVar[int] = 1
+    program_settings: ClassVar[tuple[str, ...]] = ()
 
     def parts_in(self, workload: str) -> frozenset[str]:
         """Return the parts that it has in a workload."""
         return self.parts - {"rc"} if workload == "training" else self.parts
+
+    def has(self, option: str, workload: str) -> bool:
+        """Return whether the system has an option of `options` in a workload."""
+        return option in self.options and not (
+            option == "copied_rows" and workload == "training")
 
     def check(self, point: Fields) -> None:  # noqa: B027 - most systems have nothing to check
         """Raise ``ValueError`` for options of a point that do not go together."""
@@ -60,6 +70,10 @@ class System(ABC):
     def why_not(self, site: Site) -> str | None:
         """Return why the system cannot be built, None where it can."""
         return None
+
+    def without_interaction(self) -> dict[str, Any]:
+        """Return the fields of a point at which the GPUs do the interaction."""
+        return {"system": self.name}
 
     def nics(self, point: Fields) -> Nics:
         """Return what the NICs of a point are."""
@@ -99,11 +113,11 @@ class System(ABC):
         """Return a point, NICs and devices as a run of the point's NICs sees them."""
         return point, self.nics(point), devices
 
-    def served_ways(self, point: Fields) -> list[Fields]:
+    def served_ways(self, point: Evaluated) -> list[Evaluated]:
         """Return a point in each way in which its NICs may get rows."""
         return [point]
 
-    def settled(self, point: Fields, built: Built) -> Fields:
+    def settled(self, point: Evaluated, built: Built) -> Evaluated:
         """Return a point with the options that ``built`` has, as far as a point has them."""
         return replace(point, in_flight=built.in_flight, per_graph=built.per_graph)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from host.systems import (
     NicTimes,
@@ -22,7 +22,7 @@ from sim.evaluation.nic import NicPart, Nics
 from sim.evaluation.search import Choice, Plain, Search, Site, sums
 from sim.evaluation.system import PARTS, System
 
-__all__ = ["BASELINES", "EN", "FULL", "REGISTRY", "SYSTEMS", "canonical", "parts_of", "system_of"]
+__all__ = ["BASELINES", "EN", "FULL", "REGISTRY", "SYSTEMS", "canonical", "system_of"]
 
 
 class CpuMpi(System):
@@ -99,6 +99,12 @@ class SmartNic(System):
     has_nics: ClassVar[bool] = True
     in_rtl: ClassVar[bool] = True
     options: ClassVar[tuple[str, ...]] = ("persistent_gather", "copied_rows")
+    program_settings: ClassVar[tuple[str, ...]] = ("requester_merge=false",)
+
+    def without_interaction(self) -> dict[str, Any]:
+        """Return the fields of a point whose NICs pool."""
+        left = "+".join(part for part in PARTS if part in self.parts - {"sc"})
+        return {"system": left or "nic"}
 
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
         """Return the search over the ways to sum the gradients of the MLPs."""
@@ -207,9 +213,3 @@ def canonical(name: str, workload: str = "inference") -> tuple[str, bool]:
         raise ValueError(f"system must be without rc in training, where its rows go stale, "
                          f"not {name!r}")
     return found, graph or system_of(found).graph
-
-
-def parts_of(system: str) -> frozenset[str]:
-    """Return which of `PARTS` a canonical system has; EN has the caches, and the others as it
-    chooses."""
-    return system_of(system).parts

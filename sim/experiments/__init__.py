@@ -2,6 +2,6 @@
 
 from sim.evaluation.measure import measure
 from sim.evaluation.point import Point
-from sim.evaluation.systems import SYSTEMS, canonical, parts_of
+from sim.evaluation.systems import SYSTEMS, canonical
 
-__all__ = ["SYSTEMS", "Point", "canonical", "measure", "parts_of"]
+__all__ = ["SYSTEMS", "Point", "canonical", "measure"]

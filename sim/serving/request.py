@@ -31,7 +31,7 @@ def request_of(found: evaluation.Setting, model: str | None, qps: Sequence[float
                       burst_us=_microseconds(burst_length, "burst_length"), **fields)
     systems = _once(system, "system") if system is not None else [
         name for name in SYSTEMS
-        if setting.nodes >= system_of(canonical(name)[0]).least_nodes]
+        if max(1, setting.nodes) >= system_of(canonical(name)[0]).least_nodes]
     if not systems:
         raise ValueError("system must name at least one, not none")
     for name in systems:
