@@ -486,10 +486,10 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``.
     """
+    from sim.evaluation.backends import check_backend
     from sim.experiments import reproduce as evaluation
     from sim.experiments.figures.registry import chosen, demo_names
     from sim.experiments.request import command_of, seeds_of, setting_of
-    from sim.experiments.sweep.backends import check_backend
 
     folder, profile = fspath(output), fspath(gpu)
     names = chosen(figures or (demo_names() if demo else ()))
@@ -543,7 +543,7 @@ def serve(*, qps: Sequence[float] | None = None,
     model, data, format, index
         The data set (kaggle, terabyte or avazu), and files of its samples.
     nodes, software, gpu, fidelity, in_flight
-        What is compared, see :class:`sim.experiments.points.point.Point`.
+        What is compared, see :class:`sim.evaluation.point.Point`.
     sizes
         Mini-batches that a system chooses from.
     arrivals, burst_rate, burst_share, burst_length
@@ -570,8 +570,8 @@ def serve(*, qps: Sequence[float] | None = None,
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``.
     """
+    from sim.evaluation.backends import check_backend
     from sim.experiments.request import setting_of
-    from sim.experiments.sweep.backends import check_backend
     from sim.serving import serve as serving
     from sim.serving.request import request_of
 
@@ -625,7 +625,7 @@ def faults(*, output: AnyPath, short: bool = False, jobs: int | None = None,
 
     Raises ``ValueError``, ``TypeError``, ``OSError`` and ``BuildError``.
     """
-    from sim.experiments.sweep.backends import check_backend
+    from sim.evaluation.backends import check_backend
     from sim.faults.picture import draw_faults
     from sim.faults.suite import faults as measured
 

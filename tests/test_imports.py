@@ -18,7 +18,7 @@ def _lint(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
 def test_the_contracts_hold():
     done = _lint(ROOT)
     assert done.returncode == 0, done.stdout
-    assert "11 kept, 0 broken" in done.stdout
+    assert " 0 broken" in done.stdout
 
 
 @pytest.mark.parametrize(("module", "line"), [
@@ -27,6 +27,8 @@ def test_the_contracts_hold():
     ("sim/files/stop.py", "from sim.run.run import Run"),
     ("sim/run/measurements.py", "from sim.run.run import Run"),
     ("sim/model/layout.py", "from sim.bench.rows import Row"),
+    ("sim/evaluation/store.py", "from sim.experiments.figures.row import Row"),
+    ("sim/evaluation/nic.py", "from sim.evaluation.systems import EN"),
     ("rtl/shared.py", "import numpy"),
     ("gen/shells/timing_xdc.py", "from gen.timing.nets import CASES"),
 ])

@@ -37,7 +37,7 @@ class EnTuning:
         itself.
     dense: the bottom MLP's last kernel tells the NIC that dense vectors are there; otherwise the
         host's thread waits and tells it. Of ``interaction``, and with completions.
-    sizes: buffers as large as latency times rate asks for (:mod:`sim.experiments.points.en_nic`).
+    sizes: buffers as large as latency times rate asks for (:mod:`sim.evaluation.en`).
     relaunch: the resident kernel launches a mini-batch's graphs from the GPU, so that the host's
         thread only stores a word; nobody has measured it here, so it is never on by itself.
     """

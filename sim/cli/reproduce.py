@@ -11,8 +11,8 @@ from sim import api
 from sim.cli import options as option
 from sim.cli.options import DEFAULT
 from sim.cli.progress import PointBar
+from sim.evaluation.setting import SETTINGS
 from sim.experiments.figures.registry import HEAVY, in_words
-from sim.experiments.points.setting import SETTINGS
 
 __all__ = ["reproduce"]
 

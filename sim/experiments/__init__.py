@@ -1,7 +1,7 @@
 """The evaluation: points, sweeps over them, figures, claims and the page."""
 
-from sim.experiments.points.measure import measure
-from sim.experiments.points.point import Point
-from sim.experiments.points.systems import SYSTEMS, canonical, parts_of
+from sim.evaluation.measure import measure
+from sim.evaluation.point import Point
+from sim.evaluation.systems import SYSTEMS, canonical
 
-__all__ = ["SYSTEMS", "Point", "canonical", "measure", "parts_of"]
+__all__ = ["SYSTEMS", "Point", "canonical", "measure"]

@@ -12,6 +12,12 @@ import numpy as np
 from gen.files import write_whole
 from host.systems.devices import profiles_of
 from host.toml.profile import load_profile, profile_hash
+from sim.evaluation.measure import measure
+from sim.evaluation.nic_runs import store_of_runs
+from sim.evaluation.point import Point, Task, effort, in_turn, in_words
+from sim.evaluation.setting import Setting
+from sim.evaluation.store import Store, plain
+from sim.evaluation.sweep import Outcome, Progress, Results, sweep
 from sim.experiments.claims.headlines import headlines
 from sim.experiments.claims.judge import judge
 from sim.experiments.figures.exhibit import Exhibit
@@ -19,15 +25,7 @@ from sim.experiments.figures.registry import chosen, exhibit
 from sim.experiments.figures.row import csv_text
 from sim.experiments.page.content import Shown, content_of
 from sim.experiments.page.page import render
-from sim.experiments.points.measure import measure
-from sim.experiments.points.nic_runs import store_of_runs
-from sim.experiments.points.order import effort, in_turn
-from sim.experiments.points.point import Point
-from sim.experiments.points.setting import Setting
-from sim.experiments.points.task import Task
-from sim.experiments.points.words import in_words
-from sim.experiments.sweep.sweep import Outcome, Progress, Results, sweep
-from sim.files.store import Store, plain
+from sim.files.identity import sources_of
 
 __all__ = ["SCHEMA", "points_of", "reproduce"]
 
@@ -51,8 +49,8 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
     setting: of the evaluation.
     output: folder. Finished points are kept in ``points`` in it, runs of NICs that points share in
         ``runs``; neither is measured again.
-    backend, jobs: see :mod:`sim.experiments.sweep.backends`. progress: see `sweep`.
-    how: measures a point, in place of :func:`sim.experiments.points.measure.measure`.
+    backend, jobs: see :mod:`sim.evaluation.backends`. progress: see `sweep`.
+    how: measures a point, in place of :func:`sim.evaluation.measure.measure`.
     command: further options of the command that asks for this, for the page.
 
     Returns
@@ -67,7 +65,8 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
     folder.mkdir(parents=True, exist_ok=True)
     results = sweep(points_of(names, setting),
                     how or partial(measure, runs=store_of_runs((folder / "runs").absolute())),
-                    Store(folder / "points"), backend, jobs, progress, in_turn, effort)
+                    Store(folder / "points", sources_of(measure)), backend, jobs, progress, in_turn,
+                    effort)
     shown = [_write(exhibit(name), setting, results, folder, command) for name in names]
     judged = [row for row in judge(setting, results) if set(row["figures"]) & set(names)]
     found = _made_with(setting, results) | {

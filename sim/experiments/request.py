@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from host.data.datasets import EXACT, check_files, input_files, known_format
 from host.hashing import check_seed
-from sim.experiments.points.point import DATASETS
-from sim.experiments.points.samples import samples_of
-from sim.experiments.points.setting import DEMO, SETTINGS, Setting, Source, like
+from sim.evaluation.fields import DATASETS
+from sim.evaluation.setting import DEMO, SETTINGS, Setting, Source, like, samples_of
 
 __all__ = ["command_of", "seeds_of", "setting_of"]
 
@@ -65,7 +64,7 @@ def setting_of(model: str | None = None, data: str | tuple[str, ...] | None = No
 
     ``data`` takes the place of the generator for the data set ``model``, by default that of the
     format. The files are read as far as the evaluation will; a shorter one lowers the number of
-    mini-batches' samples. ``name``: of :data:`sim.experiments.points.setting.SETTINGS`.
+    mini-batches' samples. ``name``: of :data:`sim.evaluation.setting.SETTINGS`.
 
     Raises ``ValueError`` and :class:`host.errors.InputError`.
     """

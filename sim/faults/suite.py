@@ -5,10 +5,11 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-from sim.experiments.sweep.sweep import Results, sweep
+from sim.evaluation.store import Store
+from sim.evaluation.sweep import Results, sweep
 from sim.faults.cells import ClusterCell, LinkCell, cluster_cells, link_cells
 from sim.faults.measure import measure
-from sim.files.store import Store
+from sim.files.identity import sources_of
 
 __all__ = ["SCHEMA", "faults", "suffers"]
 
@@ -33,8 +34,8 @@ def faults(folder: str | Path, short: bool = False, jobs: int | None = None,
     """
     links, clusters = link_cells(short), cluster_cells(short)
     calm = list(dict.fromkeys(cell.calm for cell in clusters))
-    found = sweep([*clusters, *calm, *links], measure, Store(Path(folder) / "cells"), jobs=jobs,
-                  progress=progress)
+    found = sweep([*clusters, *calm, *links], measure,
+                  Store(Path(folder) / "cells", sources_of(measure)), jobs=jobs, progress=progress)
     return {
         "schema": SCHEMA, "version": version("embernic"),
         "links": [_row(cell, found, _wrong_link(cell, found)) for cell in links

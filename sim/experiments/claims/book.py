@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from sim.evaluation.point import Point
+from sim.evaluation.setting import FULL_SYSTEMS, Setting
+from sim.evaluation.sweep import Results
+from sim.evaluation.timing import JUDGED, speedup
 from sim.experiments.figures.estimate import Estimate, combined, estimated
-from sim.experiments.points.point import Point
-from sim.experiments.points.setting import FULL_SYSTEMS, Setting
-from sim.experiments.points.speedup import JUDGED, speedup
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["NIC", "Book", "Found"]
 

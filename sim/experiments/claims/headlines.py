@@ -1,10 +1,10 @@
 """Headlines: the speedups of the full systems."""
 
+from sim.evaluation.fields import WORKLOADS
+from sim.evaluation.setting import BASES, FULL_SYSTEMS, Setting
+from sim.evaluation.sweep import Results
 from sim.experiments.claims.book import Book
 from sim.experiments.figures.estimate import mean_of
-from sim.experiments.points.point import WORKLOADS
-from sim.experiments.points.setting import BASES, FULL_SYSTEMS, Setting
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["headlines", "in_words"]
 

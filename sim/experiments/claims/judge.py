@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from sim.evaluation.setting import BASES, Setting
+from sim.evaluation.sweep import Results
 from sim.experiments.claims.book import Book
 from sim.experiments.claims.registry import CLAIMS
 from sim.experiments.claims.verdict import Claim
 from sim.experiments.figures.estimate import Estimate
-from sim.experiments.points.setting import BASES, Setting
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["judge", "judged"]
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from sim.evaluation.fields import WORKLOADS
+from sim.evaluation.point import Point
+from sim.evaluation.setting import BASES, Setting
+from sim.evaluation.systems import EN
 from sim.experiments.doubt.constants import doubtful
 from sim.experiments.doubt.design import design
 from sim.experiments.doubt.tasks import Draws, LeftOut
-from sim.experiments.points.point import WORKLOADS, Point
-from sim.experiments.points.setting import BASES, Setting
-from sim.experiments.points.systems import EN
 
 __all__ = ["CHUNK", "MINI_BATCHES", "Case", "cases_of", "names_of", "sets_by_workload"]
 
@@ -58,7 +59,7 @@ class Case:
     def points(self) -> tuple[Point, ...]:
         """The points that are measured by themselves. Of EN's sets only those NICs are run that EN
         chooses as it is, and none by itself."""
-        sets = () if self.full.system == EN else self.sets
+        sets = () if self.full.kind.chooses_nics else self.sets
         return (*sets, self.full, *self.bases)
 
 

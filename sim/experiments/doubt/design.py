@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sim.evaluation.point import Point
 from sim.experiments.doubt.compose import nic_constants, served_ways
 from sim.experiments.doubt.draws import WIDEST, latin_hypercube
-from sim.experiments.points.point import Point
 
 __all__ = ["design", "reaching", "scaled_by"]
 

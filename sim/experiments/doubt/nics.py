@@ -6,10 +6,10 @@ from dataclasses import fields
 import numpy as np
 
 from host.systems import NicTimes
+from sim.evaluation.point import Point
+from sim.evaluation.store import Store
 from sim.experiments.doubt.compose import nic_constants, run_nics
 from sim.experiments.doubt.smooth import Smooth
-from sim.experiments.points.point import Point
-from sim.files.store import Store
 
 __all__ = ["Interpolated", "sets_of"]
 

@@ -5,14 +5,12 @@ from functools import lru_cache
 from statistics import median
 
 from host.data.contents import contents
+from sim.evaluation.point import Point, Task
+from sim.evaluation.store import Store
 from sim.experiments.doubt.compose import interval_of, settled, source_of, tuning_of
 from sim.experiments.doubt.design import scaled_by
 from sim.experiments.doubt.draws import drawn
 from sim.experiments.doubt.nics import Interpolated, sets_of
-from sim.experiments.points.point import Point
-from sim.experiments.points.systems import EN
-from sim.experiments.points.task import Task
-from sim.files.store import Store
 
 __all__ = ["Draws", "LeftOut"]
 
@@ -51,7 +49,7 @@ class _OfDraws(Task):
 
     def as_drawn(self, point: Point, runs: Store | None) -> Point:
         """Return the full system or a baseline with what it does not choose anew in each draw."""
-        return settled(point, runs) if self.full.system == EN else point
+        return settled(point, runs) if _chooses(self.full) else point
 
 
 @dataclass(frozen=True)
@@ -127,9 +125,13 @@ class LeftOut(_OfDraws):
                          for name, each in nics.errors().items()}}
 
 
+def _chooses(full: Point) -> bool:
+    return full.kind.chooses_nics
+
+
 def _named(full: Point) -> str:
     """Return data set and workload, and the system where it is not the paper's."""
-    return f"{full.dataset}, {full.workload}" + (f", {full.label}" if full.system == EN else "")
+    return f"{full.dataset}, {full.workload}" + (f", {full.label}" if _chooses(full) else "")
 
 
 @lru_cache(maxsize=4)

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from host.model import MODELS
 from host.placement.shard import ShardPlan
 from host.systems.all_on_nic import CARD_BYTES
+from sim.evaluation.fields import MINI_BATCH
+from sim.evaluation.point import Point
+from sim.evaluation.setting import Setting
+from sim.evaluation.sweep import Results
+from sim.evaluation.timing import speedup
 from sim.experiments.figures.estimate import combined, estimated
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.plots.series import cases
 from sim.experiments.figures.row import Row
-from sim.experiments.points.point import MINI_BATCH, Point
-from sim.experiments.points.setting import Setting
-from sim.experiments.points.speedup import speedup
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["CARD", "EXHIBIT", "GPU", "alternate_fields", "batches"]
 

@@ -6,12 +6,12 @@ To add one, add a line to `EXTRAS`.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sim.evaluation.point import Point
+from sim.evaluation.setting import Setting
+from sim.evaluation.sweep import Results
+from sim.evaluation.timing import JUDGED, speedup
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.row import Row
-from sim.experiments.points.point import Point
-from sim.experiments.points.setting import Setting
-from sim.experiments.points.speedup import JUDGED, speedup
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["EXHIBIT", "EXTRAS", "Extra"]
 

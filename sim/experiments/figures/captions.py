@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from sim.experiments.points.point import Point
-from sim.experiments.points.setting import Setting
+from sim.evaluation.point import Point
+from sim.evaluation.setting import Setting
 
 __all__ = ["mini_batches", "of_points", "of_samples"]
 

@@ -8,14 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from host.measurements.sources import sources
+from sim.evaluation.setting import Setting
+from sim.evaluation.sweep import Results
 from sim.experiments.checks.check import Check, Comparison
 from sim.experiments.checks.every import comparisons
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.picture import COLOURS, save
 from sim.experiments.figures.row import Row
 from sim.experiments.figures.section import Section
-from sim.experiments.points.setting import Setting
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["EXHIBIT"]
 

@@ -8,12 +8,13 @@ from typing import Any
 
 from host.devices.dense_work import LEVELS
 from host.toml.profile import profile_names
+from sim.evaluation.fields import PER_GRAPH, WORKLOADS
+from sim.evaluation.point import Point
+from sim.evaluation.setting import BASES, Setting
+from sim.evaluation.sweep import Results
+from sim.evaluation.timing import JUDGED, speedup
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.row import Row
-from sim.experiments.points.point import PER_GRAPH, WORKLOADS, Point
-from sim.experiments.points.setting import BASES, Setting
-from sim.experiments.points.speedup import JUDGED, speedup
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["CHANGES", "EXHIBIT", "MEASURED", "NOTHING", "OPTIONS", "TENSOR_CORES", "Option"]
 

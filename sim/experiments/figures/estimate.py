@@ -10,8 +10,8 @@ from functools import cache
 from math import atan, cos, pi, sin, sqrt
 from statistics import fmean, stdev
 
-from sim.experiments.points.point import Point
-from sim.experiments.sweep.sweep import Results
+from sim.evaluation.point import Point
+from sim.evaluation.sweep import Results
 
 __all__ = ["CONFIDENCE", "Estimate", "combined", "estimated", "mean_of", "student"]
 

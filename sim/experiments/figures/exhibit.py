@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sim.evaluation.point import Point, Task
+from sim.evaluation.setting import Setting
+from sim.evaluation.sweep import Results
 from sim.experiments.figures.row import Row
 from sim.experiments.figures.section import Section, section_of_rows
-from sim.experiments.points.point import Point
-from sim.experiments.points.setting import Setting
-from sim.experiments.points.task import Task
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["Exhibit", "Figure", "Table"]
 

@@ -8,13 +8,12 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from host.data.similarity import skew
+from sim.evaluation.setting import Setting, samples_of
+from sim.evaluation.sweep import Results
 from sim.experiments.figures.captions import of_samples
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.picture import COLOURS, grid, save
 from sim.experiments.figures.row import Row
-from sim.experiments.points.samples import samples_of
-from sim.experiments.points.setting import Setting
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["EXHIBIT"]
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
+from sim.evaluation.setting import Setting
+from sim.evaluation.sweep import Results
 from sim.experiments.figures.captions import mini_batches, of_samples
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.picture import COLOURS, grid, save
 from sim.experiments.figures.row import Row
 from sim.experiments.figures.section import Section
 from sim.experiments.figures.similarity import compared, similarities
-from sim.experiments.points.setting import Setting
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["EXHIBIT"]
 

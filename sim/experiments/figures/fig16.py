@@ -1,10 +1,10 @@
 """Figure 16: speedup of inference over the size of the local cache."""
 
+from sim.evaluation.setting import BASES
 from sim.experiments.figures.plots.lines import Lines
 from sim.experiments.figures.plots.metric import Metric, speedups
 from sim.experiments.figures.plots.plot import Plot
 from sim.experiments.figures.plots.series import LOCAL_SIZE, over_sizes
-from sim.experiments.points.setting import BASES
 
 __all__ = ["EXHIBIT"]
 

@@ -1,11 +1,11 @@
 """Figure 26: speedup of training over the size of a mini-batch."""
 
+from sim.evaluation.setting import BASES, Setting
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.lines import Lines
 from sim.experiments.figures.plots.metric import speedups
 from sim.experiments.figures.plots.plot import Plot
 from sim.experiments.figures.plots.series import cases
-from sim.experiments.points.setting import BASES, Setting
 
 __all__ = ["BATCH_FACTORS", "EXHIBIT", "batch_fields"]
 

@@ -1,10 +1,10 @@
 """Figure 27: where the time of a mini-batch goes."""
 
+from sim.evaluation.setting import Setting
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.plot import Plot
 from sim.experiments.figures.plots.series import FULL, cases
 from sim.experiments.figures.plots.stacked import PHASE_METRICS, Stacked
-from sim.experiments.points.setting import Setting
 
 __all__ = ["EXHIBIT"]
 

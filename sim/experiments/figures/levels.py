@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from itertools import product
 
 from host.devices.dense_work import LEVELS
+from sim.evaluation.fields import WORKLOADS
+from sim.evaluation.point import Point
+from sim.evaluation.setting import BASES, Setting
+from sim.evaluation.sweep import Results
+from sim.evaluation.timing import JUDGED, speedup
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.row import Row
-from sim.experiments.points.point import WORKLOADS, Point
-from sim.experiments.points.setting import BASES, Setting
-from sim.experiments.points.speedup import JUDGED, speedup
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["EXHIBIT"]
 

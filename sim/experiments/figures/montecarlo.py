@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
+from sim.evaluation.fields import WORKLOADS
+from sim.evaluation.point import Point, Task
+from sim.evaluation.setting import BASES, Setting
+from sim.evaluation.sweep import Results
+from sim.evaluation.timing import JUDGED, speedup
 from sim.experiments.doubt.cases import Case, cases_of, names_of, sets_by_workload
 from sim.experiments.doubt.constants import frozen_on
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.picture import COLOURS, grid, save
 from sim.experiments.figures.row import Row
 from sim.experiments.figures.section import Section
-from sim.experiments.points.point import WORKLOADS, Point
-from sim.experiments.points.setting import BASES, Setting
-from sim.experiments.points.speedup import JUDGED, speedup
-from sim.experiments.points.task import Task
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["EXHIBIT", "MOST_ERROR"]
 

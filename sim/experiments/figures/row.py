@@ -4,8 +4,8 @@ import csv
 import io
 from dataclasses import dataclass
 
+from sim.evaluation.point import Point
 from sim.experiments.figures.estimate import Estimate
-from sim.experiments.points.point import Point
 
 __all__ = ["COLUMNS", "Row", "csv_text"]
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sim.evaluation.point import Point
+from sim.evaluation.setting import Setting
+from sim.evaluation.sweep import Results
+from sim.evaluation.timing import JUDGED, speedup
 from sim.experiments.doubt.constants import doubtful
 from sim.experiments.figures.row import Row
-from sim.experiments.points.point import Point
-from sim.experiments.points.setting import Setting
-from sim.experiments.points.speedup import JUDGED, speedup
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["BASE_OF", "FACTORS", "Change", "Knob", "Swing", "knobs", "pairs", "sensitivity_points",
            "sensitivity_rows", "swings", "width"]

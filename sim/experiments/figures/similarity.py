@@ -6,8 +6,7 @@ from functools import cache
 from host.batching import ALGORITHMS, WINDOW_BATCHES, Batcher, algorithm_of, compare
 from host.data.contents import contents
 from host.samples import Samples
-from sim.experiments.points.samples import samples_of
-from sim.experiments.points.setting import Setting
+from sim.evaluation.setting import Setting, samples_of
 
 __all__ = ["compared", "similarities"]
 

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
+from sim.evaluation.point import Point
+from sim.evaluation.setting import Setting
+from sim.evaluation.sweep import Results
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.picture import COLOURS, grid, save
 from sim.experiments.figures.row import Row
@@ -19,9 +22,6 @@ from sim.experiments.figures.sensitivity import (
     swings,
     width,
 )
-from sim.experiments.points.point import Point
-from sim.experiments.points.setting import Setting
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["EXHIBIT"]
 

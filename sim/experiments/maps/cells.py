@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from host.devices.software import SoftwareProfile
 from host.timing.network import NetworkProfile
 from host.toml.profile import load_profile
-from sim.experiments.points.point import Point
-from sim.experiments.points.setting import BASES, FULL_SYSTEMS, Setting
+from sim.evaluation.point import Point
+from sim.evaluation.setting import BASES, FULL_SYSTEMS, Setting
 
 __all__ = ["INFERENCE", "LARGE", "LINKS", "MINI_BATCHES", "OPERATORS", "PAIRS", "TRAINING", "Cell",
            "cells_of", "points_of", "setting_of"]

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sim.evaluation.fields import WORKLOADS
+from sim.evaluation.point import Point
+from sim.evaluation.setting import BASES, FULL_SYSTEMS, SETTINGS, Setting, like
+from sim.evaluation.sweep import Results
 from sim.experiments.claims.headlines import headlines, in_words
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.row import Row
 from sim.experiments.figures.section import Section
-from sim.experiments.points.point import WORKLOADS, Point
-from sim.experiments.points.setting import BASES, FULL_SYSTEMS, SETTINGS, Setting, like
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["EXHIBIT"]
 

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sim.evaluation.point import Point
+from sim.evaluation.setting import Setting
+from sim.evaluation.sweep import Results
 from sim.experiments.figures.exhibit import Exhibit
 from sim.experiments.figures.row import Row
 from sim.experiments.figures.section import Section
 from sim.experiments.maps.cells import INFERENCE, TRAINING, Cell, cells_of, points_of
 from sim.experiments.maps.heat import heat_maps
 from sim.experiments.maps.verdicts import JUDGED, RATIOS, Ratio, agreeing, ratio, verdicts
-from sim.experiments.points.point import Point
-from sim.experiments.points.setting import Setting
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["EXHIBIT", "best"]
 

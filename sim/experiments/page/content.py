@@ -6,13 +6,13 @@ from pathlib import Path
 
 from host.placement.deal import described
 from host.systems import Devices
+from sim.evaluation.fields import DEPTHS
+from sim.evaluation.setting import Setting
+from sim.evaluation.sweep import Results
 from sim.experiments.claims.headlines import in_words
 from sim.experiments.figures.captions import mini_batches
 from sim.experiments.figures.estimate import CONFIDENCE
 from sim.experiments.figures.section import Section
-from sim.experiments.points.point import DEPTHS
-from sim.experiments.points.setting import Setting
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["Shown", "content_of"]
 

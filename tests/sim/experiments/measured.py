@@ -1,7 +1,7 @@
 """Made-up metrics of points, by rules that tests know. Importable, as other processes need it."""
 
 from host.systems import PHASES
-from sim.experiments.points.point import Point
+from sim.evaluation.point import Point
 
 BASE_US = {"cpu-mpi": 4000.0, "bl-paper": 2000.0, "bl-tuned": 1000.0, "all-on-nic": 5000.0}
 GAINS = {"lc": 0.98, "rc": 0.7, "sc": 0.99}

@@ -14,13 +14,13 @@ from host.measurements.step import StepKernel, step_kernels
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.systems.workload import workload_of
+from sim.evaluation.setting import DEMO
 from sim.experiments.checks import composed, network_drop, v100_step
 from sim.experiments.checks.check import Check, Comparison, geometric_mean, percent
 from sim.experiments.checks.every import comparisons
 from sim.experiments.checks.hugectr_shards import Shard, shards_of
 from sim.experiments.checks.hugectr_step import step_parts
 from sim.experiments.figures.checks import EXHIBIT
-from sim.experiments.points.setting import DEMO
 from sim.experiments.reproduce import reproduce
 
 

@@ -6,6 +6,10 @@ from functools import cache
 
 import pytest
 
+from sim.evaluation.point import Point
+from sim.evaluation.setting import BASES, FULL_SYSTEMS, Setting
+from sim.evaluation.store import Store
+from sim.evaluation.sweep import Outcome, Results, sweep
 from sim.experiments.claims import caches, inference, scaling, system, training
 from sim.experiments.claims.book import Book
 from sim.experiments.claims.headlines import headlines
@@ -14,11 +18,7 @@ from sim.experiments.claims.registry import CLAIMS
 from sim.experiments.claims.verdict import Claim
 from sim.experiments.figures.plots.plot import Plot
 from sim.experiments.figures.registry import NAMES, exhibit
-from sim.experiments.points.point import Point
-from sim.experiments.points.setting import BASES, FULL_SYSTEMS, Setting
 from sim.experiments.reproduce import points_of
-from sim.experiments.sweep.sweep import Outcome, Results, sweep
-from sim.files.store import Store
 from tests.sim.experiments.measured import told, wavering
 
 SETTING = Setting(datasets=("kaggle", "avazu"), scale_nodes=(2, 16), shares=(0.0, 0.1, 0.5),

@@ -15,13 +15,13 @@ import gen
 import host
 import rtl
 import sim
-from sim.experiments.points.setting import DEMO
+from sim.evaluation import backends
+from sim.evaluation.backends import each
+from sim.evaluation.setting import DEMO
+from sim.evaluation.store import Store
+from sim.evaluation.sweep import sweep
 from sim.experiments.reproduce import points_of, reproduce
-from sim.experiments.sweep import backends
-from sim.experiments.sweep.backends import each
-from sim.experiments.sweep.sweep import sweep
 from sim.files.identity import sources_hash, versions
-from sim.files.store import Store
 from tests.optional import absent
 from tests.sim.experiments.fakes import KillsWorker, Spot, third
 from tests.sim.experiments.measured import told

@@ -11,6 +11,12 @@ from host.systems.devices import profiles_of
 from host.timing.gpu import GpuProfile
 from host.toml.profile import load_profile, profile_names
 from host.toml.provenance import uncertain
+from sim.evaluation.nic import as_nics_see
+from sim.evaluation.nic_run import run_nics as run_of
+from sim.evaluation.point import effort, in_turn, in_words
+from sim.evaluation.setting import DEMO
+from sim.evaluation.store import Store
+from sim.evaluation.trace import trace_of
 from sim.experiments import Point, measure
 from sim.experiments.doubt import constants
 from sim.experiments.doubt.cases import cases_of, names_of, sets_by_workload
@@ -21,13 +27,6 @@ from sim.experiments.doubt.draws import WIDEST, drawn, latin_hypercube
 from sim.experiments.doubt.nics import Interpolated, sets_of
 from sim.experiments.doubt.smooth import Smooth
 from sim.experiments.doubt.tasks import Draws, LeftOut
-from sim.experiments.points.gpu_of_nics import as_nics_see
-from sim.experiments.points.nic_run import run_nics as run_of
-from sim.experiments.points.order import effort, in_turn
-from sim.experiments.points.setting import DEMO
-from sim.experiments.points.trace import trace_of
-from sim.experiments.points.words import in_words
-from sim.files.store import Store
 from tests.sim.experiments.test_nic_runs import options
 
 FULL = Point.named("fs", nodes=2, mini_batch=16, warmup=2, measured=4, window=32)

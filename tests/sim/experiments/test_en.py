@@ -8,20 +8,18 @@ import pytest
 from host.devices.gpu_time import GpuTime
 from host.systems import DELIVER, EnTuning, StepOptions, en, en_tunings
 from host.systems.nic_times import NicTimes
+from sim.evaluation.en import deliveries, en_nic, least_times, nic_point
+from sim.evaluation.fields import devices_of
+from sim.evaluation.measure import measure
+from sim.evaluation.point import Point
+from sim.evaluation.search import Site
+from sim.evaluation.setting import DEMO, Setting
+from sim.evaluation.sweep import Outcome, Results
+from sim.evaluation.timing import interval_us
+from sim.evaluation.trace import copied_all, plan_of, trace_of, without_small
+from sim.evaluation.workloads import Workloads
 from sim.experiments.figures.en import CHANGES, MEASURED, NOTHING, OPTIONS
 from sim.experiments.figures.registry import exhibit
-from sim.experiments.points.devices import devices_of
-from sim.experiments.points.en_nic import deliveries, en_nic, least_times, nic_point
-from sim.experiments.points.en_system import en_system
-from sim.experiments.points.en_trace import copied_all, without_small
-from sim.experiments.points.measure import measure
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.point import Point
-from sim.experiments.points.setting import DEMO, Setting
-from sim.experiments.points.timing import interval_us
-from sim.experiments.points.trace import trace_of
-from sim.experiments.points.workloads import Workloads
-from sim.experiments.sweep.sweep import Outcome, Results
 from tests.sim.experiments.measured import told
 
 POINT = Point.named("en", dataset="avazu", software="tuned", mini_batch=32, warmup=2, measured=4)
@@ -45,12 +43,12 @@ def test_nics_see_no_key_of_a_copied_table():
 def test_nothing_that_en_may_choose_is_faster(gpu, reads):
     """Rows are read by the NIC where it sees all of them."""
     point = replace(POINT, per_graph=None, gpu=gpu)
-    trace, devices = trace_of(point), devices_of(point)
-    work = Workloads(trace, plan_of(point, trace))
-    found = en_system(point, trace, work, devices)
+    site = Site.of(point)
+    trace, devices, work = site.trace, site.devices, site.work
+    found, _ = point.kind.at(site)
 
     def cost(tuning: EnTuning, flight: tuple[int, int]) -> float:
-        times = en_nic(point, trace, devices, tuning).times
+        times = en_nic(site, tuning).times
         own = deliveries(point, trace, tuning.copied_rows)
         return interval_us([en(work.plain[0], devices, StepOptions(), times[0], own[0], tuning)],
                            *flight)
@@ -61,49 +59,52 @@ def test_nothing_that_en_may_choose_is_faster(gpu, reads):
     least = min(shortest(tuning) for tuning in en_tunings(False, {})
                 if tuning.copied_rows in (0, 1000, 1_000_000) and (reads or not tuning.reads))
     assert shortest(found.tuning) <= least * 1.001
-    assert found.built.in_flight in (8, 16)
-    assert "EN is fastest with" in found.built.notes[0]
-    fixed = replace(POINT, en=("deliver=pooled", "copied_rows=100", "ring=false"))
-    assert en_system(fixed, trace, work, devices).tuning == EnTuning(
+    assert found.in_flight in (8, 16)
+    assert "EN is fastest with" in found.notes[0]
+    fixed = replace(POINT, gpu=gpu, en=("deliver=pooled", "copied_rows=100", "ring=false"))
+    assert fixed.kind.at(Site.of(fixed))[0].tuning == EnTuning(
         ring=False, reads=reads, deliver="pooled", copied_rows=100)
 
 
 @pytest.mark.parametrize("deliver", DELIVER)
 def test_no_nic_is_faster_than_the_bound_of_the_search(deliver):
-    trace, devices, tuning = trace_of(POINT), devices_of(POINT), EnTuning(deliver=deliver)
-    times = en_nic(POINT, trace, devices, tuning).times[0]
+    site, tuning = Site.of(POINT), EnTuning(deliver=deliver)
+    trace = site.trace
+    times = en_nic(site, tuning).times[0]
     least = least_times(trace.model, tuning, deliveries(POINT, trace, 0)[0], 8)
     assert least.interval_us <= times.interval_us and least.service_us <= times.service_us
     assert 0 < least.delivered_bytes <= times.delivered_bytes
 
 
 def test_nics_deliver_each_different_vector_of_a_share_once():
-    trace, devices = trace_of(POINT), devices_of(POINT)
+    site = Site.of(POINT)
+    trace = site.trace
     shares = [share for batch in trace.measured for share in batch.samples.shares(POINT.nodes)]
-    part = en_nic(POINT, trace, devices, EnTuning())
+    part = en_nic(site, EnTuning())
     found, count = part.delivered, len(trace.measured)
     assert found is not None and not found["retired_early"]
     # With the slots of each share, its end.
     assert found["slots"] == (sum(len(share.keys) for share in shares) + len(shares)) / count
     assert found["vectors"] == sum(len(np.unique(share.keys)) for share in shares) / count
-    pooled = en_nic(POINT, trace, devices, EnTuning(deliver="pooled"))
+    pooled = en_nic(site, EnTuning(deliver="pooled"))
     assert pooled.delivered is None
     # A table of repeats that is too small forgets keys, which are sent again, and counted.
-    small = en_nic(replace(POINT, settings=("unique_keys=16",)), trace, devices, EnTuning())
+    small = en_nic(replace(site, point=replace(POINT, settings=("unique_keys=16",))), EnTuning())
     assert small.delivered is not None and small.delivered["retired_early"] > 0
     assert found["vectors"] < small.delivered["vectors"] < found["slots"]
     assert small.times[0].delivered_bytes > part.times[0].delivered_bytes
 
 
 def test_a_word_behind_the_last_answer_is_a_time_of_the_nics():
-    trace, devices = trace_of(POINT), devices_of(POINT)
+    site = Site.of(POINT)
+    devices = site.devices
     way = 2 * devices.pcie.one_way_us
-    flushed, plain = (en_nic(POINT, trace, devices, EnTuning(completion=completion)).times[0]
+    flushed, plain = (en_nic(site, EnTuning(completion=completion)).times[0]
                       for completion in (True, False))
     # A flush is a round trip; what else a NIC does for it takes less than another.
     assert way < flushed.service_us - plain.service_us < 2 * way
     none = replace(devices, gpu=GpuTime(replace(devices.gpu.gpu, flush_reads=0), devices.software))
-    unflushed = en_nic(POINT, trace, none, EnTuning()).times[0]
+    unflushed = en_nic(replace(site, devices=none), EnTuning()).times[0]
     assert flushed.service_us - unflushed.service_us == pytest.approx(way, abs=0.2)
 
 
@@ -122,41 +123,43 @@ def test_rows_are_read_only_where_nics_see_them():
 
 
 def test_what_nics_are_set_to():
-    devices = devices_of(POINT)
-    assert nic_point(POINT, devices, EnTuning(completion=False, deliver="pooled")).settings == (
+    def settings(point: Point, tuning: EnTuning) -> tuple[str, ...]:
+        seen, nics = nic_point(point, devices_of(POINT), tuning)
+        assert nics.parts == seen.kind.parts
+        return seen.settings
+
+    assert settings(POINT, EnTuning(completion=False, deliver="pooled")) == (
         "requester_merge=true", "gpu_rings=true")
-    assert "output_queues=true" in nic_point(POINT, devices, EnTuning(queues=True)).settings
-    assert nic_point(POINT, devices, EnTuning()).settings == (
+    assert "output_queues=true" in settings(POINT, EnTuning(queues=True))
+    assert settings(POINT, EnTuning()) == (
         "requester_merge=true", "deliver=unique", "completions=true", "completion_flush=true",
         "gpu_rings=true")
-    assert "gpu_rings=true" in nic_point(
-        replace(POINT, workload="training"), devices, EnTuning()).settings
-    larger = nic_point(replace(POINT, dataset="terabyte"), devices, EnTuning()).settings
+    assert "gpu_rings=true" in settings(
+        replace(POINT, workload="training"), EnTuning())
+    larger = settings(replace(POINT, dataset="terabyte"), EnTuning())
     assert "hold_vectors=2048" in larger
     own = replace(POINT, settings=("requester_merge=false",))
-    assert nic_point(own, devices, EnTuning()).settings[-1:] == own.settings
+    assert settings(own, EnTuning())[-1:] == own.settings
     for ring in (True, False):
-        part = en_nic(POINT, trace_of(POINT), devices, EnTuning(ring=ring))
+        part = en_nic(Site.of(POINT), EnTuning(ring=ring))
         assert not any("analytical" in note for note in part.notes)
 
 
 def test_a_point_in_rtl_runs_in_it_only_the_nics_that_it_chooses(monkeypatch):
     """They are those that are chosen in fidelity model, and take as long."""
-    trace, devices = trace_of(POINT), devices_of(POINT)
-    work = Workloads(trace, plan_of(POINT, trace))
     asked = []
 
-    def noted(point, trace, devices, tuning, runs):
-        asked.append((point.fidelity, tuning))
-        return en_nic(replace(point, fidelity="model"), trace, devices, tuning, runs)
+    def noted(site, tuning):
+        asked.append((site.point.fidelity, tuning))
+        return en_nic(replace(site, point=replace(site.point, fidelity="model")), tuning)
 
-    monkeypatch.setattr("sim.experiments.points.en_system.en_nic", noted)
-    modelled = en_system(POINT, trace, work, devices)
+    monkeypatch.setattr("sim.evaluation.en.en_nic", noted)
+    modelled, _ = POINT.kind.at(Site.of(POINT))
     assert len(asked) > 1 and {fidelity for fidelity, _ in asked} == {"model"}
     asked.clear()
-    in_rtl = en_system(replace(POINT, fidelity="rtl"), trace, work, devices)
+    in_rtl, _ = POINT.kind.at(Site.of(replace(POINT, fidelity="rtl")))
     assert [tuning for fidelity, tuning in asked if fidelity == "rtl"] == [modelled.tuning]
-    assert in_rtl.built.interval_us == modelled.built.interval_us
+    assert in_rtl.interval_us == modelled.interval_us
 
 
 @pytest.mark.slow
@@ -169,10 +172,8 @@ def test_rtl_takes_as_long_as_the_model():
 
 
 def test_shares_with_more_slots_than_indices_get_vectors_of_bags(monkeypatch):
-    trace, devices = trace_of(POINT), devices_of(POINT)
-    work = Workloads(trace, plan_of(POINT, trace))
-    monkeypatch.setattr("sim.experiments.points.en_system.MOST_INDICES", 10)
-    assert en_system(POINT, trace, work, devices).tuning.deliver != "unique"
+    monkeypatch.setattr("sim.evaluation.en.MOST_INDICES", 10)
+    assert POINT.kind.at(Site.of(POINT))[0].tuning.deliver != "unique"
 
 
 @pytest.mark.parametrize("workload", ["inference", "training"])

@@ -6,9 +6,9 @@ from statistics import fmean
 import numpy as np
 import pytest
 
+from sim.evaluation.point import Point
+from sim.evaluation.sweep import Outcome, Results
 from sim.experiments.figures.estimate import Estimate, combined, estimated, mean_of, student
-from sim.experiments.points.point import Point
-from sim.experiments.sweep.sweep import Outcome, Results
 
 
 def _of(*values: float) -> Estimate:

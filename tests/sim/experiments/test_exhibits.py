@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 import sim.cli.reproduce as cli
 from sim.cli.main import main
+from sim.evaluation.setting import DEMO
 from sim.experiments import figures
 from sim.experiments.figures import registry
 from sim.experiments.figures.exhibit import Exhibit
 from sim.experiments.figures.registry import chosen, demo_names, exhibit, in_words
-from sim.experiments.points.setting import DEMO
 from sim.experiments.reproduce import points_of, reproduce
 from tests.sim.experiments.measured import told
 

@@ -8,15 +8,13 @@ import pytest
 from host.systems import Devices, Workload
 from host.timing.gpu import GpuProfile
 from rtl.config import preset
+from sim.evaluation.fields import devices_of
+from sim.evaluation.gradient_path import GradientPath
+from sim.evaluation.nic import options_of
+from sim.evaluation.reductions import Reduction, reductions, updates
+from sim.evaluation.trace import Trace, plan_of, trace_of
+from sim.evaluation.workloads import workloads
 from sim.experiments import Point
-from sim.experiments.points.devices import devices_of
-from sim.experiments.points.gradient_path import GradientPath
-from sim.experiments.points.nic import options_of
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.reductions import Reduction, reductions
-from sim.experiments.points.trace import Trace, trace_of
-from sim.experiments.points.updates import updates
-from sim.experiments.points.workloads import workloads
 from sim.training.options import TrainOptions
 from sim.training.train import train
 
@@ -60,7 +58,7 @@ class Setting:
                               for sums in self.sums]))
 
     def in_rtl(self) -> dict:
-        run = options_of(self.point, self.trace, self.devices, self.gpu,
+        run = options_of(self.point, self.point.nics, self.trace, self.devices, self.gpu,
                          {"local_cache": self.rows, "remote_cache": 0}, False, 1)
         return train(TrainOptions.of(**{name: getattr(run.workload, name) for name in (
             "config", "settings", "nodes", "placement", "lookups", "mini_batch", "network",

@@ -8,6 +8,9 @@ import pytest
 import sim.experiments.reproduce as reproducing
 from host.systems import Devices
 from sim.cli.main import main
+from sim.evaluation.setting import DEMO, PAPER_LIKE, SETTINGS, Setting, like
+from sim.evaluation.store import Store
+from sim.evaluation.sweep import sweep
 from sim.experiments.maps import cells as cells_module
 from sim.experiments.maps.cells import (
     INFERENCE,
@@ -22,12 +25,9 @@ from sim.experiments.maps.cells import (
 )
 from sim.experiments.maps.phase_map import best
 from sim.experiments.maps.verdicts import JUDGED, RATIOS, agreeing, ratio, verdicts
-from sim.experiments.points.setting import DEMO, PAPER_LIKE, SETTINGS, Setting, like
 from sim.experiments.reproduce import reproduce
 from sim.experiments.request import command_of
 from sim.experiments.request import setting_of as asked
-from sim.experiments.sweep.sweep import sweep
-from sim.files.store import Store
 from tests.sim.experiments.measured import failing, told
 
 SETTING = Setting(datasets=("kaggle",))

@@ -10,16 +10,14 @@ import pytest
 from host.placement.deal import PLACEMENTS
 from host.placement.shard import ShardPlan
 from host.systems import Devices, Step, schedule
+from sim.evaluation import nic_runs
+from sim.evaluation.nic import cache_rows, options_of, reaching
+from sim.evaluation.nic_run import Record
+from sim.evaluation.nic_updates import trained
+from sim.evaluation.systems import BASELINES
+from sim.evaluation.timing import alone, busy_us, interval_us, request_us
+from sim.evaluation.trace import arrivals_of, plan_of, trace_of
 from sim.experiments import Point, measure
-from sim.experiments.points import nic_runs
-from sim.experiments.points.nic import cache_rows, options_of, reaching
-from sim.experiments.points.nic_run import Record
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.requests import request_us
-from sim.experiments.points.systems import BASELINES
-from sim.experiments.points.timing import alone, busy_us, interval_us
-from sim.experiments.points.trace import arrivals_of, trace_of
-from sim.experiments.points.training import trained
 from sim.job.inputs import choose_model
 from sim.job.placing import plan_of as plan_of_workload
 
@@ -64,7 +62,7 @@ def test_the_nics_of_a_point_are_dealt_as_its_baselines():
     for placement in PLACEMENTS:
         point = Point.named("fs", **SMALL | {"placement": placement})
         trace = trace_of(point)
-        options = options_of(point, trace, Devices.load(2), Devices.load(2).gpu.gpu,
+        options = options_of(point, point.nics, trace, Devices.load(2), Devices.load(2).gpu.gpu,
                              {"local_cache": 0, "remote_cache": 0}, False, 1)
         workload = options.workload
         assert workload.placement == placement
@@ -138,21 +136,23 @@ def test_rows_of_caches_are_shares_of_what_reaches_them():
     reach = reaching(trace, plan)
     assert reach["local_cache"] == sum(map(len, owned)) / 2
     assert reach["remote_cache"] == sum(map(len, foreign)) / 2
-    rows, notes = cache_rows(point, trace)
+    rows, notes = cache_rows(point, point.nics, trace)
     assert rows == {"local_cache": 8 * round(reach["local_cache"] * 0.25 / 8),
                     "remote_cache": 8 * round(reach["remote_cache"] * 0.5 / 8)} and not notes
-    assert cache_rows(replace(point, system="sc", local_cache=0.1), trace)[0] == {
+    computing = replace(point, system="sc", local_cache=0.1)
+    assert cache_rows(computing, computing.nics, trace)[0] == {
         "local_cache": 0, "remote_cache": 0}
-    assert cache_rows(replace(point, local_cache=None), trace)[0]["local_cache"] is None
+    assert cache_rows(replace(point, local_cache=None), point.nics, trace)[0][
+        "local_cache"] is None
 
 
 def test_a_cache_that_no_preset_has_is_for_the_model_only():
     point = Point(dataset="terabyte", system="lc", nodes=1, mini_batch=1024, warmup=1, measured=2,
                   local_cache=1.0)
     trace = trace_of(point)
-    assert "above the 8,192 of the preset" in cache_rows(point, trace)[1][0]
+    assert "above the 8,192 of the preset" in cache_rows(point, point.nics, trace)[1][0]
     with pytest.raises(ValueError, match=r"local_cache must be at most .* in fidelity rtl"):
-        cache_rows(replace(point, fidelity="rtl"), trace)
+        cache_rows(replace(point, fidelity="rtl"), point.nics, trace)
 
 
 def test_phases_of_a_record_by_hand():
@@ -226,11 +226,11 @@ def test_rtl_training_is_asked_for_its_update(monkeypatch):
         return {"complete": True, "stuck": None, "phases_us": {"update": 12.5}, "steps": 4,
                 "backward": [{"bytes": 600, "packets": 6}, {"bytes": 200, "packets": 4}]}
 
-    monkeypatch.setattr("sim.experiments.points.training.train", train)
+    monkeypatch.setattr("sim.evaluation.nic_updates.train", train)
     point = Point.named("fs", workload="training", fidelity="rtl", **SMALL)
     trace = trace_of(point)
     devices = Devices.load(2, scaled=(("pcie_gen3x16.bandwidth_gb_s", 2.0),))
-    ran = trained(point, trace, devices)
+    ran = trained(point, point.nics, trace, devices)
     assert ran.update_us == 12.5 and ran.gradients == {"bytes": 200, "packets": 2.5}
     run = asked[0].run.workload
     assert (run.nodes, run.mini_batch, run.samples, run.in_flight) == (2, 16, 8 * 16, 1)

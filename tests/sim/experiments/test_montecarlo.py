@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sim.evaluation.setting import DEMO, Setting
 from sim.experiments.doubt.cases import cases_of
 from sim.experiments.doubt.nics import sets_of
 from sim.experiments.doubt.tasks import Draws, LeftOut
 from sim.experiments.figures.montecarlo import EXHIBIT, MOST_ERROR
 from sim.experiments.figures.registry import HEAVY, chosen
-from sim.experiments.points.setting import DEMO, Setting
 from sim.experiments.reproduce import points_of, reproduce
 from tests.sim.experiments.measured import told
 

@@ -6,21 +6,21 @@ import pytest
 from filelock import FileLock
 
 from host.systems import Devices
+from sim.evaluation import nic_runs
+from sim.evaluation.nic import cache_rows, options_of
+from sim.evaluation.nic_run import NicRun, Record, run_nics
+from sim.evaluation.nic_runs import RunOf, all_runs
+from sim.evaluation.store import Store
+from sim.evaluation.trace import trace_key, trace_of
 from sim.experiments import Point, measure
-from sim.experiments.points import nic_runs
-from sim.experiments.points.nic import cache_rows, options_of
-from sim.experiments.points.nic_run import NicRun, Record, run_nics
-from sim.experiments.points.nic_runs import RunOf, all_runs
-from sim.experiments.points.trace import trace_key, trace_of
-from sim.files.store import Store
 
 POINT = Point.named("lc+rc", nodes=2, mini_batch=16, warmup=2, measured=4, window=32)
 
 
 def options(point: Point = POINT, depth: int = 1):
     trace, devices = trace_of(point), Devices.load(point.nodes)
-    rows, _ = cache_rows(point, trace)
-    return options_of(point, trace, devices, devices.gpu.gpu, rows, False, depth)
+    rows, _ = cache_rows(point, point.nics, trace)
+    return options_of(point, point.nics, trace, devices, devices.gpu.gpu, rows, False, depth)
 
 
 def test_what_is_counted_after_the_warm_up_is_what_a_run_of_it_alone_counts_less():

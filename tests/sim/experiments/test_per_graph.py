@@ -5,16 +5,13 @@ from dataclasses import replace
 import pytest
 
 from host.model import MODELS
+from sim.evaluation.fields import DEPTHS, PER_GRAPH, devices_of
+from sim.evaluation.measure import measure
+from sim.evaluation.point import Point
+from sim.evaluation.search import Site
+from sim.evaluation.setting import DEMO
+from sim.evaluation.timing import busy_us, interval_us
 from sim.experiments.figures.registry import exhibit
-from sim.experiments.points.devices import devices_of
-from sim.experiments.points.measure import measure
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.point import DEPTHS, PER_GRAPH, Point
-from sim.experiments.points.setting import DEMO
-from sim.experiments.points.steps import built
-from sim.experiments.points.timing import busy_us, interval_us
-from sim.experiments.points.trace import trace_of
-from sim.experiments.points.workloads import Workloads
 from sim.serving.measured import point_of
 
 FEW = {"software": "tuned", "warmup": 2, "measured": 4}
@@ -22,8 +19,7 @@ FEW = {"software": "tuned", "warmup": 2, "measured": 4}
 
 def tuned(dataset: str, **fields) -> tuple:
     point = Point.named("bl-tuned", dataset=dataset, **FEW | fields)
-    trace, devices = trace_of(point), devices_of(point)
-    return built(point, Workloads(trace, plan_of(point, trace)), devices, None), devices
+    return point.kind.at(Site.of(point))[0], devices_of(point)
 
 
 def test_who_may_have_several_mini_batches_in_a_graph():

@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from sim.experiments import SYSTEMS, Point, canonical
+from sim.evaluation import systems
+from sim.evaluation.setting import DEMO
+from sim.evaluation.system import PARTS
+from sim.evaluation.systems import SmartNic
+from sim.experiments import SYSTEMS, Point, canonical, measure
+from sim.serving.setting import Setting as Serving
+from sim.serving.setting import points_of
 
 
 @pytest.mark.parametrize("name, workload, found", [
@@ -77,3 +83,21 @@ def test_labels():
     assert [Point.named(name).label for name in ("bl-paper", "ga", "ga+rc", "nic")] == [
         "BL", "GA+BL", "GA+RC", "NIC alone"]
     assert Point.named("lc", batching="greedy").label == "greedy+LC"
+
+
+@pytest.mark.parametrize("workload", ["inference", "training"])
+def test_a_full_system_with_another_setting_is_a_line_of_the_registry(monkeypatch, workload):
+    own = SmartNic("fs-merge", "FS-merge", frozenset(PARTS), True, ("requester_merge=true",))
+    monkeypatch.setitem(systems._BY_NAME, own.name, own)
+    monkeypatch.setattr(systems, "SYSTEMS", (*SYSTEMS, own.name))
+    few = {"workload": workload, "nodes": 2, "mini_batch": 16, "warmup": 2, "measured": 4,
+           "window": 32}
+    point = Point.named("fs-merge", **few)
+    assert point.batching == "graph" and point.label == "FS-merge"
+    found, full, merged = map(measure, (
+        point, Point.named("fs", **few), Point.named("fs", settings=own.settings, **few)))
+    for metrics in (found, full, merged):
+        del metrics["point"], metrics["label"]
+    assert found == merged != full
+    assert DEMO.point("kaggle", "fs-merge", workload).kind is own
+    assert [each.system for each in points_of(Serving(sizes=(8,)), "fs-merge")] == ["fs-merge"] * 2

@@ -10,10 +10,10 @@ from host.placement.sets import set_of
 from host.placement.shard import ShardPlan, key_hash
 from host.timing.gpu import GpuProfile
 from rtl.config import preset
+from sim.evaluation.gradient_path import RowWrites
+from sim.evaluation.reductions import TERMS, Pass, reduction
+from sim.evaluation.trace import trace_of
 from sim.experiments import Point
-from sim.experiments.points.reductions import TERMS, Pass, reduction
-from sim.experiments.points.row_writes import RowWrites
-from sim.experiments.points.trace import trace_of
 
 
 def table(arriving, keys, ways):

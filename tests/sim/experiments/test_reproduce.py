@@ -10,18 +10,18 @@ import pytest
 from matplotlib.container import ErrorbarContainer
 
 from sim.cli.main import main
+from sim.evaluation.point import in_turn
+from sim.evaluation.setting import DEMO, Setting
+from sim.evaluation.store import Store
+from sim.evaluation.sweep import Results, sweep
+from sim.evaluation.trace import trace_key
 from sim.experiments.figures.beyond import EXTRAS
 from sim.experiments.figures.plots.metric import Metric
 from sim.experiments.figures.plots.plot import Plot
 from sim.experiments.figures.plots.series import every_seed
 from sim.experiments.figures.registry import HEAVY, NAMES, chosen, exhibit
-from sim.experiments.points.order import in_turn
-from sim.experiments.points.setting import DEMO, Setting
-from sim.experiments.points.trace import trace_key
 from sim.experiments.reproduce import points_of, reproduce
 from sim.experiments.request import seeds_of, setting_of
-from sim.experiments.sweep.sweep import Results, sweep
-from sim.files.store import Store
 from tests.sim.experiments.measured import failing, told, wavering
 
 SMALL = replace(DEMO, mini_batches=(("kaggle", 16),), shares=(0.0, 0.1))

@@ -4,6 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from sim.evaluation.point import Point
+from sim.evaluation.setting import DEMO
+from sim.evaluation.store import Store
+from sim.evaluation.sweep import Results, sweep
 from sim.experiments.figures.registry import exhibit
 from sim.experiments.figures.sensitivity import (
     FACTORS,
@@ -13,10 +17,6 @@ from sim.experiments.figures.sensitivity import (
     swings,
     width,
 )
-from sim.experiments.points.point import Point
-from sim.experiments.points.setting import DEMO
-from sim.experiments.sweep.sweep import Results, sweep
-from sim.files.store import Store
 from tests.sim.experiments.measured import told
 
 SMALL = replace(DEMO, mini_batches=(("kaggle", 16),))

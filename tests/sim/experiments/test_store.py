@@ -14,12 +14,19 @@ from filelock import FileLock
 import host.data.contents
 from host.data.contents import contents
 from host.errors import InputError
-from sim.experiments.points.nic_runs import COMPOSITION, store_of_runs
-from sim.experiments.sweep.sweep import sweep
-from sim.files.identity import sources_hash
-from sim.files.store import Store, plain
+from sim.evaluation.measure import measure
+from sim.evaluation.nic_run import run_nics
+from sim.evaluation.point import Point
+from sim.evaluation.store import Store, plain
+from sim.evaluation.sweep import sweep
+from sim.experiments.doubt.tasks import LeftOut
+from sim.faults.measure import measure as faulty
+from sim.files import identity
+from sim.serving.measured import measured
 from tests.host.test_reading import LEFT
 from tests.sim.experiments.fakes import Spot, third
+
+LEFT_OUT = LeftOut(Point(), (), ())
 
 
 @dataclass(frozen=True)
@@ -147,23 +154,41 @@ def test_a_changed_digit_counts_as_none(tmp_path):
     assert path.read_text() == text
 
 
-def test_pictures_and_pages_are_no_part_of_the_version():
-    assert Store("unused").version != sources_hash()
-    assert Store("unused").version == Store("unused").version
-
-
-def test_runs_of_nics_outlive_the_systems_around_them(tmp_path):
-    """What a run loads is part of its version, but for points and what checks their options, whose
-    values are in its own."""
-    assert store_of_runs(tmp_path).version not in (Store(tmp_path).version, sources_hash())
+@pytest.mark.parametrize("made_by", [measure, run_nics, measured, faulty, LeftOut])
+def test_a_version_covers_what_a_module_imports_and_nothing_above_it(made_by):
     graph = grimp.build_graph("rtl", "gen", "host", "sim")
-    loaded = graph.find_upstream_modules("sim.experiments.points.nic_runs")
-    files = {name.replace(".", "/") + ".py" for name in loaded}
-    assert "sim/run/run.py" in files
-    assert {name for name in files if name.startswith(COMPOSITION)} == {
-        *(f"sim/experiments/points/{name}.py" for name in ("point", "systems")),
-        *(f"host/systems/{name}.py" for name in ("en_tuning", "options")),
-        "host/devices/software.py"}
+    module = made_by.__module__
+    loaded = {module, *graph.find_upstream_modules(module)}
+    loaded |= {name.rpartition(".")[0] for name in loaded} - {""}
+    found = identity._imported(frozenset([module]))
+    assert {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            for name in found} >= loaded
+    assert "sim/run/run.py" in found and not any(
+        name.startswith(("sim/cli/", "sim/api", "sim/experiments/figures/")) for name in found)
+
+
+def test_what_measures_a_point_and_its_class_are_part_of_its_name(tmp_path, monkeypatch):
+    def keys() -> list[str]:
+        for name in ("_sources", "sources_hash", "sources_of"):
+            getattr(identity, name).cache_clear()
+        return [Store(tmp_path, identity.sources_of(run_nics)).key(Spot("a")),
+                Store(tmp_path, identity.sources_of(measure)).key(Spot("a")),
+                Store(tmp_path, identity.sources_of(run_nics)).key(LEFT_OUT)]
+
+    def changed(name: str) -> list[bool]:
+        monkeypatch.setattr(identity, "_paths", lambda: paths | {name: tmp_path / "other.py"})
+        return [before != after for before, after in zip(own, keys())]
+
+    paths, own = identity._paths(), keys()
+    (tmp_path / "other.py").write_text("")
+    assert changed("sim/run/run.py") == [True, True, True]
+    assert changed("host/profiles/gpu_h100.toml") == [True, True, True]
+    assert changed("sim/evaluation/measure.py") == [False, True, True]
+    assert changed("sim/experiments/doubt/tasks.py") == [False, False, True]
+    assert changed("sim/experiments/page/page.html") == [False, False, False]
+    assert changed("sim/experiments/figures/row.py") == [False, False, False]
+    monkeypatch.undo()
+    assert keys() == own
 
 
 def test_plain_values():

@@ -10,9 +10,9 @@ import pytest
 
 from gen.signals import Interrupted
 from host.errors import InputError
-from sim.experiments.sweep.backends import check_backend, each
-from sim.experiments.sweep.sweep import sweep
-from sim.files.store import Store
+from sim.evaluation.backends import check_backend, each
+from sim.evaluation.store import Store
+from sim.evaluation.sweep import sweep
 from tests.sim.experiments import fakes
 from tests.sim.experiments.fakes import Spot, third
 

@@ -15,8 +15,8 @@ _SWEEP = """
 import sys, time
 from gen.signals import Interrupted, interruptible
 from pathlib import Path
-from sim.experiments.sweep.sweep import sweep
-from sim.files.store import Store
+from sim.evaluation.sweep import sweep
+from sim.evaluation.store import Store
 from tests.sim.experiments.fakes import Spot, long
 
 try:

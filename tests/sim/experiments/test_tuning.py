@@ -6,20 +6,16 @@ from functools import cache
 import pytest
 
 from host.systems import Devices, Step, StepOptions, Tuning, bl_paper, bl_tuned, tunings
-from sim.experiments.points.devices import devices_of
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.point import DEPTHS, Point
-from sim.experiments.points.steps import Built, built
-from sim.experiments.points.timing import interval_us
-from sim.experiments.points.trace import trace_of
-from sim.experiments.points.workloads import Workloads
+from sim.evaluation.fields import DEPTHS
+from sim.evaluation.point import Point
+from sim.evaluation.search import Built, Site
+from sim.evaluation.timing import interval_us
+from sim.evaluation.workloads import Workloads
 
 
 def chosen(point: Point) -> tuple[Workloads, Devices, StepOptions, Built]:
-    trace = trace_of(point)
-    work, devices = Workloads(trace, plan_of(point, trace)), devices_of(point)
-    return work, devices, StepOptions(point.workload == "training"), built(
-        point, work, devices, None)
+    site = Site.of(point)
+    return site.work, site.devices, StepOptions(site.training), point.kind.at(site)[0]
 
 
 @pytest.mark.thorough

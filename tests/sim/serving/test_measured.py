@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from sim.experiments.points import nic
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.point import Point
-from sim.experiments.points.trace import trace_of
+from sim.evaluation import nic
+from sim.evaluation.point import Point
+from sim.evaluation.trace import plan_of, trace_of
 from sim.serving import measured as module
 from sim.serving.measured import COSTS, MiniBatches, measured, point_of
 
@@ -61,11 +60,11 @@ def test_caches_are_those_of_the_reference_mini_batch():
     """A trace of fewer samples must not have smaller caches, nor one of more samples larger ones.
     """
     base = Point.named("lc+rc", nodes=2)
-    rows, _ = nic.cache_rows(base, trace_of(base))
+    rows, _ = nic.cache_rows(base, base.nics, trace_of(base))
     for size, measures in ((8, 16), (512, 32)):
         point = replace(point_of(size, False, system="lc+rc", **SMALL), measured=measures)
         own = module._with_reference_caches(point)
-        found, _ = nic.cache_rows(own, trace_of(own))
+        found, _ = nic.cache_rows(own, own.nics, trace_of(own))
         reach = nic.reaching(trace_of(own), plan_of(own, trace_of(own)))
         for cache in rows:
             assert found[cache] == pytest.approx(min(rows[cache], reach[cache]), rel=0.1)

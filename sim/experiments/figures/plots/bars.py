@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
+from sim.evaluation.sweep import Results
 from sim.experiments.figures.picture import COLOURS
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric, estimate_of
 from sim.experiments.figures.plots.panel import Panel, reach_of
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["Bars"]
 

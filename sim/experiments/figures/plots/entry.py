@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from sim.experiments.points.point import Point
+from sim.evaluation.point import Point
 
 __all__ = ["Entry"]
 

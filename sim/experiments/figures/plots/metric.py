@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from sim.evaluation.sweep import Results
+from sim.evaluation.timing import speedup
 from sim.experiments.figures.estimate import Estimate, combined, estimated
 from sim.experiments.figures.plots.entry import Entry
-from sim.experiments.points.speedup import speedup
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["Metric", "estimate_of", "speedups", "value_of"]
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
+from sim.evaluation.sweep import Results
 from sim.experiments.figures.estimate import Estimate
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric, value_of
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["Panel", "reach_of"]
 

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
+from sim.evaluation.point import Point
+from sim.evaluation.setting import Setting
+from sim.evaluation.sweep import Results
 from sim.experiments.figures.captions import of_points
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.picture import grid, save
@@ -13,10 +16,6 @@ from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric, estimate_of
 from sim.experiments.figures.plots.panel import Panel
 from sim.experiments.figures.row import Row
-from sim.experiments.points.point import Point
-from sim.experiments.points.setting import Setting
-from sim.experiments.points.systems import BASELINES, EN
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["Plot"]
 
@@ -45,7 +44,7 @@ class Plot(Figure):
             return []
         there = [entry for entry in self.entries(setting) if entry.drawn and _at_reference(
             entry.point, setting)]
-        own = [entry for entry in there if entry.point.system == EN]
+        own = [entry for entry in there if entry.point.kind.chooses_nics]
         near = [entry for entry in there if entry not in own
                 and entry.point.software == setting.softwares[0]]
         near.sort(key=lambda entry: _MARKED_FIRST.index(entry.point.label)
@@ -102,6 +101,6 @@ class Plot(Figure):
 
 def _at_reference(point: Point, setting: Setting) -> bool:
     """Return whether a point has a NIC, on the Kaggle shape, at the reference setting."""
-    return (point.dataset == "kaggle" and point.system not in (*BASELINES, "all-on-nic")
+    return (point.dataset == "kaggle" and point.kind.in_rtl
             and point.nodes == setting.nodes and point.samples == setting.mini_batch("kaggle")
             and {point.local_cache, point.remote_cache} <= {0.0, 0.1})

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from sim.evaluation.setting import BASES, FULL_SYSTEMS, Setting
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric
-from sim.experiments.points.setting import BASES, FULL_SYSTEMS, Setting
 
 __all__ = [
     "CPU_BASE",

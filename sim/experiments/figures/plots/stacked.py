@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 
 from host.systems import PHASES
+from sim.evaluation.sweep import Results
 from sim.experiments.figures.picture import COLOURS
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric, value_of
 from sim.experiments.figures.plots.panel import Panel
-from sim.experiments.sweep.sweep import Results
 
 __all__ = ["PHASE_METRICS", "Stacked"]
 

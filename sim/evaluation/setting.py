@@ -1,13 +1,20 @@
 """The setting of an evaluation: what all points have in common."""
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
-from sim.experiments.points.point import DATASETS, MINI_BATCH, Point
-from sim.experiments.points.systems import BASELINES, EN, canonical, parts_of
+from host.data.contents import check_contents, contents
+from host.data.datasets import open_samples
+from host.data.generator import generate
+from host.model import MODELS
+from host.samples import Samples, concatenate
+from sim.evaluation.fields import DATASETS, MINI_BATCH
+from sim.evaluation.point import Point
+from sim.evaluation.systems import canonical, system_of
 
 __all__ = ["BASES", "DEMO", "FULL_SYSTEMS", "PAPER_LIKE", "SETTINGS", "SHARES", "SOFTWARES",
-           "Setting", "Source", "like"]
+           "Setting", "Source", "like", "samples_of", "without_unused"]
 
 SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Sizes of a cache in a sweep, as shares of the unique keys that reach it."""
@@ -138,14 +145,7 @@ class Setting:
                    if name in every and isinstance(value, tuple)}
         point = Point.named(system, dataset=dataset, workload=workload, software=software,
                             **common | every | fields)
-        parts = parts_of(point.system)
-        if "lc" not in parts:
-            point = replace(point, local_cache=0.0)
-        if "rc" not in parts or workload == "training":
-            point = replace(point, remote_cache=0.0)
-        # A system without a NIC is the same in either fidelity.
-        with_nic = parts or point.system == "nic"
-        return point if with_nic else replace(point, fidelity="model")
+        return without_unused(point, point.kind.in_rtl)
 
     def in_words(self) -> str:
         """Return what it fixes beside data sets, cluster and seed."""
@@ -160,18 +160,26 @@ class Setting:
 
     def _every(self, system: str, workload: str, software: str) -> dict[str, Any]:
         """Return the fields of ``every`` that a system has in a workload."""
-        found, (name, _) = dict(self.every), canonical(system)
-        if name in BASELINES:
+        found, own = dict(self.every), system_of(canonical(system)[0])
+        if not own.has_nics:
             found.pop("settings", None)
-        if name in (*BASELINES, "all-on-nic", EN):
-            found.pop("persistent_gather", None)
-        if name in (*BASELINES, EN) or workload == "training":
-            found.pop("copied_rows", None)
+        for name in ("persistent_gather", "copied_rows"):
+            if not own.has(name, workload):
+                found.pop(name, None)
         if "scaled" in found:
             others = tuple(f"software_{other}." for other in SOFTWARES if other != software)
             found["scaled"] = tuple(each for each in found["scaled"]
                                     if not each[0].startswith(others))
         return found
+
+
+def without_unused(point: Point, in_rtl: bool) -> Point:
+    """Return a point without the caches, and without the fidelity unless ``in_rtl``, that its
+    system does not have, so that it is measured once."""
+    parts = point.kind.parts_in(point.workload)
+    without = {f"{name}_cache": 0.0 for name, part in (("local", "lc"), ("remote", "rc"))
+               if part not in parts}
+    return replace(point, **without, fidelity=point.fidelity if in_rtl else "model")
 
 
 PAPER_LIKE = Setting(
@@ -195,6 +203,23 @@ def like(setting: Setting, name: str) -> Setting:
     same = ("datasets", "sources", "softwares", "fidelity", "markers", "nodes", "scale_nodes",
             "placement", "shares", "gpu", "warmup", "measured", "seeds", "draws", "nic_sets")
     return replace(found, **{name: getattr(setting, name) for name in same})
+
+
+def samples_of(setting: Setting, dataset: str, count: int) -> Samples:
+    """Return the first ``count`` samples of a data set, fewer where its files have fewer."""
+    source = setting.source(dataset)
+    return _samples(dataset, source, setting.seed, count, contents(source.data))
+
+
+@cache
+def _samples(dataset: str, source: Source, seed: int, count: int, read: tuple[str, ...]) -> Samples:
+    model = MODELS[dataset]
+    if source.data:
+        chunks = list(open_samples(source.data, str(source.format), model, count))
+    else:
+        chunks = list(generate(model, count, seed))
+    check_contents(source.data, read)
+    return concatenate(chunks)
 
 
 DEMO = Setting(datasets=("kaggle",), scale_nodes=(2, 4), shares=(0.0, 0.1, 0.5),

@@ -1,15 +1,60 @@
-"""Bytes and packets that systems without a SmartNIC, or GPUs beside one, exchange."""
+"""What each mini-batch of a trace asks of the nodes, and what software exchanges for it."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
-from host.systems import Workload
+from host.placement.shard import ShardPlan
+from host.systems import Workload, workload_of
 from host.systems.bl_tuned import Tuning
 from host.systems.tables import INDEX, vector_bytes
-from sim.experiments.points.reductions import Reduction
+from sim.evaluation.reductions import Reduction
+from sim.evaluation.trace import Trace
 
-__all__ = ["MTU_PAYLOAD", "all_reduce_traffic", "gradient_traffic", "software_traffic", "totalled"]
+__all__ = ["MTU_PAYLOAD", "Workloads", "all_reduce_traffic", "gradient_traffic",
+           "software_traffic", "totalled", "workloads"]
+
+class Workloads:
+    """What each measured mini-batch of a trace asks of the nodes of a plan. Compared by identity.
+    """
+
+    def __init__(self, trace: Trace, plan: ShardPlan):
+        self._trace, self._plans = trace, {0: plan}
+        self._made: dict[tuple[int, int], Workload] = {}
+
+    @property
+    def plain(self) -> list[Workload]:
+        """Each mini-batch with tables placed as for all systems."""
+        return self.copied(0)
+
+    @property
+    def extremes(self) -> tuple[int, ...]:
+        """Numbers of mini-batches between which all others lie: the graph algorithm forms similar
+        ones first and what is left last; in file order any is as good as another."""
+        count = len(self._trace.measured)
+        return (0,) if self._trace.of.batching == "file" else tuple(dict.fromkeys((0, count - 1)))
+
+    def copied(self, rows: int) -> list[Workload]:
+        """Each mini-batch with tables of at most ``rows`` rows copied to every node and the others
+        dealt again; 0 for none."""
+        return [self.one_copied(rows, number) for number in range(len(self._trace.measured))]
+
+    def one_copied(self, rows: int, number: int) -> Workload:
+        """Mini-batch ``number`` of :meth:`copied`."""
+        if rows not in self._plans:
+            self._plans[rows] = self._plans[0].with_copies(rows)
+        if (rows, number) not in self._made:
+            self._made[rows, number] = workload_of(
+                self._trace.measured[number].samples, self._trace.model, self._plans[rows])
+        return self._made[rows, number]
+
+
+@lru_cache(maxsize=8)
+def workloads(trace: Trace, plan: ShardPlan) -> Workloads:
+    """Return what each measured mini-batch asks of the nodes of ``plan``."""
+    return Workloads(trace, plan)
+
 
 MTU_PAYLOAD = 1472
 """Bytes of a packet's payload: UDP in an MTU of 1,500."""

@@ -10,18 +10,15 @@ from host.placement.shard import ShardPlan
 from host.systems import Devices, NicTimes
 from host.timing.gpu import GpuProfile
 from rtl.config import preset
-from sim.experiments.points.gpu_of_nics import as_nics_see
-from sim.experiments.points.nic_run import NicRun
-from sim.experiments.points.nic_runs import all_runs
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.point import Point
-from sim.experiments.points.systems import parts_of
-from sim.experiments.points.trace import Trace
-from sim.files.store import Store
+from sim.evaluation.fields import Fields
+from sim.evaluation.nic_run import NicRun
+from sim.evaluation.nic_runs import all_runs
+from sim.evaluation.store import Store
+from sim.evaluation.trace import Trace, plan_of
 from sim.job.options import RunOptions
 from sim.node.dense_vectors import bottom_operations
 
-__all__ = ["HBM", "NicPart", "late_us", "nic_part", "serving"]
+__all__ = ["HBM", "SEEN_GIB", "NicPart", "Nics", "as_nics_see", "late_us", "nic_part", "serving"]
 
 HBM = GpuProfile("hbm_u280", launch_us=0.1222, memory_bandwidth_gb_s=152.0, access_bytes=64,
                  streams=32, kernel_us=0.0)
@@ -35,11 +32,26 @@ measures, so that the time from one to the next is that between two halves of th
 
 
 @dataclass(frozen=True)
+class Nics:
+    """The NICs of a system. Members: ``parts``, of :data:`sim.evaluation.system.PARTS`;
+    ``settings``, ``field=value`` that all points of the system have; ``on_card``, whether rows are
+    in the card's HBM, not in a GPU."""
+
+    parts: frozenset[str] = frozenset()
+    settings: tuple[str, ...] = ()
+    on_card: bool = False
+
+    def settings_of(self, point: Fields) -> tuple[str, ...]:
+        """Return the settings of the NICs of a point."""
+        return (*self.settings, *point.settings)
+
+
+@dataclass(frozen=True)
 class NicPart:
     """Members: ``times`` of each measured mini-batch; ``local_cache``, ``remote_cache``, their
     rows, hits and hit rates over the measured half, None without; ``saved_lookups`` of that half;
     ``traffic`` per mini-batch; ``delivered``, per mini-batch of all nodes, where each different
-    vector comes once, see :func:`sim.experiments.points.measure.measure`, else None; ``notes`` in
+    vector comes once, see :func:`sim.evaluation.measure.measure`, else None; ``notes`` in
     words; ``by_mini_batch``, hits and accesses of the local caches in each, None without."""
 
     times: list[NicTimes]
@@ -52,7 +64,8 @@ class NicPart:
     by_mini_batch: list[tuple[int, int]] | None = None
 
 
-def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = None) -> NicPart:
+def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
+             runs: Store | None = None) -> NicPart:
     """Run the NICs of a point; runs that ``runs`` holds are taken from there, others kept there.
 
     The times of a mini-batch alone come from a run with one in flight. How long it keeps the NICs
@@ -67,14 +80,13 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
     has less to do behind it or, when its hold buffer cannot take a mini-batch, more: how long is
     measured by a run in which dense vectors come late (:func:`late_us`).
     """
-    on_card = point.system == "all-on-nic"
-    interacts = point.workload == "inference" and ("sc" in parts_of(point.system) or on_card)
+    interacts = point.workload == "inference" and ("sc" in nics.parts or nics.on_card)
     count = len(trace.measured)
     many = 1 if point.workload == "training" else min(SATURATED, max(1, count // 2))
-    rows, notes = cache_rows(point, trace)
+    rows, notes = cache_rows(point, nics, trace)
     if point.persistent_gather:
         notes.append("a persistent kernel gathers on the GPU")
-    gpu, called = serving(point, devices, trace.model)
+    gpu, called = serving(point, nics, devices, trace.model)
 
     share = int(np.ceil(trace.mini_batch / point.nodes))
     late = replace(gpu, gemm_fraction=1.0,
@@ -82,7 +94,8 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
     wanted = [(gpu, False, 1), (gpu, interacts, 1), (gpu, interacts, many),
               *([(late, True, 1)] if interacts else [])]
     alone, with_interaction, busy, *behind = all_runs(
-        [options_of(point, trace, devices, of, rows, *each) for of, *each in wanted], trace, runs)
+        [options_of(point, nics, trace, devices, of, rows, *each) for of, *each in wanted], trace,
+        runs)
     first = trace.warmup
     interval = busy.interval_us(first)
     bottom = gpu.latency_us + share * _operations(trace) / (
@@ -114,15 +127,36 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
                               for record in alone.records[first:]])
 
 
-def serving(point: Point, devices: Devices, model: Model | None = None) -> tuple[GpuProfile, bool]:
+def serving(point: Fields, nics: Nics, devices: Devices,
+            model: Model | None = None) -> tuple[GpuProfile, bool]:
     """Return what serves the NICs' lookups, as they see it, and whether each gather is a call of
     the host.
 
     ``model``: whose rows are gathered; None for that of the point's data set.
     """
-    gpu, called = _answering(point, devices)
+    gpu, called = _answering(point, nics, devices)
     return as_nics_see(gpu, 4 * (model or MODELS[point.dataset]).dimension), called
 
+
+SEEN_GIB = 16384.0
+"""As much as addresses reach."""
+
+
+def as_nics_see(gpu: GpuProfile, row_bytes: int) -> GpuProfile:
+    """Return a profile with which runs of NICs take the same time, the same one for all such GPUs.
+
+    Runs with equal options are done once, so what they never read must not differ: how much of the
+    GPU a kernel fills, the rate of streams, and by which of its constants the memory reads rows of
+    ``row_bytes`` at the rate that it does. Here that is its bandwidth alone, and the rate of
+    products that of single precision. A resident kernel's ``poll_us`` is its ``launch_us`` by then.
+    Whether NICs see all tables that they read is asked of the profile itself.
+    """
+    rate = (gpu.memory_bandwidth_gb_s * gpu.gather_fraction
+            * (row_bytes / max(row_bytes, gpu.access_bytes)))
+    return replace(gpu, memory_bandwidth_gb_s=rate, gather_fraction=1.0, access_bytes=1,
+                   float32_tflops=gpu.float32_tflops * gpu.gemm_fraction, gemm_fraction=1.0,
+                   stream_fraction=1.0, multiprocessors=1, block_bytes=1, poll_us=1.0, word_us=1.0,
+                   resident_multiprocessors=1, flush_reads=0, bar_gib=SEEN_GIB, source={})
 
 def late_us(share: int) -> float:
     """Return how long the bottom MLP of ``share`` samples takes where it shall be late.
@@ -137,8 +171,8 @@ def _operations(trace: Trace) -> int:
     return bottom_operations(trace.model)
 
 
-def _answering(point: Point, devices: Devices) -> tuple[GpuProfile, bool]:
-    if point.system == "all-on-nic":
+def _answering(point: Fields, nics: Nics, devices: Devices) -> tuple[GpuProfile, bool]:
+    if nics.on_card:
         return HBM, False
     gpu = devices.gpu.gpu
     if point.persistent_gather:  # it polls for lists, and no kernel begins or ends
@@ -146,11 +180,12 @@ def _answering(point: Point, devices: Devices) -> tuple[GpuProfile, bool]:
     return replace(gpu, call_us=devices.software.launch_call_us), True
 
 
-def options_of(point: Point, trace: Trace, devices: Devices, gpu: GpuProfile,
+def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: GpuProfile,
                rows: dict[str, int | None], interaction: bool, depth: int) -> RunOptions:
     """Return the options of a run of a point's NICs."""
+    own = nics.settings_of(point)
     settings = [f"interaction={str(interaction).lower()}"]
-    if not any(setting.startswith("requester_merge=") for setting in point.settings):
+    if not any(setting.startswith("requester_merge=") for setting in own):
         settings.append("requester_merge=false")
     config = preset(point.dataset)
     for cache, held in rows.items():
@@ -165,7 +200,7 @@ def options_of(point: Point, trace: Trace, devices: Devices, gpu: GpuProfile,
         settings.append(f"nodes={point.nodes}")
     return RunOptions.of(
         config=point.dataset, model=trace.model if trace.changed else None,
-        settings=(*settings, *point.settings), nodes=point.nodes,
+        settings=(*settings, *own), nodes=point.nodes,
         samples=sum(len(batch.samples) for batch in trace.batches), mini_batch=trace.mini_batch,
         in_flight=depth, data=point.data or None, format=point.format, fidelity=point.fidelity,
         threads=1, network=devices.network, pcie=devices.pcie, gpu=gpu, mlp="blas",
@@ -173,19 +208,20 @@ def options_of(point: Point, trace: Trace, devices: Devices, gpu: GpuProfile,
         copied_rows=point.copied_rows, lookups=plan_of(point, trace).rule.lookups)
 
 
-def cache_rows(point: Point, trace: Trace) -> tuple[dict[str, int | None], list[str]]:
+def cache_rows(point: Fields, nics: Nics,
+               trace: Trace) -> tuple[dict[str, int | None], list[str]]:
     """Return the rows of each cache, 0 where it is off and None for all, and notes.
 
     A share counts the unique keys of the whole trace that reach a cache, of the mean node: those
     that it owns for the local one, those of others that it asks for for the remote one. Rows are
     whole sets, at least one. ``ValueError`` for more rows than the preset has in fidelity rtl.
     """
-    parts, config = parts_of(point.system), preset(point.dataset)
+    config = preset(point.dataset)
     rows: dict[str, int | None] = {}
     notes = []
     for cache, part in (("local_cache", "lc"), ("remote_cache", "rc")):
         share = getattr(point, cache)
-        if part not in parts or share == 0:
+        if part not in nics.parts or share == 0:
             rows[cache] = 0
             continue
         most, ways = (getattr(config, f"{cache}_{what}") for what in ("rows", "ways"))

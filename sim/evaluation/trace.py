@@ -1,7 +1,7 @@
-"""The trace of a point: the mini-batches that its systems are given."""
+"""The trace of a point: its mini-batches, where their tables lie, and the part that NICs see."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 
 import numpy as np
@@ -9,17 +9,18 @@ import numpy as np
 from host.batching import Batcher, MiniBatch, algorithm_of
 from host.data.contents import check_contents, contents
 from host.model import Model
+from host.placement.shard import ShardPlan
 from host.samples import Samples
-from sim.experiments.points.point import Point
+from sim.evaluation.fields import Fields, Workload
 from sim.job.inputs import choose_model, sample_chunks
-from sim.job.workload import Workload
+from sim.job.workload import Workload as JobWorkload
 
-__all__ = ["Trace", "TraceOf", "arrivals_of", "trace_key", "trace_of"]
-
+__all__ = ["Trace", "TraceOf", "arrivals_of", "copied_all", "plan_of", "trace_key", "trace_of",
+           "without_small"]
 
 @dataclass(frozen=True)
 class TraceOf:
-    """What a trace is made of: the members of a :class:`Point` of the same names."""
+    """What a trace is made of: the members of a :class:`Workload` of the same names."""
 
     dataset: str
     data: tuple[str, ...]
@@ -68,7 +69,7 @@ class Trace:
         return min(total, (last // self.window + 1) * self.window) - 1
 
 
-def trace_of(point: Point) -> Trace:
+def trace_of(point: Workload) -> Trace:
     """Return the trace of a point; points that differ in their systems alone share it.
 
     A file that is too short lowers the samples of a mini-batch, which ``notes`` says; samples are
@@ -77,7 +78,7 @@ def trace_of(point: Point) -> Trace:
     return _trace(trace_key(point), contents(point.data))
 
 
-def trace_key(point: Point) -> TraceOf:
+def trace_key(point: Workload) -> TraceOf:
     """Return what a point's trace is made of."""
     return TraceOf(**{field.name: getattr(point, field.name) for field in fields(TraceOf)})
 
@@ -87,7 +88,7 @@ def _trace(of: TraceOf, read: tuple[str, ...]) -> Trace:
     data, size, window, warmup, measured = (
         of.data, of.samples, of.window, of.warmup, of.measured)
     count = (warmup + measured) * size
-    workload = Workload(config=of.dataset, data=data or None, format=of.format, samples=count,
+    workload = JobWorkload(config=of.dataset, data=data or None, format=of.format, samples=count,
                         seed=of.seed, mini_batch=size)
     model, found = choose_model(workload)
     chunks = list(_first(sample_chunks(workload, model, found), count))
@@ -127,3 +128,47 @@ def arrivals_of(trace: Trace, per_us: float, seed: int) -> np.ndarray:
     """
     count = sum(len(batch.samples) for batch in trace.batches)
     return np.cumsum(np.random.default_rng(seed).exponential(1 / per_us, count))
+
+
+def plan_of(point: Fields, trace: Trace) -> ShardPlan:
+    """Return the plan of a point's tables, the same for every system.
+
+    Placement ``lookups`` counts those of the whole trace, warm-up included.
+    """
+    return _plan(trace, point.nodes, point.placement).with_copies(point.copied_rows)
+
+
+@lru_cache(maxsize=8)
+def _plan(trace: Trace, nodes: int, placement: str) -> ShardPlan:
+    lookups = None
+    if placement == "lookups":
+        lookups = np.sum([batch.samples.bag_lengths.sum(axis=0, dtype=np.int64)
+                          for batch in trace.batches], axis=0).tolist()
+    return ShardPlan.deal(trace.model, nodes, placement, lookups)
+
+
+def copied_all(trace: Trace, rows: int) -> bool:
+    """Return whether no table has more than ``rows`` rows, so that nothing would be left."""
+    return max(trace.model.rows) <= rows
+
+
+@lru_cache(maxsize=16)
+def without_small(trace: Trace, rows: int) -> Trace:
+    """Return a trace without the tables of at most ``rows`` rows, one of which is left at least.
+    """
+    kept = np.array([each > rows for each in trace.model.rows])
+    if kept.all():
+        return trace
+    model = trace.model.with_rows(tuple(
+        each for each in trace.model.rows if each > rows))
+    number = np.cumsum(kept) - 1
+
+    def less(samples: Samples) -> Samples:
+        held = kept[samples.tables]
+        return Samples(samples.dense, samples.labels,
+                       np.ascontiguousarray(samples.bag_lengths[:, kept]),
+                       number[samples.tables[held]].astype(np.int32), samples.rows[held])
+
+    return replace(trace, changed=True, model=replace(
+        model, name=f"{trace.model.name}, tables of more than {rows} rows"), batches=tuple(
+            replace(batch, samples=less(batch.samples)) for batch in trace.batches))

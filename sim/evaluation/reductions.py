@@ -1,19 +1,21 @@
-"""What the tables of the gradient path hold of a mini-batch, and in how many passes."""
+"""What training does with the keys of a mini-batch: sums of gradients, and rows that it updates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from host.placement.sets import set_of
+from host.batching import MiniBatch
+from host.placement.sets import NodeCaches, set_of
 from host.placement.shard import ShardPlan, key_hash
-from host.samples import Samples
+from host.samples import Samples, first_lookups
 from rtl.config import NicConfig
-from sim.experiments.points.trace import Trace
+from sim.evaluation.trace import Trace
 
-__all__ = ["TERMS", "Pass", "Reduction", "reduction", "reductions"]
+__all__ = ["TERMS", "Pass", "Reduction", "Updates", "reduction", "reductions", "updates",
+           "updates_of_trace"]
 
 TERMS = 2
 """Vectors of float32 that an exact sum of several leaves as: 24 bits of it fit the first, and the
@@ -114,3 +116,58 @@ def _passes(keys: np.ndarray, sets: np.ndarray, ways: int) -> tuple[Pass, ...]:
                       for of in (number[first], number))
     return tuple(Pass(int(new), int(left)) for new, left in zip(
         rows, partials[::-1].cumsum()[::-1]))
+
+
+@dataclass(frozen=True)
+class Updates:
+    """Rows to be updated, ``rows``, and those of them that no cache holds, ``misses``.
+
+    Both ``[mini-batches, owners]``.
+    """
+
+    rows: np.ndarray
+    misses: np.ndarray
+
+    def to_json(self) -> dict[str, float]:
+        """Return both of the mean mini-batch, all nodes."""
+        return {name: float(counts.sum(axis=1).mean())
+                for name, counts in (("rows", self.rows), ("misses", self.misses))}
+
+
+@lru_cache(maxsize=8)
+def updates_of_trace(trace: Trace, plan: ShardPlan, rows: int, ways: int,
+                     policy: str = "lru") -> Updates:
+    """Count those of the measured mini-batches of a trace; see :func:`updates`."""
+    return updates(trace.batches, range(trace.warmup, len(trace.batches)), plan, rows, ways, policy)
+
+
+def updates(batches: Sequence[MiniBatch], measured: Iterable[int], plan: ShardPlan, rows: int,
+            ways: int, policy: str = "lru") -> Updates:
+    """Count the rows that each measured mini-batch updates, and those its caches have evicted.
+
+    The forward pass looks every key of a mini-batch up in the local cache of its owner; when the
+    gradients come, a row may have been evicted by one that was looked up after it. Counted from the
+    accesses, in the order of the samples and with the sets of the NIC, as ``sim hitrate`` does and
+    with its bounds; ``update_misses`` of ``sim train`` counts the same in RTL.
+
+    Parameters
+    ----------
+    batches: from caches that are empty. measured: the numbers of those that count.
+    plan: of the tables over the nodes. rows, ways, policy: of each node's cache; 0 rows hold
+        nothing.
+    """
+    caches = NodeCaches(rows // ways, ways, plan.nodes, policy) if rows else None
+    counted, found = frozenset(measured), []
+    for number, batch in enumerate(batches):
+        samples = batch.samples
+        first = first_lookups(samples)
+        tables, of_table, keys = samples.tables[first], samples.rows[first], samples.keys[first]
+        owner, hashes = plan.owner_of(tables, of_table), key_hash(tables, of_table)
+        held = np.zeros(len(keys), bool)
+        if caches is not None:
+            caches.access(owner, hashes, keys)
+        if number in counted:
+            if caches is not None:
+                held = caches.held(owner, hashes, keys)
+            found.append([np.bincount(of, minlength=plan.nodes) for of in (owner, owner[~held])])
+    return Updates(*(np.array(counts) for counts in zip(*found)))

@@ -4,29 +4,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from host.systems import Devices
-from host.systems.all_on_nic import not_applicable
-from sim.experiments.points.devices import devices_of
-from sim.experiments.points.en_system import en_system
-from sim.experiments.points.nic import NicPart
-from sim.experiments.points.nic_updates import updates_of
-from sim.experiments.points.placing import plan_of
-from sim.experiments.points.point import Point
-from sim.experiments.points.requests import request_us
-from sim.experiments.points.steps import Built, built
-from sim.experiments.points.system_at import system_at
-from sim.experiments.points.systems import EN
-from sim.experiments.points.task import Task
-from sim.experiments.points.timing import alone, busy_us
-from sim.experiments.points.trace import Trace, trace_of
-from sim.experiments.points.traffic import (
+from sim.evaluation.nic import NicPart
+from sim.evaluation.nic_updates import updates_of
+from sim.evaluation.point import Point, Task
+from sim.evaluation.search import Built, Site
+from sim.evaluation.store import Store
+from sim.evaluation.system import System
+from sim.evaluation.timing import alone, busy_us, request_us
+from sim.evaluation.trace import Trace
+from sim.evaluation.workloads import (
+    Workloads,
     all_reduce_traffic,
     gradient_traffic,
     software_traffic,
     totalled,
 )
-from sim.experiments.points.workloads import Workloads, workloads
-from sim.files.store import Store
 
 __all__ = ["measure", "measure_system"]
 
@@ -90,16 +82,15 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
 def measure_system(point: Point, runs: Store | None = None) -> tuple[dict, Built | None]:
     """Return the metrics of a point, as :func:`measure` does, and the system that has them, None
     where it is not applicable."""
-    trace = trace_of(point)
-    devices = devices_of(point)
-    work = workloads(trace, plan_of(point, trace))
+    site, kind = Site.of(point, runs), point.kind
+    trace, work = site.trace, site.work
     result: dict = {"point": point.to_json(), "label": point.label, "applicable": True,
                     "why": None, "source": trace.source, "mini_batch": trace.mini_batch,
                     "notes": list(trace.notes)}
-    why = not_applicable(work.plain[0]) if point.system == "all-on-nic" else None
+    why = kind.why_not(site)
     if why:
         return result | dict.fromkeys(_NOTHING) | {"applicable": False, "why": why}, None
-    system, nic = system_at(point, trace, work, devices, runs)
+    system, nic = kind.at(site)
     steps, interval = system.steps, system.interval_us
     service, phases = alone(steps)
     result["notes"] += [*(nic.notes if nic else ()), *system.notes]
@@ -111,10 +102,10 @@ def measure_system(point: Point, runs: Store | None = None) -> tuple[dict, Built
         "phases_us": phases,
         "samples_per_second": trace.mini_batch / interval * 1e6,
         "busy_us": busy_us(steps, system.per_graph),
-        "request_us": _requests(point, trace, devices, system),
-        "without_all_reduce": _without(point, trace, work, devices, nic, runs),
+        "request_us": _requests(point, trace, system),
+        "without_all_reduce": _without(kind, site, nic),
         "local_cache": nic and nic.local_cache,
-        "remote_cache": nic and _remote(nic, work, point.system == EN),
+        "remote_cache": nic and _remote(nic, work, kind.chooses_nics),
         "saved_lookups": nic and nic.saved_lookups, "delivered": nic and nic.delivered,
         "traffic": _traffic(point, work, nic, system),
         "unique_keys": unique, "accesses": accesses,
@@ -129,35 +120,32 @@ def measure_system(point: Point, runs: Store | None = None) -> tuple[dict, Built
     }, system
 
 
-def _requests(point: Point, trace: Trace, devices: Devices, system: Built) -> dict | None:
+def _requests(point: Point, trace: Trace, system: Built) -> dict | None:
     """Return the latency of requests at a load that bl-paper, in file order, could carry."""
     if point.workload == "training":
         return None
     base = replace(point, system="bl-paper", batching="file", window=None, copied_rows=0,
                    persistent_gather=False, per_graph=1, en=())
-    in_order = trace_of(base)
-    paper = built(base, workloads(in_order, plan_of(base, in_order)), devices, None)
+    paper, _ = base.kind.at(Site.of(base))
     capacity = trace.mini_batch / paper.interval_us
     return request_us(trace, system.steps, system.in_flight, capacity, point.seed)
 
 
-def _without(point: Point, trace: Trace, work: Workloads, devices: Devices,
-             nic: NicPart | None, runs: Store | None) -> dict | None:
+def _without(kind: System, site: Site, nic: NicPart | None) -> dict | None:
     """Return the times of training without the MLPs' all-reduce."""
-    if point.workload != "training":
+    if not site.training:
         return None
-    system = (en_system(point, trace, work, devices, runs, all_reduce=False).built
-              if point.system == EN else built(point, work, devices, nic, all_reduce=False))
+    system = kind.without_all_reduce(site, nic)
     interval = system.interval_us
     return {"service_us": alone(system.steps)[0], "interval_us": interval,
-            "samples_per_second": trace.mini_batch / interval * 1e6}
+            "samples_per_second": site.trace.mini_batch / interval * 1e6}
 
 
 def _updates(point: Point, trace: Trace, nic: NicPart | None) -> dict | None:
     """Return the mean of :func:`updates_of`; None without a local cache."""
     if point.workload != "training" or nic is None or nic.local_cache is None:
         return None
-    return updates_of(point, trace, nic).to_json()
+    return updates_of(point, point.nics, trace, nic).to_json()
 
 
 def _remote(nic: NicPart, work: Workloads, fewer: bool) -> dict | None:

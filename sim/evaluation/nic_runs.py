@@ -5,34 +5,17 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 
-from sim.experiments.points.nic_run import NicRun, run_nics
-from sim.experiments.points.trace import Trace, TraceOf
-from sim.files.identity import sources_hash
-from sim.files.store import PRESENTATION, Store
+from sim.evaluation.nic_run import NicRun, run_nics
+from sim.evaluation.store import Store
+from sim.evaluation.trace import Trace, TraceOf
+from sim.files.identity import sources_of
 from sim.job.options import RunOptions
 
-__all__ = ["COMPOSITION", "RunOf", "all_runs", "store_of_runs"]
-
-COMPOSITION = (
-    "host/calibrate/", "host/measurements/", "host/systems/",
-    *(f"host/devices/{name}.py" for name in (
-        "copies", "cost", "cpu", "embedding_work", "gpu_time", "mpi", "nccl", "ring", "software",
-        "topology")),
-    *(f"host/profiles/{name}_" for name in ("cpu", "mpi", "nccl", "software", "topology")),
-    "sim/bench/", "sim/experiments/doubt/", "sim/experiments/sweep/", "sim/offline/",
-    "sim/serving/", "sim/training/",
-    *(f"sim/experiments/points/{name}.py" for name in (
-        "devices", "en_nic", "en_system", "gpu_of_nics", "gradient_path", "measure", "nic",
-        "nic_updates", "order", "placing", "point", "reductions", "requests", "row_writes",
-        "samples", "speedup", "steps", "system_at", "systems", "task",
-        "timing", "traffic", "training", "updates", "words", "workloads")))
-"""Sources that decide which runs are wanted, and what is made of them, but not what a run gives:
-that hangs on its options, which are its key."""
-
+__all__ = ["RunOf", "all_runs", "store_of_runs"]
 
 def store_of_runs(folder: str | Path) -> Store:
     """Return the store of runs in a folder: they outlive changes of the systems around the NICs."""
-    return Store(folder, sources_hash(PRESENTATION + COMPOSITION))
+    return Store(folder, sources_of(run_nics))
 
 
 @dataclass(frozen=True)

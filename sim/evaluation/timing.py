@@ -1,12 +1,14 @@
-"""Times of steps: alone, in steady state, and by resource."""
+"""Times of steps, latencies of requests, and speedups."""
 
 from collections.abc import Sequence
 from math import ceil
 
+import numpy as np
+
 from host.systems import PHASES, Step, breakdown, in_graphs, schedule
+from sim.evaluation.trace import Trace, arrivals_of
 
-__all__ = ["alone", "busy_us", "interval_us"]
-
+__all__ = ["JUDGED", "LOAD", "alone", "busy_us", "interval_us", "request_us", "speedup"]
 
 def alone(steps: Sequence[Step]) -> tuple[float, dict[str, float]]:
     """Return the mean time of a step that runs alone, and the means of its phases."""
@@ -56,3 +58,37 @@ def busy_us(steps: Sequence[Step], per_graph: int = 1) -> dict[str, float]:
                 busy[str(name)] = busy.get(str(name), 0.0) + share * stage.us
     count = len(graphs) * per_graph
     return {name: us / count for name, us in sorted(busy.items())}
+
+
+LOAD = 0.7
+"""Arrival rate of requests, as a share of bl-paper's capacity."""
+
+
+def request_us(trace: Trace, steps: Sequence[Step], in_flight: int, capacity: float,
+               seed: int) -> dict[str, float]:
+    """Return median and 99th percentile over the samples of the measured mini-batches.
+
+    Samples arrive as a Poisson process at `LOAD` of ``capacity``, samples a microsecond. A
+    mini-batch is ready when the last sample of its window has arrived; in file order, when its own
+    last sample has.
+    """
+    arrived = arrivals_of(trace, LOAD * capacity, seed)
+    ready = np.maximum.accumulate([arrived[trace.ready(batch)] for batch in trace.measured])
+    done = schedule(steps, in_flight, ready.tolist()).finished
+    waits = np.concatenate([end - arrived[batch.numbers]
+                            for end, batch in zip(done, trace.measured)])
+    return {"p50": float(np.percentile(waits, 50)), "p99": float(np.percentile(waits, 99))}
+
+
+JUDGED = {"inference": "interval_us", "training": "samples_per_second"}
+"""Metric by workload: time per mini-batch in steady state, and a rate."""
+
+
+def speedup(metric: str, own: float | None, base: float | None) -> float | None:
+    """Return how many times faster ``own`` is than ``base``, None where either is missing or 0.
+
+    ``metric``: of both; all but ``samples_per_second`` are times.
+    """
+    if not own or not base:
+        return None
+    return own / base if metric.endswith("samples_per_second") else base / own

@@ -1,9 +1,10 @@
 """A store of measured points on disk, each named by a hash of all that it depends on.
 
 A point's name is a hash of its fields, of the contents of the profiles and data files that it
-names, of the versions that results depend on, and of the sources of EmberNIC except the sources
-that only draw and judge. A measurement by another version of the code is therefore never used, and
-need not be deleted. The file of a point states the code that measured it (``made_by``).
+names, of the versions that results depend on, and of the sources that measure it: the modules that
+the measuring function and the class of the point import. A measurement by another version of the
+code is therefore never used, and need not be deleted. The file of a point states the code that
+measured it (``made_by``).
 """
 
 import json
@@ -20,21 +21,12 @@ from gen.files import write_whole
 from host.data.contents import check_contents, contents, know_contents, known_contents
 from host.reading import read_regular, read_whole
 from host.toml.schema import MOST_BYTES
-from sim.files.identity import sources_hash, versions
+from sim.files.identity import sources_hash, sources_of, versions
 
 __all__ = ["Store", "data_of", "plain"]
 
 MOST_POINT = 1 << 28
 """Most bytes of the file of a point."""
-
-# Sources that do not affect what is measured at a point, only which points are and how they are
-# presented.
-PRESENTATION = tuple(f"sim/{name}" for name in (
-    "api.py", "cli/", "frame.py", "experiments/checks/", "experiments/claims/",
-    "experiments/figures/", "experiments/maps/", "experiments/page/",
-    "experiments/points/setting.py", "experiments/reproduce.py", "experiments/request.py",
-    "faults/picture.py", "faults/suite.py", "faults/table.py", "serving/picture.py",
-    "serving/request.py", "serving/table.py"))
 
 
 def plain(value: Any) -> Any:
@@ -54,14 +46,15 @@ class Store:
     Parameters
     ----------
     folder: the folder; created when the first point is stored.
-    version: identifies the code; by default a hash of EmberNIC's sources.
+    version: identifies the code that measures, see :func:`sim.files.identity.sources_of`; by
+        default a hash of all sources of EmberNIC.
 
     Members: ``folder``, ``version``.
     """
 
     def __init__(self, folder: str | Path, version: str | None = None):
         self.folder = Path(folder)
-        self.version = version or sources_hash(PRESENTATION)
+        self.version = version or sources_hash()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Store) and (self.folder, self.version) == (
@@ -90,7 +83,8 @@ class Store:
                 files += [name, read_whole(value, MOST_BYTES).decode()]
             elif name == "data" and value:
                 files += contents(value)
-        return digest([self.version, json.dumps(fields, sort_keys=True), *files])
+        return digest([self.version, sources_of(type(point)), json.dumps(fields, sort_keys=True),
+                       *files])
 
     def get(self, point: Any) -> dict | None:
         """Return what was measured at ``point``, or None where nothing is stored.

@@ -7,8 +7,8 @@ from typing import Any
 from gen.signals import Interrupted
 from host.data.contents import check_contents, contents
 from host.errors import InputError
-from sim.experiments.sweep.backends import each
-from sim.files.store import Store, data_of, plain
+from sim.evaluation.backends import each
+from sim.evaluation.store import Store, data_of, plain
 
 __all__ = ["Outcome", "Progress", "Results", "sweep"]
 
@@ -69,7 +69,7 @@ def sweep(points: Iterable[Any], measure: Callable[[Any], dict], store: Store,
     ----------
     points: hashable dataclasses; one that is there twice is measured once.
     measure: gives a point's metrics; for more than one job it must be importable.
-    backend, jobs: see :mod:`sim.experiments.sweep.backends`. They change no byte of the results.
+    backend, jobs: see :mod:`sim.evaluation.backends`. They change no byte of the results.
     progress: called at the start and after each point, with the number of points done, of all
         points, and the share of the work done.
     order: returns points in the order in which they are to be begun; it changes no results.

@@ -1,0 +1,199 @@
+"""The search for the options with which a system is fastest at a point; all systems use it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import product
+from statistics import fmean as mean
+from typing import Any
+
+from host.systems import Devices, Step, StepOptions, best, in_graphs, least_interval_us
+from host.systems.charge import longest_us
+from sim.evaluation.fields import Fields, Flights, devices_of
+from sim.evaluation.store import Store
+from sim.evaluation.timing import interval_us
+from sim.evaluation.trace import Trace, plan_of, trace_of
+from sim.evaluation.workloads import Workloads, workloads
+
+__all__ = ["Built", "Choice", "Plain", "Search", "Site", "alone_us", "fastest", "sums"]
+
+
+@dataclass(frozen=True)
+class Built:
+    """A point's system, with the options that it is fastest with.
+
+    Members: ``steps``, one for each measured mini-batch; ``in_flight``, how many are under way;
+    ``per_graph``, how many of them are in a graph; ``tuning``, the chosen options, None for a
+    system without; ``notes``, in words.
+    """
+
+    steps: list[Step]
+    in_flight: int
+    per_graph: int = 1
+    tuning: Any = None
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def interval_us(self) -> float:
+        """The time from one mini-batch to the next."""
+        return interval_us(self.steps, self.in_flight, self.per_graph)
+
+    @cached_property
+    def least_us(self) -> float:
+        """A bound below the interval, which takes less to compute."""
+        return least_interval_us(in_graphs(self.steps, self.per_graph),
+                                 self.in_flight // self.per_graph) / self.per_graph
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """A point with all that its system is built from.
+
+    Members: ``point``; ``trace``; ``work``, of each mini-batch; ``devices`` of a node; ``runs``,
+    store of the runs of NICs, None to keep none.
+    """
+
+    point: Fields
+    trace: Trace
+    work: Workloads
+    devices: Devices
+    runs: Store | None = None
+
+    @classmethod
+    def of(cls, point: Fields, runs: Store | None = None, trace: Trace | None = None) -> "Site":
+        """Return the site of a point; ``trace``: in place of the point's own."""
+        found = trace or trace_of(point)
+        return cls(point, found, workloads(found, plan_of(point, found)), devices_of(point), runs)
+
+    @property
+    def training(self) -> bool:
+        """Whether the point trains."""
+        return self.point.workload == "training"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Options to compare. Members: ``flights``, of which the fastest counts; ``option``."""
+
+    flights: Flights
+    option: Any
+
+
+class Search(ABC):
+    """The options of a system at a site, and which of them are fastest.
+
+    Mini-batches between which all others lie stand for all while options are compared. All
+    mini-batches decide between the options that are best where each mini-batch is a graph, and the
+    options that are best otherwise.
+
+    Parameters: ``site``; ``all_reduce``, whether training sums the MLPs' gradients over the nodes.
+    """
+
+    def __init__(self, site: Site, all_reduce: bool = True):
+        self.site = site
+        self.step_options = StepOptions(site.training, all_reduce)
+        self._bound, self._cost = cache(self._bound_of), cache(self._cost_of)
+
+    @abstractmethod
+    def ways(self, option: Any, few: bool = False) -> list[list[Step]]:
+        """Return the steps of all mini-batches, or of ``few``, in each way that they can be built
+        with ``option``."""
+
+    def options(self, near: Any = None) -> Sequence[Any]:
+        """Return the options; ``near``: only options like these."""
+        return (None,)
+
+    def least_ways(self, option: Any) -> list[list[Step]]:
+        """Return steps of few mini-batches that take no longer than those of :meth:`ways`."""
+        return self.ways(option, few=True)
+
+    def choices(self, flights: Flights, near: Any = None) -> Iterable[Choice]:
+        """Return what is compared."""
+        return [Choice(flights, option) for option in self.options(near)]
+
+    def in_words(self, option: Any) -> tuple[str, ...]:
+        """Return notes on ``option``."""
+        return ()
+
+    def whole(self, choice: Choice) -> Built:
+        """Return the system with a choice, over all mini-batches."""
+        return fastest(choice.flights, *self.ways(choice.option), tuning=choice.option,
+                       notes=self.in_words(choice.option))
+
+    def pick(self, found: list[Built]) -> Built:
+        """Return the fastest of the systems that are best in a set of flights."""
+        return _best(found)
+
+    def best(self, near: Any = None) -> Built:
+        """Return the system with its best options. ``near``: where the search begins, which then
+        ends where no option like the last ones is better; without, all are compared."""
+        point = self.site.point
+        if self.options() == (None,):
+            return self.whole(Choice(point.flights, None))
+        found = [self._round(flights, near) for flights in point.sets_of_flights]
+        return self.pick([self.whole(choice) for choice in dict.fromkeys(found)])
+
+    def _round(self, flights: Flights, near: Any) -> Choice:
+        chosen = best(self.choices(flights, near), self._bound, self._cost)
+        return chosen if near in (None, chosen.option) else self._round(flights, chosen.option)
+
+    def _bound_of(self, choice: Choice) -> tuple[float, float]:
+        """Return a bound below the cost of a choice."""
+        return min((Built(steps, *flight).least_us, alone_us(steps))
+                   for steps in self.least_ways(choice.option) for flight in choice.flights)
+
+    def _cost_of(self, choice: Choice) -> tuple[float, float]:
+        """Return the shortest interval, and how long a step then takes alone."""
+        found = fastest(choice.flights, *self.ways(choice.option, few=True))
+        return found.interval_us, alone_us(found.steps)
+
+
+class Plain(Search):
+    """The search of a system without options: only flights, and ways to build it, are compared.
+
+    Parameters: ``site``, ``all_reduce``; ``build`` returns the steps of all mini-batches in each
+    way; ``notes``, in words.
+    """
+
+    def __init__(self, site: Site, all_reduce: bool,
+                 build: Callable[[StepOptions], list[list[Step]]], notes: tuple[str, ...] = ()):
+        super().__init__(site, all_reduce)
+        self._build, self._notes = build, notes
+
+    def ways(self, option: None, few: bool = False) -> list[list[Step]]:
+        """Return what ``build`` returns."""
+        return self._build(self.step_options)
+
+    def in_words(self, option: None) -> tuple[str, ...]:
+        """Return the notes."""
+        return self._notes
+
+
+def sums(options: StepOptions, devices: Devices) -> Iterator[StepOptions]:
+    """Yield the ways to sum the gradients of the MLPs."""
+    off_or_on = (False, True)
+    for buckets, nccl in product(off_or_on if options.training else (False,),
+                                 off_or_on if options.training and
+                                 devices.software.collective != "nccl" else (False,)):
+        yield replace(options, buckets=buckets, nccl=nccl)
+
+
+def fastest(flights: Flights, *ways: list[Step], tuning: Any = None,
+            notes: tuple[str, ...] = ()) -> Built:
+    """Return the fastest of several ways and flights; of equally fast ones that which is faster
+    alone, with the least in flight and in a graph."""
+    return _best([Built(steps, *flight, tuning, notes) for flight in flights for steps in ways])
+
+
+def _best(every: list[Built]) -> Built:
+    """Return the fastest; of equally fast ones that which is faster alone."""
+    if len(every) == 1:
+        return every[0]
+    return best(every, lambda each: (each.least_us, alone_us(each.steps)),
+                lambda each: (each.interval_us, alone_us(each.steps)))
+
+
+def alone_us(steps: list[Step]) -> float:
+    """Return how long a step takes alone, by which equally fast ways are told apart."""
+    return mean(longest_us(step) for step in steps)

@@ -1,0 +1,215 @@
+"""The systems of the evaluation: a class each, and their registry."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, ClassVar
+
+from host.systems import (
+    NicTimes,
+    Step,
+    Tuning,
+    all_on_nic,
+    bl_paper,
+    bl_tuned,
+    cpu_mpi,
+    smartnic,
+    tunings,
+)
+from host.systems.all_on_nic import not_applicable
+from sim.evaluation.en import EmberNic
+from sim.evaluation.fields import Fields, Flights
+from sim.evaluation.nic import NicPart, Nics
+from sim.evaluation.search import Choice, Plain, Search, Site, sums
+from sim.evaluation.system import PARTS, System
+
+__all__ = ["BASELINES", "EN", "FULL", "REGISTRY", "SYSTEMS", "canonical", "system_of"]
+
+
+class CpuMpi(System):
+    """CPUs and MPI without GPUs."""
+
+    in_graphs: ClassVar[bool] = False
+    least_nodes: ClassVar[int] = 2
+
+    def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
+        """Return the search, which has one candidate a number of mini-batches in flight."""
+        return Plain(site, all_reduce, lambda options: [
+            [cpu_mpi(w, site.devices, options) for w in site.work.plain]])
+
+
+class BlPaper(System):
+    """The paper's baseline of GPUs."""
+
+    in_graphs: ClassVar[bool] = False
+
+    def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
+        """Return the search over the libraries that sum the gradients of the MLPs."""
+        return Plain(site, all_reduce, lambda options: [
+            [bl_paper(w, site.devices, way) for w in site.work.plain]
+            for way in sums(options, site.devices) if not way.buckets])
+
+
+class BlTuned(System):
+    """The best of GPUs alone."""
+
+    def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
+        """Return the search over the options of :class:`host.systems.Tuning`."""
+        return _Tuned(site, all_reduce)
+
+
+class _Tuned(Search):
+    """The search of bl-tuned, in which each number of mini-batches is a choice of its own."""
+
+    def __init__(self, site: Site, all_reduce: bool):
+        super().__init__(site, all_reduce)
+        self._step = cache(self._step_of)
+
+    def options(self, near: Tuning | None = None) -> Sequence[Tuning]:
+        """Return all options; ``near``: without those that differ in more than the library and two
+        members."""
+        return tunings(self.step_options.training, near)
+
+    def choices(self, flights: Flights, near: Tuning | None = None) -> list[Choice]:
+        """Return what is compared. An exchange is grouped with that of an earlier mini-batch, of
+        another graph."""
+        return [Choice(((depth, size),), tuning) for depth, size in flights
+                for tuning in self.options(near) if depth >= 2 * size or not tuning.grouped]
+
+    def ways(self, option: Tuning, few: bool = False) -> list[list[Step]]:
+        """Return the steps with a tuning."""
+        work = self.site.work
+        return [[self._step(option, number)
+                 for number in (work.extremes if few else range(len(work.plain)))]]
+
+    def in_words(self, option: Tuning) -> tuple[str, ...]:
+        """Return what a tuning uses."""
+        used = [name for name, value in vars(option).items() if value is True]
+        rows = option.copied_rows
+        used += [f"copies of tables of at most {rows:,} rows"] if rows else []
+        return (f"bl-tuned is fastest with {', '.join(used) or 'none of its options'}",)
+
+    def _step_of(self, tuning: Tuning, number: int) -> Step:
+        return bl_tuned(self.site.work.one_copied(tuning.copied_rows, number), self.site.devices,
+                        self.step_options, tuning)
+
+
+class SmartNic(System):
+    """GPUs with the paper's SmartNICs, with some of `PARTS`."""
+
+    has_nics: ClassVar[bool] = True
+    in_rtl: ClassVar[bool] = True
+    options: ClassVar[tuple[str, ...]] = ("persistent_gather", "copied_rows")
+    program_settings: ClassVar[tuple[str, ...]] = ("requester_merge=false",)
+
+    def without_interaction(self) -> dict[str, Any]:
+        """Return the fields of a point whose NICs pool."""
+        left = "+".join(part for part in PARTS if part in self.parts - {"sc"})
+        return {"system": left or "nic"}
+
+    def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
+        """Return the search over the ways to sum the gradients of the MLPs."""
+        parts, times = self.parts_in(site.point.workload), _times(nic)
+        notes = () if "sc" in parts or not site.training else (
+            "analytical: gradients of bags from GPU to GPU through the NICs, as bytes",)
+        return Plain(site, all_reduce, lambda options: [
+            [smartnic(w, site.devices, way, of, "sc" in parts, "lc" in parts)
+             for w, of in zip(site.work.plain, times)]
+            for way in sums(options, site.devices)], notes)
+
+
+class AllOnNic(System):
+    """Everything on the SmartNIC, without a GPU."""
+
+    has_nics: ClassVar[bool] = True
+    in_graphs: ClassVar[bool] = False
+    options: ClassVar[tuple[str, ...]] = ("copied_rows",)
+
+    def why_not(self, site: Site) -> str | None:
+        """Return why the tables do not fit on the cards, None where they do."""
+        return not_applicable(site.work.plain[0])
+
+    def nics(self, point: Fields) -> Nics:
+        """Return the NICs, whose rows are in the card's HBM."""
+        return Nics(settings=self.settings, on_card=True)
+
+    def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
+        """Return the search, which has one candidate a number of mini-batches in flight."""
+        times = _times(nic)
+        return Plain(site, all_reduce, lambda options: [
+            [all_on_nic(w, site.devices, options, of)
+             for w, of in zip(site.work.plain, times)]],
+            ("analytical: MLPs on the multipliers that the NIC leaves in its SLR",))
+
+
+def _times(nic: NicPart | None) -> list[NicTimes]:
+    """Return the times of the NICs of a system that has some."""
+    if nic is None:
+        raise ValueError("nic must be the NICs of a system that has some, not None")
+    return nic.times
+
+
+def _subset(name: str) -> SmartNic:
+    return SmartNic(name, name.upper(), frozenset(name.split("+")))
+
+
+REGISTRY: tuple[System, ...] = (
+    CpuMpi("cpu-mpi", "CPU-MPI"),
+    BlPaper("bl-paper", "BL"),
+    BlTuned("bl-tuned", "BL-tuned"),
+    SmartNic("nic", "NIC alone"),
+    _subset("lc"),
+    _subset("rc"),
+    _subset("sc"),
+    _subset("lc+rc"),
+    _subset("lc+sc"),
+    _subset("rc+sc"),
+    _subset("lc+rc+sc"),
+    AllOnNic("all-on-nic", "all on the NIC"),
+    EmberNic("en", "EN", frozenset(("lc", "rc"))),
+)
+"""Every system. A system that is the paper's full one with another setting of its NICs is a line:
+``SmartNic("fs-merge", "FS-merge", frozenset(PARTS), True, ("requester_merge=true",))``."""
+
+FULL, EN = "fs", "en"
+
+_BY_NAME = {system.name: system for system in REGISTRY}
+
+SYSTEMS = tuple(_BY_NAME)
+"""Every system by its canonical name. ``ga`` is no part of it: it is how mini-batches are formed.
+"""
+
+BASELINES = tuple(system.name for system in REGISTRY if not system.has_nics)
+"""Systems without a SmartNIC."""
+
+
+def system_of(name: str) -> System:
+    """Return the system of a canonical name."""
+    return _BY_NAME[name]
+
+
+def canonical(name: str, workload: str = "inference") -> tuple[str, bool]:
+    """Return the canonical name of a system, and whether the graph algorithm goes with it.
+
+    ``name``: one of `SYSTEMS`, its parts in any order; ``ga`` may be one of them, alone it means
+    ``bl-paper``, and may be added to any other (``bl-tuned+ga``). ``fs`` is everything that the
+    workload can have, with the graph algorithm.
+
+    Raises ``ValueError`` for an unknown name, and for a remote cache in training.
+    """
+    parts = name.split("+")
+    graph = "ga" in parts
+    kept = [part for part in parts if part != "ga"]
+    if FULL in kept:
+        kept += ["lc", "sc"] if workload == "training" else PARTS
+        kept.remove(FULL)
+        graph = True
+    if kept and all(part in PARTS for part in kept):
+        kept = ["+".join(part for part in PARTS if part in kept)]
+    found = kept[0] if kept else "bl-paper"
+    if len(kept) > 1 or found not in SYSTEMS:
+        raise ValueError(f"system must be one of {', '.join(SYSTEMS)}, ga with any of them, or fs, "
+                         f"not {name!r}")
+    if workload == "training" and "rc" in found.split("+"):
+        raise ValueError(f"system must be without rc in training, where its rows go stale, "
+                         f"not {name!r}")
+    return found, graph or system_of(found).graph

@@ -1,1 +1,0 @@
-"""Sweeps: many points measured, on this machine or a cluster."""
