@@ -42,7 +42,7 @@ class Outputs:
         check_picture(self.picture)
 
     @property
-    def files(self) -> dict[str, str]:
+    def files(self) -> dict[str, AnyPath]:
         """The files by the names of their options."""
         named = {field.name: getattr(self, field.name) for field in fields(self)
                  if field.name not in ("waves_node", "waves_window")}

@@ -143,7 +143,7 @@ class TrainOptions:
         check_outputs(self.files, self.run.workload.files)
 
     @property
-    def files(self) -> dict[str, str | None]:
+    def files(self) -> dict[str, AnyPath | None]:
         """The files that are written, by the names of their options."""
         return self.run.outputs.files | {"checkpoint": self.record.checkpoint}
 
