@@ -39,17 +39,19 @@ from inspect import signature
 from os import PathLike, fspath
 from os.path import abspath, join
 from tempfile import TemporaryDirectory
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, get_type_hints
 
 from host.data.datasets import one_or_several
 from host.data.indexing import indexed_format
 from sim.files.outputs import LiveJson, check_apart, check_folder, write_json
 from sim.files.stop import never, note_kept_results
 from sim.frame import frame
-from sim.job.kinds import checked_kinds
-from sim.job.options import RunOptions
+from sim.job.kinds import AnyPath, AnyPaths, Named, Settings, checked_kinds
+from sim.job.option import takes
+from sim.job.options import RunArguments, RunOptions
 from sim.job.outputs import Outputs
 from sim.job.workload import Workload
+from sim.training.options import TrainArguments, TrainOptions
 
 # Each function imports its implementation when called: RTL blocks and Matplotlib load slowly, and
 # the command line shows its help without them.
@@ -59,8 +61,7 @@ __all__ = [
     "run", "serve", "torch", "train",
 ]
 
-AnyPath = str | PathLike[str]
-Data = AnyPath | Sequence[AnyPath] | None
+Data = AnyPaths | None
 Stop = Callable[[], str | None]
 _P = ParamSpec("_P")
 
@@ -68,46 +69,23 @@ _P = ParamSpec("_P")
 def _typed(function: Callable[_P, dict]) -> Callable[_P, dict]:
     """Return ``function`` with arguments that are of their types, see
     :func:`sim.job.kinds.checked_kinds`."""
-    shape = signature(function)
+    shape, hints = signature(function), get_type_hints(function, include_extras=True)
 
     @wraps(function)
     def typed(*given: _P.args, **named: _P.kwargs) -> dict:
         arguments = shape.bind(*given, **named).arguments
-        return function(**checked_kinds(arguments | arguments.pop("options", {})))  # type: ignore
+        return function(**checked_kinds(arguments, hints))  # type: ignore
 
     return typed
 
 
-@_typed
-def run(*, progress: Callable[[int, int | None, int], None] = lambda done, total, cycle: None,
-        stop: Stop = never, tell: Callable[[str], None] = lambda line: None,
-        **options: Any) -> dict:
+@takes(RunArguments, RunOptions.of)
+def run(options: RunOptions, **watch: Any) -> dict:
     """Run samples through a cluster and check every result bit for bit.
 
     >>> result = run(config="tiny", fidelity="model", nodes=2, samples=64, mini_batch=16)
     >>> result["samples"], result["complete"], len(result["latencies_us"])
     (64, True, 4)
-
-    Parameters
-    ----------
-    config, set, model, nodes, samples, first_sample, mini_batch, batching, window, in_flight,
-    warmup, data, format, placement, copied_rows, network, gpu, pcie, seed, cluster, faults
-        What is simulated, see :class:`sim.job.workload.Workload`. ``set`` is a sequence of
-        ``field=value`` changes of the NIC.
-    index
-        ``hash`` or ``exact``: how a category of Criteo becomes a row, see
-        :func:`host.data.indexing.indexed_format`.
-    engine, fidelity, threads, skip, clock_gating, mlp, patience
-        How, see :class:`sim.job.simulation.Simulation`.
-    json, predictions, picture, pcap, waves, waves_node, waves_window
-        What is written, see :class:`sim.job.outputs.Outputs`.
-    progress
-        Called periodically with the samples answered, the total (None if unknown) and the cycle.
-    stop
-        Returns the name of a signal when the run is to end early, else None.
-    tell
-        Called at the end with each line of information that the result does not contain, such as
-        which cycles the waves hold.
 
     Returns
     -------
@@ -127,41 +105,17 @@ def run(*, progress: Callable[[int, int | None, int], None] = lambda done, total
     """
     from sim.run.job import run_to_files
 
-    return run_to_files(RunOptions.of(**_plain(options)), progress, stop, tell)
+    return run_to_files(options, **watch)
 
 
-@_typed
-def train(*, progress: Callable[[int, int | None, float, dict | None], None]
-          = lambda done, total, loss, interval: None,
-          stop: Stop = never, tell: Callable[[str], None] = lambda line: None,
-          **options: Any) -> dict:
+@takes(TrainArguments, TrainOptions.of)
+def train(options: TrainOptions, **watch: Any) -> dict:
     """Train a DLRM on a cluster and compare every row that is written, bit for bit.
 
     >>> result = train(config="tiny", fidelity="model", nodes=2, samples=32, mini_batch=16,
     ...                model="avazu")
     >>> result["steps"], len(result["loss"])
     (2, 2)
-
-    Parameters
-    ----------
-    optimizer, learning_rate, epsilon, epochs
-        What is learned: the name of the rows' optimizer, its parameters, and the passes over the
-        samples. See :class:`sim.training.options.Learning`.
-    fidelity, compare
-        ``rtl`` or ``model``, and whether rows are compared with the reference. See
-        :class:`sim.training.options.Method`.
-    interval, checkpoint
-        Steps per interval, and the file from which to continue and to which to save. See
-        :class:`sim.training.options.Record`.
-    config, set, model, nodes, samples, mini_batch, batching, window, data, format, index,
-    placement, network, gpu, pcie, seed, cluster, faults, engine, threads, skip, clock_gating,
-    mlp, patience, json, pcap, waves, waves_node, waves_window
-        As for :func:`run`.
-    progress
-        Called with the steps done, the total (None if unknown), the loss of the last step and the
-        interval that it ended or None; first with the steps of the checkpoint and loss NaN.
-    stop, tell
-        As for :func:`run`.
 
     Returns
     -------
@@ -179,9 +133,8 @@ def train(*, progress: Callable[[int, int | None, float, dict | None], None]
     Raises ``ValueError``, ``TypeError``, ``OSError`` and ``BuildError``.
     """
     from sim.training.job import train_to_files
-    from sim.training.options import TrainOptions
 
-    return train_to_files(TrainOptions.of(**_plain(options)), progress, stop, tell)
+    return train_to_files(options, **watch)
 
 
 @_typed
@@ -227,7 +180,7 @@ def bench(*, only: Sequence[str] = (), json: AnyPath | None = None,
 @_typed
 def hitrate(*, sizes: Sequence[int] | None = None, data: Data = None, format: str | None = None,
             index: str = "hash",
-            model: AnyPath | None = None, policy: Sequence[str] = ("lru",), ways: int | None = None,
+            model: Named | None = None, policy: Sequence[str] = ("lru",), ways: int | None = None,
             config: str | None = None, cluster: AnyPath | None = None, nodes: int | None = None,
             placement: str = Workload.placement, mini_batch: int = Workload.mini_batch,
             samples: int | None = None, warmup: int = Workload.warmup, seed: int = Workload.seed,
@@ -286,7 +239,7 @@ def hitrate(*, sizes: Sequence[int] | None = None, data: Data = None, format: st
 
 @_typed
 def batching(*, data: Data = None, format: str | None = None, index: str = "hash",
-             model: AnyPath | None = None, samples: int | None = None,
+             model: Named | None = None, samples: int | None = None,
              mini_batch: int | None = None, window: int | None = None,
              hyperedges: Sequence[int] = (), seed: int = Workload.seed, json: AnyPath | None = None,
              progress: Callable[[str], None] = lambda doing: None) -> dict:
@@ -329,13 +282,13 @@ def batching(*, data: Data = None, format: str | None = None, index: str = "hash
 
 
 @_typed
-def plan(*, model: AnyPath | None = None, cluster: AnyPath = "paper", config: str | None = None,
-         set: Sequence[str] = (), nodes: int | None = None, placement: str = Workload.placement,
+def plan(*, model: Named | None = None, cluster: AnyPath = "paper", config: str | None = None,
+         set: Settings = (), nodes: int | None = None, placement: str = Workload.placement,
          optimizer: str = "none", hit_rate: float | None = None, data: Data = None,
          format: str | None = None, index: str = "hash", samples: int | None = None,
          mini_batch: int = Workload.mini_batch, in_flight: int = Workload.in_flight,
-         warmup: int = Workload.warmup, network: AnyPath | None = None, gpu: AnyPath | None = None,
-         pcie: AnyPath | None = None, seed: int = Workload.seed, json: AnyPath | None = None,
+         warmup: int = Workload.warmup, network: Named | None = None, gpu: Named | None = None,
+         pcie: Named | None = None, seed: int = Workload.seed, json: AnyPath | None = None,
          picture: AnyPath | None = None,
          progress: Callable[[int], None] = lambda done: None) -> dict:
     """Return what a cluster needs for a model, what fits and which resource binds, without RTL.
@@ -437,7 +390,7 @@ def describe(files: AnyPath | Sequence[AnyPath], *, format: str | None = None,
 def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None = None,
               data: Data = None, format: str | None = None, index: str = "hash",
               fidelity: str = "model",
-              gpu: AnyPath = str(Workload.gpu), backend: str = "loky", jobs: int | None = None,
+              gpu: Named = str(Workload.gpu), backend: str = "loky", jobs: int | None = None,
               seed: int = Workload.seed, seeds: int | Sequence[int] = 1, rtl_points: bool = True,
               demo: bool = False, setting: str = "reference",
               progress: Callable[[int, int, float], None] | None = None) -> dict:
@@ -760,8 +713,6 @@ def _plain(options: dict[str, Any], data: tuple[str, ...] = ("data",)) -> dict[s
                             f"{options['set']!r}")
         plain["settings"] = tuple(options["set"])
     plain |= {name: _data(options.get(name)) for name in data}
-    if (index := plain.pop("index", None)) is not None:
-        plain["format"] = indexed_format(plain["data"], plain.get("format"), index)
     return plain
 
 

@@ -5,47 +5,59 @@ What is checked later are bounds. Without this, a float passes where an integer 
 """
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from os import PathLike, fspath
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import numpy as np
 
-__all__ = ["checked_kinds"]
+__all__ = ["AnyPath", "AnyPaths", "Named", "Settings", "checked_kinds", "kind_of"]
 
-_KINDS: Mapping[str, str] = {name: kind for kind, names in {
-    "an integer": "nodes samples first_sample mini_batch window in_flight warmup copied_rows seed "
-                  "threads patience waves_node epochs interval ways most_keys requests jobs",
-    "a number": "learning_rate epsilon hit_rate burst_rate burst_share",
-    "True or False": "skip clock_gating compare rtl_points demo short",
-    "a text": "config batching format index placement engine fidelity mlp waves_window optimizer "
-              "backend setting software arrivals burst_length",
-    "a path": "json predictions picture pcap waves checkpoint output points cluster faults",
-    "a name or a path": "model network gpu pcie",
-    "a path or a sequence of paths": "data files",
-    "an integer or a sequence of integers": "seeds",
-    "a sequence of integers": "sizes hyperedges",
-    "a sequence of numbers": "qps",
-    "a sequence of texts": "policy only figures slo system",
-    "a sequence of field=value": "set",
-    "a function": "progress stop tell finished",
-}.items() for name in names.split()}
-"""What an option is, by its name, which means the same in each command."""
+AnyPath = str | PathLike[str]
+"""A path as a caller may give it."""
+
+AnyPaths = AnyPath | Sequence[AnyPath]
+"""Paths of an option that may be repeated."""
+
+Named = Annotated[AnyPath, "a name or a path"]
+"""A profile or a model that ships, or a TOML file of one."""
+
+Settings = Annotated[Sequence[str], "a sequence of field=value"]
+"""Changes of a NIC."""
 
 
-def checked_kinds(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of Python's types: numbers of numpy as Python's, sequences as tuples.
+def kind_of(hint: Any) -> str | None:
+    """Return the words for what an option of the type ``hint`` may be; None for any value."""
+    several, single = "", set()
+    for kind in get_args(hint) if get_origin(hint) in (UnionType, Union) else (hint,):
+        if get_origin(kind) is Annotated:
+            return kind.__metadata__[0]
+        origin = get_origin(kind) or kind
+        if origin is Sequence:
+            several = f"a sequence of {_MANY[kind_of(get_args(kind)[0]) or '']}"
+        elif origin is not NoneType:
+            single.add("profile" if is_dataclass(origin) else origin)
+    words = next((words for member, words in _WORDS if member in single), None)
+    return " or ".join(filter(None, (words, several))) or None
+
+
+def checked_kinds(given: Mapping[str, Any], hints: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of Python's types: numbers of numpy as Python's, paths as
+    text, sequences as tuples, of several paths only.
+
+    hints: the types of the options by name.
 
     None, which stands for the default, is left out; so the dictionary may have fewer options.
     ``TypeError`` that names option, value and type for another type; ``ValueError`` for ``data``
     and ``files`` that are none, in place of which samples would be generated.
     """
-    return {name: _checked(name, value) for name, value in given.items() if value is not None}
+    return {name: _checked(name, value, kind_of(hints.get(name)))
+            for name, value in given.items() if value is not None}
 
 
-def _checked(name: str, value: Any) -> Any:
-    kind = _KINDS.get(name)
+def _checked(name: str, value: Any, kind: str | None) -> Any:
     if kind is None:
         return value
     single, _, several = kind.partition(" or a sequence of ")
@@ -61,7 +73,7 @@ def _checked(name: str, value: Any) -> Any:
         raise TypeError(f"{name} must be {kind}, not {' '.join(text.split())}") from None
     if several == "paths" and not found:
         raise ValueError(f"{name} must name at least one file")
-    return found
+    return found[0] if several == "paths" and len(found) == 1 else found
 
 
 def _is_sequence(value: Any) -> bool:
@@ -97,9 +109,10 @@ def _text(value: Any) -> str:
 
 
 def _path(value: Any) -> Any:
-    if "\0" in str(fspath(_of(value, (str, PathLike)))):
+    path = fspath(_of(value, (str, PathLike)))
+    if "\0" in str(path):
         raise TypeError
-    return value
+    return path
 
 
 def _named(value: Any) -> Any:
@@ -124,3 +137,9 @@ _ONE: Mapping[str, Callable[[Any], Any]] = {
 
 _EACH = {"paths": "a path", "integers": "an integer", "numbers": "a number", "texts": "a text",
          "field=value": "a text"}
+
+_MANY = {each: many for many, each in _EACH.items() if many != "field=value"}
+
+_WORDS = (("profile", "a name or a path"), (PathLike, "a path"), (Callable, "a function"),
+          (float, "a number"), (bool, "True or False"), (int, "an integer"), (str, "a text"))
+"""What an option may be, by the first of these types that it has."""

@@ -1,16 +1,18 @@
 """Options of a run: what is simulated, how, and what is written."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from sim.engines import ENGINES
 from sim.engines.waves import WavesOptions
 from sim.files.outputs import check_earlier_results
+from sim.job.kinds import Settings
+from sim.job.option import option
 from sim.job.outputs import Outputs
 from sim.job.simulation import Simulation
 from sim.job.workload import Workload
 
-__all__ = ["RunOptions"]
+__all__ = ["RunArguments", "RunOptions"]
 
 _PARTS = {"workload": Workload, "simulation": Simulation, "outputs": Outputs}
 
@@ -21,6 +23,15 @@ _REPORTED = (
     "faults", "patience")
 """Members of a report's ``options``, in order; the report adds the NIC to them. Clock gating is
 left out: it changes the speed of a run and nothing that is reported."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """The option ``set``, a user's name for :attr:`Workload.settings`."""
+
+    set: Settings = option(
+        (), "Change a field of the NIC's configuration, or a register; may be repeated.",
+        metavar="FIELD=VALUE")
 
 
 @dataclass(frozen=True)
@@ -37,9 +48,6 @@ class RunOptions:
     outputs: Outputs = field(default_factory=Outputs)
 
     def __post_init__(self) -> None:
-        if self.simulation.engine not in ENGINES:  # also where a model needs none
-            raise ValueError(f"engine must be one of {', '.join(ENGINES)}, "
-                             f"not {self.simulation.engine!r}")
         if self.simulation.fidelity == "model":
             if self.outputs.waves is not None:
                 raise ValueError("waves must go with fidelity rtl, not with model, which has no "
@@ -65,10 +73,12 @@ class RunOptions:
 
     @classmethod
     def of(cls, **given: Any) -> "RunOptions":
-        """Return options from members of the three parts; see :meth:`Workload.of`.
+        """Return options from `RunArguments` or members of the parts; see :meth:`Workload.of`.
 
         None stands for the default. ``TypeError`` for a name that no part has.
         """
+        if "set" in given:
+            given["settings"] = given.pop("set")
         parts = _by_part({name: value for name, value in given.items() if value is not None})
         return cls(Workload.of(**parts["workload"]), Simulation(**parts["simulation"]),
                    Outputs(**parts["outputs"]))
@@ -90,6 +100,22 @@ class RunOptions:
         """Return the options of a report, as plain values."""
         values = asdict(self.workload) | asdict(self.simulation) | asdict(self.outputs)
         return {name: values[name] for name in _REPORTED}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunArguments(Outputs, Simulation, Changes, Workload):
+    """Options of the command ``run``, and arguments of :func:`sim.api.run`."""
+
+    settings: tuple[str, ...] = field(default=(), init=False)
+    lookups: tuple[int, ...] | None = field(default=None, init=False)
+    progress: Callable[[int, int | None, int], None] | None = option(
+        None, "Called periodically with the samples answered, the total (None if unknown) and the "
+        "cycle.")
+    stop: Callable[[], str | None] | None = option(
+        None, "Returns the name of a signal when the run is to end early, else None.")
+    tell: Callable[[str], None] | None = option(
+        None, "Called at the end with each line of information that the result does not contain, "
+        "such as which cycles the waves hold.")
 
 
 def _by_part(given: dict[str, Any]) -> dict[str, dict[str, Any]]:

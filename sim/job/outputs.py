@@ -4,30 +4,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from host.data.datasets import Paths
+from sim.engines.waves import WINDOW
 from sim.files.outputs import check_outputs, check_picture, check_predictions
+from sim.job.kinds import AnyPath
+from sim.job.option import option
 
 __all__ = ["Outputs"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Outputs:
     """Files that a command writes; None for each that it does not write.
 
-    Members
-    -------
-    json: the results. predictions: the prediction of each sample (.csv). picture: the results as a
-        picture (.png, .svg, .pdf). pcap: every frame between the nodes.
-    waves, waves_node, waves_window: the signals of a NIC (.fst, .vcd), its node, and the cycles
-        (``FIRST:LAST``), see :class:`sim.engines.waves.WavesOptions`.
+    ``waves``, ``waves_node`` and ``waves_window``: see :class:`sim.engines.waves.WavesOptions`.
     """
 
-    json: str | None = None
-    predictions: str | None = None
-    picture: str | None = None
-    pcap: str | None = None
-    waves: str | None = None
-    waves_node: int | None = None
-    waves_window: str | None = None
+    json: AnyPath | None = option(
+        None, "Write the results to this file; - is standard output.")
+    predictions: AnyPath | None = option(
+        None, "Write the prediction of each sample to this file (.csv).")
+    picture: AnyPath | None = option(
+        None, "Draw the results to this file (.png, .svg, .pdf).")
+    pcap: AnyPath | None = option(
+        None, "Write every frame between the nodes to this file, for Wireshark.")
+    waves: AnyPath | None = option(
+        None, "Write the signals of one NIC to this file (.fst, .vcd), for GTKWave or Surfer.")
+    waves_node: int | None = option(None, "Node whose signals are written.", shown="0")
+    waves_window: str | None = option(
+        None, "Cycles whose signals are written, both included.", metavar="FIRST:LAST",
+        shown=f"{WINDOW:,} cycles from the first samples")
 
     def __post_init__(self) -> None:
         for name in ("json", "pcap"):
@@ -37,7 +42,7 @@ class Outputs:
         check_picture(self.picture)
 
     @property
-    def files(self) -> dict[str, str]:
+    def files(self) -> dict[str, AnyPath]:
         """The files by the names of their options."""
         named = {field.name: getattr(self, field.name) for field in fields(self)
                  if field.name not in ("waves_node", "waves_window")}

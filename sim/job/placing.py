@@ -7,13 +7,9 @@ from host.data.readers.pipes import is_pipe
 from host.model import Model
 from host.placement.shard import ShardPlan
 from sim.job.inputs import GENERATED, sample_chunks
-from sim.job.workload import Workload
+from sim.job.workload import MEASURED, Workload
 
-__all__ = ["MEASURED", "lookups_of", "plan_of"]
-
-MEASURED = 4096
-"""Samples at the start of the input whose lookups are counted."""
-
+__all__ = ["lookups_of", "plan_of"]
 
 def plan_of(workload: Workload, model: Model, kind: str | None,
             placement: str | None = None) -> ShardPlan:

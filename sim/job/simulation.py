@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from sim.engines import ENGINES
+from sim.job.option import check_bounds, option
+
 __all__ = ["FIDELITIES", "PATIENCE", "Simulation"]
 
 PATIENCE = 500_000
@@ -11,37 +14,29 @@ FIDELITIES = ("rtl", "model")
 """What stands for a NIC: its RTL, or a model of it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """How a workload is simulated.
+    """How a workload is simulated. ``fidelity`` ``model`` (:mod:`sim.model`) allows clusters of
+    more nodes and larger caches than ``rtl``.
 
-    Members
-    -------
-    engine: what runs the RTL, ``verilator``, ``cxxrtl`` or ``pysim``; all give the same results.
-    fidelity: ``rtl``, or ``model``: NICs are counted and timed without RTL (:mod:`sim.model`), and
-        clusters may have more nodes and larger caches than with RTL.
-    threads: number of nodes that run at once. With several threads, mini-batches are formed and
-        results are checked on background threads.
-    skip: whether cycles in which nothing moves are skipped; results are the same.
-    clock_gating: whether the clocks of idle blocks stop in a model compiled by Verilator,
-        see docs/engines.md; results are the same.
-    mlp: how the MLPs are computed, ``fixed`` (the same bits everywhere) or ``blas``.
-    patience: cycles without a beat anywhere after which the run is aborted; and without a result,
-        besides those that :func:`sim.run.patience.honest_waits` allows for.
+    With several ``threads``, background threads form mini-batches and check results.
     """
 
-    engine: str = "verilator"
-    fidelity: str = "rtl"
-    threads: int = 2
-    skip: bool = True
-    clock_gating: bool = True
-    mlp: str = "fixed"
-    patience: int = PATIENCE
+    engine: str = option(
+        "verilator", "RTL simulator: verilator, cxxrtl or pysim. All give the same results, at "
+        "different speeds.", among=ENGINES)
+    fidelity: str = option(
+        "rtl", "rtl: run the RTL of the NICs; model: count and time with a model of them, which "
+        "computes no values.", among=FIDELITIES)
+    threads: int = option(2, "Nodes to simulate at once.", least=1)
+    mlp: str = option(
+        "fixed", "How the MLPs are computed. fixed: the same bits on every machine; blas: faster.")
+    patience: int = option(
+        PATIENCE, "Give up after this many cycles in which no beat moves anywhere, or, with what "
+        "the configuration may need added, no result gets on.", least=1)
+    skip: bool = option(True, "Skip cycles in which nothing moves; results stay the same.")
+    clock_gating: bool = option(
+        True, "Stop the clocks of idle blocks in the compiled model; results stay the same.")
 
     def __post_init__(self) -> None:
-        for name in ("threads", "patience"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)!r}")
-        if self.fidelity not in FIDELITIES:
-            raise ValueError(f"fidelity must be one of {', '.join(FIDELITIES)}, "
-                             f"not {self.fidelity!r}")
+        check_bounds(self)

@@ -6,86 +6,97 @@ from functools import cached_property
 from typing import Any
 
 from host.batching import ALGORITHMS, WINDOW_BATCHES, algorithm_of
-from host.data.datasets import Paths
+from host.data.datasets import DATA_HELP, FORMAT_HELP, Paths
+from host.data.indexing import INDEX_HELP, indexed_format
 from host.hashing import check_seed
 from host.model import Model
-from host.placement.deal import check_placement
+from host.placement.deal import PLACEMENTS, check_placement
 from host.timing.cluster import Cluster, load_cluster
 from host.timing.gpu import GpuProfile
 from host.timing.network import NetworkProfile
 from host.timing.pcie import PcieProfile
 from rtl.config import preset
 from sim.job.fault_plan import FaultPlan
+from sim.job.kinds import AnyPath, AnyPaths
+from sim.job.option import check_bounds, option
 from sim.job.settings import apply_settings
 
-__all__ = ["Workload", "check_cluster"]
+__all__ = ["MEASURED", "Workload", "check_cluster"]
+
+MEASURED = 4096
+"""Samples at the start of the input whose lookups are counted."""
 
 
-@dataclass(frozen=True)
+_PROFILE = "{} profile: its name or a TOML file."
+
+
+@dataclass(frozen=True, kw_only=True)
 class Workload:
     """A cluster, a model and samples.
 
-    Members
-    -------
-    config: preset of the NIC. settings: ``field=value`` changes of it, see :mod:`sim.job.settings`.
-    model: the DLRM, or its name or TOML file; by default the format's model, else the preset's.
-    nodes: number of nodes. placement: of the tables, one of
-        :data:`host.placement.deal.PLACEMENTS`, or the node of each, such as ``0,0,1``.
+    Members that are no options of a command:
+
+    settings: ``field=value`` changes of the NIC, see :mod:`sim.job.settings`.
     lookups: of each table, by which placement ``lookups`` deals them; None counts them in the
         input, see :func:`sim.job.placing.lookups_of`.
-    copied_rows: tables of at most so many rows have a copy at every node; 0 for none.
-    samples: number of samples to read; None means all of a file, or 1,024 of the generator.
-    first_sample: number of the first sample to simulate. ``samples`` counts those before it too;
-        the others keep their numbers.
-    mini_batch, in_flight: samples per mini-batch, and mini-batches in flight at once.
-    warmup: mini-batches whose latencies are not reported.
-    batching, window: the algorithm that forms mini-batches, one of
-        :data:`host.batching.ALGORITHMS`, and the samples of its window; None means 16 mini-batches.
-        ``file`` keeps the order of the file and needs no window.
-    data, format: a file of samples, a folder of such files, or several of both, and their format;
-        without data the generator makes the samples.
-    network, pcie, gpu: profiles of the timing models, or names or TOML files of such profiles.
-    seed: of the rows, the weights and the generated samples.
-    cluster: the cluster from which :meth:`of` took the nodes, NIC and profiles it was not given.
-    faults: the parts that fall silent and the frames that are lost or changed, as text or as a
-        file, see :meth:`sim.job.fault_plan.FaultPlan.of`.
+
+    ``model``: None means the format's model, else the preset's. The ``cluster`` is the one from
+    which :meth:`of` took the nodes, NIC and profiles that it was not given. With ``index``
+    ``exact``, ``format`` becomes the exact one, see :func:`host.data.indexing.indexed_format`.
     """
 
-    config: str = "kaggle"
+    config: str = option("kaggle", "NIC preset; replaces the NIC of --cluster.", of_cluster=True)
     settings: tuple[str, ...] = ()
-    model: str | Model | None = None
-    nodes: int = 4
-    samples: int | None = None
-    first_sample: int = 0
-    mini_batch: int = 128
-    in_flight: int = 4
-    warmup: int = 0
-    batching: str = "file"
-    window: int | None = None
-    data: str | tuple[str, ...] | None = None
-    format: str | None = None
-    placement: str = "even"
+    model: AnyPath | Model | None = option(None, "DLRM: a preset or a TOML file.")
+    cluster: AnyPath | None = option(
+        None, "Nodes, links and NIC: a preset or a TOML file. Other options override it.")
+    nodes: int = option(4, "Nodes of the cluster.", least=1, of_cluster=True)
+    samples: int | None = option(
+        None, "Samples to read. Default: all samples of a file, or 1,024 generated samples.",
+        least=1)
+    first_sample: int = option(
+        0, "Start at this sample, to go on after a run that was stopped. Samples keep their "
+        "numbers; --samples counts the ones left out too.", least=0)
+    mini_batch: int = option(128, "Samples of a mini-batch, over all nodes.", least=1)
+    batching: str = option(
+        "file", "How mini-batches are formed from the samples of a window. file: in the order of "
+        "the file; sort: in sorted order; greedy: finds the most keys in common; graph: faster "
+        "than greedy; graph-printed: the graph algorithm as the paper prints it.")
+    window: int | None = option(
+        None, "Samples that are loaded before mini-batches are formed from them.",
+        shown="16 mini-batches")
+    in_flight: int = option(4, "Mini-batches in flight at once.", least=1, most=256)
+    warmup: int = option(0, "Mini-batches whose latencies are not reported.", least=0)
+    data: AnyPaths | None = option(None, DATA_HELP)
+    format: str | None = option(None, FORMAT_HELP)
+    index: str = option("hash", INDEX_HELP)
+    placement: str = option(
+        "even",
+        f"Where rows are held. {'; '.join(': '.join(item) for item in PLACEMENTS.items())}. "
+        f"Lookups are counted in the first {MEASURED:,} samples; of a pipe, which can be read "
+        f"only once, the model's bags count. Where nodes exceed tables, rows are hashed.")
     lookups: tuple[int, ...] | None = None
-    copied_rows: int = 0
-    network: str | NetworkProfile = "ethernet_100g_switch"
-    pcie: str | PcieProfile = "pcie_gen3x16"
-    gpu: str | GpuProfile = "gpu_rtx8000"
-    seed: int = 1
-    cluster: str | None = None
-    faults: str | None = None
+    copied_rows: int = option(
+        0, "Copy tables of at most this many rows to every node; 0: none.", least=0)
+    network: AnyPath | NetworkProfile = option(
+        "ethernet_100g_switch", _PROFILE.format("Network"), of_cluster=True)
+    gpu: AnyPath | GpuProfile = option("gpu_rtx8000", _PROFILE.format("GPU"), of_cluster=True)
+    pcie: AnyPath | PcieProfile = option("pcie_gen3x16", _PROFILE.format("PCIe"), of_cluster=True)
+    seed: int = option(1, "Seed of the rows, weights and generated samples.")
+    faults: AnyPath | None = option(
+        None, "Let a part (host, gpu, network) of one node, or of every node, fall silent: "
+        "silent-PART=START:LENGTH[@NODE]; or frames between NICs be lost, changed or late: "
+        "KIND[-OPCODE]=RATE or #N[:TIME][@LINK], KIND being drop, duplicate, reorder, corrupt, "
+        "delay; or links be down: down=START:LENGTH[@LINK]. For example "
+        "silent-gpu=20us:1ms@2,drop-vectors=1e-3@0>1. Or a file: TOML, or the JSON of a run, "
+        "whose faults it repeats.", metavar="FAULT,...|FILE")
 
     def __post_init__(self) -> None:
-        for name, low in (("nodes", 1), ("mini_batch", 1), ("in_flight", 1), ("warmup", 0),
-                          ("first_sample", 0), ("copied_rows", 0)):
-            if getattr(self, name) < low:
-                raise ValueError(f"{name} must be at least {low}, not {getattr(self, name)!r}")
-        if self.samples is not None and self.samples < 1:
-            raise ValueError(f"samples must be at least 1, not {self.samples!r}")
+        object.__setattr__(self, "format", indexed_format(self.data, self.format, self.index))
+        check_bounds(self)
         if self.samples is not None and self.first_sample >= self.samples:
             raise ValueError(f"first_sample must be below samples ({self.samples}), which counts "
                              f"from the first of the input, not {self.first_sample!r}")
-        if self.in_flight > 256:
-            raise ValueError(f"in_flight must be at most 256, not {self.in_flight!r}")
         if self.format is not None and self.data is None:
             raise ValueError(f"format must go with data, not {self.format!r} alone")
         check_seed(self.seed)

@@ -112,7 +112,7 @@ class NicCluster:
 
     def __init__(self, options: TrainOptions, config: NicConfig, runtime: Runtime, model: Model,
                  plan: ShardPlan, rows: RowStore, backend: Backend):
-        workload, optimizer = options.run.workload, options.learning.optimizer
+        workload, optimizer = options.run.workload, options.learning.rule
         self._config, self._runtime, self._model = config, runtime, model
         self._plan = check_single_copies(plan)
         self._stores = split_rows(rows, self._plan)

@@ -1,49 +1,48 @@
 """Options of a training: what is learned, how it is simulated, and what is written."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from host.data.datasets import input_files
 from host.dlrm.optimizer import Optimizer
 from sim.files.outputs import check_outputs
 from sim.job.inputs import GENERATED
-from sim.job.options import RunOptions
+from sim.job.kinds import AnyPath
+from sim.job.option import check_bounds, option
+from sim.job.options import RunArguments, RunOptions
 from sim.job.simulation import FIDELITIES
 
-__all__ = ["Learning", "Method", "Record", "TrainOptions"]
+__all__ = ["Learning", "Method", "Record", "TrainArguments", "TrainOptions"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Learning:
-    """What is learned from the samples.
+    """What is learned from the samples."""
 
-    Members
-    -------
-    optimizer: of the rows; the MLPs use SGD with the same learning rate.
-    epochs: passes over all samples.
-    """
-
-    optimizer: Optimizer = field(default_factory=Optimizer)
-    epochs: int = 1
+    optimizer: str = option(Optimizer.name, "Optimizer of the rows: sgd or rowwise-adagrad.")
+    learning_rate: float = option(
+        Optimizer.learning_rate, "Learning rate of rows and MLPs; the MLPs learn by SGD.")
+    epsilon: float = option(Optimizer.epsilon, "Epsilon of row-wise Adagrad.")
+    epochs: int = option(1, "Passes over all samples.", least=1)
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise ValueError(f"epochs must be at least 1, not {self.epochs!r}")
+        check_bounds(self)
+        _ = self.rule
+
+    @property
+    def rule(self) -> Optimizer:
+        """The optimizer of the rows."""
+        return Optimizer(self.optimizer, self.learning_rate, self.epsilon)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Method:
-    """How the steps of a training are simulated.
+    """How the steps of a training are simulated."""
 
-    Members
-    -------
-    fidelity: ``rtl``, NICs cycle by cycle, or ``model``, the numpy reference alone.
-    compare: whether the rows that each step writes are compared with those of the reference.
-    """
-
-    fidelity: str = "rtl"
-    compare: bool = True
+    fidelity: str = option("rtl", "rtl: NICs cycle by cycle; model: the numpy reference alone.")
+    compare: bool = option(
+        True, "Compare the rows of every step with the numpy reference, bit for bit.")
 
     def __post_init__(self) -> None:
         if self.fidelity not in FIDELITIES:
@@ -51,24 +50,36 @@ class Method:
                              f"not {self.fidelity!r}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Record:
-    """What is recorded while a training goes on.
+    """What is recorded while a training goes on."""
 
-    Members
-    -------
-    interval: mini-batches over which loss, accuracy and AUC are computed.
-    checkpoint: file from which the training continues if it exists, and which it writes.
-    """
-
-    interval: int = 100
-    checkpoint: str | None = None
+    interval: int = option(
+        100, "Mini-batches per report of loss, accuracy and AUC.", least=1)
+    checkpoint: AnyPath | None = option(
+        None, "Go on from this file if it exists, and save the state of the training to it: at "
+        "the end, when stopped, and every minute.")
 
     def __post_init__(self) -> None:
-        if self.interval < 1:
-            raise ValueError(f"interval must be at least 1, not {self.interval!r}")
+        check_bounds(self)
         if self.checkpoint == "-":
             raise ValueError("checkpoint must be a file, not '-'")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainArguments(Record, Method, Learning, RunArguments):
+    """Options of the command ``train``, and arguments of :func:`sim.api.train`."""
+
+    in_flight: int = field(default=1, init=False)
+    first_sample: int = field(default=0, init=False)
+    warmup: int = field(default=0, init=False)
+    copied_rows: int = field(default=0, init=False)
+    predictions: AnyPath | None = field(default=None, init=False)
+    picture: AnyPath | None = field(default=None, init=False)
+    progress: Callable[[int, int | None, float, dict | None], None] | None = option(
+        None, "Called with the steps done, the total (None if unknown), the loss of the last step "
+        "and the interval that it ended or None; first with the steps of the checkpoint and loss "
+        "NaN.")
 
 
 @dataclass(frozen=True)
@@ -109,23 +120,19 @@ class TrainOptions:
                     raise ValueError(f"{name} must go with fidelity rtl, not with model")
 
     @classmethod
-    def of(cls, *, optimizer: str | None = None, learning_rate: float | None = None,
-           epsilon: float | None = None, **given: Any) -> "TrainOptions":
-        """Return options from members of the parts; those of the run as in :meth:`RunOptions.of`.
+    def of(cls, **given: Any) -> "TrainOptions":
+        """Return options from `TrainArguments` or members of the parts.
 
-        None stands for the default.
+        None stands for the default. See :meth:`RunOptions.of`.
         """
-        chosen = {"name": optimizer, "learning_rate": learning_rate, "epsilon": epsilon}
         given = {"in_flight": 1} | {name: value for name, value in given.items()
                                     if value is not None}
 
-        def part(kind: type) -> dict[str, Any]:
-            return {field.name: given.pop(field.name) for field in fields(kind)
-                    if field.name in given}
+        def part(kind: type) -> Any:
+            return kind(**{field.name: given.pop(field.name) for field in fields(kind)
+                           if field.name in given})
 
-        rule = replace(Optimizer(), **{k: v for k, v in chosen.items() if v is not None})
-        learning = Learning(**{"optimizer": rule} | part(Learning))
-        method, record = Method(**part(Method)), Record(**part(Record))
+        learning, method, record = part(Learning), part(Method), part(Record)
         return cls(RunOptions.of(**given), learning, method, record)
 
     def check_files(self) -> None:
@@ -136,7 +143,7 @@ class TrainOptions:
         check_outputs(self.files, self.run.workload.files)
 
     @property
-    def files(self) -> dict[str, str | None]:
+    def files(self) -> dict[str, AnyPath | None]:
         """The files that are written, by the names of their options."""
         return self.run.outputs.files | {"checkpoint": self.record.checkpoint}
 

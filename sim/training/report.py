@@ -25,7 +25,7 @@ def summary(training: Measurements) -> dict:
         "model": {"name": model.name, "tables": model.tables, "rows": sum(model.rows),
                   "dimension": model.dimension},
         "options": run.as_dict(),
-        "optimizer": asdict(options.learning.optimizer),
+        "optimizer": asdict(options.learning.rule),
         "local_reduction": training.runtime.local_reduction,
         "gradient_partials": training.runtime.gradient_partials,
         "fidelity": options.method.fidelity,

@@ -67,7 +67,7 @@ class Training:
     def __init__(self, options: TrainOptions, backend: Backend | None = None):
         self.options = options
         workload, simulation = options.run.workload, options.run.simulation
-        optimizer, epochs = options.learning.optimizer, options.learning.epochs
+        optimizer, epochs = options.learning.rule, options.learning.epochs
         if workload.data is not None and epochs > 1:
             check_files(workload.data, f"for {epochs} epochs")
         self.config, self.runtime = _settings(workload)
@@ -103,13 +103,13 @@ class Training:
         workload = self.options.run.workload
         self.config = training_config(self.config, self.model, self.runtime, workload)
         plan = plan_of(workload, self.model, self._kind)
-        check_memory(workload, self.model, plan, self.options.learning.optimizer.name)
+        check_memory(workload, self.model, plan, self.options.learning.optimizer)
         return NicCluster(self.options, self.config, self.runtime, self.model, plan, rows,
                           self.backend)
 
     def _reference(self, rows: RowStore) -> EmbeddingTables:
         workload = self.options.run.workload
-        tables = EmbeddingTables(self.model, workload.seed, self.options.learning.optimizer,
+        tables = EmbeddingTables(self.model, workload.seed, self.options.learning.rule,
                                  workload.nodes, self.runtime.partials)
         tables.rows = rows
         return tables

@@ -339,7 +339,7 @@ class FakeNics(NicCluster):
 
     def __init__(self, options: TrainOptions, config, runtime, model: Model, plan: ShardPlan,
                  rows: RowStore, backend):
-        workload, optimizer = options.run.workload, options.learning.optimizer
+        workload, optimizer = options.run.workload, options.learning.rule
         cluster = FakeCluster(model, workload.seed, optimizer, workload.nodes,
                               runtime.partials, self.entries, config.gradient_credits,
                               config.host_payload_beats, plan)

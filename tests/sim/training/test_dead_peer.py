@@ -36,7 +36,7 @@ class Side:
         self.nodes, self._cluster = nodes, nics.setup.cluster
         self._plan = plan_of(workload, *choose_model(workload))
         self.tables = EmbeddingTables(training.model, workload.seed,
-                                      training.options.learning.optimizer)
+                                      training.options.learning.rule)
 
     def _own(self, keys: np.ndarray) -> np.ndarray:
         owners = self._plan.owner_of(keys >> KEY_ROW_BITS, keys & (1 << KEY_ROW_BITS) - 1)

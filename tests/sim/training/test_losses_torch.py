@@ -60,11 +60,11 @@ def check(options: TrainOptions, seen: Seen) -> dict:
     result = training.execute()
     assert failures(result) == [] and result["complete"]
     samples, gates = seen.samples[:COMPARED], seen.gates[:COMPARED]
-    theirs = TorchDlrm(training.model, options.run.workload.seed, options.learning.optimizer,
+    theirs = TorchDlrm(training.model, options.run.workload.seed, options.learning.rule,
                        samples=concatenate(samples))
     expected = [theirs.step(part, iter(own)) for part, own in zip(samples, gates, strict=True)]
     apart = np.abs(np.array(result["loss"][:COMPARED]) / expected - 1)
-    print(f"{training.model.name}, {options.learning.optimizer.name}: losses of {len(apart)} steps "
+    print(f"{training.model.name}, {options.learning.optimizer}: losses of {len(apart)} steps "
           f"are within {apart.max():.2g} of PyTorch's; {theirs.sided} of "
           f"{sum(map(np.size, chain(*gates)))} gates at a kink")
     assert len(apart) == COMPARED and apart.max() < 1e-5

@@ -1,0 +1,122 @@
+"""An option is written once: its field is on the command line, in the API and in TOML."""
+
+import subprocess
+import sys
+from dataclasses import dataclass, fields
+from inspect import signature
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from host.errors import InputError
+from host.toml.schema import read_toml
+from sim import api
+from sim.cli.command import command
+from sim.job.option import check_bounds, option, takes
+from sim.job.options import RunArguments
+from sim.training.options import TrainArguments
+
+_ROOT = Path(__file__).parents[3]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """Options of a command."""
+
+    rows: int = option(4, "Rows of a table.", least=1, most=9)
+    policy: str = option("lru", "Policy of the cache.", among=("lru", "srrip"))
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class More(Kept):
+    """The same with one more option, which is nowhere else."""
+
+    banks: int | None = option(None, "Banks of a row.", least=2, shown="all")
+
+
+@takes(More, More)
+def made(options: More) -> More:
+    """Return the options.
+
+    Returns
+    -------
+    More
+        The options.
+    """
+    return options
+
+
+@command(More)
+def shown(given: dict) -> None:
+    """Show the options."""
+    typer.echo(made(**given))
+
+
+def _on_command_line(*arguments: str):
+    app = typer.Typer()
+    app.command()(shown)
+    return CliRunner().invoke(app, arguments)
+
+
+def test_a_new_option_is_on_the_command_line():
+    assert _on_command_line("--banks", "3").stdout == f"{More(banks=3)}\n"
+    assert _on_command_line().stdout == f"{More()}\n"
+    told = " ".join(_on_command_line("--help").stdout.split())
+    assert "Banks of a row." in told and "default: (all)" in told
+    assert _on_command_line("--banks", "x").exit_code == 2
+
+
+def test_a_new_option_is_an_argument_of_the_function():
+    assert made(banks=3) == More(banks=3) and made(banks=None) == More()
+    assert list(signature(made).parameters) == ["rows", "policy", "banks"]
+    assert "banks\n    Banks of a row." in (made.__doc__ or "")
+    with pytest.raises(TypeError, match=r"^banks must be an integer, not '3'$"):
+        made(banks="3")  # type: ignore
+
+
+def test_a_new_option_is_a_key_of_a_toml_file(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text("rows = 2\nbanks = 3\n")
+    assert read_toml(path, More) == More(rows=2, banks=3)
+    path.write_text("rows = 2\nbanks = 1\n")
+    with pytest.raises(InputError, match=r"x\.toml:2:\d+: banks must be at least 2, not 1$"):
+        read_toml(path, More)
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    ({"rows": 0}, "rows must be at least 1, not 0"),
+    ({"rows": 10}, "rows must be at most 9, not 10"),
+    ({"policy": "mru"}, "policy must be one of lru, srrip, not 'mru'"),
+    ({"banks": 1}, "banks must be at least 2, not 1")])
+def test_bounds_are_those_of_the_field(given, said):
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        made(**given)
+    (name, value), = given.items()
+    assert str(_on_command_line(f"--{name}", str(value)).exception) == said
+
+
+@pytest.mark.parametrize(("function", "kind"), [(api.run, RunArguments),
+                                                (api.train, TrainArguments)])
+def test_functions_have_the_options_as_their_signature(function, kind):
+    assert list(signature(function).parameters) == [
+        each.name for each in fields(kind) if each.init]
+
+
+def test_type_checkers_see_the_signature(tmp_path):
+    pytest.importorskip("pyright")
+    (tmp_path / "wrong.py").write_text(
+        "from sim import api\n"
+        "api.run(nodes=2, data='x', set=['dedupe=false'], skip=False)\n"
+        "api.run(colour=1)\n"
+        "api.run(nodes='two')\n"
+        "api.train(warmup=1)\n")
+    (tmp_path / "pyrightconfig.json").write_text(f'{{"extraPaths": ["{_ROOT}"]}}')
+    found = subprocess.run([sys.executable, "-m", "pyright", "-p", str(tmp_path)], text=True,
+                           capture_output=True, check=False)
+    lines = {line.split(":")[1] for line in found.stdout.splitlines() if " - error: " in line}
+    assert lines == {"3", "4", "5"}, found.stdout
