@@ -28,8 +28,8 @@ INDEX_PACKAGER_COUNTERS = CounterLayout(
 
 _Front = data.StructLayout({
     "index": INDEX_BITS, "sample": SAMPLE_BITS, "step": STEP_BITS, "last": 1, "follows": 3})
-"""An index; ``follows``: if all bits are 1, it may be in the packet of the one before it. The bits are
-of its step and of both halves of its sample, for short paths."""
+"""An index; ``follows``: if all bits are 1, it may be in the packet of the one before it. The bits
+are of its step and of both halves of its sample, for short paths."""
 
 _Packet = data.StructLayout({
     "sample": SAMPLE_BITS, "first_slot": 16, "samples": 16, "last": 1, "step": STEP_BITS,
