@@ -27,8 +27,9 @@ INDEX_PACKAGER_COUNTERS = CounterLayout(
     "indices", "packets", "full", "timeouts", "step_ends", "changes")
 
 _Front = data.StructLayout({
-    "index": INDEX_BITS, "sample": SAMPLE_BITS, "step": STEP_BITS, "last": 1, "follows": 1})
-"""An index; ``follows``: it may be in the packet of the one before it."""
+    "index": INDEX_BITS, "sample": SAMPLE_BITS, "step": STEP_BITS, "last": 1, "follows": 3})
+"""An index; ``follows``: if all bits are 1, it may be in the packet of the one before it. The bits
+are of its step and of both halves of its sample, for short paths."""
 
 _Packet = data.StructLayout({
     "sample": SAMPLE_BITS, "first_slot": 16, "samples": 16, "last": 1, "step": STEP_BITS,
@@ -103,19 +104,21 @@ class IndexPackager(Gateable, wiring.Component):
     def _enter(self, m: Module, front: SkidBuffer) -> Signal:
         """Tell which indices follow the one before; return whether the last that came ends."""
         item, taken = self.i.payload, Signal()
-        step, sample, expected = (Signal(shape, reset_less=True, name=name) for name, shape in (
-            ("step", STEP_BITS), ("sample", SAMPLE_BITS), ("expected", SAMPLE_BITS)))
-        within, ended, ending = Signal(), Signal(init=1), Signal()
+        # The step, and the sample that follows.
+        step, sample = (Signal(shape, reset_less=True, name=name) for name, shape in (
+            ("step", STEP_BITS), ("sample", SAMPLE_BITS)))
+        ended, ending, half = Signal(init=1), Signal(), SAMPLE_BITS // 2
         m.d.comb += [
             front.i.valid.eq(self.i.valid), self.i.ready.eq(front.i.ready),
             taken.eq(self.i.valid & self.i.ready),
             *(front.i.payload[name].eq(item[name]) for name in ("index", "sample", "step", "last")),
-            front.i.payload.follows.eq(~ended & (item.step == step) & (
-                item.sample == Mux(within, sample, expected))),
+            front.i.payload.follows.eq(Cat(
+                ~ended & (item.step == step), item.sample[:half] == sample[:half],
+                item.sample[half:] == sample[half:])),
         ]
         with m.If(taken):
-            m.d.sync += [step.eq(item.step), sample.eq(item.sample), within.eq(~item.last),
-                         expected.eq(item.sample + 1), ended.eq(0), ending.eq(0)]
+            m.d.sync += [step.eq(item.step), sample.eq(item.sample + item.last), ended.eq(0),
+                         ending.eq(0)]
         with m.If(self.step_end):
             m.d.sync += [ended.eq(1), ending.eq(1)]
         return ending
@@ -133,26 +136,30 @@ class IndexPackager(Gateable, wiring.Component):
         lane, whole = Signal(range(INDICES_PER_BEAT), reset_less=True), Signal(reset_less=True)
         room = Signal(range(self._room), reset_less=True)
         held = Signal(data.ArrayLayout(INDEX_BITS, INDICES_PER_BEAT), reset_less=True)
-        full = Signal()  # all beats of the packet are taken
+        follows = here.follows.all()
+        # All beats of the packet are taken; either that, or it is old; it is open and may go.
+        full, shut, active = Signal(), Signal(), Signal()
         go, ends, close, takes, begins = (Signal(name=name) for name in (
             "go", "ends", "close", "takes", "begins"))
         m.d.comb += [
             ends.eq(ending & ~front.o.valid),
-            close.eq(is_open & go & (full | old | ends | (front.o.valid & ~here.follows))),
+            close.eq(active & (shut | ends | (front.o.valid & ~follows))),
             front.o.ready.eq(go), takes.eq(front.o.valid & go),
-            begins.eq(~is_open | full | old | ~here.follows),
-            beats.i.valid.eq(close | (takes & is_open & whole)),
+            begins.eq(~is_open | shut | ~follows),
+            beats.i.valid.eq(active & (shut | Mux(front.o.valid, ~follows | whole, ending))),
             Cat(beats.i.payload.data).eq(held), beats.i.payload.last.eq(close),
             packets.i.valid.eq(close), packets.i.payload.eq(packet),
         ]
         # There is room for what is pushed until a level that is a cycle old shows it.
-        m.d.sync += go.eq((beats.level <= 2 * self._room) & (packets.level <= PACKETS - 2))
-        m.d.sync += old.eq(is_open & ~close & ((self.time - opened)[:32] >= self.timeout))
+        fits = (beats.level <= 2 * self._room) & (packets.level <= PACKETS - 2)
+        m.d.sync += [go.eq(fits), active.eq(fits & (takes | (is_open & ~close)))]
+        fills = Mux(takes, ~begins & (lane == len(held) - 1) & final, full)
+        ages = is_open & ~close & ((self.time - opened)[:32] >= self.timeout)
+        m.d.sync += [full.eq(fills), old.eq(ages), shut.eq(fills | ages)]
         with m.If(takes):
             m.d.sync += [
                 is_open.eq(1), slot.eq(Mux(here.last, 0, slot + 1)), packet.last.eq(here.last),
                 lane.eq(Mux(begins, 1, lane + 1)), whole.eq(~begins & (lane == len(held) - 1)),
-                full.eq(~begins & (lane == len(held) - 1) & final),
             ]
             with m.If(begins):
                 m.d.sync += [

@@ -52,7 +52,7 @@ class FloatAdder(wiring.Component):
 
         # 1: order by magnitude.
         a, b, swap, keep = self.a, self.b, Signal(), self.keep if self._keep else Const(0, 1)
-        larger, smaller, distance, alike = Signal(8), Signal(8), Signal(8), Signal()
+        larger, smaller, distance, alike = Signal(8), Signal(8), _register(8), Signal()
         some_a, some_b = a[23:31].any(), b[23:31].any()
         m.d.comb += [
             swap.eq(a[:31] < b[:31]),
@@ -60,16 +60,12 @@ class FloatAdder(wiring.Component):
             # An exponent field of 0 means 1, and no hidden bit. If only one is 0, it is the smaller
             # one, and the distance is one less: -x is ~x + 1, without the 1.
             alike.eq(~(some_a ^ some_b)),
-            distance.eq((Cat(alike, larger) + Cat(alike, ~smaller))[1:9]),
         ]
         first, second, swapped = _register(24), _register(24), _register()
-        near, exponent1, flags1 = _register(5), _register(8), _register(_Special)
-        unlike1 = _register()
+        exponent1, unlike1, flags1 = _register(8), _register(), _register(_Special)
         m.d.sync += [
             first.eq(Cat(a[:23], some_a)), second.eq(Cat(b[:23], some_b)), swapped.eq(swap),
-            exponent1.eq(larger),
-            # After 31 places no bit of a significand is left.
-            near.eq(distance[:5] | distance[5:].any().replicate(5)),
+            exponent1.eq(larger), distance.eq((Cat(alike, larger) + Cat(alike, ~smaller))[1:9]),
             unlike1.eq(a[23:31].all() & b[23:31].all() & (a[31] ^ b[31])),
             flags1.sign.eq(a[31]), flags1.subtract.eq(a[31] ^ b[31]),
             flags1.keep.eq(keep),
@@ -77,10 +73,12 @@ class FloatAdder(wiring.Component):
 
         # 2: begin to align the smaller significand: in a DSP.
         large, small = Mux(swapped, second, first), Mux(swapped, first, second)
-        product, far, significand = _register(24 + 15), _register(), _register(24)
+        product, far, beyond, significand = (
+            _register(24 + 15), _register(), _register(), _register(24))
         exponent2, unlike2, flags2 = _register(8), _register(), _register(_Special)
         m.d.sync += [
-            product.eq(small * shift_factor(near)), far.eq(near[4]), significand.eq(large),
+            product.eq(small * shift_factor(distance)), far.eq(distance[4]),
+            beyond.eq(distance[5:].any()), significand.eq(large),
             exponent2.eq(exponent1 | ~large[23]), unlike2.eq(unlike1), flags2.eq(flags1),
             flags2.infinite.eq(exponent1.all() & ~flags1.keep),
             # That of the larger one: of the other, if they differ and are swapped.
@@ -91,7 +89,9 @@ class FloatAdder(wiring.Component):
         shifted, lost = product_shifted(Cat(Const(0, 3), product), far, 27)
         total, flags3 = _register(SUM_BITS), _register(_Special)
         # One adder: -x is ~x + 1, and the 1 enters at a bit below the others.
-        change = (shifted | lost) ^ flags2.subtract.replicate(27)
+        # After 32 places no bit of a significand is left.
+        kept = Mux(beyond, product.any(), shifted | lost)
+        change = kept ^ flags2.subtract.replicate(27)
         raised = Cat(flags2.subtract, Const(0, 3), significand) + Cat(flags2.subtract, change)
         m.d.sync += [
             # A difference is positive: its carry out only says so, and is not part of it.

@@ -161,11 +161,13 @@ class PartialBuffer(wiring.Component):
         m.submodules += [came, gone, gone_copy]
         address, swept = sweep(m, self._sources)
         before = Signal(16, reset_less=True)
+        in_depth, in_share = Signal(), Signal()
         here = (came.read_data - gone_copy.read_data)[:16]
         with m.If(come):
-            m.d.sync += [before.eq(came.read_data), room.eq(fits & (here <= self.share - wanted))]
+            m.d.sync += [before.eq(came.read_data), in_depth.eq(fits),
+                         in_share.eq(here <= self.share - wanted)]
         m.d.comb += [
-            ready.eq(swept),
+            ready.eq(swept), room.eq(in_depth & in_share),
             came.read_addr.eq(coming), gone_copy.read_addr.eq(coming),
             gone.read_addr.eq(self.freed.node),
             came.write_en.eq(taken | ~swept), came.write_addr.eq(Mux(swept, source, address)),

@@ -72,7 +72,8 @@ class PartialReceiver(Gateable, wiring.Component):
     share: beats that a source may have here (ethernet only).
     freed: event :data:`rtl.network.layouts.FreedBeats`: the beats of a packet are consumed.
     consumed: beats consumed, modulo 2^16; for the host's also those that found no room.
-    open_step, open: the step whose partials are accepted, and whether any are (ethernet only).
+    open_step, open: the step whose partials are accepted, and whether any are, from the cycle after
+        ``open`` rose on; the step changes while ``open`` is 0 only (ethernet only).
     vector_beats: beats of a vector. vector_packing: log2 of the vectors that share a beat, 0 to 2;
         0 with more beats than 1. They may change while idle.
     node, nodes: this node's number, and the number of nodes.
@@ -175,9 +176,18 @@ class PartialReceiver(Gateable, wiring.Component):
         ]
         with m.If(both):
             m.d.sync += place.eq(Mux(done, 0, place + 1))
+        current = C(1)
+        if self._ethernet:
+            # Compared a cycle before, beside the choice, which comes late in a cycle.
+            split, moved, came, stayed = self._split, *(
+                Signal(name=n) for n in ("moved", "came", "stayed"))
+            m.d.sync += [moved.eq(split.moves),
+                         came.eq(self.open & (split.coming.step == self.open_step)),
+                         stayed.eq(self.open & (user.step == self.open_step))]
+            current = Mux(moved, came, stayed)
         status = checked.payload.status
         faults = {
-            "bad_step": (~self.open | (user.step != self.open_step)) if self._ethernet else C(0),
+            "bad_step": ~(self.open & current) if self._ethernet else C(0),
             "bad_beat": user.beyond,
             "bad_table": (status == Status.TABLE) | (status == Status.KIND),
             "bad_row": status == Status.ROW,

@@ -81,6 +81,9 @@ class ResultPackager(Gateable, wiring.Component):
         # Beats left in the packet, and what the current vector leaves of them.
         room, left = Signal(range(self._room + 1), init=self._room), Signal(range(self._room + 1))
         closes, full = Signal(), Signal()
+        # Beats of two vectors, which do not change while a packet is open.
+        pair = Signal(range(2 * self._beats + 1))
+        m.d.sync += pair.eq(self.vector_beats << 1)
         # A beat is written when no other vector fits; vectors that share it are collected here.
         held, collected = Signal(BEAT_BITS, reset_less=True), Signal(BEAT_BITS)
         shared = self.vector_packing
@@ -90,7 +93,7 @@ class ResultPackager(Gateable, wiring.Component):
             left.eq(room - self.vector_beats),
             full.eq(~(Cat(shared.any(), shared[1]) & ~in_packet[:2]).any()),
             closes.eq(item.beat_last & (
-                item.bag_last_of_sample | item.lost | (full & (left < self.vector_beats)))),
+                item.bag_last_of_sample | item.lost | (full & (room < pair)))),
             collected.eq(Cat(Mux(here, value, held.word_select(k, QUARTER)) for k, (here, value)
                              in enumerate(placed(item.data, in_packet, shared)))),
             beats.i.valid.eq(take & (full | closes)),

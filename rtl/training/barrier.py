@@ -111,18 +111,25 @@ class StepBarrier(wiring.Component):
             ignored.eq(gone & ~counted.any()), self.waits.eq(self_done),
         ]
         m.d.sync += [done.eq(done | new), gone.eq(come), counted.eq(new)]
-        with m.If(complete & reports.i.ready):
+        # Whether the tables are cleared in this step: compared a cycle before, for short paths.
+        clears, opens, low = Signal(), complete & reports.i.ready, self.open_step[:_FORGET_BITS]
+        m.d.sync += clears.eq(Mux(opens, low == (1 << _FORGET_BITS) - 2, low.all()))
+        with m.If(opens):
             m.d.sync += [done.eq(0), self_done.eq(0), self.open_step.eq(self.open_step + 1)]
 
-        target, stray, busy = Signal(NODE_BITS), Signal(), Signal()
+        # The node that is told, and the next one, which is compared a cycle before its turn.
+        target, following, turns = Signal(NODE_BITS), Signal(NODE_BITS), Signal()
+        is_here, is_final, stray, busy = (Signal() for _ in range(4))
+        with m.If(turns):
+            m.d.sync += [target.eq(following), is_here.eq(following == self.node),
+                         is_final.eq(following == final)]
         with m.FSM():
             with m.State("WAIT"):
-                m.d.comb += self.own.ready.eq(~self_done)
-                m.d.sync += target.eq(0)
+                m.d.comb += [self.own.ready.eq(~self_done), turns.eq(1), following.eq(0)]
                 with m.If(self.own.valid & ~self_done):
                     with m.If(self.own.payload != self.open_step):
                         m.d.comb += stray.eq(1)
-                    with m.Elif(self.open_step[:_FORGET_BITS].all()):
+                    with m.Elif(clears):
                         m.d.comb += self.forget.eq(1)
                         m.next = "FORGET"
                     with m.Else():
@@ -133,14 +140,12 @@ class StepBarrier(wiring.Component):
                     m.next = "TELL"
             with m.State("TELL"):
                 m.d.comb += [busy.eq(1), steps.i.payload.destination.eq(target),
-                             steps.i.valid.eq(target != self.node)]
-                with m.If(steps.i.ready | ~steps.i.valid):
-                    m.d.sync += target.eq(target + 1)
-                    with m.If(target == final):
-                        m.d.sync += self_done.eq(1)
-                        m.next = "WAIT"
+                             steps.i.valid.eq(~is_here), turns.eq(steps.i.ready | is_here),
+                             following.eq(target + 1)]
+                with m.If(turns & is_final):
+                    m.d.sync += self_done.eq(1)
+                    m.next = "WAIT"
         m.d.comb += self.idle.eq(
             ~(busy | come | ignored | complete) & steps.idle & reports.idle)
-        count(m, self.counters, steps=complete & reports.i.ready,
-              bad_done=stray + ignored)
+        count(m, self.counters, steps=opens, bad_done=stray + ignored)
         return m

@@ -102,18 +102,19 @@ def test_barrier():
 @pytest.mark.parametrize("old, new, what", [
     ("self_done & (done | ~others).all()", "(done | ~others).all()", "not_early"),
     ("self_done & (done | ~others).all()", "self_done", "not_early"),
-    ("Mux(step == self.open_step, named & ~done, 0)", "named", "written_"),
+    ("Mux(step == self.open_step, named & ~done, 0)", "named", ("written_", "not_early")),
     ("done.eq(done | new)", "done.eq(new)", "written_shown"),
     ("m.d.sync += [done.eq(0), self_done.eq(0)", "m.d.sync += [self_done.eq(0)", "written_"),
-    ("self.open_step[:_FORGET_BITS].all()", "0", "forgets"),
+    ("with m.Elif(clears):", "with m.Elif(0):", "forgets"),
     ("with m.If(~self.forgetting):", "with m.If(1):", "forgets"),
-    ("steps.i.valid.eq(target != self.node)", "steps.i.valid.eq(1)", "told_"),
-    ("with m.If(target == final):", "with m.If(target == 0):", "not_early"),
-    ("with m.If(complete & reports.i.ready):", "with m.If(complete):", "reports_holds"),
-    ("m.d.sync += target.eq(0)", "m.d.sync += target.eq(1)", "told_"),
+    ("steps.i.valid.eq(~is_here)", "steps.i.valid.eq(1)", "told_"),
+    ("with m.If(turns & is_final):", "with m.If(turns):", "not_early"),
+    ("complete & reports.i.ready", "complete", "reports_holds"),
+    ("turns.eq(1), following.eq(0)", "turns.eq(1), following.eq(1)", "told_"),
+    ("low == (1 << _FORGET_BITS) - 2", "low.all()", "forgets"),
 ], ids=["without-own", "without-others", "any-step", "report-lost", "reports-kept",
         "never-forgets", "in-haste", "tells-itself", "tells-one", "opens-unreported",
-        "not-the-first"])
+        "not-the-first", "forgets-late"])
 def test_broken_barrier(old, new, what):
     verdict = prove(barred((old, new)))
     assert any(name.startswith(what) for name in verdict.broken), verdict

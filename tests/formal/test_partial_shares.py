@@ -85,8 +85,8 @@ def test_partial_shares():
 @pytest.mark.few(3)
 @pytest.mark.parametrize("wrong, old, new", [
     ("share", "here <= self.share - wanted", "here <= self.share"),
-    ("share", "room.eq(fits & (here <= self.share - wanted))", "room.eq(fits)"),
-    ("depth", "room.eq(fits & (here", "room.eq((here"),
+    ("share", "room.eq(in_depth & in_share)", "room.eq(in_depth)"),
+    ("depth", "room.eq(in_depth & in_share)", "room.eq(in_share)"),
     ("fair", "here <= self.share - wanted", "here < self.share - wanted"),
     ("fair", "gone.read_data + self.freed.beats, 0)", "gone.read_data + 1, 0)"),
     ("share", "came.write_en.eq(taken | ~swept)", "came.write_en.eq(~swept)"),

@@ -272,6 +272,41 @@ def test_nothing_is_taken_while_no_step_is_open():
     assert seen == reading.out[:2]
 
 
+@pytest.mark.parametrize("apart", [1, 1024])
+@pytest.mark.parametrize("late", [0, 1])
+def test_what_waits_is_of_the_step_that_is_open_when_it_leaves(apart, late):
+    """Partials of two steps wait behind the output, while the second step opens: of the second
+    step, and ``late`` of the first one in front of it, else behind it."""
+    dut, after = made(PartialReceiver, CONFIG), (STEP + apart) & 0xFFFF
+    rng, seen = np.random.default_rng(5), []
+    packets = [random_partials(rng, 16, 5, own, count=count, source=1, step=step)
+               for count, step in ((2 + late, STEP), (1, after), (2 - late, STEP))]
+    readings = [Reading(TABLES, NODE, NODES, step, 16) for step in (STEP, after)]
+    readings[0].read(packets[0])
+    readings[1].read(packets[1])
+    taken = readings[0].out[:2] + readings[1].out
+
+    async def feed(ctx):
+        for name, value in (("share", SHARE), ("open_step", STEP), ("open", 1),
+                            ("vector_beats", 1)):
+            ctx.set(getattr(dut, name), value)
+        for packet in packets:
+            for beat in packet.beats():
+                await send_at_once(ctx, dut.i, beat)
+        await ctx.tick().repeat(20)
+        ctx.set(dut.open, 0)
+        await ctx.tick().repeat(3)
+        for name, value in (("open_step", after), ("open", 1)):
+            ctx.set(getattr(dut, name), value)
+        await ctx.tick().repeat(2)
+        await receiver(dut.o, seen, 3, stall=0.5)(ctx)
+        await ctx.tick().until(dut.idle)
+        assert ctx.get(dut.counters.bad_step) == 2
+
+    simulate(powered_up(dut), descriptor_writer(dut, TABLES, NODE, NODES, then=feed), limit=1_000)
+    assert seen == taken
+
+
 def test_parameters_are_checked():
     with pytest.raises(TypeError, match="config must be a NicConfig"):
         PartialReceiver("tiny")
