@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gen.numbers import integer, integer_option
+from gen.base.numbers import integer, integer_option
 from host.data.datasets import DATA_HELP, FORMAT_HELP
 from host.data.indexing import INDEX_HELP
 from host.placement.deal import PLACEMENTS
