@@ -1,8 +1,9 @@
 """Generator of the Wireshark dissector: ``python -m gen.documents.dissector``.
 
 The text, made from :mod:`rtl.formats`, goes to standard output; ``docs/embernic.lua`` is a copy of
-it. It decodes the EmberNIC header of every UDP packet from or to the NIC's default port, the records
-of a lookups packet and the tags and vectors of a vectors packet. The CRC is shown but not checked.
+it. It decodes the EmberNIC header of every UDP packet from or to the NIC's default port, the
+records of a lookups packet and the tags and vectors of a vectors packet. The CRC is shown but not
+checked.
 
 Vectors below 16 values share beats, and a packet does not contain their length. If the packet's
 length is ambiguous (one beat of two vectors), the preference ``embernic.dimension`` decides;
