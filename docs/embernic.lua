@@ -1,6 +1,6 @@
 -- EmberNIC packets in Wireshark and tshark:
 --   tshark -X lua_script:docs/embernic.lua -r run.pcap -V
--- Written by `python -m gen.dissector` from rtl/formats.py; change it there.
+-- Written by `python -m gen.documents.dissector` from rtl/formats.py; change it there.
 
 local PORT, VERSION = 18515, 1
 local BEAT, HEADER, RECORD, TAG = 64, 22, 8, 2

@@ -4,7 +4,7 @@ from embernic_torch import check_names
 
 check_names(__name__)
 
-from gen.platform import VerilogPlatform  # noqa: E402
-from gen.verilog import Verilog, to_verilog  # noqa: E402
+from gen.verilog.convert import Verilog, to_verilog  # noqa: E402
+from gen.verilog.platform import VerilogPlatform  # noqa: E402
 
 __all__ = ["Verilog", "VerilogPlatform", "to_verilog"]

@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from gen.command import Config, Output, Settings, run_command
-from gen.generate import generate
-from gen.numbers import integer_option
-from gen.options import configure
+from gen.base.command import Config, Output, Settings, run_command
+from gen.base.numbers import integer_option
+from gen.base.options import configure
+from gen.documents.generate import generate
+from gen.documents.tables import path_table, report_table, summary_table
 from gen.shells import SHELLS
-from gen.tables import path_table, report_table, summary_table
 from gen.timing.tables import timing_lines, timing_tables
 from rtl.config import preset
 
@@ -65,7 +65,7 @@ def command(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; return its exit status, see :func:`gen.command.run_command`."""
+    """Run the command line; return its exit status, see :func:`gen.base.command.run_command`."""
     return run_command(app, arguments)
 
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 import pytest
 from amaranth import hdl
 
-from gen.cache import tool_folders
+from gen.base.cache import tool_folders
 from tests.costs import Costs
 
 

@@ -23,14 +23,14 @@ from unittest import mock
 import host
 import sim
 from gen import __main__ as gen
-from gen import dissector
 from gen.documents import __main__ as documents
-from gen.timing.public import __main__ as public
+from gen.documents import dissector
 from host.calibrate import __main__ as calibrate
 from host.data import similarity_report
 from host.measurements import __main__ as measurements
 from sim import api
 from sim.cli.main import main
+from tests.gen.timing.public import __main__ as public
 
 __all__ = ["COMMANDS", "EXTRAS", "NEEDS"]
 
@@ -66,7 +66,7 @@ def _reached(*_: object, **__: object) -> NoReturn:
 
 _LONG = (
     "gen.__main__.generate", "gen.documents.__main__.documents",
-    "gen.timing.public.mapping.synthesise", "host.calibrate.__main__.measure_cpu",
+    "tests.gen.timing.public.mapping.synthesise", "host.calibrate.__main__.measure_cpu",
     "host.calibrate.__main__.run", "host.data.similarity_report.compare",
     "host.measurements.__main__.read_traces", "sim.bench.bench.bench",
     "sim.experiments.reproduce.reproduce", "sim.faults.suite.faults", "sim.serving.serve.serve")
@@ -140,9 +140,9 @@ COMMANDS: dict[str, Callable[[], object]] = {
     "sim datasets describe": _sim("datasets", "describe", "--samples=16", "trace.txt",
                                   "--format=trace"),
     "gen": lambda: gen.main(["--output=out"]),
-    "gen.dissector": lambda: dissector.dissector() and None,
+    "gen.documents.dissector": lambda: dissector.dissector() and None,
     "gen.documents": lambda: documents.main(["--output=out"]),
-    "gen.timing.public": lambda: public.main(),
+    "tests.gen.timing.public": lambda: public.main(),
     "host.calibrate cpu": lambda: calibrate.main(["cpu"]),
     "host.calibrate gpu": lambda: calibrate.main(["gpu", "--device=cpu"]),
     "host.measurements trace": lambda: measurements.main(["trace", "a", "b"]),

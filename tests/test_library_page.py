@@ -1,6 +1,6 @@
 """docs/library.md: its code, run from top to bottom, prints what the page says."""
 
-from gen.lint import lint
+from gen.verilog.lint import lint
 from tests.pages import run_page
 
 

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from gen.command import Config, Output, Settings, run_command
-from gen.distinct import check_distinct
+from gen.base.command import Config, Output, Settings, run_command
+from gen.base.distinct import check_distinct
+from gen.base.files import write_whole
 from gen.documents.write import documents
-from gen.files import write_whole
 
 _MOST_BYTES = 1 << 28
 """Most bytes of a report."""
@@ -59,7 +59,7 @@ def _read(path: Path) -> Any:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; return its exit status, see :func:`gen.command.run_command`."""
+    """Run the command line; return its exit status, see :func:`gen.base.command.run_command`."""
     return run_command(app, arguments)
 
 

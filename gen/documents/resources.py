@@ -10,7 +10,7 @@ _KINDS = ("lut", "ff", "bram36", "uram", "dsp")
 
 
 def resources_markdown(report: dict[str, Any], note: str) -> str:
-    """Return ``resources.md`` from a report of :func:`gen.report.report_resources`.
+    """Return ``resources.md`` from a report of :func:`gen.netlist.report.report_resources`.
 
     Raises ``ValueError`` if ``report`` has another form.
     """

@@ -67,8 +67,8 @@ def _conclusions(report: dict[str, Any]) -> str:
         f"the shell. Late with pessimistic nets are {cases['pessimistic']['failing']['250']:,} of "
         f"{cases['pessimistic']['ends']:,} ends, with middle nets "
         f"{cases['middle']['failing']['250']:,}, with optimistic nets "
-        f"{cases['optimistic']['failing']['250']:,}. `python -m gen.timing.public` compares the "
-        "same analysis with what Vivado said of public designs.\n")
+        f"{cases['optimistic']['failing']['250']:,}. `python -m tests.gen.timing.public` compares "
+        "the same analysis with what Vivado said of public designs.\n")
 
 
 def _interval(report: dict[str, Any], title: str = "Paths between registers") -> str:

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gen.base.options import configure
 from gen.documents.diagram import nic_diagram
+from gen.documents.generate import build_nic
 from gen.documents.header import registers_header
 from gen.documents.latency import latency_markdown
 from gen.documents.registers import registers_json, registers_markdown
 from gen.documents.resources import resources_markdown
 from gen.documents.timing import timing_markdown
 from gen.documents.wire_format import wire_format_markdown
-from gen.generate import build_nic
-from gen.options import configure
 from rtl.config import preset
 
 __all__ = ["documents", "renew_command"]

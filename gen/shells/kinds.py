@@ -10,7 +10,7 @@ from gen.shells.opennic import OpenNicPlugin, OpenNicPorts, require_ethernet
 from gen.shells.opennic_files import opennic_files
 from gen.shells.vitis import VitisKernel, adapt_to_udp
 from gen.shells.vitis_files import vitis_files
-from gen.verilog import Verilog
+from gen.verilog.convert import Verilog
 from rtl.config import NicConfig
 
 __all__ = ["SHELLS", "Shell"]

@@ -6,7 +6,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from gen.module_names import check_module_name
+from gen.verilog.module_names import check_module_name
 from rtl.memory.axi4 import HBM_CHANNELS, ID_BITS, MemoryMaster
 
 __all__ = ["WIDTHS", "axi_members", "axi_name", "check_masters", "connect_axi", "masters_of"]

@@ -7,9 +7,9 @@ from gen.shells.opennic import OpenNicPlugin, OpenNicPorts
 from gen.shells.opennic_hbm import HBM_MHZ, box_name, hbm_box, hbm_readme, hbm_tcl
 from gen.shells.timing_xdc import constraints_readme, dies_xdc, fan_out_xdc
 from gen.shells.vivado import for_vivado
+from gen.shells.vivado_ooc import CLOCK_NS, ooc_name, ooc_paragraph, ooc_script
 from gen.shells.xdc import crossings_xdc
-from gen.verilog import Verilog
-from gen.vivado_ooc import CLOCK_NS, ooc_name, ooc_paragraph, ooc_script
+from gen.verilog.convert import Verilog
 from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES
 

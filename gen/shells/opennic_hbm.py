@@ -9,7 +9,7 @@ from amaranth.lib.wiring import Out
 
 from gen.shells.hbm_port import HBM_LENGTH_BITS, HBM_WIDTH
 from gen.shells.masters import axi_members, axi_name
-from gen.verilog import Verilog
+from gen.verilog.convert import Verilog
 from rtl.memory.axi4 import ADDRESS_BITS, HBM_CHANNELS, MemoryMaster
 
 __all__ = ["HBM_MHZ", "box_name", "hbm_box", "hbm_readme", "hbm_tcl"]

@@ -7,9 +7,9 @@ multi-cycle paths: any register of the NIC may change in one cycle and be read i
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from gen.fit import SLR
-from gen.rtlil import Module
-from gen.verilog import Verilog
+from gen.netlist.fit import SLR
+from gen.verilog.convert import Verilog
+from gen.verilog.rtlil import Module
 
 __all__ = ["constraints_readme", "dies_xdc", "fan_out_xdc", "named_as_in"]
 

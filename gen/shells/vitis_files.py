@@ -9,8 +9,8 @@ from gen.shells.masters import axi_name
 from gen.shells.timing_xdc import constraints_readme, fan_out_xdc
 from gen.shells.vitis import GLOBAL_BITS, STREAMS, VitisKernel
 from gen.shells.vivado import for_vivado
-from gen.verilog import Verilog
-from gen.vivado_ooc import CLOCK_NS, PART, ooc_name, ooc_paragraph, ooc_script
+from gen.shells.vivado_ooc import CLOCK_NS, PART, ooc_name, ooc_paragraph, ooc_script
+from gen.verilog.convert import Verilog
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.formats import BEAT_BYTES
 from rtl.memory import MemoryMaster

@@ -1,7 +1,7 @@
 """Form of Verilog for the scripts in which a shell calls Vivado."""
 
-from gen.memories import XPM_DEFINE
-from gen.verilog import Verilog
+from gen.verilog.convert import Verilog
+from gen.verilog.memories import XPM_DEFINE
 
 __all__ = ["for_vivado"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gen.rtlil import Module
 from gen.shells.held_crossing import HELD, TAKEN
-from gen.verilog import Verilog
+from gen.verilog.convert import Verilog
+from gen.verilog.rtlil import Module
 
 __all__ = ["crossings_xdc"]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from gen.netlists import registers
+from gen.netlist.netlists import registers
 from gen.timing.boundary import from_ports, into_ports, registers_only
 from gen.timing.design import mapped_units, source_of
 from gen.timing.flatten import flat
@@ -13,7 +13,7 @@ from gen.timing.inside import inside_blocks
 from gen.timing.levels import Levels, levels_of
 from gen.timing.nets import Case
 from gen.timing.propagate import Arrivals, arrivals, clock_of
-from gen.verilog import Verilog
+from gen.verilog.convert import Verilog
 
 __all__ = ["Arrived", "TimedDesign", "timed_design"]
 
@@ -39,7 +39,8 @@ class TimedDesign:
     units: names of the units of which it was mapped, inner ones first.
     graph: all of it. levels: the order of its nets.
     clock: net of the clock.
-    resources: LUTs, flip-flops, memories and DSPs of each unit (:func:`gen.report.resources_of`).
+    resources: LUTs, flip-flops, memories and DSPs of each unit
+        (:func:`gen.netlist.report.resources_of`).
     """
 
     verilog: Verilog

@@ -3,20 +3,20 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from gen.netlists import Netlist, map_units, place, registers, units_of
-from gen.report import resources_of
+from gen.netlist.netlists import Netlist, map_units, place, registers, units_of
+from gen.netlist.report import resources_of
 from gen.timing.cell_types import CellTypes
 from gen.timing.cells import timing_of
 from gen.timing.netlist import Unit, read_unit
 from gen.timing.paths import Source
-from gen.verilog import Verilog
+from gen.verilog.convert import Verilog
 
 __all__ = ["MappedUnit", "mapped_units", "source_of"]
 
 
 class MappedUnit(NamedTuple):
     """A unit as arrays, and its LUTs, flip-flops, memories and DSPs
-    (:func:`gen.report.resources_of`)."""
+    (:func:`gen.netlist.report.resources_of`)."""
 
     arrays: Unit
     resources: dict[str, float]
@@ -27,8 +27,8 @@ def mapped_units(verilog: Verilog, progress: Callable[[str], None] = lambda _lin
     """Return the units of ``verilog`` by name, inner ones first; they are synthesised unless their
     netlists are cached.
 
-    ``whole`` treats the top as one unit, as in :func:`gen.netlists.units_of`. ``ValueError`` names
-    a type of cell that has no timing.
+    ``whole`` treats the top as one unit, as in :func:`gen.netlist.netlists.units_of`.
+    ``ValueError`` names a type of cell that has no timing.
     """
     units = units_of(verilog, whole)
     types = CellTypes(timing_of)

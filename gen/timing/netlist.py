@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gen.netlists import Netlist
+from gen.netlist.netlists import Netlist
 from gen.timing.cell_types import CellType, CellTypes
 from gen.timing.cells import merge_carries
 

@@ -30,7 +30,7 @@ from gen.timing.records import (
     slacks,
 )
 from gen.timing.through import BlockPath, blocks_of_cells, worst_by_block
-from gen.verilog import Verilog
+from gen.verilog.convert import Verilog
 
 __all__ = ["report_timing"]
 
@@ -56,7 +56,7 @@ _ASSUMPTIONS = {
 
 def report_timing(verilog: Verilog, progress: Callable[[str], None] = lambda _line: None, *,
                   whole: bool = False) -> dict[str, Any]:
-    """Return the timing of ``verilog`` as plain JSON: ``gen/schemas/timing.schema.json``.
+    """Return the timing of ``verilog`` as plain JSON: ``gen/documents/schemas/timing.schema.json``.
 
     ``verilog`` must be converted with sources, or paths have no files and lines. ``whole`` treats
     the top as one unit. ``ValueError`` if no register uses the port ``clk`` of the top, if there is

@@ -1,7 +1,7 @@
 """Rows of the resources that a NIC takes on an Alveo U280, by Yosys."""
 
-from gen.report import SLR, report_resources
-from gen.verilog import to_verilog
+from gen.netlist.report import SLR, report_resources
+from gen.verilog.convert import to_verilog
 from rtl.config import NicConfig, preset
 from rtl.nic import SmartNic
 from sim.bench.rows import Job, Progress, Row
@@ -20,7 +20,8 @@ _KINDS = {"lut": "LUT", "bram36": "BRAM36", "uram": "URAM", "dsp": "DSP"}
 
 
 def resources(config: NicConfig, progress: Progress = lambda line: None) -> dict:
-    """Return :func:`gen.report.report_resources` of a SmartNic; netlists are cached on disk."""
+    """Return :func:`gen.netlist.report.report_resources` of a SmartNic; netlists are cached on
+    disk."""
     return report_resources(to_verilog(SmartNic(config), config.name), progress)
 
 

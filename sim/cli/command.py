@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gen.numbers import integer_option, number_option
+from gen.base.numbers import integer_option, number_option
 from sim.job.option import CALLABLE, Given, given_options
 
 __all__ = ["command"]

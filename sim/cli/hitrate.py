@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from gen.numbers import integer_option
+from gen.base.numbers import integer_option
 from rtl.config import POLICY_CODES
 from sim import api
 from sim.cli import options as option

@@ -5,8 +5,8 @@ import sys
 import typer
 
 from embernic_extras import ExtraError
-from gen.messages import one_line
-from gen.signals import Interrupted, forget_unused, interruptible
+from gen.base.messages import one_line
+from gen.base.signals import Interrupted, forget_unused, interruptible
 from sim.cli.batching import batching
 from sim.cli.bench import bench
 from sim.cli.datasets import datasets

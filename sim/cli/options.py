@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gen.numbers import integer, integer_option
+from gen.base.numbers import integer, integer_option
 from sim.files.outputs import check_apart
 from sim.job.option import given_options
 from sim.job.options import RunArguments

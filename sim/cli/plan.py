@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from gen.numbers import number_option
+from gen.base.numbers import number_option
 from sim import api
 from sim.cli import options as option
 from sim.cli.options import DEFAULT, to_file

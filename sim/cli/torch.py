@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from gen.messages import one_line
-from gen.numbers import integer_option
-from gen.signals import Interrupted
+from gen.base.messages import one_line
+from gen.base.numbers import integer_option
+from gen.base.signals import Interrupted
 from sim import api
 from sim.cli import options as option
 from sim.cli.options import DEFAULT, to_file

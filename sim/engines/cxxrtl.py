@@ -8,9 +8,9 @@ from pathlib import Path
 
 from amaranth.lib import wiring
 
-from gen.cache import cached, digest
-from gen.tools import BuildError
-from gen.yosys import run_yosys, yosys_id
+from gen.base.cache import cached, digest
+from gen.base.tools import BuildError
+from gen.base.yosys import run_yosys, yosys_id
 from sim.engines.compiled import CompiledModel
 from sim.engines.cxxrtl_split import split_design
 from sim.engines.design import describe

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gen.tools import BuildError
+from gen.base.tools import BuildError
 
 __all__ = ["SplitDesign", "split_design"]
 

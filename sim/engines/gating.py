@@ -59,8 +59,8 @@ endmodule
 
 
 def gate_blocks(verilog: str, gateable: Collection[str]) -> str:
-    """Return ``verilog`` of :func:`gen.verilog.to_verilog` with the modules ``gateable`` on gated
-    clocks; unchanged if it has none of them."""
+    """Return ``verilog`` of :func:`gen.verilog.convert.to_verilog` with the modules ``gateable`` on
+    gated clocks; unchanged if it has none of them."""
     inputs = {match[1]: {pin: int(high or 0) + 1 for high, pin in _INPUT.findall(match[3])}
               for match in _MODULE.finditer(verilog) if match[1] in gateable}
     if not inputs:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from gen.rtlil import Port
+from gen.verilog.rtlil import Port
 
 __all__ = ["WRAPPER", "traceable", "verilator_glue", "verilog_wrapper"]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gen.rtlil import Port
+from gen.verilog.rtlil import Port
 
 __all__ = ["cxxrtl_glue"]
 

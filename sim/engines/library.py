@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from gen.cache import cached, digest
+from gen.base.cache import cached, digest
 from sim.engines.toolchain import CXX_FLAGS, compile_files, compiler_id, link
 
 __all__ = ["Functions", "bind", "library"]

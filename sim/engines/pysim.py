@@ -7,7 +7,7 @@ from amaranth.hdl import ClockDomain, Fragment, Module, Signal
 from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
-from gen.collector import collect_later
+from gen.verilog.collector import collect_later
 from sim.engines.design import AXI_MEMBERS, Design, describe
 from sim.engines.engine import (
     CHANNEL_PORTS,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gen.tools import run_tool
+from gen.base.tools import run_tool
 
 __all__ = ["CXX_FLAGS", "LEVEL", "announce", "compile_files", "compiler_id", "link"]
 

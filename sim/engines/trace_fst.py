@@ -15,8 +15,8 @@ from types import SimpleNamespace
 
 from lz4 import block as lz4
 
-from gen.cache import cached, digest
-from gen.tools import verilator_root
+from gen.base.cache import cached, digest
+from gen.base.tools import verilator_root
 from sim.engines.library import bind
 from sim.engines.toolchain import CXX_FLAGS, announce, compile_files, compiler_id, link
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from amaranth.lib import wiring
 
-from gen.cache import cached, digest
-from gen.rtlil import Port
-from gen.verilog import to_verilog
-from gen.yosys import yosys_id
+from gen.base.cache import cached, digest
+from gen.base.yosys import yosys_id
+from gen.verilog.convert import to_verilog
+from gen.verilog.rtlil import Port
 from sim.files.identity import sources_hash
 
 __all__ = ["Translation", "translated"]

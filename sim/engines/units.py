@@ -32,8 +32,8 @@ _PIN = re.compile(r"^    \.(\w+|\\\S+ )\((.*)\),?\n", re.MULTILINE)
 def share_units(verilog: str, top: str) -> tuple[str, list[str]]:
     """Return ``verilog`` with the code of repeated modules shared, and their names.
 
-    ``verilog``: of :func:`gen.verilog.to_verilog`, with top module ``top``. A module inside a
-    shared one stays a part of it.
+    ``verilog``: of :func:`gen.verilog.convert.to_verilog`, with top module ``top``. A module inside
+    a shared one stays a part of it.
     """
     cells = {match[1]: Counter(cell[1] for cell in _ANY_CELL.finditer(match[3]))
              for match in _MODULE.finditer(verilog)}

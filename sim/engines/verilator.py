@@ -10,8 +10,8 @@ from pathlib import Path
 
 from amaranth.lib import wiring
 
-from gen.cache import cached, digest
-from gen.tools import run_verilator, verilator_root
+from gen.base.cache import cached, digest
+from gen.base.tools import run_verilator, verilator_root
 from sim.engines.compiled import CompiledModel
 from sim.engines.design import describe
 from sim.engines.gating import gate_blocks

@@ -16,8 +16,8 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from gen.cache import digest
-from gen.files import write_whole
+from gen.base.cache import digest
+from gen.base.files import write_whole
 from host.data.contents import check_contents, contents, know_contents, known_contents
 from host.reading import read_regular, read_whole
 from host.toml.schema import MOST_BYTES

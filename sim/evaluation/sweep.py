@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gen.signals import Interrupted
+from gen.base.signals import Interrupted
 from host.data.contents import check_contents, contents
 from host.errors import InputError
 from sim.evaluation.backends import each

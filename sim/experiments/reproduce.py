@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gen.files import write_whole
+from gen.base.files import write_whole
 from host.systems.devices import profiles_of
 from host.toml.profile import load_profile, profile_hash
 from sim.evaluation.measure import measure

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO
 
-from gen.cache import cache_dir
+from gen.base.cache import cache_dir
 
 try:
     import fcntl

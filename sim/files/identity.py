@@ -17,7 +17,7 @@ import gen
 import host
 import rtl
 import sim
-from gen.cache import digest
+from gen.base.cache import digest
 
 __all__ = ["OtherCode", "check_code", "difference", "identity", "sources_hash", "sources_of",
            "versions"]

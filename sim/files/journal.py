@@ -28,7 +28,7 @@ from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 
-from gen.files import write_whole
+from gen.base.files import write_whole
 from host.reading import read_regular
 from sim.files.claims import Claims
 from sim.files.identity import sources_hash

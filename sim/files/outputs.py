@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from types import MappingProxyType
 
-from gen.distinct import check_distinct
-from gen.files import write_whole
+from gen.base.distinct import check_distinct
+from gen.base.files import write_whole
 from host.data.datasets import Paths, input_files, is_sample_file
 from host.model import model_names
 from host.reading import read_regular

@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gen.files import written_whole
+from gen.base.files import written_whole
 
 if TYPE_CHECKING:  # slow to load
     from matplotlib.figure import Figure

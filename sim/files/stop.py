@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from gen.signals import Interrupted, handling
+from gen.base.signals import Interrupted, handling
 from sim.files.outputs import LiveJson
 
 __all__ = ["Stop", "never", "note_kept_results", "stoppable"]
@@ -44,7 +44,7 @@ def never() -> None:
 
 @contextmanager
 def stoppable() -> Iterator[Stop]:
-    """Record signals (see :func:`gen.signals.handling`) in a `Stop` inside this context."""
+    """Record signals (see :func:`gen.base.signals.handling`) in a `Stop` inside this context."""
     stop = Stop()
     with handling(stop._record):
         yield stop

@@ -14,7 +14,7 @@ from os import PathLike
 import dpkt
 import numpy as np
 
-from gen.files import open_output
+from gen.base.files import open_output
 from host.timing.clock import CYCLE_NS
 
 __all__ = ["PcapFile"]

@@ -13,7 +13,7 @@ from os import PathLike
 
 import numpy as np
 
-from gen.files import open_output
+from gen.base.files import open_output
 
 __all__ = ["PredictionFile"]
 

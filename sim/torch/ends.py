@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from os.path import dirname, join, realpath
 from types import TracebackType
 
-from gen.signals import Interrupted, handling
+from gen.base.signals import Interrupted, handling
 
 __all__ = ["ProgramError", "ProgramStopped", "as_alone", "as_python", "unhurried"]
 

@@ -9,8 +9,8 @@ from os import R_OK, access
 from os.path import isfile
 from time import perf_counter
 
-from gen.messages import one_line
-from gen.signals import Interrupted
+from gen.base.messages import one_line
+from gen.base.signals import Interrupted
 from sim.torch.catching.capture import Capture, capturing, claiming
 from sim.torch.catching.process_group import begin
 from sim.torch.catching.session import Session

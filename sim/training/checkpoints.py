@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gen.files import written_whole
+from gen.base.files import written_whole
 from host.dlrm.checkpoint import Resumed, load_checkpoint, save_checkpoint
 from host.dlrm.dense_trainer import DenseTrainer
 from host.dlrm.optimizer import Optimizer

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gen.generate import generate
+from gen.documents.generate import generate
 from rtl.config import preset
 from sim.cli.main import main
 from sim.evaluation.setting import DEMO

@@ -9,9 +9,9 @@ from functools import partial
 from amaranth.back import rtlil
 from amaranth.hdl import Signal
 
-from gen.cache import cached, digest
-from gen.collector import collect_later
-from gen.yosys import yosys_id
+from gen.base.cache import cached, digest
+from gen.base.yosys import yosys_id
+from gen.verilog.collector import collect_later
 from tests.formal.bench import Bench
 from tests.formal.prove import Verdict, _search
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from amaranth.back import rtlil
 
-from gen.cache import cached, digest
-from gen.collector import collect_later
-from gen.yosys import run_yosys, yosys_id
+from gen.base.cache import cached, digest
+from gen.base.yosys import run_yosys, yosys_id
+from gen.verilog.collector import collect_later
 from tests.formal.bench import Bench
 
 __all__ = ["Verdict", "prove"]
@@ -86,7 +86,8 @@ def prove(bench: Bench, *, depth: int | None = None, seconds: int = 300) -> Verd
 
     What was found for the same netlist, to the byte, by the same tools is kept among built files.
 
-    Raises ``TimeoutError`` when ``seconds`` did not do, ``gen.yosys.YosysError`` when Yosys failed.
+    Raises ``TimeoutError`` when ``seconds`` did not do, ``gen.base.yosys.YosysError`` when Yosys
+    failed.
     """
     ports = [bench.clock.clk, *bench.inputs, *bench.broken.values()]
     with collect_later():

@@ -13,11 +13,11 @@ import typer
 from amaranth.lib.wiring import Component
 
 from gen import __main__ as gen
-from gen.command import run_command
+from gen.base.command import run_command
 from gen.documents import __main__ as documents
-from gen.generate import build_nic, generate
-from gen.platform import VerilogPlatform
-from gen.verilog import Verilog, to_verilog
+from gen.documents.generate import build_nic, generate
+from gen.verilog.convert import Verilog, to_verilog
+from gen.verilog.platform import VerilogPlatform
 from host.calibrate import __main__ as calibrate
 from host.data import similarity_report
 from host.measurements import __main__ as measurements
@@ -66,7 +66,7 @@ def _without_yosys() -> mock._patch:
                    for each, module in made.modules.items()}
         return replace(made, name=name, modules=modules)
 
-    return mock.patch("gen.generate.to_verilog", renamed)
+    return mock.patch("gen.documents.generate.to_verilog", renamed)
 
 
 def _small(shell: bool) -> Callable[[NicConfig], Component]:

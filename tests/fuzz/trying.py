@@ -45,7 +45,7 @@ def bounded() -> Iterator[None]:
         for name in _LONG:
             patches.enter_context(mock.patch(name, reached))
         patches.enter_context(mock.patch("host.reading.FIFO_SECONDS", 0.05))
-        patches.enter_context(mock.patch("gen.files.FIFO_SECONDS", 0.05))
+        patches.enter_context(mock.patch("gen.base.files.FIFO_SECONDS", 0.05))
         patches.enter_context(memory_bounded(_MEMORY))
         yield
 

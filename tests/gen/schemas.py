@@ -5,12 +5,12 @@ from pathlib import Path
 
 import gen
 
-FOLDER = Path(gen.__file__).parent / "schemas"
+FOLDER = Path(gen.__file__).parent / "documents" / "schemas"
 KERNEL = Path(__file__).parent / "shells" / "kernel.xsd"
 
 
 def check_json(text: str, name: str) -> None:
-    """Raise ``jsonschema.ValidationError`` unless ``text`` is as ``gen/schemas`` says."""
+    """Raise ``jsonschema.ValidationError`` unless ``text`` is as ``gen/documents/schemas`` says."""
     from jsonschema import Draft202012Validator
 
     schema = json.loads((FOLDER / f"{name}.schema.json").read_text())

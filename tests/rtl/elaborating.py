@@ -5,7 +5,7 @@ from dataclasses import fields
 
 from amaranth.hdl import Fragment, Instance
 
-from gen.platform import ram_instance
+from gen.verilog.platform import ram_instance
 from rtl.config import PRESETS, NicConfig
 from rtl.nic import SmartNic
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from gen.platform import RAM_MODULES
-from gen.ram_cost import ram_shape
+from gen.netlist.ram_cost import ram_shape
 from gen.timing.cells.block_ram import block_ram, block_ram_box
 from gen.timing.cells.carry import carry, merge_carries
 from gen.timing.cells.dsp import dsp
@@ -24,6 +23,7 @@ from gen.timing.cells.model import (
 from gen.timing.cells.mux import wide_mux
 from gen.timing.cells.shift_register import SHIFT_REGISTERS, shift_register
 from gen.timing.cells.ultra_ram import ultra_ram, ultra_ram_box
+from gen.verilog.platform import RAM_MODULES
 
 __all__ = ["KINDS", "LUT_PINS", "Arc", "Capture", "CellTiming", "Inner", "Launch", "Pin",
            "merge_carries", "timing_of"]

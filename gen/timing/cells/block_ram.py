@@ -6,7 +6,7 @@ the last one's output.
 
 from collections.abc import Mapping
 
-from gen.ram_cost import RamShape
+from gen.netlist.ram_cost import RamShape
 from gen.timing.cells.lut import lut_pin
 from gen.timing.cells.model import (
     Arc,

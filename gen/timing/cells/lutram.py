@@ -6,7 +6,7 @@ edge, so the outputs are launched too. Address pins are not free, other than a L
 
 from collections.abc import Iterator, Mapping
 
-from gen.ram_cost import RamShape
+from gen.netlist.ram_cost import RamShape
 from gen.timing.cells.lut import lut_pin
 from gen.timing.cells.model import Arc, Capture, CellTiming, Inner, Launch, Pin, pins
 from gen.timing.delays import DELAYS
@@ -90,8 +90,8 @@ def lutram_box(shape: RamShape, width: int, address_bits: int, latency: int) -> 
     where more of them follow.
 
     Above 64 words there are banks, and behind them a tree of LUTs that each select one of four
-    (:func:`gen.ram_cost.ram_cost`); a net is before each LUT. The data arrive there last and get
-    the fastest pins, the address the next ones. Writing decodes the bank in a LUT.
+    (:func:`gen.netlist.ram_cost.ram_cost`); a net is before each LUT. The data arrive there last
+    and get the fastest pins, the address the next ones. Writing decodes the bank in a LUT.
     """
     levels = list(_tree(shape.stages))
     through = [lut_pin(inputs) for inputs, _ in levels]

@@ -6,7 +6,7 @@ A's and the write port B's: so are those of an ``ember_ram``.
 
 from collections.abc import Mapping
 
-from gen.ram_cost import RamShape
+from gen.netlist.ram_cost import RamShape
 from gen.timing.cells.model import Arc, Capture, CellTiming, Inner, Launch, Pin, pins, text
 from gen.timing.delays import DELAYS
 

@@ -8,7 +8,7 @@ from functools import cache
 from multiprocessing import util
 
 from embernic_torch import VARIABLE
-from gen import signals
+from gen.base import signals
 from sim.torch.catching.capture import Capture, capturing
 from sim.torch.catching.process_group import begin as begin_groups
 from sim.torch.catching.session import Session

@@ -10,7 +10,7 @@ import jinja2
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from gen.files import write_whole
+from gen.base.files import write_whole
 from host.systems import PHASES
 from sim.experiments.page.page import embedded
 from sim.files.pictures import write_picture

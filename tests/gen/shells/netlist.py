@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from gen.yosys import run_yosys
+from gen.base.yosys import run_yosys
 
 __all__ = ["Crossing", "Netlist"]
 

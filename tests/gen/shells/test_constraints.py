@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from gen.fit import SLR
-from gen.generate import generate
+from gen.documents.generate import generate
+from gen.netlist.fit import SLR
 from gen.shells import SHELLS
 from rtl.config import preset
 from tests.gen.shells.designs import Storing

@@ -9,12 +9,12 @@ from xml.etree import ElementTree as Xml
 import pytest
 from amaranth.sim import Simulator
 
-from gen.generate import generate
-from gen.lint import lint
+from gen.documents.generate import generate
 from gen.shells import SHELLS, OpenNicPlugin, VitisKernel
 from gen.shells.masters import check_masters
 from gen.shells.opennic_hbm import hbm_box, hbm_tcl
-from gen.verilog import Verilog
+from gen.verilog.convert import Verilog
+from gen.verilog.lint import lint
 from rtl.config import preset
 from rtl.memory import MemoryMaster
 from tests.gen.shells.designs import Storing, read_header, write_header

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from gen import __main__ as command
-from gen.generate import generate
+from gen.documents.generate import generate
 from gen.shells import SHELLS
 from rtl.config import preset
 from tests.gen.shells.designs import Storing

@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 from gen import __main__ as command
-from gen.fit import SLR
-from gen.generate import generate
+from gen.documents.generate import generate
+from gen.netlist.fit import SLR
 from gen.shells.timing_xdc import dies_xdc, fan_out_xdc
 from rtl.config import preset
 from tests.gen.shells.designs import Storing

@@ -14,11 +14,11 @@ from typing import Any
 
 from amaranth.lib import wiring
 
-from gen.generate import build_nic
-from gen.platform import VerilogPlatform
+from gen.base.yosys import yosys_id
+from gen.documents.generate import build_nic
 from gen.timing.report import report_timing
-from gen.verilog import to_verilog
-from gen.yosys import yosys_id
+from gen.verilog.convert import to_verilog
+from gen.verilog.platform import VerilogPlatform
 from rtl.config import preset
 from tests.gen.designs import deep_blocks
 

@@ -1,10 +1,10 @@
-"""A small timing report by hand, as ``gen/schemas/timing.schema.json`` wants it."""
+"""A small timing report by hand, as ``gen/documents/schemas/timing.schema.json`` wants it."""
 
 from typing import Any
 
-from gen.netlists import registers
+from gen.netlist.netlists import registers
 from gen.timing.cells import KINDS
-from gen.verilog import Verilog
+from gen.verilog.convert import Verilog
 
 __all__ = ["report_of", "small_report"]
 

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from gen.platform import VerilogPlatform
 from gen.timing.analysis import timed_design
 from gen.timing.design import source_of
 from gen.timing.levels import levels_of
@@ -10,7 +9,8 @@ from gen.timing.loads import control_sets, lut_depths
 from gen.timing.nets import CASES
 from gen.timing.paths import worst_paths
 from gen.timing.propagate import arrivals, clock_of
-from gen.verilog import to_verilog
+from gen.verilog.convert import to_verilog
+from gen.verilog.platform import VerilogPlatform
 from tests.gen import designs
 from tests.gen.designs import Bank, Chain
 

@@ -9,10 +9,10 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from rich.console import Console
 
-from gen.platform import VerilogPlatform
 from gen.timing.report import report_timing
 from gen.timing.tables import timing_lines, timing_tables
-from gen.verilog import Verilog, to_verilog
+from gen.verilog.convert import Verilog, to_verilog
+from gen.verilog.platform import VerilogPlatform
 from tests.gen.designs import Bank, Chain, Inner
 from tests.gen.timing.reports import small_report
 

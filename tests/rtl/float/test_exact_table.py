@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gen.ram_cost import ram_cost
+from gen.netlist.ram_cost import ram_cost
 from rtl.float.exact import EXACT_SEGMENTS, segment_slice
 from rtl.float.exact_table import ExactTable
 from tests.rtl.float.exact_cases import PATTERNS, Script, exact_word, random_script

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from gen.netlists import map_units
-from gen.verilog import to_verilog
+from gen.netlist.netlists import map_units
+from gen.verilog.convert import to_verilog
 from rtl.memory import Ram
 from tests.rtl.power_up import powered_up
 from tests.support import made, simulate

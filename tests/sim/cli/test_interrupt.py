@@ -20,8 +20,8 @@ import dpkt
 import numpy as np
 import pytest
 
-from gen.generate import generate
-from gen.signals import Interrupted, handling, interruptible
+from gen.base.signals import Interrupted, handling, interruptible
+from gen.documents.generate import generate
 from host.data.datasets import default_model, open_samples
 from host.dlrm.dlrm import Dlrm
 from rtl.config import preset
@@ -226,8 +226,8 @@ def test_hitrate_stopped_while_warming_up_counts_nothing(bags):
 _BUILD = """
 import sys, time
 from pathlib import Path
-from gen.signals import Interrupted, interruptible
-from gen.cache import cached
+from gen.base.signals import Interrupted, interruptible
+from gen.base.cache import cached
 from sim.engines.toolchain import compile_files
 
 def build(folder: Path) -> None:

@@ -7,9 +7,9 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from gen.platform import VerilogPlatform
-from gen.tools import run_verilator
-from gen.verilog import to_verilog
+from gen.base.tools import run_verilator
+from gen.verilog.convert import to_verilog
+from gen.verilog.platform import VerilogPlatform
 from rtl.config import preset
 from rtl.gateable import Gateable
 from rtl.nic import SmartNic

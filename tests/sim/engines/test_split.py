@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gen.tools import BuildError
+from gen.base.tools import BuildError
 from sim.engines import cxxrtl_split
 from sim.engines.cxxrtl_split import split_design
 

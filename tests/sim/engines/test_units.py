@@ -7,8 +7,8 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from gen.tools import run_verilator
-from gen.verilog import to_verilog
+from gen.base.tools import run_verilator
+from gen.verilog.convert import to_verilog
 from rtl.shared import Shared
 from sim.engines import units
 from sim.engines.units import share_units

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from gen.signals import Interrupted
+from gen.base.signals import Interrupted
 from host.errors import InputError
 from sim.evaluation.backends import check_backend, each
 from sim.evaluation.store import Store

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="pr
 
 _SWEEP = """
 import sys, time
-from gen.signals import Interrupted, interruptible
+from gen.base.signals import Interrupted, interruptible
 from pathlib import Path
 from sim.evaluation.sweep import sweep
 from sim.evaluation.store import Store

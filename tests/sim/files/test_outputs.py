@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import host
-from gen.distinct import same_file
+from gen.base.distinct import same_file
 from sim.cli.main import main
 from sim.files.outputs import check_apart, check_earlier_results, check_outputs
 from tests.sim import inputs

@@ -159,7 +159,8 @@ def test_a_script_without_such_modules_gets_embernics(tmp_path):
     (tmp_path / "script.py").write_text(
         "import torch\nfrom sim.torch.modules import NicEmbeddingBag\n"
         "print(NicEmbeddingBag(9, 4)(torch.arange(2), torch.arange(2)).shape)\n"
-        "import gen.signals, sys\nprint(sys.modules['gen.signals'].Interrupted.__name__)\n")
+        "import gen.base.signals, sys\n"
+        "print(sys.modules['gen.base.signals'].Interrupted.__name__)\n")
     done = on_nics(tmp_path, "script.py")
     assert done.stdout.startswith("torch.Size([2, 4])\nInterrupted\n"), done.stderr
 

@@ -27,7 +27,7 @@ from cocotbext.axi import (
     AxiStreamSource,
 )
 
-from gen.generate import build_nic
+from gen.documents.generate import build_nic
 from gen.shells import SHELLS
 from host.dlrm.embedding import EmbeddingTables
 from host.dlrm.rows import row_values

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gen.timing.public.comparison import compare, spearman
-from gen.timing.public.designs import Design, Published
+from tests.gen.timing.public.comparison import compare, spearman
+from tests.gen.timing.public.designs import Design, Published
 
 
 def _figure(mhz, kind="maximum", family="UltraScale+", grade=-2):

@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from gen.timing.public.designs import SHIPPED, read_designs
+from tests.gen.timing.public.designs import SHIPPED, read_designs
 
 DESIGN = """
 [[design]]

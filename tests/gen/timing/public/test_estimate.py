@@ -4,9 +4,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 import pytest
 
-from gen.timing.public.designs import read_designs
-from gen.timing.public.estimate import estimate
-from gen.timing.public.mapping import map_design
+from tests.gen.timing.public.designs import read_designs
+from tests.gen.timing.public.estimate import estimate
+from tests.gen.timing.public.mapping import map_design
 from tests.optional import absent
 
 

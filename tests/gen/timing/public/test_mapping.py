@@ -6,8 +6,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 import pytest
 
-from gen.timing.public.designs import read_designs
-from gen.timing.public.mapping import SourceError, licence_text, map_design, source_files
+from tests.gen.timing.public.designs import read_designs
+from tests.gen.timing.public.mapping import SourceError, licence_text, map_design, source_files
 from tests.optional import absent
 
 DESIGNS = {design.name: design for design in read_designs()}

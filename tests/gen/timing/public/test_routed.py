@@ -5,7 +5,7 @@ import re
 import pytest
 
 from gen.timing.nets import Case
-from gen.timing.public.routed import RoutedNet, exceeded, read_routed_nets
+from tests.gen.timing.public.routed import RoutedNet, exceeded, read_routed_nets
 
 
 def test_a_share_counts_the_nets_slower_than_the_case():

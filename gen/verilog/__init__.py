@@ -1,0 +1,1 @@
+"""Verilog of Amaranth components, with owned memories, and what is read from their RTLIL."""

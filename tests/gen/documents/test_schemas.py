@@ -1,0 +1,116 @@
+"""JSON and XML that ``gen`` writes are as their schemas say, and a mistake in them is not."""
+
+import json
+from functools import partial
+
+import pytest
+
+from gen.documents.generate import generate
+from gen.documents.write import documents
+from gen.netlist.report import report_resources
+from gen.shells.vitis_files import kernel_xml
+from gen.timing.report import report_timing
+from rtl.config import preset
+from rtl.memory import MemoryMaster
+from tests.gen.designs import Bank, Inner
+from tests.gen.schemas import FOLDER, check_json, check_kernel_xml
+from tests.gen.timing.reports import small_report
+
+MASTERS = [MemoryMaster("mem0", 17, 512), MemoryMaster("rows", 3, 256)]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Description and report of small designs, and the registers of ``tiny``, by schema."""
+    folder = tmp_path_factory.mktemp("written")
+
+    def build(config):
+        bank = Bank()
+        bank.masters = MASTERS
+        return bank
+
+    generate(preset("tiny"), folder / "bank", build=build)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("gen.netlist.report.report_resources",
+                        partial(report_resources, whole=True))
+        generate(preset("tiny"), folder / "inner", build=lambda _config: Inner(), report=True)
+        patched.setattr("gen.timing.report.report_timing", partial(report_timing, whole=True))
+        generate(preset("tiny"), folder / "timed", build=lambda _config: Bank(), timing=True)
+    return {"description": (folder / "bank" / "tiny.json").read_text(),
+            "report": (folder / "inner" / "tiny.report.json").read_text(),
+            "timing": (folder / "timed" / "tiny.timing.json").read_text(),
+            "by hand": json.dumps(small_report("tiny")),
+            "registers": documents("tiny")["registers.json"]}
+
+
+def test_every_schema_has_a_document(written):
+    assert {path.name for path in FOLDER.iterdir()} == {
+        f"{name}.schema.json" for name in written if name != "by hand"}
+
+
+def test_a_timing_report_by_hand(written):
+    """What other tests take for one."""
+    check_json(written["by hand"], "timing")
+
+
+@pytest.mark.parametrize("name", ["description", "report", "registers", "timing"])
+def test_json(written, name):
+    check_json(written[name], name)
+
+
+def places(value, path=()):
+    """Yield the path of every object in ``value``."""
+    if isinstance(value, dict):
+        yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in items:
+        if isinstance(inner, (dict, list)):
+            yield from places(inner, (*path, key))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name, text", [
+    ("description", "description"), ("report", "report"), ("registers", "registers"),
+    ("timing", "by hand")])
+def test_json_with_a_mistake(written, name, text):
+    """Of a member more or of another kind, at the first object of each sort."""
+    from jsonschema import ValidationError
+
+    document = json.loads(written[text])
+    tried = set()
+    for path in places(document):
+        sort = tuple(0 if isinstance(key, int) else key for key in path)
+        if sort in tried:
+            continue
+        tried.add(sort)
+        for change in (lambda inner: inner.update(colour=[1]),
+                       lambda inner: inner.update({next(iter(inner)): {}}),
+                       lambda inner: inner.pop(next(iter(inner)))):
+            wrong = json.loads(written[text])
+            inner = wrong
+            for key in path:
+                inner = inner[key]
+            change(inner)
+            with pytest.raises(ValidationError):
+                check_json(json.dumps(wrong), name)
+    assert len(tried) > 2
+
+
+@pytest.mark.parametrize("masters", [(), MASTERS])
+def test_kernel_xml(masters):
+    check_kernel_xml(kernel_xml("tiny_vitis", masters))
+
+
+@pytest.mark.parametrize("old, new", [
+    ('name="packets" ', ""), ('id="5"', 'id="4"'), ('port="m_axi_mem0"', 'port="m_axi_mem9"'),
+    ('dataWidth="256"', 'dataWidth="260"'), ("ap_ctrl_hs", "ap_ctrl_xs"),
+    ('portType="stream"', 'portType="pipe"'), ('addressQualifier="1"', 'addressQualifier="7"'),
+    ('offset="0x18"', 'offset="24"'), ('name="m_axi_rows"', 'name="m_axi_mem0"'),
+    ("<args>", "<args><register />"), ('mode="master"', 'mode="master" colour="red"')])
+def test_kernel_xml_with_a_mistake(old, new):
+    from xmlschema import XMLSchemaValidationError
+
+    text = kernel_xml("tiny_vitis", MASTERS)
+    assert old in text
+    with pytest.raises(XMLSchemaValidationError):
+        check_kernel_xml(text.replace(old, new, 1))

@@ -1,0 +1,55 @@
+"""What the SmartNIC takes of an Alveo U280, and how deep its logic is (DESIGN section 7)."""
+
+import pytest
+from amaranth.lib import wiring
+
+from gen.documents.generate import build_nic
+from gen.netlist.report import SLR, report_resources
+from gen.verilog.convert import to_verilog
+from gen.verilog.platform import VerilogPlatform
+from rtl.cache import RemoteCache
+from rtl.config import preset
+from rtl.formats import Opcode
+from rtl.network import RecordPackager, VectorPackager
+from tests.gen.designs import deep_blocks
+
+DEPTH = 10
+"""LUTs between FF, RAM or DSP; a carry chain counts 1."""
+SHARES = {False: 0.6, True: 0.75}
+"""Of one SLR, by ``training``, without link."""
+
+TINY = preset("tiny")
+
+
+def report(component: wiring.Component, name: str, **options: bool) -> dict:
+    return report_resources(
+        to_verilog(component, name, VerilogPlatform(name, sources=True)), **options)
+
+
+def test_no_block_is_deep():
+    """The deepest blocks of the NIC that are synthesised in seconds."""
+    total = report(deep_blocks(), "deep")["total"]
+    assert 1 < total["depth"] <= DEPTH, total["path"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", [
+    RemoteCache(TINY), VectorPackager(TINY), RecordPackager(64, 22, Opcode.LOOKUPS, True)],
+    ids=lambda block: type(block).__name__)
+def test_wide_blocks_are_not_deep(block):
+    """Most of them is 512 bits wide, which takes as long as all the others."""
+    total = report(block, "wide", whole=True)["total"]
+    assert 1 < total["depth"] <= DEPTH, total["path"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("training", SHARES)
+def test_kaggle_fits_one_slr(training):
+    found = report(build_nic(preset("kaggle").with_fields(training=training)), "kaggle")
+    deep = {block["name"]: (block["depth"], block["path"]) for block in found["blocks"]
+            if block["depth"] > DEPTH}
+    assert not deep
+    total = found["total"]
+    assert 1 < total["depth"] <= DEPTH, total["path"]
+    assert total["lut"] and total["bram36"]
+    assert {kind: total[kind] for kind in SLR if total[kind] > SHARES[training] * SLR[kind]} == {}
