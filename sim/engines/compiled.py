@@ -1,6 +1,7 @@
 """Instances of a compiled design, run by the C++ harness through ctypes."""
 
 import ctypes
+import os
 from ctypes import POINTER, Array, c_char_p, c_int, c_int64, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 
@@ -111,6 +112,7 @@ class CompiledEngine(Engine):
     def __init__(self, model: CompiledModel, skip: bool, seed: int):
         super().__init__(model.design)
         self._positions = model.positions
+        self._process = os.getpid()
         self._lib = lib = model.functions
         at = self._at
         self._engine: int | None = lib.ember_new(
@@ -215,7 +217,8 @@ class CompiledEngine(Engine):
             self._engine = None
 
     def __del__(self):
-        if getattr(self, "_engine", None) is not None:
+        # A process that was forked lacks the threads of the C++, for which ending it would wait.
+        if getattr(self, "_engine", None) is not None and os.getpid() == self._process:
             self.close()
 
     def _run(self, until: int) -> None:

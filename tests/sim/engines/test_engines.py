@@ -1,6 +1,8 @@
 """The engines: equal stimuli give equal beats in equal cycles on all of them."""
 
 import itertools
+import os
+import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -398,3 +400,17 @@ def test_registers_need_a_port():
 def test_unknown_engine():
     with pytest.raises(ValueError, match="must be one of verilator, cxxrtl, pysim, not 'quick'"):
         load(Grouper(), "grouper", "quick")
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_forked_process_leaves_the_engine_of_its_parent_alone(name):
+    """It has none of its threads, for which the C++ would wait for ever."""
+    engine = load(Grouper(), "grouper", name).instance()
+    child = os.fork()
+    if not child:
+        signal.alarm(20)
+        engine.__del__()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    engine.run(10)
+    assert engine.cycle == 10
