@@ -109,7 +109,7 @@ class CompiledEngine(Engine):
 
     drivable = True
     _process: int | None = None
-    """The process in which its C++ has threads."""
+    """The process in which its C++ has threads; None for an engine without threads."""
 
     def __init__(self, model: CompiledModel, skip: bool, seed: int):
         super().__init__(model.design)
