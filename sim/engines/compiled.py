@@ -108,6 +108,8 @@ class CompiledEngine(Engine):
     """
 
     drivable = True
+    _process: int | None = None
+    """The process in which its C++ has threads; None for an engine without threads."""
 
     def __init__(self, model: CompiledModel, skip: bool, seed: int):
         super().__init__(model.design)
@@ -218,7 +220,7 @@ class CompiledEngine(Engine):
 
     def __del__(self):
         # A process that was forked lacks the threads of the C++, for which ending it would wait.
-        if getattr(self, "_engine", None) is not None and os.getpid() == self._process:
+        if getattr(self, "_engine", None) and self._process in (None, os.getpid()):
             self.close()
 
     def _run(self, until: int) -> None:

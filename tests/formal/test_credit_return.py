@@ -83,6 +83,7 @@ def returned(*edits: tuple[str, str]) -> Bench:
 DEPTH = 18
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("depth", [DEPTH, pytest.param(None, marks=pytest.mark.slow)])
 def test_credit_return(depth):
     """Without a bound it takes a minute."""

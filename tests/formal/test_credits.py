@@ -73,6 +73,7 @@ def credited(node: int, *edits: tuple[str, str]) -> Bench:
     return bench
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("node", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_credits(node):
     verdict = prove(credited(node))

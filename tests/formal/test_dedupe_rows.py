@@ -72,6 +72,7 @@ def test_depth_reaches_an_answer_after_early_retirement(what, depth):
     assert verdict.broken == ("reached",), verdict
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("depth", [QUICK_DEPTH, pytest.param(DEPTH, marks=pytest.mark.slow)])
 def test_dedupe_rows(depth):
     verdict = prove(scattered("once"), depth=depth)

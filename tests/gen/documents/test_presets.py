@@ -11,7 +11,7 @@ from tests.gen.schemas import check_json, check_kernel_xml
 
 EVERY = ["none", *SHELLS]
 SOON = {("kaggle", "vitis")}
-"""What ``make test`` generates twice, in 20 CPU seconds each; all pairs are slow."""
+"""What ``make test-all`` generates twice, in 20 CPU seconds each; all pairs are slow."""
 SECONDS = 90
 """That a preset may take, of the CPU."""
 
@@ -25,6 +25,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
             if path.is_file()}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("config, shell", [
     pytest.param(config, shell, marks=() if (config, shell) in SOON else pytest.mark.slow)
     for config in PRESETS for shell in EVERY])
@@ -38,6 +39,7 @@ def test_same_bytes_in_another_process(generated, config, shell):
         check_kernel_xml(first[Path("kernel.xml")].decode())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shell, others", [
     ("opennic", [("kaggle", "vitis")]),
     pytest.param("vitis", [("kaggle", "vitis"), ("tiny", "none")], marks=pytest.mark.slow)])

@@ -97,6 +97,7 @@ def test_conflict_misses_are_those_that_meet_a_pending_way():
     assert result.counters["hits_pending"] == 2 and result.counters["misses"] == 8
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("beats", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_a_row_is_not_replaced_while_a_read_of_it_waits(beats):
     """Runs of hits on the only row, then its eviction, whose vector comes back at once."""

@@ -17,6 +17,7 @@ KEYS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.few(1)
 @pytest.mark.parametrize("kind", [
     pytest.param(kind, marks=pytest.mark.slow if kind == "one set" else ()) for kind in KEYS])

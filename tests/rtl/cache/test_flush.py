@@ -101,6 +101,7 @@ class _Traffic:
         assert ctx.get(dut.idle) and not ctx.get(dut.flushing) and not due
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])
 @pytest.mark.parametrize("enable", [1, pytest.param(0, marks=pytest.mark.slow)])
 def test_rows_are_fetched_again(remote, enable):

@@ -24,6 +24,7 @@ def _vector(key: tuple[int, int], beat: int) -> int:
 
 
 # In each mode vectors of one length without stalls, and those of the other with.
+@pytest.mark.thorough
 @pytest.mark.few(4)
 @pytest.mark.parametrize("enable, merge, beats, stall", [
     pytest.param(*mode, beats, stall, marks=() if (beats == 1) == (stall > 0) else pytest.mark.slow)

@@ -148,6 +148,7 @@ def test_rows_take_their_steps(maximum, dimension, rows, stall):
          for mode in (ADAGRAD, SGD)], maximum=maximum, stall=stall)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dimension", [4, pytest.param(32, marks=pytest.mark.slow)])
 def test_special_values(dimension):
     """Lanes that are not used stay +0, even where the step is infinite or NaN."""
@@ -189,6 +190,7 @@ async def _stream(ctx, dut, items):
     return sent, came
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("maximum, beats, rows", [
     (16, 1, 140), *(pytest.param(*sizes, marks=pytest.mark.slow) for sizes in (
         (64, 4, 40), (256, 16, 22), (256, 1, 140), (256, 5, 50)))])

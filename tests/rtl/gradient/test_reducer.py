@@ -36,6 +36,7 @@ def test_every_kind_of_number(split, rounded, stall):
     assert len(play.passes) == 2 and play.counters["merged"] > 60
 
 
+@pytest.mark.few(1, "thorough")
 @pytest.mark.few(3)
 @pytest.mark.parametrize("split, rounded, ways, vectors, stalls, seed", [
     (False, True, 1, 40, (0.0, 0.0), 0), (False, True, 2, 40, (0.3, 0.3), 1),

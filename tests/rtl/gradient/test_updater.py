@@ -32,6 +32,7 @@ def passes(keys: list[int], dimension: int, seed: int, cuts: tuple[int, ...] = (
             for start, end in pairwise(bounds)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name, dimension, largest, cuts", [
     ("rowwise-adagrad", 8, 16, (5,)),
     *(pytest.param(*case, marks=pytest.mark.slow)

@@ -125,6 +125,7 @@ def joined(dimension: int, **fields) -> NicConfig:
         "misses_in_flight": 8} | fields)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name, dimension, stall", [
     ("sgd", 16, 0.0), pytest.param("rowwise-adagrad", 32, 0.3, marks=pytest.mark.slow)])
 def test_rows_are_found_after_their_step(name, dimension, stall):

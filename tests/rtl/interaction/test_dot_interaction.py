@@ -43,6 +43,7 @@ def run(sizes, most, units, dimension, *, longest=None, itself=False, stall=(0.0
     return cycles
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("itself, stall", [
     pytest.param(False, (0.0, 0.0), marks=pytest.mark.slow),
     pytest.param(True, (0.4, 0.0), marks=pytest.mark.slow),
@@ -53,6 +54,7 @@ def test_mixed_samples_of_one_slice(itself, stall):
     run([1, 2, 5, 3, 13, 1, 1, 12, 2, 2, 4, 11], 13, 3, 16, itself=itself, stall=stall)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("itself, dimension, stall", [
     pytest.param(True, 32, (0.0, 0.4), marks=pytest.mark.slow),
     (False, 48, (0.3, 0.0)), pytest.param(True, 8, (0.0, 0.0), marks=pytest.mark.slow)])

@@ -177,6 +177,7 @@ def run(dimension, sizes, *, dots, itself=False, stall=0.2, most=33, host_beats=
     return got["headers"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dimension, itself, sizes", [
     (16, False, [2, 3, 33, 2, 2, 7]),
     *(pytest.param(dimension, itself, [3, 3, 9, 2, 12], marks=pytest.mark.slow)

@@ -44,6 +44,7 @@ class Path(wiring.Component):
         return m
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dimension, beats, stall", [
     pytest.param(16, 1, 0.0, marks=pytest.mark.slow),
     pytest.param(16, 1, 0.5, marks=pytest.mark.slow), (48, 3, 0.2)])

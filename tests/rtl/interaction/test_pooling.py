@@ -46,6 +46,7 @@ def random_sizes(rng, keys, longest):
     return sizes
 
 
+@pytest.mark.thorough
 @pytest.mark.few(3)
 @pytest.mark.parametrize("dimension, beats, stall, mean", [
     (16, 1, (0.5, 0.0), False), (48, 3, (0.0, 0.6), False), pytest.param(

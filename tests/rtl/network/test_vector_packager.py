@@ -108,6 +108,7 @@ def test_time_outs(vector_beats, packing, timeout):
     assert counters["full"] + counters["timeouts"] == len(packets)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("nodes,vector_beats", [
     (8, 4), *(pytest.param(nodes, 1, marks=pytest.mark.slow) for nodes in (1, 8, 16))])
 def test_full_rate(nodes, vector_beats):

@@ -120,6 +120,7 @@ def _sha(predictions: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(predictions, "<f4").tobytes()).hexdigest()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [
     pytest.param(signal.SIGINT, id="SIGINT"),
     pytest.param(signal.SIGTERM, id="SIGTERM", marks=pytest.mark.slow),

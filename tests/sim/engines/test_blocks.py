@@ -169,6 +169,7 @@ def models():
         return {name: load(Blocks(), "blocks", name) for name in ENGINES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stall", [pytest.param(0.0, marks=pytest.mark.slow), 0.4])
 def test_blocks_agree(models, stall):
     runs = {name: run(model.instance(), 7, stall) for name, model in models.items()}

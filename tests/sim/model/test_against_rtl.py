@@ -38,7 +38,7 @@ def test_tiny(tmp_path, case):
         settings=(*NIC, *case["settings"]))) <= MOST
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [
     {"nodes": 3, "settings": ("request_batch=3",)},
     # Lists without a pause, which wait for their slots and for the queue of what they ask for.

@@ -64,6 +64,7 @@ def _result(job: Run, kind: type) -> dict:
         "progress of nodes": [node.progress for node in job.cluster.nodes]}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", [
     pytest.param(case, marks=pytest.mark.slow if case in LATER else ()) for case in CASES])
 def test_compiled_hosts_equal_those_in_python(tmp_path, request, monkeypatch, case):

@@ -63,7 +63,9 @@ def test_values_stay(calm, kind, rate):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("settings", INFERENCE.values(), ids=INFERENCE)
+@pytest.mark.parametrize("settings", [
+    pytest.param(settings, id=mode, marks=pytest.mark.slow if mode == "interaction" else ())
+    for mode, settings in INFERENCE.items()])
 def test_values_stay_however_they_are_delivered(settings):
     calm = _good(None, *settings)
     result = _good(EVERYTHING.format(rate=0.05), *settings)

@@ -32,7 +32,9 @@ def _run(*settings: str, **options) -> dict:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("settings", MODES.values(), ids=MODES)
+@pytest.mark.parametrize("settings", [
+    pytest.param(settings, id=mode, marks=pytest.mark.slow if mode == "interaction" else ())
+    for mode, settings in MODES.items()])
 def test_lookups_and_vectors_in_any_order(settings):
     calm, mixed = _run(*settings), _run(*settings, faults=HEAVY)
     assert mixed["predictions_sha256"] == calm["predictions_sha256"]

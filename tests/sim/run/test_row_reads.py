@@ -117,6 +117,7 @@ def test_data_of_reads_of_a_ring_are_dropped(monkeypatch, plain):
     assert sum(_counts(result, "gpu_rings.bad_data")) > 20
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("python_hosts")
 @pytest.mark.parametrize("change", [lambda packet: [packet[:-1]], lambda packet: []],
                          ids=["of another length", "that never come"])

@@ -33,6 +33,7 @@ def calm() -> dict:
     return result
 
 
+@pytest.mark.thorough
 @pytest.mark.few(2)
 @pytest.mark.parametrize("node", [
     pytest.param("", id="every node"),

@@ -304,6 +304,7 @@ def test_amaranth_simulator_window_after_the_end(tmp_path):
     assert {"clk", "o__payload"} <= set(names) and not any(names.values())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("suffix", "number"), [
     ("fst", signal.SIGINT), *(pytest.param(*case, marks=pytest.mark.slow) for case in (
         ("fst", signal.SIGTERM), ("vcd", signal.SIGINT), ("vcd", signal.SIGTERM)))])

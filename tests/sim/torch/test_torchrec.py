@@ -175,6 +175,7 @@ def test_two_processes_whose_rows_the_nics_write(tmp_path):
     assert found["nic"]["most_difference"] < 1e-6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("sharding", "keys", "fidelity", "nodes"), [
     ("table_wise", 1, "model", [(100, 0), (2000, 0), (60, 1), (7, 1)]),
     pytest.param("row_wise", 5, "rtl", [

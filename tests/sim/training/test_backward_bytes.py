@@ -57,6 +57,7 @@ def values(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return np.ldexp(rng.standard_normal(shape), rng.integers(-20, 20, shape)).astype(np.float32)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dimension", [16, pytest.param(4, marks=pytest.mark.slow),
                                        pytest.param(32, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("partials", ["exact", "rounded"])

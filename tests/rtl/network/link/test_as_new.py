@@ -53,6 +53,7 @@ async def wipe(ctx, dut) -> None:
     await ctx.tick()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("past, first", [(50, WRAP), *(
     pytest.param(past, first, marks=pytest.mark.slow)
     for past, first in ((5, 0), (90, 0), (2_100, 0), (2_100, WRAP)))])

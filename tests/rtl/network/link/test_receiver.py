@@ -203,6 +203,7 @@ def test_packets_of_all_kinds(nodes, first, seed, options):
     assert node.jumped > 100 or not options.get("jumps")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("first, faults", [
     (2048, 0.0), pytest.param(MASK - 3000, 0.02, marks=pytest.mark.slow)])
 def test_laps_of_the_window(first, faults):

@@ -89,7 +89,7 @@ def test_without_loss_nothing_is_sent_again(gap, stall):
 
 
 @pytest.mark.thorough
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("loss,first,jump", [
     (0.05, 0, False), (0.1, WRAPS, False), (0.1, 0, True), (0.3, WRAPS, True), (0.3, 0, False)])
 def test_what_is_lost_is_sent_again(loss, first, jump):
@@ -109,7 +109,7 @@ def test_numbers_wrap():
     check(items, network, counters)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_silent_peer_is_given_up_and_the_others_go_on():
     items = packets(200, 5)
     silent = 3
