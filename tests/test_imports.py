@@ -26,7 +26,7 @@ def test_the_contracts_hold():
     ("host/errors.py", "from host.model import Model"),
     ("sim/files/stop.py", "from sim.run.run import Run"),
     ("sim/run/measurements.py", "from sim.run.run import Run"),
-    ("sim/model/layout.py", "from sim.bench.rows import Row"),
+    ("sim/nic_cpp/layout.py", "from sim.bench.rows import Row"),
     ("sim/evaluation/store.py", "from sim.experiments.figures.row import Row"),
     ("sim/evaluation/nic.py", "from sim.evaluation.systems import EN"),
     ("rtl/shared.py", "import numpy"),

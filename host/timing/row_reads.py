@@ -26,7 +26,7 @@ class RowReadTimes:
 
     Parameters: ``profile``; ``pcie``, of the NIC; ``row_bytes``.
 
-    ``sim/native/row_reads.h`` does the same in C++.
+    ``sim/host_cpp/row_reads.h`` does the same in C++.
     """
 
     def __init__(self, profile: PcieProfile, pcie: Pcie, row_bytes: int):

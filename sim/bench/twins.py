@@ -12,8 +12,8 @@ from statistics import median
 
 from sim.bench.rows import Job, Progress, Row
 from sim.cluster.exchange import Exchange
+from sim.host_cpp.numerics import NUMPY
 from sim.job.options import RunOptions
-from sim.native.numerics import NUMPY
 from sim.run.backend import Backend, choose
 from sim.run.run import Run
 
@@ -41,14 +41,14 @@ class Twin:
 
 
 TWINS = (
-    Twin("compiled hosts and GPUs", "sim.native.host for sim.node.node",
+    Twin("compiled hosts and GPUs", "sim.host_cpp.host for sim.node.node",
          "modelled NICs, 4 nodes", {"fidelity": "model", "samples": 8192},
          lambda backend: replace(backend, compiled_hosts=False)),
-    Twin("compiled exchange", "sim.native.exchange for sim.cluster.exchange",
+    Twin("compiled exchange", "sim.host_cpp.exchange for sim.cluster.exchange",
          "modelled NICs, 128 nodes",
          {"fidelity": "model", "samples": 8192, "nodes": 128, "settings": ("nodes=128",)},
          lambda backend: replace(backend, exchange=Exchange)),
-    Twin("compiled check of results", "sim.native.check for host.dlrm.mlp and host.dlrm.dlrm",
+    Twin("compiled check of results", "sim.host_cpp.check for host.dlrm.mlp and host.dlrm.dlrm",
          "RTL, 4 nodes", {"samples": 8192},
          lambda backend: replace(backend, numerics=NUMPY)),
 )

@@ -41,7 +41,7 @@ class Exchange:
     a node that does not exist; ``full_frames``, those that a full queue dropped; ``released``,
     frames that went on after faults were applied.
 
-    :class:`sim.native.exchange.CompiledExchange` does the same in C++.
+    :class:`sim.host_cpp.exchange.CompiledExchange` does the same in C++.
     """
 
     def __init__(self, engines: Sequence[Engine], network: Network):

@@ -24,7 +24,7 @@ class FrameFaults:
     those of that pair, and the place of the rule: no state is drawn from, so that it does not
     depend on threads, on the length of quanta, or on what happens to other frames.
 
-    ``sim/native/frame_faults.h`` does the same in C++.
+    ``sim/host_cpp/frame_faults.h`` does the same in C++.
 
     Parameters: ``rules``; ``seed``. Members: ``injected``, what happened so far.
     """

@@ -19,10 +19,10 @@ from rtl.network.link.sender import LINK_SENDER_COUNTERS
 from rtl.network.wire import UDP_LENGTH
 from sim.engines import Engine, Model, load
 from sim.faults.ends import LinkEnd
+from sim.host_cpp.exchange import CompiledExchange
 from sim.job.fault_plan import FaultPlan
 from sim.job.frame_faults import rule_of
 from sim.job.settings import Runtime
-from sim.native.exchange import CompiledExchange
 from sim.nic.ports import LAST_BIT
 
 __all__ = ["GBIT_S", "OVERHEAD_BYTES", "PATTERNS", "LinkSettings", "LinkTraffic", "counts",

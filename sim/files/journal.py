@@ -30,8 +30,8 @@ from types import MappingProxyType, TracebackType
 
 from gen.base.files import write_whole
 from host.reading import read_regular
-from sim.files.claims import Claims
 from sim.files.identity import sources_hash
+from sim.files.locks import Locks
 from sim.files.outputs import MOST_RESULTS
 
 __all__ = ["Journal"]
@@ -77,12 +77,12 @@ class Journal:
         self._head = {"schema": schema, "complete": False,
                       "request": json.loads(_text({**request, "sources": sources_hash()}))}
         self._rows: dict[str, dict] = {}
-        self._claims = Claims({field: path})
+        self._locks = Locks({field: path})
         try:
             if self._keeps:
                 self._rows = _unfinished_rows(str(path), self._head, field)
         except BaseException:
-            self._claims.release()
+            self._locks.release()
             raise
         self.resumed = len(self._rows)
         """Rows that an earlier call had finished."""
@@ -138,7 +138,7 @@ class Journal:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  _: TracebackType | None) -> None:
-        self._claims.release()
+        self._locks.release()
         # Only interrupts and exits: an error says what is wrong, and resuming may meet it again.
         if error is not None and not isinstance(error, Exception):
             error.add_note(self.describe_resuming())

@@ -16,7 +16,7 @@ FIDELITIES = ("rtl", "model")
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """How a workload is simulated. ``fidelity`` ``model`` (:mod:`sim.model`) allows clusters of
+    """How a workload is simulated. ``fidelity`` ``model`` (:mod:`sim.nic_cpp`) allows clusters of
     more nodes and larger caches than ``rtl``.
 
     With several ``threads``, background threads form mini-batches and check results.

@@ -16,13 +16,13 @@ from sim.job.row_places import RowPlaces, row_registers
 from sim.job.settings import COMPLETION_BASE, LINK_SETTINGS, MODES, Runtime
 from sim.nic.registers import RegisterFile
 
-__all__ = ["NicModel", "nic_model", "register_values"]
+__all__ = ["RtlNic", "nic_model", "register_values"]
 
 # A NIC whose Verilog is cached from an earlier run is described but never elaborated.
 warnings.simplefilter("ignore", UnusedElaboratable)
 
 
-class NicModel:
+class RtlNic:
     """A compiled SmartNic.
 
     Parameters: its configuration, the name of the engine, whether its instances can be traced,
@@ -109,9 +109,9 @@ def _delivery_values(runtime: Runtime) -> dict[str, int]:
 
 @lru_cache(maxsize=4)
 def nic_model(config: NicConfig, engine: str, traced: bool = False,
-              clock_gating: bool = True) -> NicModel:
-    """Return the :class:`NicModel` of these parameters, the same object to every caller.
+              clock_gating: bool = True) -> RtlNic:
+    """Return the :class:`RtlNic` of these parameters, the same object to every caller.
 
     Describing a NIC again takes longer than a short run of it.
     """
-    return NicModel(config, engine, traced, clock_gating)
+    return RtlNic(config, engine, traced, clock_gating)

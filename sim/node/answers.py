@@ -57,7 +57,7 @@ class Answers:
     the NIC's cycle in which the last part of an answer that a sample waited for, or its refusal,
     left it, -1 before.
 
-    ``sim/native/answers.h`` does the same in C++.
+    ``sim/host_cpp/answers.h`` does the same in C++.
     """
 
     def __init__(self, number: int, dimension: int, *, interaction: bool,

@@ -22,7 +22,7 @@ class Completions:
 
     Parameters: ``node``, its number; ``slots`` of the ring.
 
-    ``sim/native/completions.h`` does the same in C++.
+    ``sim/host_cpp/completions.h`` does the same in C++.
     """
 
     def __init__(self, node: int, slots: int):

@@ -33,7 +33,7 @@ class GpuRings:
 
     Every member function raises :class:`ProtocolError` for what a NIC must not do.
 
-    ``sim/native/gpu_rings.h`` does the same in C++.
+    ``sim/host_cpp/gpu_rings.h`` does the same in C++.
     """
 
     opcodes = frozenset((Opcode.LOOKUP_REQUESTS, Opcode.INDEX, Opcode.READ))

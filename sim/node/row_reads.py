@@ -32,7 +32,7 @@ class RowReads:
     answer: makes the packets with rows. send: sends one at a time, before which as many more bytes
         cross PCIe.
 
-    ``sim/native/row_reads.h`` does the same in C++.
+    ``sim/host_cpp/row_reads.h`` does the same in C++.
     """
 
     opcode = Opcode.READ_ROWS

@@ -128,7 +128,7 @@ class UniqueShares:
     node: its number. dimension: of a vector. pooling: of bags, ``sum`` or ``mean``.
     find: returns the step of a sample in flight and its index there, None for another sample.
 
-    ``sim/native/unique.h`` does the same in C++.
+    ``sim/host_cpp/unique.h`` does the same in C++.
     """
 
     def __init__(self, node: int, dimension: int, pooling: str,

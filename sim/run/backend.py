@@ -19,14 +19,14 @@ from sim.cluster.exchange import Exchange
 from sim.cluster.protocols import FrameExchange
 from sim.engines import Engine
 from sim.engines.compiled import CompiledEngine
+from sim.host_cpp.exchange import CompiledExchange
+from sim.host_cpp.node import CompiledNode
+from sim.host_cpp.numerics import COMPILED, NUMPY, Numerics
 from sim.job.options import RunOptions
-from sim.model.engine import ModelEngine
-from sim.model.nic import ModelNic
-from sim.model.node import ModelNode
-from sim.native.exchange import CompiledExchange
-from sim.native.node import CompiledNode
-from sim.native.numerics import COMPILED, NUMPY, Numerics
-from sim.nic.build import NicModel, nic_model
+from sim.nic.build import RtlNic, nic_model
+from sim.nic_cpp.engine import ModelEngine
+from sim.nic_cpp.nic import FastNic
+from sim.nic_cpp.node import ModelNode
 from sim.node.delivery import Delivery
 from sim.node.node import Node
 from sim.node.protocol import ClusterNode
@@ -61,10 +61,10 @@ class Backend:
     given: GivenRows | None = None
     exchange: Callable[[Sequence[Engine], Network], FrameExchange] | None = None
 
-    def nic(self, config: NicConfig, *, traced: bool = False) -> NicModel | ModelNic:
+    def nic(self, config: NicConfig, *, traced: bool = False) -> RtlNic | FastNic:
         """Return a factory of NICs of ``config``: RTL or model, by the options' fidelity."""
         if self.options.simulation.fidelity == "model":
-            return ModelNic(config)
+            return FastNic(config)
         return nic_model(config, self.options.simulation.engine, traced=traced,
                          clock_gating=self.options.simulation.clock_gating)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from sim.files.claims import claimed
+from sim.files.locks import locked
 from sim.files.outputs import LiveJson, write_json
 from sim.files.stop import never, note_kept_results
 from sim.job.options import RunOptions
@@ -32,7 +32,7 @@ def run_to_files(options: RunOptions, progress: RunProgress = lambda done, total
     Raises ``ValueError`` and ``OSError``.
     """
     options.check_files()
-    with claimed(options.outputs.files):
+    with locked(options.outputs.files):
         return _to_files(options, progress, stop, tell)
 
 

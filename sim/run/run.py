@@ -28,8 +28,8 @@ from sim.job.options import RunOptions
 from sim.job.placing import plan_of
 from sim.job.restarts import check_restarts
 from sim.job.settings import apply_settings
-from sim.model.config import WideConfig
 from sim.nic.ports import Observer
+from sim.nic_cpp.config import WideConfig
 from sim.node.delivery import Delivery
 from sim.node.dense_vectors import bottom_operations
 from sim.node.protocol import ClusterNode

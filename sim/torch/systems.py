@@ -17,7 +17,7 @@ from sim.evaluation.systems import EN, FULL, canonical, system_of
 from sim.evaluation.timing import alone, busy_us
 from sim.evaluation.trace import Trace, TraceOf
 from sim.job.settings import apply_settings
-from sim.model.config import WideConfig
+from sim.nic_cpp.config import WideConfig
 from sim.torch.lookups.bags import Bags
 from sim.torch.lookups.dense import Chains, with_mlps
 from sim.torch.lookups.mini_batch import samples_of

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from sim.files.claims import claimed
+from sim.files.locks import locked
 from sim.files.outputs import LiveJson, write_json
 from sim.files.stop import never, note_kept_results
 from sim.run.pcap import PcapFile
@@ -34,7 +34,7 @@ def train_to_files(options: TrainOptions,
     Raises ``ValueError`` and ``OSError``.
     """
     options.check_files()
-    with claimed(options.files):
+    with locked(options.files):
         return _to_files(options, progress, stop, tell)
 
 

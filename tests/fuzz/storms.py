@@ -9,7 +9,7 @@ import numpy as np
 from host.wire.packets import parse_headers
 from rtl.formats import BEAT_BYTES, Opcode
 from sim.engines import Engine
-from sim.native.exchange import CompiledExchange
+from sim.host_cpp.exchange import CompiledExchange
 from sim.nic.ports import Observer
 from tests.fuzz.frames import Changed, Frames, beats_of
 

@@ -1,4 +1,4 @@
-"""The Monte Carlo: the speedups of the full system when all doubtful constants are drawn at once.
+"""The Monte Carlo: the speedups of the full system when all uncertain constants are drawn at once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,12 +13,12 @@ from sim.evaluation.point import Point, Task
 from sim.evaluation.setting import BASES, Setting
 from sim.evaluation.sweep import Results
 from sim.evaluation.timing import JUDGED, speedup
-from sim.experiments.doubt.cases import Case, cases_of, names_of, sets_by_workload
-from sim.experiments.doubt.constants import frozen_on
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.picture import COLOURS, grid, save
 from sim.experiments.figures.row import Row
 from sim.experiments.figures.section import Section
+from sim.experiments.sensitivity.cases import Case, cases_of, names_of, sets_by_workload
+from sim.experiments.sensitivity.constants import frozen_on
 
 __all__ = ["EXHIBIT", "MOST_ERROR"]
 
@@ -66,7 +66,7 @@ is, and like its baselines the mini-batches in flight and in a graph.</p>
 
 @dataclass(frozen=True)
 class _MonteCarlo(Figure):
-    """All doubtful constants drawn at once."""
+    """All uncertain constants drawn at once."""
 
     def points(self, setting: Setting) -> Sequence[Point | Task]:
         """Return the points whose NICs are run, the baselines, and the draws."""
@@ -209,7 +209,7 @@ def _errors(results: Results, case: Case) -> dict[str, str]:
 
 
 EXHIBIT = _MonteCarlo(
-    "montecarlo", "The full system's speedup when all doubtful constants are drawn at once",
+    "montecarlo", "The full system's speedup when all uncertain constants are drawn at once",
     about="Every constant that is not verified varies at once, log-uniform from half to double. "
           "Bars: median, 5 % and 95 %; diamonds: as it is. Draws share runs of NICs; the CSV has "
           "the errors of the interpolation between them.")

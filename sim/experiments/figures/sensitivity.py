@@ -1,4 +1,4 @@
-"""Sensitivity of the full system's speedup to every doubtful constant, and to choices of ours."""
+"""Sensitivity of the full system's speedup to every uncertain constant, and to choices of ours."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
 from sim.evaluation.sweep import Results
 from sim.evaluation.timing import JUDGED, speedup
-from sim.experiments.doubt.constants import doubtful
 from sim.experiments.figures.row import Row
+from sim.experiments.sensitivity.constants import uncertain
 
 __all__ = ["BASE_OF", "FACTORS", "Change", "Knob", "Swing", "knobs", "pairs", "sensitivity_points",
            "sensitivity_rows", "swings", "width"]
@@ -88,12 +88,12 @@ def pairs(setting: Setting) -> list[tuple[str, str]]:
 
 
 def knobs(setting: Setting, dataset: str, software: str, workload: str) -> list[Knob]:
-    """Return every doubtful constant that the full system or its baseline is charged, and what we
+    """Return every uncertain constant that the full system or its baseline is charged, and what we
     chose: placement, depth in flight, threads that call, communicators, window, level of kernels,
     seed."""
     found = [Knob(name, constant.status, tuple(
         Change(label, (("scaled", ((name, factor),)),)) for label, factor in FACTORS.items()))
-        for name, constant in doubtful([software], setting.gpu, _UNUSED[software]).items()]
+        for name, constant in uncertain([software], setting.gpu, _UNUSED[software]).items()]
     return [*found, *_choices(setting, dataset, software, workload)]
 
 

@@ -1,4 +1,4 @@
-"""The tornado plot: how far each doubtful constant, and each choice of ours, moves the speedup."""
+"""The tornado plot: how far each uncertain constant, and each choice of ours, moves the speedup."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ _LEAST = 0.001
 
 @dataclass(frozen=True)
 class _Tornado(Figure):
-    """Every doubtful constant halved and doubled, and every choice made otherwise."""
+    """Every uncertain constant halved and doubled, and every choice made otherwise."""
 
     def points(self, setting: Setting) -> list[Point]:
         """Return the points of the sensitivity sweep."""

@@ -18,7 +18,7 @@ from gen.documents import documents
 from rtl.config import preset
 from rtl.control.csr import RegisterBlock
 from sim.bench.probe import stated
-from sim.model.layout import latencies
+from sim.nic_cpp.layout import latencies
 print(json.dumps([latencies(preset("kaggle")), documents("kaggle")["latency.md"],
                   stated(RegisterBlock, "write", "answer")]))
 """

@@ -5,9 +5,9 @@ import numpy as np
 from host.timing.network import Network, NetworkProfile
 from host.wire.packets import field_place
 from sim.cluster.exchange import Exchange
+from sim.host_cpp.exchange import CompiledExchange
 from sim.job.fault_plan import FaultPlan
 from sim.job.frame_faults import rule_of
-from sim.native.exchange import CompiledExchange
 from sim.nic.ports import DATA_WORDS, with_framing
 from tests.sim.edges import Edge, same
 

@@ -13,8 +13,8 @@ from host.timing.gpu import GpuProfile
 from host.wire.rows import GivenRows
 from sim.cluster.exchange import Exchange
 from sim.cluster.watchdog import StuckError, Watchdog
+from sim.host_cpp.exchange import CompiledExchange
 from sim.job.options import RunOptions
-from sim.native.exchange import CompiledExchange
 from sim.nic.ports import BEAT_WORDS, arrivals
 from sim.run.backend import choose
 from sim.run.report import failures

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from sim.evaluation.setting import DEMO, Setting
-from sim.experiments.doubt.cases import cases_of
-from sim.experiments.doubt.nics import sets_of
-from sim.experiments.doubt.tasks import Draws, LeftOut
 from sim.experiments.figures.montecarlo import EXHIBIT, MOST_ERROR
 from sim.experiments.figures.registry import HEAVY, chosen
 from sim.experiments.reproduce import points_of, reproduce
+from sim.experiments.sensitivity.cases import cases_of
+from sim.experiments.sensitivity.nics import sets_of
+from sim.experiments.sensitivity.tasks import Draws, LeftOut
 from tests.sim.experiments.measured import told
 
 SMALL = replace(DEMO, mini_batches=(("kaggle", 16),), draws=60, nic_sets=12)

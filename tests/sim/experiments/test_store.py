@@ -19,7 +19,7 @@ from sim.evaluation.nic_run import run_nics
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store, plain
 from sim.evaluation.sweep import sweep
-from sim.experiments.doubt.tasks import LeftOut
+from sim.experiments.sensitivity.tasks import LeftOut
 from sim.faults.measure import measure as faulty
 from sim.files import identity
 from sim.serving.measured import measured
@@ -184,7 +184,7 @@ def test_what_measures_a_point_and_its_class_are_part_of_its_name(tmp_path, monk
     assert changed("sim/run/run.py") == [True, True, True]
     assert changed("host/profiles/gpu_h100.toml") == [True, True, True]
     assert changed("sim/evaluation/measure.py") == [False, True, True]
-    assert changed("sim/experiments/doubt/tasks.py") == [False, False, True]
+    assert changed("sim/experiments/sensitivity/tasks.py") == [False, False, True]
     assert changed("sim/experiments/page/page.html") == [False, False, False]
     assert changed("sim/experiments/figures/row.py") == [False, False, False]
     monkeypatch.undo()

@@ -20,9 +20,9 @@ from sim.faults.traffic import (
     run_to_rest,
     send_packets,
 )
+from sim.host_cpp.exchange import CompiledExchange
 from sim.job.fault_plan import FaultPlan
 from sim.job.frame_faults import rule_of
-from sim.native.exchange import CompiledExchange
 
 SETTINGS = LinkSettings(timeout_first=2_000, timeout_most=4_000, tries=4)
 NEAR_WRAP = (1 << 24) - 512

@@ -11,7 +11,7 @@ from sim.faults.traffic import (
     run_to_rest,
     send_packets,
 )
-from sim.native.exchange import CompiledExchange
+from sim.host_cpp.exchange import CompiledExchange
 
 TRAFFIC = LinkTraffic(400, (2,), "both ways", settings=LinkSettings(
     timeout_first=2_000, timeout_most=4_000, tries=4))

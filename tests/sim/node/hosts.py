@@ -26,7 +26,7 @@ from rtl.formats import (
     Opcode,
     PooledTag,
 )
-from sim.native.node import CompiledNode
+from sim.host_cpp.node import CompiledNode
 from sim.nic.ports import BEAT_WORDS, DATA_WORDS, LAST_BIT, with_framing
 from sim.node.delivery import Delivery
 from sim.node.node import Node

@@ -29,7 +29,7 @@ from rtl.formats import (
     PooledTag,
     ResultPartTag,
 )
-from sim.native.node import CompiledNode
+from sim.host_cpp.node import CompiledNode
 from sim.nic.ports import DATA_WORDS, Packets, with_framing
 from sim.node.answers import Answers, Notice
 from sim.node.errors import ProtocolError

@@ -10,7 +10,7 @@ from sim.engines import verilator
 from sim.engines.translate import translated
 from sim.engines.verilator import load_verilator
 from sim.job.options import RunOptions
-from sim.nic.build import NicModel
+from sim.nic.build import RtlNic
 from sim.nic.registers import RegisterFile
 from sim.run.report import failures
 from sim.run.run import run
@@ -61,7 +61,7 @@ def test_no_register_needs_an_initial_value(tmp_path, monkeypatch, training):
             engine = model.instance(skip=skip, random_init=seed)
             return engine, RegisterFile(engine, self.registers)
 
-        monkeypatch.setattr(NicModel, "instance", instance)
+        monkeypatch.setattr(RtlNic, "instance", instance)
         results.append(start(chosen))
     for result in results:
         assert result["bit_identical"] and (training or failures(result) == [])

@@ -17,7 +17,7 @@ from sim.job.fit import check_fit
 from sim.job.options import RunOptions
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
-from sim.nic.build import NicModel
+from sim.nic.build import RtlNic
 from sim.nic.registers import RegisterFile
 from sim.run.report import failures
 from sim.run.run import Run, run
@@ -70,10 +70,10 @@ def test_stalled_edges_change_nothing(probability):
 @pytest.mark.thorough
 def test_contents_of_memories_at_power_up_do_not_matter(monkeypatch):
     options = RunOptions.of(config="tiny", samples=24, mini_batch=8, nodes=2, threads=1)
-    original = NicModel.instance
+    original = RtlNic.instance
     results = []
     for seed in (None, 1, 99):
-        monkeypatch.setattr(NicModel, "instance", lambda self, *, skip=True, seed=seed: original(
+        monkeypatch.setattr(RtlNic, "instance", lambda self, *, skip=True, seed=seed: original(
             self, skip=skip, random_init=seed))
         result = _good(Run(options))
         for name in ("wall_seconds", "cpu_seconds", "node_cycles_per_second"):

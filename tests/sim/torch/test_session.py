@@ -13,7 +13,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from host.wire.rows import GivenRows
-from sim.native.node import CompiledNode
+from sim.host_cpp.node import CompiledNode
 from sim.node.node import Node
 from sim.run.backend import choose
 from sim.torch.lookups.tables import Tables

@@ -8,8 +8,8 @@ import pytest
 from rtl.network.receiver import FRAME_RECEIVER_COUNTERS
 from sim.cluster.exchange import Exchange
 from sim.engines import Engine
-from sim.native.numerics import COMPILED
-from sim.nic.build import NicModel
+from sim.host_cpp.numerics import COMPILED
+from sim.nic.build import RtlNic
 from sim.run.backend import Backend
 from sim.training.train import Training
 from tests.gen.shells.traffic import INPUTS, OUTPUTS, is_last, was_cut
@@ -108,7 +108,7 @@ class Lives:
 
     def __init__(self, folder, monkeypatch, seed: int):
         self._folder, self._patch, self._rng = folder, monkeypatch, random.Random(seed)
-        self._new = NicModel.instance
+        self._new = RtlNic.instance
         self.lives: list[Life] = []
         self.cuts = dict.fromkeys((*INPUTS, *OUTPUTS), 0)
 
@@ -154,14 +154,14 @@ class Lives:
             self.cuts[name] += was_cut(engine.pop(name)[0], life.outputs[name])
         engine.run(-(-(life.length + 2 * SETTLED) // ALIGNED) * ALIGNED)
 
-    def _train(self, instance) -> tuple[NicModel, dict]:
+    def _train(self, instance) -> tuple[RtlNic, dict]:
         models = []
 
         def noted(model, **named):
             models.append(model)
             return instance(model, **named)
 
-        self._patch.setattr(NicModel, "instance", noted)
+        self._patch.setattr(RtlNic, "instance", noted)
         given = options(write(self._folder), settings=("link=true",), samples=24)
         result = Training(given, Backend(given.run, COMPILED, exchange=Exchange)).execute(
             lambda *progress: None)

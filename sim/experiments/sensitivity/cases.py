@@ -1,0 +1,116 @@
+"""The cases of a Monte Carlo: its points, its draws and its sets of runs, in a setting."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from sim.evaluation.fields import WORKLOADS
+from sim.evaluation.point import Point
+from sim.evaluation.setting import BASES, Setting
+from sim.evaluation.systems import EN
+from sim.experiments.sensitivity.constants import uncertain
+from sim.experiments.sensitivity.design import design
+from sim.experiments.sensitivity.tasks import Draws, LeftOut
+
+__all__ = ["CHUNK", "MINI_BATCHES", "Case", "cases_of", "names_of", "sets_by_workload"]
+
+CHUNK = 50
+"""Draws that are measured and kept at once."""
+
+MINI_BATCHES = 16
+"""Measured at most, after as many of warm-up: a window, enough to tell differences."""
+
+_INFERENCE = 5 / 8
+"""Share of the sets of runs for inference, whose runs depend on more: interaction and depth."""
+
+_OF_EN = 3 / 8
+"""Sets of runs of EN, in inference with tuned software, as a share of those of the others."""
+
+_EN_SOFTWARE = "tuned"
+
+_UNCHARGED = ("cpu_",)
+"""Beginnings of the names of profiles that no compared system is charged: no CPU computes."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Draws of a data set, a workload and a software profile.
+
+    Members
+    -------
+    full: the full system as it is, the paper's or EN. bases: the baselines as they are. sets:
+    points whose NICs are run. draws: the chunks, in order. left_out: how good the interpolation is,
+    of all software profiles alike.
+    """
+
+    full: Point
+    bases: tuple[Point, ...]
+    sets: tuple[Point, ...]
+    draws: tuple[Draws, ...]
+    left_out: LeftOut
+
+    @property
+    def dataset(self) -> str:
+        """Data set of the points."""
+        return self.full.dataset
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """The points that are measured by themselves. Of EN's sets only those NICs are run that EN
+        chooses as it is, and none by itself."""
+        sets = () if self.full.kind.chooses_nics else self.sets
+        return (*sets, self.full, *self.bases)
+
+
+def names_of(setting: Setting, software: str) -> tuple[str, ...]:
+    """Return the constants that are drawn for a software profile."""
+    return tuple(uncertain([software], setting.gpu, _UNCHARGED))
+
+
+def sets_by_workload(setting: Setting) -> dict[str, int]:
+    """Return how many sets of runs each workload of the paper's full system may have; all together
+    ``setting.nic_sets``."""
+    inference = round(setting.nic_sets * _INFERENCE)
+    return dict(zip(WORKLOADS, (inference, setting.nic_sets - inference)))
+
+
+def cases_of(setting: Setting) -> Iterator[Case]:
+    """Yield the cases of each data set, workload and software profile, and those of EN."""
+    for dataset in setting.datasets:
+        for workload, sets in sets_by_workload(setting).items():
+            yield from _cases(setting, dataset, "fs", workload, setting.softwares, sets)
+        if _EN_SOFTWARE in setting.softwares:
+            yield from _cases(setting, dataset, EN, "inference", (_EN_SOFTWARE,),
+                              round(setting.nic_sets * _OF_EN))
+
+
+def _cases(setting: Setting, dataset: str, system: str, workload: str,
+           softwares: tuple[str, ...], sets: int) -> Iterator[Case]:
+    """Yield the cases of a full system, a workload and software profiles that share sets."""
+    # EN and its baselines launch as many mini-batches at once as they are fastest with.
+    fields = {"per_graph": None} if system == EN else {}
+    full = tuple(_point(setting, dataset, system, workload, software, **fields)
+                 for software in softwares)
+    names = tuple(names_of(setting, software) for software in softwares)
+    shared = _design(full, names, sets, setting.seed)
+    for own, of in zip(full, names):
+        bases = tuple(_point(setting, dataset, base, workload, own.software, **fields)
+                      for base in BASES)
+        draws = tuple(
+            Draws(own, shared, own.data, bases, of, first, min(CHUNK, setting.draws - first),
+                  setting.seed)
+            for first in range(0, setting.draws, CHUNK))
+        yield Case(own, bases, shared, draws, LeftOut(full[0], shared, own.data))
+
+
+def _point(setting: Setting, dataset: str, system: str, workload: str, software: str,
+           **fields: Any) -> Point:
+    few = {name: min(MINI_BATCHES, getattr(setting, name)) for name in ("warmup", "measured")}
+    return setting.point(dataset, system, workload, software, **few, **fields)
+
+
+@lru_cache(maxsize=64)
+def _design(bases: tuple[Point, ...], names: tuple[tuple[str, ...], ...], sets: int,
+            seed: int) -> tuple[Point, ...]:
+    return tuple(design(bases, names, sets, seed))

@@ -1,0 +1,44 @@
+"""The constants that are uncertain: what was unverified or second hand once, until it is measured.
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+
+from host.systems.devices import profiles_of
+from host.toml.profile import load_profile
+from host.toml.provenance import Constant, constants
+
+__all__ = ["frozen", "frozen_on", "uncertain"]
+
+
+@cache
+def frozen() -> Mapping[str, str]:
+    """Return the day, ``2026-11-23``, of each ``profile.constant`` that ``frozen.toml`` lists."""
+    text = (files("sim.experiments.sensitivity") / "frozen.toml").read_text(encoding="utf-8")
+    return {f"{profile}.{name}": day for day, profiles in tomllib.loads(text).items()
+            for profile, names in profiles.items() for name in names}
+
+
+def frozen_on() -> str:
+    """Return the first day of the list."""
+    return min(frozen().values())
+
+
+def uncertain(softwares: Iterable[str], gpu: str, without: tuple[str, ...] = ()
+             ) -> dict[str, Constant]:
+    """Return every uncertain constant of the profiles of an evaluation, by ``profile.constant``.
+
+    A constant is uncertain if it is unverified or second hand, and also one that ``frozen.toml``
+    lists and that nobody has measured (status M) since: a better source alone takes none off.
+
+    ``without``: beginnings of the names of profiles to leave out.
+    """
+    listed = frozen()
+    profiles = {name: kind for software in softwares
+                for name, kind in profiles_of(software, gpu).items()}
+    found = {f"{name}.{constant.name}": constant for name, kind in profiles.items()
+             if not name.startswith(without) for constant in constants(load_profile(name, kind))}
+    return {name: constant for name, constant in found.items()
+            if constant.uncertain or (name in listed and constant.status != "M")}

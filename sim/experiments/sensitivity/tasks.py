@@ -1,0 +1,140 @@
+"""What a sweep measures of a Monte Carlo: chunks of draws, and how good their interpolation is."""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from statistics import median
+
+from host.data.contents import contents
+from sim.evaluation.point import Point, Task
+from sim.evaluation.store import Store
+from sim.experiments.sensitivity.compose import interval_of, settled, source_of, tuning_of
+from sim.experiments.sensitivity.design import scaled_by
+from sim.experiments.sensitivity.draws import drawn
+from sim.experiments.sensitivity.nics import Interpolated, sets_of
+
+__all__ = ["Draws", "LeftOut"]
+
+_COMPOSED = 70.0
+"""Samples through modelled NICs in whose time a mini-batch of a step is put together, for each
+sample: about, since it does not depend on the samples."""
+
+
+@dataclass(frozen=True)
+class _OfDraws(Task):
+    """What draws of one workload and software profile have in common.
+
+    Members
+    -------
+    full: the full system as it is. sets: points whose NICs are run, see `design`. EN has the
+        options in all of them that it has as it is, and as many mini-batches in flight and in a
+        graph; likewise the baselines of its draws.
+    data: files of the samples, by which a store tells changed ones.
+    """
+
+    full: Point
+    sets: tuple[Point, ...]
+    data: tuple[str, ...]
+
+    @property
+    def dataset(self) -> str:
+        """Data set of the points."""
+        return self.full.dataset
+
+    def nics(self, runs: Store | None) -> tuple[Point, Interpolated]:
+        """Return the full system with its options, and its NICs at any constants."""
+        full = self.as_drawn(self.full, runs)
+        chosen = {name: getattr(full, name) for name in ("en", "in_flight", "per_graph")}
+        return full, _interpolated(tuple(replace(each, **chosen) for each in self.sets), runs,
+                                   contents(self.data))
+
+    def as_drawn(self, point: Point, runs: Store | None) -> Point:
+        """Return the full system or a baseline with what it does not choose anew in each draw."""
+        return settled(point, runs) if _chooses(self.full) else point
+
+
+@dataclass(frozen=True)
+class Draws(_OfDraws):
+    """Some of the joint draws: how many times faster the full system is than each baseline.
+
+    Members
+    -------
+    bases: the baselines as they are. names: constants that are drawn.
+    first, count: of the draws. seed: of them.
+    """
+
+    bases: tuple[Point, ...]
+    names: tuple[str, ...]
+    first: int
+    count: int
+    seed: int
+
+    @property
+    def effort(self) -> float:
+        """Steps of three systems, put together for each draw."""
+        return _COMPOSED * self.count * (1 + len(self.bases)) * self.full.measured
+
+    def in_words(self) -> str:
+        """Return which draws these are."""
+        return (f"draws {self.first} to {self.first + self.count - 1}, {_named(self.full)}, "
+                f"{self.full.software}")
+
+    def measured(self, runs: Store | None) -> dict:
+        """Return ``speedups``: by name of a baseline, one for each draw.
+
+        The search of bl-tuned's options begins at those that it has with the constants as they are.
+        """
+        as_is, nics = self.nics(runs)
+        others = [self.as_drawn(base, runs) for base in self.bases]
+        speedups: dict[str, list[float]] = {base.system: [] for base in self.bases}
+        near = {base.system: tuning_of(base) for base in others}
+        factors = drawn(self.names, self.first + self.count, self.seed)[self.first:]
+        for each in factors:
+            full, *bases = (scaled_by(point, self.names, each)
+                            for point in (as_is, *others))
+            own = interval_of(full, nics.parts[0], nics.times(full))
+            for base in bases:
+                speedups[base.system].append(
+                    interval_of(base, near=near[base.system]) / own)
+        return {"speedups": speedups, "source": source_of(self.full), "notes": []}
+
+
+@dataclass(frozen=True)
+class LeftOut(_OfDraws):
+    """How far the interpolation is off at each of its own points that is left out."""
+
+    @property
+    def effort(self) -> float:
+        """Steps of the full system, put together twice for each point."""
+        return _COMPOSED * 2 * len(self.sets) * self.full.measured
+
+    def in_words(self) -> str:
+        """Return what is left out."""
+        return f"leave-one-out, {_named(self.full)}"
+
+    def measured(self, runs: Store | None) -> dict:
+        """Return ``sets`` of runs, ``axes``, ``median`` and ``most``, the errors of the time from
+        one mini-batch to the next, and so of every speedup, and ``nics``: by name of a value of
+        NICs the same two for it. All are shares."""
+        _, nics = self.nics(runs)
+        errors = []
+        for point, part, times in zip(nics.points, nics.parts, nics.left_out()):
+            errors.append(abs(interval_of(point, part, times) / interval_of(point, part) - 1))
+        return {"sets": sets_of(self.sets), "axes": nics.axes, "source": source_of(self.full),
+                "median": median(errors), "most": max(errors), "notes": [],
+                "nics": {name: {"median": median(each), "most": max(each)}
+                         for name, each in nics.errors().items()}}
+
+
+def _chooses(full: Point) -> bool:
+    return full.kind.chooses_nics
+
+
+def _named(full: Point) -> str:
+    """Return data set and workload, and the system where it is not the paper's."""
+    return f"{full.dataset}, {full.workload}" + (f", {full.label}" if _chooses(full) else "")
+
+
+@lru_cache(maxsize=4)
+def _interpolated(sets: tuple[Point, ...], runs: Store | None,
+                  _: tuple[str, ...]) -> Interpolated:
+    return Interpolated(sets, runs)

@@ -1,0 +1,195 @@
+"""Structures shared by Python and C++, defined here once; `definition` writes the C++."""
+
+import ctypes
+from ctypes import c_bool, c_double, c_int64, c_uint32, c_uint64, c_void_p
+from typing import ClassVar
+
+__all__ = ["Asked", "CountPort", "EnginePort", "Exchanged", "FrameRule", "GpuTimes", "HostConfig",
+           "HostCounts", "Link", "Plan", "RingPlace", "RowReadsAt", "Rows", "Share", "Shared",
+           "definition", "fields"]
+
+_TYPES = {c_bool: "bool", c_double: "double", c_int64: "int64_t", c_uint32: "uint32_t",
+          c_uint64: "uint64_t", c_void_p: "void*"}
+
+
+def fields(kind: type, *names: str) -> tuple[tuple[str, type], ...]:
+    """Return ``names``, each as a field of type ``kind``."""
+    return tuple((name, kind) for name in names)
+
+
+class Shared(ctypes.Structure):
+    """A structure with the same name in C++. ``pointers``: C++ types of its pointers."""
+
+    pointers: ClassVar[dict[str, str]] = {}
+
+
+def definition(structure: type[Shared]) -> str:
+    """Return the C++ definition of ``structure``; static assertions check that every field has
+    the offset and the size that it has in Python."""
+    name, lines, checks = structure.__name__, [], []
+    for field, kind, *_ in structure._fields_:
+        known = structure.pointers.get(field) or _TYPES.get(kind) or kind.__name__
+        lines.append(f"    {known} {field};")
+        place = getattr(structure, field)
+        checks.append(f"static_assert(offsetof({name}, {field}) == {place.offset} && "
+                      f"sizeof({name}::{field}) == {place.size});")
+    checks.append(f"static_assert(sizeof({name}) == {ctypes.sizeof(structure)});")
+    return "\n".join([f"struct {name} {{", *lines, "};", *checks]) + "\n"
+
+
+class Plan(Shared):
+    """Placement of each table's rows, and the key hash tables, ``[bytes of a key][256]``; ``bases``
+    of tables in GPU memory, in bytes."""
+
+    _fields_ = (*fields(c_void_p, "kinds", "owner", "owners", "hash", "bases"),
+                *fields(c_uint64, "tables", "hash_bytes"))
+    pointers = {**dict.fromkeys(("kinds", "owner", "owners"), "const int64_t*"),
+                "hash": "const uint32_t*", "bases": "const uint64_t*"}
+
+
+class Rows(Shared):
+    """The rows of embedding tables: the constants from which they are made, or ``given`` ones.
+
+    ``sizes``: rows of each table. Of each table that is given: ``given``, the address of its first
+    value; ``lengths``, the values of a row, behind which a vector has +0; ``strides``, values from
+    a row to the next, and from a value to the next in its row.
+    """
+
+    _fields_ = (*fields(c_void_p, "sizes", "seeds", "scales", "steps"),
+                *fields(c_uint64, "tables", "dimension"),
+                *fields(c_void_p, "given", "lengths", "strides"))
+    pointers = {"sizes": "const int64_t*", "seeds": "const uint64_t*", "scales": "const double*",
+                "steps": "const uint64_t*", "given": "const float* const*",
+                "lengths": "const int64_t*", "strides": "const int64_t*"}
+
+
+class GpuTimes(Shared):
+    """Duration of work on the GPU, in cycles, and how many gathers run at once."""
+
+    _fields_ = (*fields(c_double, "launch", "kernel", "cycles_per_row", "mlp_launch",
+                        "cycles_per_sample", "call"), ("streams", c_uint64))
+
+
+class RingPlace(Shared):
+    """A ring in GPU memory, see :class:`sim.job.rings.Ring`; no ``slots`` without it."""
+
+    _fields_ = fields(c_uint64, "base", "slots", "slot_bytes", "index")
+
+
+class RowReadsAt(Shared):
+    """Rows that a NIC reads: the ``numbers`` of the tables that it has, and where each ``starts``,
+    in bytes from ``base`` on, up to ``end``; no ``tables`` where it reads none. Of a row: bytes,
+    reads, and the bytes of these and of completions on PCIe. ``tags``: reads under way."""
+
+    _fields_ = (*fields(c_void_p, "numbers", "starts"),
+                *fields(c_uint64, "tables", "base", "end", "row_bytes", "reads", "request_bytes",
+                        "answer_bytes", "tags"))
+    pointers = {"numbers": "const uint64_t*", "starts": "const uint64_t*"}
+
+
+class HostConfig(Shared):
+    """Configuration of a host. ``unique``: the NIC sends each different vector of a share once, and
+    the host pools, as ``mean`` or sum. ``completion_slots``: 0 without completions;
+    ``completion_base``: address of the ring.
+    ``lists``, ``vectors``: rings of request lists and of vectors. ``row_reads``: in their place.
+    ``cycles_per_byte``: of PCIe towards the NIC. ``rows``: null if vectors, and so answers, have no
+    values."""
+
+    _fields_ = (*fields(c_uint64, "node", "dimension", "payload_beats", "buffer_beats",
+                        "in_flight", "vectors_fit", "latency", "interaction", "unique", "mean",
+                        "completion_slots", "completion_base"),
+                ("cycles_per_byte", c_double), ("rows", c_void_p), ("gpu", GpuTimes),
+                ("lists", RingPlace), ("vectors", RingPlace), ("row_reads", RowReadsAt))
+    pointers = {"rows": "const Rows*"}
+
+
+class Asked(Shared):
+    """A share of a mini-batch to query, and the arrays for its answers.
+
+    ``count`` query ``records``. ``first``: number of the mini-batch's first sample; it has
+    ``samples``. ``share_first``, ``share``: index of this node's first sample, and its number of
+    samples. An answer has ``parts`` of ``values`` each, 0 from a NIC without values: ``answers``
+    [samples][parts][values]. Per sample: ``filled``, the parts received, and ``status``, its
+    error. ``left``: unanswered samples of the share. ``dense``: [samples][dimension], null without
+    values.
+    """
+
+    _fields_ = (*fields(c_uint64, "step", "count"), ("records", c_void_p), ("time", c_double),
+                *fields(c_uint32, "first", "samples", "share_first", "share"),
+                *fields(c_uint64, "parts", "values"),
+                *fields(c_void_p, "answers", "filled", "status", "left", "dense"))
+    pointers = {"records": "const uint64_t*", "answers": "float*", "filled": "int64_t*",
+                "status": "int64_t*", "left": "int64_t*", "dense": "const float*"}
+
+
+class Share(Shared):
+    """A share of a mini-batch that was answered."""
+
+    _fields_ = (("step", c_uint64), *fields(c_double, "started", "finished"))
+
+
+class HostCounts(Shared):
+    """Counts of a host and its GPU.
+
+    ``fault``, ``value``: see :mod:`sim.host_cpp.host`. ``progress``: see
+    :class:`sim.node.protocol.ClusterNode`.
+    """
+
+    _fields_ = (*fields(c_uint64, "to_nic", "from_nic", "launches", "rows", "dense_rows",
+                        "unanswered", "queries_waiting", "nic_ns", "host_ns", "fault",
+                        "value"), ("progress", c_double))
+
+
+class EnginePort(Shared):
+    """An output and an input of an engine, and the engine's functions."""
+
+    _fields_ = (("engine", c_void_p), *fields(c_uint32, "from_", "to"),
+                *fields(c_void_p, "run", "cycle", "next_event", "pop", "push"))
+    pointers = {"run": "Run*", "cycle": "Ask*", "next_event": "Ask*", "pop": "Pop*",
+                "push": "Push*"}
+
+
+class CountPort(Shared):
+    """The register accesses of an engine, and the addresses of the counts that a GPU stores."""
+
+    _fields_ = (("access", c_void_p), *fields(c_uint32, "lists_consumed", "vectors_produced"))
+    pointers = {"access": "Access*"}
+
+
+class Link(Shared):
+    """The links of a network: ``free`` has the cycle from which each queue is free,
+    ``[source, or 0 of a switch][destination]``; ``queue`` is the time in which a full one leaves,
+    in cycles."""
+
+    _fields_ = (*fields(c_uint64, "overhead", "switched"),
+                *fields(c_double, "lookahead", "cycles_per_byte", "queue"), ("free", c_void_p))
+    pointers = {"free": "double*"}
+
+
+class FrameRule(Shared):
+    """A fault of frames, see :class:`sim.job.frame_faults.FrameRule`; ``frames`` has the first and
+    last numbers of ``spans`` spans."""
+
+    _fields_ = (*fields(c_uint64, "kind", "source", "destination", "opcode", "threshold", "cycles",
+                        "first", "end", "spans"), ("frames", c_void_p))
+    pointers = {"frames": "const uint64_t*"}
+
+
+class Exchanged(Shared):
+    """What an exchange forwarded, and the beat that would arrive late, if any.
+
+    ``full``: frames that a full queue dropped. ``released``: frames that went on after faults
+    were applied; ``next``: the cycle in which the next late one does,
+    :data:`sim.job.frame_faults.FOREVER` if none waits.
+    """
+
+    _fields_ = fields(c_uint64, "frames", "bytes", "lost", "full", "released", "next", "late_node",
+                      "late_cycle")
+    frames: int
+    bytes: int
+    lost: int
+    full: int
+    released: int
+    next: int
+    late_node: int
+    late_cycle: int

@@ -1,0 +1,225 @@
+"""The C++ configuration of a modelled NIC: sizes, registers and latencies."""
+
+from collections.abc import Mapping
+from ctypes import c_uint32
+
+from rtl.cache import resolver, scatter_list, tags, vectors
+from rtl.cache.fills import FillWriter
+from rtl.cache.free_list import FreeList
+from rtl.cache.number_pool import NumberPool
+from rtl.config import NicConfig
+from rtl.control.csr import RegisterBlock
+from rtl.delivery import indices, unique
+from rtl.float import (
+    COUNT_DIVIDER_LANE_LATENCY,
+    FLOAT_ADDER_LATENCY,
+    RECIPROCAL_LATENCY,
+)
+from rtl.interaction import DotInteraction, HoldBuffer, Pooler
+from rtl.interaction.bag_ring import LOOP
+from rtl.interaction.dot_array import DotArray
+from rtl.interaction.dot_schedule import REUSE
+from rtl.interaction.flatten import Flattener
+from rtl.interaction.pooling import BAGS, OUT_BEATS
+from rtl.interaction.result_groups import ResultGrouper
+from rtl.interaction.slices import SliceLoader, ring_depth
+from rtl.keys.set_loop import SetLoop
+from rtl.network import FrameAssembler, FrameReceiver, PacketParser, output_queues
+from rtl.network.link import intake
+from rtl.network.link.arrival_bits import WORD
+from rtl.network.link.arrival_scan import BLOCKS, ArrivalScan
+from rtl.network.link.frame_pool import FramePool
+from rtl.network.link.layouts import ARRIVALS, WINDOW
+from rtl.network.link.node_queue import NodeQueue
+from rtl.network.link.pool_room import PoolRoom
+from rtl.network.link.receiver import LinkReceiver
+from rtl.network.link.report_queue import ReportQueue
+from rtl.network.link.sender import POOL_BEATS, LinkSender
+from rtl.network.link.walker import Walker
+from rtl.network.packet_pool import packet_buffers
+from rtl.network.queue_turns import BURST, LEAST
+from rtl.nic import REQUEST_FIFO
+from rtl.nic_control import SETTLING
+from rtl.query.reporter import OwedCredit
+from rtl.rings import CompletionWriter, RingMessages, RowReads, StepTable, VectorRing
+from rtl.stream import CreditQueue, StreamFIFO
+from sim.host_cpp.formats import header_text
+from sim.host_cpp.structures import Shared, definition, fields
+from sim.nic_cpp.counters import counters_header
+
+__all__ = ["BETWEEN", "Config", "config_of", "generated_headers", "latencies"]
+
+
+BETWEEN = 1
+"""Cycles from the answer to a register access until the next one is taken."""
+
+
+def latencies(config: NicConfig) -> dict[str, int]:
+    """Return latencies in cycles, and depths, by member of the C++ ``Config``.
+
+    All are attributes and constants of the RTL blocks, whose latencies `python -m sim bench`
+    measures. All other delays are in the C++, which models each buffer, FIFO and register on a
+    lookup's path by one of its own.
+    """
+    return {
+        "parser_header": FrameReceiver.LATENCY["last beat of a frame", "its header beat"],
+        "header_checked": FrameReceiver.LATENCY["last beat of a frame", "its header's event"],
+        "parser_record": PacketParser.LATENCY["header beat", "first record"],
+        "adder": FLOAT_ADDER_LATENCY, "reciprocal": RECIPROCAL_LATENCY,
+        "divider": COUNT_DIVIDER_LANE_LATENCY, "loop": LOOP,
+        **_cache_latencies(), "bags": BAGS, "pooled_beats": OUT_BEATS,
+        "hold_window": HoldBuffer.WINDOW, "hold_beats": HoldBuffer.OUT_BEATS,
+        "ring_beats": Pooler.QUEUE_BEATS, "request_fifo": REQUEST_FIFO,
+        "node_buffers": packet_buffers(config.nodes), "one_buffers": packet_buffers(1),
+        "result_groups": ResultGrouper.GROUPS,
+        "credit_share": OwedCredit.SHARE,
+        "assembled": FrameAssembler.LATENCY["last payload beat behind its buffer",
+                                            "CRC and length, for the header"],
+        "assembler_room": FrameAssembler.ROOM,
+        "slice_ring": ring_depth(config),
+        "slice_loaded": SliceLoader.LATENCY["last vector of a slice", "its announcement"],
+        "unique_ways": config.unique_ways, "unique_queue": unique.QUEUE,
+        "unique_sets": config.unique_keys // config.unique_ways,
+        "credit_item": CreditQueue.LATENCY["item", "the same item"],
+        "queue_read": output_queues.READ, "queue_places": output_queues.OUT, "queue_burst": BURST,
+        "queue_least": LEAST,
+        "index_packets": indices.PACKETS, **_completion_latencies(),
+        "rings_lists": VectorRing.LISTS, "rings_outstanding": VectorRing.OUTSTANDING,
+        "read_checked": VectorRing.LATENCY["header beat", "the header beat that leaves"],
+        "row_read": RowReads.LATENCY["lookup", "its read"], "row_read_places": RowReads.PLACES,
+        "register_set": RegisterBlock.LATENCY["write", "answer"] + SETTLING,
+        "register_next": RegisterBlock.LATENCY["write", "answer"] + BETWEEN,
+        "dot_first": DotArray.latency(config) + Flattener.LATENCY["group's dots", "beat"],
+        "dot_reuse": REUSE, "dot_room": DotInteraction.ROOM, **_link_latencies(config.nodes),
+    }
+
+
+def _link_latencies(nodes: int) -> dict[str, int]:
+    """Return the latencies of the reliable link, and its sizes."""
+    scan, report = ArrivalScan.LATENCY, ReportQueue.LATENCY[
+        "event", "its report, beside a delay of 3 or more"]
+    moved = scan["event of a packet, nothing else moving", "base, over up to 64 packets"] \
+        - StreamFIFO.LATENCY["item", "the same item"]
+    room = PoolRoom.LATENCY["beats given back", "room"]
+    # The only latency of an acknowledgement there.
+    given_back, = (cycles for (first, _), cycles in LinkSender.LATENCY.items()
+                   if first == "acknowledgement")
+    packet = LinkReceiver.LATENCY["admitted packet", "its LINK packet, after the delay"]
+    return {
+        "link_ahead": intake.AHEAD, "link_blocks": BLOCKS, "link_arrivals": ARRIVALS,
+        "link_word": WORD, "link_report": report, "link_moved": moved,
+        "link_more": scan["base, over up to 64 packets", "base, over 64 more"],
+        # An event comes a cycle after its packet; the base is moved before its bits are gathered.
+        "link_gathered": packet - 1 - report - (moved - 1),
+        "link_window": WINDOW, "link_pool": POOL_BEATS, "link_spare": FramePool.SPARE,
+        "link_freed": given_back + room,
+        "link_kept": room + intake.LinkIntake.LATENCY["last payload beat", "the packet is kept"],
+        "link_measured": room,
+        # A deadline is found over by then at the latest, :attr:`Deadlines.LATENCY`.
+        "link_looked": nodes + 3 + NodeQueue.LATENCY["event", "its node"]
+        + Walker.LATENCY["acknowledgement", "question"],
+    }
+
+
+def _completion_latencies() -> dict[str, int]:
+    """Return the latencies of the steps that a host opens."""
+    writer, table = CompletionWriter.LATENCY, StepTable.LATENCY
+    return {
+        # Through the writer's buffer, to a step that answers count for.
+        "step_opened": RingMessages.LATENCY["beat", "its first step"] + 1
+        + table["opening", "answers of the step count"],
+        "step_finished": table["last answer", "its step, finished"],
+        # The writer sends a cycle after it has seen the answer, and its header takes one.
+        "flush_answered": RingMessages.LATENCY["beat", "its first flush"]
+        + writer["answer to the flush", "header of the word"] - 2,
+    }
+
+
+def _cache_latencies() -> dict[str, int]:
+    """Return the latencies of a cache's parts, and depths of its queues."""
+    loop, decision = SetLoop.LATENCY, tags.TagPipeline.LATENCY
+    lists = scatter_list.ScatterList.LATENCY
+    return {
+        "tag_phases": decision["lookup", "phases read"], "tag_now": loop["lookup", "now"],
+        "tag_result": loop["lookup", "its result"],
+        "tag_decision": decision["lookup", "its decision"], "decision_places": tags.QUEUE,
+        "append": resolver.Resolver.LATENCY["decision", "append"],
+        "operation": resolver.Resolver.LATENCY["decision", "operation"],
+        "operation_places": resolver.QUEUE,
+        "read": vectors.VectorStore.LATENCY["hit or waiter", "its first beat"],
+        "read_places": vectors.BEATS_OUT, "hits_ahead": vectors.HITS_AHEAD,
+        "fill_close": FillWriter.LATENCY["last beat", "close of its id"],
+        "fill_write": FillWriter.LATENCY["last beat", "write"],
+        "list_queued": lists["close", "its list queued"],
+        "list_known": lists["list queued", "its ends known"], "lists_ahead": scatter_list.AHEAD,
+        "waiter": lists["node read", "its waiter"], "waiter_places": scatter_list.OUT,
+        "place_free": CreditQueue.LATENCY["item taken", "its place free"],
+        "number_free": FreeList.LATENCY["number given back", "the same number"]
+        + NumberPool.LATENCY["number", "free"],
+    }
+
+
+_CONFIG = ("nodes", "query_beats", "sample_slots", "hold_vectors", "lookup_beats",
+           "net_payload_beats", "host_payload_beats", "dense_vectors", "remote_ways",
+           "remote_in_flight", "local_ways", "local_in_flight", "dedupe_ways",
+           "dedupe_in_flight", "scatter_entries", "dot_units", "completion_slots", "wide", "link")
+_REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "interaction", "itself",
+              "local_enable", "local_sets", "remote_enable", "remote_sets", "requester_merge",
+              "dedupe_enable", "dedupe_sets", "request_batch", "request_timeout",
+              "lookup_timeout", "vector_timeout", "result_timeout", "lookup_window", "unique",
+              "output_queues",
+              "index_timeout", "completion_base_low", "completion_base_high", "completion_flush",
+              "gpu_rings", *(f"{ring}_{word}" for ring in ("list", "vector") for word in (
+                  "ring_low", "ring_high", "ring_shift", "slot_shift", "index_low")),
+              "vector_every", "link_delay", "link_timeout_first", "link_timeout_least",
+              "link_timeout_most", "row_reads", "rows_base_low", "rows_base_high")
+_LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider", "loop",
+              "tag_phases", "tag_now", "tag_result", "tag_decision", "decision_places", "append",
+              "operation", "operation_places", "read", "read_places", "hits_ahead", "fill_close",
+              "fill_write", "list_queued", "list_known", "lists_ahead", "waiter", "waiter_places",
+              "place_free", "number_free", "bags", "pooled_beats",
+              "hold_window", "hold_beats", "ring_beats", "request_fifo", "node_buffers",
+              "one_buffers", "result_groups", "credit_share", "assembled", "assembler_room",
+              "unique_ways", "unique_queue", "unique_sets", "credit_item", "index_packets",
+              "queue_read", "queue_places", "queue_burst", "queue_least",
+              "step_opened", "step_finished", "flush_answered", "slice_ring", "slice_loaded",
+              "dot_first", "dot_reuse", "dot_room", "rings_lists", "rings_outstanding",
+              "read_checked", "register_set", "register_next", "header_checked", "link_ahead",
+              "link_blocks", "link_arrivals", "link_word", "link_report", "link_moved",
+              "link_more", "link_gathered", "link_window", "link_pool", "link_spare", "link_freed",
+              "link_kept", "link_measured", "link_looked", "row_read", "row_read_places")
+
+
+class Config(Shared):
+    """The C++ ``Config``: sizes, then registers, then latencies in cycles and depths."""
+
+    _fields_ = fields(c_uint32, *_CONFIG, *_REGISTERS, *_LATENCIES)
+
+
+def config_of(config: NicConfig, registers: Mapping[str, int]) -> Config:
+    """Return the C++ ``Config`` of a NIC with these ``registers``."""
+    sizes = {name: getattr(config, name, 0) for name in _CONFIG} | {
+        "remote_ways": config.remote_cache_ways, "local_ways": config.local_cache_ways,
+        "local_in_flight": config.misses_in_flight, "wide": config.vector_beats > 1}
+    beats = registers["vector_beats"]
+    values = dict(registers) | {
+        "cluster": registers["nodes"], "mean": registers["pooling_mean"],
+        # Vectors of several beats do not share beats.
+        "vector_packing": registers["vector_packing"] if beats == 1 else 0,
+        "interaction": registers["interaction_mode"],
+        "itself": registers["interaction_itself"],
+        "local_enable": registers["local_cache_enable"],
+        "local_sets": registers["local_cache_sets"],
+        "remote_enable": registers["remote_cache_enable"],
+        "remote_sets": registers["remote_cache_sets"], "dedupe_sets": config.dedupe_sets,
+        "unique": registers.get("unique_delivery", 0)}
+    values = {name: 0 for name in _REGISTERS} | values
+    return Config(**{name: sizes[name] for name in _CONFIG},
+                  **{name: values[name] for name in _REGISTERS}, **latencies(config))
+
+
+def generated_headers() -> dict[str, str]:
+    """Return the generated headers that the C++ model includes, by file name."""
+    return {"formats.h": header_text(), "counters.h": counters_header(), "nic_config.h": "\n".join([
+        "// Generated by sim.nic_cpp.layout.", "#pragma once", '#include "formats.h"',
+        "namespace ember {", definition(Config), "}", ""])}

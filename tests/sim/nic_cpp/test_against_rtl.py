@@ -1,0 +1,116 @@
+"""Hits and bytes of the model equal those of RTL, and its cycles are within 5 %."""
+
+import pytest
+
+from sim.job.options import RunOptions
+from tests.sim.interacting import NIC, model_of, write_model
+from tests.sim.nic_cpp.comparing import compared
+
+MOST = 0.05
+"""Permitted mean absolute error of the cycles of a mini-batch."""
+
+EVALUATED = ("requester_merge=false", "local_cache_sets=24", "remote_cache_sets=20")
+"""As docs of results have it, with caches that are too small for the samples."""
+
+CASES = [
+    {"dimension": 16, "bags": "to 9", "interaction": "dot", "nodes": 4,
+     "settings": ("interaction=true", "requester_merge=false")},
+    {"dimension": 64, "bags": "one-hot", "interaction": "dot", "nodes": 2,
+     "settings": ("interaction=true", "local_cache=false")},
+    {"dimension": 128, "bags": "to 3", "interaction": "cat", "nodes": 1,
+     "settings": ("interaction=true",)},
+    {"dimension": 4, "bags": "to 40", "interaction": "cat", "nodes": 4,
+     "settings": ("interaction=true", "dedupe=false", "vector_timeout=0")},
+    {"dimension": 8, "bags": "to 9", "interaction": "dot", "nodes": 3,
+     "settings": ("remote_cache=false", "requester_merge=false", "pooling=mean")},
+    {"dimension": 8, "bags": "to 9", "interaction": "dot", "nodes": 4,
+     "settings": ("output_queues=true", "remote_cache=false", "requester_merge=false")},
+]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['dimension']}-{case['bags']}")
+def test_tiny(tmp_path, case):
+    model = model_of(case["dimension"], case["bags"], case["interaction"])
+    assert compared(RunOptions.of(
+        config="tiny", model=write_model(tmp_path / "model.toml", model), nodes=case["nodes"],
+        samples=96, mini_batch=32, threads=1, placement="row",
+        settings=(*NIC, *case["settings"]))) <= MOST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [
+    {"nodes": 3, "settings": ("request_batch=3",)},
+    # Lists without a pause, which wait for their slots and for the queue of what they ask for.
+    {"nodes": 2, "settings": ("request_batch=1", "request_timeout=4")},
+    {"nodes": 4, "settings": ("deliver=unique", "completions=true", "dedupe=false")},
+    {"nodes": 1, "settings": ("interaction=true", "completions=true", "local_cache=false")}],
+    ids=["lists", "one row a list", "unique", "interaction"])
+def test_rings(case):
+    """To the cycle, stores of the GPU to registers included."""
+    assert compared(RunOptions.of(
+        config="tiny", nodes=case["nodes"], samples=96, mini_batch=32, threads=1,
+        settings=("gpu_rings=true", *case["settings"]))) == 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", [
+    {"nodes": 2, "settings": ("link_delay=0",)},
+    {"nodes": 4, "settings": ("output_queues=true",)},
+    # Headers tell most of what has come, so that few LINK packets leave.
+    {"nodes": 3, "settings": ("link_delay=1000", "link_timeout_least=5000")},
+    {"nodes": 4, "settings": ("deliver=unique", "completions=true", "dedupe=false")},
+    {"nodes": 3, "settings": ("gpu_rings=true", "request_batch=3")},
+    {"nodes": 4, "settings": ("interaction=true",)}],
+    ids=["at once", "queues", "late", "unique", "lists", "interaction"])
+def test_link(case):
+    """To the cycle, LINK packets and every count of the link included."""
+    assert compared(RunOptions.of(
+        config="tiny", nodes=case["nodes"], samples=96, mini_batch=32, threads=1,
+        settings=("link=true", *case["settings"]))) == 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", [
+    {"dimension": 16, "nodes": 3, "settings": ("request_batch=3",)},
+    # Reads without a pause, which wait for packets.
+    {"dimension": 8, "nodes": 2, "settings": ("request_batch=1", "request_timeout=4")},
+    {"dimension": 64, "nodes": 4,
+     "settings": ("deliver=unique", "completions=true", "dedupe=false")},
+    {"dimension": 4, "nodes": 1, "settings": ("interaction=true", "local_cache=false")}],
+    ids=["lists", "one row a packet", "unique", "interaction"])
+def test_row_reads(tmp_path, case):
+    """To the cycle."""
+    model = model_of(case["dimension"], "to 9", "dot")
+    assert compared(RunOptions.of(
+        config="tiny", nodes=case["nodes"], samples=96, mini_batch=32, threads=1, placement="row",
+        model=write_model(tmp_path / "model.toml", model),
+        gpu="gpu_h100", settings=(*NIC, "row_reads=true", *case["settings"]))) == 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("settings", [(), EVALUATED], ids=["defaults", "evaluated"])
+def test_kaggle(settings):
+    assert compared(RunOptions.of(samples=512, threads=1, settings=settings)) <= MOST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config", ["tiny", "kaggle", "avazu", "terabyte"])
+@pytest.mark.parametrize("settings", [
+    (), ("requester_merge=false", "local_cache_sets=60", "remote_cache_sets=40"),
+    ("interaction=true",), ("local_cache=false", "remote_cache=false", "dedupe=false")],
+    ids=["defaults", "evaluated", "interaction", "no caches"])
+def test_every_preset(config, settings):
+    settings = tuple(setting.replace("=60", "=16").replace("=40", "=8") if config == "tiny"
+                     else setting for setting in settings)
+    assert compared(RunOptions.of(config=config, samples=256 if config == "tiny" else 1024,
+                               threads=1, settings=settings)) <= MOST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nodes", [1, 2, 8])
+@pytest.mark.parametrize("placement", ["even", "rows", "row"])
+@pytest.mark.parametrize("in_flight", [1, 8])
+def test_every_cluster(nodes, placement, in_flight):
+    assert compared(RunOptions.of(samples=1024, threads=1, nodes=nodes, placement=placement,
+                               in_flight=in_flight, settings=("requester_merge=false",))) <= MOST
