@@ -15,7 +15,8 @@ class StreamFIFO(wiring.Component):
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
     ``i.ready``, and whether there is an item to read, are registers, and no count stands between
-    them and the other sides' ``valid`` and ``ready``: it follows a cycle later.
+    them and the other sides' ``valid`` and ``ready``: it follows a cycle later. ``level`` is one
+    addition behind registers.
 
     Parameters: ``shape`` of an item; ``depth``; ``style`` of the RAM, by default LUTRAM up to 64
     items and block RAM above.
@@ -68,12 +69,11 @@ class StreamFIFO(wiring.Component):
             return (((count == number) & ~grew & ~shrank) | ((count == number - 1) & grew)
                     | ((count == number + 1) & shrank))
 
-        change = Cat(push ^ pull, pull & ~push).as_signed()  # one carry chain (+1, 0 or -1)
+        m.d.comb += self.level.eq(count + Cat(grew | shrank, shrank).as_signed())
         m.d.sync += [
             grew.eq(push & ~pull), shrank.eq(pull & ~push),
-            count.eq(count + Cat(grew | shrank, shrank).as_signed()),
+            count.eq(self.level),
             some.eq(push | (some & ~(pull & holds(1)))),
             full.eq((full | (holds(depth - 1) & push)) & ~pull),
-            self.level.eq(self.level + change),
         ]
         return m
