@@ -60,6 +60,9 @@ def _child(work: Callable[[], object], folder: Path, said: int, event: int | Non
     # pytest's capture has replaced them.
     sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
     if largest is not None:
+        # Python keeps a module's bytecode even if only a part of it could be written.
+        sys.dont_write_bytecode = True
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
     if seconds is not None:
         signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
