@@ -150,9 +150,10 @@ class PacketPool(wiring.Component):
         with m.If(self.take):
             m.d.sync += [inside.eq(self.valid), outside.eq(~self.valid)]
 
-        # The queue has room for every buffer.
+        # The queue has room for every buffer. Valid is full, expired or stepped.
         m.d.comb += [
-            closed.i.valid.eq(self.full | self.expired | self.stepped),
+            closed.i.valid.eq(Mux(expiring, self.expired, inside & (
+                other_step | ((is_open | free.valid) & last_of_all)))),
             closed.i.payload.destination.eq(Mux(expiring, late_index, item.destination)),
             closed.i.payload.step.eq(Mux(expiring, overdue.step, updated.step)),
             closed.i.payload.buffer.eq(Mux(expiring, overdue.buffer, self.buffer)),
