@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gen.base.options import configure
-from gen.documents.diagram import nic_diagram
+from gen.documents.diagram import diagram_markdown
 from gen.documents.generate import build_nic
 from gen.documents.header import registers_header
 from gen.documents.latency import latency_markdown
@@ -28,7 +28,7 @@ def documents(config: str, settings: Sequence[str] = (),
               timing_training: dict[str, Any] | None = None) -> dict[str, str]:
     """Return the text of each document by file name, for preset ``config`` with ``settings``.
 
-    ``registers.md``, ``.h`` and ``.json``, ``wire-format.md``, ``nic.svg``, ``latency.md``; and
+    ``registers.md``, ``.h`` and ``.json``, ``wire-format.md``, ``nic.md``, ``latency.md``; and
     ``resources.md`` if ``report``, from ``python -m gen --report`` of the same configuration, is
     given; ``timing.md`` and ``timing.svg`` if ``timing``, from ``--timing``, is. With
     ``timing_training``, that of the same with training, the page has its figures too. The same
@@ -48,7 +48,7 @@ def documents(config: str, settings: Sequence[str] = (),
         "registers.json": registers_json(name, registers),
         "wire-format.md": wire_format_markdown(note),
         "latency.md": latency_markdown(name, blocks, note),
-        "nic.svg": nic_diagram(name, sizes.training, blocks),
+        "nic.md": diagram_markdown(name, sizes.training, blocks, note),
     }
     sets = "".join(f" --set {setting}" for setting in settings)
     for field, given in (("report", report), ("timing", timing),

@@ -8,11 +8,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from host.calibrate.check import Check, typical_factor, write_checks
 from host.calibrate.cpu import cores, measure_cpu
 from host.calibrate.gpu.device import Device, Sizes
 from host.calibrate.gpu.find import default_name, described, find_device
-from host.calibrate.gpu.modelled import checks as modelled
 from host.calibrate.gpu.plan import ITEMS, run, wanted
 from host.calibrate.gpu.profiles import derive_profiles
 from host.calibrate.reading import Book
@@ -34,15 +32,15 @@ def cpu(output: Output = Path("."), name: Annotated[str, typer.Option(
         help="Name of the profile and its files, after cpu_.")] = "this_machine",
         repeats: Repeats = 7, mebibytes: Annotated[int, positive_option(
             "MiB of memory to read; more than the caches hold.")] = 256) -> None:
-    """Measure the CPU with NumPy: write cpu_NAME.toml, and model against measurement as CSV."""
+    """Measure the CPU with NumPy and write cpu_NAME.toml."""
     _folder(output)
     called = f"cpu_{_checked(name)}"
     console, load = Console(stderr=True), _load()
     with console.status("measuring the CPU"):
-        profile, checks = measure_cpu(called, Stopwatch(repeats), mebibytes)
+        profile = measure_cpu(called, Stopwatch(repeats), mebibytes)
     path = output / f"{profile.name}.toml"
     write_profile(path, profile, f"Measured by python -m host.calibrate cpu{load}.")
-    _conclude([path], output / f"{profile.name}.csv", checks)
+    print(path)
 
 
 @app.command()
@@ -60,8 +58,8 @@ def gpu(output: Output = Path("."), name: Annotated[str | None, typer.Option(
             "Seconds after which nothing else is begun.", float, least=1.0)] = 420.0) -> None:
     """Measure the GPU: gpu_, pcie_, software_eager_ and software_tuned_NAME.toml.
 
-    gpu_NAME_readings.csv and .json have every reading with its spread, and what is missing and why;
-    gpu_NAME.csv has modelled and measured times of a DLRM and its operators.
+    gpu_NAME_readings.csv and .json contain every reading with its spread, and the missing readings
+    with the reason.
     """
     names = wanted(only)
     torch = find_device(device)
@@ -90,11 +88,8 @@ def gpu(output: Output = Path("."), name: Annotated[str | None, typer.Option(
                       f"{torch.__version__}.")
     for what, reason in book.missing.items():
         print(f"host.calibrate: {what} is missing: {reason}", file=sys.stderr)
-    said = modelled(found, book)
-    _conclude(written, output / f"{called}.csv", said)
-    for each in said:
-        if each.name.startswith(("dlrm", "en ", "tuned ")):
-            print(f"{each.name}: {each.measured_us:.1f} us, modelled {each.model_us:.1f}")
+    for path in written:
+        print(path)
 
 
 def _resume(book: Book, path: Path) -> None:
@@ -131,15 +126,6 @@ def _load() -> str:
         print(f"host.calibrate: the machine is busy (load {load:.1f} on {cores()} cores): times "
               f"will be too long", file=sys.stderr)
     return f" at a load of {load:.1f}"
-
-
-def _conclude(written: list[Path], table: Path, checks: list[Check]) -> None:
-    write_checks(table, checks)
-    for path in (*written, table):
-        print(path)
-    if checks:
-        print(f"model against measurement: half of {len(checks)} operators are off by a factor of "
-              f"{typical_factor(checks):.2f} or less")
 
 
 def main(arguments: list[str] | None = None) -> None:

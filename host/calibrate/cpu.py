@@ -1,4 +1,4 @@
-"""Calibration of this machine's CPU with NumPy, and operations to check the model."""
+"""Calibration of this machine's CPU with NumPy."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,11 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from host.calibrate.check import Check
 from host.calibrate.stopwatch import Stopwatch
-from host.devices import dense_work, embedding_work
-from host.devices.cpu import CpuProfile, CpuTime
-from host.model import MODELS
+from host.devices.cpu import CpuProfile
 
 __all__ = ["cores", "measure_cpu"]
 
@@ -30,8 +27,8 @@ def cores() -> int:
 
 
 def measure_cpu(name: str, watch: Stopwatch | None = None, mebibytes: int = 256,
-                side: int = 1536) -> tuple[CpuProfile, list[Check]]:
-    """Measure a `CpuProfile`, and compare operations of the Kaggle model with its predictions.
+                side: int = 1536) -> CpuProfile:
+    """Measure a `CpuProfile`.
 
     Streams are copies and random accesses take rows of 64 bytes by index, both with one thread per
     core; BLAS multiplies matrices with as many threads as it chooses. Buffers have ``mebibytes``
@@ -40,7 +37,7 @@ def measure_cpu(name: str, watch: Stopwatch | None = None, mebibytes: int = 256,
     watch = watch or Stopwatch()
     source = f"[M] median of {watch.repeats}: "
     with _team(cores()) as team:
-        profile = CpuProfile(
+        return CpuProfile(
             name, cores(), *_memory(watch, team, mebibytes), _ACCESS, _tflops(watch, side),
             watch.us(team(lambda part: None, 1)), {
                 "cores": "[M] cores available to the process",
@@ -50,7 +47,6 @@ def measure_cpu(name: str, watch: Stopwatch | None = None, mebibytes: int = 256,
                 "access_bytes": "[C] a cache line",
                 "float32_tflops": f"{source}products of matrices {side} wide",
                 "operator_us": f"{source}an empty NumPy call on one thread per core"})
-        return profile, list(_checks(watch, team, CpuTime(profile)))
 
 
 Team = Callable[[Callable[[slice], object], int], Callable[[], object]]
@@ -88,26 +84,3 @@ def _memory(watch: Stopwatch, team: Team, mebibytes: int) -> tuple[float, float]
 def _tflops(watch: Stopwatch, side: int) -> float:
     left, right, result = (np.ones((side, side), np.float32) for _ in range(3))
     return 2 * side**3 / watch.us(lambda: np.matmul(left, right, result)) / 1e6
-
-
-def _checks(watch: Stopwatch, team: Team, cpu: CpuTime) -> Iterator[Check]:
-    random = np.random.default_rng(1)
-    for samples in (128, 2048):
-        lookups = 26 * samples
-        table, out = np.ones((1 << 20, 16), np.float32), np.empty((lookups, 16), np.float32)
-        where = random.integers(0, len(table), lookups)
-        yield Check(f"gather {lookups} rows of 64 B",
-                    cpu.run(embedding_work.gather(lookups, lookups, 16)).us,
-                    watch.us(team(lambda part, out=out, table=table, where=where: np.take(
-                        table, where[part], 0, out[part], "clip"), lookups)))
-        values = np.ones(samples * 512, np.float32)
-        yield Check(f"elementwise {len(values)}",
-                    cpu.run(dense_work.elementwise(len(values))).us,
-                    watch.us(team(lambda part, values=values: np.maximum(
-                        values[part], 0, out=values[part]), len(values))))
-        for inputs, outputs in MODELS["kaggle"].top_layers:
-            left, right = (np.ones(shape, np.float32)
-                           for shape in ((samples, inputs), (inputs, outputs)))
-            yield Check(f"product {samples} x {inputs} x {outputs}",
-                        cpu.run(dense_work.product(samples, inputs, outputs)).us,
-                        watch.us(lambda left=left, right=right: left @ right))

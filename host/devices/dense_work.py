@@ -19,7 +19,7 @@ from host.devices.operation import TILE, Operation
 from host.model import Model
 
 __all__ = ["LEVELS", "concat", "dense_update", "elementwise", "interaction", "interaction_backward",
-           "linear", "loss", "mlp", "mlp_backward", "product", "transpose"]
+           "linear", "loss", "mlp", "mlp_backward", "product"]
 
 Layers = Sequence[tuple[int, int]]
 
@@ -35,11 +35,6 @@ def elementwise(values: int, inputs: int = 1, name: str = "elementwise") -> Oper
 def concat(values: int) -> Operation:
     """Copy ``values`` values into one concatenated array."""
     return Operation("concat", 8 * values)
-
-
-def transpose(values: int) -> Operation:
-    """Copy ``values`` values in another order of dimensions."""
-    return Operation("transpose", 8 * values)
 
 
 def product(rows: int, inner: int, columns: int, batch: int = 1,

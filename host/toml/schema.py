@@ -1,4 +1,4 @@
-"""Strict reader of TOML files into frozen dataclasses; every error names its place."""
+"""Strict reader of TOML files into frozen dataclasses; every error names its line or its key."""
 
 import re
 import tomllib
@@ -10,15 +10,23 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from host.errors import InputError, shown
 from host.reading import read_whole
-from host.toml import places
 from host.toml.units import quantity, quantity_field
 
-__all__ = ["MOST_BYTES", "read_toml"]
+__all__ = ["MOST_BYTES", "MOST_PARTS", "read_toml"]
 
 T = TypeVar("T")
 
+Keys = tuple[str | int, ...]
+"""Keys and indices from the top level down, such as ``("tables", 2, "rows")``."""
+
 MOST_BYTES = 1 << 20
 """Of a file."""
+
+MOST_PARTS = 64
+"""Parts of a dotted key. tomllib takes the square of their number in memory."""
+
+_PART = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
+_LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{MOST_PARTS},}}")
 
 _LARGEST = 1e100
 """Larger numbers are meaningless, and overflow what is computed from them."""
@@ -34,11 +42,13 @@ _WORDS = {int: "an integer", float: "a number", str: "a string", bool: "true or 
 
 
 class _Problem(Exception):
-    """An error in the value at ``path``; ``missing`` if there is no value."""
+    """An error in the value at ``path``: its message begins with the table, or with the value."""
 
-    def __init__(self, path: places.Path, message: str, missing: bool = False):
-        super().__init__(message)
-        self.path, self.missing = path, missing
+    def __init__(self, path: Keys, message: str):
+        subject = message.removeprefix("no such field: ")
+        outer = next(path[:k] for k in range(len(path) + 1)
+                     if subject.startswith(_dotted(path[k:])))
+        super().__init__(f"{_dotted(outer)}: {message}" if outer else message)
 
 
 def read_toml(path: str | Path, kind: type[T],
@@ -63,7 +73,8 @@ def read_toml(path: str | Path, kind: type[T],
     InputError
         The file is not TOML or has more than `MOST_BYTES`, a field is unknown, missing or has a
         wrong type, or a dataclass, ``named`` or ``check`` rejects a value (``TypeError``,
-        ``ValueError`` whose message begins with the field's name). Names the place.
+        ``ValueError`` whose message begins with the field's name). Names line and column of a
+        mistake in the syntax, and the key of another mistake.
     """
     path = Path(path)
     try:
@@ -72,7 +83,10 @@ def read_toml(path: str | Path, kind: type[T],
         line = error.object[:error.start].count(b"\n") + 1
         column = error.start - error.object.rfind(b"\n", 0, error.start)
         raise InputError(path, line, column, "not UTF-8 text") from None
-    places.check_keys(path, text)
+    if found := _LONG_KEY.search(text):
+        raise InputError(path, text.count("\n", 0, found.start()) + 1,
+                         found.start() - text.rfind("\n", 0, found.start()),
+                         f"a key must have at most {MOST_PARTS} parts, not more")
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -87,13 +101,17 @@ def read_toml(path: str | Path, kind: type[T],
         result = _table(content, kind, (), named)
         _checked(content, kind, (), lambda: check(result))
     except _Problem as problem:
-        where = places.Places(text)
-        place = where.end if problem.missing and not problem.path else where.of(problem.path)
-        raise InputError(path, *place, str(problem)) from None
+        raise InputError(path, 0, 0, str(problem)) from None
     return result
 
 
-def _table(content: dict, kind: type, at: places.Path, named: Callable | None) -> Any:
+def _dotted(path: Keys) -> str:
+    """Return ``path`` as in ``tables[2].rows``."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}"
+                   for part in path).removeprefix(".")
+
+
+def _table(content: dict, kind: type, at: Keys, named: Callable | None) -> Any:
     """Make a ``kind`` from the table ``content`` at path ``at``."""
     hints = get_type_hints(kind)
     known = {field.name: field for field in fields(kind) if field.init}
@@ -113,11 +131,11 @@ def _table(content: dict, kind: type, at: places.Path, named: Callable | None) -
             values[name] = _quantity(name, value, hints[name], (*at, key))
     for name, field in known.items():
         if name not in values and field.default is MISSING and field.default_factory is MISSING:
-            raise _Problem(at, f"field {quantity_field(name) or name} is missing", missing=True)
+            raise _Problem(at, f"field {quantity_field(name) or name} is missing")
     return _checked(content, kind, at, lambda: kind(**values))
 
 
-def _checked(content: dict, kind: type, at: places.Path, action: Callable[[], T]) -> T:
+def _checked(content: dict, kind: type, at: Keys, action: Callable[[], T]) -> T:
     """Run ``action``, which may reject a field of ``content``."""
     try:
         return action()
@@ -146,7 +164,7 @@ def _keys(content: Any, steps: list[str | int]) -> list[str | int]:
     return []
 
 
-def _quantity(name: str, value: object, hint: Any, at: places.Path) -> Any:
+def _quantity(name: str, value: object, hint: Any, at: Keys) -> Any:
     try:
         amount = quantity(name, value)
     except (TypeError, ValueError) as error:
@@ -160,7 +178,7 @@ def _quantity(name: str, value: object, hint: Any, at: places.Path) -> Any:
     return int(amount)
 
 
-def _bounded(name: str, value: float, given: object, at: places.Path) -> float:
+def _bounded(name: str, value: float, given: object, at: Keys) -> float:
     """Return ``value``; raise for a time or a rate of which a simulated run would see no end."""
     if name.endswith("_us") and value > _LONGEST_US:
         raise _Problem(at, f"{name} must be at most {_LONGEST_US:g}, not {shown(given)}")
@@ -169,7 +187,7 @@ def _bounded(name: str, value: float, given: object, at: places.Path) -> float:
     return value
 
 
-def _convert(name: str, value: Any, hint: Any, at: places.Path, named: Callable | None) -> Any:
+def _convert(name: str, value: Any, hint: Any, at: Keys, named: Callable | None) -> Any:
     kinds = get_args(hint) if get_origin(hint) in (UnionType, Union) else (hint,)
     for kind in kinds:
         origin = get_origin(kind) or kind

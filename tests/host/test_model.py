@@ -35,7 +35,7 @@ def test_the_interaction_of_a_file(tmp_path):
         assert (model.interaction, model.interaction_itself) == (kind, itself)
         assert model.interaction_width == width and model.top_layers[0] == (width, 4)
     path.write_text(base + 'interaction = "mean"\n')
-    with pytest.raises(InputError, match=r":6:1: interaction must be dot or cat, not 'mean'"):
+    with pytest.raises(InputError, match=r"toml: interaction must be dot or cat, not 'mean'"):
         load_model(path)
 
 
@@ -89,28 +89,28 @@ def test_tables_with_bags(tmp_path):
     assert load_model(path) == Model((10, 20), 16, 2, (16,), (1,))
 
 
-@pytest.mark.parametrize("old, new, place, message", [
-    ('pooling = "sum"', 'pooling = "mean"', "14:1",
+@pytest.mark.parametrize("old, new, message", [
+    ('pooling = "sum"', 'pooling = "mean"',
      "tables[2].pooling must be that of the model, 'sum', not 'mean': the NIC pools all tables"),
-    ('pooling = "sum"', 'pooling = "max"', "14:1", "pooling must be sum or mean, not 'max'"),
-    ('"sum"\ndimension = 16', '"sum"\ndimension = 32', "15:1",
-     "tables[2].dimension must be that of the model, 16, not 32: tables of different dimensions "
-     "are not supported"),
-    ("rows = 20", "rows = 0", "9:1", "rows must be between 1 and 68719476735, not 0"),
-    ("bag = 2", "bag = -1", "13:1", "bag must be between 0 and 4096, not -1"),
-    ("[0, 3]", "[3, 0]", "10:1", "bag must give the fewest keys first, not (3, 0)"),
-    ("[0, 3]", "[3]", "10:1", "bag must have 2 items, not [3]"),
-    ("top = [1]", "top = [2]", "4:1", "top must end in 1, not (2,)"),
-    ("top = [1]", "top = [1]\nrows = [1]", "5:1", "rows and tables must not both be given"),
-    ("rows = 10", "row = 10", "7:1",
-     "no such field: row (fields: rows, name, bag, dimension, pooling)"),
+    ('pooling = "sum"', 'pooling = "max"', "tables[2]: pooling must be sum or mean, not 'max'"),
+    ('"sum"\ndimension = 16', '"sum"\ndimension = 32',
+     "tables[2].dimension must be that of the model, 16, "
+     "not 32: tables of different dimensions are not supported"),
+    ("rows = 20", "rows = 0", "tables[1]: rows must be between 1 and 68719476735, not 0"),
+    ("bag = 2", "bag = -1", "tables[2]: bag must be between 0 and 4096, not -1"),
+    ("[0, 3]", "[3, 0]", "tables[1]: bag must give the fewest keys first, not (3, 0)"),
+    ("[0, 3]", "[3]", "tables[1]: bag must have 2 items, not [3]"),
+    ("top = [1]", "top = [2]", "top must end in 1, not (2,)"),
+    ("top = [1]", "top = [1]\nrows = [1]", "rows and tables must not both be given"),
+    ("rows = 10", "row = 10",
+     "tables[0]: no such field: row (fields: rows, name, bag, dimension, pooling)"),
 ])
-def test_mistakes_in_tables(tmp_path, old, new, place, message):
+def test_mistakes_in_tables(tmp_path, old, new, message):
     path = tmp_path / "bags.toml"
     path.write_text(TABLES.replace(old, new))
     with pytest.raises(InputError) as caught:
         load_model(path)
-    assert str(caught.value).startswith(f"{path}:{place}: {message}")
+    assert str(caught.value).startswith(f"{path}: {message}")
 
 
 def test_pooling_of_a_model_file(tmp_path):
@@ -120,7 +120,7 @@ def test_pooling_of_a_model_file(tmp_path):
     path.write_text('pooling = "mean"\n' + TABLES.replace('pooling = "sum"\n', ""))
     assert load_model(path).pooling == "mean"
     path.write_text('pooling = "max"\n' + TABLES.replace('pooling = "sum"\n', ""))
-    with pytest.raises(InputError, match=r"toml:1:1: pooling must be sum or mean, not 'max'$"):
+    with pytest.raises(InputError, match=r"toml: pooling must be sum or mean, not 'max'$"):
         load_model(path)
 
 
@@ -137,7 +137,7 @@ def test_models_that_ship_as_files():
 def test_bad_file_and_bad_name(tmp_path):
     path = tmp_path / "bad.toml"
     path.write_text("rows = [10]\ndimension = 20\ndense = 1\nbottom = [20]\ntop = [1]\n")
-    with pytest.raises(InputError, match=r"bad.toml:2:1: dimension must be 4, 8 or a multiple"):
+    with pytest.raises(InputError, match=r"bad.toml: dimension must be 4, 8 or a multiple"):
         load_model(path)
     with pytest.raises(ValueError, match=r"model must be one of kaggle, .* or a TOML file, not"):
         load_model("nope")

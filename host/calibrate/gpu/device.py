@@ -5,8 +5,8 @@ device (for tests: nothing is asynchronous there, and what needs CUDA is missing
 own devices.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Any
 
@@ -29,13 +29,13 @@ _FILLER = 2048
 class Sizes:
     """Sizes of what needs much memory on a GPU; ``scale`` shrinks them.
 
-    ``most_samples``: largest mini-batch of those that items have. Members: ``values`` of
-    element-wise operators; ``table_values``, of the table that rows are gathered from; ``rows``
-    gathered at once where the rate counts; ``side`` of matrices; ``copied`` bytes.
+    Members: ``values`` of element-wise operators; ``table_values``, of the table that rows are
+    gathered from; ``rows`` gathered at once where the rate counts; ``side`` of matrices;
+    ``copied`` bytes.
     """
 
-    def __init__(self, scale: float = 1.0, most_samples: int = 1 << 30):
-        self.scale, self._most_samples = scale, most_samples
+    def __init__(self, scale: float = 1.0):
+        self.scale = scale
         self.values = max(1024, int(scale * (1 << 28)))
         self.table_values = max(1 << 14, int(scale * (1 << 29)))
         self.rows = max(256, int(scale * (1 << 22)))
@@ -45,10 +45,6 @@ class Sizes:
     def of(self, count: int, least: int = 1) -> int:
         """Return ``count`` at this scale."""
         return max(least, int(count * self.scale))
-
-    def batches(self, samples: Sequence[int]) -> tuple[int, ...]:
-        """Return those of ``samples`` that are not too large; the first in any case."""
-        return tuple(each for each in samples if each <= max(samples[0], self._most_samples))
 
 
 class Device:
@@ -258,21 +254,3 @@ class Device:
     def pinned(self, count: int, dtype: Any = None) -> Any:
         """Return zeros in page-locked host memory, float32 unless ``dtype`` says otherwise."""
         return self.torch.zeros(count, dtype=dtype or self.torch.float32, pin_memory=self.cuda)
-
-    @contextmanager
-    def beside(self, action: Act, times: int) -> Iterator[Any]:
-        """Do ``action`` ``times`` times in a stream of its own, meanwhile the block.
-
-        Yields PyTorch's stream. Raises `Missing` where nothing runs side by side.
-        """
-        if not self.cuda:
-            raise Missing("nothing runs side by side without CUDA")
-        stream = self.torch.cuda.Stream()
-        with self.torch.cuda.stream(stream):
-            for _ in range(times):
-                action()
-        try:
-            yield stream
-        finally:
-            with suppress(RuntimeError):  # an error of the block has said more
-                stream.synchronize()

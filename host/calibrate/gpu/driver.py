@@ -8,7 +8,7 @@ from typing import Any
 
 from embernic_extras import ExtraError, require
 from host.calibrate.gpu.compile import compile_kernel, supported_targets, target_of
-from host.calibrate.gpu.native import COPY, GRAPH, LAUNCH, WAIT, Action, Loops
+from host.calibrate.gpu.native import GRAPH, LAUNCH, WAIT, Action, Loops
 from host.calibrate.reading import Missing
 
 __all__ = ["Driver", "Word"]
@@ -71,11 +71,10 @@ class Driver:
         self._kept.append(ctypes.create_string_buffer(code, len(code) + 1))
         return self._call("cuModuleLoadData", ctypes.addressof(self._kept[-1]))
 
-    def stream(self, urgent: bool = False) -> int:
-        """Make a stream that does not wait for the default one; ``urgent``: before all others."""
-        _, most = self._call("cuCtxGetStreamPriorityRange") if urgent else (0, 0)
+    def stream(self) -> int:
+        """Make a stream that does not wait for the default one."""
         flags = self._cuda.CUstream_flags.CU_STREAM_NON_BLOCKING
-        return int(self._call("cuStreamCreateWithPriority", int(flags), most))
+        return int(self._call("cuStreamCreate", int(flags)))
 
     def launch(self, stream: int, source: str, name: str, grid: int, block: int,
                *arguments: int | ctypes._SimpleCData) -> Action:
@@ -86,11 +85,6 @@ class Driver:
         self._kept += [values, array]
         return Action(LAUNCH, grid, block, 0, self._address("cuLaunchKernel"),
                       self.kernel(source, name), stream, ctypes.addressof(array))
-
-    def copy(self, stream: int, to: int, source: int, size: int) -> Action:
-        """Return the copy of ``size`` bytes between two addresses, of the host or the GPU."""
-        return Action(COPY, 0, 0, 0, self._address("cuMemcpyAsync"), None, stream, None, to,
-                      source, size)
 
     def wait(self, stream: int) -> Action:
         """Return the host's wait for all that a stream has been given."""
@@ -147,10 +141,6 @@ class Driver:
         node.count, node.paramArray, node.flags = 1, [wait], 0
         self._kept.append((wait, node))
         return self._call("cuGraphAddBatchMemOpNode", graph, before or None, len(before), node)
-
-    def wait_value(self, stream: int, address: int, value: int) -> None:
-        """Make what a stream is given from now on wait until the word at ``address`` is there."""
-        self._call("cuStreamWaitValue32", stream, address, value, 1)  # 1: equal
 
     def perform(self, action: Action) -> None:
         """Do one action; the GPU's work goes on by itself."""

@@ -8,9 +8,8 @@ import numpy as np
 
 from host.calibrate.gpu.device import Act, Device
 from host.calibrate.gpu.driver import Word
-from host.calibrate.gpu.inference import Inference
+from host.calibrate.gpu.inference import Inference, MiniBatches
 from host.calibrate.gpu.native import Action
-from host.calibrate.gpu.traffic import MiniBatches
 from host.calibrate.reading import Missing
 
 __all__ = ["LIMIT_NS", "Half"]

@@ -1,45 +1,75 @@
 """A whole DLRM in PyTorch on one device, from inputs to predictions in host memory."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from host.calibrate.gpu.device import Device
-from host.calibrate.gpu.layers import forward, layers_of
-from host.calibrate.gpu.traffic import MiniBatches
+from host.data.generator import generate
 from host.model import Model
+from host.samples import concatenate
 
-__all__ = ["Inference"]
+__all__ = ["Inference", "MiniBatches", "mini_batches"]
+
+
+@dataclass(frozen=True)
+class MiniBatches:
+    """Consecutive mini-batches of samples with one key in each table.
+
+    Members
+    -------
+    dense: float32 ``[mini-batches, samples, dense features]``.
+    keys: int64 ``[mini-batches, samples, tables]``, rows of their tables.
+    rows: of each table; fewer than the model's if scaled. first: where each table begins in one
+        that holds all, int64.
+    """
+
+    dense: np.ndarray
+    keys: np.ndarray
+    rows: tuple[int, ...]
+    first: np.ndarray
+
+    @property
+    def joined(self) -> np.ndarray:
+        """The keys as rows of one table that holds all: int64, shaped as ``keys``."""
+        return self.keys + self.first
+
+
+def mini_batches(model: Model, samples: int, count: int, scale: float = 1.0,
+                 seed: int = 0) -> MiniBatches:
+    """Return ``count`` mini-batches of ``samples`` samples of the generator.
+
+    ``scale``: share of the rows of each table that exist; keys beyond them wrap around.
+    """
+    rows = tuple(max(1, int(size * scale)) for size in model.rows)
+    made = concatenate(generate(model, samples * count, seed))
+    keys = made.rows.reshape(count, samples, model.tables) % np.array(rows, np.int64)
+    first = np.concatenate([[0], np.cumsum(rows)[:-1]]).astype(np.int64)
+    return MiniBatches(made.dense.reshape(count, samples, -1), keys, rows, first)
 
 
 class Inference:
-    """Inference of ``model`` as facebookresearch/dlrm does it, and with one lookup for all tables.
+    """Inference of ``model`` as facebookresearch/dlrm does it, an operator at a time.
 
     The inputs of a mini-batch are one packed array: its keys by table, then its dense features.
-    Each method of a part takes what :meth:`unpacked` returns or earlier parts do.
 
-    Parameters
-    ----------
-    device, model. made: the mini-batches. share: of another object, whose tables and weights this
-        one uses.
+    Parameters: ``device``; ``model``; ``made``, the mini-batches.
     """
 
-    def __init__(self, device: Device, model: Model, made: MiniBatches,
-                 share: "Inference | None" = None):
+    def __init__(self, device: Device, model: Model, made: MiniBatches):
         torch = self._torch = device.torch
         self.device, self.model = device, model
         self.samples = made.keys.shape[1]
         vectors = model.tables + 1
-        if share:
-            self.table, self._bottom, self._top = share.table, share._bottom, share._top
-        else:
-            self.table = device.floats(sum(made.rows), model.dimension)
-            self._bottom = layers_of(device, model.bottom_layers)
-            self._top = layers_of(device, model.top_layers)
+        self.table = device.floats(sum(made.rows), model.dimension)
         self.tables = self.table.split(made.rows)
-        self._first = device.on_device(made.first)[:, None]
+        self._bottom, self._top = ([(device.floats(*shape), device.floats(shape[1]))
+                                    for shape in layers]
+                                   for layers in (model.bottom_layers, model.top_layers))
         self._row, self._column = torch.tril_indices(vectors, vectors, -1, device=device.kind)
-        self._starts = torch.arange(0, self.samples * model.tables, device=device.kind)
+        self._starts = torch.arange(0, self.samples, device=device.kind)
         self.inputs = [self._packed(dense, keys) for dense, keys in zip(made.dense, made.keys)]
         self.input = device.zeros(len(self.inputs[0]), torch.uint8)
         self.output = device.pinned(self.samples)
@@ -51,62 +81,43 @@ class Inference:
         place.copy_(self._torch.frombuffer(bytearray(raw), dtype=self._torch.uint8))
         return place
 
-    @property
-    def key_bytes(self) -> int:
-        """Bytes of the keys, before the dense features."""
-        return 8 * self.samples * self.model.tables
-
-    def unpacked(self) -> tuple[Any, Any]:
-        """Return the keys ``[tables, samples]`` and the dense features on the device, as views."""
-        keys = self.input[:self.key_bytes].view(self._torch.int64)
-        dense = self.input[self.key_bytes:].view(self._torch.float32)
-        return (keys.view(self.model.tables, self.samples),
-                dense.view(self.samples, self.model.dense))
-
-    def lookups(self, keys: Any) -> Any:
-        """Look up each table by itself: a list of ``[samples, dimension]``."""
-        bag, starts = self._torch.nn.functional.embedding_bag, self._starts[:self.samples]
-        return [bag(keys[table], weight, starts, mode="sum")
-                for table, weight in enumerate(self.tables)]
-
-    def lookup(self, keys: Any) -> Any:
-        """Look up all tables at once: a list of ``[samples, dimension]``, as views."""
-        joined = (keys + self._first).view(-1)
-        pooled = self._torch.nn.functional.embedding_bag(joined, self.table, self._starts,
-                                                         mode="sum")
-        return list(pooled.view(self.model.tables, self.samples, -1))
-
     def bottom(self, dense: Any, fused: bool = False) -> Any:
         """Apply the bottom MLP."""
-        return forward(self._torch, self._bottom, dense, fused, sigmoid=False)
-
-    def interaction(self, dense: Any, pooled: list[Any]) -> Any:
-        """Return the dense vectors with the dot products of all pairs."""
-        torch, width = self._torch, self.model.dimension
-        joined = torch.cat([dense, *pooled], 1).view(self.samples, -1, width)
-        square = torch.bmm(joined, joined.transpose(1, 2))
-        return torch.cat([dense, square[:, self._row, self._column]], 1)
+        return self._network(self._bottom, dense, fused, sigmoid=False)
 
     def top(self, interaction: Any, fused: bool = False) -> Any:
         """Apply the top MLP: predictions ``[samples, 1]``."""
-        return forward(self._torch, self._top, interaction, fused)
-
-    def copy_in(self, nth: int, calls: int = 1) -> None:
-        """Copy the inputs of mini-batch ``nth`` to the device, in one piece or in two."""
-        source = self.inputs[nth % len(self.inputs)]
-        for part in ((slice(None),) if calls == 1 else
-                     (slice(self.key_bytes), slice(self.key_bytes, None))):
-            self.input[part].copy_(source[part], non_blocking=True)
+        return self._network(self._top, interaction, fused, sigmoid=True)
 
     def eager(self, nth: int) -> None:
         """Predict mini-batch ``nth`` operator by operator; keys and dense are copied apart."""
-        self.copy_in(nth, 2)
-        keys, dense = self.unpacked()
+        torch, model, key_bytes = self._torch, self.model, 8 * self.samples * self.model.tables
+        source = self.inputs[nth]
+        for part in (slice(key_bytes), slice(key_bytes, None)):
+            self.input[part].copy_(source[part], non_blocking=True)
+        keys = self.input[:key_bytes].view(torch.int64).view(model.tables, self.samples)
+        dense = self.input[key_bytes:].view(torch.float32).view(self.samples, model.dense)
         vector = self.bottom(dense)
-        predictions = self.top(self.interaction(vector, self.lookups(keys)))
-        self.output.copy_(predictions.view(-1), non_blocking=True)
+        pooled = [torch.nn.functional.embedding_bag(keys[table], weight, self._starts, mode="sum")
+                  for table, weight in enumerate(self.tables)]
+        joined = torch.cat([vector, *pooled], 1).view(self.samples, -1, model.dimension)
+        square = torch.bmm(joined, joined.transpose(1, 2))
+        interaction = torch.cat([vector, square[:, self._row, self._column]], 1)
+        self.output.copy_(self.top(interaction).view(-1), non_blocking=True)
 
-    def compute(self, fused: bool = False) -> Any:
-        """Predict what is in ``input``, with one lookup for all tables; what a graph holds."""
-        keys, dense = self.unpacked()
-        return self.top(self.interaction(self.bottom(dense, fused), self.lookup(keys)), fused)
+    def _network(self, layers: Sequence[tuple[Any, Any]], data: Any, fused: bool,
+                 sigmoid: bool) -> Any:
+        """Apply an MLP: ReLU after each layer, after the last a sigmoid if ``sigmoid``.
+
+        ``layers``: the weight, inputs by outputs, and the bias of each. ``fused``: bias and ReLU
+        are part of the product.
+        """
+        torch = self._torch
+        for index, (weight, bias) in enumerate(layers):
+            if sigmoid and index == len(layers) - 1:
+                data = torch.sigmoid(torch.addmm(bias, data, weight))
+            elif fused:
+                data = torch._addmm_activation(bias, data, weight, use_gelu=False)
+            else:
+                data = torch.relu(torch.addmm(bias, data, weight))
+        return data

@@ -11,10 +11,9 @@ typedef int launch_function(void *function, unsigned grid_x, unsigned grid_y, un
                             unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                             void *stream, void **arguments, void **extra);
 typedef int graph_function(void *graph, void *stream);
-typedef int copy_function(uint64_t to, uint64_t from, size_t size, void *stream);
 typedef int wait_function(void *stream);
 
-enum kind { LAUNCH, GRAPH, COPY, WAIT };
+enum kind { LAUNCH, GRAPH, WAIT };
 
 struct action {
     uint32_t kind, grid, block, reserved;
@@ -22,7 +21,6 @@ struct action {
     void *object;   /* kernel or graph */
     void *stream;
     void **arguments;
-    uint64_t to, from, size;
 };
 
 size_t action_size(void) { return sizeof(struct action); }
@@ -40,8 +38,6 @@ static int perform(const struct action *a) {
                                             a->arguments, NULL);
     case GRAPH:
         return ((graph_function *)a->call)(a->object, a->stream);
-    case COPY:
-        return ((copy_function *)a->call)(a->to, a->from, a->size, a->stream);
     default:
         return ((wait_function *)a->call)(a->stream);
     }

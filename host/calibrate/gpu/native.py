@@ -19,10 +19,10 @@ from tempfile import TemporaryDirectory
 
 from host.calibrate.reading import Missing
 
-__all__ = ["COPY", "GRAPH", "LAUNCH", "WAIT", "Action", "Loops", "compilers"]
+__all__ = ["GRAPH", "LAUNCH", "WAIT", "Action", "Loops", "compilers"]
 
-LAUNCH, GRAPH, COPY, WAIT = range(4)
-"""Kinds of an `Action`: a kernel, a graph, a copy, and the wait for a stream."""
+LAUNCH, GRAPH, WAIT = range(3)
+"""Kinds of an `Action`: a kernel, a graph, and the wait for a stream."""
 
 _LIMIT_US = 2e6
 """After this long, a flag that was not set never will be."""
@@ -32,13 +32,12 @@ class Action(ctypes.Structure):
     """A call of the driver: ``call`` is the address of its function.
 
     ``object`` is the kernel or graph, ``arguments`` the address of an array of the addresses of the
-    kernel's arguments; ``to``, ``from_`` and ``size`` are a copy's.
+    kernel's arguments.
     """
 
     _fields_ = [("kind", c_uint32), ("grid", c_uint32), ("block", c_uint32),
                 ("reserved", c_uint32), ("call", c_void_p), ("object", c_void_p),
-                ("stream", c_void_p), ("arguments", c_void_p), ("to", c_uint64),
-                ("from_", c_uint64), ("size", c_uint64)]
+                ("stream", c_void_p), ("arguments", c_void_p)]
 
 
 class Loops:

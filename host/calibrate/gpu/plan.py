@@ -4,27 +4,12 @@ from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
 
 from host.calibrate.gpu.device import Device
-from host.calibrate.gpu.items.branches import branches
-from host.calibrate.gpu.items.check import check
-from host.calibrate.gpu.items.copies import copies
-from host.calibrate.gpu.items.dlrm import dlrm
-from host.calibrate.gpu.items.embedding import embedding
 from host.calibrate.gpu.items.en import en
-from host.calibrate.gpu.items.expand import expand
 from host.calibrate.gpu.items.gather import gather
-from host.calibrate.gpu.items.graph import graph
-from host.calibrate.gpu.items.held import held
-from host.calibrate.gpu.items.keys import keys
-from host.calibrate.gpu.items.launch import launch
-from host.calibrate.gpu.items.machine import machine
-from host.calibrate.gpu.items.mlp import mlp
-from host.calibrate.gpu.items.operators import operators
-from host.calibrate.gpu.items.rates import rates
-from host.calibrate.gpu.items.relaunch import relaunch
-from host.calibrate.gpu.items.release import release
+from host.calibrate.gpu.items.launch import branches, graph, launch
+from host.calibrate.gpu.items.rates import machine, operators, rates
 from host.calibrate.gpu.items.resident import resident
-from host.calibrate.gpu.items.threads import threads
-from host.calibrate.gpu.items.together import together
+from host.calibrate.gpu.items.words import held, release
 from host.calibrate.reading import Absent, Book, Missing, Reading
 
 __all__ = ["ITEMS", "Item", "run", "wanted"]
@@ -33,10 +18,8 @@ Item = Callable[[Device], Iterator[Reading | Absent]]
 
 ITEMS: dict[str, Item] = {
     "device": machine, "rates": rates, "operators": operators, "launch": launch, "graph": graph,
-    "copy": copies, "gather": gather, "embedding": embedding, "mlp": mlp, "together": together,
-    "branches": branches, "expand": expand, "keys": keys, "check": check, "dlrm": dlrm,
-    "release": release, "resident": resident, "held": held, "relaunch": relaunch,
-    "en": en, "threads": threads}
+    "branches": branches, "gather": gather, "release": release, "resident": resident,
+    "held": held, "en": en}
 """The items, in the order in which they are measured. Names of readings begin with the item's. What
 waits inside the GPU comes last: should it fail in a way that ends CUDA, the others are done."""
 

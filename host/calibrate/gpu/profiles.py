@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from statistics import median
 from typing import Any, TypeVar
 
-from host.calibrate.gpu.items.operators import OPERATORS
+from host.calibrate.gpu.items.rates import OPERATORS
 from host.calibrate.reading import Book
 from host.devices.software import SoftwareProfile
 from host.timing.gpu import GpuProfile

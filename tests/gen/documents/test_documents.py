@@ -1,6 +1,5 @@
 """Documents made from the source: complete, true, and those in docs/ as new as the source."""
 
-import itertools
 import json
 import random
 import re
@@ -17,7 +16,6 @@ from gen.documents.__main__ import main
 from gen.documents.docstrings import attribute_docs, members_text
 from gen.documents.fields import descriptor_pieces, layout_fields
 from gen.documents.generate import build_nic
-from gen.documents.layers import layered
 from gen.documents.wire_format import record_layouts
 from gen.timing.report import report_timing
 from gen.verilog.convert import to_verilog
@@ -51,7 +49,7 @@ def training():
 
 
 @pytest.mark.parametrize("name", ["registers.md", "registers.h", "registers.json",
-                                  "wire-format.md", "latency.md", "nic.svg"])
+                                  "wire-format.md", "latency.md", "nic.md"])
 def test_kept_documents_are_those_of_the_source(kaggle, name):
     renew = renew_command("kaggle", output="docs/kaggle")
     assert (KEPT / name).read_text() == kaggle[name], f"stale; renew it: {renew}"
@@ -171,43 +169,23 @@ def test_members_of_a_docstring():
 
 @pytest.mark.parametrize("which, trains", [("kaggle", False), ("training", True)])
 def test_diagram(which, trains, request):
-    space = "{http://www.w3.org/2000/svg}"
-    root = ElementTree.fromstring(request.getfixturevalue(which)["nic.svg"])
-    _, _, width, height = map(float, root.attrib["viewBox"].split())
-    told = [title.text for path in root.iter(f"{space}path")
-            for title in path.iter(f"{space}title")]
-    assert sorted(", ".join(filter(None, told)).split(", ")) == sorted(channel_map(trains))
-    boxes = [tuple(float(box.attrib[key]) for key in ("x", "y", "width", "height"))
-             for box in root.iter(f"{space}rect") if "x" in box.attrib]
-    for k, (x, y, w, h) in enumerate(boxes):
-        assert x >= 0 and y >= 0 and x + w <= width and y + h <= height
-        assert all(x + w <= a or a + c <= x or y + h <= b or b + d <= y
-                   for a, b, c, d in boxes[:k])
-    words = [text.text for text in root.iter(f"{space}text")]
-    blocks = {source.split(".")[0] for source in channel_map(trains)} - {"net_tx", "host_tx"}
-    assert blocks | set(channel_map(trains).values()) <= set(words)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_layout(seed):
-    """Any graph, circles included: nodes of a rank apart, lines from rank to rank."""
-    rng = random.Random(seed)
-    nodes = [f"n{k}" for k in range(rng.randint(2, 14))]
-    edges = list(dict.fromkeys(tuple(rng.sample(nodes, 2)) for _ in range(rng.randint(1, 24))))
-    widths = {node: rng.uniform(10, 90) for node in nodes}
-    layout = layered(edges, widths, gap=5, joint=3)
-    ends = {node for edge in edges for node in edge}
-    assert {node for node in layout.rank if isinstance(node, str)} == ends
-    for node in ends:
-        for other in ends - {node}:
-            if layout.rank[node] == layout.rank[other]:
-                room = (widths[node] + widths[other]) / 2 + 5
-                assert abs(layout.x[node] - layout.x[other]) >= room - 1e-6
-    for (source, target), way in layout.ways.items():
-        assert way[0] == (layout.x[source], layout.rank[source])
-        assert way[-1] == (layout.x[target], layout.rank[target])
-        assert {abs(b - a) for (_, a), (_, b) in itertools.pairwise(way)} == {1}
-    assert set(layout.ways) == set(edges)
+    """Each line is of Mermaid's grammar; arrows are the streams, between nodes that are defined."""
+    text = request.getfixturevalue(which)["nic.md"]
+    [block] = re.findall(r"^```mermaid\nflowchart TB\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    node, edge = r'  (\w+)\["([\w/]|<br/>)+"\]', r'  (\w+) -->\|"((?:\w|<br/>)+)"\| (\w+)'
+    nodes, edges = set(), []
+    for line in block.splitlines():
+        if found := re.fullmatch(node, line):
+            nodes.add(found[1])
+        else:
+            edges.append(re.fullmatch(edge, line).groups())
+    assert {end for source, _, target in edges for end in (source, target)} == nodes
+    assert not nodes & {"end", "graph", "subgraph", "style", "click", "default", "class"}
+    drivers = {"net_assembler": "net_tx", "host_assembler": "host_tx"}
+    streams = [(drivers[source] if port == drivers.get(source) else
+                source if port == source else f"{source}.{port}", target)
+               for source, ports, target in edges for port in ports.split("<br/>")]
+    assert sorted(streams) == sorted(channel_map(trains).items())
 
 
 def test_resources(training, kaggle):

@@ -153,9 +153,8 @@ extern "C" {
 
 int cuInit(unsigned) { return 0; }
 int cuDriverGetVersion(int *version) { return *version = 13000, 0; }
-int cuCtxGetStreamPriorityRange(int *least, int *most) { return *least = 0, *most = -5, 0; }
-int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority) {
-    if (flags != 1 || priority > 0 || priority < -5) return 1;
+int cuStreamCreate(void **stream, unsigned flags) {
+    if (flags != 1) return 1;
     return *stream = new Stream, 0;
 }
 int cuModuleLoadData(void **module, const void *image) {
@@ -174,11 +173,6 @@ int cuLaunchKernel(void *function, unsigned grid, unsigned y, unsigned z, unsign
     if (y != 1 || z != 1 || v != 1 || w != 1 || shared || extra || !grid || !block || block > 1024)
         return 1;
     return stream_of(stream).add((*static_cast<Kernel *>(function))(grid, block, arguments));
-}
-int cuMemcpyAsync(uint64_t to, uint64_t from, size_t size, void *stream) {
-    return stream_of(stream).add([=] {
-        std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), size);
-    });
 }
 int cuStreamSynchronize(void *stream) { return stream_of(stream).wait(); }
 int cuStreamBeginCapture_v2(void *stream, int) {
@@ -236,12 +230,6 @@ int cuCtxGetCurrent(void **context) {
     static int one;
     return *context = &one, 0;
 }
-int cuStreamWaitValue32_v2(void *stream, uint64_t address, uint32_t value, unsigned flags) {
-    if (flags != 1) return 1;
-    return stream_of(stream).add([=] {
-        while (load_flag(reinterpret_cast<unsigned *>(address)) != value) {}
-    });
-}
 
 // Does what the tests give in place of a graph, in the stream.
 int doInStream(void *function, void *stream) {
@@ -255,12 +243,10 @@ int cuGetProcAddress_v2(const char *name, void **function, int, uint64_t, int *s
     static const std::map<std::string, void *> known = {
         {"cuInit", (void *)cuInit},
         {"cuDriverGetVersion", (void *)cuDriverGetVersion},
-        {"cuCtxGetStreamPriorityRange", (void *)cuCtxGetStreamPriorityRange},
-        {"cuStreamCreateWithPriority", (void *)cuStreamCreateWithPriority},
+        {"cuStreamCreate", (void *)cuStreamCreate},
         {"cuModuleLoadData", (void *)cuModuleLoadData},
         {"cuModuleGetFunction", (void *)cuModuleGetFunction},
         {"cuLaunchKernel", (void *)cuLaunchKernel},
-        {"cuMemcpyAsync", (void *)cuMemcpyAsync},
         {"cuStreamSynchronize", (void *)cuStreamSynchronize},
         {"cuStreamBeginCapture", (void *)cuStreamBeginCapture_v2},
         {"cuStreamEndCapture", (void *)cuStreamEndCapture},
@@ -272,7 +258,6 @@ int cuGetProcAddress_v2(const char *name, void **function, int, uint64_t, int *s
         {"cuGraphAddChildGraphNode", (void *)cuGraphAddChildGraphNode},
         {"cuGraphAddBatchMemOpNode", (void *)cuGraphAddBatchMemOpNode},
         {"cuCtxGetCurrent", (void *)cuCtxGetCurrent},
-        {"cuStreamWaitValue32", (void *)cuStreamWaitValue32_v2},
         {"cuGetProcAddress", (void *)cuGetProcAddress_v2}};
     auto found = known.find(name);
     *function = found == known.end() ? nullptr : found->second;

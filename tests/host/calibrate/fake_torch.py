@@ -42,29 +42,6 @@ class FakeTensor:
     def __len__(self):
         return self.shape[0]
 
-    def view(self, rows, _):
-        return FakeTensor(self._torch, (rows, self.numel() // rows))
-
-    def t(self):
-        return self.transpose(0, 1)
-
-    def transpose(self, one, other):
-        shape = list(self.shape)
-        shape[one], shape[other] = shape[other], shape[one]
-        return FakeTensor(self._torch, shape)
-
-    def contiguous(self):
-        return self._torch.did(dense_work.transpose(self.numel()))
-
-    def __getitem__(self, where):
-        return self._torch.did(Operation("index"))
-
-    def __mod__(self, other):
-        return self
-
-    def index_add_(self, *arguments, alpha=1.0):
-        return self._torch.did(Operation("index_add"))
-
 
 class _Event:
     """A point in the GPU's time."""
@@ -93,9 +70,6 @@ class FakeTorch:
         self._model = GpuTime(gpu, software)
         self.backends = SimpleNamespace(cuda=SimpleNamespace(
             matmul=SimpleNamespace(allow_tf32=True)))
-        self.nn = SimpleNamespace(functional=SimpleNamespace(
-            embedding_bag=lambda where, table, offsets, mode: self.did(
-                embedding_work.gather(len(where), len(offsets), table.shape[1]))))
         self.cuda = SimpleNamespace(
             synchronize=self._synchronize, Stream=object, stream=self._stream, graph=self._capture,
             CUDAGraph=self._new_graph, Event=lambda enable_timing: _Event(self),
@@ -122,20 +96,11 @@ class FakeTorch:
     def randint(self, low, high, shape, device):
         return FakeTensor(self, shape)
 
-    def arange(self, low, high, device):
-        return FakeTensor(self, (high - low,))
-
-    def tril_indices(self, rows, columns, offset, device):
-        pairs = rows * (rows - 1) // 2
-        return FakeTensor(self, (pairs,)), FakeTensor(self, (pairs,))
-
     def add(self, left, right, out):
         return self.did(Operation("small"))
 
     def relu_(self, values):
         return self.did(dense_work.elementwise(values.numel()))
-
-    relu = relu_
 
     def index_select(self, table, dimension, where, out):
         assert table.shape[1] == out.shape[1] and len(where) == len(out)
@@ -143,18 +108,6 @@ class FakeTorch:
 
     def mm(self, left, right, out):
         return self.did(dense_work.product(len(left), len(right), right.shape[1]))
-
-    def addmm(self, bias, data, weight):
-        return self.did(dense_work.linear(len(data), *weight.shape))
-
-    def bmm(self, left, right):
-        return self.did(dense_work.product(*left.shape[1:], right.shape[2], len(left)))
-
-    def cat(self, parts, dimension):
-        return self.did(dense_work.concat(sum(part.numel() for part in parts)))
-
-    def unique(self, values, return_inverse):
-        return self.did(embedding_work.unique(len(values)))
 
     def did(self, operation):
         """Call an operator; return a tensor, whatever its shape."""

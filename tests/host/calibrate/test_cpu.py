@@ -5,8 +5,7 @@ import pytest
 from host.calibrate.__main__ import main
 from host.calibrate.cpu import cores, measure_cpu
 from host.calibrate.stopwatch import Stopwatch
-from host.devices.cpu import CpuProfile, CpuTime
-from host.devices.embedding_work import gather
+from host.devices.cpu import CpuProfile
 from host.toml.profile import load_profile
 from host.toml.provenance import constants, uncertain
 
@@ -51,7 +50,7 @@ def test_constants_follow_from_a_clock_that_is_known(monkeypatch):
             action()
             return 1000.0
 
-    profile, checks = measure_cpu("cpu_x", Known(3), mebibytes=1, side=64)
+    profile = measure_cpu("cpu_x", Known(3), mebibytes=1, side=64)
     assert profile.memory_bandwidth_gb_s == pytest.approx(2 * 2**20 / 1e6)
     assert profile.float32_tflops == pytest.approx(2 * 64**3 / 1e9)
     assert profile.operator_us == 1000.0 and profile.cores == cores()
@@ -59,9 +58,6 @@ def test_constants_follow_from_a_clock_that_is_known(monkeypatch):
     rows = 2**20 // 64 // 4
     rest = 1000 - rows * (64 + 8) / (2 * 2**20 / 1000)
     assert profile.random_bandwidth_gb_s == pytest.approx(rows * 64 / rest / 1e3)
-    assert checks[0].name == "gather 3328 rows of 64 B"
-    assert checks[0].model_us == CpuTime(profile).run(gather(3328, 3328, 16)).us
-    assert {check.measured_us for check in checks} == {1000.0}
     assert [c.status for c in constants(profile)] == ["M", "M", "M", "C", "M", "M"]
 
 
@@ -76,12 +72,8 @@ def test_command_writes_a_profile_that_loads(tmp_path, capsys, monkeypatch, load
     assert profile.name == "cpu_here" and profile.cores == cores()
     assert profile.random_bandwidth_gb_s <= profile.memory_bandwidth_gb_s
     assert not uncertain(profile)
-    table = (tmp_path / "cpu_here.csv").read_text().splitlines()
-    assert table[0] == "operation,model_us,measured_us,ratio" and len(table) == 11
     assert (tmp_path / "cpu_here.toml").read_text().startswith(
         f"# Measured by python -m host.calibrate cpu at a load of {load:.1f}.\n")
     output = capsys.readouterr()
     assert ("the machine is busy (load 99.0 on" in output.err) == (load > 0)
-    said = output.out.splitlines()
-    assert said[:2] == [str(tmp_path / "cpu_here.toml"), str(tmp_path / "cpu_here.csv")]
-    assert "half of 10 operators are off by a factor of" in said[2]
+    assert output.out.splitlines() == [str(tmp_path / "cpu_here.toml")]

@@ -60,8 +60,7 @@ CHECKS = (
     "stores_then_says_so", "a_graph_does_its_actions_in_order",
     "a_resident_kernel_serves_lists", "a_resident_kernel_leaves_when_nobody_asks",
     "graphs_wait_for_a_flag_that_is_late", "the_drivers_errors_are_reasons",
-    "whole_graphs_of_both_systems_are_timed", "threads_that_launch_are_timed",
-    "graphs_that_predict_otherwise_are_missing",
+    "whole_graphs_of_both_systems_are_timed", "graphs_that_predict_otherwise_are_missing",
     "graphs_that_do_not_wait_are_missing", "words_that_never_come_end_a_graph",
     "items_yield_what_they_say")
 

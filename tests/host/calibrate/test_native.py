@@ -1,18 +1,17 @@
 """The loops in C, on functions of Python's in place of the driver's."""
 
 import ctypes
-from ctypes import CFUNCTYPE, c_int, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, c_int, c_uint, c_uint32, c_uint64, c_void_p
 from threading import Thread
 from time import monotonic, sleep
 
 import pytest
 
 from host.calibrate.gpu import native
-from host.calibrate.gpu.native import COPY, GRAPH, LAUNCH, WAIT, Action, Loops
+from host.calibrate.gpu.native import GRAPH, LAUNCH, WAIT, Action, Loops
 from host.calibrate.reading import Missing
 
 LAUNCHED = CFUNCTYPE(c_int, c_void_p, *[c_uint] * 7, c_void_p, c_void_p, c_void_p)
-COPIED = CFUNCTYPE(c_int, c_uint64, c_uint64, c_size_t, c_void_p)
 GIVEN = CFUNCTYPE(c_int, c_void_p, c_void_p)
 WAITED = CFUNCTYPE(c_int, c_void_p)
 
@@ -30,16 +29,14 @@ def test_actions_are_the_drivers_calls_in_order(loops):
     said = []
     calls = [LAUNCHED(lambda *given: said.append(("launch", *given)) or 0),
              GIVEN(lambda *given: said.append(("graph", *given)) or 0),
-             COPIED(lambda *given: said.append(("copy", *given)) or 0),
              WAITED(lambda *given: said.append(("wait", *given)) or 0)]
     actions = [
         Action(LAUNCH, 5, 128, 0, _address(calls[0]), 1 << 40, 7, 9),
         Action(GRAPH, 0, 0, 0, _address(calls[1]), 11, 7),
-        Action(COPY, 0, 0, 0, _address(calls[2]), None, 7, None, 1 << 45, 1 << 44, 1 << 33),
-        Action(WAIT, 0, 0, 0, _address(calls[3]), None, 7)]
+        Action(WAIT, 0, 0, 0, _address(calls[2]), None, 7)]
     assert loops.row(actions, 2) > 0
     assert said == 2 * [("launch", 1 << 40, 5, 1, 1, 128, 1, 1, 0, 7, 9, None), ("graph", 11, 7),
-                        ("copy", 1 << 45, 1 << 44, 1 << 33, 7), ("wait", 7)]
+                        ("wait", 7)]
 
 
 def test_a_flag_is_waited_for_after_the_call(loops):

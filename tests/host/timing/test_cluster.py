@@ -55,7 +55,7 @@ def test_profiles_of_its_own_folder(tmp_path):
     path = write(tmp_path, GOOD.replace("ethernet_100g_direct", "slow.toml"))
     assert load_cluster(path).network == NetworkProfile("slow", 9.0, 10.0, 24, True)
     (tmp_path / "slow.toml").write_text('name = "slow"\none_way = 9\n')
-    with pytest.raises(InputError, match=r"slow.toml:2:1: one_way must be a string with a number"):
+    with pytest.raises(InputError, match=r"slow.toml: one_way must be a string with a number"):
         load_cluster(path)
 
 
@@ -70,48 +70,52 @@ def test_those_that_ship():
         load_cluster("none")
 
 
-@pytest.mark.parametrize("old, new, place, message", [
-    ('"48 GB"', "48", "4:1", 'gpu_memory must be a string with a number and a unit, such as '
+@pytest.mark.parametrize("old, new, message", [
+    ('"48 GB"', "48", 'gpu_memory must be a string with a number and a unit, such as '
      '"8 GiB" (units: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB), not 48'),
-    ('"48 GB"', '"48"', "4:1", "gpu_memory must be a string with a number and a unit"),
-    ('"48 GB"', '"48 Gb"', "4:1", "gpu_memory must have one of the units B,"),
-    ('"48 GB"', '"-1 GB"', "4:1", "gpu_memory must be at least 0 B, not -1000000000 B"),
-    ("nodes = 2", "nodes = 2.5", "2:1", "nodes must be an integer, not 2.5"),
-    ("nodes = 2", "nodes = 9", "2:1", "nodes must be between 1 and 8, those of config tiny, not 9"),
-    ("nodes = 2", "node = 2", "2:1", "no such field: node (fields: nodes, network, pcie, gpu, "
+    ('"48 GB"', '"48"', "gpu_memory must be a string with a number and a unit"),
+    ('"48 GB"', '"48 Gb"', "gpu_memory must have one of the units B,"),
+    ('"48 GB"', '"-1 GB"', "gpu_memory must be at least 0 B, not -1000000000 B"),
+    ("nodes = 2", "nodes = 2.5", "nodes must be an integer, not 2.5"),
+    ("nodes = 2", "nodes = 9", "nodes must be between 1 and 8, those of config tiny, not 9"),
+    ("nodes = 2", "node = 2", "no such field: node (fields: nodes, network, pcie, gpu, "
      "gpu_memory, host_memory, card_memory, nic, name)"),
-    ('"ethernet_100g_direct"', '"gpu_v100"', "3:1", "network: profile must be one of "
+    ('"ethernet_100g_direct"', '"gpu_v100"', "network: profile must be one of "
      "ethernet_100g_direct, ethernet_100g_switch, ethernet_100g_switch_queues or a TOML file, "
      "not 'gpu_v100'"),
-    ('"ethernet_100g_direct"', "100", "3:1", "network must be a name or a table, not 100"),
-    ('"ethernet_100g_direct"', '"none.toml"', None, "none.toml: No such file or directory"),
-    ('"350 ns"', "0.35", "10:1", "one_way must be a string"),
-    ('"350 ns"', '"0 s"', "10:1", "one_way_us must be above 0, not 0.0"),
-    ("streams = 2", "stream = 2", "18:1", "no such field: stream"),
-    ("streams = 2\n", "", "13:2", "field streams is missing"),
-    ('"tiny"', '"huge"', "21:1", "config must be one of tiny, kaggle, avazu, terabyte, not 'huge'"),
-    ('"8 KiB"', '"8001 B"', "22:1", "local_cache_size must be a multiple of a vector, 256 B, "
+    ('"ethernet_100g_direct"', "100", "network must be a name or a table, not 100"),
+    ('"350 ns"', "0.35", "pcie: one_way must be a string"),
+    ('"350 ns"', '"0 s"', "pcie: one_way_us must be above 0, not 0.0"),
+    ("streams = 2", "stream = 2", "gpu: no such field: stream"),
+    ("streams = 2\n", "", "gpu: field streams is missing"),
+    ('"tiny"', '"huge"', "nic: config must be one of tiny, kaggle, avazu, terabyte, not 'huge'"),
+    ('"8 KiB"', '"8001 B"', "nic: local_cache_size must be a multiple of a vector, 256 B, "
      "not 8001 B"),
-    ('"8 KiB"', '"256 B"', "22:1",
-     "local_cache_size is wrong: local_cache_rows must be between 8 and"),
-    ("dedupe_keys = 128", "dedupe_keys = 129", "23:5", "dedupe_keys must be a multiple of"),
-    ("dedupe_keys = 128", "dedupe_keys = '128'", "23:5", "set.dedupe_keys must be an integer or"),
-    ("set.dedupe_keys = 128", "set.local_cache_rows = 64", "23:5",
-     "local_cache_rows must be given once, here or by the size of the cache"),
+    ('"8 KiB"', '"256 B"',
+     "nic: local_cache_size is wrong: local_cache_rows must be between 8 and"),
+    ("dedupe_keys = 128", "dedupe_keys = 129", "nic.set: dedupe_keys must be a multiple of"),
+    ("dedupe_keys = 128", "dedupe_keys = '128'", "nic: set.dedupe_keys must be an integer or"),
+    ("set.dedupe_keys = 128", "set.local_cache_rows = 64",
+     "nic.set: local_cache_rows must be given once, here or by the size of the cache"),
 ])
-def test_mistakes(tmp_path, old, new, place, message):
+def test_mistakes(tmp_path, old, new, message):
     assert old in GOOD
     path = write(tmp_path, GOOD.replace(old, new))
     with pytest.raises(InputError) as caught:
         load_cluster(path)
     found = str(caught.value)
-    assert "\n" not in found and message in found
-    assert place is None or found.startswith(f"{path}:{place}: {message}")
+    assert "\n" not in found and f"{path}: {message}" in found
+
+
+def test_a_missing_profile(tmp_path):
+    path = write(tmp_path, GOOD.replace("ethernet_100g_direct", "none.toml"))
+    with pytest.raises(InputError, match=r"none\.toml: No such file or directory$"):
+        load_cluster(path)
 
 
 def test_checks_of_the_caller(tmp_path):
     def check(cluster):
         raise ValueError("dedupe_keys must be something else")
 
-    with pytest.raises(InputError, match=r"cluster.toml:23:5: dedupe_keys must be something"):
+    with pytest.raises(InputError, match=r"cluster.toml: nic.set: dedupe_keys must be something"):
         load_cluster(write(tmp_path), check)

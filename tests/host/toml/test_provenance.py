@@ -112,56 +112,56 @@ def test_hash_of_a_profile_is_that_of_what_it_says(tmp_path):
                 for name in profile_names()}) == len(profile_names())
 
 
-@pytest.mark.parametrize("text, place, message", [
-    ('name = "s"\nrate = "2 GB/s"\n[source]\nrat = "[S] x"\n', "4:1",
+@pytest.mark.parametrize("text, message", [
+    ('name = "s"\nrate = "2 GB/s"\n[source]\nrat = "[S] x"\n',
      "source.rat must be for one of the numbers hit_fraction, lanes, rate_gb_s"),
-    ('name = "s"\nrate = "2 GB/s"\nsource.on = "[S] x"\n', "3:8", "source.on must be for one of"),
-    ('name = "s"\nrate = "2 GB/s"\n\n[source]\n  rate = "a sheet"\n', "5:3",
+    ('name = "s"\nrate = "2 GB/s"\nsource.on = "[S] x"\n', "source.on must be for one of"),
+    ('name = "s"\nrate = "2 GB/s"\n\n[source]\n  rate = "a sheet"\n',
      "source.rate must begin with one of [S], [S2], [D], [M], [C], [U] and name the source, "
      "not 'a sheet'"),
-    ('name = "s"\nrate = "2 GB/s"\n[source]\nrate = "[S]"\n', "4:1", "source.rate must begin"),
-    ('name = "s"\nrate = "2 GB/s"\n[source]\nrate = "[X] y"\n', "4:1", "source.rate must begin"),
-    ('name = "s"\nrate = "2 GB/s"\n[source]\nrate = 3\n', "4:1", "source.rate must be a string"),
-    ('name = "s"\nrate = "2 GB/s"\nsource = "[S] x"\n', "3:1", "source must be a table"),
+    ('name = "s"\nrate = "2 GB/s"\n[source]\nrate = "[S]"\n', "source.rate must begin"),
+    ('name = "s"\nrate = "2 GB/s"\n[source]\nrate = "[X] y"\n', "source.rate must begin"),
+    ('name = "s"\nrate = "2 GB/s"\n[source]\nrate = 3\n', "source.rate must be a string"),
+    ('name = "s"\nrate = "2 GB/s"\nsource = "[S] x"\n', "source must be a table"),
 ])
-def test_complaints_name_the_place(tmp_path, text, place, message):
+def test_complaints_name_the_key(tmp_path, text, message):
     path = tmp_path / "small.toml"
     path.write_text(text)
     with pytest.raises(InputError) as caught:
         read_toml(path, Small)
-    assert str(caught.value).startswith(f"{path}:{place}: {message}")
+    assert str(caught.value).startswith(f"{path}: {message}")
 
 
-@pytest.mark.parametrize("name, old, new, place, message", [
-    ("cpu_xeon_6226r", "cores = 16", "cpus = 16", "3:1", "no such field: cpus (fields: name, cor"),
-    ("cpu_xeon_6226r", "cores = 16", "cores = 1.5", "3:1", "cores must be an integer, not 1.5"),
-    ("cpu_xeon_6226r", "operator_us = 5.0", "operator = 5.0", "8:1",
+@pytest.mark.parametrize("name, old, new, message", [
+    ("cpu_xeon_6226r", "cores = 16", "cpus = 16", "no such field: cpus (fields: name, cor"),
+    ("cpu_xeon_6226r", "cores = 16", "cores = 1.5", "cores must be an integer, not 1.5"),
+    ("cpu_xeon_6226r", "operator_us = 5.0", "operator = 5.0",
      "operator must be a string with a number and a unit"),
-    ("cpu_xeon_6226r", "operator_us = 5.0", 'operator = "5 GB/s"', "8:1",
+    ("cpu_xeon_6226r", "operator_us = 5.0", 'operator = "5 GB/s"',
      "operator must have one of the units ns, us, ms, s, not 'GB/s'"),
-    ("cpu_xeon_6226r", "operator_us = 5.0", "operator_us = 0", "8:1",
+    ("cpu_xeon_6226r", "operator_us = 5.0", "operator_us = 0",
      "operator_us must be above 0, not 0.0"),
-    ("software_eager", 'collective = "mpi"', 'collective = "smoke"', "16:1",
+    ("software_eager", 'collective = "mpi"', 'collective = "smoke"',
      "collective must be mpi or nccl, not 'smoke'"),
-    ("software_eager", "copy_us = 6.0", "copy_us = -6.0", "8:1", "copy_us must be at least 0"),
-    ("software_eager", "graphs = false", "graphs = 0", "10:1", "graphs must be true or false"),
-    ("nccl_network", "ll_fraction = 0.5", "ll_fraction = 1.5", "12:1",
+    ("software_eager", "copy_us = 6.0", "copy_us = -6.0", "copy_us must be at least 0"),
+    ("software_eager", "graphs = false", "graphs = 0", "graphs must be true or false"),
+    ("nccl_network", "ll_fraction = 0.5", "ll_fraction = 1.5",
      "ll_fraction must be above 0 and at most 1, not 1.5"),
-    ("nccl_network", "parallel_peers = 8", "parallel_peers = 0", "15:1",
+    ("nccl_network", "parallel_peers = 8", "parallel_peers = 0",
      "parallel_peers must be at least 1, not 0"),
-    ("mpi_ethernet", "message_us = 3.5\n", "", "6:1", "field message is missing"),
-    ("topology_zionex", "joins = 16", "joins = 0", "16:1", "joins must be at least 1, not 0"),
-    ("topology_zionex", "joins = 16", "joins = 4096", "4:3", "levels must join at most 4096 endpo"),
-    ("gpu_h200", "kernel_us = 5.0", "kernel_us = true", "8:1", "kernel_us must be a number"),
-    ("gpu_h200", "gemm_fraction = 0.9", "gemm_fraction = 2.0", "11:1",
+    ("mpi_ethernet", "message_us = 3.5\n", "", "field message is missing"),
+    ("topology_zionex", "joins = 16", "joins = 0", "levels[1]: joins must be at least 1, not 0"),
+    ("topology_zionex", "joins = 16", "joins = 4096", "levels must join at most 4096 endpo"),
+    ("gpu_h200", "kernel_us = 5.0", "kernel_us = true", "kernel_us must be a number"),
+    ("gpu_h200", "gemm_fraction = 0.9", "gemm_fraction = 2.0",
      "gemm_fraction must be above 0 and at most 1, not 2.0"),
 ])
-def test_mistakes_in_profiles_are_one_line_with_the_place(tmp_path, name, old, new, place, message):
+def test_mistakes_in_profiles_are_one_line(tmp_path, name, old, new, message):
     text = (files("host") / "profiles" / f"{name}.toml").read_text()
     assert text.count(old) >= 1
     path = tmp_path / f"{name}.toml"
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(InputError) as caught:
         load_profile(path, KINDS[name.split("_")[0]])
-    assert str(caught.value).startswith(f"{path}:{place}: {message}") and "\n" not in str(
+    assert str(caught.value).startswith(f"{path}: {message}") and "\n" not in str(
         caught.value)

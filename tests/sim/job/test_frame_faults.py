@@ -95,9 +95,9 @@ def test_the_json_of_a_run_repeats_its_faults(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "text", "message"), [
-    ("f.toml", 'faults = ["drop=1",\n "drop=2"]', r"f.toml:2:\d+: faults\[1\]: rate of drop must"),
-    ("f.toml", 'fault = ["drop=1"]', "f.toml:1:1: no such field: fault"),
-    ("f.toml", 'faults = []\nseed = -1', "f.toml:2:.* seed must be between 0"),
+    ("f.toml", 'faults = ["drop=1",\n "drop=2"]', r"f.toml: faults\[1\]: rate of drop must"),
+    ("f.toml", 'fault = ["drop=1"]', "f.toml: no such field: fault"),
+    ("f.toml", 'faults = []\nseed = -1', "f.toml: seed must be between 0"),
     ("f.json", "{", "f.json: not JSON"),
     ("f.json", "[]", "f.json: faults.given must be a list of strings"),
     ("f.json", '{"faults": null}', "f.json: faults.given must be a list of strings"),

@@ -84,7 +84,7 @@ def test_a_new_option_is_a_key_of_a_toml_file(tmp_path):
     path.write_text("rows = 2\nbanks = 3\n")
     assert read_toml(path, More) == More(rows=2, banks=3)
     path.write_text("rows = 2\nbanks = 1\n")
-    with pytest.raises(InputError, match=r"x\.toml:2:\d+: banks must be at least 2, not 1$"):
+    with pytest.raises(InputError, match=r"x\.toml: banks must be at least 2, not 1$"):
         read_toml(path, More)
 
 

@@ -442,11 +442,11 @@ def test_options_go_before_the_cluster(tmp_path):
 
 
 @pytest.mark.parametrize(("old", "new", "said"), [
-    ("dedupe = false", "dedup = false", ":12:1: no such field: dedup (fields: "),
-    ("dedupe = false", "request_batch = 0", ":12:1: request_batch must be between 1 and"),
-    ('"1 GB"', "1", ":4:1: gpu_memory must be a string with a number and a unit"),
+    ("dedupe = false", "dedup = false", ": nic.set: no such field: dedup (fields: "),
+    ("dedupe = false", "request_batch = 0", ": nic.set: request_batch must be between 1 and"),
+    ('"1 GB"', "1", ": gpu_memory must be a string with a number and a unit"),
 ])
-def test_mistakes_in_a_cluster_name_their_place(tmp_path, capsys, old, new, said):
+def test_mistakes_in_a_cluster_name_their_key(tmp_path, capsys, old, new, said):
     path = tmp_path / "mine.toml"
     path.write_text('nodes = 2\npcie = "pcie_gen3x16"\ngpu = "gpu_a100"\ngpu_memory = "1 GB"\n'
                     'host_memory = "1 GB"\ncard_memory = "8 GB"\n'

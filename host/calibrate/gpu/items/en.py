@@ -7,9 +7,8 @@ from typing import Any
 
 from host.calibrate.gpu.device import Device
 from host.calibrate.gpu.halves import Half
-from host.calibrate.gpu.inference import Inference
+from host.calibrate.gpu.inference import Inference, mini_batches
 from host.calibrate.gpu.items.launch import first_seen
-from host.calibrate.gpu.traffic import mini_batches
 from host.calibrate.reading import Absent, Missing, Reading, reading
 from host.model import MODELS
 

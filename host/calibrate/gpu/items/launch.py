@@ -1,53 +1,77 @@
-"""Launches of a kernel by the driver: host time, and how soon the kernel begins."""
+"""Launches by the driver: a kernel, a graph of kernels, and a graph of several mini-batches."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from statistics import median
 from typing import Any
 
 from host.calibrate.gpu.device import ROUNDS, Device
 from host.calibrate.gpu.driver import Driver, Word
-from host.calibrate.gpu.items.loads import LOADS, beside, products
 from host.calibrate.gpu.native import Action
 from host.calibrate.reading import Absent, Missing, Reading, reading
 
-__all__ = ["first_seen", "launch"]
+__all__ = ["KERNELS", "branches", "first_seen", "graph", "launch"]
 
+KERNELS = 14
+"""Kernels of a mini-batch."""
+_BRANCHES = (1, 4)
+"""Mini-batches of a graph: their difference is the cost of a further mini-batch."""
 _ONE = 1
-"""What a flag is set to."""
+"""Value that a kernel stores to its flag."""
 
 
-def launch(device: Device) -> Iterator[Reading | Absent]:
+def launch(device: Device) -> Iterator[Reading]:
     """Yield the host's time of a launch, and the time until the kernel's first instruction.
 
     The first instruction stores to page-locked host memory, where the host waits for it: the time
-    until then includes that store's way back, about a microsecond. Idle: nothing else runs; loaded:
-    beside `LOADS`, in a stream of the same and of a higher priority.
+    until then includes that store's way back, about a microsecond.
     """
     driver = device.driver
-    stream, urgent = driver.stream(), driver.stream(urgent=True)
+    stream, flag = driver.stream(), device.pinned(1, device.torch.int32)
     empty = driver.launch(stream, "touch", "nothing", 1, 32)
     yield reading("launch.call_us", driver.series(empty, ROUNDS, 4 * device.repeats), "host time "
                   "of a launch from C, in a series, without waiting")
-    flag = device.pinned(1, device.torch.int32)
-    touch = {where: driver.launch(where, "touch", "touch", 1, 32, flag.data_ptr(), Word(_ONE))
-             for where in (stream, urgent)}
-    calls, seen = first_seen(device, driver, touch[stream], flag, 16 * device.repeats)
+    touch = driver.launch(stream, "touch", "touch", 1, 32, flag.data_ptr(), Word(_ONE))
+    calls, seen = first_seen(device, driver, touch, flag, 16 * device.repeats)
     yield reading("launch.single_us", calls, "host time of one launch to an idle GPU, from C")
     yield reading("launch.first_idle_us", seen, "from the call until the host sees the kernel's "
                   "first store; idle GPU")
-    for kind, about in LOADS.items():
-        try:
-            load = products(device, kind)
-            us = median(device.times(load))
-            for where, name in ((stream, "first"), (urgent, "urgent")):
-                with beside(device, load, us):
-                    _, seen = first_seen(device, driver, touch[where], flag, 4 * device.repeats)
-                how = "" if where == stream else ", in a stream of higher priority"
-                yield reading(f"launch.{name}_beside_{kind}_us", seen, "from the call until the "
-                              f"host sees the kernel's first store{how}; beside {about}")
-        except Missing as missing:
-            yield Absent(f"launch.beside_{kind}", str(missing))
+
+
+def graph(device: Device) -> Iterator[Reading | Absent]:
+    """Yield the host's time of a graph of `KERNELS` kernels, from PyTorch, and from C."""
+    torch, small, name = device.torch, device.floats(16), f"graph.{KERNELS}"
+    replay = device.capture([lambda: torch.add(small, small, out=small)] * KERNELS)
+    yield reading(f"{name}.python_us", device.single(replay), "host time of PyTorch's replay on "
+                  "an idle GPU")
+    try:
+        driver = device.driver
+        stream = driver.stream()
+        empty = driver.launch(stream, "touch", "nothing", 1, 32)
+        yield reading(f"{name}.call_us", driver.series(
+            driver.graph(stream, [empty] * KERNELS), ROUNDS // 2, 4 * device.repeats),
+            "host time of a graph's launch from C, in a series, without waiting")
+    except Missing as missing:
+        yield Absent("graph.driver", str(missing))
+
+
+def branches(device: Device) -> Iterator[Reading]:
+    """Yield the host's time of graphs of several mini-batches, a branch of `KERNELS` each."""
+    driver = device.driver
+    stream = driver.stream()
+    empty = driver.launch(stream, "touch", "nothing", 1, 32)
+    alone = 0.0
+    for count in _BRANCHES:
+        whole = driver.branches(stream, [[empty] * KERNELS] * count)
+        series = driver.series(whole, ROUNDS // 2, 4 * device.repeats)
+        found = reading(f"branches.{count}.call_us", series, f"host time of the launch of a graph "
+                        f"of {count} branches of {KERNELS} kernels, in a series, from C")
+        yield found
+        if count == 1:
+            alone = found.value
+        else:
+            yield reading(f"branches.{count}.node_us", [
+                (us - alone) / (KERNELS * (count - 1)) for us in series], "what each kernel of a "
+                f"further branch adds to the launch; {count} branches")
 
 
 def first_seen(device: Device, driver: Driver, action: Action, flag: Any,

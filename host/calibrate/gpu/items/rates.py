@@ -1,12 +1,18 @@
-"""Rates of large operators and copies, and what a small operator of the framework costs."""
+"""Properties of the GPU, host times of operators, and rates of large operators and copies."""
 
 from collections.abc import Iterator
 
 from host.calibrate.gpu.device import ROUNDS, Device
-from host.calibrate.reading import Reading, reading
+from host.calibrate.reading import Missing, Reading, number, reading
 from host.devices import dense_work, embedding_work
+from host.model import MODELS
 
-__all__ = ["DIMENSION", "rates"]
+__all__ = ["DIMENSION", "OPERATORS", "machine", "operators", "rates"]
+
+OPERATORS = ("addmm", "relu", "embedding_bag", "bmm")
+
+_SAMPLES = 128
+"""Samples of the operators whose calls are timed."""
 
 DIMENSION = 16
 """Dimension of the rows that are gathered for their rate."""
@@ -16,6 +22,43 @@ _SMALL = 16
 
 _LEAST = 0.05
 """Least share of a time that noise may leave after what is beside it is subtracted."""
+
+
+def machine(device: Device) -> Iterator[Reading]:
+    """Yield properties of the GPU."""
+    if not device.cuda:
+        raise Missing("a CPU has none of a GPU's properties")
+    said = device.torch.cuda.get_device_properties(0)
+    about = "what the driver says"
+    yield number("device.multiprocessors", said.multi_processor_count, about)
+    yield number("device.memory_gib", round(said.total_memory / 2**30, 2), about, "GiB")
+    yield number("device.capability", said.major + said.minor / 10, about)
+    cache = getattr(said, "L2_cache_size", None)
+    if cache:
+        yield number("device.cache_mib", cache / 2**20, about, "MiB")
+
+
+def operators(device: Device) -> Iterator[Reading]:
+    """Yield the host's time of each of `OPERATORS`, of Kaggle's shape at 128 samples.
+
+    The device is not waited for: the time is that of the call until it returns.
+    """
+    torch, model = device.torch, MODELS["kaggle"]
+    inputs, outputs = model.top_layers[1]
+    bias, data, weight = (device.floats(*shape) for shape in (
+        (outputs,), (_SAMPLES, inputs), (inputs, outputs)))
+    table = device.floats(device.sizes.of(1 << 20, 16), model.dimension)
+    keys = device.indices(_SAMPLES, len(table))
+    offsets = torch.arange(0, _SAMPLES, device=device.kind)
+    joined = device.floats(_SAMPLES, model.tables + 1, model.dimension)
+    turned = joined.transpose(1, 2)
+    calls = {"addmm": lambda: torch.addmm(bias, data, weight), "relu": lambda: torch.relu(data),
+             "embedding_bag": lambda: torch.nn.functional.embedding_bag(keys, table, offsets,
+                                                                        mode="sum"),
+             "bmm": lambda: torch.bmm(joined, turned)}
+    for name in OPERATORS:
+        yield reading(f"operators.{name}.python_us", device.queued(calls[name]),
+                      "host time of a call from Python, without waiting")
 
 
 def rates(device: Device) -> Iterator[Reading]:
