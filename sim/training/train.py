@@ -4,7 +4,6 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -72,8 +71,7 @@ class Training:
             check_files(workload.data, f"for {epochs} epochs")
         self.config, self.runtime = _settings(workload)
         model, self._kind = choose_model(workload)
-        self.model = self.runtime.of_model(model)
-        self.runtime = replace(self.runtime, pooling=self.model.pooling)
+        self.runtime, self.model = self.runtime.with_model(model)
         self.backend = backend or choose(options.run)
         self.dense = DenseTrainer(self.model, workload.seed, optimizer.learning_rate,
                                   simulation.mlp, self.backend.numerics.linear)
@@ -146,7 +144,7 @@ class Training:
         live = live or LiveJson(None)
         self._began = time.perf_counter()
         if self.nics is not None:
-            self.nics.setup.cluster.observer = observer
+            self.nics.simulation.cluster.observer = observer
             self.nics.tables.injected = injected or {}
         try:
             return self._execute(progress, stop, live)
@@ -171,7 +169,7 @@ class Training:
                     live.write(self._result())
         except StuckError as error:
             assert self.nics is not None
-            stuck = self.nics.setup.diagnose(error)
+            stuck = self.nics.simulation.diagnose(error)
         if (interval := self.intervals.close()) is not None:
             progress(self.steps, self.losses[-1], interval)
         # No checkpoint of a stuck step: some of its rows may be written already.

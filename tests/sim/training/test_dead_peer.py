@@ -33,7 +33,7 @@ class Side:
 
     def __init__(self, training: Training, nodes: range):
         nics, workload = training.nics, training.options.run.workload
-        self.nodes, self._cluster = nodes, nics.setup.cluster
+        self.nodes, self._cluster = nodes, nics.simulation.cluster
         self._plan = plan_of(workload, *choose_model(workload))
         self.tables = EmbeddingTables(training.model, workload.seed,
                                       training.options.learning.rule)
