@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from functools import cache
 from multiprocessing import util
 
-from embernic_torch import VARIABLE
+from embernic_names import VARIABLE
 from gen.base import signals
 from sim.torch.catching.capture import Capture, capturing
 from sim.torch.catching.process_group import begin as begin_groups

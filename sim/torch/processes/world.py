@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from torch import distributed
 
-from embernic_torch import VARIABLE
+from embernic_names import VARIABLE
 from sim.torch.catching.process_group import BETWEEN_TWO, EmberNicGroup
 from sim.torch.catching.session import Session
 from sim.torch.ends import ProgramError, ProgramStopped
