@@ -17,10 +17,9 @@ from sim.cluster.watchdog import StuckError
 from sim.files.outputs import LiveJson
 from sim.files.stop import never
 from sim.job.fit import check_fit, config_to_build
-from sim.job.inputs import GENERATED, batcher_of, check_warmup, choose_model, mini_batches
+from sim.job.inputs import SampleSource, batcher_of, check_warmup
 from sim.job.memory import check_memory
 from sim.job.options import RunOptions
-from sim.job.placing import plan_of
 from sim.job.restarts import check_restarts
 from sim.job.settings import apply_settings
 from sim.nic.ports import Observer
@@ -77,22 +76,22 @@ class Run:
         base = preset(workload.config)
         config, runtime = apply_settings(
             WideConfig.of(base) if self._modelled else base, list(workload.settings))
-        model, kind = choose_model(workload)
-        runtime, self.model = runtime.with_model(model)
+        source = SampleSource.of(workload)
+        runtime, self.model = runtime.with_model(source.model)
+        source = source.with_model(self.model)
         self.config = config_to_build(config, self.model, runtime, workload)
         check_fit(self.config, self.model, runtime, workload)
         self._restarts = deque(workload.fault_plan.restarts)
         check_restarts(workload.fault_plan.restarts, self.config)
         self._layout = ResultLayout.of(self.model) if runtime.interaction else None
         self._unique = runtime.deliver == "unique"
-        self.plan = plan_of(workload, self.model, kind)
+        self.plan = source.plan()
         check_memory(workload, self.model, self.plan)
         self._dlrm = Dlrm(self.model, workload.seed, simulation.mlp, backend.numerics.linear)
         self._before: Samples | None = None
         self.batcher = batcher_of(workload)
         if batches is None:
-            batches = mini_batches(workload, self.model, kind, self.config, self.batcher,
-                                   self._sample_before)
+            batches = source.mini_batches(self.config, self.batcher, self._sample_before)
         self.steps = Prefetcher(self._made(batches), background=simulation.threads > 1)
         # The first mini-batch is read before any NIC is built, so that a bad file fails at once.
         self._next: Step | None = self.steps.take()
@@ -115,7 +114,7 @@ class Run:
     def expected_samples(self) -> int | None:
         """Samples that will run; None when the number depends on the length of a file."""
         workload = self.options.workload
-        last = workload.samples or (GENERATED if workload.data is None else None)
+        last = workload.sample_count
         return last and last - workload.first_sample
 
     @property
