@@ -14,7 +14,7 @@ from types import ModuleType
 __all__ = ["PACKAGES", "VARIABLE", "apart", "beside_program", "check_names", "shadowed_by"]
 
 VARIABLE = "EMBERNIC_TORCH"
-"""Set by ``sim torch``: the options of the program, and the address of its hub."""
+"""Set by ``sim torch``: the options of the program, and the address of its server."""
 
 PACKAGES = ("rtl", "gen", "host", "sim")
 """EmberNIC's packages."""
