@@ -244,7 +244,7 @@ class _ModelFile:
 
 
 def _folder():
-    # No name of a package: a program may have one of the same name, see embernic_torch.
+    # No name of a package: a program may have one of the same name, see embernic_names.
     return Path(__file__).parent / "models"
 
 

@@ -638,7 +638,7 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
     :class:`sim.torch.values.nics.NicsError` where NICs do not answer. However a script ends that
     was begun, the report of what it did before is written, and is ``result`` of the exception. In
     a program of several processes each raises
-    :class:`sim.torch.processes.world.ProcessError` where one of them fails, and what went wrong is
+    :class:`sim.torch.processes.peers.ProcessError` where one of them fails, and what went wrong is
     written to standard error; the first writes the report of what all did before, unless that was a
     mistake of the user's.
     """

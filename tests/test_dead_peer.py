@@ -61,7 +61,7 @@ def _survive(tmp_path, nodes: int, *settings: str) -> str:
         assert node.unanswered == 0 and counters["remote_cache.bad_fills"] == 0
     assert sum(node["lost_misses.walks"] for node in survivors) > 0
     assert sum(node["lost_misses.kept"] for node in result["counters"]) > 0
-    cycles = last - job.setup.start
+    cycles = last - job.simulation.start
     assert cycles <= calm["cycles"] + LATER
     return f"{nodes} nodes, {' '.join(settings)}: {cycles:.0f} cycles, calm {calm['cycles']}"
 

@@ -30,11 +30,13 @@ def test_the_contracts_hold():
     ("sim/evaluation/store.py", "from sim.experiments.figures.row import Row"),
     ("sim/evaluation/nic.py", "from sim.evaluation.systems import EN"),
     ("rtl/shared.py", "import numpy"),
+    ("embernic_names/__init__.py", "import sim.files.stop"),
+    ("sim/torch/script.py", "import embernic_torch"),
     ("gen/shells/timing_xdc.py", "from gen.timing.nets import CASES"),
 ])
 def test_an_import_the_wrong_way_is_found(tmp_path, module, line):
     """In a copy of the tree with one import more."""
-    for package in ("rtl", "gen", "host", "sim"):
+    for package in ("rtl", "gen", "host", "sim", "embernic_names", "embernic_torch"):
         for source in (ROOT / package).rglob("*.py"):
             target = tmp_path / source.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -39,7 +39,8 @@ def _is_unsafe(name: str) -> bool:
     return name in _MODULES or name.partition(".")[0] in _MODULES
 
 
-@pytest.mark.parametrize("folder", ["rtl", "gen", "host", "sim", "embernic_torch.py"])
+@pytest.mark.parametrize("folder", ["rtl", "gen", "host", "sim", "embernic_torch",
+                                    "embernic_names"])
 def test_nothing_is_unpickled(folder):
     start = ROOT / folder
     found = {f"{path.relative_to(ROOT)}: {each}"

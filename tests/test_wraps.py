@@ -30,7 +30,7 @@ def _good(job: Run) -> dict:
 
 def _wait_until(job: Run, cycle: int, monkeypatch) -> None:
     """Let the idle cluster stand until ``cycle``, at which its run then begins."""
-    setup = job.setup
+    setup = job.simulation
     with monkeypatch.context() as patch:
         patch.setattr(cluster_module, "IDLE_QUANTUM", TIMES)
         patch.setattr(setup.cluster, "quantum", TIMES)
@@ -80,8 +80,8 @@ def test_sequences_and_time(monkeypatch):
 def test_epochs(monkeypatch):
     """The epoch of a restarted NIC is 0, that of the others 255."""
     calm = _good(_job(faults=FAULTS))
-    monkeypatch.setattr(run_module, "restart", lambda setup, config, fault, epoch, *rest: restart(
-        setup, config, fault, (epoch - 1) % EPOCHS, *rest))
+    monkeypatch.setattr(run_module, "restart", lambda simulation, fault, epoch, *rest: restart(
+        simulation, fault, (epoch - 1) % EPOCHS, *rest))
     job = _job(faults=f"{FAULTS},restart=20us:20us@1")
     for registers in job.registers:
         registers.write("link_epoch", EPOCHS - 1)

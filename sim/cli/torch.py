@@ -55,7 +55,7 @@ def torch(
     given = locals() | {"json": to_file(json, locals()), "arguments": tuple(arguments or ()),
                         "system": ",".join(system or ["FS"])}
     from sim.torch.ends import ProgramError, ProgramStopped, unhurried
-    from sim.torch.processes.world import ProcessError, is_first
+    from sim.torch.processes.peers import ProcessError, is_first
     from sim.torch.values.nics import NicsError
 
     # What the script prints must not come between the lines of the JSON.

@@ -1,19 +1,19 @@
 """A run of simulated NICs over given mini-batches: what happened when, and what was counted."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from host.batching import MiniBatch
-from host.dlrm.dlrm import Dlrm
 from host.timing.clock import CYCLE_NS
 from rtl.formats import Opcode
 from sim.job.options import RunOptions
 from sim.node.step import Step
 from sim.run.run import Run
+from sim.run.simulation import Simulation
 
 __all__ = ["NicRun", "Record", "run_nics"]
 
@@ -116,57 +116,44 @@ class NicRun:
             len(ends) - half) * CYCLE_NS / 1000
 
 
-class _NoValues(Dlrm):
-    """A DLRM for modelled NICs, which look at no value: its MLPs are not computed."""
-
-    def bottom(self, dense: np.ndarray) -> np.ndarray:
-        """Return dense vectors of the right shape."""
-        return np.zeros((len(dense), self.model.dimension), np.float32)
-
-
-class _Watched(Run):
-    """A run over given mini-batches that keeps the start and end of each.
+class _Watch:
+    """Keeps the start and end of each mini-batch of a run.
 
     The counts of GPUs and network are noted at the end of the ``warmup``. With one mini-batch
-    under way the NICs' counters are noted too: then no lookup of the warm-up is under way, and none
-    of the next mini-batch has begun. So are those of the local caches when each mini-batch ends.
-    Registers are read before the next query is there, and reading disturbs nothing else in a NIC.
-    With several under way, the counts of GPUs and network are noted again when no mini-batch is
-    left to begin; where fewer than two end in between, the whole run counts.
+    in flight the NICs' counters are noted too: then no lookup of the warm-up is in flight, and the
+    next mini-batch has not begun. So are the counters of the local caches when each mini-batch
+    ends. Registers are read before the next query is there, and reading disturbs nothing else in a
+    NIC. With several in flight, the counts of GPUs and network are noted again when no mini-batch
+    is left to begin; where fewer than two end in between, the whole run counts.
+
+    Parameters: ``simulation`` of the run; its ``mini_batches`` and how many are ``in_flight``;
+    ``warmup``, mini-batches that are not counted.
     """
 
-    def __init__(self, options: RunOptions, batches: Sequence[MiniBatch], warmup: int):
-        in_flight = options.workload.in_flight
-        self._given, self._alone = batches, in_flight == 1
+    def __init__(self, simulation: Simulation, mini_batches: int, in_flight: int, warmup: int):
+        self._nodes, self._registers = simulation.cluster.nodes, simulation.registers
+        self._alone = in_flight == 1
         self._warmup = warmup if self._alone else 0
-        behind = in_flight if in_flight > 1 else 0
-        self.span = warmup, len(batches) - behind
+        self.span = warmup, mini_batches - (0 if self._alone else in_flight)
         """How many mini-batches have ended when counting begins, and when it ends."""
         if self.span[1] - self.span[0] < 2:
-            self.span = 0, len(batches)
-        self.records = [Record() for _ in batches]
-        super().__init__(options)
-        self.exchange = self.cluster.exchange
-        self.exchange.count_opcodes(_KINDS.values())
+            self.span = 0, mini_batches
+        self.records = [Record() for _ in range(mini_batches)]
+        self._exchange = simulation.cluster.exchange
+        self._exchange.count_opcodes(_KINDS.values())
         self._over, self._noted = 0, {0: self.done()}
 
-    def _steps(self, batches: Iterable[MiniBatch]) -> Iterator[Step]:
-        if self.options.simulation.fidelity == "model":
-            self._dlrm = _NoValues(self.model, self.options.workload.seed,
-                                   self.options.simulation.mlp)
-        return super()._steps(iter(self._given))
-
-    def _step_finished(self, step: Step, now: float) -> None:
+    def take(self, step: Step) -> None:
+        """Keep what a finished mini-batch took."""
         record = self.records[step.number]
         record.started, record.finished = step.started, step.finished
         if self._alone:
             names = _COUNTED if step.number == self._warmup - 1 else _BY_MINI_BATCH
-            for registers in self.registers:
+            for registers in self._registers:
                 registers.note(*names)
         self._over += 1
         if self._over in self.span:
             self._noted[self._over] = self.done()
-        super()._step_finished(step, now)
 
     @property
     def counted(self) -> Counter[tuple[str, ...]]:
@@ -181,11 +168,11 @@ class _Watched(Run):
         ``("bytes", kind)`` and ``("packets", kind)``.
         """
         done = Counter[tuple[str, ...]]()
-        for number, node in enumerate(self.cluster.nodes):
+        for number, node in enumerate(self._nodes):
             done["launches", str(number)] = node.gpu.launches
             done["gathered", str(number)] = node.gpu.rows
             done["delivered", str(number)] = node.host_bytes["from_nic"]
-        exchange = self.exchange
+        exchange = self._exchange
         for kind, opcode in _KINDS.items():
             done["packets", kind], done["bytes", kind], _ = exchange.opcode_counts(opcode, 0)
         done["packets", "total"], done["bytes", "total"] = exchange.frames, exchange.frame_bytes
@@ -196,11 +183,11 @@ class _Watched(Run):
         write into the records what those of the local caches did in each mini-batch."""
         if self._alone:
             for name in _BY_MINI_BATCH:
-                ends = [0, *map(sum, zip(*(registers.noted[name] for registers in self.registers)))]
+                ends = [0, *map(sum, zip(*(each.noted[name] for each in self._registers)))]
                 for record, (before, after) in zip(self.records, pairwise(ends)):
                     setattr(record, name.partition(".")[2], after - before)
         return {name: sum(each[name] - self._warm(registers.noted, name) for each, registers
-                          in zip(counters, self.registers)) for name in _COUNTED}
+                          in zip(counters, self._registers)) for name in _COUNTED}
 
     def _warm(self, noted: Mapping[str, list[int]], name: str) -> int:
         """Return what a register of a NIC counted in the warm-up."""
@@ -212,7 +199,7 @@ class _Watched(Run):
         """Write into the records when the last packets left."""
         for kind, opcode in _KINDS.items():
             for record, cycle in zip(self.records,
-                                     self.exchange.opcode_counts(opcode, len(self.records))[2]):
+                                     self._exchange.opcode_counts(opcode, len(self.records))[2]):
                 setattr(record, _LAST[kind], cycle or None)
 
 
@@ -221,19 +208,20 @@ def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0)
 
     ``warmup``: mini-batches that are not counted. ``RuntimeError`` for a run that failed.
     """
-    run = _Watched(options, batches, warmup)
-    result = run.execute()
+    run = Run(options, batches=batches)
+    watch = _Watch(run.simulation, len(batches), options.workload.in_flight, warmup)
+    result = run.execute(take=watch.take)
     if not result["complete"] or result["bit_identical"] is False:
         raise RuntimeError(f"the run of the NICs failed: {result['stuck'] or result['results']}")
-    run.note_last_packets()
-    done = run.counted
+    watch.note_last_packets()
+    done = watch.counted
     launches, gathered, delivered = (
         [done[what, str(node)] for node in range(options.workload.nodes)]
         for what in ("launches", "gathered", "delivered"))
     traffic = {kind: {unit: done[unit, kind] for unit in ("bytes", "packets")}
                for kind in (*_KINDS, "total")}
-    counts = run.counts(result["counters"])
+    counts = watch.counts(result["counters"])
     rows = {cache: getattr(run.config, f"{cache}_rows") for cache in (
         "local_cache", "remote_cache")}
-    return NicRun(run.records, float(run.setup.network.lookahead), launches, gathered,
-                  delivered, traffic, run.span[1] - run.span[0], counts, rows)
+    return NicRun(watch.records, float(run.simulation.network.lookahead), launches, gathered,
+                  delivered, traffic, watch.span[1] - watch.span[0], counts, rows)

@@ -5,13 +5,13 @@ from functools import cache
 from typing import Any
 
 from host.data.contents import check_contents, contents
-from host.data.datasets import open_samples
-from host.data.generator import generate
 from host.model import MODELS
 from host.samples import Samples, concatenate
 from sim.evaluation.fields import DATASETS, MINI_BATCH
 from sim.evaluation.point import Point
 from sim.evaluation.systems import canonical, system_of
+from sim.job.inputs import SampleSource
+from sim.job.workload import Workload as JobWorkload
 
 __all__ = ["BASES", "DEMO", "FULL_SYSTEMS", "PAPER_LIKE", "SETTINGS", "SHARES", "SOFTWARES",
            "Setting", "Source", "like", "samples_of", "without_unused"]
@@ -213,11 +213,9 @@ def samples_of(setting: Setting, dataset: str, count: int) -> Samples:
 
 @cache
 def _samples(dataset: str, source: Source, seed: int, count: int, read: tuple[str, ...]) -> Samples:
-    model = MODELS[dataset]
-    if source.data:
-        chunks = list(open_samples(source.data, str(source.format), model, count))
-    else:
-        chunks = list(generate(model, count, seed))
+    given = (source.data, source.format) if source.data else (None, None)
+    workload = JobWorkload(data=given[0], format=given[1], samples=count, seed=seed)
+    chunks = list(SampleSource(workload, MODELS[dataset], given[1]).chunks())
     check_contents(source.data, read)
     return concatenate(chunks)
 

@@ -12,7 +12,7 @@ from host.model import Model
 from host.placement.shard import ShardPlan
 from host.samples import Samples
 from sim.evaluation.fields import Fields, Workload
-from sim.job.inputs import choose_model, sample_chunks
+from sim.job.inputs import SampleSource
 from sim.job.workload import Workload as JobWorkload
 
 __all__ = ["Trace", "TraceOf", "arrivals_of", "copied_all", "plan_of", "trace_key", "trace_of",
@@ -90,8 +90,8 @@ def _trace(of: TraceOf, read: tuple[str, ...]) -> Trace:
     count = (warmup + measured) * size
     workload = JobWorkload(config=of.dataset, data=data or None, format=of.format, samples=count,
                         seed=of.seed, mini_batch=size)
-    model, found = choose_model(workload)
-    chunks = list(_first(sample_chunks(workload, model, found), count))
+    samples = SampleSource.of(workload)
+    chunks = list(_first(samples.chunks(), count))
     check_contents(data, read)
     have, notes = sum(map(len, chunks)), []
     if have < count:
@@ -107,7 +107,7 @@ def _trace(of: TraceOf, read: tuple[str, ...]) -> Trace:
     waits = size if of.batching == "file" else window or 16 * size
     source = ", ".join(data) if data else f"generator, shape of {of.dataset}, seed {of.seed}"
     first = len(batches) * warmup // (warmup + measured)
-    return Trace(of, model, source, batches, first, size, waits, tuple(notes))
+    return Trace(of, samples.model, source, batches, first, size, waits, tuple(notes))
 
 
 def _first(chunks: Iterator[Samples], count: int) -> Iterator[Samples]:

@@ -1,29 +1,106 @@
 """Samples of a file or of the generator, formed into mini-batches that the NIC can hold."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from host.batching import Batcher, MiniBatch, algorithm_of
-from host.data.datasets import EXACT, default_model, known_format, open_samples
+from host.data.datasets import EXACT, default_model, input_files, known_format, open_samples
 from host.data.generator import generate
+from host.data.readers.pipes import is_pipe
 from host.model import MODELS, Model, load_model
+from host.placement.shard import ShardPlan
 from host.samples import Samples
 from rtl.config import NicConfig
-from sim.job.workload import Workload
+from sim.job.workload import GENERATED, MEASURED, Workload
 
-__all__ = [
-    "GENERATED", "batcher_of", "check_warmup", "choose_model", "mini_batches",
-    "most_mini_batches", "sample_chunks", "skip_samples",
-]
-
-GENERATED = 1024
-"""Number of samples that the generator makes by default."""
+__all__ = ["SampleSource", "batcher_of", "check_warmup", "most_mini_batches", "skip_samples"]
 
 _BY_PRESET = {"avazu": "avazu", "terabyte": "terabyte"}
 
 
-def choose_model(workload: Workload) -> tuple[Model, str | None]:
-    """Return the model of a run and the format of its file, None for the generator."""
+@dataclass(frozen=True)
+class SampleSource:
+    """The samples of a workload.
+
+    Members: ``workload``; ``model``, of the samples; ``kind``, format of the files, None for the
+    generator.
+    """
+
+    workload: Workload
+    model: Model
+    kind: str | None = None
+
+    @classmethod
+    def of(cls, workload: Workload) -> "SampleSource":
+        """Find the format of the files, and the model if the workload names none."""
+        return cls(workload, *_found(workload))
+
+    def with_model(self, model: Model) -> "SampleSource":
+        """Return the same samples for another ``model``."""
+        return replace(self, model=model)
+
+    def chunks(self) -> Iterator[Samples]:
+        """Yield the samples from the first on, in chunks."""
+        workload = self.workload
+        if self.kind is None:
+            return generate(self.model, workload.samples or GENERATED, workload.seed)
+        return open_samples(workload.data or "", self.kind, self.model, workload.samples)
+
+    def mini_batches(self, config: NicConfig, batcher: Batcher,
+                     before: Callable[[Samples], None] = lambda sample: None,
+                     ) -> Iterator[MiniBatch]:
+        """Yield mini-batches; their samples keep the numbers that they have in the input.
+
+        ``before`` is called with the last sample left out, if there is one. ``ValueError`` for a
+        sample that is larger than half the hold buffer.
+        """
+        first = self.workload.first_sample
+        for batch in batcher.form(skip_samples(self.chunks(), first, before), first):
+            slots = batch.samples.slots
+            if int(slots.max(initial=0)) > config.sample_slots:
+                at = int(slots.argmax())
+                raise ValueError(f"hold_vectors must be at least {2 * slots[at]}, twice the slots "
+                                 f"of sample {batch.numbers[at]}, not {config.hold_vectors!r}")
+            yield batch
+
+    def plan(self, placement: str | None = None) -> ShardPlan:
+        """Return the plan of the tables, by the workload's ``placement`` or the given one.
+
+        With placement ``lookups`` the input is opened a first time here, unless the workload brings
+        the lookups.
+        """
+        workload = self.workload
+        placement, lookups = placement or workload.placement, workload.lookups
+        if placement == "lookups" and lookups is None:
+            lookups = self.lookups()
+        return ShardPlan.deal(self.model, workload.nodes, placement, lookups).with_copies(
+            workload.copied_rows)
+
+    def lookups(self) -> tuple[int, ...]:
+        """Return the lookups of each table over the first `MEASURED` samples of the input, or all.
+
+        They count from the start, whatever the ``first_sample``, so that a run that continues
+        another finds every row where it was. A pipe can be read only once: there each table counts
+        the mean length of the model's bags, as twice that number.
+        """
+        data, model = self.workload.data, self.model
+        if data is not None and any(map(is_pipe, input_files(data))):
+            return tuple(fewest + most for fewest, most in model.bags or ((1, 1),) * model.tables)
+        found = np.zeros(model.tables, np.int64)
+        left = min(MEASURED, self.workload.sample_count or MEASURED)
+        for chunk in self.chunks():
+            part = chunk.slice(0, left)
+            found += part.bag_lengths.sum(axis=0, dtype=np.int64)
+            left -= len(part)
+            if not left:
+                break
+        return tuple(found.tolist())
+
+
+def _found(workload: Workload) -> tuple[Model, str | None]:
+    """Return the model of a workload and the format of its files, None for the generator."""
     if workload.data is None:
         named = _BY_PRESET.get(workload.config, "kaggle")
         return load_model(named if workload.model is None else workload.model), None
@@ -36,13 +113,6 @@ def choose_model(workload: Workload) -> tuple[Model, str | None]:
     if kind == "dlrm-npz" and workload.config == "terabyte":
         return replace(MODELS["terabyte"], rows=found.rows, dense=found.dense), kind
     return found, kind
-
-
-def sample_chunks(workload: Workload, model: Model, kind: str | None) -> Iterator[Samples]:
-    """Yield the samples of a file of format ``kind``, or of the generator, in chunks."""
-    if kind is None:
-        return generate(model, workload.samples or GENERATED, workload.seed)
-    return open_samples(workload.data or "", kind, model, workload.samples)
 
 
 def skip_samples(chunks: Iterator[Samples], count: int,
@@ -69,7 +139,7 @@ def most_mini_batches(workload: Workload) -> int | None:
 
     The run has fewer only if its file holds fewer samples than were requested.
     """
-    samples = workload.samples or (GENERATED if workload.data is None else None)
+    samples = workload.sample_count
     if samples is None:
         return None
     left, size = samples - workload.first_sample, workload.mini_batch
@@ -91,22 +161,3 @@ def batcher_of(workload: Workload) -> Batcher:
     # In file order, windows do not affect the mini-batches.
     return Batcher(algorithm_of(workload.batching), workload.mini_batch,
                    workload.window_samples or workload.mini_batch)
-
-
-def mini_batches(workload: Workload, model: Model, kind: str | None, config: NicConfig,
-                 batcher: Batcher, before: Callable[[Samples], None] = lambda sample: None,
-                 ) -> Iterator[MiniBatch]:
-    """Yield mini-batches; their samples keep the numbers that they have in the input.
-
-    ``before`` is called with the last sample left out, if there is one. ``ValueError`` for a sample
-    that is larger than half the hold buffer.
-    """
-    first = workload.first_sample
-    chunks = skip_samples(sample_chunks(workload, model, kind), first, before)
-    for batch in batcher.form(chunks, first):
-        slots = batch.samples.slots
-        if int(slots.max(initial=0)) > config.sample_slots:
-            at = int(slots.argmax())
-            raise ValueError(f"hold_vectors must be at least {2 * slots[at]}, twice the slots of "
-                             f"sample {batch.numbers[at]}, not {config.hold_vectors!r}")
-        yield batch

@@ -130,6 +130,11 @@ class Runtime:
             model = replace(model, interaction_itself=self.interaction_itself == "true")
         return model
 
+    def with_model(self, model: Model) -> tuple["Runtime", Model]:
+        """Return these settings and ``model``, each with what the other decides."""
+        model = self.of_model(model)
+        return replace(self, pooling=model.pooling), model
+
     def check(self, config: NicConfig) -> None:
         """Raise ``ValueError`` for a value that the hardware of ``config`` does not have."""
         for name in ("local_cache_sets", "remote_cache_sets"):

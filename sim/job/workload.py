@@ -21,7 +21,10 @@ from sim.job.kinds import AnyPath, AnyPaths
 from sim.job.option import check_bounds, option
 from sim.job.settings import apply_settings
 
-__all__ = ["MEASURED", "Workload", "check_cluster"]
+__all__ = ["GENERATED", "MEASURED", "Workload", "check_cluster"]
+
+GENERATED = 1024
+"""Number of samples that the generator makes by default."""
 
 MEASURED = 4096
 """Samples at the start of the input whose lookups are counted."""
@@ -38,7 +41,7 @@ class Workload:
 
     settings: ``field=value`` changes of the NIC, see :mod:`sim.job.settings`.
     lookups: of each table, by which placement ``lookups`` deals them; None counts them in the
-        input, see :func:`sim.job.placing.lookups_of`.
+        input, see :func:`sim.job.inputs.SampleSource.lookups`.
 
     ``model``: None means the format's model, else the preset's. The ``cluster`` is the one from
     which :meth:`of` took the nodes, NIC and profiles that it was not given. With ``index``
@@ -120,6 +123,11 @@ class Workload:
             raise ValueError(f"first_sample must be a multiple of the window ({window}), so that "
                              f"mini-batches are those of the whole input, "
                              f"not {self.first_sample!r}")
+
+    @property
+    def sample_count(self) -> int | None:
+        """Samples of the input, the ones left out too; None where the length of files decides."""
+        return self.samples or (GENERATED if self.data is None else None)
 
     @property
     def window_samples(self) -> int | None:

@@ -18,7 +18,7 @@ from host.batching import (
     winner,
 )
 from host.samples import Samples
-from sim.job.inputs import choose_model, sample_chunks
+from sim.job.inputs import SampleSource
 from sim.job.workload import Workload
 
 __all__ = ["CASES", "SCHEMA", "Case", "batching", "batching_tables"]
@@ -153,9 +153,10 @@ def _cases(data: str | tuple[str, ...] | None, format: str | None, model: str | 
         count = max(_SAMPLES, case.window) if data is None and samples is None else samples
         workload = Workload(data=data, format=format, model=name, samples=count, seed=seed,
                              mini_batch=case.mini_batch, batching="graph", window=case.window)
-        shape, kind = choose_model(workload)
-        progress(f"{shape.name}: {'generating' if kind is None else 'reading'} samples")
-        yield shape.name, case, sample_chunks(workload, shape, kind)
+        source = SampleSource.of(workload)
+        shape = source.model.name
+        progress(f"{shape}: {'generating' if source.kind is None else 'reading'} samples")
+        yield shape, case, source.chunks()
 
 
 def batching_tables(result: dict) -> Iterator[Table]:

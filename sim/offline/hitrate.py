@@ -23,8 +23,7 @@ from host.samples import first_lookups, rechunk
 from rtl.config import NicConfig, preset
 from sim.files.outputs import LiveJson
 from sim.files.stop import never
-from sim.job.inputs import choose_model, sample_chunks
-from sim.job.placing import plan_of
+from sim.job.inputs import SampleSource
 from sim.job.settings import apply_settings
 from sim.job.workload import Workload
 
@@ -121,20 +120,20 @@ def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] |
     sizes = _sizes_of(nic, ways) if sizes is None else sizes
     caches = [_Caches(policy, size, ways, nodes)
               for policy, size in _checked(policies, sizes, ways)]
-    shape, kind = choose_model(workload)
-    plan = plan_of(workload, shape, kind)
+    source = SampleSource.of(workload)
+    plan = source.plan()
     done = left_out = lookups = unique = 0
 
     def result(complete: bool = False, interrupted: str | None = None) -> dict:
         return {"schema": SCHEMA, "complete": complete, "interrupted": interrupted, "data": data,
-                "format": kind, "model": shape.name, "nodes": nodes, "placement": placement,
-                "mini_batch": mini_batch, "ways": ways, "seed": seed, "config": workload.config,
-                "cluster": cluster, "warmup": warmup, "samples": done - left_out,
-                "lookups": lookups, "unique": unique,
+                "format": source.kind, "model": source.model.name, "nodes": nodes,
+                "placement": placement, "mini_batch": mini_batch, "ways": ways, "seed": seed,
+                "config": workload.config, "cluster": cluster, "warmup": warmup,
+                "samples": done - left_out, "lookups": lookups, "unique": unique,
                 "rows": [cache.row(lookups, unique) for cache in caches]}
 
     batch_number = -1
-    for batch_number, batch in enumerate(rechunk(sample_chunks(workload, shape, kind), mini_batch)):
+    for batch_number, batch in enumerate(rechunk(source.chunks(), mini_batch)):
         if batch_number == warmup:
             left_out, lookups, unique = done, 0, 0
             for cache in caches:

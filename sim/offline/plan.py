@@ -33,9 +33,8 @@ from host.timing.pcie import PcieProfile
 from host.toml.profile import load_profile
 from rtl.config import NicConfig, beats_of, preset
 from sim.job.fit import check_units
-from sim.job.inputs import choose_model, sample_chunks
+from sim.job.inputs import SampleSource
 from sim.job.memory import STATE_BYTES, node_bytes
-from sim.job.placing import plan_of
 from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload, check_cluster
 from sim.offline.plan_checks import checks
@@ -87,13 +86,14 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     if hit_rate is not None and not 0 <= hit_rate <= 1:
         raise ValueError(f"hit_rate must be between 0 and 1, not {hit_rate!r}")
     system = _System.of(workload)
-    model, kind = choose_model(workload)
-    model = system.runtime.of_model(model)
+    source = SampleSource.of(workload)
+    model = system.runtime.of_model(source.model)
+    source = source.with_model(model)
     if system.runtime.interaction:
         check_units(system.config, model)
-    plans = {name: plan_of(workload, model, kind, name)
+    plans = {name: source.plan(name)
              for name in dict.fromkeys((*PLACEMENTS, workload.placement))}
-    traffic, loads = _replay(workload, system, model, kind, plans, hit_rate, progress)
+    traffic, loads = _replay(source, system, plans, hit_rate, progress)
     nodes = node_bytes(model, plans[workload.placement], optimizer)
     per_batch = {name: values / traffic.batches for name, values in traffic.counts.items()}
     resources = _resources(workload, system, model, traffic, per_batch)
@@ -111,7 +111,7 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
             "mode": model.interaction, "itself": model.interaction_itself,
             "width": model.interaction_width},
         "nodes": workload.nodes, "placement": workload.placement, "optimizer": optimizer,
-        "data": workload.data, "format": kind, "seed": workload.seed,
+        "data": workload.data, "format": source.kind, "seed": workload.seed,
         "mini_batch": workload.mini_batch, "in_flight": workload.in_flight,
         "warmup": workload.warmup, "samples": traffic.samples, "mini_batches": traffic.batches,
         "lookups": int(lookups),
@@ -173,11 +173,12 @@ class _System:
         return 2 * self.pcie.one_way_us + self.gpu.latency_us + self.gpu.kernel_us
 
 
-def _replay(workload: Workload, system: _System, model: Model, kind: str | None,
-            plans: dict[str, ShardPlan], hit_rate: float | None,
-            progress: Callable[[int], None]) -> tuple[Traffic, dict[str, np.ndarray]]:
+def _replay(source: SampleSource, system: _System, plans: dict[str, ShardPlan],
+            hit_rate: float | None, progress: Callable[[int], None],
+            ) -> tuple[Traffic, dict[str, np.ndarray]]:
     """Return the traffic of all mini-batches after the warm-up, and the lookups of each node for
     each placement."""
+    workload, model = source.workload, source.model
     config, runtime, dealt = system.config, system.runtime, plans[workload.placement]
     packing = Packing(config, runtime, workload.nodes, model.dimension,
                       InteractionCost.of(config, model) if runtime.interaction else None)
@@ -186,7 +187,7 @@ def _replay(workload: Workload, system: _System, model: Model, kind: str | None,
     stores = NodeCaches(sets, config.local_cache_ways, workload.nodes, config.policy)
     loads = {name: np.zeros(workload.nodes) for name in plans}
     done, entered_before = 0, np.zeros(workload.nodes, np.int64)
-    chunks = rechunk(sample_chunks(workload, model, kind), workload.mini_batch)
+    chunks = rechunk(source.chunks(), workload.mini_batch)
     number = -1
     for number, batch in enumerate(chunks):
         owners = dealt.owner_of(batch.tables, batch.rows)

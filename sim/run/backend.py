@@ -9,7 +9,9 @@ host or GPU that falls silent, training, a test.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from host.dlrm.row_store import RowStore
 from host.model import Model
+from host.placement.shard import ShardPlan
 from host.timing.gpu import GpuProfile
 from host.timing.network import Network
 from host.timing.pcie import PcieProfile
@@ -28,6 +30,8 @@ from sim.nic_cpp.engine import ModelEngine
 from sim.nic_cpp.nic import FastNic
 from sim.nic_cpp.node import ModelNode
 from sim.node.delivery import Delivery
+from sim.node.gpu_memory import GpuMemory, store_answers
+from sim.node.gradients import TrainingHost, gradient_payload
 from sim.node.node import Node
 from sim.node.protocol import ClusterNode
 
@@ -83,6 +87,21 @@ class Backend:
         rows = self.rows or (self.given.answers if self.given else row_answers)
         answer = rows(model, workload.seed, number, config.host_payload_beats)
         return Node(number, engine, config, answer, model.dimension, *rest, delivery=delivery)
+
+    def training_node(self, number: int, engine: Engine, config: NicConfig, plan: ShardPlan,
+                      rows: RowStore, pcie: PcieProfile, gpu: GpuProfile,
+                      delivery: Delivery) -> Node:
+        """Return a node for training, whose ``rows`` lie in GPU memory."""
+        payload = config.host_payload_beats
+
+        def training(events, send, awake, thread) -> TrainingHost:
+            memory = GpuMemory(number, rows, lambda *key: plan.owner_of(*key, number) == number,
+                               gpu, payload, events, send, awake, thread)
+            return TrainingHost(number, memory, config.gradient_credits, gradient_payload(config),
+                                events, send)
+
+        return Node(number, engine, config, store_answers(rows, number, payload),
+                    rows.model.dimension, pcie, gpu, 1, training=training, delivery=delivery)
 
     def exchange_between(self, nodes: Sequence[ClusterNode], network: Network) -> FrameExchange:
         """Return the exchange that carries frames between ``nodes``."""

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sim.cluster.frame_faults import injected_rows
-from sim.job.settings import Runtime
 from sim.nic.stalls import stalls
-from sim.run.setup import ClusterSetup
+from sim.run.simulation import Simulation
 
 __all__ = ["block", "hardware", "percentiles", "ratio", "total"]
 
@@ -22,21 +21,21 @@ def ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def hardware(setup: ClusterSetup, runtime: Runtime, counters: list[dict[str, int]] | None,
-             wall: float) -> dict:
+def hardware(simulation: Simulation, counters: list[dict[str, int]] | None, wall: float) -> dict:
     """Return the counts of NICs, network, hosts and GPUs after ``wall`` seconds, as plain values.
 
     ``counters`` is None while the run goes on, when they cannot be read; values derived from them
     are then None.
     """
-    nodes, exchange = setup.cluster.nodes, setup.cluster.exchange
+    nodes, exchange = simulation.cluster.nodes, simulation.cluster.exchange
+    runtime, faults = simulation.runtime, simulation.faults
     sums = total(counters)
     cache, dedupe = block(sums, "local_cache"), block(sums, "dedupe")
     ran = sum(node.engine.cycles_run for node in nodes)
     return {
         "node_cycles": {"run": ran, "skipped": sum(node.engine.cycles_skipped for node in nodes),
-                        "boot": setup.boot_run},
-        "node_cycles_per_second": ratio(ran - setup.boot_run, wall),
+                        "boot": simulation.boot_run},
+        "node_cycles_per_second": ratio(ran - simulation.boot_run, wall),
         "stalls": stalls(counters) if counters and None not in sums.values() else None,
         "local_cache": None if not (sums and runtime.local_cache) else cache | {
             # A repeat within a mini-batch, which the dedupe table serves, counts as a hit.
@@ -47,15 +46,15 @@ def hardware(setup: ClusterSetup, runtime: Runtime, counters: list[dict[str, int
         "dedupe": None if not (sums and runtime.dedupe) else dedupe,
         "network": {"packets": exchange.frames, "bytes": exchange.frame_bytes,
                     "lost": exchange.lost_frames, "queue_drops": exchange.full_frames},
-        "faults": None if not setup.faults.given else {
-            "given": list(setup.faults.given), "seed": setup.faults.seed,
+        "faults": None if not faults.given else {
+            "given": list(faults.given), "seed": faults.seed,
             "injected": injected_rows(exchange.injected),
-            **({"restarts": setup.restarts} if setup.faults.restarts else {})},
+            **({"restarts": simulation.restarts} if faults.restarts else {})},
         "pcie": {"to_nic_bytes": sum(node.host_bytes["to_nic"] for node in nodes),
                  "from_nic_bytes": sum(node.host_bytes["from_nic"] for node in nodes)},
         "gpu": {"launches": sum(node.gpu.launches for node in nodes),
                 "rows": sum(node.gpu.rows for node in nodes)},
-        "given_up": setup.explain_given_up(counters) if counters else None,
+        "given_up": simulation.explain_given_up(counters) if counters else None,
         "counters": counters,
     }
 

@@ -2,11 +2,8 @@
 
 from dataclasses import dataclass
 
-from host.model import Model
-from rtl.config import NicConfig
 from sim.job.options import RunOptions
-from sim.job.settings import Runtime
-from sim.run.setup import ClusterSetup
+from sim.run.simulation import Simulation
 
 __all__ = ["Measurements"]
 
@@ -17,7 +14,7 @@ class Measurements:
 
     Members
     -------
-    options: of the run. config, runtime, model: derived from them. setup: the run's cluster.
+    options: of the run. simulation: the run's cluster.
     counters: of each NIC; None while the run goes on, because reading them takes NIC cycles.
     stuck: the diagnosis of a stuck run, else None. complete: whether every sample is answered.
     interrupted: the signal that ended the run, or None.
@@ -30,10 +27,7 @@ class Measurements:
     """
 
     options: RunOptions
-    config: NicConfig
-    runtime: Runtime
-    model: Model
-    setup: ClusterSetup
+    simulation: Simulation
     counters: list[dict[str, int]] | None
     stuck: dict | None
     complete: bool

@@ -18,24 +18,25 @@ SCHEMA = "embernic/run/1"
 
 def summary(run: Measurements) -> dict:
     """Return everything that was measured, as plain values."""
-    options, nodes = run.options, run.setup.cluster.nodes
+    options, simulation = run.options, run.simulation
+    nodes, model, runtime = simulation.cluster.nodes, simulation.model, simulation.runtime
     # A model has no values to compare.
     modelled = options.simulation.fidelity == "model"
-    found = hardware(run.setup, run.runtime, run.counters, run.wall)
+    found = hardware(simulation, run.counters, run.wall)
     remote = remote_cache_summary(block(total(run.counters), "remote_cache"), run.foreign_keys)
     saved = remote["hits"] if run.counters and options.workload.nodes > 1 else None
     found["network"] |= {
         "saved_lookups": saved,
-        "saved_bytes": None if saved is None else saved_bytes(saved, run.model.dimension)}
+        "saved_bytes": None if saved is None else saved_bytes(saved, model.dimension)}
     return {
         "schema": SCHEMA,
         "complete": run.complete,
         "interrupted": run.interrupted,
         "next_sample": None if run.complete else run.next_sample,
         "under_way": run.under_way,
-        "config": asdict(run.config) | {"runtime": asdict(run.runtime)},
-        "model": {"name": run.model.name, "tables": run.model.tables,
-                  "rows": sum(run.model.rows), "dimension": run.model.dimension},
+        "config": asdict(simulation.config) | {"runtime": asdict(runtime)},
+        "model": {"name": model.name, "tables": model.tables,
+                  "rows": sum(model.rows), "dimension": model.dimension},
         "options": options.as_dict(),
         "samples": run.samples,
         "lookups": run.lookups,
@@ -58,10 +59,10 @@ def summary(run: Measurements) -> dict:
             {"equal": None, "different": None} if modelled else {}),
         "stuck": run.stuck and run.stuck["message"],
         "where_stuck": run.stuck,
-        "remote_cache": remote if saved is not None and run.runtime.remote_cache else None,
-        "interaction": None if not run.runtime.interaction else {
-            "mode": run.model.interaction, "itself": run.model.interaction_itself,
-            "width": run.model.interaction_width,
+        "remote_cache": remote if saved is not None and runtime.remote_cache else None,
+        "interaction": None if not runtime.interaction else {
+            "mode": model.interaction, "itself": model.interaction_itself,
+            "width": model.interaction_width,
             "dense_vectors": sum(node.dense.rows for node in nodes)},
         "errors": sum(len(node.errors) for node in nodes),
         "latency_us": percentiles(run.latencies),

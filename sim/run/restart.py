@@ -4,11 +4,10 @@ from collections.abc import Callable
 from math import ceil
 
 from host.timing.clock import cycles_of_us
-from rtl.config import NicConfig
 from sim.cluster.cluster import Cluster
 from sim.job.restarts import NicRestart
 from sim.nic.registers import address_of
-from sim.run.setup import ClusterSetup
+from sim.run.simulation import Simulation
 
 __all__ = ["EPOCHS", "restart"]
 
@@ -17,8 +16,7 @@ _POLL = 100
 _LIMIT = 50_000_000
 
 
-def restart(setup: ClusterSetup, config: NicConfig, fault: NicRestart, epoch: int,
-            step_floor: int = 0,
+def restart(simulation: Simulation, fault: NicRestart, epoch: int, step_floor: int = 0,
             at_quantum: Callable[[int], None] = lambda cycle: None) -> dict[str, int]:
     """Carry out ``fault`` from now on; return when what happened, in cycles of the run.
 
@@ -28,12 +26,12 @@ def restart(setup: ClusterSetup, config: NicConfig, fault: NicRestart, epoch: in
 
     ``RuntimeError`` if a NIC does not within 50 million cycles.
     """
-    cluster, number = setup.cluster, fault.node
+    cluster, number = simulation.cluster, fault.node
     down = cluster.cycle
-    setup.power_up(number)
+    simulation.power_up(number)
     cluster.wait(down + ceil(cycles_of_us(fault.length)), at_quantum)
-    registers, engine = setup.registers[number], cluster.nodes[number].engine
-    setup.load(registers, number)
+    registers, engine = simulation.registers[number], cluster.nodes[number].engine
+    simulation.load(number)
     registers.write("link_epoch", epoch)
     registers.write("step_floor", step_floor)
     _wait(cluster, at_quantum,
@@ -41,7 +39,7 @@ def restart(setup: ClusterSetup, config: NicConfig, fault: NicRestart, epoch: in
     up = cluster.cycle
     others = [other for other in range(len(cluster.nodes)) if other != number]
     for other in others:
-        setup.registers[other].write("link_rejoin", number << 8 | epoch, up)
+        simulation.registers[other].write("link_rejoin", number << 8 | epoch, up)
     taken: dict[int, int] = {}
 
     def all_taken() -> bool:
@@ -52,12 +50,13 @@ def restart(setup: ClusterSetup, config: NicConfig, fault: NicRestart, epoch: in
                     taken.setdefault(other, access.cycle)
             # Accesses of a cycle are done in their order, so that the write is before.
             if other not in taken:
-                peer.read(address_of(config, "link_rejoining"), up)
+                peer.read(address_of(simulation.config, "link_rejoining"), up)
         return len(taken) == len(others)
 
     _wait(cluster, at_quantum, all_taken)
-    return {"node": number, "epoch": epoch, "down": down - setup.start, "up": up - setup.start,
-            "taken_back": max(taken.values()) - setup.start}
+    start = simulation.start
+    return {"node": number, "epoch": epoch, "down": down - start, "up": up - start,
+            "taken_back": max(taken.values()) - start}
 
 
 def _wait(cluster: Cluster, at_quantum: Callable[[int], None], done: Callable[[], bool]) -> None:

@@ -1,10 +1,8 @@
 """Run: sends samples through a cluster, checks every result, and measures."""
 
-import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -14,25 +12,18 @@ from host.dlrm.interaction import ResultLayout
 from host.placement.shard import foreign_keys
 from host.samples import Samples
 from host.timing.clock import cycles_of_us
-from host.timing.gpu import GpuProfile
-from host.timing.pcie import PcieProfile
 from rtl.config import LANES, preset
 from sim.cluster.watchdog import StuckError
-from sim.engines import Engine
 from sim.files.outputs import LiveJson
 from sim.files.stop import never
 from sim.job.fit import check_fit, config_to_build
-from sim.job.inputs import GENERATED, batcher_of, check_warmup, choose_model, mini_batches
+from sim.job.inputs import SampleSource, batcher_of, check_warmup
 from sim.job.memory import check_memory
 from sim.job.options import RunOptions
-from sim.job.placing import plan_of
 from sim.job.restarts import check_restarts
 from sim.job.settings import apply_settings
 from sim.nic.ports import Observer
 from sim.nic_cpp.config import WideConfig
-from sim.node.delivery import Delivery
-from sim.node.dense_vectors import bottom_operations
-from sim.node.protocol import ClusterNode
 from sim.node.step import Step
 from sim.run.backend import Backend, choose
 from sim.run.checks import CheckQueue, check_refusals, make_check
@@ -40,8 +31,8 @@ from sim.run.measurements import Measurements
 from sim.run.prefetch import Prefetcher
 from sim.run.report import summary
 from sim.run.restart import EPOCHS, restart
-from sim.run.setup import ClusterSetup
 from sim.run.similarity import SimilarityTally
+from sim.run.simulation import Simulation
 from sim.run.tally import Tally
 
 __all__ = ["Run", "run"]
@@ -63,41 +54,50 @@ def run(options: RunOptions, progress: Progress = lambda done, cycle: None) -> d
 
 
 class Run:
-    """A cluster set up for a run. ``backend``: overrides the one that :func:`choose` picks."""
+    """A cluster set up for a run.
 
-    def __init__(self, options: RunOptions, backend: Backend | None = None):
+    Parameters
+    ----------
+    options: of the run.
+    backend: the implementations; by default, those that :func:`choose` picks.
+    batches: mini-batches to run in place of those of the options.
+
+    Members: ``simulation``, the cluster; ``model``, ``config``, ``plan``, of it; ``foreign_keys``,
+    the sum over the mini-batches handed out, see :class:`sim.node.step.Step`.
+    """
+
+    def __init__(self, options: RunOptions, backend: Backend | None = None,
+                 batches: Iterable[MiniBatch] | None = None):
         self.options = options
         workload, simulation = options.workload, options.simulation
         check_warmup(workload)
-        self.backend = backend = backend or choose(options)
+        backend = backend or choose(options)
         self._modelled = simulation.fidelity == "model"
         base = preset(workload.config)
-        self.config, self.runtime = apply_settings(
+        config, runtime = apply_settings(
             WideConfig.of(base) if self._modelled else base, list(workload.settings))
-        self.model, self._kind = choose_model(workload)
-        self.model = self.runtime.of_model(self.model)
-        self.runtime = replace(self.runtime, pooling=self.model.pooling)
-        self.config = config_to_build(self.config, self.model, self.runtime, workload)
-        check_fit(self.config, self.model, self.runtime, workload)
+        source = SampleSource.of(workload)
+        runtime, self.model = runtime.with_model(source.model)
+        source = source.with_model(self.model)
+        self.config = config_to_build(config, self.model, runtime, workload)
+        check_fit(self.config, self.model, runtime, workload)
         self._restarts = deque(workload.fault_plan.restarts)
         check_restarts(workload.fault_plan.restarts, self.config)
-        self._layout = ResultLayout.of(self.model) if self.runtime.interaction else None
-        self._answer = ((self.model.tables, self.model.dimension) if self._layout is None else
-                        (self._layout.beats, LANES))
-        self.plan = plan_of(workload, self.model, self._kind)
+        self._layout = ResultLayout.of(self.model) if runtime.interaction else None
+        self._unique = runtime.deliver == "unique"
+        self.plan = source.plan()
         check_memory(workload, self.model, self.plan)
         self._dlrm = Dlrm(self.model, workload.seed, simulation.mlp, backend.numerics.linear)
         self._before: Samples | None = None
         self.batcher = batcher_of(workload)
-        self.steps = Prefetcher(self._steps(mini_batches(
-            workload, self.model, self._kind, self.config, self.batcher, self._sample_before)),
-            background=simulation.threads > 1)
+        if batches is None:
+            batches = source.mini_batches(self.config, self.batcher, self._sample_before)
+        self.steps = Prefetcher(self._made(batches), background=simulation.threads > 1)
         # The first mini-batch is read before any NIC is built, so that a bad file fails at once.
         self._next: Step | None = self.steps.take()
         if self._next is None:
             raise ValueError("samples must be at least 1, but the input holds none")
         self.foreign_keys = 0
-        """Sum over the mini-batches handed out, see :class:`sim.node.step.Step`."""
         self._open: dict[int, Step] = {}
         self._floor = 0
         self._tally = Tally(SimilarityTally(workload), workload.first_sample)
@@ -106,16 +106,15 @@ class Run:
         self.checks = CheckQueue(check, self._tally.add, max_pending=workload.in_flight,
                              background=simulation.threads > 1 and not self._modelled)
         self._stop: Callable[[], str | None] = never
-        self.setup = ClusterSetup(options, self.config, self.runtime, self.model, self.plan,
-                                  backend, self._node)
-        self.cluster, self.registers = self.setup.cluster, self.setup.registers
-        self.waves = self.setup.waves
+        self.simulation = Simulation(options, self.config, runtime, self.model, self.plan, backend)
+        self.cluster, self.registers = self.simulation.cluster, self.simulation.registers
+        self.waves = self.simulation.waves
 
     @property
     def expected_samples(self) -> int | None:
         """Samples that will run; None when the number depends on the length of a file."""
         workload = self.options.workload
-        last = workload.samples or (GENERATED if workload.data is None else None)
+        last = workload.sample_count
         return last and last - workload.first_sample
 
     @property
@@ -129,20 +128,19 @@ class Run:
     def _sample_before(self, sample: Samples) -> None:
         self._before = sample
 
-    def _node(self, number: int, engine: Engine, pcie: PcieProfile,
-              gpu: GpuProfile) -> ClusterNode:
-        bottom = bottom_operations(self.model) if self._layout else None
-        return self.backend.node(number, engine, self.config, self.model, pcie, gpu, bottom,
-                                 Delivery.of(self.config, self.runtime, self.model, self.plan,
-                                             number))
-
-    def _steps(self, batches: Iterator[MiniBatch]) -> Iterator[Step]:
+    def _made(self, batches: Iterable[MiniBatch]) -> Iterator[Step]:
+        """Make the steps of mini-batches."""
         first, nodes = self.options.workload.first_sample, self.options.workload.nodes
+        answer = ((self.model.tables, self.model.dimension) if self._layout is None else
+                  (self._layout.beats, LANES))
         for number, batch in enumerate(batches):
-            samples = batch.samples
-            dense = None if self._layout is None else self._dlrm.bottom(samples.dense)
-            step = Step.of(number, first, samples, nodes, self._answer, dense, batch,
-                           unique=self.runtime.deliver == "unique")
+            samples, dense = batch.samples, None
+            if self._layout is not None:
+                # Modelled NICs read no value.
+                dense = (np.zeros((len(samples), self.model.dimension), np.float32)
+                         if self._modelled else self._dlrm.bottom(samples.dense))
+            step = Step.of(number, first, samples, nodes, answer, dense, batch,
+                           unique=self._unique)
             if nodes > 1:
                 step.foreign_keys = foreign_keys(self.plan, samples, step.shares)
             yield step
@@ -156,47 +154,35 @@ class Run:
             step = self._next
             self._open[step.number] = step
             self.foreign_keys += step.foreign_keys
-            for node in self.cluster.nodes:
-                node.submit(step, now)
+            self.simulation.submit(step, now)
             self._next = self.steps.take()
 
     def _restart_due(self, now: float) -> bool:
         """Whether a node is to be restarted before more is handed out."""
-        return bool(self._restarts) and now >= self.setup.start + cycles_of_us(
+        return bool(self._restarts) and now >= self.simulation.start + cycles_of_us(
             self._restarts[0].start)
 
     def _restart(self) -> None:
         """Restart the node that is next, and go on."""
-        epoch = (len(self.setup.restarts) + 1) % EPOCHS
-        self.setup.restarts.append(restart(
-            self.setup, self.config, self._restarts.popleft(), epoch, self._floor & 0xFFFF))
-        self._submit(self.cluster.cycle + self.setup.hand_out)
-
-    def _steps_finished(self) -> None:
-        """Process the steps that finished in this quantum, in order of time."""
-        done = {}
-        for node in self.cluster.nodes:
-            done |= {step.number: step for step in node.finished if step.done}
-            node.finished.clear()
-        for step in sorted(done.values(), key=lambda step: (step.finished, step.number)):
-            self._step_finished(step, step.finished)
-
-    def _step_finished(self, step: Step, now: float) -> None:
-        del self._open[step.number]
-        self._raise_floor(min(self._open, default=step.number + 1), now)
-        self.checks.add(step)
-        self._submit(now + self.setup.hand_out)
+        epoch = (len(self.simulation.restarts) + 1) % EPOCHS
+        self.simulation.restarts.append(restart(
+            self.simulation, self._restarts.popleft(), epoch, self._floor & 0xFFFF))
+        self._submit(self.cluster.cycle + self.simulation.hand_out)
 
     def _raise_floor(self, floor: int, now: float) -> None:
         """Tell every NIC the oldest open step, as soon as its host can know it."""
         if floor == self._floor:
             return
         self._floor = floor
-        for registers in self.registers:
-            registers.write("step_floor", floor & 0xFFFF, math.ceil(now + self.setup.hand_out))
+        self.simulation.write(now + self.simulation.hand_out, step_floor=floor & 0xFFFF)
 
     def _after_quantum(self, cycle: int) -> None:
-        self._steps_finished()
+        for step in self.simulation.finished():
+            self._take(step)
+            del self._open[step.number]
+            self._raise_floor(min(self._open, default=step.number + 1), step.finished)
+            self.checks.add(step)
+            self._submit(step.finished + self.simulation.hand_out)
         self._report_progress(self._tally.samples, cycle)
         if self._live.due() and self._window_drained:
             self.checks.drain()
@@ -222,7 +208,8 @@ class Run:
     def execute(self, progress: Progress = lambda done, cycle: None,
                 observer: Observer | None = None, *,
                 stop: Callable[[], str | None] = never, live: LiveJson | None = None,
-                predictions: Callable[[np.ndarray], None] | None = None) -> dict:
+                predictions: Callable[[np.ndarray], None] | None = None,
+                take: Callable[[Step], None] = lambda step: None) -> dict:
         """Run to the end and return the measurements.
 
         Parameters
@@ -234,8 +221,9 @@ class Run:
             continues if it is given as ``first_sample``.
         live: JSON file that is kept up to date while the run goes on.
         predictions: receives the predictions (float32 ``[n]``) in the order of the samples.
+        take: called with each finished mini-batch in order of time, before the next is handed out.
         """
-        self._report_progress = progress
+        self._report_progress, self._take = progress, take
         self.cluster.observer = observer
         self._stop = stop
         self._live = live or LiveJson(None)
@@ -245,27 +233,27 @@ class Run:
             with self.checks, self.steps:
                 return self._execute(stop)
         finally:
-            self.setup.close()
+            self.simulation.close()
 
     def _execute(self, stop: Callable[[], str | None]) -> dict:
         self._began, self._began_cpu = time.perf_counter(), time.process_time()
-        self._submit(float(self.setup.start))
+        self._submit(float(self.simulation.start))
         stuck = None
         try:
-            self.cluster.run(self._work_left, self._after_quantum)
+            self.simulation.advance(self._work_left, self._after_quantum)
             while self._restart_due(self.cluster.cycle) and not self._open and stop() is None:
                 self._restart()
-                self.cluster.run(self._work_left, self._after_quantum)
+                self.simulation.advance(self._work_left, self._after_quantum)
         except StuckError as error:
-            stuck = self.setup.diagnose(error)
+            stuck = self.simulation.diagnose(error)
         self.checks.drain()
         self._report_progress(self._tally.samples, self.cluster.cycle)
         complete = stuck is None and not self._open and self._next is None
         wall, cpu = time.perf_counter() - self._began, time.process_time() - self._began_cpu
         if complete:
             self.cluster.settle()
-        counters = [registers.counters() for registers in self.registers]
-        return self._result(counters, wall=wall, cpu=cpu, stuck=stuck, complete=complete,
+        return self._result(self.simulation.counters(), wall=wall, cpu=cpu, stuck=stuck,
+                            complete=complete,
                             interrupted=None if complete or stuck else stop())
 
     def _result(self, counters: list[dict[str, int]] | None, *, wall: float | None = None,
@@ -274,9 +262,8 @@ class Run:
         tally = self._tally
         unanswered = sum(int(step.left.sum()) for step in self._open.values())
         return summary(Measurements(
-            options=self.options, config=self.config, runtime=self.runtime, model=self.model,
-            setup=self.setup, counters=counters, stuck=stuck, complete=complete,
-            interrupted=interrupted,
+            options=self.options, simulation=self.simulation, counters=counters, stuck=stuck,
+            complete=complete, interrupted=interrupted,
             wall=time.perf_counter() - self._began if wall is None else wall,
             cpu=time.process_time() - self._began_cpu if cpu is None else cpu,
             seconds={"checks": self.checks.seconds, "inputs": self.steps.seconds,
@@ -284,7 +271,7 @@ class Run:
             samples=tally.samples, lookups=tally.lookups, next_sample=tally.next_sample,
             under_way=sum(len(step.samples) for step in self._open.values()),
             unanswered=unanswered if stuck else 0,
-            cycles=int(np.ceil(tally.last_result)) - self.setup.start if tally.samples else 0,
+            cycles=int(np.ceil(tally.last_result)) - self.simulation.start if tally.samples else 0,
             latencies=tally.latencies[self.options.workload.warmup:],
             foreign_keys=self.foreign_keys, verdicts=tally.verdicts, sha256=tally.sha256,
             batching=tally.similarity.result()))

@@ -1,6 +1,7 @@
 """Options of a PyTorch program on NICs."""
 
-from dataclasses import dataclass, field, replace
+import json
+from dataclasses import asdict, dataclass, field, replace
 
 from host.placement.deal import PLACEMENTS, check_placement, given_owners
 from host.toml.profile import profile_names
@@ -14,7 +15,7 @@ from sim.job.simulation import FIDELITIES
 from sim.torch.lookups.bags import DIMENSIONS
 from sim.torch.systems import SYSTEMS, Setting, dataset_of, sizes_beyond
 
-__all__ = ["TorchOptions"]
+__all__ = ["TorchOptions", "from_environment", "to_environment"]
 
 _NICS = {name: kind.program_settings for name, system in SYSTEMS.items()
          if (kind := system_of(canonical(system)[0])).has_nics}
@@ -151,3 +152,19 @@ class TorchOptions:
         return {name: getattr(self, name) for name in (
             "system", "placement", "fidelity", "optimizer_on", "config", "software", "gpu",
             "engine", "threads", "seed")} | {"nodes": self.count, "set": list(self.settings)}
+
+
+def to_environment(options: TorchOptions, server: str) -> str:
+    """Return the options of a program and the path of its server's key file as text, without the
+    key: other programs print their environment."""
+    given = asdict(options)
+    del given["timed"]
+    return json.dumps({"options": given, "server": server})
+
+
+def from_environment(text: str) -> tuple[TorchOptions, str]:
+    """Return the arguments that :func:`to_environment` was called with."""
+    given = json.loads(text)
+    options = given["options"]
+    options["settings"] = tuple(options["settings"])
+    return TorchOptions(**options), given["server"]

@@ -18,8 +18,8 @@ from sim.torch.ends import ProgramError, ProgramStopped, as_python
 from sim.torch.options import TorchOptions
 from sim.torch.processes.child import follow_forks
 from sim.torch.processes.leaving import command_before, leaving
-from sim.torch.processes.seen import Seen
-from sim.torch.processes.world import ProcessError, Processes
+from sim.torch.processes.merge import Seen
+from sim.torch.processes.peers import ProcessError, Processes
 from sim.torch.report.result import result_of
 from sim.torch.script import Script
 from sim.torch.systems import check_setting

@@ -17,7 +17,7 @@ from pkgutil import get_importer
 from types import ModuleType
 from typing import Any
 
-from embernic_torch import apart, shadowed_by
+from embernic_names import apart, shadowed_by
 from sim.torch.ends import as_alone
 
 __all__ = ["Script"]

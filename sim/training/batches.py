@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from host.batching import Batcher, MiniBatch
 from host.data.datasets import input_files
 from host.errors import InputError
-from host.model import Model
 from host.samples import Samples
 from host.wire.gradients import longest_bag
 from rtl.config import NicConfig
-from sim.job.inputs import mini_batches
+from sim.job.inputs import SampleSource
 from sim.node.gradients import gradient_payload
 from sim.training.checkpoints import take_samples
 from sim.training.options import TrainOptions
@@ -18,7 +17,7 @@ from sim.training.options import TrainOptions
 __all__ = ["epoch_batches"]
 
 
-def epoch_batches(options: TrainOptions, model: Model, kind: str | None, config: NicConfig,
+def epoch_batches(options: TrainOptions, source: SampleSource, config: NicConfig,
                   batcher: Batcher, done: int = 0,
                   left_out: Callable[[Samples], None] = lambda samples: None,
                   ) -> Iterator[tuple[int, MiniBatch]]:
@@ -33,10 +32,10 @@ def epoch_batches(options: TrainOptions, model: Model, kind: str | None, config:
     seen, most, first = 0, None, ""
     data, again = options.run.workload.data, options.learning.epochs > 1
     if options.method.fidelity == "rtl":
-        most = longest_bag(gradient_payload(config), model.dimension)
+        most = longest_bag(gradient_payload(config), source.model.dimension)
     for epoch in range(options.learning.epochs):
         before, read = seen, hashlib.sha256()
-        for batch in mini_batches(options.run.workload, model, kind, config, batcher):
+        for batch in source.mini_batches(config, batcher):
             if most is not None:
                 _check_bags(batch, most, config)
             if data and again:

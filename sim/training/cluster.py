@@ -15,21 +15,15 @@ from host.samples import KEY_ROW_BITS
 from host.timing.all_reduce import RingAllReduce, weight_bytes
 from host.timing.clock import CYCLE_NS
 from host.timing.dense_time import DenseTime
-from host.timing.gpu import GpuProfile
-from host.timing.pcie import PcieProfile
 from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES, DescriptorKind, EmberHeader, OptimizerMode, Status
-from sim.engines import Engine
 from sim.job.fit import check_fit, config_to_build
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
-from sim.node.delivery import Delivery
-from sim.node.gpu_memory import GpuMemory, store_answers
-from sim.node.gradients import TrainingHost, gradient_payload
-from sim.node.node import Node
+from sim.node.gradients import TrainingHost
 from sim.run.backend import Backend
 from sim.run.hardware import hardware, percentiles
-from sim.run.setup import ClusterSetup
+from sim.run.simulation import Simulation, WrittenRows
 from sim.training.comparison import Comparison
 from sim.training.options import TrainOptions
 from sim.training.tables import Clock, ClusterTables
@@ -107,56 +101,36 @@ class NicCluster:
     plan: of the tables. rows: the rows written so far.
     backend: the implementations.
 
-    Members: ``tables``, the embedding tables as a trainer uses them; ``setup``, the cluster.
+    Members: ``tables``, the embedding tables as a trainer uses them; ``simulation``, the cluster.
     """
 
     def __init__(self, options: TrainOptions, config: NicConfig, runtime: Runtime, model: Model,
                  plan: ShardPlan, rows: RowStore, backend: Backend):
         workload, optimizer = options.run.workload, options.learning.rule
-        self._config, self._runtime, self._model = config, runtime, model
-        self._plan = check_single_copies(plan)
-        self._stores = split_rows(rows, self._plan)
+        stores = split_rows(rows, check_single_copies(plan))
         registers = training_registers(config, runtime, optimizer, workload.nodes)
         check_windows([registers] * workload.nodes)
-        self.setup = ClusterSetup(
-            options.run, config, runtime, model, self._plan, backend, self._node,
-            lambda file: [file.write(*item) for item in registers.items()])
-        dense = DenseTime(self.setup.gpu, model)
-        self.clock = Clock(dense, RingAllReduce(
-            self.setup.network, workload.nodes, weight_bytes(model),
-            BEAT_BYTES * config.net_payload_beats), self.setup.hand_out, float(self.setup.start))
+        self.simulation = simulation = Simulation(
+            options.run, config, runtime, model, plan, backend, WrittenRows(stores, registers))
+        self.clock = Clock(DenseTime(simulation.gpu, model), RingAllReduce(
+            simulation.network, workload.nodes, weight_bytes(model),
+            BEAT_BYTES * config.net_payload_beats), simulation.hand_out, float(simulation.start))
         comparison = None
         if options.method.compare:
             reference = EmbeddingTables(model, workload.seed, optimizer, workload.nodes,
                                         runtime.partials)
             reference.rows = rows
-            comparison = Comparison(reference, self._stores, self._plan)
-        self.tables = ClusterTables(self.setup.cluster, self.clock, comparison,
+            comparison = Comparison(reference, stores, plan)
+        self.tables = ClusterTables(simulation.cluster, self.clock, comparison,
                                     ended=self._step_ended, unique=runtime.deliver == "unique")
-
-    def _node(self, number: int, engine: Engine, pcie: PcieProfile, gpu: GpuProfile) -> Node:
-        config, store = self._config, self._stores[number]
-
-        def training(events, send, awake, thread) -> TrainingHost:
-            memory = GpuMemory(
-                number, store, lambda *key: self._plan.owner_of(*key, number) == number, gpu,
-                config.host_payload_beats, events, send, awake, thread)
-            return TrainingHost(number, memory, config.gradient_credits, gradient_payload(config),
-                                events, send)
-
-        return Node(number, engine, config,
-                    store_answers(store, number, config.host_payload_beats),
-                    self._model.dimension, pcie, gpu, 1, training=training,
-                    delivery=Delivery.of(config, self._runtime, self._model, self._plan, number))
 
     def _step_ended(self, steps: int) -> None:
         """Tell every NIC the oldest open step, before the next one begins."""
-        for registers in self.setup.registers:
-            registers.write("step_floor", steps & 0xFFFF, ceil(self.clock.ready))
+        self.simulation.write(self.clock.ready, step_floor=steps & 0xFFFF)
 
     def close(self) -> None:
         """Close the files that are written while the NICs run."""
-        self.setup.close()
+        self.simulation.close()
 
     def measured(self, *, wall: float, samples: int, steps: int, ended: bool,
                  stuck: dict | None = None) -> dict:
@@ -164,14 +138,14 @@ class NicCluster:
 
         ``steps``, ``samples``: those that are finished.
         """
-        setup, tables, clock = self.setup, self.tables, self.clock
-        cycles = max(0, ceil(clock.last) - setup.start)
+        simulation, tables, clock = self.simulation, self.tables, self.clock
+        cycles = max(0, ceil(clock.last) - simulation.start)
         seconds = cycles * CYCLE_NS * 1e-9
         comparison = tables.comparison
         phases = {"lookup": clock.lookup, "compute": clock.compute, "update": clock.update}
         phases["rest"] = cycles - sum(phases.values())
-        hosts = [node.training for node in setup.cluster.nodes]
-        return self._hardware(wall, ended, stuck) | {
+        hosts = [node.training for node in simulation.cluster.nodes]
+        return self.hardware(wall, ended, stuck) | {
             "cycles": cycles,
             "simulated_seconds": seconds,
             "samples_per_second": samples / seconds if seconds else None,
@@ -196,13 +170,12 @@ class NicCluster:
                           } if steps else None,
         }
 
-    def _hardware(self, wall: float, ended: bool, stuck: dict | None) -> dict:
+    def hardware(self, wall: float, ended: bool, stuck: dict | None) -> dict:
         """Return the counts of NICs, network, hosts and GPUs."""
-        setup = self.setup
         if ended and stuck is None:
-            setup.cluster.settle()
-        counters = [file.counters() for file in setup.registers] if ended else None
-        return hardware(setup, self._runtime, counters, wall) | {
+            self.simulation.cluster.settle()
+        counters = self.simulation.counters() if ended else None
+        return hardware(self.simulation, counters, wall) | {
             "update_misses": None if counters is None else sum(
                 count for node in counters for name, count in node.items()
                 if name.endswith(".update_misses")),

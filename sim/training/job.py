@@ -52,7 +52,7 @@ def _to_files(options: TrainOptions, progress: TrainProgress, stop: Callable[[],
             lambda done, loss, interval: progress(done, total, loss, interval), frames, stop=stop,
             live=live)
         write_json(result, outputs.json)
-    waves = None if training.nics is None else training.nics.setup.waves
+    waves = None if training.nics is None else training.nics.simulation.waves
     if waves is not None:
         tell(waves.summary())
     return result

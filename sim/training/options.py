@@ -7,7 +7,6 @@ from typing import Any
 from host.data.datasets import input_files
 from host.dlrm.optimizer import Optimizer
 from sim.files.outputs import check_outputs
-from sim.job.inputs import GENERATED
 from sim.job.kinds import AnyPath
 from sim.job.option import check_bounds, option
 from sim.job.options import RunArguments, RunOptions
@@ -159,6 +158,6 @@ class TrainOptions:
                 "data": [asked.data] if isinstance(asked.data, str) else asked.data,
                 "bytes": asked.data and [file.stat().st_size for file in input_files(asked.data)
                                          if file.is_file()],
-                "samples": asked.samples or (GENERATED if asked.data is None else None),
+                "samples": asked.sample_count,
                 "gradient_partials": partials,
                 "nodes": asked.nodes if partials == "rounded" else None}

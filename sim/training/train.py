@@ -4,7 +4,6 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -18,9 +17,8 @@ from rtl.config import NicConfig, preset
 from sim.cluster.watchdog import StuckError
 from sim.files.outputs import LiveJson
 from sim.files.stop import never
-from sim.job.inputs import GENERATED, batcher_of, choose_model
+from sim.job.inputs import SampleSource, batcher_of
 from sim.job.memory import check_memory
-from sim.job.placing import plan_of
 from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload
 from sim.nic.ports import Observer
@@ -71,9 +69,9 @@ class Training:
         if workload.data is not None and epochs > 1:
             check_files(workload.data, f"for {epochs} epochs")
         self.config, self.runtime = _settings(workload)
-        model, self._kind = choose_model(workload)
-        self.model = self.runtime.of_model(model)
-        self.runtime = replace(self.runtime, pooling=self.model.pooling)
+        source = SampleSource.of(workload)
+        self.runtime, self.model = self.runtime.with_model(source.model)
+        self._source = source.with_model(self.model)
         self.backend = backend or choose(options.run)
         self.dense = DenseTrainer(self.model, workload.seed, optimizer.learning_rate,
                                   simulation.mlp, self.backend.numerics.linear)
@@ -83,7 +81,7 @@ class Training:
         rows = RowStore(self.model, workload.seed)
         self.first_step = self._checkpoints.load(rows)
         self.similarity = SimilarityTally(workload)
-        self._batches = epoch_batches(options, self.model, self._kind, self.config,
+        self._batches = epoch_batches(options, self._source, self.config,
                                       batcher_of(workload), self.first_step,
                                       self._checkpoints.learn)
         # The first mini-batch is read before anything is built, so that a bad file fails at once.
@@ -102,7 +100,7 @@ class Training:
     def _build(self, rows: RowStore) -> NicCluster:
         workload = self.options.run.workload
         self.config = training_config(self.config, self.model, self.runtime, workload)
-        plan = plan_of(workload, self.model, self._kind)
+        plan = self._source.plan()
         check_memory(workload, self.model, plan, self.options.learning.optimizer)
         return NicCluster(self.options, self.config, self.runtime, self.model, plan, rows,
                           self.backend)
@@ -119,7 +117,7 @@ class Training:
         """Total steps, including those of the checkpoint; None when the number depends on the
         length of a file."""
         workload = self.options.run.workload
-        samples = workload.samples or (GENERATED if workload.data is None else None)
+        samples = workload.sample_count
         return samples and -(-samples // workload.mini_batch) * self.options.learning.epochs
 
     @property
@@ -146,7 +144,7 @@ class Training:
         live = live or LiveJson(None)
         self._began = time.perf_counter()
         if self.nics is not None:
-            self.nics.setup.cluster.observer = observer
+            self.nics.simulation.cluster.observer = observer
             self.nics.tables.injected = injected or {}
         try:
             return self._execute(progress, stop, live)
@@ -171,7 +169,7 @@ class Training:
                     live.write(self._result())
         except StuckError as error:
             assert self.nics is not None
-            stuck = self.nics.setup.diagnose(error)
+            stuck = self.nics.simulation.diagnose(error)
         if (interval := self.intervals.close()) is not None:
             progress(self.steps, self.losses[-1], interval)
         # No checkpoint of a stuck step: some of its rows may be written already.

@@ -13,7 +13,7 @@ from sim.node.errors import ProtocolError
 from sim.run.backend import choose
 from sim.run.report import failures as run_failures
 from sim.run.run import Run
-from sim.run.setup import ClusterSetup
+from sim.run.simulation import Simulation
 from sim.training.options import TrainOptions
 from sim.training.report import failures as training_failures
 from sim.training.train import Training
@@ -86,11 +86,11 @@ def _execute(case: Case, path: str, samples: int, storm: Storm | None,
         learning = TrainOptions.of(**given)
         job = Training(learning, replace(choose(learning.run), exchange=exchange))
         assert job.nics is not None
-        setup, failures = job.nics.setup, training_failures
+        simulation, failures = job.nics.simulation, training_failures
     else:
         wanted = RunOptions.of(**{"in_flight": 4} | given)
         job = Run(wanted, replace(choose(wanted), exchange=exchange))
-        setup, failures = job.setup, run_failures
+        simulation, failures = job.simulation, run_failures
     try:
         result = job.execute(observer=observer)
         said = failures(result)
@@ -99,21 +99,21 @@ def _execute(case: Case, path: str, samples: int, storm: Storm | None,
     except (ProtocolError, ValueError) as error:
         said = [f"its host gave up: {error}"]
     if storm is not None:
-        storm.rest([node.engine for node in setup.cluster.nodes])
-    return Ended(said, drained(setup, "net_rx"))
+        storm.rest([node.engine for node in simulation.cluster.nodes])
+    return Ended(said, drained(simulation, "net_rx"))
 
 
-def drained(setup: ClusterSetup, stream: str) -> list[dict[str, int]]:
+def drained(simulation: Simulation, stream: str) -> list[dict[str, int]]:
     """Return the counters of NICs once they took what has come to a stream; `AssertionError` where
     they do not."""
-    for node in setup.cluster.nodes:
+    for node in simulation.cluster.nodes:
         for _ in range(1_000):
             if not node.engine.waiting(stream):
                 break
             node.engine.run(node.engine.cycle + 1_000)
         assert not node.engine.waiting(stream), f"node {node.number} takes nothing from {stream}"
         node.engine.run(node.engine.cycle + 100)
-    return [registers.counters() for registers in setup.registers]
+    return [registers.counters() for registers in simulation.registers]
 
 
 @cache

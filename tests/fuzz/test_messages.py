@@ -46,7 +46,7 @@ def _job(case: Case, path: str, samples: int) -> Run | Training:
 def _nodes(job: Run | Training) -> list:
     if isinstance(job, Training):
         assert job.nics is not None
-        return list(job.nics.setup.cluster.nodes)
+        return list(job.nics.simulation.cluster.nodes)
     return list(job.cluster.nodes)
 
 
@@ -114,7 +114,7 @@ def broken(case: Case, path: str, seed: int, limit: int) -> tuple[StormyPort, li
     """Let a host send anything besides: its run may fail, but its NIC takes and counts it all."""
     job = _job(case, path, max(32, limit // 40))
     node = _nodes(job)[0]
-    setup = job.nics.setup if isinstance(job, Training) and job.nics else job.setup
+    setup = job.nics.simulation if isinstance(job, Training) and job.nics else job.simulation
     messages = Messages(job.config, 16, recorded(case, path), random.Random(seed))
     node._port = port = StormyPort(node, node._port, messages, "anything", limit)
     with contextlib.suppress(ProtocolError, ValueError, IndexError):

@@ -59,6 +59,7 @@ class Session:
     Parameters
     ----------
     options: of the program; their ``fidelity`` is where values come from.
+    steps: mini-batch under way in the process of each node; by default, that of the record.
 
     Members
     -------
@@ -74,10 +75,12 @@ class Session:
     where that stays; written: what it wrote. mistake: what ended the program, None for nothing.
     first: called before the first call is taken; over: when a mini-batch is. elsewhere,
     update_elsewhere: look up and write what NICs would here, where they are in another process.
+    owners: node of each table; while it is empty, the options place tables.
     """
 
-    def __init__(self, options: TorchOptions):
-        self.options = options
+    def __init__(self, options: TorchOptions, steps: Sequence[int] = ()):
+        self.options, self.steps = options, steps
+        self.owners: list[int] = []
         self.tables, self.record, self.chains = Tables(), Record(), Chains()
         self.comparison = Comparison()
         self.verdicts = {"equal": 0, "different": 0}
@@ -305,7 +308,7 @@ class Session:
                 self._retire("rows that PyTorch has stopped changing")
         if self._nics is None:
             options = self.options.cluster(len(self.tables.all), self.tables.dimension, slots,
-                                            self._placement())
+                                           ",".join(map(str, self.owners)) or None)
             kind = TrainingNics if self.nic_optimizer else LookupNics
             self._nics = kind(options, self._model(pooling), self.tables.rows)
             self._addresses = self.tables.addresses
@@ -315,11 +318,7 @@ class Session:
 
     def _steps(self) -> tuple[int, ...]:
         """Return the number of the mini-batch under way, for each node."""
-        return (len(self.record.steps),) * self.options.count
-
-    def _placement(self) -> str | None:
-        """Return the node of each table, such as ``0,0,1``; None for what the options say."""
-        return None
+        return tuple(self.steps or [len(self.record.steps)] * self.options.count)
 
     def _model(self, pooling: str) -> Model:
         """Return a model with the tables seen so far; its MLPs say nothing."""

@@ -12,13 +12,25 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 
 import sim.torch
 
-__all__ = ["FORKED", "STRANGER", "entering", "on_fork", "watching"]
+__all__ = ["FORKED", "STRANGER", "OwnThread", "entering", "on_fork", "watching"]
 
 FORKED = "it is in another process"
 _OURS = f"{sim.torch.__name__}."
 """Modules whose threads are not the program's."""
 
 STRANGER = "its thread is not one that the program began with threading"
+
+
+class OwnThread(threading.Thread):
+    """A thread of ours, which does not run the program, and in which nothing is caught."""
+
+    def __init__(self, run: Callable[..., None], *arguments: Any):
+        super().__init__(daemon=True)
+        self._do = run, arguments
+
+    def run(self) -> None:
+        run, arguments = self._do
+        run(*arguments)
 
 
 @contextmanager

@@ -7,24 +7,24 @@ from contextlib import ExitStack
 from functools import cache
 from multiprocessing import util
 
-from embernic_torch import VARIABLE
+from embernic_names import VARIABLE
 from gen.base import signals
 from sim.torch.catching.capture import Capture, capturing
 from sim.torch.catching.process_group import begin as begin_groups
 from sim.torch.catching.session import Session
-from sim.torch.processes.environment import from_environment
+from sim.torch.options import from_environment
 from sim.torch.processes.key import read_address
-from sim.torch.processes.seen import Seen
-from sim.torch.processes.world import ProcessError, Processes
+from sim.torch.processes.merge import Seen
+from sim.torch.processes.peers import ProcessError, Processes
 
 __all__ = ["begin", "follow_forks"]
 
 
 @cache  # more than one distribution may have the entry point
 def begin(asked: str) -> None:
-    """Catch what this process looks up until it ends, and tell the hub then.
+    """Catch what this process looks up until it ends, and tell the server then.
 
-    ``asked``: what the environment says, see :mod:`sim.torch.processes.environment`.
+    ``asked``: what the environment says, see :mod:`sim.torch.options`.
     """
     _begin(asked)
 
@@ -49,12 +49,12 @@ def _forked(capture: Capture) -> None:
 def _begin(asked: str, capture: Capture | None = None) -> None:
     options, path = from_environment(asked)
     try:
-        hub = read_address(path)
+        server = read_address(path)
     except FileNotFoundError:
         return  # the program has ended, or has replaced itself by another one
     begin_groups()
     session, stack = Session(options), ExitStack()
-    processes = Processes(session, hub=hub)
+    processes = Processes(session, server=server)
     processes.begin()
     session.first = processes.look_around
     if capture is None:

@@ -1,4 +1,4 @@
-"""The key file of a hub: the only way to learn its port and its key."""
+"""The key file of a server: the only way to learn its port and its key."""
 
 import os
 import secrets
@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 __all__ = ["Address", "publish", "read_address", "withdraw"]
 
-_FIRST_LINE = "EmberNIC hub 1"
-_NAME = "hub"
+_FIRST_LINE = "EmberNIC server 1"
+_NAME = "server"
 _LONGEST = 4096
 """Bytes of a key file at most."""
 
 
 class Address(NamedTuple):
-    """Where a hub listens on this machine.
+    """Where a server listens on this machine.
 
     Members: ``path`` of its key file; ``port`` of TCP on the loopback interface; ``key``, 32 bytes.
     """
@@ -28,7 +28,7 @@ class Address(NamedTuple):
 
 
 def publish(port: int) -> Address:
-    """Make a key for a hub and write it to a file that only this user can read.
+    """Make a key for a server and write it to a file that only this user can read.
 
     The file has mode 0600, in a folder of its own with mode 0700 and a random name.
     """
@@ -54,8 +54,8 @@ def read_address(path: str) -> Address:
     """
     folder, name = os.path.split(path)
     if name != _NAME or not os.path.isabs(path) or "\0" in path:
-        raise ValueError(f"the key file of a hub must be an absolute path that ends in /{_NAME}, "
-                         f"not {path[:200]!r}")
+        raise ValueError(f"the key file of a server must be an absolute path that ends in "
+                         f"/{_NAME}, not {path[:200]!r}")
     with _opened(folder, getattr(os, "O_DIRECTORY", 0)) as room:
         _check(folder, room, stat.S_ISDIR, 0o700)
         with _opened(name, 0, room) as file:
@@ -67,7 +67,7 @@ def read_address(path: str) -> Address:
             return Address(path, int(port), bytes.fromhex(key))
     except ValueError:
         pass
-    raise ValueError(f"{path} is not the key file of a hub")
+    raise ValueError(f"{path} is not the key file of a server")
 
 
 @contextmanager

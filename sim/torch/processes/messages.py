@@ -1,19 +1,114 @@
-"""The messages between a process of a program and its hub, by their names."""
+"""The messages between a process of a program and its server: names, types and plain values."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+import torch
 
 from sim.torch.lookups.query import Query
-from sim.torch.processes.codec import plain, typed
-from sim.torch.processes.seen import Counts, Seen
+from sim.torch.processes.merge import Counts, Seen
 from sim.torch.processes.wire import Channel, MessageError
 from sim.torch.values.asked import AskedUpdate
 
-__all__ = ["TO_HUB", "TO_PROCESS", "read", "write"]
+__all__ = ["TO_PROCESS", "TO_SERVER", "plain", "read", "typed", "write"]
 
-TO_HUB: Mapping[str, Any] = {
+_PLAIN = (bool, int, float, str, NoneType)
+
+
+def plain(value: Any, arrays: list[np.ndarray]) -> Any:
+    """Return a value as plain ones for JSON; its arrays are appended to ``arrays``.
+
+    A tensor is sent as its shape.
+    """
+    if isinstance(value, np.ndarray):
+        arrays.append(value)
+        return len(arrays) - 1
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, torch.Tensor):
+        return list(value.shape)
+    if isinstance(value, Mapping):
+        if all(isinstance(name, str) for name in value):
+            return {name: plain(each, arrays) for name, each in value.items()}
+        return [[plain(name, arrays), plain(each, arrays)] for name, each in value.items()]
+    if isinstance(value, list | tuple | set | deque):
+        return [plain(each, arrays) for each in value]
+    assert is_dataclass(value), type(value)
+    return [plain(getattr(value, each.name), arrays) for each in fields(value)]
+
+
+def typed(kind: Any, value: Any, arrays: Sequence[np.ndarray]) -> Any:
+    """Return the value of a type that `plain` made plain.
+
+    ``MessageError`` where the plain value does not have the type.
+    """
+    try:
+        return _typed(kind, value, arrays)
+    except (ValueError, TypeError, IndexError, OverflowError, RuntimeError) as error:
+        raise MessageError(f"a value of a message is malformed: {error}") from None
+
+
+def _typed(kind: Any, value: Any, arrays: Sequence[np.ndarray]) -> Any:
+    of, inner = get_origin(kind) or kind, get_args(kind)
+    if of in (Union, UnionType):
+        if value is None and NoneType in inner:
+            return None
+        one, = (each for each in inner if each is not NoneType)
+        return _typed(one, value, arrays)
+    if of in _PLAIN:
+        if type(value) is not of and not (of is float and type(value) is int):
+            raise ValueError(f"{str(value)[:80]!r} is not of type {of.__name__}")
+        return of(value)
+    if of is np.ndarray:
+        return arrays[_typed(int, value, arrays)]
+    if of is torch.Tensor:
+        return torch.empty(_typed(tuple[int, ...], value, arrays), device="meta")
+    if issubclass(of, Mapping):
+        return _mapping(of, inner, value, arrays)
+    if not isinstance(value, list):
+        raise ValueError(f"{str(value)[:80]!r} is not a list")
+    if hasattr(of, "_fields") or is_dataclass(of):
+        return of(*_each(_members(of), value, arrays))
+    if of is tuple and inner[-1:] != (...,):
+        return tuple(_each(inner, value, arrays))
+    made = of if of in (tuple, set, deque) else list
+    return made(_typed(inner[0], each, arrays) for each in value)
+
+
+def _mapping(of: Any, inner: tuple[Any, ...], value: Any, arrays: Sequence[np.ndarray]) -> Any:
+    items = value.items() if isinstance(value, dict) else value
+    if not isinstance(value, dict | list):
+        raise ValueError(f"{str(value)[:80]!r} is not a mapping")
+    if of is Counter:
+        inner = inner[0], int
+    if not inner:  # plain values
+        return dict(items)
+    return of({_typed(inner[0], name, arrays): _typed(inner[1], each, arrays)
+               for name, each in items})
+
+
+def _each(kinds: Sequence[Any], values: Sequence[Any], arrays: Sequence[np.ndarray]) -> list[Any]:
+    if len(kinds) != len(values):
+        raise ValueError(f"{len(values)} values must be {len(kinds)}")
+    return [_typed(kind, value, arrays) for kind, value in zip(kinds, values)]
+
+
+@cache
+def _members(kind: Any) -> list[Any]:
+    """Return the types of the members of a class, in their order."""
+    hints = get_type_hints(kind)
+    names = getattr(kind, "_fields", None) or [each.name for each in fields(kind)]
+    return [hints[name] for name in names]
+
+
+TO_SERVER: Mapping[str, Any] = {
     "rank": tuple[int, int],
     "look up": tuple[int, list[Query], bool, int],
     "update": tuple[int, AskedUpdate, bool, int],
@@ -24,7 +119,8 @@ TO_HUB: Mapping[str, Any] = {
     "seen": tuple[Seen],
     "failed": tuple[int, str, str],
 }
-"""Types of the values of each message to a hub, see :class:`sim.torch.processes.link.Link`."""
+"""Types of the values of each message to a server, see
+:class:`sim.torch.processes.client.Client`."""
 
 TO_PROCESS: Mapping[str, Any] = {
     "answer": tuple[list[np.ndarray]],

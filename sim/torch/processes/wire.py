@@ -29,7 +29,7 @@ HANDSHAKE_SECONDS = 30.0
 """Seconds in which a caller must prove that it has the key."""
 _CONNECT_SECONDS = 60.0
 
-_HELLO = b"EmberNIC hub 1\n"
+_HELLO = b"EmberNIC server 1\n"
 _NONCE = 32
 _PROOF = 32
 _PREFIX = struct.Struct("<IIQ")
@@ -199,17 +199,17 @@ def admit(opened: socket.socket, key: bytes) -> Channel:
     found = bytes(_exactly(channel, _NONCE + _PROOF, deadline))
     nonces = mine + found[:_NONCE]
     if not hmac.compare_digest(found[_NONCE:], _proof(key, b"caller", nonces)):
-        raise AuthenticationError("a caller does not have the key of the hub")
-    opened.sendall(_proof(key, b"hub", nonces))
+        raise AuthenticationError("a caller does not have the key of the server")
+    opened.sendall(_proof(key, b"server", nonces))
     opened.settimeout(None)
     return channel
 
 
 def connect(address: Address) -> Channel:
-    """Return a channel to a hub.
+    """Return a channel to a server.
 
-    Raises `AuthenticationError` where the hub does not have the key, and ``OSError`` where it does
-    not answer. The hub may drop a caller while strangers call it; so the call is repeated.
+    Raises `AuthenticationError` where the server does not have the key, and ``OSError`` where it
+    does not answer. The server may drop a caller while strangers call it; so the call is repeated.
     """
     deadline = time.monotonic() + _CONNECT_SECONDS
     while True:
@@ -224,7 +224,8 @@ def connect(address: Address) -> Channel:
             raise
         except (OSError, EOFError):
             if time.monotonic() > deadline:
-                raise ConnectionError(f"the hub at port {address.port} does not answer") from None
+                raise ConnectionError(f"the server at port {address.port} does not answer"
+                                      ) from None
             time.sleep(0.05)
 
 
@@ -232,12 +233,12 @@ def _introduced(channel: Channel, key: bytes, deadline: float) -> Channel:
     try:
         found = bytes(_exactly(channel, len(_HELLO) + _NONCE, deadline))
         if found[:len(_HELLO)] != _HELLO:
-            raise AuthenticationError("the port of the hub is not that of a hub")
+            raise AuthenticationError("the port of the server is not that of a server")
         nonces = found[len(_HELLO):] + secrets.token_bytes(_NONCE)
         channel.socket.sendall(nonces[_NONCE:] + _proof(key, b"caller", nonces))
         proof = bytes(_exactly(channel, _PROOF, deadline))
-        if not hmac.compare_digest(proof, _proof(key, b"hub", nonces)):
-            raise AuthenticationError("the hub does not have the key")
+        if not hmac.compare_digest(proof, _proof(key, b"server", nonces)):
+            raise AuthenticationError("the server does not have the key")
     except BaseException:
         channel.close()
         raise

@@ -9,8 +9,7 @@ import torch
 from sim.torch.lookups.dense import Chains
 from sim.torch.lookups.record import COUNTED, Kept
 from sim.torch.options import TorchOptions
-from sim.torch.processes.seen import Seen
-from sim.torch.processes.together import differences, together
+from sim.torch.processes.merge import Seen, differences, together
 from sim.torch.systems import Setting, no_times, times_of
 from sim.torch.values.written import called
 

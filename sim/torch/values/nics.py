@@ -1,8 +1,8 @@
 """NICs that look up the rows of a PyTorch program, cycle by cycle: values come from their RTL."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
-from math import ceil
 
 import numpy as np
 
@@ -10,23 +10,17 @@ from host.model import Model
 from host.placement.shard import ShardPlan
 from host.samples import Samples
 from host.timing.clock import CYCLE_NS
-from host.timing.gpu import GpuProfile
-from host.timing.pcie import PcieProfile
 from host.wire.rows import GivenRows
 from rtl.config import NicConfig, preset
 from rtl.formats import Status
 from sim.cluster.watchdog import StuckError
-from sim.engines import Engine
 from sim.job.fit import check_fit, config_to_build
 from sim.job.options import RunOptions
 from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload
-from sim.nic.registers import RegisterFile
-from sim.node.delivery import Delivery
-from sim.node.protocol import ClusterNode
 from sim.node.step import Step
-from sim.run.backend import Backend, choose
-from sim.run.setup import ClusterSetup
+from sim.run.backend import choose
+from sim.run.simulation import Simulation, WrittenRows
 from sim.torch.values.cache_counts import CacheCounts
 
 __all__ = ["LookupNics", "NicsError"]
@@ -39,6 +33,14 @@ class NicsError(Exception):
     """NICs did not answer a program as they must."""
 
 
+def nic_to_build(config: NicConfig, model: Model, runtime: Runtime,
+                 workload: Workload) -> NicConfig:
+    """Return the NIC that looks up for ``model``; ``ValueError`` if they do not fit."""
+    config = config_to_build(config, model, runtime, workload)
+    check_fit(config, model, runtime, workload)
+    return config
+
+
 class LookupNics:
     """A cluster of NICs that answers one mini-batch after the other.
 
@@ -48,51 +50,40 @@ class LookupNics:
     Parameters
     ----------
     options: of the cluster. model: of its tables. rows: those in GPU memory.
+    to_build: returns the NIC to build; its parameters are those of `nic_to_build`.
+    written: returns the rows that the NICs train, from the NIC, the run-time settings and the plan;
+        None for NICs that only look up.
 
     Members: ``model``; ``sample_slots``, of the largest sample that they take; ``cached``, whether
     the caches are on; ``latencies``, of each mini-batch in microseconds, first query leaves a host
     to last result; ``caches``, what the local ones counted by mini-batch, once the cluster has
-    ended.
+    ended; ``simulation``, the cluster; ``steps``, of the cluster that are over; ``ready``, the
+    cycle at which the next can begin.
 
     ``ValueError`` where model and NIC do not fit each other.
     """
 
-    def __init__(self, options: RunOptions, model: Model, rows: GivenRows):
+    def __init__(self, options: RunOptions, model: Model, rows: GivenRows,
+                 to_build: Callable[[NicConfig, Model, Runtime, Workload], NicConfig] | None = None,
+                 written: Callable[[NicConfig, Runtime, ShardPlan], WrittenRows] | None = None):
         workload = options.workload
-        self._options = options
-        config, self._runtime = apply_settings(preset(workload.config), list(workload.settings))
-        if self._runtime.interaction:
+        config, runtime = apply_settings(preset(workload.config), list(workload.settings))
+        if runtime.interaction:
             raise ValueError("interaction must be false for a PyTorch program, which computes it "
                              "from pooled vectors, not true")
-        self.model = self._runtime.of_model(model)
-        self._runtime = replace(self._runtime, pooling=self.model.pooling)
-        self._config = self._to_build(config, self._runtime, workload)
-        self._plan = ShardPlan.deal(self.model, workload.nodes, workload.placement)
-        self._backend: Backend = replace(choose(options), given=rows)
-        self._setup = ClusterSetup(options, self._config, self._runtime, self.model,
-                                   self._plan, self._backend, self._node, self._configure)
-        self._ready = float(self._setup.start)
-        self._steps = self._samples = 0
-        self.sample_slots = self._config.sample_slots
-        self.cached = self._runtime.local_cache or self._runtime.remote_cache
+        runtime, self.model = runtime.with_model(model)
+        config = (to_build or nic_to_build)(config, self.model, runtime, workload)
+        plan = ShardPlan.deal(self.model, workload.nodes, workload.placement)
+        self.simulation = Simulation(
+            options, config, runtime, self.model, plan, replace(choose(options), given=rows),
+            written and written(config, runtime, plan))
+        self.ready = float(self.simulation.start)
+        self.steps = self._samples = 0
+        self.sample_slots = config.sample_slots
+        self.cached = runtime.local_cache or runtime.remote_cache
         self.latencies: list[float] = []
-        self._by_step = CacheCounts(self._setup.registers)
+        self._by_step = CacheCounts(self.simulation.registers)
         self.caches = Counter[tuple[int, int, str]]()
-
-    def _to_build(self, config: NicConfig, runtime: Runtime, workload: Workload) -> NicConfig:
-        """Return the NIC to build."""
-        config = config_to_build(config, self.model, runtime, workload)
-        check_fit(config, self.model, runtime, workload)
-        return config
-
-    def _configure(self, registers: RegisterFile) -> None:
-        """Write what else the registers of a node need."""
-
-    def _node(self, number: int, engine: Engine, pcie: PcieProfile,
-              gpu: GpuProfile) -> ClusterNode:
-        return self._backend.node(number, engine, self._config, self.model, pcie, gpu, None,
-                                  Delivery.of(self._config, self._runtime, self.model, self._plan,
-                                              number))
 
     def begin(self, steps: tuple[int, ...]) -> None:
         """What is looked up and written from now on is of the program's mini-batches with these
@@ -101,9 +92,7 @@ class LookupNics:
 
     def switch_caches_off(self) -> None:
         """From the next mini-batch on, read every row from GPU memory once in a mini-batch."""
-        for registers in self._setup.registers:
-            for cache in ("local_cache", "remote_cache"):
-                registers.write(f"{cache}_enable", 0, ceil(self._ready))
+        self.simulation.write(self.ready, local_cache_enable=0, remote_cache_enable=0)
         self.cached = False
 
     def look_up(self, samples: Samples) -> np.ndarray:
@@ -112,51 +101,46 @@ class LookupNics:
         :class:`NicsError` where a NIC refuses a sample, :class:`sim.cluster.watchdog.StuckError`
         where one does not answer.
         """
-        return self._answers(samples)
+        answers = self.answers(samples)
+        self.end_step()
+        return answers
 
-    def _answers(self, samples: Samples) -> np.ndarray:
-        nodes = self._setup.cluster.nodes
-        step = Step.of(self._steps, self._samples, samples, len(nodes),
+    def answers(self, samples: Samples) -> np.ndarray:
+        """Return what :meth:`look_up` does, without ending the step."""
+        simulation = self.simulation
+        step = Step.of(self.steps, self._samples, samples, simulation.plan.nodes,
                        (samples.table_count, self.model.dimension),
-                       unique=self._runtime.deliver == "unique")
-        for node in nodes:
-            node.submit(step, self._ready)
-        self._setup.cluster.run(lambda: not step.done)
-        for node in nodes:
-            node.finished.clear()
+                       unique=simulation.runtime.deliver == "unique")
+        simulation.submit(step, self.ready)
+        simulation.advance(lambda: not step.done)
+        simulation.finished()
         if step.status.any():
             at = int(step.status.argmax())
-            raise NicsError(f"a NIC refused sample {at} of mini-batch {self._steps}: "
+            raise NicsError(f"a NIC refused sample {at} of mini-batch {self.steps}: "
                             f"{Status(int(step.status[at])).name}")
         self._samples += len(samples)
-        self._ready = step.finished + self._setup.hand_out
-        self._over()
+        self.ready = step.finished + simulation.hand_out
         self.latencies.append((step.finished - step.started) * CYCLE_NS / 1000)
         return step.answers
 
-    def _over(self) -> None:
-        """A step is over: begin the next."""
-        self._steps += 1
-        self._tell()
-
-    def _tell(self) -> None:
-        """Tell every NIC the oldest open step."""
-        for registers in self._setup.registers:
-            registers.write("step_floor", self._steps & 0xFFFF, ceil(self._ready))
+    def end_step(self) -> None:
+        """End the step, and tell every NIC the oldest open one."""
+        self.steps += 1
+        self.simulation.write(self.ready, step_floor=self.steps & 0xFFFF)
 
     def diagnose(self, error: StuckError) -> dict:
         """Return the diagnosis of the cluster, which is stuck; see :mod:`sim.cluster.stuck`."""
-        return self._setup.diagnose(error)
+        return self.simulation.diagnose(error)
 
     def abandon(self) -> None:
         """End the cluster in the middle of a mini-batch."""
-        self._setup.close()
+        self.simulation.close()
 
     def close(self) -> Counter[str]:
         """End the cluster; return what its NICs, GPUs and network counted, by name."""
-        cluster, counts = self._setup.cluster, Counter[str]()
+        cluster, counts = self.simulation.cluster, Counter[str]()
         cluster.settle()
-        counters = [registers.counters() for registers in self._setup.registers]
+        counters = self.simulation.counters()
         self.caches = self._by_step.end(counters)
         for read in counters:
             counts.update({f"{block}.{name}": read[f"{block}.{name}"]
@@ -168,5 +152,5 @@ class LookupNics:
                            "node_cycles": node.engine.cycles_run})
         counts.update({"network.packets": cluster.exchange.frames,
                        "network.bytes": cluster.exchange.frame_bytes})
-        self._setup.close()
+        self.simulation.close()
         return counts

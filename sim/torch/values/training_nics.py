@@ -3,30 +3,24 @@
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 
 from host.dlrm.optimizer import Optimizer
 from host.model import Model
+from host.placement.shard import ShardPlan
 from host.samples import KEY_ROW_BITS, Samples, share_sizes
 from host.timing.clock import CYCLE_NS
-from host.timing.gpu import GpuProfile
-from host.timing.pcie import PcieProfile
 from host.wire.gradients import longest_bag
 from host.wire.rows import GivenRows
 from rtl.config import NicConfig
 from rtl.formats import Status
-from sim.engines import Engine
 from sim.job.options import RunOptions
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
-from sim.nic.registers import RegisterFile
-from sim.node.delivery import Delivery
-from sim.node.gpu_memory import GpuMemory, store_answers
 from sim.node.gradients import TrainingHost, gradient_payload
-from sim.node.node import Node
+from sim.run.simulation import WrittenRows
 from sim.torch.lookups.bags import Bags
 from sim.torch.values.nics import LookupNics, NicsError
 from sim.torch.values.program_rows import ProgramRows
@@ -46,6 +40,15 @@ class _Gradients(NamedTuple):
     values: np.ndarray
 
 
+def _nic_to_build(config: NicConfig, model: Model, runtime: Runtime,
+                  workload: Workload) -> NicConfig:
+    for name, unused in (("remote_cache", False), ("gradient_partials", "exact")):
+        if getattr(runtime, name) != unused:
+            raise ValueError(f"{name} must be {str(unused).lower()} with optimizer_on nic, not "
+                             f"{str(getattr(runtime, name)).lower()}")
+    return training_config(config, model, runtime, workload)
+
+
 class TrainingNics(LookupNics):
     """A cluster of NICs that answers mini-batches, and writes the rows of the program.
 
@@ -60,47 +63,25 @@ class TrainingNics(LookupNics):
     """
 
     def __init__(self, options: RunOptions, model: Model, rows: GivenRows):
-        self._store = ProgramRows(model, rows)
-        self._hosts: list[TrainingHost] = []
+        self._store = store = ProgramRows(model, rows)
+
+        def written(config: NicConfig, runtime: Runtime, plan: ShardPlan) -> WrittenRows:
+            check_single_copies(plan)
+            return WrittenRows([store] * plan.nodes, training_registers(
+                config, runtime, Optimizer(), plan.nodes))
+
+        super().__init__(options, model, rows, _nic_to_build, written)
+        self._hosts: list[TrainingHost] = [node.training for node in self.simulation.cluster.nodes]
         self._open = False
         self.updates: list[float] = []
-        super().__init__(options, model, rows)
         self._none = _Gradients(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64),
                                 np.empty((0, self.model.dimension), np.float32))
-
-    def _to_build(self, config: NicConfig, runtime: Runtime, workload: Workload) -> NicConfig:
-        for name, unused in (("remote_cache", False), ("gradient_partials", "exact")):
-            if getattr(runtime, name) != unused:
-                raise ValueError(f"{name} must be {str(unused).lower()} with optimizer_on nic, not "
-                                 f"{str(getattr(runtime, name)).lower()}")
-        return training_config(config, self.model, runtime, workload)
-
-    def _configure(self, registers: RegisterFile) -> None:
-        check_single_copies(self._plan)
-        for name, value in training_registers(self._config, self._runtime, Optimizer(),
-                                              self._plan.nodes).items():
-            registers.write(name, value)
-
-    def _node(self, number: int, engine: Engine, pcie: PcieProfile, gpu: GpuProfile) -> Node:
-        config, store = self._config, self._store
-
-        def training(events, send, awake, thread) -> TrainingHost:
-            memory = GpuMemory(
-                number, store, lambda *key: self._plan.owner_of(*key, number) == number, gpu,
-                config.host_payload_beats, events, send, awake, thread)
-            self._hosts.append(TrainingHost(number, memory, config.gradient_credits,
-                                            gradient_payload(config), events, send))
-            return self._hosts[-1]
-
-        return Node(number, engine, config, store_answers(store, number, config.host_payload_beats),
-                    self.model.dimension, pcie, gpu, 1, training=training,
-                    delivery=Delivery.of(config, self._runtime, self.model, self._plan, number))
 
     def look_up(self, samples: Samples) -> np.ndarray:
         """Return what the NICs answer to a mini-batch; see the parent's."""
         self._end_lookups()
         self._begin()
-        return self._answers(samples)
+        return self.answers(samples)
 
     def update(self, update: Update) -> tuple[np.ndarray, np.ndarray]:
         """Write the rows of an update; return them, float32 ``[n, d]``, and their states ``[n]``.
@@ -109,25 +90,25 @@ class TrainingNics(LookupNics):
         :class:`sim.cluster.watchdog.StuckError` where one does not answer.
         """
         rule = update.rule
-        registers = training_registers(self._config, self._runtime, Optimizer(
-            rule.name, rule.rate or 1.0, rule.epsilon), self._plan.nodes)
+        simulation = self.simulation
+        registers = training_registers(simulation.config, simulation.runtime, Optimizer(
+            rule.name, rule.rate or 1.0, rule.epsilon), simulation.plan.nodes)
         if not rule.rate:
             registers["learning_rate"] = 0
-        for file in self._setup.registers:
-            for name in ("optimizer", "learning_rate", "epsilon"):
-                file.write(name, registers[name], ceil(self._ready))
+        simulation.write(self.ready, **{name: registers[name] for name in (
+            "optimizer", "learning_rate", "epsilon")})
         self._store.states = {part.table: state for part in update.parts if part.state is not None
                               and not isinstance(state := part.state(), float)}
         if not self._open:
             self._begin()
-        began = self._ready
+        began = self.ready
         self._end(self._shares(update))
         self.updates.append((max(map(_finished, self._hosts)) - began) * CYCLE_NS / 1000)
         keys = np.concatenate([update.rows(number) | part.table << KEY_ROW_BITS
                                for number, part in enumerate(update.parts)])
         written = np.concatenate([host.keys for host in self._hosts])
         if not np.array_equal(np.sort(written), np.sort(keys)):
-            raise NicsError(f"the NICs wrote {len(written):,} rows of step {self._steps - 1}, "
+            raise NicsError(f"the NICs wrote {len(written):,} rows of step {self.steps - 1}, "
                             f"whose gradients are of {len(keys):,}")
         vectors, states = self._store.read(keys)
         return vectors[:, :update.sums.shape[1]], states
@@ -140,11 +121,8 @@ class TrainingNics(LookupNics):
     def _begin(self) -> None:
         """Begin a step."""
         for host in self._hosts:
-            host.open(self._steps)
+            host.open(self.steps)
         self._open = True
-
-    def _over(self) -> None:
-        """Lookups are over; the step is not."""
 
     def _end_lookups(self) -> None:
         """End a step of lookups alone, if there is one."""
@@ -154,16 +132,15 @@ class TrainingNics(LookupNics):
     def _end(self, shares: Sequence[_Gradients]) -> None:
         """Hand the hosts their gradients, and end the step."""
         for host, share in zip(self._hosts, shares):
-            host.bags(*share, self._ready)
-        self._setup.cluster.run(lambda: any(host.finished is None for host in self._hosts))
+            host.bags(*share, self.ready)
+        self.simulation.advance(lambda: any(host.finished is None for host in self._hosts))
         refused = [error for host in self._hosts for error in host.refused]
         if refused:
             raise NicsError(f"a NIC refused gradients of step {refused[0].step}: "
                             f"{Status(refused[0].status).name}")
         self._open = False
-        self._steps += 1
-        self._ready = max(map(_finished, self._hosts)) + self._setup.hand_out
-        self._tell()
+        self.ready = max(map(_finished, self._hosts)) + self.simulation.hand_out
+        self.end_step()
 
     def _shares(self, update: Update) -> list[_Gradients]:
         """Return what each host hands its NIC: the gradients of its samples."""
@@ -183,7 +160,7 @@ class TrainingNics(LookupNics):
     def _whole(self, bags: Bags, gradients: np.ndarray
                ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return bags as a NIC takes them, each in a packet: rows, lengths, and gradients."""
-        most = longest_bag(gradient_payload(self._config), self.model.dimension)
+        most = longest_bag(gradient_payload(self.simulation.config), self.model.dimension)
         fits = int(bags.lengths.max(initial=0)) <= most
         # A NIC that pools as mean divides the gradient of a bag.
         divides = self.model.pooling == "mean"

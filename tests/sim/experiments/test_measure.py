@@ -18,8 +18,7 @@ from sim.evaluation.systems import BASELINES
 from sim.evaluation.timing import alone, busy_us, interval_us, request_us
 from sim.evaluation.trace import arrivals_of, plan_of, trace_of
 from sim.experiments import Point, measure
-from sim.job.inputs import choose_model
-from sim.job.placing import plan_of as plan_of_workload
+from sim.job.inputs import SampleSource
 
 SMALL = {"nodes": 2, "mini_batch": 16, "warmup": 2, "measured": 4, "window": 32}
 
@@ -66,7 +65,7 @@ def test_the_nics_of_a_point_are_dealt_as_its_baselines():
                              {"local_cache": 0, "remote_cache": 0}, False, 1)
         workload = options.workload
         assert workload.placement == placement
-        assert plan_of_workload(workload, *choose_model(workload)) == plan_of(point, trace)
+        assert SampleSource.of(workload).plan() == plan_of(point, trace)
 
 
 def test_what_a_system_lacks_is_none():

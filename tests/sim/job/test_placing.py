@@ -10,9 +10,8 @@ from host.data.generator import generate
 from host.model import load_model
 from host.placement.shard import ShardPlan
 from rtl.formats import DescriptorKind
-from sim.job.inputs import choose_model
-from sim.job.placing import MEASURED, lookups_of, plan_of
-from sim.job.workload import Workload
+from sim.job.inputs import SampleSource
+from sim.job.workload import MEASURED, Workload
 from sim.training.options import TrainOptions
 
 BAGS = """name = "bags"
@@ -42,7 +41,7 @@ def bags(tmp_path):
 
 
 def _of(workload):
-    return lookups_of(workload, *choose_model(workload))
+    return SampleSource.of(workload).lookups()
 
 
 def _generated(path, count):
@@ -58,16 +57,16 @@ def test_lookups_of_the_generator_are_counted_from_its_first_samples(bags, sampl
 def test_a_run_that_goes_on_has_the_same_plan(bags):
     given = {"model": bags, "samples": 300, "placement": "lookups", "nodes": 2}
     whole, rest = (Workload(**given, first_sample=first) for first in (0, 256))
-    assert plan_of(whole, *choose_model(whole)) == plan_of(rest, *choose_model(rest))
+    assert SampleSource.of(whole).plan() == SampleSource.of(rest).plan()
 
 
 def test_tables_are_dealt_by_what_the_samples_ask(bags):
     workload = Workload(model=bags, placement="lookups", nodes=2)
-    plan = plan_of(workload, *choose_model(workload))
+    plan = SampleSource.of(workload).plan()
     # About 15 lookups a sample of table 1; 2, 1 and 0.5 of the others.
     assert [table.owner for table in plan.tables] == [1, 0, 1, 1]
     given = Workload(model=bags, placement="lookups", nodes=2, lookups=(9, 1, 5, 4))
-    assert [table.owner for table in plan_of(given, *choose_model(given)).tables] == [0, 0, 1, 1]
+    assert [table.owner for table in SampleSource.of(given).plan().tables] == [0, 0, 1, 1]
 
 
 def _trace(lines):
@@ -106,7 +105,7 @@ def test_other_placements_read_nothing():
     model = load_model("kaggle")
     for placement in ("even", "rows", "row"):
         workload = Workload(data="absent.txt", format="criteo", placement=placement)
-        assert plan_of(workload, model, "criteo") == ShardPlan.deal(model, 4, placement)
+        assert SampleSource(workload, model, "criteo").plan() == ShardPlan.deal(model, 4, placement)
 
 
 def test_the_placement_is_checked_at_once():
@@ -118,27 +117,27 @@ def test_the_placement_is_checked_at_once():
 def test_lookups_of_a_table_too_few_are_refused():
     workload = Workload(placement="lookups", lookups=(1, 2))
     with pytest.raises(ValueError, match="lookups must be 26 numbers, one for each table, not 2"):
-        plan_of(workload, *choose_model(workload))
+        SampleSource.of(workload).plan()
 
 
 def test_balanced_lookups_are_closer_than_the_others(bags):
     workload = Workload(model=bags, nodes=2)
-    model, kind = choose_model(workload)
+    source = SampleSource.of(workload)
     lookups = np.array(_of(workload))
     spread = {}
     for placement in ("even", "rows", "lookups"):
-        owners = [table.owner for table in plan_of(workload, model, kind, placement).tables]
+        owners = [table.owner for table in source.plan(placement).tables]
         spread[placement] = np.ptp(np.bincount(owners, lookups, minlength=2))
     assert spread["lookups"] == min(spread.values()) < spread["rows"]
 
 
 def test_small_tables_are_copied_on_request():
     workload = Workload(nodes=4, samples=8, mini_batch=4, copied_rows=10_000)
-    model, kind = choose_model(workload), None
-    plan = plan_of(workload, model[0], kind)
-    assert plan == ShardPlan.deal(model[0], 4).with_copies(10_000)
+    source = SampleSource.of(workload)
+    plan, model = source.plan(), source.model
+    assert plan == ShardPlan.deal(model, 4).with_copies(10_000)
     assert [table.kind == DescriptorKind.REPLICATED for table in plan.tables] == [
-        rows <= 10_000 for rows in model[0].rows]
+        rows <= 10_000 for rows in model.rows]
     with pytest.raises(ValueError, match="copied_rows must be at least 0, not -1"):
         Workload(copied_rows=-1)
     with pytest.raises(ValueError, match="copied_rows must be 0 in training, not 9"):

@@ -62,7 +62,7 @@ class Crash:
         """Go on until the cycle, counted from the start, or to the end; return whether more is to
         be done."""
         job = self.job
-        until += job.setup.start
+        until += job.simulation.start
         job.cluster.run(lambda: job._work_left() and job.cluster.cycle < until,
                         job._after_quantum)
         return job._work_left()
@@ -73,7 +73,7 @@ class Crash:
         fault = NicRestart(0, down * CYCLE_NS / 1000, 2)
         # Nothing is handed out meanwhile.
         job._restarts.append(fault)
-        restart(job.setup, job.config, fault, self.epoch, job._floor & 0xFFFF, job._after_quantum)
+        restart(job.simulation, fault, self.epoch, job._floor & 0xFFFF, job._after_quantum)
         job._restarts.clear()
         for step in list(job._open.values()):
             if 2 not in step.ends:
@@ -84,7 +84,7 @@ class Crash:
                 if step.done:
                     job.cluster.nodes[2].finished.append(step)
         job._after_quantum(job.cluster.cycle)
-        job._submit(job.cluster.cycle + job.setup.hand_out)
+        job._submit(job.cluster.cycle + job.simulation.hand_out)
 
     def result(self) -> dict:
         job = self.job
@@ -103,9 +103,9 @@ def check_crashes(path, seed: int, crashes: int, owner: bool = False, **options)
     job._report_progress, job._live = lambda done, cycle: None, _NoFile()
     job._began = job._began_cpu = 0.0
     with job.checks, job.steps:
-        job._submit(float(job.setup.start))
+        job._submit(float(job.simulation.start))
         for _ in range(crashes):
-            if not crash.run(job.cluster.cycle - job.setup.start + rng.randrange(6_000)):
+            if not crash.run(job.cluster.cycle - job.simulation.start + rng.randrange(6_000)):
                 break
             crash.crash(rng.choice([1, rng.randrange(3_000)]))
         while crash.run(1 << 40):

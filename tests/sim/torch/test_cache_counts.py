@@ -14,8 +14,8 @@ from sim.torch.catching.session import Session
 from sim.torch.lookups.bags import Bags
 from sim.torch.lookups.query import Query
 from sim.torch.options import TorchOptions
-from sim.torch.processes.seen import Seen, caches_of
-from sim.torch.processes.served import Served
+from sim.torch.processes.merge import Seen, caches_of
+from sim.torch.processes.nics import Served
 from sim.torch.systems import SYSTEMS
 from tests.sim.torch.programs import Dlrm, attached_to, mini_batches, trained
 

@@ -13,7 +13,7 @@ import torch
 from sim.torch.lookups.bags import Bags
 from sim.torch.lookups.query import Query
 from sim.torch.options import TorchOptions
-from sim.torch.processes.served import Served, Turns
+from sim.torch.processes.nics import Served, Turns
 from sim.torch.values.asked import AskedUpdate
 from sim.torch.values.rows import Part, Update
 from sim.torch.values.rules import Rule

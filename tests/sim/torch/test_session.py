@@ -185,7 +185,7 @@ def test_hosts_in_python_and_compiled_ones_give_the_same(monkeypatch, system):
 
     def watched(nics: LookupNics, *of) -> None:
         init(nics, *of)
-        kinds.append({type(node) for node in nics._setup.cluster.nodes})
+        kinds.append({type(node) for node in nics.simulation.cluster.nodes})
 
     monkeypatch.setattr(LookupNics, "__init__", watched)
     assert made(True) == made(False)

@@ -11,9 +11,8 @@ pytest.importorskip("torch", reason=absent("torch"))
 import torch
 
 from sim.torch.catching.capture import Capture
-from sim.torch.processes.codec import plain, typed
-from sim.torch.processes.seen import Seen
-from sim.torch.processes.together import differences, together
+from sim.torch.processes.merge import Seen, differences, together
+from sim.torch.processes.messages import plain, typed
 from tests.sim.torch.programs import attached_to
 
 

@@ -81,7 +81,7 @@ class Given:
         nics = Training(options(path, **changes)).nics
         assert nics is not None
         self._nics, self._samples = nics, 0
-        nics.setup.cluster.observer = observer
+        nics.simulation.cluster.observer = observer
 
     @property
     def rows(self) -> RowStore:

@@ -344,7 +344,7 @@ class FakeNics(NicCluster):
                               runtime.partials, self.entries, config.gradient_credits,
                               config.host_payload_beats, plan)
         cluster.events_left = self.stuck_after
-        self.setup = SimpleNamespace(
+        self.simulation = SimpleNamespace(
             cluster=cluster, start=10, waves=None, close=lambda: None,
             diagnose=lambda error: {"message": str(error)})
         for node, dealt in zip(cluster.nodes, split_rows(rows, cluster.plan)):
@@ -357,7 +357,7 @@ class FakeNics(NicCluster):
         self.tables = ClusterTables(cluster, self.clock, Comparison(
             reference, [node.store for node in cluster.nodes], cluster.plan))
 
-    def _hardware(self, wall, ended, stuck):
+    def hardware(self, wall, ended, stuck):
         return {}
 
 class FakeCluster:

@@ -9,8 +9,7 @@ from host.dlrm.dlrm import pool
 from host.dlrm.embedding import EmbeddingTables
 from host.samples import KEY_ROW_BITS, Samples
 from rtl.formats import Status
-from sim.job.inputs import choose_model
-from sim.job.placing import plan_of
+from sim.job.inputs import SampleSource
 from sim.training.train import Training
 from tests.sim.training.compiled_nics import NIC, options, write
 
@@ -33,8 +32,8 @@ class Side:
 
     def __init__(self, training: Training, nodes: range):
         nics, workload = training.nics, training.options.run.workload
-        self.nodes, self._cluster = nodes, nics.setup.cluster
-        self._plan = plan_of(workload, *choose_model(workload))
+        self.nodes, self._cluster = nodes, nics.simulation.cluster
+        self._plan = SampleSource.of(workload).plan()
         self.tables = EmbeddingTables(training.model, workload.seed,
                                       training.options.learning.rule)
 

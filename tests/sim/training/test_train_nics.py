@@ -97,7 +97,7 @@ def test_messages_that_are_refused_are_listed(path, nics, tmp_path):
 def test_other_packets_go_first(path, nics):
     job = Training(options(path, fidelity="rtl"))
     job.execute(injected=bad_packets(2, 1))
-    sent = [parse_header(packet[0]) for packet in job.nics.setup.cluster.nodes[1].sent]
+    sent = [parse_header(packet[0]) for packet in job.nics.simulation.cluster.nodes[1].sent]
     third = [head.count for head in sent if head.opcode == Opcode.GRADIENTS and head.step == 2]
     assert third[:2] == [2, 2] and third[-1] == 1
 
@@ -107,7 +107,7 @@ def test_one_wrong_row_is_enough(path, nics, monkeypatch):
     class Other(nics):
         def __init__(self, *arguments):
             super().__init__(*arguments)
-            self.setup.cluster.optimizer = Optimizer("sgd", 0.2)
+            self.simulation.cluster.optimizer = Optimizer("sgd", 0.2)
 
     monkeypatch.setattr("sim.training.train.NicCluster", Other)
     result = trained(path, samples=32)
@@ -118,7 +118,7 @@ def test_what_is_wrong_is_exit_status_1(path, nics, tmp_path, monkeypatch, capsy
     class Forgetful(FakeNics):
         def __init__(self, *arguments):
             super().__init__(*arguments)
-            memory = self.setup.cluster.nodes[0].training.memory
+            memory = self.simulation.cluster.nodes[0].training.memory
             memory._put_rows = lambda keys, beats, values: None
 
     monkeypatch.setattr("sim.training.train.NicCluster", Forgetful)

@@ -16,7 +16,7 @@ from host.wire.packets import parse_headers
 from rtl.config import preset
 from rtl.formats import Opcode
 from sim.evaluation.reductions import updates
-from sim.job.inputs import choose_model, sample_chunks
+from sim.job.inputs import SampleSource
 from sim.job.workload import Workload
 from sim.training.options import TrainOptions
 from sim.training.report import failures
@@ -89,11 +89,10 @@ def test_rows_that_caches_have_lost_are_those_of_the_accesses(model, nodes, sets
     given = {"nodes": nodes, "samples": 128, "placement": "row"}
     ran = train(options(model(), **given, settings=(f"local_cache_sets={sets}",)))
     like = Workload(config="tiny", model=model(), mini_batch=32, **given)
-    shape, kind = choose_model(like)
-    batches = tuple(Batcher(algorithm_of("file"), 32, None).form(
-        sample_chunks(like, shape, kind)))
+    source = SampleSource.of(like)
+    batches = tuple(Batcher(algorithm_of("file"), 32, None).form(source.chunks()))
     ways = preset("tiny").local_cache_ways
-    found = updates(batches, range(len(batches)), ShardPlan.deal(shape, nodes, "row"),
+    found = updates(batches, range(len(batches)), ShardPlan.deal(source.model, nodes, "row"),
                     sets * ways, ways).to_json()
     assert 0 < ran["update_misses"] == pytest.approx(found["misses"] * len(batches))
     assert ran["rows_compared"]["rows"] == pytest.approx(found["rows"] * len(batches))

@@ -5,7 +5,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -13,16 +12,16 @@ from typing import Any
 import numpy as np
 from torch import distributed
 
-from embernic_torch import VARIABLE
+from embernic_names import VARIABLE
 from sim.torch.catching.process_group import BETWEEN_TWO, EmberNicGroup
 from sim.torch.catching.session import Session
 from sim.torch.ends import ProgramError, ProgramStopped
 from sim.torch.lookups.query import Query
-from sim.torch.processes.environment import to_environment
-from sim.torch.processes.hub import Hub
+from sim.torch.options import to_environment
+from sim.torch.processes.client import GRACE, REPORTING, Client, ProcessError, failure_of
 from sim.torch.processes.key import Address, read_address
-from sim.torch.processes.link import GRACE, REPORTING, Link, ProcessError, failure_of
-from sim.torch.processes.seen import Seen, caches_of
+from sim.torch.processes.merge import Seen, with_nics
+from sim.torch.processes.server import Server
 from sim.torch.processes.wire import AuthenticationError
 from sim.torch.values.asked import AskedUpdate
 
@@ -46,23 +45,23 @@ def is_first() -> bool:
 class Processes:
     """The processes of one program, as one of them sees them.
 
-    One of them has the hub, where all say what they have seen. That is the one that leads, if it
-    begins the others: their environment says where the hub is. Of those that ``torchrun`` began, or
-    that only meet in a process group ``embernic``, it is the one with rank 0.
+    One process has the server, which hears what all have seen. The process that begins the others
+    has it, and their environment says where the server is. Where ``torchrun`` began the processes,
+    or they only meet in a process group ``embernic``, the process with rank 0 has it.
 
     Parameters: ``session`` of this process; ``leads``, whether the environment of processes to come
-    shall say where the hub is; ``hub``, where that is, if the environment has said so.
+    shall say where the server is; ``server``, where that is, if the environment has said so.
 
     Members: ``options`` of the program, with a node for each process once they know each other;
     ``so_far``, returns what was seen of this process until now, None while nobody sees it;
     ``joins``, whether the report waits for the processes that the program has begun.
     """
 
-    def __init__(self, session: Session, leads: bool = False, hub: Address | None = None):
+    def __init__(self, session: Session, leads: bool = False, server: Address | None = None):
         self._session, self.options = session, session.options
-        self._leads, self._address, self._begun = leads, hub, hub is not None
-        self._hub: Hub | None = None
-        self._link: Link | None = None
+        self._leads, self._address, self._begun = leads, server, server is not None
+        self._server: Server | None = None
+        self._client: Client | None = None
         self._mistake: ValueError | None = None
         self._over, self.joins = False, True
         self.so_far: Callable[[], Seen] | None = None
@@ -81,12 +80,12 @@ class Processes:
                 host, port, None, False, timedelta(seconds=60))
             self._join(store, int(os.environ["RANK"]), size)
         elif self._leads:
-            self._hub = Hub(self.options)
-            os.environ[VARIABLE] = to_environment(self.options, self._hub.address.path)
+            self._server = Server(self.options)
+            os.environ[VARIABLE] = to_environment(self.options, self._server.address.path)
 
     def _meet(self, group: EmberNicGroup, store: Any) -> None:
         """Meet the others in a new process group."""
-        if self._link is None and group.size() > 1:
+        if self._client is None and group.size() > 1:
             self._join(store, group.rank(), group.size())
 
     def _join(self, store: Any, rank: int, size: int) -> None:
@@ -95,13 +94,13 @@ class Processes:
             raise ValueError(f"processes must be on one machine to be nodes of a cluster, but "
                              f"{size} are on several")
         if self._address is None:
-            if rank > 0 and self._hub is not None:  # that of the first is the one
-                self._hub.close()
-                self._hub = None
+            if rank > 0 and self._server is not None:  # that of the first is the one
+                self._server.close()
+                self._server = None
             if rank == 0:
-                self._hub = self._hub or Hub(self.options)
-                self._hub.first_of_group = True
-                store.set(self._name, self._hub.address.path)
+                self._server = self._server or Server(self.options)
+                self._server.first_of_group = True
+                store.set(self._name, self._server.address.path)
             self._address = _address(store, self._name, rank)
             if self._leads:
                 os.environ[VARIABLE] = to_environment(self.options, self._address.path)
@@ -109,7 +108,7 @@ class Processes:
 
     def look_around(self) -> None:
         """Join the others, if this process looks something up and was begun by the program."""
-        if self._link is not None or self._address is None:
+        if self._client is not None or self._address is None:
             return
         if distributed.is_available() and distributed.is_initialized():
             rank, size = distributed.get_rank(), distributed.get_world_size()
@@ -120,15 +119,15 @@ class Processes:
     def _know(self, rank: int | None, size: int) -> None:
         assert self._address is not None
         try:
-            self._link = Link(self._address, rank, size, lambda: self.so_far and self.so_far(),
-                              GRACE if self._hub is None else REPORTING, not self._begun)
+            self._client = Client(self._address, rank, size, lambda: self.so_far and self.so_far(),
+                              GRACE if self._server is None else REPORTING, not self._begun)
         except (OSError, AuthenticationError) as error:
             self._address = None
             if self._begun:  # the program has ended, and this process goes on
                 return
             raise ValueError(f"the processes of the program do not find each other: {error}"
                              ) from None
-        self._session.over = partial(self._link.counted, self._session)
+        self._session.over = partial(self._client.counted, self._session)
         try:
             if size > 1:
                 self.options = self.options.of_processes(size)
@@ -141,40 +140,40 @@ class Processes:
 
     def _come(self, group: EmberNicGroup, name: str) -> None:
         """A collective begins."""
-        if self._link is None:
+        if self._client is None:
             return
-        if group.size() == self._link.size and name not in BETWEEN_TWO:
-            self._link.come()
+        if group.size() == self._client.size and name not in BETWEEN_TWO:
+            self._client.come()
         else:
-            self._link.wait()
+            self._client.wait()
 
     def _ask(self, asked: Sequence[Query] | AskedUpdate, changed: bool) -> Sequence[np.ndarray]:
-        assert self._link is not None
-        if not any(group.size() == self._link.size for group in EmberNicGroup.made):
+        assert self._client is not None
+        if not any(group.size() == self._client.size for group in EmberNicGroup.made):
             raise ValueError("the process group must be embernic with fidelity rtl and several "
                              "processes, which is how NICs know what the processes wait for")
-        return self._link.ask(asked, changed, len(self._session.record.steps))
+        return self._client.ask(asked, changed, len(self._session.record.steps))
 
     @property
     def rank(self) -> int | None:
         """The rank of this process; None where it knows no others."""
-        return self._link and self._link.rank
+        return self._client and self._client.rank
 
     @property
     def alone(self) -> bool:
         """Whether this process has met no other."""
-        return self._link is None and not (self._hub and self._hub.met)
+        return self._client is None and not (self._server and self._server.met)
 
     @property
     def size(self) -> int:
         """Processes of the program that this one knows, itself among them."""
-        return self._link.size if self._link else 1
+        return self._client.size if self._client else 1
 
     def leave(self) -> None:
         """This process ends early, by itself: what it has seen is said."""
-        if self._link is not None and not self._over:
-            self._link.leave()
-            self._link.tell()
+        if self._client is not None and not self._over:
+            self._client.leave()
+            self._client.tell()
 
     def failed(self, error: BaseException) -> ProcessError | None:
         """Return what to raise for an error in this process, None for the error itself.
@@ -184,14 +183,14 @@ class Processes:
         """
         if self._over:  # what went wrong since is not the others' concern
             return None
-        if self._link is None:
-            failure = self._hub and self._hub.failed(_PATIENCE * isinstance(error, Exception))
+        if self._client is None:
+            failure = self._server and self._server.failed(_PATIENCE * isinstance(error, Exception))
             return failure and ProcessError(failure.status)
         if not isinstance(error, Exception):  # a signal, perhaps because another one failed
-            return ProcessError(1) if self._link.others_failed(0) else None
+            return ProcessError(1) if self._client.others_failed(0) else None
         failure = failure_of(self._mistake or error)
-        if not self._link.others_failed(_PATIENCE):
-            self._link.failed(failure)
+        if not self._client.others_failed(_PATIENCE):
+            self._client.failed(failure)
         return ProcessError(failure.status)
 
     def gathered(self, seen: Seen) -> list[Seen] | None:
@@ -201,19 +200,19 @@ class Processes:
         """
         if self._mistake is not None:
             raise self._mistake
-        if self._link is not None:
-            self._link.seen(seen)
-        if self._hub is None:
+        if self._client is not None:
+            self._client.seen(seen)
+        if self._server is None:
             self._over = True
             return [seen] if self._address is None else None
-        if self.joins and not self._hub.first_of_group:
+        if self.joins and not self._server.first_of_group:
             _join_children()
-        parts = self._hub.gathered(_LAST_WORDS)
-        if self._hub.failure is not None:
-            raise ProcessError(self._hub.failure.status)
+        parts = self._server.gathered(_LAST_WORDS)
+        if self._server.failure is not None:
+            raise ProcessError(self._server.failure.status)
         self._over = True
-        if self._hub.nics is not None:
-            _with_nics(parts, self._hub.nics)
+        if self._server.nics is not None:
+            with_nics(parts, self._server.nics)
         if seen.rank is None:
             parts = [part for part in (*parts, seen) if part.tables or part.rank is not None] or [
                 seen]
@@ -230,35 +229,35 @@ class Processes:
 
         ``error``: of this process, whether others were ``told``.
         """
-        if self._hub is None or self._over or self.alone:
+        if self._server is None or self._over or self.alone:
             return None
-        failure = self._hub.failure
+        failure = self._server.failure
         ended = (failure.ended if failure is not None else
                  str(error) if not told and isinstance(error, ProgramError | ProgramStopped)
                  else "")
         if not ended:
             return None
-        parts = self._hub.so_far(_LAST_WORDS)
-        if self._link is None and self.so_far is not None:
+        parts = self._server.so_far(_LAST_WORDS)
+        if self._client is None and self.so_far is not None:
             parts.append(self.so_far())
-        if self._hub.nics is not None and parts:
-            _with_nics(parts, self._hub.nics)
-        if self._hub.size > 1:
-            self.options = self.options.of_processes(self._hub.size)
+        if self._server.nics is not None and parts:
+            with_nics(parts, self._server.nics)
+        if self._server.size > 1:
+            self.options = self.options.of_processes(self._server.size)
         return parts, ended
 
     def close(self) -> None:
         """Hear no more of the others."""
         EmberNicGroup.met.clear()
         EmberNicGroup.came.clear()
-        if self._hub is not None:
-            self._hub.close()
+        if self._server is not None:
+            self._server.close()
         if self._leads:
             os.environ.pop(VARIABLE, None)
 
 
 def _address(store: Any, name: str, rank: int) -> Address:
-    """Return the address of the hub whose key file a ``store`` names.
+    """Return the address of the server whose key file a ``store`` names.
 
     Whoever reaches the store may have put another path there.
     """
@@ -289,14 +288,3 @@ def _join_children() -> None:
     for child in multiprocessing.active_children():
         if not child.daemon:
             child.join()
-
-
-def _with_nics(parts: list[Seen], nics: Session) -> None:
-    """Add to what processes have seen what the NICs of all did: to the first, and by mini-batch to
-    each."""
-    parts[0] = replace(parts[0], verdicts=nics.verdicts, latencies=nics.latencies,
-                       row_times=nics.row_times, counts=nics.counts,
-                       resets=nics.resets, uncached=nics.uncached)
-    for part in parts:
-        if part.rank is not None:
-            part.record.cached(caches_of(nics, part.rank))

@@ -1,23 +1,84 @@
 """Where the processes of a program are put together: one of them hears all the others."""
 
+import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
 from sim.torch.catching.session import Session
+from sim.torch.catching.threads import OwnThread
 from sim.torch.options import TorchOptions
-from sim.torch.processes.gate import Gate
-from sim.torch.processes.link import Failure, failure_of
-from sim.torch.processes.messages import TO_HUB, read, write
-from sim.torch.processes.own_thread import OwnThread
-from sim.torch.processes.seen import Seen
-from sim.torch.processes.served import Served, Turns
-from sim.torch.processes.wire import Channel, MessageError
+from sim.torch.processes.client import Failure, failure_of
+from sim.torch.processes.key import Address, publish, withdraw
+from sim.torch.processes.merge import Seen
+from sim.torch.processes.messages import TO_SERVER, read, write
+from sim.torch.processes.nics import Served, Turns
+from sim.torch.processes.wire import HOST, AuthenticationError, Channel, MessageError, Owned, admit
 
-__all__ = ["Hub"]
+__all__ = ["Gate", "Server"]
+
+_PENDING = 64
+"""Callers at most that have not proved yet that they have the key; the oldest is dropped."""
+
+
+class Gate:
+    """A port of the loopback interface.
+
+    Parameters: ``admitted``, called in a thread of its own with the channel of each caller that has
+    proved that it has the key.
+
+    Members: ``address``.
+    """
+
+    def __init__(self, admitted: Callable[[Channel], None]):
+        self._admitted, self._closed = admitted, False
+        self._listening = Owned(socket.create_server((HOST, 0), backlog=_PENDING))
+        self.address: Address = publish(self._listening.socket.getsockname()[1])
+        self._pending: dict[int, socket.socket] = {}
+        self._lock = threading.Lock()
+        OwnThread(self._accept).start()
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                self._listening.check()
+            except OSError:
+                return
+            try:
+                caller, _ = self._listening.socket.accept()
+            except OSError:  # such as too many open files
+                time.sleep(0.05)
+                continue
+            with self._lock:
+                if len(self._pending) >= _PENDING:
+                    with suppress(OSError):
+                        self._pending.pop(next(iter(self._pending))).shutdown(socket.SHUT_RDWR)
+                self._pending[id(caller)] = caller
+            OwnThread(self._admit, caller).start()
+        self._listening.close()
+
+    def _admit(self, caller: socket.socket) -> None:
+        try:
+            channel = admit(caller, self.address.key)
+        except (AuthenticationError, EOFError, OSError):
+            caller.close()
+            return
+        finally:
+            with self._lock:
+                self._pending.pop(id(caller), None)
+        self._admitted(channel)
+
+    def close(self) -> None:
+        """Admit no more callers, and remove the key file."""
+        self._closed = True
+        withdraw(self.address)
+        with suppress(OSError):
+            socket.create_connection((HOST, self.address.port), 1).close()  # wakes the thread
+
 
 _MOST = 1 << 16
 """Processes of a program at most."""
@@ -26,7 +87,7 @@ _LAST_SECONDS = 10.0
 
 
 class _Peer:
-    """A process, as the hub sees it. What it is sent waits in a queue: it may be slow.
+    """A process, as the server sees it. What it is sent waits in a queue: it may be slow.
 
     Members: ``rank``, -1 for none; ``size``; ``seen``, what it said last of itself, None for
     nothing; ``counted``, what it counted in mini-batches; ``over``, whether it has ended with a
@@ -61,7 +122,7 @@ class _Peer:
                 write(self.channel, *said)
 
 
-class Hub:
+class Server:
     """Hears what each process has seen, or that it ended without a word.
 
     The first that fails is said in words to standard error, at once, and to all the others. With
@@ -96,7 +157,7 @@ class Hub:
             self.met = True
         try:
             while not peer.over:
-                what, said = read(channel, TO_HUB)
+                what, said = read(channel, TO_SERVER)
                 with self._changed:
                     self._do(peer, what, *said)
                     self._changed.notify_all()

@@ -1,7 +1,10 @@
-"""Set-up of a cluster: builds NICs, hosts and network, and writes the registers."""
+"""Simulation: the one place that builds a cluster of NICs, hosts and GPUs, and drives it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
 
+from host.dlrm.row_store import RowStore
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.timing.gpu import GpuProfile
@@ -20,42 +23,55 @@ from sim.job.options import RunOptions
 from sim.job.row_places import check_bar
 from sim.job.settings import Runtime
 from sim.nic.registers import RegisterFile
+from sim.node.delivery import Delivery
+from sim.node.dense_vectors import bottom_operations
 from sim.node.protocol import ClusterNode
+from sim.node.step import Step
 from sim.run.backend import Backend
 from sim.run.patience import honest_waits
 
-__all__ = ["ClusterSetup"]
+__all__ = ["Simulation", "WrittenRows"]
 
 
-class ClusterSetup:
+@dataclass(frozen=True)
+class WrittenRows:
+    """Rows that NICs train.
+
+    Members: ``stores``, the rows in GPU memory of each node; ``registers``, values of the gradient
+    path's registers, by name.
+    """
+
+    stores: Sequence[RowStore]
+    registers: Mapping[str, int] = field(default_factory=dict)
+
+
+class Simulation:
     """A cluster with its surroundings, idle and ready to start.
 
     Parameters
     ----------
     options: of the run. config, runtime, model, plan: derived from them.
-    backend: the implementations. node: makes a node from its number, its engine, and the profiles
-        of PCIe and GPU.
-    configure: queues additional register writes of a node.
+    backend: the implementations.
+    written: rows that the NICs train; None for inference.
 
     ``ValueError`` where NICs are to read rows and tables do not fit the BAR of their GPU.
 
     Members
     -------
+    config, runtime, model, plan: as given.
     cluster; registers, of each node; waves, the waveform writer or None; network; gpu, its profile.
-    load: queues the register writes of a node, by its registers and number.
     hand_out: cycles from an answer at one node until the front end can act on it at another.
-    faults: of the run. restarts: what :func:`sim.run.restart.restart` returned of each so far.
-    start: cycle at which the nodes are ready. boot_run: node-cycles run before
-        it.
+    faults: of the run. restarts: return values of :func:`sim.run.restart.restart` so far.
+    start: cycle at which the nodes are ready. boot_run: node-cycles run before it.
     """
 
     def __init__(self, options: RunOptions, config: NicConfig, runtime: Runtime, model: Model,
-                 plan: ShardPlan, backend: Backend,
-                 node: Callable[[int, Engine, PcieProfile, GpuProfile], ClusterNode],
-                 configure: Callable[[RegisterFile], None] = lambda registers: None):
+                 plan: ShardPlan, backend: Backend, written: WrittenRows | None = None):
         workload, simulation = options.workload, options.simulation
-        pcie = load_profile(workload.pcie, PcieProfile, field="pcie")
-        self.faults, self._linked = workload.fault_plan, config.link
+        self.config, self.runtime, self.model, self.plan = config, runtime, model, plan
+        self._backend, self._written = backend, written
+        self._pcie = load_profile(workload.pcie, PcieProfile, field="pcie")
+        self.faults = workload.fault_plan
         self.gpu = load_profile(workload.gpu, GpuProfile, field="gpu")
         network = load_profile(workload.network, NetworkProfile, field="network")
         self.network = Network(network, workload.nodes)
@@ -66,13 +82,6 @@ class ClusterSetup:
         if traced_by and workload.nodes > 1:
             nic = backend.nic(config)
         self._nic, self._skip = nic, simulation.skip
-        self._node = lambda number, engine: node(number, engine, pcie, self.gpu)
-
-        def load(registers: RegisterFile, number: int) -> None:
-            nic.configure(registers, runtime, plan, model, node=number, nodes=workload.nodes)
-            configure(registers)
-
-        self.load = load
         self.waves: Waves | None = None
         self.restarts: list[dict[str, int]] = []
         nodes: list[ClusterNode] = []
@@ -82,9 +91,9 @@ class ClusterSetup:
             engine, registers = (traced if shown else nic).instance(skip=simulation.skip)
             if traced_by is not None and shown:
                 self.waves = Waves(traced_by, engine)
-            load(registers, number)
-            nodes.append(self._node(number, engine))
             self.registers.append(registers)
+            self.load(number)
+            nodes.append(self._node(number, engine))
         # The front end learns of a finished mini-batch and hands out the next: the network once,
         # and PCIe once in each direction.
         lookahead = nodes[0].pcie.lookahead
@@ -105,15 +114,64 @@ class ClusterSetup:
             self.close()
             raise
 
+    def load(self, number: int) -> None:
+        """Queue the register writes of node ``number``."""
+        registers = self.registers[number]
+        self._nic.configure(registers, self.runtime, self.plan, self.model, node=number,
+                            nodes=self.plan.nodes)
+        for item in self._written.registers.items() if self._written else ():
+            registers.write(*item)
+
+    def _node(self, number: int, engine: Engine) -> ClusterNode:
+        config, model = self.config, self.model
+        delivery = Delivery.of(config, self.runtime, model, self.plan, number)
+        if self._written is not None:
+            return self._backend.training_node(number, engine, config, self.plan,
+                                               self._written.stores[number], self._pcie, self.gpu,
+                                               delivery)
+        bottom = bottom_operations(model) if self.runtime.interaction else None
+        return self._backend.node(number, engine, config, model, self._pcie, self.gpu, bottom,
+                                  delivery)
+
+    def submit(self, step: Step, now: float) -> None:
+        """Hand every node its share of ``step``, to start at cycle ``now`` at the earliest."""
+        for node in self.cluster.nodes:
+            node.submit(step, now)
+
+    def advance(self, work_left: Callable[[], bool],
+                at_quantum: Callable[[int], None] = lambda cycle: None) -> None:
+        """Run until ``work_left()`` is false, see :meth:`sim.cluster.cluster.Cluster.run`."""
+        self.cluster.run(work_left, at_quantum)
+
+    def finished(self) -> list[Step]:
+        """Return the steps that finished since the last call, in order of time."""
+        done: dict[int, Step] = {}
+        for node in self.cluster.nodes:
+            done |= {step.number: step for step in node.finished if step.done}
+            node.finished.clear()
+        return sorted(done.values(), key=lambda step: (step.finished, step.number))
+
+    def write(self, cycle: float, **values: int) -> None:
+        """Write registers of every NIC at ``cycle``, by name."""
+        for registers in self.registers:
+            for name, value in values.items():
+                registers.write(name, value, ceil(cycle))
+
+    def counters(self) -> list[dict[str, int]]:
+        """Return every counter of each NIC; the NICs run until all registers answer."""
+        return [registers.counters() for registers in self.registers]
+
     def diagnose(self, error: StuckError) -> dict:
         """Return the diagnosis of the cluster, which is stuck; see :mod:`sim.cluster.stuck`."""
-        return diagnose(self.cluster, self.registers, error, self._linked, bool(self.restarts))
+        return diagnose(self.cluster, self.registers, error, self.config.link,
+                        bool(self.restarts))
 
     def explain_given_up(self, counters: Sequence[Mapping[str, int]]) -> str | None:
         """Return which nodes were given up and why, see :mod:`sim.cluster.stuck`; ``counters``: of
         each node."""
-        return explain_given_up(
-            self.cluster, self.registers, counters, bool(self.restarts)) if self._linked else None
+        if not self.config.link:
+            return None
+        return explain_given_up(self.cluster, self.registers, counters, bool(self.restarts))
 
     def power_up(self, number: int) -> None:
         """Replace NIC, host and GPU of node ``number`` by new ones; registers are not loaded."""

@@ -13,16 +13,16 @@ import numpy as np
 
 from sim.engines import BuildError
 from sim.torch.catching.session import Session
+from sim.torch.catching.threads import OwnThread
 from sim.torch.lookups.query import Query
 from sim.torch.processes.key import Address
+from sim.torch.processes.merge import Counts, Seen
 from sim.torch.processes.messages import TO_PROCESS, read, write
-from sim.torch.processes.own_thread import OwnThread
-from sim.torch.processes.seen import Counts, Seen
 from sim.torch.processes.wire import MessageError, connect
 from sim.torch.values.asked import AskedUpdate
 from sim.torch.values.nics import NicsError
 
-__all__ = ["Failure", "Link", "ProcessError", "failure_of"]
+__all__ = ["Client", "Failure", "ProcessError", "failure_of"]
 
 GRACE = 10.0
 """Seconds in which a process ends by itself after another has failed."""
@@ -65,12 +65,12 @@ def failure_of(error: Exception) -> Failure:
                    text)
 
 
-class Link:
-    """What a process says to the hub, as one of ``size`` with a ``rank`` of its own.
+class Client:
+    """What a process says to the server, as one of ``size`` with a ``rank`` of its own.
 
     ``so_far``: returns what was seen of it until now, None for nothing; called in another thread.
     ``grace``: seconds in which the process ends by itself after another has failed. ``bound``:
-    whether the process ends when the hub does; else it goes on, as it would alone.
+    whether the process ends when the server does; else it goes on, as it would alone.
 
     Raises as :func:`sim.torch.processes.wire.connect` does.
     """
@@ -103,7 +103,7 @@ class Link:
                 OwnThread(self.tell).start()
             self._over.set()
             return
-        if not self._over.is_set():  # the hub itself has ended
+        if not self._over.is_set():  # the server itself has ended
             failed = self._failed.is_set()
             self._answers.put(None)
             if not self._bound:
@@ -142,7 +142,7 @@ class Link:
     def ask(self, asked: Sequence[Query] | AskedUpdate, changed: bool,
             step: int) -> list[np.ndarray]:
         """Return the pooled vectors of queries, or the rows and states of an update, by the NICs at
-        the hub; see :data:`sim.torch.lookups.query.Elsewhere` and
+        the server; see :data:`sim.torch.lookups.query.Elsewhere` and
         :data:`sim.torch.values.asked.UpdateElsewhere`. ``step``: the number of the mini-batch.
 
         `ProcessError` where a process has failed.

@@ -22,25 +22,6 @@ Asked = tuple[Sequence[Query] | AskedUpdate, bool, int]
 its mini-batch."""
 
 
-class _AtOwners(Session):
-    """A session whose tables each lie at a node that is known.
-
-    Members: ``owners``, the node of each table; ``steps``, the number of the mini-batch of each
-    process, whose tables alone are in the cache of its node.
-    """
-
-    def __init__(self, options: TorchOptions):
-        super().__init__(options)
-        self.owners: list[int] = []
-        self.steps = [0] * options.count
-
-    def _steps(self) -> tuple[int, ...]:
-        return tuple(self.steps)
-
-    def _placement(self) -> str | None:
-        return ",".join(map(str, self.owners))
-
-
 class Served:
     """A cluster of NICs, each of which holds the tables of one process.
 
@@ -50,7 +31,8 @@ class Served:
     """
 
     def __init__(self, options: TorchOptions):
-        self.session = _AtOwners(options)
+        self._steps = [0] * options.count
+        self.session = Session(options, self._steps)
         self._weights: dict[tuple[int, int], torch.Tensor] = {}
         self._states: dict[tuple[int, int], np.ndarray] = {}
         self._none = torch.empty(0, dtype=torch.int64)
@@ -65,7 +47,7 @@ class Served:
         queries, updates = {}, {}
         for rank, (each, changed, step) in sorted(asked.items()):
             self.session.tables.changed |= changed
-            self.session.steps[rank] = step
+            self._steps[rank] = step
             (updates if isinstance(each, AskedUpdate) else queries)[rank] = each
         return (self._look_up(queries) if queries else {}) | self._update(updates)
 

@@ -1,10 +1,6 @@
-"""Modules of EmberNIC beside those of a PyTorch program that have the same names.
+"""Names of EmberNIC's packages beside modules of a program that have the same names.
 
-It also catches the embedding bags of processes that such a program begins: PyTorch calls
-:func:`begin` wherever it is imported, by the entry point of the group ``torch.backends``.
-:func:`begin` returns at once unless ``sim torch`` runs the program and says so in the environment.
-
-Nothing here imports a package of EmberNIC before its name is known to be free.
+This package imports no other package of EmberNIC: their names may belong to the program.
 """
 
 import os
@@ -15,15 +11,17 @@ from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-__all__ = ["PACKAGES", "VARIABLE", "apart", "begin", "check_names", "shadowed_by"]
+__all__ = ["PACKAGES", "VARIABLE", "apart", "beside_program", "check_names", "shadowed_by"]
 
 VARIABLE = "EMBERNIC_TORCH"
-"""Set by ``sim torch``: the options of the program, and the address of its hub."""
+"""Set by ``sim torch``: the options of the program, and the address of its server."""
 
 PACKAGES = ("rtl", "gen", "host", "sim")
 """EmberNIC's packages."""
 
-_FOLDER = os.path.dirname(os.path.realpath(__file__))
+_FOLDER = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+"""Folder of the packages."""
+
 _apart: dict[str, ModuleType] = {}
 """Modules that are not in ``sys.modules`` while a program runs, by name."""
 
@@ -133,10 +131,12 @@ def apart(packages: Iterable[str] = ()) -> Iterator[None]:
         _apart.clear()
 
 
-def begin() -> None:
-    """Catch the embedding bags of this process, if its environment asks for it."""
-    if not os.environ.get(VARIABLE):
-        return
+@contextmanager
+def beside_program() -> Iterator[None]:
+    """Let EmberNIC's packages be imported inside, whatever the program's modules are called.
+
+    Outside, the program's modules have their names, unless the program has imported EmberNIC.
+    """
     folder = os.path.realpath(sys.path[0] if sys.path else os.curdir)
     path, theirs = sys.path[:], {}
     own = any(_is_in(_FOLDER, name) for name in PACKAGES)
@@ -145,9 +145,7 @@ def begin() -> None:
             list(sys.modules), {*PACKAGES, *filter(partial(_is_in, folder), list(sys.modules))})}
         sys.path[:] = [_FOLDER, *(each for each in path if os.path.realpath(each) != folder)]
     try:
-        from sim.torch.processes.child import begin as begin_child
-
-        begin_child(os.environ[VARIABLE])
+        yield
     finally:
         if not own:  # else the program, or a test, has imported EmberNIC itself
             sys.path[:] = path
