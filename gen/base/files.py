@@ -2,20 +2,16 @@
 
 import errno
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["FIFO_SECONDS", "open_output", "write_whole", "written_whole"]
+__all__ = ["open_output", "write_whole", "written_whole"]
 
 _MOST_NAME = 230
 """Most bytes of a name that its temporary files have in theirs."""
-
-FIFO_SECONDS = 10.0
-"""How long a FIFO that is written to may be without a reader."""
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
@@ -63,33 +59,25 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         _sync_folder(target.parent)
         _remove_left(target)
     except OSError as error:
-        if isinstance(error, TimeoutError):
-            raise
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def open_output(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open ``path`` for writing, emptied.
+    """Open ``path`` for writing, emptied. ``OSError`` if it cannot be written, and for a FIFO that
+    no process reads, whose opening would wait for ever."""
+    return open(path, "wb", opener=_open_at_once)
 
-    A FIFO is waited for until a process reads it, for at most :data:`FIFO_SECONDS`;
-    ``TimeoutError`` if none does. ``OSError`` if it cannot be written.
-    """
-    if not Path(path).is_fifo():
-        return open(path, "wb")
-    end = time.monotonic() + FIFO_SECONDS
-    while True:
-        try:
-            handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-            break
-        except OSError as error:
-            if error.errno != errno.ENXIO:
-                raise
-            if time.monotonic() > end:
-                raise TimeoutError(errno.ENXIO, "is a FIFO that no process reads",
-                                   str(path)) from None
-            time.sleep(0.02)
-    os.set_blocking(handle, True)
-    return os.fdopen(handle, "wb")
+
+def _open_at_once(path: str, flags: int) -> int:
+    try:
+        file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        raise OSError(errno.ENXIO, "is a FIFO that no process reads", str(path)) from None
+    if hasattr(os, "O_NONBLOCK"):
+        os.set_blocking(file, True)
+    return file
 
 
 def _remove_left(target: Path) -> None:

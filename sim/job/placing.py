@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from host.data.datasets import input_files
-from host.data.readers.pipes import is_pipe
+from host.data.datasets import check_files
 from host.model import Model
 from host.placement.shard import ShardPlan
 from sim.job.inputs import GENERATED, sample_chunks
@@ -30,11 +29,10 @@ def lookups_of(workload: Workload, model: Model, kind: str | None) -> tuple[int,
     """Return the lookups of each table over the first `MEASURED` samples of the input, or all.
 
     They count from the start, whatever the ``first_sample``, so that a run that continues another
-    finds every row where it was. A pipe can be read only once: there each table counts the mean
-    length of the model's bags, as twice that number.
+    finds every row where it was. `InputError` for a pipe, which can be read only once.
     """
-    if workload.data is not None and any(map(is_pipe, input_files(workload.data))):
-        return tuple(fewest + most for fewest, most in model.bags or ((1, 1),) * model.tables)
+    if workload.data is not None:
+        check_files(workload.data, "for placement lookups, which counts lookups before the run")
     found, left = np.zeros(model.tables, np.int64), min(MEASURED, workload.samples or (
         GENERATED if workload.data is None else MEASURED))
     for chunk in sample_chunks(workload, model, kind):
