@@ -42,7 +42,7 @@ with written_whole({str(path)!r}) as file:
 """], check=False)
     assert killed.returncode < 0
     left, = tmp_path.iterdir()
-    alive = left.with_name(f".{path.name}.1.part")  # of one that lives
+    alive = left.with_name(".".join([*left.name.split(".")[:2], "1", "part"]))  # of one that lives
     alive.touch()
     write_whole(path, "whole")
     assert sorted(tmp_path.iterdir()) == [alive, path] and path.read_text() == "whole"
