@@ -1,47 +1,47 @@
 """Opening and reading of inputs that may be anything: bounded in memory, and in time.
 
 A path of a user may be a device without an end, or a FIFO that no process writes to, whose opening
-waits for ever.
+would wait for ever.
 """
 
-import io
 import os
 import stat
-import time
 from pathlib import Path
 from typing import BinaryIO
 
 from host.errors import InputError
 
-__all__ = ["FIFO_SECONDS", "open_input", "open_regular", "read_regular", "read_whole"]
+__all__ = ["is_pipe", "open_input", "open_regular", "read_regular", "read_whole", "refuse_pipe"]
 
-FIFO_SECONDS = 10.0
-"""How long a FIFO may be without a writer."""
-
-_POLL = 0.02
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 
 
-def open_input(path: str | Path, seconds: float | None = None) -> BinaryIO:
-    """Open ``path`` for reading, unbuffered.
+def open_input(path: str | Path) -> BinaryIO:
+    """Open ``path`` for reading.
 
-    A named FIFO is waited for until a process has opened it for writing, for at most ``seconds``
-    (:data:`FIFO_SECONDS`); ``TimeoutError`` if none has. ``OSError`` if it cannot be read.
+    Opening never waits: a FIFO that no process writes to is empty. ``OSError`` if ``path`` cannot
+    be read.
     """
-    if not _is_fifo(path):
-        return open(path, "rb", buffering=0)
-    end = time.monotonic() + (FIFO_SECONDS if seconds is None else seconds)
-    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0)
+    return open(path, "rb", opener=_open_at_once)
+
+
+def is_pipe(path: str | Path) -> bool:
+    """Return whether ``path`` exists and can be read only once: a pipe, a terminal, a device."""
     try:
-        # Without a writer a read finds the end, with one that has not written yet it finds nothing.
-        while (first := file.read(1)) == b"":
-            if time.monotonic() > end:
-                raise TimeoutError(0, "is a FIFO that no process writes to", str(path))
-            time.sleep(_POLL)
-        os.set_blocking(file.fileno(), True)
-    except BaseException:
-        file.close()
-        raise
-    return _Begun(first, file) if first else file  # type: ignore[return-value]
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISBLK(mode))
+
+
+def refuse_pipe(path: str | Path, remedy: str = "") -> None:
+    """Raise `InputError` where ``path`` is a pipe, which the caller has to read more than once.
+
+    ``remedy``: another way out than a file, at the end of the message.
+    """
+    if is_pipe(path):
+        raise InputError(path, 0, 0, f"is a pipe, which can be read only once: write it to a file "
+                                     f"first{remedy}")
 
 
 def read_whole(path: str | Path, most: int) -> bytes:
@@ -63,7 +63,7 @@ def open_regular(path: str | Path) -> BinaryIO:
     `InputError` for a FIFO, a device, a folder or a file that cannot be read.
     """
     try:
-        file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        file = os.open(path, os.O_RDONLY | _NONBLOCK)
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
@@ -99,31 +99,8 @@ def _too_long(path: str | Path, most: int) -> InputError:
     return InputError(path, 0, 0, f"must have at most {most:,} bytes, not more")
 
 
-def _is_fifo(path: str | Path) -> bool:
-    """Return whether ``path`` is a FIFO with a name: the pipes of a shell have had a writer."""
-    try:
-        return stat.S_ISFIFO(os.lstat(os.path.realpath(path)).st_mode)
-    except OSError:
-        return False
-
-
-class _Begun(io.RawIOBase):
-    """A file of which the first bytes were read."""
-
-    def __init__(self, first: bytes, file: BinaryIO):
-        self._first, self._file = first, file
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer) -> int | None:
-        if not self._first:
-            return self._file.readinto(buffer)  # type: ignore[attr-defined]
-        count = min(len(buffer), len(self._first))
-        buffer[:count] = self._first[:count]
-        self._first = self._first[count:]
-        return count
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+def _open_at_once(path: str, flags: int) -> int:
+    file = os.open(path, flags | _NONBLOCK)
+    if _NONBLOCK:
+        os.set_blocking(file, True)  # reading waits for a writer that has opened the FIFO
+    return file

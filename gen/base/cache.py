@@ -1,29 +1,29 @@
 """Cache of built files: each entry is a folder that is written atomically.
 
-Entries are loaded as machine code. So the cache and what is in it must be writable by the user
-alone (:mod:`gen.base.cache_owner`), and an entry is compared with its manifest before a process
-first uses it (:mod:`gen.base.cache_manifest`).
+Entries are loaded as machine code. So only the user and root may be able to write the cache and its
+entries.
 """
 
 import hashlib
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
+from itertools import chain
 from pathlib import Path
 
 import platformdirs
 from filelock import FileLock
-
-from gen.base.cache_manifest import is_whole, write_manifest
-from gen.base.cache_owner import check_entry, check_root, close_entry
 
 __all__ = ["cache_dir", "cached", "digest", "tool_folders"]
 
 _TOOLS = {"ZIG_GLOBAL_CACHE_DIR": "zig", "ZIG_LOCAL_CACHE_DIR": "zig",
           "YOWASP_CACHE_DIR": "yowasp", "MPLCONFIGDIR": "matplotlib"}
 """Variables that name the folders of the tools, and the folders' names in the cache."""
+
+_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_dir() -> Path:
@@ -46,7 +46,7 @@ def cache_dir() -> Path:
     except OSError as error:
         raise ValueError(f"EMBERNIC_CACHE must name a writable folder, not {named!r}: "
                          f"{error.strerror}") from None
-    check_root(path)
+    _check_root(path)
     return path
 
 
@@ -97,60 +97,75 @@ def cached(key: str, build: Callable[[Path], None]) -> Path:
     """Return the folder of entry ``key``; ``build(folder)`` fills it if it does not exist.
 
     Processes that need an entry that is being built wait for it. A failed or interrupted build
-    leaves no entry. An entry that is damaged, or has no manifest, is built again;
-    ``ValueError`` for one that another user may have written.
+    leaves no entry. ``ValueError`` for an entry that another user may have written.
     """
     root = cache_dir()
     entry = root / key
-    if _usable(entry):
+    if _exists(entry):
         return entry
     if not os.access(root, os.W_OK | os.X_OK):
         raise ValueError(f"the cache {root} must be writable, because {key} is not in it: name "
                          f"another folder in EMBERNIC_CACHE")
     with FileLock(root / f"{key}.lock"):
-        if _usable(entry):
+        if _exists(entry):
             return entry
-        unfinished, replaced = root / f"{key}.unfinished", root / f"{key}.replaced"
-        _remove(unfinished, replaced)
+        unfinished = root / f"{key}.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700)
         try:
             build(unfinished)
-            write_manifest(unfinished, key)
-            close_entry(unfinished)
-            if entry.exists():
-                # Renamed, not written: other processes may have its libraries mapped.
-                entry.rename(replaced)
+            _finish(unfinished)
             unfinished.rename(entry)
         finally:
-            _remove(unfinished, replaced)
-        _verified[entry] = _identity(entry)
+            shutil.rmtree(unfinished, ignore_errors=True)
     return entry
 
 
-_verified: dict[Path, tuple[int, ...]] = {}
-"""Entries that this process has built or found whole, and which folders those were."""
+def _finish(folder: Path) -> None:
+    """Make the files of a new entry writable by the user alone, and force them to disk: an entry
+    is whole even after a power cut."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~_OTHERS)
+        if path.is_file():
+            with path.open("r+b") as file:
+                os.fsync(file.fileno())
 
 
-def _usable(entry: Path) -> bool:
-    """Return whether ``entry`` is there and whole; its files are read once a process."""
-    try:
-        identity = _identity(entry)
-        if _verified.get(entry) == identity:
-            return True
-        check_entry(entry)
-    except FileNotFoundError:  # not there, or another process is replacing it
+def _exists(entry: Path) -> bool:
+    """Return whether ``entry`` exists. ``ValueError`` if it is not a folder of files and folders
+    that only the user and root can write."""
+    if not os.path.lexists(entry):
         return False
-    if not is_whole(entry, entry.name):
-        return False
-    _verified[entry] = identity
+    for path in chain([entry], entry.rglob("*")):
+        state = path.lstat()
+        if not (stat.S_ISDIR(state.st_mode) or stat.S_ISREG(state.st_mode)):
+            raise ValueError(f"{path} must be a file or a folder, not a link or a device: remove "
+                             f"{entry}")
+        _check_owner(path, state, entry.parent)
     return True
 
 
-def _identity(entry: Path) -> tuple[int, ...]:
-    state = entry.lstat()
-    return state.st_dev, state.st_ino, state.st_mtime_ns, state.st_ctime_ns
+def _check_root(root: Path) -> None:
+    """Raise ``ValueError`` if another user may write the cache folder ``root``, or replace it."""
+    _check_owner(root, root.stat(), root)
+    around = root.resolve().parent
+    mode = around.stat().st_mode
+    # In a sticky folder, such as /tmp, only its owner can rename ours.
+    if hasattr(os, "getuid") and mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        raise ValueError(f"{around} must not be writable by others, who could replace the cache in "
+                         f"it, not {stat.S_IMODE(mode):04o}: run chmod o-w {around}, or name "
+                         f"another folder in EMBERNIC_CACHE")
 
 
-def _remove(*folders: Path) -> None:
-    for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
+def _check_owner(path: Path, state: os.stat_result, root: Path) -> None:
+    if not hasattr(os, "getuid"):
+        return  # a platform without owners and modes of this kind
+    user = os.getuid()
+    # Files of root are as safe as the system itself.
+    if state.st_uid not in (user, 0):
+        raise ValueError(f"{path} must belong to user {user} or root, not to user {state.st_uid}: "
+                         f"remove it, or name another folder in EMBERNIC_CACHE")
+    if state.st_mode & _OTHERS:
+        raise ValueError(f"{path} must not be writable by group or others, "
+                         f"not {stat.S_IMODE(state.st_mode):04o}: run chmod -R go-w {root}, or "
+                         f"name another folder in EMBERNIC_CACHE")

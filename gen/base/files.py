@@ -2,20 +2,13 @@
 
 import errno
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["FIFO_SECONDS", "open_output", "write_whole", "written_whole"]
-
-_MOST_NAME = 230
-"""Most bytes of a name that its temporary files have in theirs."""
-
-FIFO_SECONDS = 10.0
-"""How long a FIFO that is written to may be without a reader."""
+__all__ = ["open_output", "write_whole", "written_whole"]
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
@@ -42,9 +35,11 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 yield file
             return
         target = Path(os.path.realpath(path))
-        part = target.with_name(f"{_beginning(target.name)}{os.getpid()}.part")
+        part = target.with_name(f"{_beginning(target)}{os.getpid()}.part")
         try:
-            file = _opened_anew(part)
+            # A new file: in a folder for everybody, another user may have put a link in its place.
+            part.unlink(missing_ok=True)
+            file = part.open("x+b")
         except PermissionError:
             with open(target, "wb") as file:
                 yield file
@@ -63,87 +58,56 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         _sync_folder(target.parent)
         _remove_left(target)
     except OSError as error:
-        if isinstance(error, TimeoutError):
-            raise
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def open_output(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open ``path`` for writing, emptied.
+    """Open ``path`` for writing, emptied. ``OSError`` if it cannot be written, and for a FIFO that
+    no process reads, whose opening would wait for ever."""
+    return open(path, "wb", opener=_open_at_once)
 
-    A FIFO is waited for until a process reads it, for at most :data:`FIFO_SECONDS`;
-    ``TimeoutError`` if none does. ``OSError`` if it cannot be written.
-    """
-    if not Path(path).is_fifo():
-        return open(path, "wb")
-    end = time.monotonic() + FIFO_SECONDS
-    while True:
-        try:
-            handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-            break
-        except OSError as error:
-            if error.errno != errno.ENXIO:
-                raise
-            if time.monotonic() > end:
-                raise TimeoutError(errno.ENXIO, "is a FIFO that no process reads",
-                                   str(path)) from None
-            time.sleep(0.02)
-    os.set_blocking(handle, True)
-    return os.fdopen(handle, "wb")
+
+def _open_at_once(path: str, flags: int) -> int:
+    try:
+        file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        raise OSError(errno.ENXIO, "is a FIFO that no process reads", str(path)) from None
+    if hasattr(os, "O_NONBLOCK"):
+        os.set_blocking(file, True)
+    return file
 
 
 def _remove_left(target: Path) -> None:
     """Remove the temporary files of ``target`` that killed processes left behind."""
-    for part in target.parent.glob(f"{_literal(_beginning(target.name))}*.part"):
-        process = part.name.removesuffix(".part").rpartition(".")[2]
-        if process.isascii() and process.isdigit() and not _alive(int(process)):
+    for part in target.parent.glob(f"{_beginning(target)}*.part"):
+        if not _alive(part.name.split(".")[2]):
             with suppress(OSError):
                 part.unlink()
 
 
-def _opened_anew(part: Path) -> BinaryIO:
-    """Open a file that does not exist yet, for reading and writing: in a folder for everybody,
-    another user may have put a link in its place."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+def _beginning(target: Path) -> str:
+    """Return the beginning of the names of temporary files; ``target`` may have a name as long as
+    any."""
+    return f".embernic-{sha256(os.fsencode(target.name)).hexdigest()[:16]}."
+
+
+def _alive(process: str) -> bool:
     try:
-        return os.fdopen(os.open(part, flags, 0o666), "w+b")
-    except FileExistsError:
-        part.unlink()
-        return os.fdopen(os.open(part, flags, 0o666), "w+b")
-
-
-def _beginning(name: str) -> str:
-    """Return how the temporary files of ``name`` begin. A name has at most 255 bytes, so that of a
-    long one a hash takes the place of the end."""
-    raw = os.fsencode(name)
-    if len(raw) > _MOST_NAME:
-        name = os.fsdecode(raw[:_MOST_NAME - 17]) + "." + sha256(raw).hexdigest()[:16]
-    return f".{name}."
-
-
-def _literal(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
+        os.kill(int(process), 0)
     except ProcessLookupError:
         return False
-    except (OSError, OverflowError):
-        return True
+    except (PermissionError, ValueError, OverflowError):
+        pass  # a process, or a file, of another user
     return True
 
 
 def _sync_folder(folder: Path) -> None:
     """Force the new directory entry to disk, if the system supports it."""
-    try:
+    with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

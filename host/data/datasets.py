@@ -1,9 +1,8 @@
 """Data sets by format: opens a file of any format as a stream of samples.
 
-A file may be a pipe, as ``/dev/stdin`` or a shell's ``<(zcat day_0.gz)``: each sample in it comes
-once, whether the format is guessed or named. Text of Criteo or Avazu, and a trace for which a model
-is named, of any length. What has to be read twice is kept in a temporary file up to a limit, see
-:mod:`host.data.readers.pipes`: other traces, MovieLens, and arrays.
+A file may be a pipe, such as ``/dev/stdin`` or a shell's ``<(zcat day_0.gz)``, where one pass is
+enough: text of Criteo or Avazu with a named format, and the text of a trace with a named format and
+a model. `InputError` for other pipes.
 """
 
 import re
@@ -15,10 +14,10 @@ from pathlib import Path
 from host.data.readers import avazu, criteo, movielens, npz, trace
 from host.data.readers.arrays import first_member, storage
 from host.data.readers.lines import head
-from host.data.readers.pipes import forget, is_pipe, look
 from host.data.readers.table import header_names
 from host.errors import InputError
 from host.model import MODELS, Model
+from host.reading import is_pipe, refuse_pipe
 from host.samples import Samples
 
 __all__ = [
@@ -156,9 +155,11 @@ def guess_format(paths: Paths) -> str | None:
     """Guess the format of the first file from its content; None if no format fits.
 
     Arrays and archives are recognised by their first bytes; text, plain or gzip, by its first line
-    that is not empty.
+    that is not empty. A pipe would lose its first bytes: its format is not guessed.
     """
     path = input_files(paths)[0]
+    if is_pipe(path):
+        return None
     kind = storage(path)
     if kind is not None:
         return "trace" if kind == "npy" or first_member(path).isdecimal() else "dlrm-npz"
@@ -191,11 +192,11 @@ def known_format(paths: Paths, format: str | None = None) -> str:
     kind = guess_format(paths)
     if kind is None:
         path = input_files(paths)[0]
+        refuse_pipe(path, ", or name the format with --format")
         try:
-            look(path, 1)
+            path.open("rb").close()
         except OSError as error:
             raise InputError(path, 0, 0, error.strerror or str(error)) from None
-        forget(path)
         raise InputError(path, 1, 1, "the format is unknown; name it with --format")
     return kind
 
@@ -210,12 +211,7 @@ def default_model(paths: Paths, format: str) -> Model:
     """
     files = input_files(paths)
     model = _known(format).model
-    try:
-        return _explain_format(format, lambda: model(files))
-    except InputError:
-        for file in files:
-            forget(file)
-        raise
+    return _explain_format(format, lambda: model(files))
 
 
 def open_samples(paths: Paths, format: str, model: Model | None,
@@ -236,55 +232,28 @@ def open_samples(paths: Paths, format: str, model: Model | None,
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be at least 1, not {limit!r}")
     left = limit
-    for path in _each_once(input_files(paths)):
-        guess = _guess_of(path)
-        try:
-            chunks = reader(path, model)
-            while (chunk := _explain_format(format, lambda: next(chunks, None), guess)) is not None:
-                if left is not None and len(chunk) >= left:
-                    yield chunk.slice(0, left)
-                    return
-                yield chunk
-                left = left and left - len(chunk)
-        finally:
-            forget(path)
+    for path in input_files(paths):
+        chunks = reader(path, model)
+        while (chunk := _explain_format(format, lambda: next(chunks, None))) is not None:
+            if left is not None and len(chunk) >= left:
+                yield chunk.slice(0, left)
+                return
+            yield chunk
+            left = left and left - len(chunk)
 
 
 def check_files(paths: Paths, why: str) -> None:
-    """Raise ``ValueError`` where a path is a pipe; ``why`` says what it is read more than once for.
-    """
+    """Raise `InputError` where a path is a pipe; ``why`` names the reason for reading it again."""
     for path in input_files(paths):
-        if is_pipe(path):
-            raise ValueError(f"data is a pipe, which can be read only once; write {str(path)!r} to "
-                             f"a file first {why}")
+        refuse_pipe(path, f" {why}")
 
 
-def _each_once(files: list[Path]) -> list[Path]:
-    """Return ``files``; raise `InputError` for a pipe that is named a second time."""
-    pipes: list[Path] = []
-    for file in filter(is_pipe, files):
-        if any(file.samefile(other) for other in pipes):
-            raise InputError(file, 0, 0, "is a pipe, which can be read only once, and named twice")
-        pipes.append(file)
-    return files
-
-
-def _guess_of(path: Path) -> Callable[[str], str | None]:
-    """Return `guess_format` for a file that is about to be read; of a pipe it is too late to look
-    when its reader finds a mistake."""
-    if not is_pipe(path):
-        return guess_format
-    likely = guess_format(path)
-    return lambda _: likely
-
-
-def _explain_format(format: str, action: Callable,
-               guess: Callable[[str], str | None] = guess_format):
+def _explain_format(format: str, action: Callable):
     """Run ``action``; if the file looks like another format, say so in its `InputError`."""
     try:
         return action()
     except InputError as error:
-        likely = guess(error.path)
+        likely = guess_format(error.path)
         if likely in (None, format.removesuffix(EXACT)):
             raise
         raise InputError(error.path, error.line, error.column,

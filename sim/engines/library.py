@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from gen.base.cache import cached, digest
+from gen.base.tools import BuildError
 from sim.engines.toolchain import CXX_FLAGS, compile_files, compiler_id, link
 
 __all__ = ["Functions", "bind", "library"]
@@ -25,9 +26,12 @@ def bind(path: Path, functions: Functions, long: Collection[str] = ()) -> Simple
     """Return ``functions`` of the shared library at ``path``.
 
     Calls hold Python's lock, because releasing and reacquiring it takes longer than they do; those
-    of the ``long`` functions release it.
+    of the ``long`` functions release it. ``BuildError`` for a damaged library.
     """
-    releasing, holding = ctypes.CDLL(str(path)), ctypes.PyDLL(str(path))
+    try:
+        releasing, holding = ctypes.CDLL(str(path)), ctypes.PyDLL(str(path))
+    except OSError as error:
+        raise BuildError(f"{error}: remove {path.parent}, it is built again") from None
     found = {}
     for name, (result, arguments) in functions.items():
         function = found[name] = getattr(releasing if name in long else holding, name)

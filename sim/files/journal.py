@@ -24,6 +24,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -31,7 +32,7 @@ from types import MappingProxyType, TracebackType
 from gen.base.files import write_whole
 from host.reading import read_regular
 from sim.files.identity import sources_hash
-from sim.files.locks import Locks
+from sim.files.locks import locked
 from sim.files.outputs import MOST_RESULTS
 
 __all__ = ["Journal"]
@@ -77,12 +78,13 @@ class Journal:
         self._head = {"schema": schema, "complete": False,
                       "request": json.loads(_text({**request, "sources": sources_hash()}))}
         self._rows: dict[str, dict] = {}
-        self._locks = Locks({field: path})
+        self._lock = ExitStack()
+        self._lock.enter_context(locked({field: path}))
         try:
             if self._keeps:
                 self._rows = _unfinished_rows(str(path), self._head, field)
         except BaseException:
-            self._locks.release()
+            self._lock.close()
             raise
         self.resumed = len(self._rows)
         """Rows that an earlier call had finished."""
@@ -138,7 +140,7 @@ class Journal:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  _: TracebackType | None) -> None:
-        self._locks.release()
+        self._lock.close()
         # Only interrupts and exits: an error says what is wrong, and resuming may meet it again.
         if error is not None and not isinstance(error, Exception):
             error.add_note(self.describe_resuming())

@@ -6,9 +6,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from host.batching import Batcher, MiniBatch, algorithm_of
-from host.data.datasets import EXACT, default_model, input_files, known_format, open_samples
+from host.data.datasets import (
+    EXACT,
+    check_files,
+    default_model,
+    known_format,
+    open_samples,
+)
 from host.data.generator import generate
-from host.data.readers.pipes import is_pipe
 from host.model import MODELS, Model, load_model
 from host.placement.shard import ShardPlan
 from host.samples import Samples
@@ -82,13 +87,12 @@ class SampleSource:
         """Return the lookups of each table over the first `MEASURED` samples of the input, or all.
 
         They count from the start, whatever the ``first_sample``, so that a run that continues
-        another finds every row where it was. A pipe can be read only once: there each table counts
-        the mean length of the model's bags, as twice that number.
+        another finds every row where it was. `InputError` for a pipe, which can be read only once.
         """
-        data, model = self.workload.data, self.model
-        if data is not None and any(map(is_pipe, input_files(data))):
-            return tuple(fewest + most for fewest, most in model.bags or ((1, 1),) * model.tables)
-        found = np.zeros(model.tables, np.int64)
+        if self.workload.data is not None:
+            check_files(self.workload.data,
+                        "for placement lookups, which counts lookups before the run")
+        found = np.zeros(self.model.tables, np.int64)
         left = min(MEASURED, self.workload.sample_count or MEASURED)
         for chunk in self.chunks():
             part = chunk.slice(0, left)

@@ -76,8 +76,8 @@ class Workload:
     placement: str = option(
         "even",
         f"Where rows are held. {'; '.join(': '.join(item) for item in PLACEMENTS.items())}. "
-        f"Lookups are counted in the first {MEASURED:,} samples; of a pipe, which can be read "
-        f"only once, the model's bags count. Where nodes exceed tables, rows are hashed.")
+        f"Lookups are counted in the first {MEASURED:,} samples. Where nodes exceed tables, rows "
+        f"are hashed.")
     lookups: tuple[int, ...] | None = None
     copied_rows: int = option(
         0, "Copy tables of at most this many rows to every node; 0: none.", least=0)

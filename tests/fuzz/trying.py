@@ -44,8 +44,6 @@ def bounded() -> Iterator[None]:
     with contextlib.ExitStack() as patches:
         for name in _LONG:
             patches.enter_context(mock.patch(name, reached))
-        patches.enter_context(mock.patch("host.reading.FIFO_SECONDS", 0.05))
-        patches.enter_context(mock.patch("gen.base.files.FIFO_SECONDS", 0.05))
         patches.enter_context(memory_bounded(_MEMORY))
         yield
 

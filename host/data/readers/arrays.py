@@ -18,8 +18,8 @@ from typing import BinaryIO, Protocol
 
 import numpy as np
 
-from host.data.readers.pipes import look
 from host.errors import InputError
+from host.reading import is_pipe
 
 __all__ = ["ArrayFile", "array_error", "first_member", "open_npy", "open_npz", "storage"]
 
@@ -30,9 +30,9 @@ _LOCAL_HEADER = struct.Struct("<4s22xHH")
 
 
 def storage(path: str | Path) -> str | None:
-    """Return ``npy`` or ``npz`` by the first bytes of a file, None for other files."""
+    """Return ``npy`` or ``npz`` by the first bytes of a file, None for other files and pipes."""
     try:
-        first = look(path, 8)
+        first = b"" if is_pipe(path) else _first(path, 8)
     except OSError:
         return None
     return next((kind for magic, kind in _MAGIC.items() if first.startswith(magic)), None)
@@ -40,10 +40,15 @@ def storage(path: str | Path) -> str | None:
 
 def first_member(path: str | Path) -> str:
     """Return the name of the first array of an ``.npz`` file, from its first bytes."""
-    start = look(path, _LOCAL_HEADER.size + 256)
+    start = _first(path, _LOCAL_HEADER.size + 256)
     length = _LOCAL_HEADER.unpack_from(start.ljust(_LOCAL_HEADER.size, b"\0"))[1]
     name = start[_LOCAL_HEADER.size:_LOCAL_HEADER.size + length]
     return name.decode("utf-8", "replace").removesuffix(".npy")
+
+
+def _first(path: str | Path, size: int) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(size)
 
 
 def array_error(path: str | Path, name: str, message: str) -> InputError:

@@ -1,7 +1,6 @@
 """Reader of a text file in chunks of whole lines, in bounded memory."""
 
 import gzip
-import io
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,14 +10,12 @@ from typing import BinaryIO
 
 import numpy as np
 
-from host.data.readers.pipes import is_pipe, look, opened
 from host.errors import InputError
+from host.reading import open_input
 
 __all__ = ["CHUNK_BYTES", "Chunk", "head", "place", "read_chunks"]
 
 CHUNK_BYTES = 1 << 20
-_LOOKED = 1 << 16
-"""Bytes of a pipe from which its format is guessed, packed if they are."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
@@ -69,11 +66,8 @@ def place(chunk: Chunk, at: int, message: str) -> InputError:
     return InputError(chunk.path, line, at - chunk.data.rfind(b"\n", 0, at), message)
 
 
-def read_chunks(path: str | Path, size: int = CHUNK_BYTES, *, keep: bool = False,
-                ) -> Iterator[Chunk]:
+def read_chunks(path: str | Path, size: int = CHUNK_BYTES) -> Iterator[Chunk]:
     """Yield the lines of ``path``, about ``size`` bytes at a time; gzip is detected by content.
-
-    With ``keep`` a pipe can be opened again afterwards, see :mod:`host.data.readers.pipes`.
 
     Raises
     ------
@@ -84,7 +78,7 @@ def read_chunks(path: str | Path, size: int = CHUNK_BYTES, *, keep: bool = False
     """
     path = Path(path)
     try:
-        with opened(path, keep=keep) as raw:
+        with open_input(path) as raw:
             yield from _split(path, _blocks(raw, size), size)
     except OSError as error:
         raise InputError(path, 0, 0, error.strerror or str(error)) from None
@@ -92,19 +86,12 @@ def read_chunks(path: str | Path, size: int = CHUNK_BYTES, *, keep: bool = False
 
 def head(path: str | Path, size: int = 1 << 16) -> bytes:
     """Return the first ``size`` bytes of the text in ``path``, without gzip and byte order mark;
-    fewer if the file is shorter, b"" if nothing can be read. A pipe loses nothing by it."""
+    fewer if the file is shorter, b"" if nothing can be read."""
     try:
-        with _first_bytes(path) as raw:
+        with Path(path).open("rb") as raw:
             return next(_blocks(raw, size)).removeprefix(_BOM)
     except (*_UNREADABLE, StopIteration):
         return b""
-
-
-def _first_bytes(path: str | Path) -> BinaryIO:
-    """Return a file, or what stands for the first bytes of a pipe."""
-    if is_pipe(path):
-        return io.BufferedReader(io.BytesIO(look(path, _LOOKED)))  # type: ignore[arg-type]
-    return Path(path).open("rb")
 
 
 def _blocks(raw: BinaryIO, size: int) -> Iterator[bytes]:

@@ -9,6 +9,7 @@ from host.data.readers.fields import Fields, decimals
 from host.data.readers.shapes import check_model, table_sizes
 from host.data.readers.table import read_columns
 from host.model import Model
+from host.reading import refuse_pipe
 from host.samples import Samples
 
 __all__ = ["NAMES", "read"]
@@ -33,11 +34,12 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     InputError
         The line and column of a wrong header, of a line with more or fewer columns than the header,
         of a field that is not a valid number, or of a user or movie beyond the model's tables;
-        without a model any row is accepted.
+        without a model any row is accepted. The file is a pipe.
     ValueError
         The model does not have one dense feature and two tables.
     """
     check_model("MovieLens", model, 1, 2)
+    refuse_pipe(path)
     sizes = table_sizes(model, 2).tolist()
     first, last = _span(path)
     scale = max(1, last - first)
@@ -55,8 +57,8 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
         yield Samples.one_hot(seconds[:, None], label, rows)
 
 
-def _columns(path: str | Path, keep: bool = False) -> Iterator[Fields]:
-    return read_columns(path, NAMES, ",".join(NAMES), "ratings", keep=keep)
+def _columns(path: str | Path) -> Iterator[Fields]:
+    return read_columns(path, NAMES, ",".join(NAMES), "ratings")
 
 
 def _timestamps(fields: Fields) -> np.ndarray:
@@ -68,7 +70,7 @@ def _timestamps(fields: Fields) -> np.ndarray:
 
 def _span(path: str | Path) -> tuple[int, int]:
     low, high = [], []
-    for fields in _columns(path, keep=True):
+    for fields in _columns(path):
         times = _timestamps(fields)
         low.append(int(times.min()))
         high.append(int(times.max()))

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from host.data.readers.arrays import ArrayFile, array_error, open_npz
-from host.data.readers.pipes import is_pipe, opened
 from host.data.readers.shapes import MOST_ROWS, check_model
 from host.errors import InputError
 from host.model import Model
+from host.reading import refuse_pipe
 from host.samples import Samples
 from rtl.formats import TABLE_BITS
 
@@ -76,7 +76,7 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
 
 def model_shape(path: str | Path) -> tuple[int, tuple[int, ...]]:
     """Return the number of dense features, and ``counts``. Raises `InputError`."""
-    with _opened(Path(path), keep=True) as (arrays, counts):
+    with _opened(Path(path)) as (arrays, counts):
         if counts is None:
             beside = counts_file(path)
             raise array_error(path, "counts", "the array is missing" + (
@@ -92,7 +92,7 @@ def counts_file(path: str | Path) -> Path | None:
     Terabyte's ``day_0``, ... as ``day_0_processed.npz``, ... and ``day_fea_count.npz``.
     """
     name = re.fullmatch(r"(.*?)_[0-9]+_(?:processed|reordered)\.npz", Path(path).name)
-    if name is None or is_pipe(path):
+    if name is None:
         return None
     return Path(path).with_name(name[1].removesuffix("_day") + "_fea_count.npz")
 
@@ -105,12 +105,11 @@ def is_beside(path: str | Path) -> bool:
 
 
 @contextmanager
-def _opened(path: Path, keep: bool = False,
-            ) -> Iterator[tuple[dict[str, ArrayFile], np.ndarray | None]]:
-    """Yield the arrays of the file, whose shapes are consistent, and its counts; with ``keep`` a
-    pipe can be opened again."""
+def _opened(path: Path) -> Iterator[tuple[dict[str, ArrayFile], np.ndarray | None]]:
+    """Yield the arrays of the file, whose shapes are consistent, and its counts."""
     try:
-        with opened(path, keep=keep, seek=True) as file:
+        refuse_pipe(path)
+        with path.open("rb") as file:
             arrays = open_npz(path, file, ARRAYS)
             yield arrays, _check(path, arrays)
     except OSError as error:
@@ -144,7 +143,8 @@ def _check(path: Path, arrays: dict[str, ArrayFile]) -> np.ndarray | None:
     beside = counts_file(path)
     if beside is None or not beside.exists():
         return None
-    with opened(beside, seek=True) as file:
+    refuse_pipe(beside)
+    with beside.open("rb") as file:
         found = open_npz(beside, file, ("counts",))
         if not found:
             raise array_error(beside, "counts", "the array is missing")

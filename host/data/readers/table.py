@@ -26,7 +26,7 @@ def read_lines(path: str | Path, separator: bytes, columns: int, layout: str,
 
 
 def read_columns(path: str | Path, names: Sequence[str], layout: str, content: str, *,
-                 label: str | None = None, keep: bool = False) -> Iterator[Fields]:
+                 label: str | None = None) -> Iterator[Fields]:
     """Yield the fields of the columns ``names`` of a CSV file, ``[lines, names]``.
 
     The header may name the columns in any order, and others, which are left out.
@@ -35,14 +35,13 @@ def read_columns(path: str | Path, names: Sequence[str], layout: str, content: s
     ----------
     layout: usual header, for messages. content: the samples, in words.
     label: the column that files without labels lack.
-    keep: see :func:`host.data.readers.lines.read_chunks`.
 
     Raises `InputError` for a header without one of ``names``, and if no line follows.
     """
     header: list[str] = []
     places: list[int] = []
     end, any_line = (1, 1), False
-    for chunk in read_chunks(path, keep=keep):
+    for chunk in read_chunks(path):
         if not places:
             data = chunk.data.lstrip(b"\n")
             if not data:

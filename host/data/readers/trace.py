@@ -11,6 +11,7 @@ from host.data.readers.fields import Fields, decimals
 from host.data.readers.lines import Chunk, read_chunks
 from host.data.readers.shapes import table_sizes
 from host.model import Model
+from host.reading import refuse_pipe
 from host.samples import Samples
 from rtl.formats import ROW_BITS, TABLE_BITS
 
@@ -57,12 +58,13 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
 def scan_rows(path: str | Path) -> tuple[int, ...]:
     """Return one more than the largest row of each table of a trace; 1 for an unused table.
 
-    A pipe can be read again afterwards, see :mod:`host.data.readers.pipes`.
+    `InputError` for a pipe: the samples are read after it.
     """
+    refuse_pipe(path, ", or name a model")
     if (kind := storage(path)) is not None:
         return _ARRAYS[kind].scan_rows(path)
     largest = np.zeros(1, np.int64)
-    for chunk in read_chunks(path, keep=True):
+    for chunk in read_chunks(path):
         tables, rows, _, _ = _keys(chunk, None)
         if len(tables):
             grown = np.zeros(max(len(largest), tables.max() + 1), np.int64)

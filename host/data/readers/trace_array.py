@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from host.data.readers.arrays import ArrayFile, open_npy
-from host.data.readers.pipes import opened
 from host.data.readers.shapes import table_sizes
 from host.errors import InputError
 from host.model import Model
@@ -44,7 +43,7 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
 
 def scan_rows(path: str | Path) -> tuple[int, ...]:
     """Return one more than the largest row of each table."""
-    with _opened(Path(path), keep=True) as array:
+    with _opened(Path(path)) as array:
         largest = np.zeros(array.shape[1], np.int64)
         for rows in _checked(array, table_sizes(None, array.shape[1])):
             np.maximum(largest, rows.max(axis=0), out=largest)
@@ -52,10 +51,10 @@ def scan_rows(path: str | Path) -> tuple[int, ...]:
 
 
 @contextmanager
-def _opened(path: Path, keep: bool = False) -> Iterator[ArrayFile]:
-    """The array of a file; with ``keep`` a pipe can be opened again."""
+def _opened(path: Path) -> Iterator[ArrayFile]:
+    """Yield the array of a file."""
     try:
-        with opened(path, keep=keep, seek=True) as file:
+        with path.open("rb") as file:
             array = open_npy(path, file)
             if array.dtype.kind not in "iu":
                 raise array.error(f"dtype must be of integers, not {array.dtype}")

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from host.data.readers.arrays import ArrayFile, array_error, open_npz
-from host.data.readers.pipes import opened
 from host.data.readers.shapes import table_sizes
 from host.errors import InputError
 from host.model import Model
@@ -52,7 +51,7 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
 
 def scan_rows(path: str | Path) -> tuple[int, ...]:
     """Return one more than the largest row of each table; 1 for a table without keys."""
-    with _opened(Path(path), keep=True) as arrays:
+    with _opened(Path(path)) as arrays:
         largest = np.zeros(len(arrays), np.int64)
         for parts in _checked(arrays, table_sizes(None, len(arrays))):
             np.maximum(largest, [part.max(initial=0) for part in parts], out=largest)
@@ -60,11 +59,10 @@ def scan_rows(path: str | Path) -> tuple[int, ...]:
 
 
 @contextmanager
-def _opened(path: Path, keep: bool = False) -> Iterator[list[ArrayFile]]:
-    """The arrays of an archive in the order of the tables; with ``keep`` a pipe can be opened
-    again."""
+def _opened(path: Path) -> Iterator[list[ArrayFile]]:
+    """Yield the arrays of an archive in the order of the tables."""
     try:
-        with opened(path, keep=keep, seek=True) as file:
+        with path.open("rb") as file:
             found = open_npz(path, file, _NAMES)
             names = list(map(str, range(len(found))))
             for name in names or ["0"]:

@@ -7,16 +7,16 @@ import sys
 import pytest
 
 from sim.files.journal import Journal
-from sim.files.locks import Locks, locked
+from sim.files.locks import locked
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
 
 _HOLDER = """
 import sys
-from sim.files.locks import Locks
-locks = Locks({"json": sys.argv[1]})
-print("held", flush=True)
-sys.stdin.read()
+from sim.files.locks import locked
+with locked({"json": sys.argv[1]}):
+    print("held", flush=True)
+    sys.stdin.read()
 """
 
 
@@ -35,7 +35,8 @@ def test_a_file_of_another_process_is_refused_until_it_is_gone(tmp_path, other):
     link.symlink_to(tmp_path / "out")
     for path in (tmp_path / "out", link, tmp_path / "." / "out"):
         with pytest.raises(ValueError, match=r"^checkpoint .* is being written by another process"):
-            Locks({"picture": str(tmp_path / "free"), "checkpoint": str(path)})
+            with locked({"picture": str(tmp_path / "free"), "checkpoint": str(path)}):
+                pass
     with pytest.raises(ValueError, match=r"^json .* is being written by another process"):
         Journal(str(tmp_path / "out"), "s", {})
     other.kill()
@@ -65,7 +66,7 @@ def test_a_process_locks_its_own_files_again(tmp_path):
 
 
 def test_without_a_cache_there_are_no_locks(tmp_path):
-    work = "from sim.files.locks import Locks; Locks({'json': 'a'}).release()"
+    work = "from sim.files.locks import locked\nwith locked({'json': 'a'}): pass"
     done = subprocess.run([sys.executable, "-c", work], check=False, capture_output=True, text=True,
                           env={**os.environ, "EMBERNIC_CACHE": "/proc/none/cache"})
     assert done.returncode == 0, done.stderr

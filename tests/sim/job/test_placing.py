@@ -1,7 +1,5 @@
 """Plans of workloads: the lookups that they are dealt by, and from where these come."""
 
-import os
-import threading
 
 import numpy as np
 import pytest
@@ -79,26 +77,6 @@ def test_lookups_of_a_file_are_counted(tmp_path):
     path.write_text(_trace(20))
     assert _of(Workload(data=str(path), format="trace")) == (20, 40)
     assert _of(Workload(data=str(path), format="trace", samples=5)) == (5, 10)
-
-
-def test_of_a_pipe_the_bags_of_the_model_count(bags, tmp_path):
-    fifo = tmp_path / "pipe"
-    os.mkfifo(fifo)
-    done = []
-
-    def feed():
-        with fifo.open("w") as pipe:
-            pipe.write("0:1\n")
-        done.append(True)
-
-    writer = threading.Thread(target=feed, daemon=True)
-    writer.start()
-    # Twice the mean of [1, 1], [0, 30], [2, 2] and [0, 1]; nothing is read.
-    assert _of(Workload(data=str(fifo), format="trace", model=bags)) == (2, 30, 4, 1)
-    assert not done
-    fifo.read_text()
-    writer.join(10)
-    assert done
 
 
 def test_other_placements_read_nothing():
