@@ -20,5 +20,5 @@ def from_environment(text: str) -> tuple[TorchOptions, str]:
     """Return the arguments that :func:`to_environment` was called with."""
     given = json.loads(text)
     options = given["options"]
-    options["settings"] = tuple(options["settings"])
+    options["set"] = tuple(options["set"])
     return TorchOptions(**options), given["hub"]
