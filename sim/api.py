@@ -66,7 +66,7 @@ __all__ = [
 def run(options: RunOptions, **watch: Any) -> dict:
     """Run samples through a cluster and check every result bit for bit.
 
-    >>> result = run(config="tiny", fidelity="model", nodes=2, samples=64, mini_batch=16)
+    >>> result = run(config="tiny", fidelity="fast", nodes=2, samples=64, mini_batch=16)
     >>> result["samples"], result["complete"], len(result["latencies_us"])
     (64, True, 4)
 
@@ -95,7 +95,7 @@ def run(options: RunOptions, **watch: Any) -> dict:
 def train(options: TrainOptions, **watch: Any) -> dict:
     """Train a DLRM on a cluster and compare every row that is written, bit for bit.
 
-    >>> result = train(config="tiny", fidelity="model", nodes=2, samples=32, mini_batch=16,
+    >>> result = train(config="tiny", reference=True, nodes=2, samples=32, mini_batch=16,
     ...                model="avazu")
     >>> result["steps"], len(result["loss"])
     (2, 2)

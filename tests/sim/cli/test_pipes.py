@@ -12,7 +12,7 @@ from sim.cli.main import main
 from tests.sim import inputs
 
 SAMPLES = 20_000
-_TRACE = [["run", "--fidelity", "model", "--config", "tiny", "--nodes", "2", "--mini-batch",
+_TRACE = [["run", "--fidelity", "fast", "--config", "tiny", "--nodes", "2", "--mini-batch",
            "2000"], ["hitrate", "--sizes", "64"]]
 _CRITEO = [["hitrate", "--sizes", "64"], ["datasets", "describe"],
            ["batching", "--mini-batch", "64", "--window", "128", "--samples", "1024"]]
@@ -71,7 +71,7 @@ def test_the_same_results(tmp_path, files, kind, command, named):
 def test_predictions(tmp_path, files, named):
     """A training in numpy has predictions, and takes a second."""
     more = ["--samples", "512", *(["--format", "criteo"] if named else [])]
-    command = ["train", "--fidelity", "model", "--model", "kaggle", *more, "--json"]
+    command = ["train", "--reference", "--model", "kaggle", *more, "--json"]
     with pytest.raises(SystemExit) as end:
         main([*command, str(tmp_path / "file.json"), "--data", str(files["criteo"])])
     done = _piped(files["criteo"], [*command, str(tmp_path / "pipe.json"), "--data", "PIPE"])
