@@ -32,25 +32,26 @@ compiled :class:`sim.engines.BuildError`. A function whose extra is not installe
 Each function checks all its output files before it opens any.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from functools import wraps
-from inspect import signature
-from os import PathLike, fspath
 from os.path import abspath, join
 from tempfile import TemporaryDirectory
-from typing import Any, ParamSpec, get_type_hints
+from typing import Any
 
-from host.data.datasets import one_or_several
 from host.data.indexing import indexed_format
+from sim.bench.rows import BenchOptions
+from sim.experiments.options import ReproduceOptions
+from sim.faults.options import FaultsOptions
 from sim.files.outputs import LiveJson, check_apart, check_folder, write_json
-from sim.files.stop import never, note_kept_results
+from sim.files.stop import note_kept_results
 from sim.frame import frame
-from sim.job.kinds import AnyPath, AnyPaths, Named, Settings, checked_kinds
 from sim.job.option import takes
 from sim.job.options import RunArguments, RunOptions
 from sim.job.outputs import Outputs
+from sim.job.program import AttachArguments, TorchArguments
 from sim.job.workload import Workload
+from sim.offline.options import BatchingOptions, DescribeOptions, HitrateOptions, PlanOptions
+from sim.serving.options import ServeOptions
 from sim.training.options import TrainArguments, TrainOptions
 
 # Each function imports its implementation when called: RTL blocks and Matplotlib load slowly, and
@@ -61,29 +62,11 @@ __all__ = [
     "run", "serve", "torch", "train",
 ]
 
-Data = AnyPaths | None
-Stop = Callable[[], str | None]
-_P = ParamSpec("_P")
-
-
-def _typed(function: Callable[_P, dict]) -> Callable[_P, dict]:
-    """Return ``function`` with arguments that are of their types, see
-    :func:`sim.job.kinds.checked_kinds`."""
-    shape, hints = signature(function), get_type_hints(function, include_extras=True)
-
-    @wraps(function)
-    def typed(*given: _P.args, **named: _P.kwargs) -> dict:
-        arguments = shape.bind(*given, **named).arguments
-        return function(**checked_kinds(arguments, hints))  # type: ignore
-
-    return typed
-
-
 @takes(RunArguments, RunOptions.of)
 def run(options: RunOptions, **watch: Any) -> dict:
     """Run samples through a cluster and check every result bit for bit.
 
-    >>> result = run(config="tiny", fidelity="model", nodes=2, samples=64, mini_batch=16)
+    >>> result = run(config="tiny", fidelity="fast", nodes=2, samples=64, mini_batch=16)
     >>> result["samples"], result["complete"], len(result["latencies_us"])
     (64, True, 4)
 
@@ -112,7 +95,7 @@ def run(options: RunOptions, **watch: Any) -> dict:
 def train(options: TrainOptions, **watch: Any) -> dict:
     """Train a DLRM on a cluster and compare every row that is written, bit for bit.
 
-    >>> result = train(config="tiny", fidelity="model", nodes=2, samples=32, mini_batch=16,
+    >>> result = train(config="tiny", reference=True, nodes=2, samples=32, mini_batch=16,
     ...                model="avazu")
     >>> result["steps"], len(result["loss"])
     (2, 2)
@@ -137,10 +120,8 @@ def train(options: TrainOptions, **watch: Any) -> dict:
     return train_to_files(options, **watch)
 
 
-@_typed
-def bench(*, only: Sequence[str] = (), json: AnyPath | None = None,
-          progress: Callable[[int, int, str], None] = lambda done, total, line: None,
-          finished: Callable[[dict], None] = lambda row: None) -> dict:
+@takes(BenchOptions)
+def bench(options: BenchOptions, **watch: Any) -> dict:
     """Measure what the design promises: rates, latencies, resources, each with its target.
 
     Some sections take long to compile and run; ``only`` selects sections.
@@ -150,18 +131,6 @@ def bench(*, only: Sequence[str] = (), json: AnyPath | None = None,
     >>> bench(only=["luck"])
     Traceback (most recent call last):
     ValueError: only must be of lookups, ..., twins, resources, not 'luck'
-
-    Parameters
-    ----------
-    only
-        Sections to measure, of :data:`sim.bench.rows.SECTIONS`; none means all.
-    json
-        File to which each row is written as soon as it is finished; the same call continues after
-        the rows in it.
-    progress
-        Called with the jobs done, the number of jobs and a line on the current one.
-    finished
-        Called with each row, including those found in the file.
 
     Returns
     -------
@@ -173,41 +142,17 @@ def bench(*, only: Sequence[str] = (), json: AnyPath | None = None,
     """
     from sim.bench.bench import bench as measured
 
-    outputs = _outputs({}, json=json)
-    return measured(only, outputs.json, progress, finished)
+    outputs = _outputs(options)
+    return measured(options.only, outputs.json, **watch)
 
 
-@_typed
-def hitrate(*, sizes: Sequence[int] | None = None, data: Data = None, format: str | None = None,
-            index: str = "hash",
-            model: Named | None = None, policy: Sequence[str] = ("lru",), ways: int | None = None,
-            config: str | None = None, cluster: AnyPath | None = None, nodes: int | None = None,
-            placement: str = Workload.placement, mini_batch: int = Workload.mini_batch,
-            samples: int | None = None, warmup: int = Workload.warmup, seed: int = Workload.seed,
-            json: AnyPath | None = None, picture: AnyPath | None = None,
-            progress: Callable[[int], None] = lambda done: None, stop: Stop = never) -> dict:
+@takes(HitrateOptions)
+def hitrate(options: HitrateOptions, **watch: Any) -> dict:
     """Return the hit rate of the local cache against its size, without running RTL.
 
     >>> result = hitrate(sizes=[0, 64], samples=128)
     >>> [row["size"] for row in result["rows"]], result["rows"][0]["hits"]
     ([0, 64], 0)
-
-    Parameters
-    ----------
-    sizes
-        Rows of a node's cache, 0 to turn it off; by default a quarter to four times those of the
-        NIC.
-    policy, ways
-        Names of replacement policies; ways of a set, 0 for fully associative, by default those of
-        the NIC.
-    data, format, index, model, samples, seed, config, cluster, nodes, placement, mini_batch, warmup
-        As for :func:`run`; the warm-up warms the caches and is not counted.
-    json, picture
-        Files to write: the results as JSON, and a picture of them.
-    progress
-        Called with the samples done.
-    stop
-        As for :func:`run`; the counts so far are returned.
 
     Returns
     -------
@@ -219,16 +164,13 @@ def hitrate(*, sizes: Sequence[int] | None = None, data: Data = None, format: st
     """
     from sim.offline.hitrate import hitrate as counted
 
-    outputs = _outputs({"data": data, "model": model, "cluster": cluster}, json=json,
-                       picture=picture)
+    outputs = _outputs(options, "data", "model", "cluster")
     live = LiveJson(outputs.json)
     with note_kept_results(live, outputs.json):
         result = counted(
-            sizes, data=_data(data), format=indexed_format(_data(data), format, index),
-            model=_path(model), policies=policy, ways=ways,
-            nodes=nodes, placement=placement, mini_batch=mini_batch, samples=samples,
-            warmup=warmup, seed=seed, config=config, cluster=_path(cluster), progress=progress,
-            stop=stop, live=live)
+            options.sizes, policies=options.policy, ways=options.ways, live=live, **watch,
+            **_members(options, "data", "model", "nodes", "placement", "mini_batch", "samples",
+                       "warmup", "seed", "config", "cluster"), format=_format(options))
         write_json(result, outputs.json)
     if outputs.picture and result["complete"]:
         from sim.offline.picture_hitrate import draw_hitrate
@@ -237,31 +179,13 @@ def hitrate(*, sizes: Sequence[int] | None = None, data: Data = None, format: st
     return result
 
 
-@_typed
-def batching(*, data: Data = None, format: str | None = None, index: str = "hash",
-             model: Named | None = None, samples: int | None = None,
-             mini_batch: int | None = None, window: int | None = None,
-             hyperedges: Sequence[int] = (), seed: int = Workload.seed, json: AnyPath | None = None,
-             progress: Callable[[str], None] = lambda doing: None) -> dict:
+@takes(BatchingOptions)
+def batching(options: BatchingOptions, **watch: Any) -> dict:
     """Return the unique keys that each batching algorithm saves, and its cost.
 
     >>> result = batching(model="avazu", samples=64, mini_batch=16, window=32)
     >>> result["winners"][0]["dataset"], result["rows"][0]["algorithm"]
     ('avazu', 'file')
-
-    Parameters
-    ----------
-    data, format, index, model, samples, seed
-        As for :func:`run`; without data and model, samples like those of Kaggle, Terabyte and
-        Avazu.
-    mini_batch, window
-        Samples of a mini-batch (128, for Terabyte also 2,048) and of a window (16 mini-batches).
-    hyperedges
-        Additional hyperedge thresholds for the graph algorithm.
-    json
-        File to write the results to.
-    progress
-        Called with a line on what is next.
 
     Returns
     -------
@@ -272,47 +196,20 @@ def batching(*, data: Data = None, format: str | None = None, index: str = "hash
     """
     from sim.offline.batching import batching as compared
 
-    outputs = _outputs({"data": data, "model": model}, json=json)
-    result = compared(data=_data(data), format=indexed_format(_data(data), format, index),
-                      model=_path(model), samples=samples,
-                      mini_batch=mini_batch, window=window, hyperedges=hyperedges, seed=seed,
-                      progress=progress)
+    outputs = _outputs(options, "data", "model")
+    result = compared(format=_format(options), **watch, **_members(
+        options, "data", "model", "samples", "mini_batch", "window", "hyperedges", "seed"))
     write_json(result, outputs.json)
     return result
 
 
-@_typed
-def plan(*, model: Named | None = None, cluster: AnyPath = "paper", config: str | None = None,
-         set: Settings = (), nodes: int | None = None, placement: str = Workload.placement,
-         optimizer: str = "none", hit_rate: float | None = None, data: Data = None,
-         format: str | None = None, index: str = "hash", samples: int | None = None,
-         mini_batch: int = Workload.mini_batch, in_flight: int = Workload.in_flight,
-         warmup: int = Workload.warmup, network: Named | None = None, gpu: Named | None = None,
-         pcie: Named | None = None, seed: int = Workload.seed, json: AnyPath | None = None,
-         picture: AnyPath | None = None,
-         progress: Callable[[int], None] = lambda done: None) -> dict:
+@takes(PlanOptions)
+def plan(options: PlanOptions, **watch: Any) -> dict:
     """Return what a cluster needs for a model, what fits and which resource binds, without RTL.
 
     >>> result = plan(samples=64, mini_batch=16)
     >>> result["nodes"], result["binds"] in [row["name"] for row in result["resources"]]
     (4, True)
-
-    Parameters
-    ----------
-    cluster
-        Cluster, which gives the memory sizes. Other arguments override it.
-    optimizer
-        Optimizer whose state the memory must hold: ``none``, ``sgd`` or ``rowwise-adagrad``.
-    hit_rate
-        Hit rate of the unique keys that enter a local cache; by default that of caches of the NIC's
-        size on the samples.
-    model, config, set, nodes, placement, data, format, index, samples, mini_batch, in_flight,
-    warmup,    network, gpu, pcie, seed
-        As for :func:`run`; the warm-up warms the caches and is not counted.
-    json, picture
-        Files to write: the results as JSON, and a picture of them.
-    progress
-        Called with the samples done.
 
     Returns
     -------
@@ -325,15 +222,11 @@ def plan(*, model: Named | None = None, cluster: AnyPath = "paper", config: str 
     """
     from sim.offline.plan import plan as planned
 
-    outputs = _outputs({"data": data, "model": model, "cluster": cluster, "network": network,
-                        "gpu": gpu, "pcie": pcie}, json=json, picture=picture)
-    workload = Workload.of(**_plain({
-        "cluster": cluster, "config": config, "set": set, "model": model, "nodes": nodes,
-        "samples": samples, "mini_batch": mini_batch, "in_flight": in_flight, "warmup": warmup,
-        "data": data, "format": format, "index": index, "placement": placement,
-        "network": network, "gpu": gpu,
-        "pcie": pcie, "seed": seed}))
-    result = planned(workload, optimizer=optimizer, hit_rate=hit_rate, progress=progress)
+    outputs = _outputs(options, "data", "model", "cluster", "network", "gpu", "pcie")
+    workload = Workload.of(settings=options.set, **_members(
+        options, "cluster", "config", "model", "nodes", "samples", "mini_batch", "in_flight",
+        "warmup", "data", "format", "index", "placement", "network", "gpu", "pcie", "seed"))
+    result = planned(workload, optimizer=options.optimizer, hit_rate=options.hit_rate, **watch)
     write_json(result, outputs.json)
     if outputs.picture:
         from sim.offline.picture_plan import draw_plan
@@ -342,10 +235,8 @@ def plan(*, model: Named | None = None, cluster: AnyPath = "paper", config: str 
     return result
 
 
-@_typed
-def describe(files: AnyPath | Sequence[AnyPath], *, format: str | None = None,
-             samples: int | None = None, most_keys: int | None = None, json: AnyPath | None = None,
-             progress: Callable[[int], None] = lambda done: None) -> dict:
+@takes(DescribeOptions)
+def describe(options: DescribeOptions, **watch: Any) -> dict:
     """Describe a data set: samples, cardinalities, bag sizes, skew and ranges.
 
     >>> from pathlib import Path
@@ -353,21 +244,6 @@ def describe(files: AnyPath | Sequence[AnyPath], *, format: str | None = None,
     >>> result = describe("keys.txt")
     >>> result["format"], result["samples"], result["keys"]["unique"]
     ('trace', 2, 3)
-
-    Parameters
-    ----------
-    files
-        Files of samples or folders of such files, taken together in order.
-    format
-        Their format; by default guessed from the first file.
-    samples
-        Samples to read; None means all.
-    most_keys
-        Most keys held in memory; beyond it, their number and skew are estimates.
-    json
-        File to write the results to.
-    progress
-        Called with the samples read.
 
     Returns
     -------
@@ -379,57 +255,20 @@ def describe(files: AnyPath | Sequence[AnyPath], *, format: str | None = None,
     """
     from sim.offline.datasets import describe as described
 
-    outputs = _outputs({"files": files}, json=json)
-    result = described(_several(files), format=format, samples=samples, most_keys=most_keys,
-                       progress=progress)
+    outputs = _outputs(options, "files")
+    result = described(options.files, **watch,
+                       **_members(options, "format", "samples", "most_keys"))
     write_json(result, outputs.json)
     return result
 
 
-@_typed
-def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None = None,
-              data: Data = None, format: str | None = None, index: str = "hash",
-              fidelity: str = "model",
-              gpu: Named = str(Workload.gpu), backend: str = "loky", jobs: int | None = None,
-              seed: int = Workload.seed, seeds: int | Sequence[int] = 1, rtl_points: bool = True,
-              demo: bool = False, setting: str = "reference",
-              progress: Callable[[int, int, float], None] | None = None) -> dict:
+@takes(ReproduceOptions)
+def reproduce(options: ReproduceOptions, **watch: Any) -> dict:
     """Make the paper's figures and judge its claims.
 
     >>> result = reproduce(["fig06"], output="claims", demo=True)
     >>> result["figures"], result["points"], result["failed"]
     (['fig06'], 0, [])
-
-    Parameters
-    ----------
-    figures
-        Names of :data:`sim.experiments.figures.registry.NAMES`; none means all but those that take
-        half an hour or more each.
-    output
-        Folder of the figures, ``claims.json`` and ``index.html``. It keeps finished points, so the
-        same call continues after an interruption.
-    model, data, format, index
-        Data set (kaggle, terabyte or avazu) whose samples come from the files ``data`` in
-        ``format``.
-    fidelity
-        Fidelity of the NICs: ``model``, or ``rtl``, which takes hours.
-    gpu, seed
-        Profile of the GPUs; seed of everything random.
-    seeds
-        Seeds of the headlines and the figures that they are from: their number, from ``seed`` on,
-        or a list. Everything else is measured with the first. With several, means come with their
-        95 % intervals.
-    backend, jobs
-        Where the points are measured (``loky`` or ``dask``), and how many at once; by
-        default the number of processors.
-    rtl_points
-        Whether two points of each figure are also run in RTL.
-    demo
-        One data set and few points.
-    setting
-        ``reference``, or ``paper-like``: where most of the paper's claims hold.
-    progress
-        Called with the points done, the number of points, and the fraction of the work done.
 
     Returns
     -------
@@ -444,75 +283,35 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
     from sim.experiments.figures.registry import chosen, demo_names
     from sim.experiments.request import command_of, seeds_of, setting_of
 
-    folder, profile = fspath(output), fspath(gpu)
-    names = chosen(figures or (demo_names() if demo else ()))
-    check_backend(backend, jobs)
+    names = chosen(options.figures or (demo_names() if options.demo else ()))
+    check_backend(options.backend, options.jobs)
     written = [f"{name}.{kind}" for name in names for kind in ("png", "csv")]
-    check_apart({f"{name} of output": join(folder, name)
+    check_apart({f"{name} of output": join(options.output, name)
                  for name in (*written, "claims.json", "index.html")},
-                {"data": _data(data), "gpu": profile})
-    several, kind = seeds_of(seed, seeds), indexed_format(_data(data), format, index)
-    chosen_setting = replace(
-        setting_of(model, _data(data), kind, fidelity, profile, several, demo, setting),
-        markers=rtl_points and not demo)
+                {"data": options.data, "gpu": options.gpu})
+    seeds = seeds_of(options.seed, options.seeds)
+    data = options.data or ()
+    asked = _format(options), options.fidelity, options.gpu, seeds
+    setting = replace(setting_of(options.model, options.data, *asked, options.demo,
+                                 options.setting),
+                      markers=options.rtl_points and not options.demo)
     # A bad setting raises here once, not in every point.
-    evaluation.points_of(names, chosen_setting)
-    check_folder(folder, "output")
+    evaluation.points_of(names, setting)
+    check_folder(options.output, "output")
     return evaluation.reproduce(
-        names, chosen_setting, folder, backend, jobs, progress,
-        command=command_of(model, _several(data), kind, fidelity, profile, several,
-                           rtl_points, demo, setting))
+        names, setting, options.output, options.backend, options.jobs, **watch,
+        command=command_of(options.model, (data,) if isinstance(data, str) else data, *asked,
+                           options.rtl_points, options.demo, options.setting))
 
 
-@_typed
-def serve(*, qps: Sequence[float] | None = None,
-          slo: Sequence[str] = ("50us", "100us", "1ms", "5ms"), system: Sequence[str] | None = None,
-          model: str | None = None, data: Data = None, format: str | None = None,
-          index: str = "hash", nodes: int = 4,
-          software: str = "eager", gpu: str = str(Workload.gpu), fidelity: str = "model",
-          sizes: Sequence[int] = (1, 8, 32, 128, 512, 2048), in_flight: int = 16,
-          arrivals: str = "poisson", burst_rate: float = 4.0, burst_share: float = 0.1,
-          burst_length: str = "1ms", requests: int = 20_000, seed: int = Workload.seed,
-          jobs: int | None = None, points: AnyPath | None = None, json: AnyPath | None = None,
-          picture: AnyPath | None = None,
-          progress: Callable[[int, int, float], None] | None = None) -> dict:
+@takes(ServeOptions)
+def serve(options: ServeOptions, **watch: Any) -> dict:
     """Return the latency of requests under load, and what each system serves within a p99.
 
     >>> result = serve(qps=[10_000], slo=["1ms"], system=["cpu-mpi"], sizes=[8], requests=1000,
     ...                jobs=1)
     >>> [(row["system"], row["qps"], row["saturated"]) for row in result["loads"]]
     [('cpu-mpi', 10000.0, False)]
-
-    Parameters
-    ----------
-    qps
-        Requests a second, of all nodes, at which each system is measured; None means from 1,000
-        to what the fastest of them serves.
-    slo
-        Bounds on the p99, each a time with its unit.
-    system
-        Systems, as the evaluation names them; None means ``cpu-mpi`` (with more than one node),
-        ``bl-paper``, ``bl-tuned`` and ``fs``.
-    model, data, format, index
-        The data set (kaggle, terabyte or avazu), and files of its samples.
-    nodes, software, gpu, fidelity, in_flight
-        What is compared, see :class:`sim.evaluation.point.Point`.
-    sizes
-        Mini-batches that a system chooses from.
-    arrivals, burst_rate, burst_share, burst_length
-        How requests come, see :class:`sim.serving.arrivals.Arrivals`.
-    requests
-        Requests that count in a run, at least.
-    seed
-        Of everything random.
-    jobs
-        How much is done at once; by default the number of processors.
-    points
-        Folder that keeps what is finished, so that the same call continues after an interruption.
-    json, picture
-        Files to write: the results as JSON, and a picture of them.
-    progress
-        Called with the parts done, the number of parts, and the fraction of the work done.
 
     Returns
     -------
@@ -528,18 +327,17 @@ def serve(*, qps: Sequence[float] | None = None,
     from sim.serving import serve as serving
     from sim.serving.request import request_of
 
-    outputs = _outputs({"data": data}, json=json, picture=picture)
-    check_backend("loky", jobs)
+    outputs = _outputs(options, "data")
+    check_backend("loky", options.jobs)
     asked = request_of(
-        setting_of(model, _data(data), indexed_format(_data(data), format, index)), model, qps,
-        slo, system, nodes=nodes, software=software, gpu=gpu, fidelity=fidelity,
-        sizes=tuple(sizes), in_flight=in_flight, arrivals=arrivals, burst_rate=burst_rate,
-        burst_share=burst_share, burst_length=burst_length, requests=requests, seed=seed)
-    if points is not None:
-        check_folder(fspath(points), "points")
+        setting_of(options.model, options.data, _format(options)), **_members(
+            options, "model", "qps", "slo", "system", "nodes", "software", "gpu", "fidelity",
+            "sizes", "in_flight", "arrivals", "burst_rate", "burst_share", "burst_length",
+            "requests", "seed"))
+    if options.points is not None:
+        check_folder(options.points, "points")
     with TemporaryDirectory() as folder:
-        result = serving.serve(*asked, folder=fspath(points or folder), jobs=jobs,
-                               progress=progress)
+        result = serving.serve(*asked, folder=options.points or folder, jobs=options.jobs, **watch)
     write_json(result, outputs.json)
     if outputs.picture:
         from sim.serving.picture import draw_serve
@@ -548,26 +346,13 @@ def serve(*, qps: Sequence[float] | None = None,
     return result
 
 
-@_typed
-def faults(*, output: AnyPath, short: bool = False, jobs: int | None = None,
-           progress: Callable[[int, int, float], None] | None = None) -> dict:
+@takes(FaultsOptions)
+def faults(options: FaultsOptions, **watch: Any) -> dict:
     """Run the fault suite of the reliable link: bare links and whole clusters over networks that
     lose, double, reorder, corrupt and delay frames.
 
     >>> faults(output="out/faults", short=True)["failed"]  # doctest: +SKIP
     []
-
-    Parameters
-    ----------
-    output
-        Folder of ``faults.json`` and ``faults.png``. It keeps finished cells, so the same call
-        continues after an interruption.
-    short
-        Only cells that take seconds.
-    jobs
-        How many cells are measured at once; by default the number of processors.
-    progress
-        Called with the cells done, the number of cells, and the fraction of the work done.
 
     Returns
     -------
@@ -582,18 +367,18 @@ def faults(*, output: AnyPath, short: bool = False, jobs: int | None = None,
     from sim.faults.picture import draw_faults
     from sim.faults.suite import faults as measured
 
-    folder = fspath(output)
-    check_backend("loky", jobs)
+    folder = options.output
+    check_backend("loky", options.jobs)
     check_folder(folder, "output")
-    result = measured(folder, short, jobs, progress)
+    result = measured(folder, options.short, options.jobs, **watch)
     write_json(result, join(folder, "faults.json"))
     draw_faults(result, join(folder, "faults.png"))
     return result
 
 
-def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | None = None,
-          report: AnyPath | None = None, warn: Callable[[str], None] | None = None,
-          left: Callable[[dict], bool] | None = None, **options: Any) -> dict:
+@takes(TorchArguments)
+def torch(options: TorchArguments, warn: Callable[[str], None] | None = None,
+          left: Callable[[dict], bool] | None = None) -> dict:
     """Run a PyTorch script as it is, with its embedding bags on NICs; the extra ``torch``.
 
     >>> from pathlib import Path
@@ -605,24 +390,6 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
     >>> result = torch("bag.py", nodes=2)
     >>> result["mini_batches"]["inference"]["lookups"], len(result["systems"]["inference"]["rows"])
     (32, 4)
-
-    Parameters
-    ----------
-    script, arguments
-        The script, and what it finds in ``sys.argv``. What it prints, it prints.
-    json
-        File to write the results to.
-    report
-        Folder to write a page to, and the counts of each mini-batch.
-    warn
-        Called with a line for each lookup that is not caught; by default written to standard error.
-    left
-        Called with the report, after its files are written, where the script ends this process by
-        ``os._exit``, ``os.abort`` or exec. Returns whether the exit status stays the script's.
-    options
-        Members of :class:`sim.torch.options.TorchOptions`: ``system``, ``nodes``, ``placement``,
-        ``fidelity``, ``optimizer_on``, ``config``, ``set``, ``software``, ``gpu``, ``engine``,
-        ``threads``, ``seed``.
 
     Returns
     -------
@@ -647,15 +414,13 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
     from sim.torch.program import check_script, run_script
     from sim.torch.report.page import write_report
 
-    outputs = _outputs({"script": fspath(script)}, json=json)
-    asked = TorchOptions(**_plain(options, ()))
-    if isinstance(arguments, str):
-        raise TypeError(f"arguments must be a sequence of texts, not the text {arguments!r}")
-    check_script(fspath(script))
-    if report is not None:
-        check_folder(fspath(report), "report")
+    outputs = _outputs(options, "script")
+    asked = TorchOptions.of(options)
+    check_script(options.script)
+    if options.report is not None:
+        check_folder(options.report, "report")
     # The script may change the working directory.
-    file, folder = (path and abspath(path) for path in (outputs.json, report))
+    file, folder = (path and abspath(path) for path in (outputs.json, options.report))
 
     def written(result: dict | None) -> None:
         if result is None or "systems" not in result:
@@ -670,7 +435,7 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
 
     with unhurried() as hush:
         try:
-            result = run_script(asked, fspath(script), arguments, warn, hush, on_leaving)
+            result = run_script(asked, options.script, options.arguments, warn, hush, on_leaving)
         except BaseException as end:
             written(getattr(end, "result", None))
             raise
@@ -678,7 +443,8 @@ def torch(script: AnyPath, arguments: Sequence[str] = (), *, json: AnyPath | Non
     return result
 
 
-def attach(*, warn: Callable[[str], None] | None = None, **options: Any) -> Any:
+@takes(AttachArguments)
+def attach(options: AttachArguments, warn: Callable[[str], None] | None = None) -> Any:
     """Return a context in which the embedding bags of this program are on NICs.
 
     ``with attach(system="EN") as program:`` catches what is done inside; ``program.result`` is
@@ -691,42 +457,21 @@ def attach(*, warn: Callable[[str], None] | None = None, **options: Any) -> Any:
     from sim.torch.options import TorchOptions
     from sim.torch.program import attached
 
-    return attached(TorchOptions(**_plain(options, ())), warn)
+    return attached(TorchOptions.of(options), warn)
 
 
-def _outputs(inputs: Mapping[str, Data], **files: AnyPath | None) -> Outputs:
-    """Return the files that a function writes, checked against those that it reads."""
-    outputs = Outputs(**{name: _path(path) for name, path in files.items()})
-    outputs.check_files({name: _data(given) for name, given in inputs.items()})
+def _outputs(options: Any, *inputs: str) -> Outputs:
+    """Return the files that a function writes, checked against the inputs of these names."""
+    outputs = Outputs(json=options.json, picture=getattr(options, "picture", None))
+    outputs.check_files(_members(options, *inputs))
     return outputs
 
 
-def _plain(options: dict[str, Any], data: tuple[str, ...] = ("data",)) -> dict[str, Any]:
-    """Return options under the names of their dataclass fields, with paths as text.
-
-    ``data``: those that may be several paths.
-    """
-    plain = {name: _path(value) for name, value in options.items() if name not in ("set", *data)}
-    if options.get("set"):
-        if isinstance(options["set"], str):
-            raise TypeError(f"set must be a sequence of field=value, not the text "
-                            f"{options['set']!r}")
-        plain["settings"] = tuple(options["set"])
-    plain |= {name: _data(options.get(name)) for name in data}
-    return plain
+def _format(options: Any) -> str | None:
+    """Return the format of the files ``data``."""
+    return indexed_format(options.data, options.format, options.index)
 
 
-def _data(paths: Data) -> str | tuple[str, ...] | None:
-    return one_or_several(_several(paths))
-
-
-def _several(paths: Data) -> list[str]:
-    """Return the paths as text."""
-    if paths is None:
-        return []
-    return [fspath(path) for path in ([paths] if isinstance(paths, str | PathLike) else paths)]
-
-
-def _path(value: Any) -> Any:
-    """Return a path as text, and anything else as it is."""
-    return fspath(value) if isinstance(value, PathLike) else value
+def _members(options: Any, *names: str) -> dict[str, Any]:
+    """Return members of options by name."""
+    return {name: getattr(options, name) for name in names}

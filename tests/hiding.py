@@ -37,7 +37,7 @@ __all__ = ["COMMANDS", "EXTRAS", "NEEDS"]
 TOOLS = ("lint", "test")
 """Extras for work on the project itself."""
 
-_SMALL = ["--config=tiny", "--fidelity=model", "--samples=16", "--mini-batch=8", "--nodes=2"]
+_SMALL = ["--config=tiny", "--samples=16", "--mini-batch=8", "--nodes=2"]
 _MODEL = """\
 name = "small"
 rows = [50, 3, 400]
@@ -124,8 +124,8 @@ def _nic_collection() -> object:
 
 
 COMMANDS: dict[str, Callable[[], object]] = {
-    "sim run": _sim("run", *_SMALL),
-    "sim train": _sim("train", *_SMALL, "--model=model.toml"),
+    "sim run": _sim("run", "--fidelity=fast", *_SMALL),
+    "sim train": _sim("train", "--reference", *_SMALL, "--model=model.toml"),
     "sim bench": _sim("bench"),
     "sim hitrate": _sim("hitrate", "--config=tiny", "--samples=16", "--mini-batch=8", "--sizes=64"),
     "sim batching": _sim("batching", "--model=avazu", "--samples=32", "--mini-batch=8",

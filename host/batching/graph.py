@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from host.batching.incidence import Incidence
+from host.bounds import check_least
 from host.samples import Samples, segment_indices
 
 __all__ = ["Graph"]
@@ -40,9 +41,7 @@ class Graph:
     refinements: int = 2
 
     def __post_init__(self) -> None:
-        for name, low in (("hyperedges", 1), ("refinements", 0)):
-            if getattr(self, name) < low:
-                raise ValueError(f"{name} must be at least {low}, not {getattr(self, name)!r}")
+        check_least(self, hyperedges=1, refinements=0)
 
     def __call__(self, window: Samples, size: int) -> Iterator[np.ndarray]:
         """Yield mini-batches of ``size`` samples: their positions in ``window``."""

@@ -5,6 +5,7 @@ from math import ceil
 
 import numpy as np
 
+from host.bounds import check_least
 from host.devices.cost import Cost
 from host.devices.ring import Ring
 from host.devices.topology import Topology
@@ -52,18 +53,13 @@ class NcclProfile:
     source: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        for kind in ("base", "hop", "local_hop"):
-            for protocol in _PROTOCOLS:
-                name = f"{kind}_{protocol}_us"
-                if not getattr(self, name) >= 0:
-                    raise ValueError(f"{name} must be at least 0, not {getattr(self, name)!r}")
+        check_least(self, **{f"{kind}_{protocol}_us": 0 for kind in ("base", "hop", "local_hop")
+                             for protocol in _PROTOCOLS})
         for name in ("ll_fraction", "ll128_fraction"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be above 0 and at most 1, "
                                  f"not {getattr(self, name)!r}")
-        for name, least in (("ll_most_bytes", 0), ("parallel_peers", 1), ("channels", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)!r}")
+        check_least(self, ll_most_bytes=0, parallel_peers=1, channels=1)
         check_source(self)
 
     def fraction(self, protocol: str) -> float:

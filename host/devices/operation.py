@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from host.bounds import check_least
+
 __all__ = ["TILE", "Operation"]
 
 TILE = 64
@@ -42,10 +44,8 @@ class Operation:
     fused_embedding: bool = False
 
     def __post_init__(self) -> None:
-        for name, least in (("streamed_bytes", 0), ("rows", 0), ("row_bytes", 0), ("flops", 0),
-                            ("operators", 1), ("kernels", self.operators), ("tiles", 0)):
-            if not getattr(self, name) >= least:
-                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)!r}")
+        check_least(self, streamed_bytes=0, rows=0, row_bytes=0, flops=0, operators=1,
+                    kernels=self.operators, tiles=0)
 
     def row_traffic(self, access_bytes: int) -> int:
         """Return the bytes that its rows move if an access moves whole ``access_bytes``."""

@@ -4,7 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["SECTIONS", "AnyRow", "Job", "Progress", "Row"]
+from sim.job.kinds import AnyPath
+from sim.job.option import option
+
+__all__ = ["SECTIONS", "AnyRow", "BenchOptions", "Job", "Progress", "Row"]
 
 SECTIONS: dict[str, str] = {
     "lookups": "tag lookup, dedupe and scatter, in lookups per cycle",
@@ -25,6 +28,21 @@ SECTIONS: dict[str, str] = {
 
 Progress = Callable[[str], None]
 """Called periodically with a line on what is being measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions:
+    """Options of the command ``bench``, and arguments of :func:`sim.api.bench`."""
+
+    only: Sequence[str] = option(
+        (), f"Measure only these: {', '.join(SECTIONS)}.", metavar="NAME,...")
+    json: AnyPath | None = option(
+        None, "Write each row to this file as soon as it is finished; the same command goes on "
+        "after an interruption. - is standard output, at the end.")
+    progress: Callable[[int, int, str], None] | None = option(
+        None, "Called with the jobs done, the number of jobs and a line on the current one.")
+    finished: Callable[[dict], None] | None = option(
+        None, "Called with each row, including the rows found in the file.")
 
 
 class AnyRow(Protocol):

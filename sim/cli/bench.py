@@ -1,40 +1,27 @@
 """The command ``python -m sim bench``."""
 
-from typing import Annotated
-
-import typer
-from rich.console import Console
+from typing import Any
 
 from sim import api
-from sim.bench.rows import SECTIONS
-from sim.cli.options import to_file
+from sim.bench.rows import BenchOptions
+from sim.cli.command import Shown, command
 from sim.cli.progress import JobLines
-from sim.files.outputs import write_json
 
 __all__ = ["bench"]
 
 
-def bench(
-    only: Annotated[str | None, typer.Option(
-        metavar="NAME,...", help=f"Measure only these: {', '.join(SECTIONS)}.")] = None,
-    json: Annotated[str | None, typer.Option(
-        help="Write each row to this file as soon as it is finished; the same command goes on "
-             "after an interruption. - is standard output, at the end.")] = None,
-) -> None:
+@command(BenchOptions)
+def bench(given: dict[str, Any], shown: Shown) -> None:
     """Measure what the design promises: rates, latencies and resources, each with its target."""
     from sim.bench.tables import figure, latency_table, note_table, row_table
 
-    console = Console(stderr=json == "-")
+    console = shown.console
 
     def finished(row: dict) -> None:
         console.print(f"    {row['name']}: {figure(row['value'])} {row['unit']}",
                       highlight=False, markup=False, soft_wrap=True)
 
-    names = [name.strip() for name in only.split(",")] if only is not None else []
-    result = api.bench(only=names, json=to_file(json, {}), progress=JobLines(console),
-                       finished=finished)
-    if json == "-":
-        write_json(result, json)
+    result = shown.result(api.bench(**given, progress=JobLines(console), finished=finished))
     latencies = [row for row in result["rows"] if row["section"] == "latency"]
     rows = [row for row in result["rows"] if row["section"] != "latency"]
     if rows:

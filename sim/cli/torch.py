@@ -3,57 +3,25 @@
 import contextlib
 import os
 import sys
-from typing import Annotated
+from typing import Any
 
 import typer
 from rich.console import Console
 
 from gen.base.messages import one_line
-from gen.base.numbers import integer_option
 from gen.base.signals import Interrupted
 from sim import api
-from sim.cli import options as option
-from sim.cli.options import DEFAULT, to_file
+from sim.cli.command import Shown, command
 from sim.files.outputs import write_json
+from sim.job.program import TorchArguments
 
 __all__ = ["torch"]
 
 
-def torch(
-    script: Annotated[str, typer.Argument(help="PyTorch script, run as it is.")],
-    arguments: Annotated[list[str] | None, typer.Argument(
-        help="Arguments of the script. Options of this command come before the script.")] = None,
-    system: Annotated[list[str] | None, typer.Option(
-        help="System that the script runs on: EN, FS, bl-tuned or bl-paper. Its times are shown "
-             "beside those of the others.", show_default="FS")] = None,
-    nodes: Annotated[int | None, integer_option(
-        help="Nodes over which each mini-batch is dealt. Where the script has several processes, "
-             "each is a node.", show_default="4, or the processes of the script")] = None,
-    placement: option.Placement = DEFAULT["placement"],
-    fidelity: Annotated[str, typer.Option(
-        help="Where vectors come from. rtl: the NICs' RTL; model: the bit-exact numerics. Times of "
-             "systems are of modelled NICs in both.")] = "model",
-    optimizer_on: Annotated[str, typer.Option(
-        help="Where rows of tables are updated. host: by PyTorch's optimizer, whichever it is; "
-             "nic: by the NICs' SGD or row-wise Adagrad.")] = "host",
-    config: Annotated[str | None, typer.Option(
-        help="Preset of the NIC that runs in RTL.",
-        show_default="kaggle up to dimension 16, else terabyte")] = None,
-    set: option.Set = None,
-    software: Annotated[str, typer.Option(
-        help="Software profile of all systems: eager or tuned.")] = "eager",
-    gpu: Annotated[str, typer.Option(help="GPU profile.")] = DEFAULT["gpu"],
-    engine: option.Engine = DEFAULT["engine"],
-    threads: option.Threads = DEFAULT["threads"],
-    seed: Annotated[int, integer_option(help="Seed of what systems draw.")] = DEFAULT["seed"],
-    json: option.Json = None,
-    report: Annotated[str | None, typer.Option(
-        help="Write a page and the counts of each mini-batch to this folder.")] = None,
-) -> None:
+@command(TorchArguments)
+def torch(given: dict[str, Any], to: Shown) -> None:
     """Run an unedited PyTorch script with its embedding bags on NICs."""
-    # The parameters are the options by their names in the API: nothing may be assigned before.
-    given = locals() | {"json": to_file(json, locals()), "arguments": tuple(arguments or ()),
-                        "system": ",".join(system or ["FS"])}
+    json, report = to.json, given["report"]
     from sim.torch.ends import ProgramError, ProgramStopped, unhurried
     from sim.torch.processes.peers import ProcessError, is_first
     from sim.torch.values.nics import NicsError

@@ -50,17 +50,17 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.simulation.fidelity == "model":
             if self.outputs.waves is not None:
-                raise ValueError("waves must go with fidelity rtl, not with model, which has no "
+                raise ValueError("waves must go with fidelity rtl, not with fast, which has no "
                                  "signals")
             if self.workload.fault_plan.frames:
-                raise ValueError("faults of frames must go with fidelity rtl, not with model, "
+                raise ValueError("faults of frames must go with fidelity rtl, not with fast, "
                                  "which has none")
             if self.workload.fault_plan.restarts:
-                raise ValueError("faults restart must go with fidelity rtl, not with model, whose "
+                raise ValueError("faults restart must go with fidelity rtl, not with fast, whose "
                                  "link never gives up a peer")
             for name in ("pcap", "predictions"):
                 if getattr(self.outputs, name) is not None:
-                    raise ValueError(f"{name} must go with fidelity rtl, not with model, which has "
+                    raise ValueError(f"{name} must go with fidelity rtl, not with fast, which has "
                                      f"no values")
         _ = self.traced
 

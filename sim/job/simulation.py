@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from sim.engines import ENGINES
 from sim.job.option import check_bounds, option
 
-__all__ = ["FIDELITIES", "PATIENCE", "Simulation"]
+__all__ = ["FAST", "FIDELITIES", "PATIENCE", "Simulation"]
 
 PATIENCE = 500_000
 """Cycles (2 ms) without a beat after which a run is aborted: far longer than any answer takes."""
 
 FIDELITIES = ("rtl", "model")
 """What stands for a NIC: its RTL, or a model of it."""
+
+FAST = {"model": "fast"}
+"""Names of the fidelities that users give by another name than code and reports."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +29,8 @@ class Simulation:
         "verilator", "RTL simulator: verilator, cxxrtl or pysim. All give the same results, at "
         "different speeds.", among=ENGINES)
     fidelity: str = option(
-        "rtl", "rtl: run the RTL of the NICs; model: count and time with a model of them, which "
-        "computes no values.", among=FIDELITIES)
+        "rtl", "rtl: run the RTL of the NICs; fast: count and time with a model of them, which "
+        "computes no values.", among=FIDELITIES, old=FAST)
     threads: int = option(2, "Nodes to simulate at once.", least=1)
     mlp: str = option(
         "fixed", "How the MLPs are computed. fixed: the same bits on every machine; blas: faster.")

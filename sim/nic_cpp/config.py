@@ -23,7 +23,7 @@ class WideConfig(NicConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.policy != "lru":
-            raise ValueError(f"policy must be lru with fidelity model, not {self.policy!r}")
+            raise ValueError(f"policy must be lru with fidelity fast, not {self.policy!r}")
 
     @classmethod
     def of(cls, config: NicConfig) -> "WideConfig":

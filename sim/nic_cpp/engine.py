@@ -36,8 +36,8 @@ _NO_VALUES = (Const(0),) * 3
 """In place of the payload, valid and ready of a stream's RTL."""
 _NEVER = (1 << 64) - 1
 _UNLINKED = (
-    "network must lose no frame with fidelity model and link, which sends none again",
-    "link_timeout_first and link_timeout_least must be above every round trip with fidelity model, "
+    "network must lose no frame with fidelity fast and link, which sends none again",
+    "link_timeout_first and link_timeout_least must be above every round trip with fidelity fast, "
     "whose link sends no packet again")
 _STORED = ("step_floor", "lists_consumed", "vectors_produced")
 """Registers that are written while a NIC runs, in the order of their numbers in ``nic.cpp``."""

@@ -78,7 +78,7 @@ class FastNic:
         ``ValueError`` for steps that are late, which the model does not have.
         """
         if runtime.step_timeout:
-            raise ValueError("step_timeout must be 0 with fidelity model, not "
+            raise ValueError("step_timeout must be 0 with fidelity fast, not "
                              f"{runtime.step_timeout!r}")
         registers.begin(
             register_values(self.config, runtime, model, node=node, nodes=nodes), plan,

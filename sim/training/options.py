@@ -39,14 +39,18 @@ class Learning:
 class Method:
     """How the steps of a training are simulated."""
 
-    fidelity: str = option("rtl", "rtl: NICs cycle by cycle; model: the numpy reference alone.")
+    reference: bool = option(
+        False, "Train with the numpy reference alone, without NICs.")
+    fidelity: str = option(
+        "rtl", "What computes the steps.", among=FIDELITIES, old={"model": "--reference"},
+        hidden=True)
     compare: bool = option(
         True, "Compare the rows of every step with the numpy reference, bit for bit.")
 
     def __post_init__(self) -> None:
-        if self.fidelity not in FIDELITIES:
-            raise ValueError(f"fidelity must be {' or '.join(FIDELITIES)}, "
-                             f"not {self.fidelity!r}")
+        check_bounds(self)
+        if self.reference:
+            object.__setattr__(self, "fidelity", "model")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +120,7 @@ class TrainOptions:
             for name, given in (("faults", workload.faults), ("waves", outputs.waves),
                                 ("pcap", outputs.pcap)):
                 if given is not None:
-                    raise ValueError(f"{name} must go with fidelity rtl, not with model")
+                    raise ValueError(f"{name} must be left out with --reference, which has no NICs")
 
     @classmethod
     def of(cls, **given: Any) -> "TrainOptions":

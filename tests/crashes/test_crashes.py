@@ -63,9 +63,10 @@ def _visible(folder: Path) -> dict[str, bytes]:
 
 
 def _train(bags: Path, folder: Path, **more):
-    options = {"data": bags, "format": "trace", "config": "tiny", "fidelity": "model",
+    options = {"data": bags, "format": "trace", "config": "tiny",
                "mini-batch": 16, "checkpoint": folder / "c.npz", "json": folder / "t.json"} | more
-    return lambda: main(["train", *(f"--{name}={value}" for name, value in options.items())])
+    return lambda: main(["train", "--reference",
+                          *(f"--{name}={value}" for name, value in options.items())])
 
 
 def _without_times(text: bytes) -> dict:
@@ -195,7 +196,7 @@ def test_run(bags, tmp_path, often, predicted, moment):
 def compiled(bags, tmp_path_factory):
     """What the commands compile is in the cache: a full disk is met at their own files."""
     folder = tmp_path_factory.mktemp("before")
-    for work in (_train(bags, folder), _run(bags, folder, "--fidelity", "model")):
+    for work in (_train(bags, folder), _run(bags, folder, "--fidelity", "fast")):
         assert ended(work, folder).status == 0
 
 
@@ -213,7 +214,7 @@ def test_a_full_disk(bags, tmp_path, often, compiled, largest):
     folder.mkdir()
     _full(ended(_train(bags, folder), folder, largest=largest), folder)
     assert set(_visible(folder)) <= {"t.json"}
-    _full(ended(_run(bags, folder, "--fidelity", "model", "--picture", str(folder / "p.png")),
+    _full(ended(_run(bags, folder, "--fidelity", "fast", "--picture", str(folder / "p.png")),
                 folder, largest=largest), folder)
     assert set(_visible(folder)) <= {"r.json"}
 
@@ -245,7 +246,7 @@ def test_a_disk_that_is_full(bags, small_disk, tmp_path, often, compiled):
     _full(ended(_train(bags, small_disk), small_disk), small_disk)
     for path in small_disk.iterdir():
         path.unlink()
-    _full(ended(lambda: main(["run", "--config", "tiny", "--fidelity", "model", "--samples", "64",
+    _full(ended(lambda: main(["run", "--config", "tiny", "--fidelity", "fast", "--samples", "64",
                               "--mini-batch", "8", "--picture", str(small_disk / "p.svg")]),
                 small_disk), small_disk)
     assert not np.any([path.suffix == ".svg" for path in small_disk.iterdir()])

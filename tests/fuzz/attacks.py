@@ -24,8 +24,8 @@ from tests.sim import inputs
 __all__ = ["ATTACKS"]
 
 _SHORT = {
-    "run": ["--config=tiny", "--fidelity=model", "--samples=16", "--mini-batch=8", "--nodes=2"],
-    "train": ["--config=tiny", "--fidelity=model", "--samples=8", "--mini-batch=8", "--nodes=2",
+    "run": ["--config=tiny", "--fidelity=fast", "--samples=16", "--mini-batch=8", "--nodes=2"],
+    "train": ["--config=tiny", "--reference", "--samples=8", "--mini-batch=8", "--nodes=2",
               "--model={model}"],
     "hitrate": ["--config=tiny", "--samples=16", "--mini-batch=8", "--sizes=64"],
     "plan": ["--samples=16", "--mini-batch=8", "--hit-rate=0.5"],
@@ -181,7 +181,7 @@ def samples(chance: random.Random, folder: Path) -> str:
     if chance.random() < 0.7:
         return command(["datasets", "describe", str(path), *given])
     more = chance.choice((["--index=exact"], [], []))
-    return command(["run", "--config=tiny", "--fidelity=model", "--mini-batch=4", "--nodes=2",
+    return command(["run", "--config=tiny", "--fidelity=fast", "--mini-batch=4", "--nodes=2",
                     f"--data={path}", *given, *more])
 
 

@@ -19,7 +19,9 @@ from sim.job.workload import Workload
 from tests.optional import absent
 from tests.sim import inputs
 
-SMALL = {"config": "tiny", "fidelity": "model", "nodes": 2, "mini_batch": 16}
+CLUSTER = {"config": "tiny", "nodes": 2, "mini_batch": 16}
+SMALL = CLUSTER | {"fidelity": "fast"}
+REFERENCE = CLUSTER | {"reference": True}
 _TIMES = ("wall_seconds", "cpu_seconds", "node_cycles_per_second", "us_per_mini_batch")
 
 
@@ -63,7 +65,7 @@ def bags(tmp_path) -> Path:
 
 @pytest.mark.parametrize(("function", "command", "options"), [
     (api.run, "run", SMALL | {"samples": 64, "set": ["dedupe=false"], "skip": False}),
-    (api.train, "train", SMALL | {"samples": 64, "model": "avazu", "epochs": 2, "interval": 3}),
+    (api.train, "train", REFERENCE | {"samples": 64, "model": "avazu", "epochs": 2, "interval": 3}),
     (api.hitrate, "hitrate", {"sizes": [0, 64], "samples": 64, "nodes": 2, "ways": 8}),
     (api.batching, "batching", {"model": "avazu", "samples": 64, "mini_batch": 16, "window": 32,
                                 "hyperedges": [3]}),
@@ -144,10 +146,10 @@ def test_reproduce(monkeypatch, capsys, tmp_path):
 @pytest.mark.thorough
 @pytest.mark.parametrize(("function", "command", "options"), [
     (api.run, "run", {"pcap": "-"}),
-    (api.run, "run", {"pcap": "x.pcap", "fidelity": "model"}),
-    (api.run, "run", {"predictions": "x.csv", "fidelity": "model"}),
+    (api.run, "run", {"pcap": "x.pcap", "fidelity": "fast"}),
+    (api.run, "run", {"predictions": "x.csv", "fidelity": "fast"}),
     (api.run, "run", {"predictions": "-"}),
-    (api.run, "run", {"waves": "x.fst", "fidelity": "model"}),
+    (api.run, "run", {"waves": "x.fst", "fidelity": "fast"}),
     (api.run, "run", {"waves_node": 1}),
     (api.run, "run", {"picture": "x.txt"}),
     (api.run, "run", {"json": "."}),
@@ -158,8 +160,8 @@ def test_reproduce(monkeypatch, capsys, tmp_path):
     (api.run, "run", {"data": ["no/such/file"]}),
     (api.train, "train", {"pcap": "-"}),
     (api.train, "train", {"checkpoint": "-"}),
-    (api.train, "train", {"pcap": "x.pcap", "fidelity": "model"}),
-    (api.train, "train", {"faults": "silent-gpu=1us:", "fidelity": "model"}),
+    (api.train, "train", {"pcap": "x.pcap", "reference": True}),
+    (api.train, "train", {"faults": "silent-gpu=1us:", "reference": True}),
     (api.train, "train", {"fidelity": "exact"}),
     (api.train, "train", {"optimizer": "adam"}),
     (api.bench, "bench", {"only": ["nothing"]}),
@@ -224,7 +226,7 @@ def test_frames_of_mini_batches_and_steps():
     assert rows["latency_us"].isna().tolist() == [True, False, False, False]
     assert rows["latency_us"].dropna().tolist() == result["latencies_us"]
     assert rows["unique_keys"].tolist() == result["batching"]["each"]["unique_keys"]
-    result = api.train(**SMALL, samples=64, model="avazu")
+    result = api.train(**REFERENCE, samples=64, model="avazu")
     rows = api.frame(json.loads(json.dumps(result)))
     assert rows["loss"].tolist() == result["loss"] and rows.index.tolist() == [0, 1, 2, 3]
     assert "latency_us" not in rows

@@ -97,7 +97,7 @@ def test_wrong_format_names_the_right_one(tmp_path, capsys):
     (("--gpu", "abacus"), "gpu must be one of"),
     (("--network", "abacus"), "network must be one of"),
     (("--engine", "abacus"), "engine must be one of verilator, cxxrtl, pysim, not 'abacus'"),
-    (("--engine", "abacus", "--fidelity", "model"),
+    (("--engine", "abacus", "--fidelity", "fast"),
      "engine must be one of verilator, cxxrtl, pysim, not 'abacus'"),
     (("--placement", "0," + 5000 * "9"), "placement must be one of even, rows, lookups, row, not"),
     (("--bogus",), "--bogus"),

@@ -9,8 +9,8 @@ from sim.cli.main import main
 from tests.sim.inputs import movielens
 
 COMMANDS = [
-    ["run", "--fidelity", "model", "--mini-batch", "16"],
-    ["train", "--fidelity", "model", "--mini-batch", "16"],
+    ["run", "--fidelity", "fast", "--mini-batch", "16"],
+    ["train", "--reference", "--mini-batch", "16"],
     ["batching", "--mini-batch", "8", "--window", "32"],
     ["hitrate", "--sizes", "64"],
     ["plan"],
@@ -42,9 +42,9 @@ def test_commands_read_a_file_that_is_indexed_exactly(train_txt, tmp_path, comma
 
 def test_rows_are_the_first_of_their_tables(train_txt):
     found = api.train(data=train_txt, index="exact", config="kaggle", nodes=2, mini_batch=16,
-                      fidelity="model")
+                      reference=True)
     named = api.train(data=train_txt, format="criteo-exact", config="kaggle", nodes=2,
-                      mini_batch=16, fidelity="model")
+                      mini_batch=16, reference=True)
     assert found["loss"] == named["loss"]
 
 

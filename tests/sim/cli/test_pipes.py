@@ -11,7 +11,7 @@ from sim.cli.main import main
 from tests.sim import inputs
 
 SAMPLES = 20_000
-_TRACE = [["run", "--fidelity", "model", "--config", "tiny", "--nodes", "2", "--mini-batch",
+_TRACE = [["run", "--fidelity", "fast", "--config", "tiny", "--nodes", "2", "--mini-batch",
            "2000", "--model", "trace"], ["hitrate", "--sizes", "64", "--model", "trace"]]
 _CRITEO = [["hitrate", "--sizes", "64"], ["datasets", "describe"],
            ["batching", "--mini-batch", "64", "--window", "128", "--samples", "1024"]]
@@ -66,7 +66,7 @@ def test_the_same_results(tmp_path, files, kind, command):
 
 def test_predictions(tmp_path, files):
     """A training in numpy has predictions, and takes a second."""
-    command = ["train", "--fidelity", "model", "--model", "kaggle", "--samples", "512", "--format",
+    command = ["train", "--reference", "--model", "kaggle", "--samples", "512", "--format",
                "criteo", "--json"]
     with pytest.raises(SystemExit) as end:
         main([*command, str(tmp_path / "file.json"), "--data", str(files["criteo"])])
@@ -82,10 +82,10 @@ def test_what_is_read_more_than_once_is_refused(tmp_path, files):
     for command, why in ((["train", "--epochs", "2", "--format", "criteo"], " for 2 epochs"),
                          (["reproduce", "fig06", "--output", str(tmp_path / "new")],
                           " for the points, each of which reads it"),
-                         (["run", "--fidelity", "model"], ", or name the format with --format"),
-                         (["run", "--fidelity", "model", "--format", "trace"],
+                         (["run", "--fidelity", "fast"], ", or name the format with --format"),
+                         (["run", "--fidelity", "fast", "--format", "trace"],
                           ", or name a model"),
-                         (["run", "--fidelity", "model", "--format", "criteo", "--placement",
+                         (["run", "--fidelity", "fast", "--format", "criteo", "--placement",
                            "lookups"],
                           " for placement lookups, which counts lookups before the run")):
         done = _piped(files["criteo"], _given(command, "PIPE"))

@@ -214,7 +214,7 @@ def test_extras_differ_from_what_they_are_compared_with():
 
 @pytest.mark.parametrize(("arguments", "said"), [
     ("fig99", "figure must be one of fig06"),
-    ("fig22 --fidelity cycle", "fidelity must be one of model, rtl, not 'cycle'"),
+    ("fig22 --fidelity cycle", "fidelity must be one of rtl, fast, not 'cycle'"),
     ("fig22 --gpu gpu_abacus", "gpu must be one of"),
     ("fig22 --backend slurm", "backend must be one of loky, dask, not 'slurm'"),
     ("fig22 --seeds 0", "seeds must be at least 1, not 0"),

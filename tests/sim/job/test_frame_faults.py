@@ -124,5 +124,5 @@ def test_no_output_overwrites_the_file_of_faults(tmp_path):
 def test_models_have_no_frames_to_lose():
     with pytest.raises(ValueError, match="faults of frames must go with fidelity rtl"):
         RunOptions.of(nodes=2, faults="drop=1e-3", fidelity="model")
-    with pytest.raises(ValueError, match="faults must go with fidelity rtl"):
-        TrainOptions.of(nodes=2, faults="drop=1e-3", fidelity="model")
+    with pytest.raises(ValueError, match="faults must be left out with --reference"):
+        TrainOptions.of(nodes=2, faults="drop=1e-3", reference=True)

@@ -2,7 +2,8 @@
 
 import subprocess
 import sys
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, fields
 from inspect import signature
 from pathlib import Path
 
@@ -13,9 +14,15 @@ from typer.testing import CliRunner
 from host.errors import InputError
 from host.toml.schema import read_toml
 from sim import api
-from sim.cli.command import command
-from sim.job.option import check_bounds, option, takes
+from sim.bench.rows import BenchOptions
+from sim.cli.command import Shown, command
+from sim.experiments.options import ReproduceOptions
+from sim.faults.options import FaultsOptions
+from sim.job.option import REQUIRED, check_bounds, option, takes
 from sim.job.options import RunArguments
+from sim.job.program import AttachArguments, TorchArguments
+from sim.offline.options import BatchingOptions, DescribeOptions, HitrateOptions, PlanOptions
+from sim.serving.options import ServeOptions
 from sim.training.options import TrainArguments
 
 _ROOT = Path(__file__).parents[3]
@@ -52,7 +59,7 @@ def made(options: More) -> More:
 
 
 @command(More)
-def shown(given: dict) -> None:
+def shown(given: dict, shown: Shown) -> None:
     """Show the options."""
     typer.echo(made(**given))
 
@@ -100,11 +107,72 @@ def test_bounds_are_those_of_the_field(given, said):
     assert str(_on_command_line(f"--{name}", str(value)).exception) == said
 
 
-@pytest.mark.parametrize(("function", "kind"), [(api.run, RunArguments),
-                                                (api.train, TrainArguments)])
+@pytest.mark.parametrize(("function", "kind"), [
+    (api.run, RunArguments), (api.train, TrainArguments), (api.bench, BenchOptions),
+    (api.hitrate, HitrateOptions), (api.batching, BatchingOptions), (api.plan, PlanOptions),
+    (api.describe, DescribeOptions), (api.reproduce, ReproduceOptions), (api.serve, ServeOptions),
+    (api.faults, FaultsOptions), (api.torch, TorchArguments), (api.attach, AttachArguments)])
 def test_functions_have_the_options_as_their_signature(function, kind):
-    assert list(signature(function).parameters) == [
-        each.name for each in fields(kind) if each.init]
+    assert set(signature(function).parameters) == {
+        each.name for each in fields(kind) if each.init}
+
+
+@dataclass(frozen=True)
+class Several:
+    """An argument, lists, a flag and a value that has a new name."""
+
+    names: Sequence[str] = option(REQUIRED, "Names.")
+    _: KW_ONLY
+    sizes: Sequence[int] | None = option(None, "Sizes.", none="all")
+    only: Sequence[str] = option(("a", "b"), "Names.")
+    seeds: int | Sequence[int] = option(1, "Seeds.")
+    demo: bool = option(False, "Demo.")
+    kind: str = option("model", "Kind.", among=("rtl", "model"), old={"model": "fast"})
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
+
+
+@takes(Several)
+def several(options: Several) -> Several:
+    """Return the options."""
+    return options
+
+
+@command(Several)
+def listed(given: dict, shown: Shown) -> None:
+    """Show the options."""
+    typer.echo(several(**given))
+
+
+@pytest.mark.parametrize(("line", "options"), [
+    (["x", "y"], Several(("x", "y"))),
+    (["x", "--sizes", "all", "--demo"], Several(("x",), demo=True)),
+    (["x", "--sizes", "3,4", "--only", "c, d"], Several(("x",), sizes=(3, 4), only=("c", "d"))),
+    (["x", "--seeds", "7"], Several(("x",), seeds=7)),
+    (["x", "--seeds", "7,8"], Several(("x",), seeds=(7, 8))),
+    (["x", "--kind", "rtl"], Several(("x",), kind="rtl"))])
+def test_lists_and_arguments_on_the_command_line(line, options):
+    app = typer.Typer()
+    app.command()(listed)
+    found = CliRunner().invoke(app, line)
+    assert found.stdout == f"{options}\n", found.stderr
+
+
+def test_an_old_name_has_a_line_that_names_the_new_one(capsys):
+    assert several(["x"], kind="fast") == Several(("x",)) and capsys.readouterr().err == ""
+    assert several(["x"], kind="model") == Several(("x",))
+    assert capsys.readouterr() == ("", "sim: --kind model is the old name of --kind fast\n")
+    with pytest.raises(ValueError, match=r"^kind must be one of rtl, fast, not 'x'$"):
+        several(["x"], kind="x")
+    assert signature(several).parameters["kind"].default == "fast"
+
+
+def test_a_required_option_is_required():
+    with pytest.raises(TypeError, match="names"):
+        several()  # type: ignore
+    with pytest.raises(TypeError, match="too many positional"):
+        several(["x"], [1])  # type: ignore
 
 
 def test_type_checkers_see_the_signature(tmp_path):

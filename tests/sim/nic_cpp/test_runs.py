@@ -104,21 +104,21 @@ def test_more_nodes_and_larger_caches_than_hardware():
 
 
 @pytest.mark.parametrize(("option", "message"), [
-    ("--waves=w.vcd", "waves must go with fidelity rtl, not with model, which has no signals"),
-    ("--pcap=p.pcap", "pcap must go with fidelity rtl, not with model, which has no values"),
-    ("--predictions=p.csv", "predictions must go with fidelity rtl, not with model, which has no"),
-    ("--set=step_timeout=9", "step_timeout must be 0 with fidelity model, not 9"),
+    ("--waves=w.vcd", "waves must go with fidelity rtl, not with fast, which has no signals"),
+    ("--pcap=p.pcap", "pcap must go with fidelity rtl, not with fast, which has no values"),
+    ("--predictions=p.csv", "predictions must go with fidelity rtl, not with fast, which has no"),
+    ("--set=step_timeout=9", "step_timeout must be 0 with fidelity fast, not 9"),
     ("--set=nodes=300", "nodes must be between 1 and 256, not 300"),
     ("--set=link=true --set=nodes=200",
      "nodes must be at most 186 with link and net_payload_beats 22"),
-    ("--nodes=4 --faults=drop=0.1", "faults of frames must go with fidelity rtl, not with model, "
+    ("--nodes=4 --faults=drop=0.1", "faults of frames must go with fidelity rtl, not with fast, "
      "which has none"),
     ("--nodes=17", "nodes must be at most 16 for config kaggle, not 17"),
 ])
 def test_what_a_model_cannot_do(option, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as ended:
-        main(["run", "--fidelity", "model", *option.split()])
+        main(["run", "--fidelity", "fast", *option.split()])
     said = capsys.readouterr().err
     assert ended.value.code == 2 and said.startswith(f"sim: {message}") and said.count("\n") == 1
     assert not list(tmp_path.iterdir())
@@ -127,10 +127,10 @@ def test_what_a_model_cannot_do(option, message, capsys, tmp_path, monkeypatch):
 def test_it_has_no_other_policy_than_lru(monkeypatch, capsys):
     add_fifo(monkeypatch)
     with pytest.raises(SystemExit) as ended:
-        main(["run", "--fidelity", "model", "--set", "policy=fifo"])
+        main(["run", "--fidelity", "fast", "--set", "policy=fifo"])
     assert ended.value.code == 2
     assert capsys.readouterr().err.splitlines() == [
-        "sim: policy must be lru with fidelity model, not 'fifo'"]
+        "sim: policy must be lru with fidelity fast, not 'fifo'"]
 
 
 def test_a_link_that_would_send_again_is_refused():
@@ -141,14 +141,14 @@ def test_a_link_that_would_send_again_is_refused():
 
 
 def test_unknown_fidelity():
-    with pytest.raises(ValueError, match="fidelity must be one of rtl, model, not 'exact'"):
+    with pytest.raises(ValueError, match="fidelity must be one of rtl, fast, not 'exact'"):
         RunOptions.of(fidelity="exact")
 
 
 def test_a_gpu_that_falls_silent_ends_the_run(tmp_path):
     path = tmp_path / "run.json"
     with pytest.raises(SystemExit) as ended:
-        main(["run", "--fidelity", "model", "--samples", "256", "--threads", "1", "--json",
+        main(["run", "--fidelity", "fast", "--samples", "256", "--threads", "1", "--json",
               str(path), "--faults", "silent-gpu=1us:@2"])
     result = json.loads(path.read_text())
     assert ended.value.code == 1 and result["results"]["unanswered"] > 0
@@ -219,7 +219,7 @@ with memory_bounded(600 << 20):
 
 def test_a_nic_beyond_the_memory_is_told_of_in_a_line():
     found = subprocess.run(
-        [sys.executable, "-c", _WITH_LITTLE_MEMORY, "run", "--fidelity", "model", "--config",
+        [sys.executable, "-c", _WITH_LITTLE_MEMORY, "run", "--fidelity", "fast", "--config",
          "tiny", "--samples", "16", "--mini-batch", "8", "--set", "local_cache_rows=67108864"],
         capture_output=True, text=True, timeout=300)
     assert (found.returncode, found.stdout) == (2, "")

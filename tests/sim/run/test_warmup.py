@@ -26,7 +26,7 @@ def bags(tmp_path_factory) -> str:
 def _run(capsys, tmp_path, *arguments: str) -> tuple[int, dict, str, str]:
     path = tmp_path / "run.json"
     with pytest.raises(SystemExit) as end:
-        main(["run", "--config", "tiny", "--nodes", "2", "--fidelity", "model", "--mini-batch",
+        main(["run", "--config", "tiny", "--nodes", "2", "--fidelity", "fast", "--mini-batch",
               "16", "--json", str(path), *arguments])
     shown = capsys.readouterr()
     result = json.loads(path.read_text()) if path.exists() else {}

@@ -44,7 +44,7 @@ def test_rows_that_come_again_hit(system):
             torch.cat([bag(keys + first, keys), other(keys + first, keys)], 1)
 
     session, _ = attached_to(program, fidelity="rtl", system=system,
-                             settings=("remote_cache=false",))
+                             set=("remote_cache=false",))
     assert told(session) == [(0, 24), (24, 24), (0, 24), (16, 24)]
 
 
@@ -57,7 +57,7 @@ def test_a_mini_batch_that_nics_look_up_in_parts_is_one():
             for bag in bags:
                 assert torch.equal(bag(keys, keys) * 2, 2 * bag.weight[keys])
 
-    session, _ = attached_to(program, fidelity="rtl", settings=("remote_cache=false",))
+    session, _ = attached_to(program, fidelity="rtl", set=("remote_cache=false",))
     assert len(session.record.steps) == 3 and sum(session.resets.values()) == 2
     # Each new table has NICs set up anew, with cold caches.
     assert told(session) == [(0, 24), (8, 24), (24, 24)]
@@ -70,7 +70,7 @@ def test_of_a_mini_batch_without_keys_nothing_is_told():
         for keys in (torch.arange(4), none, torch.arange(4)):
             bag(keys, keys).sum()
 
-    session, _ = attached_to(program, fidelity="rtl", settings=("remote_cache=false",))
+    session, _ = attached_to(program, fidelity="rtl", set=("remote_cache=false",))
     found = cells(Seen.of(session, Capture(session, print)).record.steps)
     assert found == [(0, 4), (None, None), (4, 4)]
 
@@ -93,7 +93,7 @@ def test_what_was_cut_off_is_left_out():
             bag(keys, keys).sum()
 
     session = Session(TorchOptions(nodes=2, config="tiny", threads=1, fidelity="rtl",
-                                   settings=("remote_cache=false",)))
+                                   set=("remote_cache=false",)))
     with capturing(session, print):
         program()
     session.stop()
@@ -123,7 +123,7 @@ def test_modelled_nics_tell_of_the_mini_batches_that_are_measured(monkeypatch, s
 def test_each_process_has_the_hits_in_its_own_tables():
     """The first process is two mini-batches ahead, which the second does not have."""
     served = Served(TorchOptions(nodes=2, fidelity="rtl", config="tiny", threads=1,
-                                 settings=("remote_cache=false",)))
+                                 set=("remote_cache=false",)))
     tables = [torch.randn(rows, 16) for rows in (20, 30)]
     ones = torch.ones(4, dtype=torch.int64).numpy()
 

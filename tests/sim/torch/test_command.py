@@ -118,9 +118,9 @@ def test_the_page_of_a_script(script, tmp_path):
     (["--set", "colour=red"], None),
     *((["--set", "interaction=true", "--fidelity", fidelity],
        "interaction must be left to the systems, of which each says whether its NICs compute it, "
-       "not set to 'true'") for fidelity in ("model", "rtl")),
+       "not set to 'true'") for fidelity in ("fast", "rtl")),
     # What only shows when systems are timed is told before the script runs.
-    (["--set", "step_timeout=5"], "step_timeout must be 0 with fidelity model, not 5"),
+    (["--set", "step_timeout=5"], "step_timeout must be 0 with fidelity fast, not 5"),
     (["--set", "row_reads=true"], None),
     (["--report", __file__], f"report must be a folder, not the file {__file__!r}"),
 ])

@@ -212,7 +212,7 @@ def test_what_pytorch_rejects_is_no_lookup():
 def test_a_setting_below_the_dimension_of_a_table():
     wide = torch.nn.EmbeddingBag(10, 5, mode="sum")
     _, session, missed = outcomes({"wide": lambda: wide(torch.tensor([1, 2]), torch.tensor([0]))},
-                                  fidelity="rtl", settings=("max_dimension=4",))
+                                  fidelity="rtl", set=("max_dimension=4",))
     assert [what.partition(": ")[2] for _, what in missed] == [
         "its vectors have 5 values, and the NIC's between 1 and 4"]
     assert not session.tables.all

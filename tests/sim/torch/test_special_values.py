@@ -53,7 +53,7 @@ def test_lookups_in_rtl(pooling, settings):
     with torch.no_grad():
         alone, found = bag(*keys), []
         session, missed = attached_to(lambda: found.append(bag(*keys) * 1), fidelity="rtl",
-                                      settings=settings)
+                                      set=settings)
     assert session.verdicts == {"equal": 30, "different": 0} and not missed
     ours, nan = found[0], torch.isnan(found[0])
     assert nan.any() and torch.equal(nan, torch.isnan(alone))

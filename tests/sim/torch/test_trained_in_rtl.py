@@ -166,4 +166,4 @@ def test_settings_with_which_nics_do_not_train(setting, said):
     bag = torch.nn.EmbeddingBag(20, 16, mode="sum")
     with pytest.raises(ValueError, match=f"^{said}$"):
         attached_to(lambda: bag(torch.arange(3), torch.arange(3)).sum(), fidelity="rtl",
-                    optimizer_on="nic", settings=(setting,))
+                    optimizer_on="nic", set=(setting,))

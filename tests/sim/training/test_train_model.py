@@ -1,4 +1,4 @@
-"""``sim train --fidelity model``: the reference run from the command line, with its files."""
+"""``sim train --reference``: the reference run from the command line, with its files."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def options(path, **changes) -> TrainOptions:
 
 def arguments(path, *more: object) -> list[str]:
     return ["train", *map(str, (
-        "--fidelity", "model", "--engine", "pysim", "--config", "tiny", "--model", path,
+        "--reference", "--engine", "pysim", "--config", "tiny", "--model", path,
         "--samples", SAMPLES, "--mini-batch", BATCH, "--interval", 2, *more))]
 
 
@@ -221,11 +221,11 @@ def test_a_fifo_is_no_checkpoint(path, tmp_path):
     (("--epsilon", "nan"), "epsilon must be finite and above 0 as a float32, not nan"),
     (("--epochs", "0"), "epochs must be at least 1, not 0"),
     (("--interval", "0"), "interval must be at least 1, not 0"),
-    (("--fidelity", "paper"), "fidelity must be rtl or model, not 'paper'"),
+    (("--fidelity", "paper"), "fidelity must be one of rtl, not 'paper'"),
     (("--set", "gradient_partials=some"), "gradient_partials must be exact or rounded, not 'some'"),
     (("--set", "remote_cache=true"), "remote_cache must be false in training"),
     (("--set", "interaction=true"), "interaction must be false in training"),
-    (("--faults", "silent-gpu=1us:1us"), "faults must go with fidelity rtl"),
+    (("--faults", "silent-gpu=1us:1us"), "faults must be left out with --reference"),
     (("--checkpoint", "."), "checkpoint must be a file, not the folder '.'"),
     (("--checkpoint", "-"), "checkpoint must be a file, not '-'"),
     (("--checkpoint", __file__), f"{__file__}: is not a checkpoint"),

@@ -1,0 +1,54 @@
+"""Options of the command ``reproduce``."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+
+from sim.evaluation.setting import SETTINGS
+from sim.experiments.figures.registry import HEAVY, in_words
+from sim.job.kinds import AnyPath, AnyPaths, Named
+from sim.job.option import REQUIRED, check_bounds, option, same
+from sim.job.simulation import Simulation
+from sim.job.workload import Workload
+
+__all__ = ["ReproduceOptions"]
+
+
+@dataclass(frozen=True)
+class ReproduceOptions:
+    """Options of the command ``reproduce``, and arguments of :func:`sim.api.reproduce`."""
+
+    figures: Sequence[str] = option(
+        (), f"Figures to make: {in_words()}. Default: all but {', '.join(HEAVY)}, which take half "
+        "an hour or more each.")
+    _: KW_ONLY
+    output: AnyPath = option(
+        REQUIRED, "Folder of the figures, claims.json and index.html. Finished points stay in it, "
+        "and the same command goes on from them.")
+    model: str | None = option(
+        None, "Data set that --data holds samples of: kaggle, terabyte or avazu.")
+    data: AnyPaths | None = same(Workload, "data")
+    format: str | None = same(Workload, "format")
+    index: str = same(Workload, "index")
+    fidelity: str = same(
+        Simulation, "fidelity", default="model",
+        help="Fidelity of the NICs: fast, or rtl, which takes hours.")
+    gpu: Named = option(str(Workload.gpu), "GPU profile.")
+    backend: str = option(
+        "loky", "What measures the points: loky (processes on this machine) or dask (the cluster "
+        "whose scheduler DASK_SCHEDULER_ADDRESS names).")
+    jobs: int | None = option(None, "Points measured at once.", shown="processors")
+    seed: int = option(Workload.seed, "Seed of all random numbers.")
+    seeds: int | Sequence[int] = option(
+        1, "Seeds of the headlines and of fig22, fig25 and paper_like, whose means then have 95 % "
+        "intervals: their number, from --seed on, or several with commas between. All else is "
+        "measured with the first.")
+    rtl_points: bool = option(
+        True, "Also run two points of each figure in rtl, on the Kaggle shape.")
+    setting: str = option("reference", f"Setting of the evaluation: {', '.join(SETTINGS)}.")
+    demo: bool = option(False, "Take one data set and few points, which takes minutes.")
+    progress: Callable[[int, int, float], None] | None = option(
+        None, "Called with the points done, the number of points, and the fraction of the work "
+        "done.")
+
+    def __post_init__(self) -> None:
+        check_bounds(self)

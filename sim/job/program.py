@@ -1,0 +1,73 @@
+"""Options of a PyTorch program on NICs.
+
+They are here, and not in :mod:`sim.torch`, which requires PyTorch: ``sim torch --help`` does not.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+
+from sim.job.kinds import AnyPath, Settings
+from sim.job.option import REQUIRED, option, same
+from sim.job.options import RunArguments
+from sim.job.outputs import Outputs
+from sim.job.simulation import FAST, FIDELITIES, Simulation
+from sim.job.workload import Workload
+
+__all__ = ["AttachArguments", "ProgramOptions", "TorchArguments"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramOptions:
+    """How a program runs, and what its mini-batches are timed on.
+
+    :class:`sim.torch.options.TorchOptions` checks them.
+    """
+
+    system: str = option(
+        "FS", "System that the script runs on: EN, FS, bl-tuned or bl-paper. Its times are shown "
+        "beside those of the others.", shown="FS", joined=True)
+    nodes: int | None = option(
+        None, "Nodes over which each mini-batch is dealt. Where the script has several processes, "
+        "each is a node.", shown="4, or the processes of the script")
+    placement: str = same(Workload, "placement")
+    fidelity: str = option(
+        "model", "Where vectors come from. rtl: the NICs' RTL; fast: the bit-exact numerics. Times "
+        "of systems are of modelled NICs in both.", among=FIDELITIES, old=FAST)
+    optimizer_on: str = option(
+        "host", "Where rows of tables are updated. host: by PyTorch's optimizer, whichever it is; "
+        "nic: by the NICs' SGD or row-wise Adagrad.", among=("host", "nic"))
+    config: str | None = option(
+        None, "Preset of the NIC that runs in RTL.",
+        shown="kaggle up to dimension 16, else terabyte")
+    set: Settings = same(RunArguments, "set")
+    software: str = option("eager", "Software profile of all systems: eager or tuned.")
+    gpu: str = option(str(Workload.gpu), "GPU profile.")
+    engine: str = same(Simulation, "engine")
+    threads: int = same(Simulation, "threads")
+    seed: int = option(Workload.seed, "Seed of what systems draw.", least=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttachArguments(ProgramOptions):
+    """Arguments of :func:`sim.api.attach`."""
+
+    warn: Callable[[str], None] | None = option(
+        None, "Called with a line for each lookup that is not caught; by default written to "
+        "standard error.")
+
+
+@dataclass(frozen=True)
+class TorchArguments(AttachArguments):
+    """Options of the command ``torch``, and arguments of :func:`sim.api.torch`."""
+
+    script: AnyPath = option(REQUIRED, "PyTorch script, run as it is.")
+    arguments: Sequence[str] = option(
+        (), "Arguments of the script. Options of this command come before the script.")
+    _: KW_ONLY
+    json: AnyPath | None = same(Outputs, "json")
+    report: AnyPath | None = option(
+        None, "Write a page and the counts of each mini-batch to this folder.")
+    left: Callable[[dict], bool] | None = option(
+        None, "Called with the report, after its files are written, where the script ends this "
+        "process by os._exit, os.abort or exec. Returns whether the exit status stays the "
+        "script's.")

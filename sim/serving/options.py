@@ -1,0 +1,59 @@
+"""Options of the command ``serve``."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sim.job.kinds import AnyPath, AnyPaths
+from sim.job.option import check_bounds, option, same
+from sim.job.outputs import Outputs
+from sim.job.simulation import Simulation
+from sim.job.workload import Workload
+
+__all__ = ["ServeOptions"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """Options of the command ``serve``, and arguments of :func:`sim.api.serve`."""
+
+    qps: Sequence[float] | None = option(
+        None, "Requests a second, of all nodes; several with commas between. auto: 1,000 to what "
+        "the fastest system serves.", none="auto")
+    slo: Sequence[str] = option(
+        ("50us", "100us", "1ms", "5ms"), "Bounds on the 99th percentile of a request's latency, "
+        "with commas between.")
+    system: Sequence[str] | None = option(
+        None, "Systems, with commas between.", shown="cpu-mpi,bl-paper,bl-tuned,fs")
+    model: str | None = option(
+        None, "DLRM and data set: kaggle, terabyte or avazu.", shown="kaggle")
+    data: AnyPaths | None = same(Workload, "data")
+    format: str | None = same(Workload, "format")
+    index: str = same(Workload, "index")
+    nodes: int = same(Workload, "nodes", of_cluster=False)
+    software: str = option("eager", "Software profile of all systems: eager or tuned.")
+    gpu: str = option(str(Workload.gpu), "GPU profile.")
+    fidelity: str = same(
+        Simulation, "fidelity", default="model",
+        help="Fidelity of the NICs: fast, or rtl, which takes hours.")
+    sizes: Sequence[int] = option(
+        (1, 8, 32, 128, 512, 2048), "Mini-batches that a system chooses from, in samples over all "
+        "nodes, with commas between.")
+    in_flight: int = same(Workload, "in_flight", default=16, most=None)
+    arrivals: str = option("poisson", "How requests come: poisson, or bursts.")
+    burst_rate: float = option(4.0, "Arrivals in a burst, as a multiple of the mean rate.")
+    burst_share: float = option(0.1, "Share of the time in bursts.")
+    burst_length: str = option("1ms", "Mean length of a burst.")
+    requests: int = option(
+        20_000, "Requests that count in a run, at least. Mini-batches are at least a twentieth of "
+        "them.")
+    seed: int = option(Workload.seed, "Seed of all random numbers.")
+    jobs: int | None = option(None, "Parts of the work done at once.", shown="processors")
+    points: AnyPath | None = option(
+        None, "Folder that keeps finished parts; the same command goes on from them.")
+    json: AnyPath | None = same(Outputs, "json")
+    picture: AnyPath | None = same(Outputs, "picture")
+    progress: Callable[[int, int, float], None] | None = option(
+        None, "Called with the parts done, the number of parts, and the fraction of the work done.")
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
