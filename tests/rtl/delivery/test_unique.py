@@ -13,7 +13,7 @@ from rtl.config import preset
 from rtl.delivery import UniqueFinder
 from rtl.formats import RecordKind
 from rtl.keys.hash_columns import key_hash
-from tests.formal.mutants import variant
+from tests.mutants import variant
 from tests.rtl.delivery.slots import EMPTY, Table, end_of, key_of, slots_of, some_keys
 from tests.rtl.power_up import powered_up
 from tests.support import a_bit_apart, made, quiet_while_idle, receiver, sender, simulate

@@ -8,7 +8,7 @@ import pytest
 
 from rtl.formats import HeaderBeat, IndexRecord, Opcode, ReadRecord
 from rtl.rings import SlotLength, VectorRing
-from tests.formal.mutants import variant
+from tests.mutants import variant
 from tests.rtl.power_up import powered_up
 from tests.support import decoder, made, receiver, sender, simulate
 
