@@ -17,7 +17,7 @@ from sim.cli.main import main
 from sim.job.options import RunOptions
 from sim.run.report import failures
 from sim.run.run import Run, run
-from tests.rtl.cache.policies.fifo import add_fifo
+from tests.rtl.cache.policies.oldest import add_oldest
 
 TIMES = ("wall_seconds", "cpu_seconds", "node_cycles_per_second", "options")
 
@@ -125,12 +125,12 @@ def test_what_a_model_cannot_do(option, message, capsys, tmp_path, monkeypatch):
 
 
 def test_it_has_no_other_policy_than_lru(monkeypatch, capsys):
-    add_fifo(monkeypatch)
+    add_oldest(monkeypatch)
     with pytest.raises(SystemExit) as ended:
-        main(["run", "--fidelity", "model", "--set", "policy=fifo"])
+        main(["run", "--fidelity", "model", "--set", "policy=oldest"])
     assert ended.value.code == 2
     assert capsys.readouterr().err.splitlines() == [
-        "sim: policy must be lru with fidelity model, not 'fifo'"]
+        "sim: policy must be lru with fidelity model, not 'oldest'"]
 
 
 def test_a_link_that_would_send_again_is_refused():
