@@ -7,6 +7,7 @@ from amaranth.lib import wiring
 
 from rtl.config import NicConfig
 from rtl.control.csr import RegisterBlock
+from rtl.control.settings import controls
 from rtl.formats import InteractionMode
 from rtl.monitor.channels import ChannelProbe, channel_map
 
@@ -20,6 +21,8 @@ _TRAINING_PORTS = (
     "epsilon", "gradient_timeout", "gradient_window", "gradient_share", "request_batch",
     "request_timeout")
 """The same for the registers of the gradient path."""
+_PULSES = ("flush",)
+"""Registers that drive no port of their name: their bits that rise are events."""
 
 SETTLING = 1
 """Cycles from a register to the blocks that it sets."""
@@ -107,6 +110,13 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
                  place.ring.slot_shift)
         given.extend(("gpu_rings", *pair) for pair in zip(
             ports, (Cat(low, high), Cat(index_low, high), *others)))
+    taken = [id(port) for _, port, _ in given]
+    for name, *_ in controls(config):
+        for block, part in parts.items():
+            # A register drives the ports of its name that have no other driver.
+            if name in part.signature.members and name not in _PULSES and (
+                    id(getattr(part, name)) not in taken):
+                give(block, **{name: getattr(csr, name)})
     for name, port, value in given:
         # Each block has its own copy, which may lie beside it.
         kept = Signal(len(Value.cast(value)), reset_less=True, name=f"{name}_{port.name}")

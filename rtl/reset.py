@@ -3,6 +3,7 @@
 from amaranth.hdl import Cat, Elaboratable, Fragment, Module, ResetInserter, ResetSignal, Signal
 
 from rtl.memory import SWEPT
+from rtl.monitor.counters import check_counters
 
 __all__ = ["LEAVES", "LOADS", "QUIET_CYCLES", "ResetBranch", "reset_root"]
 
@@ -33,8 +34,9 @@ class ResetBranch(Elaboratable):
         self.swept = Signal()
 
     def elaborate(self, platform) -> Fragment:
-        inserter = _Leaves()
-        fragment = inserter.on_fragment(Fragment.get(self._block, platform))
+        inserter, fragment = _Leaves(), Fragment.get(self._block, platform)
+        check_counters(fragment)
+        fragment = inserter.on_fragment(fragment)
         for leaf, reset in zip(inserter.leaves, self._resets, strict=False):
             fragment.add_statements("sync", leaf.eq(reset))
         if inserter.sweeps:

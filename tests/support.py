@@ -44,6 +44,14 @@ def _coder(shape) -> Callable:
     return lambda item: item & mask
 
 
+def counts_of(ctx, counters: data.View) -> dict[str, int]:
+    """Return the values of ``counters`` by name.
+
+    A test compares only its own: ``assert counts == counts | {"packets": 3}``.
+    """
+    return {name: ctx.get(counters[name]) for name in counters.shape().members}
+
+
 def decoder(shape) -> Callable:
     """Return what turns bits into an integer or, for a struct, a (nested) dict of integers."""
     if isinstance(shape, data.Layout):

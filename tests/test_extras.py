@@ -104,9 +104,9 @@ def test_a_package_whose_import_fails_is_one_line(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "distributed", raising=False)
     with pytest.raises(ExtraError) as error:
         require("distributed", "the backend")
-    assert str(error.value) == (
-        "the backend requires Dask's distributed, but its import fails (RuntimeError: built for "
-        "another NumPy): install the extra with pip install 'embernic[dask]'")
+    said = str(error.value)
+    assert "\n" not in said and "RuntimeError: built for another NumPy" in said
+    assert said.endswith("pip install 'embernic[dask]'")
 
 
 def test_a_parent_that_is_not_there(monkeypatch, capsys):

@@ -75,7 +75,7 @@ class EmbeddingCache(wiring.Component):
     updated: rows may be updated. checked: which vectors may be taken is decided elsewhere. Without
         them the ports marked so do not exist. lossy: a vector may be ``lost``, for all lookups that
         it serves.
-    policy: the replacement policy, of :data:`rtl.cache.policies.POLICIES`.
+    policy: the replacement policy, of :data:`rtl.config.POLICY_CODES`.
 
     Ports
     -----

@@ -78,7 +78,7 @@ class TagPipeline(wiring.Component):
 
     Parameters: ``key_bits``; ``meta_shape`` of the data carried with a lookup; ``rows``, ``ways``,
     ``in_flight`` (numbers of miss ids); ``hash_key``, from a key to 32 hash bits; ``policy``, the
-    name of one of :data:`rtl.cache.policies.POLICIES`. Raises ``ValueError`` for another.
+    name of one of :data:`rtl.config.POLICY_CODES`. Raises ``ValueError`` for another.
 
     Ports
     -----

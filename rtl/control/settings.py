@@ -12,7 +12,10 @@ __all__ = ["controls"]
 
 def controls(config: NicConfig) -> Iterator[tuple[str, int, int, int, int, str]]:
     """Yield name, width, reset value, smallest and largest value, and description of every control
-    register, in address order."""
+    register, in address order.
+
+    A register drives the input ports of its name (:func:`rtl.nic_control.control`).
+    """
     share = config.lookup_beats // config.nodes
     batch = 8 * config.host_payload_beats
     largest, word = 0xFFFF, (1 << 32) - 1

@@ -2,10 +2,11 @@
 
 from collections.abc import Collection
 
-from amaranth.hdl import Module, Signal, Value
-from amaranth.lib import data
+from amaranth.hdl import Fragment, Module, Signal, Value
+from amaranth.hdl._xfrm import LHSMaskCollector
+from amaranth.lib import data, wiring
 
-__all__ = ["COUNTER_BITS", "WIDE_COUNTER_BITS", "CounterLayout", "count"]
+__all__ = ["COUNTER_BITS", "WIDE_COUNTER_BITS", "CounterLayout", "check_counters", "count"]
 
 COUNTER_BITS, WIDE_COUNTER_BITS = 32, 64
 
@@ -23,8 +24,8 @@ def count(m: Module, counters: data.View, **events: Value | int) -> None:
     """Add each event's value (one bit, or a small number) to its counter, in each cycle.
 
     Counters are cumulative, wrap at 2^32 (2^64 if wide), and only reset clears them. The upper half
-    of a wide counter follows a cycle after the lower half. Every name must be driven once; an
-    unknown name raises ``ValueError``.
+    of a wide counter follows a cycle after the lower half. An unknown name raises
+    ``ValueError``; :func:`check_counters` finds a name that is driven nowhere.
     """
     known = list(counters.shape().members)
     for name, event in events.items():
@@ -37,3 +38,24 @@ def count(m: Module, counters: data.View, **events: Value | int) -> None:
         if len(high):
             carry = Signal(name=f"{name}_carry")
             m.d.sync += [carry.eq(following[COUNTER_BITS:].any()), high.eq(high + carry)]
+
+
+def check_counters(block: Fragment) -> None:
+    """Raise ``ValueError`` if a component in ``block`` drives a counter of its port nowhere."""
+    driven, parts = LHSMaskCollector(), [block]
+    for part in parts:
+        for statements in part.statements.values():
+            driven.visit_stmt(statements)
+        parts += [child for child, *_ in part.subfragments]
+    for component in (origin for part in parts for origin in part.origins or ()
+                      if isinstance(origin, wiring.Component)):
+        for name in component.signature.members:
+            port = getattr(component, name)
+            if not (name.endswith("counters") and component.signature.members[name].flow
+                    is wiring.Out and isinstance(port, data.View)):
+                continue
+            bits = driven.lhs.get(Value.cast(port), 0)
+            for counter, field in port.shape():
+                if (bits >> field.offset | -1 << field.width) != -1:
+                    raise ValueError(f"counter {counter!r} of {type(component).__name__} is "
+                                     "driven nowhere: pass its event to count()")

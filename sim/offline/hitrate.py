@@ -16,11 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from rich.table import Table
 
-from host.placement.policies import POLICIES
 from host.placement.sets import NodeCaches
 from host.placement.shard import key_hash
 from host.samples import first_lookups, rechunk
-from rtl.config import NicConfig, preset
+from rtl.config import POLICY_CODES, NicConfig, preset
 from sim.files.outputs import LiveJson
 from sim.files.stop import never
 from sim.job.inputs import SampleSource
@@ -84,7 +83,7 @@ def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] |
         quarter to four times the NIC's.
     data, format, model, samples, seed: the input as in :class:`sim.job.workload.Workload`; without
         ``data``, generated.
-    policies: names from :data:`host.placement.policies.POLICIES`.
+    policies: names from :data:`rtl.config.POLICY_CODES`.
     ways: of a set, by default the NIC's; 0 makes every cache fully associative. Keys map to sets as
         in the RTL.
     nodes, placement, mini_batch: of the cluster; ``mini_batch`` counts all nodes' samples.
@@ -177,8 +176,8 @@ def _checked(policies: Sequence[str], sizes: Sequence[int], ways: int) -> Iterat
             raise ValueError(f"{name} must name at least one value, and each only once, "
                              f"not {','.join(map(str, values))!r}")
     for policy in policies:
-        if policy not in POLICIES:
-            raise ValueError(f"policy must be one of {', '.join(POLICIES)}, not {policy!r}")
+        if policy not in POLICY_CODES:
+            raise ValueError(f"policy must be one of {', '.join(POLICY_CODES)}, not {policy!r}")
     for size in sizes:
         if size < 0:
             raise ValueError(f"sizes must be at least 0 (off), not {size!r}")

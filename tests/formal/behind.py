@@ -10,10 +10,10 @@ from rtl.cache.resolver import Resolver
 from rtl.cache.scatter_list import ScatterList
 from rtl.cache.vectors import VectorStore
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.rows import any_tags
 from tests.formal.waiting import any_lists
 from tests.formal.wires import ShortQueue, Wires
+from tests.mutants import variant
 
 __all__ = ["IDS", "fetched", "small_cache"]
 

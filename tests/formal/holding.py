@@ -12,10 +12,10 @@ from rtl.formats import RecordKind
 from rtl.interaction import HoldBuffer
 from rtl.interaction.landing import LandingCheck
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.plain import TimedFIFO
 from tests.formal.shown import LOCALS, ShownRam, made_at_once
 from tests.formal.wires import Wires
+from tests.mutants import variant
 
 __all__ = ["Holding"]
 

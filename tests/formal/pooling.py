@@ -7,9 +7,9 @@ from amaranth.utils import bits_for, ceil_log2
 
 from rtl.network.packet_pool import PacketPool
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.plain import TimedFIFO
 from tests.formal.shown import LOCALS, ShownRam
+from tests.mutants import variant
 
 __all__ = ["Pooling"]
 

@@ -6,8 +6,8 @@ from amaranth.lib import data
 
 from rtl.stream import Arbiter
 from tests.formal.bench import Bench
-from tests.formal.mutants import broken
 from tests.formal.prove import prove
+from tests.mutants import broken
 
 ITEM = data.StructLayout({"port": 2, "mark": 1, "last": 1})
 

@@ -10,9 +10,9 @@ from amaranth.lib import data
 
 from rtl.network.link.arrival_scan import ArrivalScan
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
 from tests.formal.wires import ShortFIFO
+from tests.mutants import variant
 
 BITS, WINDOW, WORD, BLOCK, BLOCKS = 7, 16, 4, 8, 4
 DEPTH = 28

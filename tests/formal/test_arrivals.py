@@ -13,9 +13,9 @@ from rtl.network.link.arrival_scan import ArrivalScan
 from rtl.network.link.receiver import LinkReceiver
 from rtl.network.link.report_queue import ReportQueue
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
 from tests.formal.test_tags import alike
+from tests.mutants import variant
 
 BITS, WINDOW, WORD, NODES = 5, 4, 2, 2
 NUMBER = data.StructLayout({"source": 1, "sequence": BITS})

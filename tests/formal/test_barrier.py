@@ -10,9 +10,9 @@ from amaranth.lib import data
 
 from rtl.training.barrier import StepBarrier
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
 from tests.formal.wires import Wires
+from tests.mutants import variant
 
 BITS, NODES = 3, 3
 DONE = data.StructLayout({"valid": 1, "source": 2, "step": BITS})

@@ -17,9 +17,9 @@ from rtl.cache.scatter_list import ScatterList
 from rtl.cache.tags import TagPipeline
 from rtl.cache.vectors import VectorStore
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
 from tests.formal.wires import Wires
+from tests.mutants import variant
 
 IDS = 2
 DEPTH, MUTANT_DEPTH = 36, 40

@@ -19,8 +19,8 @@ from amaranth.hdl import C, Cat, Signal
 
 from tests.formal.behind import fetched, small_cache
 from tests.formal.bench import Bench
-from tests.formal.mutants import some_slow
 from tests.formal.prove import prove
+from tests.mutants import some_slow
 
 DEPTH, QUICK_DEPTH = 23, 21
 IN_TIME, TIME_DEPTH = 21, 31

@@ -14,9 +14,9 @@ see :class:`~tests.formal.whole_updates.Updated`. Its tag pipeline has both sett
 import pytest
 from amaranth.hdl import Signal
 
-from tests.formal.mutants import some_slow
 from tests.formal.prove import prove
 from tests.formal.whole_updates import FOUND, REST, Updated
+from tests.mutants import some_slow
 
 DEPTH = 30
 

@@ -13,9 +13,9 @@ from rtl.rings.completion import CompletionWriter
 from rtl.rings.record_writer import RecordWriter
 from rtl.rings.step_table import StepTable
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
 from tests.formal.wires import ShortFIFO, Wires
+from tests.mutants import variant
 
 BITS, SLOTS, TAG, DEPTH = 2, 2, 2, 28
 FRAME = data.StructLayout({"opcode": 8, "step": 1, "count": 1, "credit": 1, "address": 64})

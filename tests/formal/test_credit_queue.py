@@ -5,8 +5,8 @@ from amaranth.hdl import Signal
 
 from rtl.stream import CreditQueue
 from tests.formal.bench import Bench
-from tests.formal.mutants import broken
 from tests.formal.prove import prove
+from tests.mutants import broken
 
 DEPTH = 3
 

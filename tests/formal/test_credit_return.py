@@ -13,8 +13,8 @@ from amaranth.lib import data
 from rtl.network import CreditCounter
 from rtl.network.credit_return import CreditReturn
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
+from tests.mutants import variant
 
 BITS, NODES, MOST = 4, 2, 2
 HALF = 1 << (BITS - 1)

@@ -10,8 +10,8 @@ from amaranth.lib import data
 
 from rtl.network import CreditCounter, CreditGate
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
+from tests.mutants import variant
 
 BITS, NODES = 3, 2
 HALF = 1 << (BITS - 1)
@@ -83,7 +83,7 @@ def test_credits(node):
 @pytest.mark.few(3)
 @pytest.mark.parametrize("old, new, what", [
     ("Cat(item.beats, C(0, CREDIT_BITS))", "C(0, 2 * CREDIT_BITS)", "known"),
-    ("(over >= HALF) & (item.beats < HALF)", "over >= HALF", "known"),
+    ("& (item.beats < HALF)", "", "known"),
     ("Cat(C(0, 1), more)", "Cat(C(0, 1), more[1:], C(0, 1))", "known"),
     ("(event.valid & (step < HALF))", "(event.valid)", "goes"),
     ("(event.valid & (step < HALF))", "(event.valid & (step < HALF // 4))", "goes"),

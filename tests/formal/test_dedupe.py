@@ -14,9 +14,9 @@ from rtl.cache.vectors import VectorStore
 from rtl.config import NicConfig
 from rtl.dedupe import DedupeTable
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
 from tests.formal.wires import Wires
+from tests.mutants import variant
 
 CONFIG = NicConfig(name="least", nodes=2, tables=1, max_dimension=16, dedupe_keys=4, dedupe_ways=2,
                    dedupe_in_flight=4, scatter_entries=4)

@@ -14,8 +14,8 @@ from rtl.config import NicConfig
 from rtl.dedupe import DedupeTable
 from tests.formal.behind import fetched, small_cache
 from tests.formal.bench import Bench
-from tests.formal.mutants import some_slow, variant
 from tests.formal.prove import prove
+from tests.mutants import some_slow, variant
 
 DEPTH, QUICK_DEPTH = 23, 21
 

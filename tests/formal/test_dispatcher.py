@@ -11,8 +11,8 @@ from amaranth.lib import data
 from rtl.formats import RecordKind
 from rtl.query.dispatcher import Dispatcher
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
+from tests.mutants import variant
 
 STEP, PLACE, NODES = 3, 2, 2
 KEY = data.StructLayout({"row": 1, "table": 1})

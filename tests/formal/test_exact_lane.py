@@ -20,8 +20,8 @@ from amaranth.lib.wiring import Component, In, Out
 from rtl.float.exact_lane import ExactLane
 from tests.formal.bench import Bench
 from tests.formal.induction import by_induction
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
+from tests.mutants import variant
 
 SEGMENT, VALUE, SIGNIFICAND, SUMS = 4, 9, 2, 2
 EXACT = data.StructLayout({"value": VALUE, "plus": 1, "minus": 1, "other": 1})

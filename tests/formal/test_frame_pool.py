@@ -16,9 +16,9 @@ from amaranth.hdl import Array, Cat, Mux, Signal, Value
 from rtl.network.link.frame_pool import FramePool
 from tests.formal.bench import Bench
 from tests.formal.induction import by_induction
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
 from tests.formal.shown import LOCALS, ShownRam
+from tests.mutants import variant
 
 CHAINS = 2
 SMALL, LARGER = (4, 2, 2), (8, 3, FramePool.SPARE)

@@ -11,8 +11,8 @@ from amaranth.lib import data
 
 from rtl.network.link.overdue import Overdue
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
+from tests.mutants import variant
 
 BITS = 4
 RECORD = data.StructLayout({"step": 1, "tries": 8, "time": BITS})

@@ -10,8 +10,8 @@ from amaranth.lib import data
 
 from rtl.network.link.walker import Walker
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
+from tests.mutants import variant
 
 BITS, WINDOW, ARRIVALS = 6, 16, 8
 SMALL = (

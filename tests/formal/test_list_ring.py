@@ -12,8 +12,8 @@ from rtl.formats import Opcode
 from rtl.rings.list_ring import ListRing
 from rtl.rings.slot_address import SlotAddress
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
+from tests.mutants import variant
 
 BITS, DEPTH = 3, 40
 INFO = data.StructLayout({"opcode": 8, "destination": 1, "step": 1, "count": 1, "credit": 1,

@@ -11,9 +11,9 @@ from amaranth.hdl import Cat, Mux, Signal
 from rtl.cache.free_list import FreeList
 from rtl.cache.miss_table import MissTable
 from tests.formal.bench import Bench
-from tests.formal.mutants import broken
 from tests.formal.plain import PlainTable
 from tests.formal.prove import prove
+from tests.mutants import broken
 
 IDS = 2
 

@@ -6,7 +6,6 @@ for a number of cycles. Counts are modulo 2^16 in the hardware and modulo 2^3 he
 bits, and a turn has few of them: the blocks are made with narrower ones, all else is as it is.
 """
 
-import inspect
 
 import pytest
 from amaranth.hdl import Mux, Signal
@@ -16,8 +15,8 @@ from rtl.network.output_queues import OutputQueues
 from rtl.network.queue_room import QueueRoom
 from rtl.network.queue_turns import QueueTurns
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
+from tests.mutants import contains, variant
 
 BITS, PLACES = 3, 2
 SERVED = 16
@@ -33,8 +32,7 @@ def found(places: int) -> data.StructLayout:
 
 def narrow(block: type, edits: tuple[tuple[str, str], ...], **names: object) -> type:
     """Return ``block`` with narrow counts, and with those of ``edits`` that are of its module."""
-    source = inspect.getsource(inspect.getmodule(block))
-    return variant(block, *(edit for edit in edits if edit[0] in source),
+    return variant(block, *(edit for edit in edits if contains(block, edit[0])),
                    NODE_BITS=1, AtNode=AT_NODE, CREDIT_BITS=BITS, **names)
 
 

@@ -15,9 +15,9 @@ from amaranth.lib import data
 
 from rtl.network.packet_pool import PacketPool
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.plain import PlainFIFO
 from tests.formal.prove import prove
+from tests.mutants import variant
 
 DESTINATIONS, BUFFERS, POSITIONS = 2, 3, 2
 BITS = 2

@@ -5,8 +5,8 @@ from amaranth.hdl import Cat, Mux, Signal
 
 from rtl.stream import PacketFIFO
 from tests.formal.bench import Bench
-from tests.formal.mutants import broken
 from tests.formal.prove import prove
+from tests.mutants import broken
 
 
 def packets(dut: PacketFIFO, depth: int) -> Bench:

@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Mux, Signal
 from rtl.formats import FrameInfo, RawBeat
 from rtl.network import PacketMux
 from tests.formal.bench import Bench
-from tests.formal.mutants import broken
 from tests.formal.prove import prove
+from tests.mutants import broken
 
 PORTS = 2
 

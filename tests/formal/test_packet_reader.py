@@ -10,8 +10,8 @@ from amaranth.hdl import Cat, Mux, Signal
 
 from rtl.network.packet_reader import PacketReader
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
+from tests.mutants import variant
 
 BUFFERS, BEATS, INSIDE = 2, 3, 4
 

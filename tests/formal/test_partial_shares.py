@@ -12,8 +12,8 @@ from amaranth.lib import data
 
 from rtl.gradient.partial_buffer import PartialBuffer
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
+from tests.mutants import variant
 
 SOURCES, DEPTH, BITS = 2, 4, 3
 CYCLES = 14

@@ -15,9 +15,9 @@ from rtl.network.link.frame_pool import FramePool
 from rtl.network.link.pool_room import PoolRoom
 from tests.formal.bench import Bench
 from tests.formal.induction import by_induction
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
 from tests.formal.shown import LOCALS, ShownRam
+from tests.mutants import variant
 
 NODES, MOST = 2, 2
 FEW, MORE = 10, 14

@@ -15,10 +15,10 @@ from amaranth.lib import data
 from rtl.network.link.report_queue import ReportQueue
 from tests.formal.bench import Bench
 from tests.formal.induction import by_induction
-from tests.formal.mutants import variant
 from tests.formal.plain import TimedFIFO
 from tests.formal.prove import prove
 from tests.formal.shown import LOCALS, ShownRam
+from tests.mutants import variant
 
 BITS, BLOCKS, DEPTH = 6, 2, 20
 LONGEST = 2 ** BITS - 1

@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Mux, Signal
 from rtl.formats import BEAT_BYTES
 from rtl.network.reset_guards import HeadGuard, TailGuard
 from tests.formal.bench import Bench
-from tests.formal.mutants import broken
 from tests.formal.prove import prove
+from tests.mutants import broken
 
 MOST = 3
 """Beats of the longest packet."""

@@ -15,9 +15,9 @@ from amaranth.hdl import Cat, Signal
 
 from rtl.cache.resolver import Resolver
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
 from tests.formal.wires import ShortQueue
+from tests.mutants import variant
 
 PLACES = 2
 """Operations under way or waiting that a :class:`~tests.formal.wires.ShortQueue` has room for."""

@@ -11,9 +11,9 @@ from rtl.formats import Opcode
 from rtl.rings.row_reads import RowReads
 from rtl.stream import CreditQueue
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
 from tests.formal.wires import ShortFIFO
+from tests.mutants import variant
 
 ROW, TAG, OFFSET, PLACES, DEPTH = 2, 2, 8, 2, 24
 READ = data.StructLayout({"offset": OFFSET, "units": 7, "tag": TAG})

@@ -15,10 +15,10 @@ import pytest
 from amaranth.hdl import Signal, Value
 
 from tests.formal.induction import by_induction
-from tests.formal.mutants import some_slow
 from tests.formal.prove import prove
 from tests.formal.updating import Updating
 from tests.formal.updating_inside import inside
+from tests.mutants import some_slow
 
 DEPTH = 24
 

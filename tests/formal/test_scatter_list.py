@@ -11,10 +11,10 @@ from rtl.cache.free_list import FreeList
 from rtl.cache.number_pool import NumberPool
 from rtl.cache.scatter_list import ScatterList
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
 from tests.formal.waiting import BEHIND, Waiting
 from tests.formal.wires import ShortFIFO, ShortQueue
+from tests.mutants import variant
 
 IDS, DEPTH = 2, 13
 MUTANT_DEPTH = 22

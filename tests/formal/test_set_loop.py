@@ -10,8 +10,8 @@ from amaranth.lib import data
 
 from rtl.keys.set_loop import SetLoop
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
+from tests.mutants import variant
 
 KEY_BITS, WAYS = 2, 2
 WINDOW = 4

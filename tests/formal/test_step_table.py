@@ -6,9 +6,9 @@ from amaranth.lib import data
 
 from rtl.rings.step_table import StepTable
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
 from tests.formal.wires import ShortFIFO
+from tests.mutants import variant
 
 SLOTS, STEP, COUNT, TIME = 2, 1, 2, 4
 ANSWERED = data.StructLayout({"valid": 1, "step": STEP, "count": COUNT})

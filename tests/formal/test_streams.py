@@ -4,9 +4,9 @@ import pytest
 
 from rtl.stream import SkidBuffer, StreamFIFO
 from tests.formal.bench import Bench
-from tests.formal.mutants import broken
 from tests.formal.plain import TimedFIFO
 from tests.formal.prove import prove
+from tests.mutants import broken
 
 
 def queue(dut, most: int, latency: int) -> Bench:

@@ -15,9 +15,9 @@ from rtl.cache.number_pool import NumberPool
 from rtl.cache.tags import TagPipeline
 from rtl.stream import CreditQueue
 from tests.formal.bench import Bench
-from tests.formal.mutants import some_slow, variant
 from tests.formal.prove import prove
 from tests.formal.rows import Rows
+from tests.mutants import some_slow, variant
 
 KEY_BITS, IDS = 2, 2
 

@@ -20,9 +20,9 @@ from rtl.formats import RecordKind
 from rtl.stream import SkidBuffer
 from tests.formal.bench import Bench
 from tests.formal.loops import plain_loop
-from tests.formal.mutants import some_slow, variant
 from tests.formal.prove import prove
 from tests.formal.wires import ShortFIFO, ShortQueue, Wires
+from tests.mutants import some_slow, variant
 
 INDEX_BITS, NONE, EMPTY = 2, 2, 3
 

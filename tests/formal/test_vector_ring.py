@@ -15,9 +15,9 @@ from rtl.rings.read_answers import ReadAnswers
 from rtl.rings.slot_address import SlotAddress
 from rtl.rings.vector_ring import VectorRing
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.prove import prove
 from tests.formal.wires import ShortFIFO
+from tests.mutants import variant
 
 BITS = 2
 RECORD = data.StructLayout({"bytes": 8, "tag": BITS})

@@ -12,10 +12,10 @@ from amaranth.lib import data
 
 from rtl.cache.vectors import VectorStore, vector_beat_layout
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.plain import Rest, plain_queue
 from tests.formal.prove import prove
 from tests.formal.wires import Wires
+from tests.mutants import variant
 
 ROWS, IDS, PLACES, AHEAD = 2, 2, 3, 1
 META = data.StructLayout({"value": 1, "known": 1, "item": 1})

@@ -25,7 +25,6 @@ from rtl.rings import RowReads
 from rtl.training import TrainingPath
 from rtl.training.step_counter import StepCounter
 from tests.formal.bench import Bench
-from tests.formal.mutants import broken, variant
 from tests.formal.prove import prove
 from tests.formal.waits import (
     APART,
@@ -36,6 +35,7 @@ from tests.formal.waits import (
     streams,
     wait_graph,
 )
+from tests.mutants import broken, variant
 
 CONFIG = preset("tiny").with_fields(training=True, link=True)
 SMALL = CONFIG.with_fields(

@@ -19,8 +19,8 @@ from rtl.gradient.state_unpacker import StateUnpacker
 from rtl.gradient.updater import RowUpdater
 from rtl.stream import SkidBuffer
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.shown import LOCALS, ShownRam, made_at_once
+from tests.mutants import variant
 
 __all__ = ["COUNT", "KEY", "LOOKUP", "NUMBER", "PLACES", "STATE", "SUM", "UpdaterBlocks"]
 

@@ -11,11 +11,11 @@ from rtl.cache.cache import EmbeddingCache
 from rtl.cache.fills import FillWriter
 from rtl.cache.resolver import Resolver, operation_layout
 from tests.formal.bench import Bench
-from tests.formal.mutants import variant
 from tests.formal.plain import PlainTable, plain_ids, plain_queue, plain_store
 from tests.formal.rows import any_tags
 from tests.formal.waiting import BEHIND, any_lists
 from tests.formal.wires import Wires
+from tests.mutants import variant
 
 __all__ = ["Whole"]
 

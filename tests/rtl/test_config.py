@@ -3,7 +3,7 @@ and bound."""
 
 import pytest
 
-from rtl.config import PRESETS, preset
+from rtl.config import POLICY_CODES, PRESETS, preset
 
 
 @pytest.mark.parametrize("field, value, error, message", [
@@ -50,7 +50,7 @@ def test_a_bound_names_the_field_on_which_it_depends(changes, message):
 @pytest.mark.parametrize("value", ["belady", "LRU", "", 0, None])
 def test_the_policy_is_one_of_those_there_are(value):
     assert all(config.policy == "lru" for config in PRESETS.values())
-    with pytest.raises(ValueError, match=f"policy must be one of lru, not {value!r}"):
+    with pytest.raises(ValueError, match=f"one of {', '.join(POLICY_CODES)}, not {value!r}"):
         preset("tiny").with_fields(policy=value)
 
 

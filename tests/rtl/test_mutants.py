@@ -5,221 +5,251 @@ Most are comparisons that wrap, that look at fewer bits, or that are off by one 
 
 import pytest
 
-from tests.rtl.mutation import Mutant
+from rtl.cache.fills import FillWriter
+from rtl.dedupe.table import DedupeTable
+from rtl.delivery.indices import IndexPackager
+from rtl.delivery.share import ShareDelivery
+from rtl.delivery.unique import UniqueFinder
+from rtl.gradient.optimizer import RowOptimizer
+from rtl.gradient.partial_receiver import PartialReceiver
+from rtl.gradient.reducer import GradientReducer
+from rtl.gradient.rows_end import RowsEnd
+from rtl.interaction.result_frames import ResultFrames
+from rtl.interaction.result_groups import ResultGrouper
+from rtl.network.frame_check import FrameCheck
+from rtl.network.link.deadlines import Deadlines
+from rtl.network.link.ends import first_deadline
+from rtl.network.link.overdue import Overdue
+from rtl.network.link.round_trips import RoundTrips
+from rtl.network.link.sender import LinkSender
+from rtl.network.packet_pool import PacketPool
+from rtl.query.dispatcher import Dispatcher
+from rtl.rings.completion import CompletionWriter
+from rtl.rings.list_ring import ListRing
+from rtl.rings.step_table import StepTable
+from rtl.rings.vector_ring import VectorRing
+from rtl.training.barrier import StepBarrier
+from rtl.training.passes import PassSource
+from rtl.training.step_counter import StepCounter
+from tests.mutants import Mutant, edited
 
 MUTANTS = [
     # Rings: counts that wrap, places that are taken twice, and numbers compared in part.
-    Mutant("rtl/rings/list_ring.py", "(written - consumed)[:INDEX_BITS] < slots",
+    Mutant(ListRing, "(written - consumed)[:INDEX_BITS] < slots",
            "(written - consumed) < slots",
            "rings/test_list_ring.py::test_a_kernel_that_consumes_nothing[65534]"),
-    Mutant("rtl/rings/list_ring.py", "told.eq(record.index)", "told.eq(self.answerable)",
+    Mutant(ListRing, "told.eq(record.index)", "told.eq(self.answerable)",
            "rings/test_list_ring.py::test_what_is_not_told_of_is_not_consumed"),
-    Mutant("rtl/rings/vector_ring.py", ">= self._lists - 1)", ">= self._lists)",
+    Mutant(VectorRing, ">= self._lists - 1)", ">= self._lists)",
            "rings/test_vector_ring.py::test_as_many_lists_wait_as_it_has_places_for"),
-    Mutant("rtl/rings/vector_ring.py", "(read - out)[:INDEX_BITS] < self._outstanding",
+    Mutant(VectorRing, "(read - out)[:INDEX_BITS] < self._outstanding",
            "(read - out) < self._outstanding",
            "rings/test_vector_ring.py::test_reads_that_nobody_answers[65534]"),
-    Mutant("rtl/rings/completion.py", "(opened - freed)[:INDEX_BITS] < self._slots",
+    Mutant(CompletionWriter, "(opened - freed)[:INDEX_BITS] < self._slots",
            "(opened - freed) < self._slots",
            "rings/test_completion.py::test_a_consumer_that_never_returns_a_slot[65535]"),
-    Mutant("rtl/rings/completion.py", "event.tag == tag", "event.tag[:8] == tag[:8]",
+    Mutant(CompletionWriter, "event.tag == tag", "event.tag[:8] == tag[:8]",
            "rings/test_completion.py::test_steps_and_tags_are_compared_in_all_their_bits"),
-    Mutant("rtl/rings/step_table.py", "step == of[1].step for", "step[:10] == of[1].step[:10] for",
+    Mutant(StepTable, "step == of[1].step for", "step[:10] == of[1].step[:10] for",
            "rings/test_completion.py::test_steps_and_tags_are_compared_in_all_their_bits"),
-    Mutant("rtl/rings/step_table.py", "step == error.step for", "step[:10] == error.step[:10] for",
+    Mutant(StepTable, "step == error.step for", "step[:10] == error.step[:10] for",
            "rings/test_completion.py::test_steps_and_tags_are_compared_in_all_their_bits"),
-    Mutant("rtl/rings/vector_ring.py", "full.eq((sent - out)[:INDEX_BITS] >=",
+    Mutant(VectorRing, "full.eq((sent - out)[:INDEX_BITS] >=",
            "full.eq((sent - out) >=",
            "rings/test_vector_ring.py::test_as_many_lists_wait_as_it_has_places_for[65534]"),
     # A slot that stays late, a flush for nothing, and slots that are told of too late.
-    Mutant("rtl/rings/step_table.py",
+    Mutant(StepTable,
            "late.eq((late | self._bit(found, slot)) & ~self._bit(opens, event.slot))",
            "late.eq(late | self._bit(found, slot))", "rings/test_completion.py::"
            "test_a_flush_without_answer_does_not_hold_up_the_ring"),
-    Mutant("rtl/rings/completion.py", "with m.If(self.flush & ~late):", "with m.If(self.flush):",
+    Mutant(CompletionWriter, "with m.If(self.flush & ~late):", "with m.If(self.flush):",
            "rings/test_completion.py::test_a_flush_without_answer_does_not_hold_up_the_ring"),
-    Mutant("rtl/rings/vector_ring.py", "(ahead >= self.every)", "(ahead > self.every)",
+    Mutant(VectorRing, "(ahead >= self.every)", "(ahead > self.every)",
            "rings/test_vector_ring.py::"
            "test_slots_are_told_of_when_there_are_as_many_as_asked_for"),
     # The id of a beat that is not valid taken for that of the beat before.
-    Mutant("rtl/cache/fills.py", "with m.If(came):", "with m.If(came | 1):",
+    Mutant(FillWriter, "with m.If(came):", "with m.If(came | 1):",
            "cache/test_fills.py::"
            "test_good_vectors_are_written_and_told_and_bad_ones_counted[4-2-0.2-0.3]"),
     # Steps of training, compared modulo 1,024, and written rows modulo 65,536.
-    Mutant("rtl/training/barrier.py", "step == self.open_step, named",
+    Mutant(StepBarrier, "step == self.open_step, named",
            "step[:10] == self.open_step[:10], named",
            "training/test_barrier.py::test_a_step_that_is_not_open_is_no_end"),
-    Mutant("rtl/training/barrier.py", "self.own.payload != self.open_step",
+    Mutant(StepBarrier, "self.own.payload != self.open_step",
            "self.own.payload[:10] != self.open_step[:10]",
            "training/test_barrier.py::test_a_step_that_is_not_open_is_no_end"),
-    Mutant("rtl/training/step_counter.py", "enough & ~gone & (here != wanted)",
+    Mutant(StepCounter, "enough & ~gone & (here != wanted)",
            "enough & ~gone & (here[:8] != wanted[:8])",
            "training/test_step_counter.py::test_partials_too_many_are_counted"),
-    Mutant("rtl/training/passes.py", "self.returned.payload.step == step",
+    Mutant(PassSource, "self.returned.payload.step == step",
            "self.returned.payload.step[:10] == step[:10]",
            "training/test_passes.py::test_what_is_lost_on_its_way_back_is_not_waited_for"),
-    Mutant("rtl/training/passes.py", "self.lost.step == step", "self.lost.step[:10] == step[:10]",
+    Mutant(PassSource, "self.lost.step == step", "self.lost.step[:10] == step[:10]",
            "training/test_passes.py::test_what_is_lost_on_its_way_back_is_not_waited_for"),
-    Mutant("rtl/gradient/reducer.py", "front.beat.step == step",
+    Mutant(GradientReducer, "front.beat.step == step",
            "front.beat.step[:10] == step[:10]",
            "gradient/test_reducer.py::test_steps_are_compared_in_all_their_bits"),
-    Mutant("rtl/gradient/reducer.py", "given.step == before", "given.step[:10] == before[:10]",
+    Mutant(GradientReducer, "given.step == before", "given.step[:10] == before[:10]",
            "gradient/test_reducer.py::test_steps_are_compared_in_all_their_bits"),
-    Mutant("rtl/gradient/reducer.py", "step != answer.step", "step[:10] != answer.step[:10]",
+    Mutant(GradientReducer, "step != answer.step", "step[:10] != answer.step[:10]",
            "gradient/test_reducer.py::test_steps_are_compared_in_all_their_bits"),
-    Mutant("rtl/gradient/partial_receiver.py", "split.coming.step == self.open_step",
+    Mutant(PartialReceiver, "split.coming.step == self.open_step",
            "split.coming.step[:10] == self.open_step[:10]",
            "gradient/test_partial_receiver.py::test_partials_leave_one_by_one[16-stalls2]"),
-    Mutant("rtl/gradient/partial_receiver.py", "user.step == self.open_step",
+    Mutant(PartialReceiver, "user.step == self.open_step",
            "user.step[:10] == self.open_step[:10]",
            "gradient/test_partial_receiver.py::"
            "test_what_waits_is_of_the_step_that_is_open_when_it_leaves[1-1024]"),
-    Mutant("rtl/gradient/rows_end.py", "self.sent == self.written",
+    Mutant(RowsEnd, "self.sent == self.written",
            "self.sent[:16] == self.written[:16]",
            "gradient/test_rows_end.py"),
     # Places of the optimizer and of packets of indices that wait: the last ones are kept free.
-    Mutant("rtl/gradient/optimizer.py", "olds.level < halves - 2", "olds.level < halves",
+    Mutant(RowOptimizer, "olds.level < halves - 2", "olds.level < halves",
            "gradient/test_optimizer.py::test_what_waits_for_the_output_is_not_lost"),
-    Mutant("rtl/delivery/indices.py", "packets.level <= PACKETS - 2",
+    Mutant(IndexPackager, "packets.level <= PACKETS - 2",
            "packets.level <= PACKETS - 1",
            "delivery/test_indices.py::test_packets_that_wait_are_all_sent[64]"),
-    Mutant("rtl/delivery/indices.py", "beats.level <= 2 * self._room",
+    Mutant(IndexPackager, "beats.level <= 2 * self._room",
            "beats.level <= 2 * self._room + 1",
            "delivery/test_indices.py::test_packets_that_wait_are_all_sent[3]"),
     # Packets of two steps, or that never get old, and lookups that leave too early.
-    Mutant("rtl/interaction/result_groups.py", "(self.time - opened)[:32] >= self.timeout",
+    Mutant(ResultGrouper, "(self.time - opened)[:32] >= self.timeout",
            "(self.time - opened) >= self.timeout",
            "interaction/test_result_groups.py::"
            "test_a_packet_leaves_when_its_first_result_is_old[4294967280]"),
-    Mutant("rtl/interaction/result_frames.py", "item.step == last_step",
+    Mutant(ResultFrames, "item.step == last_step",
            "item.step[:10] == last_step[:10]",
            "interaction/test_result_frames.py::test_steps_are_compared_in_all_their_bits"),
-    Mutant("rtl/network/packet_pool.py", "(same & (self.step != item.step))",
+    Mutant(PacketPool, "(same & (self.step != item.step))",
            "(same & (self.step[:10] != item.step[:10]))",
            "network/test_packet_pool.py::test_places_and_full_packets[1-2-17]"),
-    Mutant("rtl/network/packet_pool.py", "(~same & (self.step != found.step))",
+    Mutant(PacketPool, "(~same & (self.step != found.step))",
            "(~same & (self.step[:10] != found.step[:10]))",
            "network/test_packet_pool.py::test_places_and_full_packets[1-2-17]"),
-    Mutant("rtl/query/dispatcher.py", "slot.step == next_step", "slot.step[:10] == next_step[:10]",
+    Mutant(Dispatcher, "slot.step == next_step", "slot.step[:10] == next_step[:10]",
            "query/test_dispatcher.py::test_no_step_but_the_next_overtakes[1025]"),
     # Steps of delivery and of the dedupe table.
-    Mutant("rtl/delivery/indices.py", "item.step == step", "item.step[:10] == step[:10]",
+    Mutant(IndexPackager, "item.step == step", "item.step[:10] == step[:10]",
            "delivery/test_indices.py::test_steps_are_compared_in_all_their_bits"),
-    Mutant("rtl/delivery/share.py", "here.slot.mine & ~ends", "here.slot.mine",
+    Mutant(ShareDelivery, "here.slot.mine & ~ends", "here.slot.mine",
            "delivery/test_share.py::test_a_share_that_nobody_ends_ends_where_another_step_begins"),
-    Mutant("rtl/delivery/share.py", "slot.step != step", "slot.step[:10] != step[:10]",
+    Mutant(ShareDelivery, "slot.step != step", "slot.step[:10] != step[:10]",
            "delivery/test_share.py::test_steps_are_compared_in_all_their_bits"),
-    Mutant("rtl/delivery/unique.py", "slot.step != step", "slot.step[:10] != step[:10]",
+    Mutant(UniqueFinder, "slot.step != step", "slot.step[:10] != step[:10]",
            "delivery/test_unique.py::test_steps_are_compared_in_all_their_bits"),
-    Mutant("rtl/delivery/unique.py", "lost == of)", "lost[:8] == of[:8])",
+    Mutant(UniqueFinder, "lost == of)", "lost[:8] == of[:8])",
            "delivery/test_unique.py::test_entries_of_any_earlier_step_are_not_retired_early"),
-    Mutant("rtl/dedupe/table.py", "Cat(request.key, request.step)",
+    Mutant(DedupeTable, "Cat(request.key, request.step)",
            "Cat(request.key, request.step[:10])",
            "dedupe/test_table.py::test_steps_are_compared_in_all_their_bits"),
-    Mutant("rtl/dedupe/table.py", "early = entries.evicted.valid & ~ahead[-1]",
+    Mutant(DedupeTable, "early = entries.evicted.valid & ~ahead[-1]",
            "early = entries.evicted.valid & (entries.evicted.key[Key.size:] >= self.step_floor)",
            "dedupe/test_table.py::test_entries_of_finished_steps_make_room"),
     # The timing of the link's recovery: backoff, wraps of time, Karn's rule, and a cycle early.
-    Mutant("rtl/network/link/overdue.py", "Mux(record.tries <= 2, 0, record.tries - 2)",
+    Mutant(Overdue, "Mux(record.tries <= 2, 0, record.tries - 2)",
            "Mux(record.tries <= 3, 0, record.tries - 3)",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
-    Mutant("rtl/network/link/overdue.py", "((at - best)[31] | ~some)", "((at < best) | ~some)",
+    Mutant(Overdue, "((at - best)[31] | ~some)", "((at < best) | ~some)",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
-    Mutant("rtl/network/link/deadlines.py", "(at - best)[31] | ~some", "(at < best) | ~some",
+    Mutant(Deadlines, "(at - best)[31] | ~some", "(at < best) | ~some",
            "network/link/test_recovery.py::test_the_earliest_deadline_is_told_across_the_wrap"),
-    Mutant("rtl/network/link/deadlines.py", "(at - best)[31] | ~some", "(best - at)[31] | ~some",
+    Mutant(Deadlines, "(at - best)[31] | ~some", "(best - at)[31] | ~some",
            "network/link/test_recovery.py::test_the_earliest_deadline_is_told_across_the_wrap"),
-    Mutant("rtl/network/link/ends.py",
+    Mutant(first_deadline,
            "(sender.deadline - receiver.deadline)[31]", "(sender.deadline < receiver.deadline)",
            "network/link/test_recovery.py::test_the_earlier_deadline_of_both_sides_is_told"),
-    Mutant("rtl/network/link/round_trips.py",
+    Mutant(RoundTrips,
            "Mux(read.deviation > read.mean[4:], read.deviation,", "Mux(1, read.deviation,",
            "network/link/test_recovery.py::test_a_time_out_without_scatter"),
-    Mutant("rtl/network/link/sender.py", "& (record.tries == 1)", "",
+    Mutant(LinkSender, "& (record.tries == 1)", "",
            "network/link/test_recovery_sender.py::"
            "test_a_packet_that_was_sent_twice_measures_nothing"),
-    Mutant("rtl/network/link/sender.py", "& (record.tries == 1)", "& (record.tries <= 2)",
+    Mutant(LinkSender, "& (record.tries == 1)", "& (record.tries <= 2)",
            "network/link/test_recovery_sender.py::"
            "test_a_packet_that_was_sent_twice_measures_nothing"),
-    Mutant("rtl/network/link/overdue.py", "age >= limit", "age + 1 >= limit",
+    Mutant(Overdue, "age >= limit", "age + 1 >= limit",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
-    Mutant("rtl/network/link/overdue.py", "now + (limit - age)", "now + (limit - age) - 1",
+    Mutant(Overdue, "now + (limit - age)", "now + (limit - age) - 1",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
-    Mutant("rtl/network/link/deadlines.py",
+    Mutant(Deadlines,
            "over.eq(~(self.time - at)[31])", "over.eq(~(self.time + 1 - at)[31])",
            "network/link/test_recovery.py::test_the_earliest_deadline_is_told_across_the_wrap"),
     # Packets that are freed while they are sent again, or never; LINK messages of other lengths.
-    Mutant("rtl/network/link/sender.py",
+    Mutant(LinkSender,
            "blocked.eq(repeats.holds & (repeats.held == found.first))", "blocked.eq(0)",
            "network/link/test_recovery_sender.py::"
            "test_beats_of_a_packet_that_is_sent_again_stay_in_the_pool"),
-    Mutant("rtl/network/link/sender.py", "blocked.eq(blocked & repeats.holds)", "blocked.eq(0)",
+    Mutant(LinkSender, "blocked.eq(blocked & repeats.holds)", "blocked.eq(0)",
            "network/link/test_recovery_sender.py::"
            "test_beats_of_a_packet_that_is_sent_again_stay_in_the_pool"),
-    Mutant("rtl/network/link/sender.py",
+    Mutant(LinkSender,
            "drops.valid.eq(came.valid & lost.bit_select(came.node, 1))", "drops.valid.eq(0)",
            "network/link/test_recovery_sender.py::"
            "test_a_packet_that_ends_after_its_peer_was_given_up_leaves_the_pool"),
-    Mutant("rtl/network/frame_check.py",
+    Mutant(FrameCheck,
            "(head1.count != RECORDS_PER_BEAT)", "(head1.count > RECORDS_PER_BEAT)",
            "network/link/test_recovery.py::test_a_link_message_has_eight_words"),
-    Mutant("rtl/network/frame_check.py", "(head1.count != RECORDS_PER_BEAT)", "0",
+    Mutant(FrameCheck, "(head1.count != RECORDS_PER_BEAT)", "0",
            "network/link/test_recovery.py::test_a_link_message_has_eight_words"),
     # Doublings and bounds of the link's time-outs.
-    Mutant("rtl/network/link/round_trips.py", "doubled.read_data == MOST_SHIFT, MOST_SHIFT", "0, 0",
+    Mutant(RoundTrips, "doubled.read_data == MOST_SHIFT, MOST_SHIFT", "0, 0",
            "network/link/test_recovery.py::test_a_time_out_without_scatter"),
-    Mutant("rtl/network/link/round_trips.py",
+    Mutant(RoundTrips,
            "Mux(step[2] | ~shifts_count, 0, Mux(", "Mux(~shifts_count, 0, Mux(",
            "network/link/test_recovery.py::test_a_time_out_without_scatter"),
-    Mutant("rtl/network/link/overdue.py", "Mux(more > MOST_SHIFT, MOST_SHIFT, more)", "more",
+    Mutant(Overdue, "Mux(more > MOST_SHIFT, MOST_SHIFT, more)", "more",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
-    Mutant("rtl/network/link/overdue.py", "Mux(more > self.doublings,", "Mux(1,",
+    Mutant(Overdue, "Mux(more > self.doublings,", "Mux(1,",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
-    Mutant("rtl/network/link/overdue.py",
+    Mutant(Overdue,
            "once.eq(Mux(last, doubled, doubled << 1))", "once.eq(doubled << 1)",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
-    Mutant("rtl/network/link/overdue.py",
+    Mutant(Overdue,
            "once.eq(Mux(last, doubled, doubled << 1))", "once.eq(doubled)",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
-    Mutant("rtl/network/link/overdue.py",
+    Mutant(Overdue,
            "longer.eq(Mux(beyond_once, self.most, once))", "longer.eq(once)",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
-    Mutant("rtl/network/link/overdue.py",
+    Mutant(Overdue,
            "limit.eq(Mux(beyond, self.most, doubled))", "limit.eq(doubled)",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
-    Mutant("rtl/network/link/overdue.py",
+    Mutant(Overdue,
            "self.late.valid.eq(self.over & late)", "self.late.valid.eq(self.over)",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
-    Mutant("rtl/network/link/overdue.py", "late.eq(late | doubles)", "late.eq(1)",
+    Mutant(Overdue, "late.eq(late | doubles)", "late.eq(1)",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
-    Mutant("rtl/network/link/overdue.py",
+    Mutant(Overdue,
            "record.tries > self.doublings + 1", "record.tries > self.doublings",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
-    Mutant("rtl/network/link/overdue.py", "doubles.eq((record.tries == 1) | (", "doubles.eq(0 | (",
+    Mutant(Overdue, "doubles.eq((record.tries == 1) | (", "doubles.eq(0 | (",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
     # The jitter of the link's time-outs.
-    Mutant("rtl/network/link/overdue.py", "limit.eq(limit + spread)", "limit.eq(limit)",
+    Mutant(Overdue, "limit.eq(limit + spread)", "limit.eq(limit)",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
-    Mutant("rtl/network/link/overdue.py", "scale(chance, limit >> 2)", "scale(chance, limit >> 1)",
+    Mutant(Overdue, "scale(chance, limit >> 2)", "scale(chance, limit >> 1)",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
-    Mutant("rtl/network/link/overdue.py", "with m.If(last):\n", "with m.If(0):\n",
+    Mutant(Overdue, "with m.If(last):\n", "with m.If(0):\n",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
-    Mutant("rtl/network/link/overdue.py", "Cat(packet.sequence, self.own, packet.node, tries[:8])",
+    Mutant(Overdue, "Cat(packet.sequence, self.own, packet.node, tries[:8])",
            "Cat(packet.sequence, self.own ^ packet.node, packet.node ^ self.own, tries[:8])",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
-    Mutant("rtl/network/link/overdue.py",
+    Mutant(Overdue,
            "self._chance(record.tries + 1)", "self._chance(record.tries)",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
 ]
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.file}: {mutant.new}")
-def test_each_is_in_its_file(mutant):
-    assert compile(mutant.source, mutant.file, "exec")
+EACH = pytest.mark.parametrize(
+    "mutant", MUTANTS, ids=lambda mutant: f"{mutant.block.__name__}: {mutant.new}")
+
+
+@EACH
+def test_each_is_in_its_block(mutant):
+    assert compile(mutant.source, mutant.block.__module__, "exec")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.file}: {mutant.new}")
+@EACH
 def test_each_is_found(mutant):
     ran = mutant.run()
     assert ran.returncode == pytest.ExitCode.TESTS_FAILED, (
@@ -228,7 +258,28 @@ def test_each_is_found(mutant):
     assert "in elaborate" not in ran.stdout, ran.stdout[-2000:]
 
 
-def test_text_that_is_gone_is_named():
-    with pytest.raises(ValueError, match=r"rtl/config.py must contain 'no such text' once, not 0 "
-                       "times: update the mutant"):
-        Mutant("rtl/config.py", "no such text", "", "").source  # noqa: B018
+BLOCKS = """
+class Other:
+    used = read - write < 4
+
+class Fifo:
+    used = (read -  # both wrap
+            write < 4)
+
+LIMIT = 3
+"""
+
+
+@pytest.mark.parametrize("old, new, then", [
+    ("read - write < 4", "read < 4", "used = (read < 4)\n\nLIMIT = 3"),  # not the one in Other
+    ("LIMIT = 3", "LIMIT = 4", "LIMIT = 4"),
+    ("write<4", "write<5", "# both wrap\n            write<5)")])
+def test_code_is_named_by_its_tokens_and_its_class(old, new, then):
+    assert edited(BLOCKS, "Fifo", (old, new)).startswith(BLOCKS[:50])
+    assert then in edited(BLOCKS, "Fifo", (old, new))
+
+
+@pytest.mark.parametrize("old, found", [("rite < 4", 0), ("read - write", 2), ("used", 2)])
+def test_code_that_is_not_there_once_is_rejected(old, found):
+    with pytest.raises(ValueError, match=f"None must contain '{old}' once, not {found} times"):
+        edited(BLOCKS, "None", (old, ""))

@@ -1,7 +1,19 @@
-"""Models of the replacement policies: which key of a set makes room for a new one."""
+"""Models of the replacement policies: which key of a set makes room for a new one.
+
+Policy ``name`` of :data:`rtl.config.POLICY_CODES` is class ``Name`` of module ``name``.
+"""
+
+from importlib import import_module
 
 from host.placement.policies.lru import Lru
 from host.placement.policies.policy import Policy
-from host.placement.policies.registry import POLICIES, policy_of
+from rtl.config import POLICY_CODES
 
-__all__ = ["POLICIES", "Lru", "Policy", "policy_of"]
+__all__ = ["Lru", "Policy", "policy_of"]
+
+
+def policy_of(name: str, ways: int) -> Policy:
+    """Return an empty set of ``ways`` under the policy ``name``; ``ValueError`` lists the names."""
+    if name not in POLICY_CODES:
+        raise ValueError(f"policy must be one of {', '.join(POLICY_CODES)}, not {name!r}")
+    return getattr(import_module(f"{__name__}.{name}"), name.capitalize())(ways)

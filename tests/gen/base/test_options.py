@@ -3,7 +3,7 @@
 import pytest
 
 from gen.base.options import configure, parse_settings
-from rtl.config import preset
+from rtl.config import POLICY_CODES, preset
 
 TYPES = {"size": int, "on": bool, "name": str, "rate": float}
 
@@ -46,7 +46,7 @@ def test_configure():
 @pytest.mark.parametrize("setting, text", [
     ("max_dimension=20", "max_dimension must be 4, 8 or a multiple of 16, not 20"),
     ("local_cache_ways=3", "local_cache_ways must be a power of two, not 3"),
-    ("policy=belady", "policy must be one of lru, not 'belady'"),
+    ("policy=belady", f"policy must be one of {', '.join(POLICY_CODES)}, not 'belady'"),
     ("colour=red", "no such field: colour")])
 def test_bad_configurations(setting, text):
     with pytest.raises(ValueError, match=text):

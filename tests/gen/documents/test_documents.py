@@ -229,7 +229,7 @@ def test_timing_with_training():
     report = small_report("tiny")
     report["blocks"][0]["optimistic"]["mhz"] = 249.9
     text = documents("tiny", timing=report, timing_training=training)["timing.md"]
-    assert "1 have none even with optimistic nets (`part`): hardly any placement" in text
+    assert re.search(r"1 .*optimistic nets \(`part`\)", text)
     assert "--set training=true --timing --output TRAINING`, then" in text
     first, second = text.split("## With training")
     assert "`part` | 2 |" in first and "`trainer` | 2 |" in second

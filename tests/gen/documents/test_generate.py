@@ -7,7 +7,7 @@ import pytest
 
 from gen import __main__ as command
 from gen.documents.generate import generate
-from rtl.config import preset
+from rtl.config import POLICY_CODES, preset
 from tests.gen.designs import Bank
 from tests.gen.timing.reports import small_report
 
@@ -78,7 +78,7 @@ def test_same_bytes_each_time(tmp_path):
     (["--set", "nodes=many"], "nodes must be an integer, not 'many'"),
     (["--set", "max_dimension=20"], "max_dimension must be 4, 8 or a multiple of 16, not 20"),
     (["--set", "local_cache_ways=3"], "local_cache_ways must be a power of two, not 3"),
-    (["--set", "policy=belady"], "policy must be one of lru, not 'belady'"),
+    (["--set", "policy=belady"], f"policy must be one of {', '.join(POLICY_CODES)}, not 'belady'"),
     (["--set", "name=two words"], "name must be an identifier, not 'two words': use 1 to 100 "),
     (["--set", f"name={'x' * 101}"], "name must be an identifier, not 'x*': use 1 to 100 "),
     *((["--set", f"name={name}"], f"name must not be '{name}', which is a module of emitted "

@@ -113,12 +113,12 @@ def shown(report, shell="none"):
 
 def test_tables():
     text = shown(small_report("tiny"))
-    assert "a clock between 125 and 400 MHz, 200 with middle nets; no placement was made" in text
-    assert "one-cycle loop part.count: 100 MHz with pessimistic nets, 300 MHz with middle" in text
+    assert "between 125 and 400 MHz, 200 with middle nets" in text
+    assert re.search("part.count: 100 MHz .*300 MHz", text)
     assert re.search(r"^ ?part +2 +125 +200 +400 +6 *$", text, re.MULTILINE)
     assert "control sets: 3; ends that other clocks reach, left out: 4" in text
     assert "not modelled: placement; skew" in text
-    assert "worst path of a port: pessimistic: 9,000 ps, port to ff (reset); middle:" in text
+    assert re.search(r"worst path of a port: .*9,000 ps, port to ff \(reset\)", text)
     assert "of the bare NIC, without shell vitis," in shown(small_report("tiny"), "vitis")
 
 

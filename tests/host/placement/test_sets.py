@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from host.placement.sets import CacheSets, NodeCaches, set_of
+from rtl.config import POLICY_CODES
 
 
 @pytest.mark.parametrize("ways", [1, 2, 8])
@@ -48,7 +49,7 @@ def test_bad_sizes_are_refused():
     for sets, ways, name in ((0, 1, "sets"), (1, 0, "ways")):
         with pytest.raises(ValueError, match=f"{name} must be at least 1, not 0"):
             CacheSets(sets, ways)
-    with pytest.raises(ValueError, match="policy must be one of lru, not 'belady'"):
+    with pytest.raises(ValueError, match=f"one of {', '.join(POLICY_CODES)}, not 'belady'"):
         CacheSets(1, 1, "belady")
 
 

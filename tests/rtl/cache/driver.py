@@ -12,7 +12,7 @@ from rtl.cache import EmbeddingCache
 from rtl.keys.hash_columns import key_hash
 from rtl.keys.hashing import hash_bits
 from tests.rtl.power_up import powered_up
-from tests.support import KEPT, receiver, sender, simulate
+from tests.support import KEPT, counts_of, receiver, sender, simulate
 
 KEY_BITS = 48
 
@@ -189,8 +189,7 @@ def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable
         for _ in range(20):  # a vector too many would come now
             await ctx.tick()
             assert not ctx.get(dut.vectors.valid)
-        result.counters = {name: ctx.get(dut.counters[name])
-                           for name in dut.counters.shape().members}
+        result.counters = counts_of(ctx, dut.counters)
 
     items = [{"key": key, "meta": n & 0xFFFF} for n, key in enumerate(keys)]
     result.cycles = simulate(

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from rtl.cache import EmbeddingCache
+from rtl.config import POLICY_CODES
 from rtl.keys.hashing import hash_bits
 from tests.rtl.cache.driver import check_decisions, make, run
 
@@ -125,7 +126,7 @@ def test_settings_out_of_range_stand_for_the_nearest(settings, sets, beats):
     ("rows", 4, "rows must be a multiple"), ("waiters", 1, "waiters must be at least 2, not 1"),
     ("vector_beats", 0, "vector_beats must be at least 1, not 0"),
     ("in_flight", 1 << 17, "in_flight must be at most 65536, not 131072"),
-    ("policy", "belady", "policy must be one of lru, not 'belady'")])
+    ("policy", "belady", f"policy must be one of {', '.join(POLICY_CODES)}, not 'belady'")])
 def test_sizes_are_checked(name, value, message):
     with pytest.raises(ValueError, match=message):
         make(**{name: value})

@@ -11,7 +11,7 @@ from rtl.config import preset
 from tests.rtl.cache.driver import check_decisions, hash_of, make, run
 from tests.rtl.cache.test_cache import STALLS, skewed
 from tests.rtl.power_up import powered_up
-from tests.support import made, receiver, sender, simulate
+from tests.support import counts_of, made, receiver, sender, simulate
 
 ROW_BITS, ROUNDS = 36, 5
 HIT = LocalCache.LATENCY["lookup that hits", "vector"]
@@ -177,7 +177,7 @@ def test_what_is_written_is_found(dimension, stall, early, enable):
             ctx.set(dut.frozen, 0)
             await ctx.tick()
             await look_up(ctx, updated, turn)
-        counters = {name: ctx.get(dut.counters[name]) for name in dut.counters.shape().members}
+        counters = counts_of(ctx, dut.counters)
         assert counters["accesses"] == counters["hits"] + counters["misses"] == len(tap)
         assert counters["accesses"] + counters["frozen"] == ROUNDS * (20 + 16 + 16)
         assert early or counters["frozen"] == ROUNDS * 16

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from amaranth.lib import data
 
-from rtl.config import CachePolicy, preset
+from rtl.config import POLICY_CODES, CachePolicy, preset
 from rtl.control.axi_lite import AxiLiteSlave
 from rtl.control.csr import Register, RegisterBlock
 from rtl.control.registers import map_fingerprint, register_map
 from rtl.monitor.counters import CounterLayout
-from tests.rtl.cache.policies.fifo import add_fifo
+from tests.rtl.cache.policies.oldest import add_oldest
 from tests.support import KEPT, simulate
 
 CONFIG = preset("tiny")
@@ -449,12 +449,13 @@ def test_the_fingerprint_tells_maps_apart():
 
 
 def test_the_policy_reads_as_its_number(monkeypatch):
-    add_fifo(monkeypatch)
-    for name, number in (("lru", 0), ("fifo", 1)):
+    add_oldest(monkeypatch)
+    for name, number in POLICY_CODES.items():
         registers = register_map(CONFIG.with_fields(policy=name), COUNTERS)
         found, = [r for r in registers if r.name == "config_policy"]
         assert (found.reset, found.access) == (number, "ro")
-        assert found.description == "policy of this configuration: 0 lru, 1 fifo"
+        assert found.description.startswith("policy of this configuration: 0 lru, ")
+        assert found.description.endswith(f"{POLICY_CODES['oldest']} oldest")
 
 
 def test_registers_of_training():

@@ -10,7 +10,7 @@ from rtl.cache import LocalCache
 from rtl.config import preset
 from rtl.dedupe import DedupeTable
 from tests.rtl.power_up import powered_up
-from tests.support import a_bit_apart, made, receiver, sender, simulate
+from tests.support import a_bit_apart, counts_of, made, receiver, sender, simulate
 
 
 def beat_of(table: int, row: int, beat: int) -> int:
@@ -93,8 +93,7 @@ def play(config, items, *, floors=None, enable=1, beats=2, latency=(5, 60), stal
             await ctx.tick()
         await ctx.tick().repeat(20)
         assert not ctx.get(dut.vectors.valid)
-        counters.update({name: ctx.get(dut.counters[name])
-                         for name in dut.counters.shape().members})
+        counters.update(counts_of(ctx, dut.counters))
 
     simulate(powered_up(dut), sender(dut.requests, items, stall=stalls[0]),
              receiver(dut.vectors, taken, len(items) * beats, stall=stalls[1]), finish,

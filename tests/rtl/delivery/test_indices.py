@@ -12,7 +12,7 @@ from rtl.delivery import IndexPackager
 from rtl.formats import BEAT_BYTES, EMPTY_INDEX, Opcode
 from tests.rtl.network.packing import follow_time
 from tests.rtl.power_up import powered_up
-from tests.support import a_bit_apart, made, quiet_while_idle, receiver, sender, simulate
+from tests.support import a_bit_apart, counts_of, made, quiet_while_idle, receiver, sender, simulate
 
 NEVER = 0xFFFF
 FULL = IndexPackager.LATENCY["index that fills a packet", "header and tag beat"]
@@ -126,8 +126,7 @@ def run(dut, items, expected, *, stall=STALLS[0], ends=(), timeout=NEVER):
 
     async def count(ctx):
         await finish(ctx)
-        counters.update({name: ctx.get(dut.counters[name])
-                         for name in dut.counters.shape().members})
+        counters.update(counts_of(ctx, dut.counters))
 
     simulate(powered_up(dut), feed, count, receiver(
         dut.headers, headers, len(expected), stall=stall[1], seed=3), background=[

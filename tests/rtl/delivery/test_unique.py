@@ -13,10 +13,10 @@ from rtl.config import preset
 from rtl.delivery import UniqueFinder
 from rtl.formats import RecordKind
 from rtl.keys.hash_columns import key_hash
-from tests.formal.mutants import variant
+from tests.mutants import variant
 from tests.rtl.delivery.slots import EMPTY, Table, end_of, key_of, slots_of, some_keys
 from tests.rtl.power_up import powered_up
-from tests.support import a_bit_apart, made, quiet_while_idle, receiver, sender, simulate
+from tests.support import a_bit_apart, counts_of, made, quiet_while_idle, receiver, sender, simulate
 
 TO_O = UniqueFinder.LATENCY["slot", "the same slot on o"]
 TO_INDEX = UniqueFinder.LATENCY["slot", "its index"]
@@ -76,7 +76,7 @@ class Run:
             for _ in range(8):
                 assert not ctx.get(dut.o.valid) and not ctx.get(dut.indices.valid)
                 await ctx.tick()
-            found = {name: ctx.get(dut.counters[name]) for name in dut.counters.shape().members}
+            found = counts_of(ctx, dut.counters)
             stalled = found.pop("stall_output"), found.pop("stall_sweep")
             assert any(stalls[1:]) == (stalled[0] > 0)
             assert (found["sweeps"] > 0) == (stalled[1] > 0)

@@ -1,6 +1,5 @@
 """Packets of partials as a parser gives them, and what a receiver should make of them."""
 
-from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +12,11 @@ from tests.rtl.descriptors import Table, split
 
 LOCAL, GLOBAL = 0, 1
 BAD = {Status.TABLE: "bad_table", Status.KIND: "bad_table", Status.ROW: "bad_row"}
+
+
+COUNTED = ("packets", "beats", "partials", "bad_step", "bad_beat", "bad_table", "bad_row",
+           "bad_owner")
+"""Counters that :class:`Reading` has."""
 
 
 @dataclass
@@ -77,7 +81,7 @@ class Reading:
     out: list[dict] = field(default_factory=list)
     arrived: list[tuple[int, int]] = field(default_factory=list)
     freed: list[tuple[int, int]] = field(default_factory=list)
-    counts: Counter = field(default_factory=Counter)
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
 
     def read(self, given: Partials) -> None:
         beats = len(given.packet()) - 1

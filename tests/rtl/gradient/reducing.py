@@ -11,7 +11,7 @@ from host.dlrm.exact import ExactSum, exact_sums
 from rtl.keys.hash_columns import COLUMNS
 from tests.rtl.float.exact_cases import beat, beats_of, terms_of_kind
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, sender, simulate
+from tests.support import counts_of, receiver, sender, simulate
 
 __all__ = ["STEP", "Item", "Pass", "Play", "check", "key_of", "numbered", "offered", "power_law",
            "same_set", "set_of", "shuffled", "vectors_of"]
@@ -146,7 +146,7 @@ class Play:
             assert cycles < 100, "not idle in the end"
         await ctx.tick()
         assert not self._now.taken and not self._now.passed
-        self.counters = {name: ctx.get(dut.counters[name]) for name in dut.counters.shape().members}
+        self.counters = counts_of(ctx, dut.counters)
 
     def _take(self, port: str, into: str):
         async def bench(ctx):

@@ -9,7 +9,7 @@ from rtl.formats import OptimizerMode
 from rtl.gradient import RowOptimizer
 from tests.rtl.float.cases import SPECIAL, canonical
 from tests.rtl.power_up import powered_up
-from tests.support import made, receiver, sender, simulate
+from tests.support import counts_of, made, receiver, sender, simulate
 
 SGD, ADAGRAD = OptimizerMode
 RATE, EPSILON = np.float32(0.1), np.float32(1e-8)
@@ -123,7 +123,7 @@ def run(batches, *, maximum, stall=(0.0, 0.0), seed=0):
         for _ in range(4):
             await ctx.tick()
         assert ctx.get(dut.idle) and not ctx.get(dut.o.valid)
-        end.update({n: ctx.get(dut.counters[n]) for n in dut.counters.shape().members})
+        end.update(counts_of(ctx, dut.counters))
 
     async def take(ctx):
         await receiver(dut.o, taken, len(everything), stall=stall[1], seed=seed + 99)(ctx)

@@ -9,7 +9,7 @@ from rtl.formats import StepKind
 from rtl.gradient import GradientSender
 from tests.rtl.descriptors import COLUMN, REPLICATED, ROW, TABLE, Table, descriptor_writer, split
 from tests.rtl.network.dirty import simulate
-from tests.support import made, receiver, sender
+from tests.support import counts_of, made, receiver, sender
 
 CONFIG = preset("tiny").with_fields(nodes=4, tables=8)
 TABLES = {0: Table(TABLE, owner=1), 1: Table(ROW, owner=0, owners=3, rows=5000),
@@ -111,8 +111,7 @@ def run(passes, node, nodes, rounded, *, gap=0.0, stall=0.0, background=(), conf
             await ctx.tick()
         await ctx.tick().repeat(20)
         assert ctx.get(dut.idle)
-        for name in dut.counters.shape().members:
-            counters[name] = ctx.get(dut.counters[name])
+        counters.update(counts_of(ctx, dut.counters))
 
     # The flush comes last, to see in the same cycle that all beats were taken.
     simulate(

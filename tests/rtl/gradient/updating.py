@@ -16,7 +16,7 @@ from rtl.formats import ROW_BITS, TABLE_BITS, OptimizerMode, StepKind
 from rtl.gradient import RowOptimizer, RowUpdater, updater
 from rtl.stream import StreamFIFO
 from tests.rtl.power_up import powered_up
-from tests.support import sender, simulate
+from tests.support import counts_of, sender, simulate
 
 KEY_MASK = (1 << ROW_BITS + TABLE_BITS) - 1
 STEP = 0xFFFE
@@ -379,8 +379,7 @@ def run(world: World, steps: list[list[Pass]], limit: int = 20_000) -> dict[str,
         for _ in range(20):
             await ctx.tick()
         assert ctx.get(dut.idle)
-        counters.update({name: ctx.get(dut.counters[name])
-                         for name in dut.counters.shape().members})
+        counters.update(counts_of(ctx, dut.counters))
 
     swift = isinstance(world.optimizer, SwiftHost)
     with mock.patch.object(updater, "RowOptimizer", Swift if swift else RowOptimizer):

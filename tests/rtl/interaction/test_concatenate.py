@@ -8,7 +8,7 @@ from amaranth.hdl import ClockDomain, Module
 from rtl.config import preset
 from rtl.interaction import Concatenator, Interaction, PooledRouter, VectorFlattener
 from tests.rtl.power_up import powered_up
-from tests.support import made, receiver, sender, simulate
+from tests.support import counts_of, made, receiver, sender, simulate
 
 STALLS = [(0.0, 0.0, 0.0), (0.6, 0.0, 0.0), (0.0, 0.6, 0.0), (0.0, 0.0, 0.6), (0.3, 0.3, 0.3)]
 
@@ -48,7 +48,7 @@ def concatenate(samples, stalls=STALLS[0]):
         await receiver(dut.o, taken, len(expected), stall=stalls[2], seed=3)(ctx)
         await ctx.tick().repeat(3)
         assert ctx.get(dut.idle) and not ctx.get(dut.o.valid)
-        found.update({name: ctx.get(dut.counters[name]) for name in dut.counters.shape().members})
+        found.update(counts_of(ctx, dut.counters))
 
     cycles = simulate(dut, take, sender(dut.dense, dense_items(samples), stall=stalls[0], seed=1),
                       sender(dut.pooled, pooled_items(samples), stall=stalls[1], seed=2),
@@ -133,13 +133,12 @@ def test_without_dot_units_vectors_stay_as_they_are():
         await receiver(dut.o, taken, len(flat(samples, 0)))(ctx)
         assert taken == flat(samples, 0)
         await ctx.tick().repeat(3)
-        counters.update({name: ctx.get(dut.counters[name])
-                         for name in dut.counters.shape().members})
+        counters.update(counts_of(ctx, dut.counters))
         assert ctx.get(dut.idle)
 
     simulate(powered_up(dut), bench, sender(dut.i, vector_items(samples)))
-    assert counters == {"samples": 4, "beats_in": 184, "beats_out": 184, "dropped": 0,
-                        "stall_input": counters["stall_input"], "stall_output": 0}
+    assert counters == counters | {
+        "samples": 4, "beats_in": 184, "beats_out": 184, "dropped": 0, "stall_output": 0}
 
 
 @pytest.mark.parametrize("interact", [0, 1])

@@ -9,7 +9,7 @@ from rtl.config import preset
 from rtl.formats import Opcode
 from rtl.interaction import DenseRing
 from tests.rtl.power_up import powered_up
-from tests.support import made, receiver, sender, simulate
+from tests.support import counts_of, made, receiver, sender, simulate
 
 PLACES = 8
 
@@ -120,7 +120,7 @@ def run(dimension, count, *, stall=0.0, strangers=0.0, batch=3, timeout=6):
         await receiver(dut.o, taken, len(expected), stall=stall, seed=9)(ctx)
         await ctx.tick().repeat(12)
         assert ctx.get(dut.idle) and not ctx.get(dut.o.valid)
-        found.update({name: ctx.get(dut.counters[name]) for name in dut.counters.shape().members})
+        found.update(counts_of(ctx, dut.counters))
 
     cycles = simulate(powered_up(dut), feed, finish, host.take_requests, host.answer,
                       background=[clock, host.take_headers], limit=20_000)

@@ -6,7 +6,7 @@ from rtl.config import preset
 from rtl.interaction.dot_interaction import DotInteraction
 from tests.rtl.interaction.dots import random_dot_samples, result_beats, vector_beats
 from tests.rtl.power_up import powered_up
-from tests.support import made, receiver, sender, simulate
+from tests.support import counts_of, made, receiver, sender, simulate
 
 
 def config(most, units, dimension):
@@ -31,7 +31,7 @@ def run(sizes, most, units, dimension, *, longest=None, itself=False, stall=(0.0
             assert not ctx.get(dut.o.valid)
             await ctx.tick()
         assert ctx.get(dut.idle)
-        end.update({n: ctx.get(dut.counters[n]) for n in dut.counters.shape().members})
+        end.update(counts_of(ctx, dut.counters))
 
     cycles = simulate(powered_up(dut, seed), feed, take)
     for k, (got, right) in enumerate(zip(taken, expected, strict=True)):

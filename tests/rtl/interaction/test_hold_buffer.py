@@ -9,7 +9,7 @@ from rtl.config import preset
 from rtl.formats import RecordKind
 from rtl.interaction import HoldBuffer
 from tests.rtl.power_up import powered_up
-from tests.support import made, receiver, simulate
+from tests.support import counts_of, made, receiver, simulate
 
 KEY, KEY_END, EMPTY = RecordKind.KEY, RecordKind.KEY_END, RecordKind.EMPTY
 
@@ -122,8 +122,7 @@ def run(dut, traffic, beats, *, stall=0.0, seed=0):
         await receiver(dut.o, taken, len(expected), stall=stall, seed=seed + 2)(ctx)
         for _ in range(40):
             await ctx.tick()
-        end.update({name: ctx.get(dut.counters[name])
-                    for name in dut.counters.shape().members})
+        end.update(counts_of(ctx, dut.counters))
         assert ctx.get(dut.idle) and not ctx.get(dut.o.valid)
 
     cycles = simulate(powered_up(dut, seed), setup, traffic.reserve, traffic.feeder(0),

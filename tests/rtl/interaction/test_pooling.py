@@ -8,7 +8,7 @@ from rtl.config import preset
 from rtl.interaction import Pooler
 from tests.rtl.interaction.bags import pooled_beats, random_samples, slot_beats
 from tests.rtl.power_up import powered_up
-from tests.support import made, receiver, sender, simulate
+from tests.support import counts_of, made, receiver, sender, simulate
 
 
 def run(samples, beats, *, stall=(0.0, 0.0), dimension=64, queue_beats=64, seed=0,
@@ -29,7 +29,7 @@ def run(samples, beats, *, stall=(0.0, 0.0), dimension=64, queue_beats=64, seed=
             assert not ctx.get(dut.o.valid)
             await ctx.tick()
         assert ctx.get(dut.idle)
-        end.update({n: ctx.get(dut.counters[n]) for n in dut.counters.shape().members})
+        end.update(counts_of(ctx, dut.counters))
 
     simulate(powered_up(dut, seed), feed, take)
     assert taken == expected

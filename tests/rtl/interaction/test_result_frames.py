@@ -15,7 +15,7 @@ from tests.rtl.interaction.results import (
 )
 from tests.rtl.network.packing import follow_time
 from tests.rtl.power_up import powered_up
-from tests.support import a_bit_apart, made, receiver, sender, simulate
+from tests.support import a_bit_apart, counts_of, made, receiver, sender, simulate
 
 NEVER = 0xFFFF
 STALLS = [(0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.0, 0.0, 0.5), (0.0, 0.9, 0.0), (0.3, 0.3, 0.3)]
@@ -24,10 +24,6 @@ STALLS = [(0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.0, 0.0, 0.5), (0.0, 0.9, 0.0), (0
 def build(most):
     return made(ResultFrames, preset("tiny").with_fields(
         max_dimension=16, net_payload_beats=2, host_payload_beats=most))
-
-
-def counters_of(ctx, dut):
-    return {name: ctx.get(dut.counters[name]) for name in dut.counters.shape().members}
 
 
 def run(most, results, *, stall=(0.0, 0.0, 0.0), credit=0x2345):
@@ -55,7 +51,7 @@ def run(most, results, *, stall=(0.0, 0.0, 0.0), credit=0x2345):
             assert not ctx.get(dut.payload.valid) and not ctx.get(dut.headers.valid)
             await ctx.tick()
         assert ctx.get(dut.idle)
-        found.update(counters_of(ctx, dut))
+        found.update(counts_of(ctx, dut.counters))
 
     cycles = simulate(powered_up(dut), clock, finish, receiver(
         dut.headers, headers, len(expected), stall=stall[1], seed=3), limit=20_000)
@@ -132,7 +128,7 @@ def test_an_open_packet_leaves_by_time_and_is_not_idle():
         await receiver(dut.payload, payload, 4)(ctx)
         await ctx.tick().repeat(4)
         # What is unfinished waits for its next beat, not for time.
-        assert ctx.get(dut.idle) and counters_of(ctx, dut)["timeouts"] == 1
+        assert ctx.get(dut.idle) and counts_of(ctx, dut.counters)["timeouts"] == 1
         await ctx.tick().repeat(60)
         assert ctx.get(dut.idle) and not ctx.get(dut.headers.valid)
         await sender(dut.i, result_items([second])[2:])(ctx)

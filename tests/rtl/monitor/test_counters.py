@@ -1,9 +1,12 @@
 """Event counters: cumulative, of the events' values, modulo 2^32."""
 
 import pytest
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Fragment, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out
 
 from rtl.monitor.counters import COUNTER_BITS, WIDE_COUNTER_BITS, CounterLayout, count
+from rtl.reset import LEAVES, ResetBranch
 from tests.support import simulate
 
 
@@ -42,3 +45,34 @@ def test_wrapping(bits, wide):
 def test_an_unknown_counter_is_an_error():
     with pytest.raises(ValueError, match="counter must be one of a, b, not 'c'"):
         count(Module(), Signal(CounterLayout("a", "b")), c=1)
+
+
+class _Counting(wiring.Component):
+    """Counts cycles in the counters ``names``, and shows those of ``parts``."""
+
+    counters: Out(CounterLayout("ones", "long", wide=("long",)))
+
+    def __init__(self, *names: str, parts: tuple["_Counting", ...] = ()):
+        super().__init__()
+        self.names, self.parts = names, parts
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules += self.parts
+        for part in self.parts:
+            m.d.comb += self.counters.eq(part.counters)
+        count(m, self.counters, **dict.fromkeys(self.names, 1))
+        return m
+
+
+@pytest.mark.parametrize("block, missing", [
+    (_Counting("ones"), "long"), (_Counting("long"), "ones"),
+    (_Counting(parts=(_Counting("long"),)), "ones")])
+def test_a_counter_that_is_driven_nowhere_is_an_error(block, missing):
+    with pytest.raises(ValueError, match=f"counter '{missing}' of _Counting is driven nowhere"):
+        Fragment.get(ResetBranch(block, Signal(LEAVES)), None)
+
+
+def test_counters_of_parts_are_driven():
+    for block in _Counting("ones", "long"), _Counting(parts=(_Counting("ones", "long"),)):
+        Fragment.get(ResetBranch(block, Signal(LEAVES)), None)

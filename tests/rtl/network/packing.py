@@ -1,7 +1,7 @@
 """What the packager tests share: run one with a clock and credits, pair headers with payload."""
 
 from tests.rtl.network.dirty import simulate
-from tests.support import receiver, sender
+from tests.support import counts_of, receiver, sender
 
 
 def credit_of(node: int) -> int:
@@ -86,8 +86,7 @@ def run_packager(dut, items, registers, *, packets=None, gap=0.0, stall=0.0, bac
             await ctx.tick()
         await ctx.tick().repeat(4)
         assert ctx.get(dut.idle)
-        for name in dut.counters.shape().members:
-            counters[name] = ctx.get(dut.counters[name])
+        counters.update(counts_of(ctx, dut.counters))
 
     beats = []
 

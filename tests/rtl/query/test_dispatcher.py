@@ -5,7 +5,7 @@ import random
 import pytest
 
 from rtl.query import Dispatcher
-from tests.support import a_bit_apart, made, receiver, sender, simulate
+from tests.support import a_bit_apart, counts_of, made, receiver, sender, simulate
 
 NODE = 3
 KEY, KEY_END, EMPTY = 0, 1, 2
@@ -61,7 +61,7 @@ def run(slots, stalls, first=65500, interact=True):
             await ctx.tick()
         await ctx.tick()
         assert ctx.get(dut.idle) and not ctx.get(dut.dense.valid)
-        counters.update({n: ctx.get(dut.counters[n]) for n in dut.counters.shape().members})
+        counters.update(counts_of(ctx, dut.counters))
 
     cycles = simulate(dut, sender(dut.i, owned(slots), stall=stalls[0]), hold, watch,
                       receiver(dut.local, local, len(mine), stall=stalls[2]),

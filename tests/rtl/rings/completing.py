@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from rtl.formats import CompletionRecord, FlushRecord, Opcode, Status
 from tests.rtl.power_up import powered_up
-from tests.support import decoder, simulate
+from tests.support import counts_of, decoder, simulate
 
 __all__ = ["BASE", "Host", "Opened", "run"]
 
@@ -238,8 +238,7 @@ def run(dut, host: Host, extra: int = 40) -> dict:
                 assert beat["last"]
                 host.packet(headers.popleft(), beat["data"])
         assert ctx.get(dut.idle) and not headers and not beats
-        counters.update({name: ctx.get(dut.counters[name])
-                         for name in dut.counters.shape().members})
+        counters.update(counts_of(ctx, dut.counters))
 
     simulate(powered_up(dut), bench)
     return counters

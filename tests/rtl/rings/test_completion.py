@@ -6,7 +6,7 @@ import pytest
 
 from rtl.formats import CompletionRecord, FlushRecord, Opcode, Status
 from rtl.rings import CompletionWriter, StepTable
-from tests.formal.mutants import variant
+from tests.mutants import variant
 from tests.rtl.rings.completing import Host, run
 from tests.support import a_bit_apart, decoder, made, simulate
 

@@ -7,7 +7,7 @@ import pytest
 from rtl.formats import HeaderBeat, IndexRecord, Opcode, ReadRecord
 from rtl.rings import GpuRings
 from tests.rtl.power_up import powered_up
-from tests.support import decoder, made, receiver, sender, simulate
+from tests.support import counts_of, decoder, made, receiver, sender, simulate
 
 LISTS, VECTORS, TOLD, FREED = 0x1_0000_0000, 0x2_0000_0000, 0x1_0000_4000, 0x2_0000_4000
 LIST_SHIFT, VECTOR_SHIFT, SLOTS = 11, 12, 4
@@ -106,7 +106,7 @@ def test_each_list_is_answered_from_its_slot(stall):
         ctx.set(dut.i.valid, 0)
         await ctx.tick().repeat(12)
         assert ctx.get(dut.idle)
-        counts = {name: ctx.get(dut.counters[name]) for name in dut.counters.shape().members}
+        counts = counts_of(ctx, dut.counters)
         assert counts["lists"] == counts["reads"] == counts["slots"] == total
         assert not any(counts[name] for name in counts if name.startswith(("bad", "short", "rep")))
 

@@ -8,9 +8,9 @@ import pytest
 
 from rtl.formats import Opcode
 from rtl.rings import ListRing
-from tests.formal.mutants import variant
+from tests.mutants import variant
 from tests.rtl.power_up import powered_up
-from tests.support import decoder, made, receiver, sender, simulate
+from tests.support import counts_of, decoder, made, receiver, sender, simulate
 
 BASE, INDEX_AT = 0x7000_0001_0000, 0x7000_0000_0040
 
@@ -103,8 +103,7 @@ def test_every_list_in_its_slot_and_then_its_index(slots, gap, stall, wrong, fir
         ctx.set(dut.consumed, {})
         await ctx.tick().repeat(6)
         assert ctx.get(dut.idle)
-        counters.update({name: ctx.get(dut.counters[name])
-                         for name in dut.counters.shape().members})
+        counters.update(counts_of(ctx, dut.counters))
 
     async def early(ctx):
         """The ring is there some cycles before the first list."""

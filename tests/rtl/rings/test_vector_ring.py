@@ -8,9 +8,9 @@ import pytest
 
 from rtl.formats import HeaderBeat, IndexRecord, Opcode, ReadRecord
 from rtl.rings import SlotLength, VectorRing
-from tests.formal.mutants import variant
+from tests.mutants import variant
 from tests.rtl.power_up import powered_up
-from tests.support import decoder, made, receiver, sender, simulate
+from tests.support import counts_of, decoder, made, receiver, sender, simulate
 
 BASE, INDEX_AT, SHIFT = 0x7000_0002_0000, 0x7000_0000_0080, 10
 
@@ -177,8 +177,7 @@ def test_every_slot_once_whatever_comes(outstanding, slots, every, stall, wrong,
         ctx.set(dut.produced, {})
         await ctx.tick().repeat(12)
         assert ctx.get(dut.idle) and gpu.landed == set(gpu.lengths)
-        counters.update({name: ctx.get(dut.counters[name])
-                         for name in dut.counters.shape().members})
+        counters.update(counts_of(ctx, dut.counters))
 
     async def lists(ctx):
         for number, length in gpu.lengths.items():

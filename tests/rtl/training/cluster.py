@@ -20,7 +20,7 @@ from rtl.training import TrainingPath
 from tests.rtl.descriptors import Table, split
 from tests.rtl.power_up import powered_up
 from tests.rtl.training.host import Cache, Host, received
-from tests.support import simulate
+from tests.support import counts_of, simulate
 
 WIRE, PCIE = 6, 8
 """Cycles of a packet between nodes, and between a NIC and its host."""
@@ -137,7 +137,7 @@ class Cluster:
                 await self._cycle(ctx)
             assert self._quiet(ctx), [ctx.get(node.port.idle) for node in self.around]
             self.counters = [{
-                part: {name: ctx.get(node.port.counters[part][name]) for name in layout.members}
+                part: counts_of(ctx, node.port.counters[part])
                 for part, layout in node.port.counters.shape().members.items()}
                 for node in self.around]
 

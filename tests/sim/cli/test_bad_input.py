@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from rtl.config import POLICY_CODES
 from sim.cli.main import main
 from tests.sim import inputs
 
@@ -75,7 +76,7 @@ def test_wrong_format_names_the_right_one(tmp_path, capsys):
     (("--set", "local_cache_ways=3"), "local_cache_ways must be a power of two, not 3"),
     (("--set", "hold_vectors=32"), "hold_vectors must be at least 52, twice the slots of a sample "
                                    "of 26 tables, not 32"),
-    (("--set", "policy=belady"), "policy must be one of lru, not 'belady'"),
+    (("--set", "policy=belady"), f"policy must be one of {', '.join(POLICY_CODES)}, not 'belady'"),
     (("--set", "colour=red"), "no such field: colour"),
     (("--set", "local_cache"), "field=value"),
     (("--set", "pooling=max"), "pooling must be model, sum or mean, not 'max'"),

@@ -102,7 +102,7 @@ def test_a_node_with_its_old_epoch_is_named_and_not_its_healthy_peer(epochs, wro
 def test_a_node_restarted_with_the_epoch_of_its_peers_is_named():
     told = said(state(0, link_epoch=7, given_up=[1]),
                 state(1, link_epoch=7, bad_acknowledgements=3))
-    assert told.startswith("peers acknowledge packets that node 1 has not sent: it was restarted")
+    assert "node 1" in told and "restarted" in told
     assert "node 0" not in told
 
 
@@ -126,7 +126,7 @@ def test_a_step_waits_first_for_sums_and_names_their_nodes():
     told = said(state(0, unanswered=0, step_open=True, step_waits=("rows", [1])),
                 state(1, unanswered=0, step_open=True, step_waits=("sums", [0, 2])),
                 state(2, unanswered=0, step_open=True, step_waits=("rows", [1])))
-    assert told == ("node 1 waits for the end of a step: the sums of nodes 0 and 2 are missing")
+    assert told.startswith("node 1 ") and "sums of nodes 0 and 2" in told and "rows" not in told
 
 
 def _counted(ends: int, complete: int, over: int) -> dict[str, int]:

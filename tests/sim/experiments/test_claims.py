@@ -205,10 +205,9 @@ def test_one_step_of_a_trend_may_go_against_it_within_the_noise_of_the_seeds():
 
     within = _verdict("C3", noisy(0.01), setting)
     assert within["agrees"] is True
-    assert "but for one step from 0.4 to 0.396, by 1.00%, within the seeds' noise of 1.96%" in (
-        within["why"])
+    assert all(text in within["why"] for text in ("0.4 to 0.396", "1.00%", "1.96%"))
     beyond = _verdict("C3", noisy(0.03), setting)
-    assert beyond["agrees"] is False and "more than the seeds' noise of 1.96%" in beyond["why"]
+    assert beyond["agrees"] is False and "1.96%" in beyond["why"]
     one = _verdict("C3", noisy(0.01), dataclasses.replace(setting, seeds=(1,)))
     assert one["agrees"] is False and "one seed shows no noise" in one["why"]
 
@@ -277,7 +276,7 @@ def test_mini_batches_served_alone_that_give_another_verdict_are_named():
 
     row = _verdict("C8", slow_alone)
     assert row["agrees"] is True
-    assert "served alone give another verdict, no: mean 1.00x (kaggle 1.00x" in row["why"]
+    assert "served alone" in row["why"]
     # Claims that no time decides have one verdict.
     assert "served alone" not in _verdict("C3", slow_alone)["why"]
 

