@@ -66,6 +66,7 @@ def _survive(tmp_path, nodes: int, *settings: str) -> str:
     return f"{nodes} nodes, {' '.join(settings)}: {cycles:.0f} cycles, calm {calm['cycles']}"
 
 
+@pytest.mark.thorough
 def test_survivors_answer_every_sample(tmp_path):
     print(_survive(tmp_path, 3))
 
@@ -94,6 +95,7 @@ def _die_midway(tmp_path, nodes: int, *settings: str, start: float) -> None:
     assert sum(node["link_probes.sent"] for node in result["counters"]) > 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("start", [30])
 def test_a_peer_that_dies_before_it_answers_is_noticed(tmp_path, start):
     _die_midway(tmp_path, 3, start=start)

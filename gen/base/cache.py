@@ -116,6 +116,10 @@ def cached(key: str, build: Callable[[Path], None]) -> Path:
             build(unfinished)
             _finish(unfinished)
             unfinished.rename(entry)
+        except OSError as error:
+            # A write that finds the disk full names no file.
+            error.filename = error.filename or str(unfinished)
+            raise
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
     return entry

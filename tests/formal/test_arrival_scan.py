@@ -117,12 +117,14 @@ def scanned(*edits: tuple[str, str], walks: bool = False) -> Bench:
     return bench
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("walks", [False, True])
 def test_arrival_scan(walks):
     verdict = prove(scanned(walks=walks), depth=DEPTH, seconds=900)
     assert verdict.holds, verdict
 
 
+@pytest.mark.thorough
 @pytest.mark.few(3)
 @pytest.mark.parametrize("old, new, wrong", [
     ("has_come(self.scanned, base) | below", "has_come(self.scanned, base)", "moves"),

@@ -43,6 +43,7 @@ def test_it_gets_round():
     assert verdict.broken == ("reached",), verdict
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("places, window", [
     pytest.param(2, 2, marks=pytest.mark.slow), (4, 2),
     pytest.param(8, 4, marks=pytest.mark.slow)])
@@ -85,6 +86,7 @@ def test_broken_hold_buffer(what, edit):
     assert set(verdict.broken) & {what, "free_place"}, verdict
 
 
+@pytest.mark.thorough
 @pytest.mark.few(1)
 @pytest.mark.parametrize("edit", [
     ("HoldBuffer", "landing.swept & ~behind", "landing.swept"),

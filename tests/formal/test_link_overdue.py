@@ -75,6 +75,7 @@ def overdue(*edits: tuple[str, str]) -> Bench:
     return bench
 
 
+@pytest.mark.thorough
 def test_overdue():
     verdict = prove(overdue())
     assert verdict.holds, verdict

@@ -118,11 +118,13 @@ def ring(*edits: tuple[str, str], soon: bool = False) -> Bench:
     return bench
 
 
+@pytest.mark.thorough
 def test_list_ring():
     verdict = prove(ring(), seconds=600)
     assert verdict.holds, verdict
 
 
+@pytest.mark.thorough
 def test_it_goes_on():
     verdict = prove(ring(soon=True), depth=DEPTH)
     assert verdict.holds, verdict

@@ -119,6 +119,7 @@ def whole(node: int, *edits: tuple[str, str]) -> Bench:
     return bench
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("node", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_turns(node):
     verdict = prove(turns(node))

@@ -38,6 +38,7 @@ def invariant(*edits: tuple[str, str], match: bool, sizes: tuple[int, int, int] 
     return made.bench
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sizes, match", [
     (SIZES, False), (SIZES, True), (LARGER, False),
     *(pytest.param(*case, marks=pytest.mark.slow) for case in (
@@ -58,6 +59,7 @@ def test_it_gets_round():
     assert verdict.broken == ("reached",), verdict
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("match", [False, True], ids=["any-step", "one-step"])
 def test_nothing_is_kept_back(match):
     verdict = prove(pooled(match=match, soon=True), depth=DEPTH)
@@ -91,6 +93,7 @@ def test_broken_packet_pool(match, soon, old, new, what):
                for name in verdict.broken), verdict
 
 
+@pytest.mark.thorough
 @pytest.mark.few(1)
 @pytest.mark.parametrize("old, new", [
     ("(is_open & (state.units + item.last >= but_one))",

@@ -161,6 +161,7 @@ class Queued:
             bench.always(f"older_{index}", ~(held & after) | (ages[index] > ages[index + 1]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_report_queue(nodes):
     made = Queued(nodes=nodes)

@@ -80,12 +80,14 @@ def heads(dut: HeadGuard) -> Bench:
     return bench
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("bench, block", [(tails, TailGuard), (heads, HeadGuard)])
 def test_reset_guards(bench, block):
     verdict = prove(bench(block()))
     assert verdict.holds, verdict
 
 
+@pytest.mark.thorough
 @pytest.mark.few(2)
 @pytest.mark.parametrize("bench, block, old, new", [
     (tails, TailGuard, "goes_on & (cut | self.hold)", "inside & (cut | self.hold)"),

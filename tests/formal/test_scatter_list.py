@@ -52,6 +52,7 @@ def listed(nodes: int, *edits: tuple[str, str]) -> Bench:
     return bench
 
 
+@pytest.mark.thorough
 def test_scatter_list():
     verdict = prove(listed(2), seconds=900)
     assert verdict.holds, verdict
@@ -63,6 +64,7 @@ def test_scatter_list_of_three():
     assert verdict.holds, verdict
 
 
+@pytest.mark.thorough
 @pytest.mark.few(4)
 @pytest.mark.parametrize("old, new, wrong", [
     ("last.eq(next_last)", "last.eq(1)", "allowed"),

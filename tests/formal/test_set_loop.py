@@ -87,6 +87,7 @@ def looped(sets: int, *edits: tuple[str, str]) -> Bench:
     return bench
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sets", [1, 2])
 def test_set_loop(sets):
     verdict = prove(looped(sets))

@@ -114,6 +114,7 @@ def tagged(ways: int, what: str, *edit: str) -> Bench:
     return bench
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ways, what", [
     (1, "on"), (1, "order"), pytest.param(2, "on", marks=pytest.mark.slow), (2, "any")])
 def test_tags(ways, what):

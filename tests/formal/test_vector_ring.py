@@ -176,11 +176,13 @@ def vectors(*edits: tuple[str, str, str], soon: bool = False) -> Bench:
     return bench
 
 
+@pytest.mark.thorough
 def test_vector_ring():
     verdict = prove(vectors(), seconds=900)
     assert verdict.holds, verdict
 
 
+@pytest.mark.thorough
 def test_it_goes_on():
     verdict = prove(vectors(soon=True), depth=30)
     assert verdict.holds, verdict

@@ -1,5 +1,6 @@
 """The cache of compiled models, and what happens when a build fails."""
 
+import errno
 import os
 import stat
 import subprocess
@@ -84,6 +85,14 @@ def test_a_broken_build_leaves_nothing(own_cache, error):
     assert entries(own_cache) == []
     assert cached("key", lambda folder: (folder / "whole").write_text("y")).name == "key"
     assert files(own_cache / "key") == ["whole"]
+
+
+def test_a_full_disk_is_named(own_cache):
+    def broken(folder):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match=f"No space left on device: '{own_cache}"):
+        cached("key", broken)
 
 
 def test_a_killed_build_leaves_no_entry(own_cache):

@@ -40,6 +40,7 @@ def test_ports_of_the_bare_one(generated):
     assert ports["time"] == {"name": "time", "width": 32, "direction": "input"}
 
 
+@pytest.mark.thorough
 def test_registers(files):
     registers = files[1]["registers"]
     addresses = [register["address"] for register in registers]
@@ -86,6 +87,7 @@ def test_no_dot_units_in_the_nic(tmp_path):
     lint([tmp_path / "tiny.v"], "tiny")
 
 
+@pytest.mark.thorough
 def test_kaggle_is_small_enough(generated):
     """Shell and all: other tests want that one too."""
     assert (generated("kaggle", "vitis") / "kaggle_vitis.v").stat().st_size < 10_000_000

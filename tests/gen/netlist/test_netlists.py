@@ -48,6 +48,7 @@ def test_blocks_of_a_large_block_are_units(monkeypatch, verilog, large, units):
     assert netlists.units_of(verilog, whole=True) == ["top"]
 
 
+@pytest.mark.thorough
 def test_resources_do_not_depend_on_how_it_is_divided(monkeypatch, verilog):
     found = []
     for large in (10**6, 1000):

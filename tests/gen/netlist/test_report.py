@@ -141,6 +141,7 @@ def test_report_sums_instances():
     assert "bank_unit" in shown and report["total"]["path"]["to"]["signal"] in shown
 
 
+@pytest.mark.thorough
 def test_report_names_registers_and_lines():
     """Modules that Amaranth names itself are no obstacle."""
     report = report_resources(to_verilog(Chain(), "chain", VerilogPlatform("chain", sources=True)))

@@ -26,6 +26,7 @@ def report(component: wiring.Component, name: str, **options: bool) -> dict:
         to_verilog(component, name, VerilogPlatform(name, sources=True)), **options)
 
 
+@pytest.mark.thorough
 def test_no_block_is_deep():
     """The deepest blocks of the NIC that are synthesised in seconds."""
     total = report(deep_blocks(), "deep")["total"]

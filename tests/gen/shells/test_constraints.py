@@ -70,6 +70,7 @@ def made(request, tmp_path_factory) -> Made:
     return Made(request.param, root / "made", Netlist(text, top, root))
 
 
+@pytest.mark.thorough
 def test_each_pattern_selects_something(made):
     asked = set()
     for text in made.scripts().values():

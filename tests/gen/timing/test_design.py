@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from gen.timing.analysis import timed_design
 from gen.timing.design import source_of
 from gen.timing.levels import levels_of
@@ -37,6 +39,7 @@ def test_a_design_in_units():
     assert sum(found.flip_flops for found in control_sets(graph)) == 16
 
 
+@pytest.mark.thorough
 def test_whole_or_in_units_has_the_same_ends():
     """Memories and shared units: the same registers, RAMs and ports are reached."""
     verilog = to_verilog(Bank(2, depth=100), "bank")

@@ -69,6 +69,7 @@ def test_paths_blocks_and_loads(chain):
     assert chain["ends_of_other_clocks"] == 0 and chain["costly_nets"]["nets"] == []
 
 
+@pytest.mark.thorough
 def test_memories_are_ends():
     report = report_timing(verilog(Bank(), "bank"), whole=True)
     kinds = {kind for one in report["cases"][0]["classes"] + report["cases"][0]["port_classes"]
@@ -94,6 +95,7 @@ class Delay(wiring.Component):
         return m
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("component, text", [
     (Inner, "clock must be a port at a register's clock, not 'clk'"),
     (Delay, "delay must have a path between registers to be timed")])

@@ -61,6 +61,7 @@ def test_many_bags(pooler, beats, stall, mean):
     run(pooler, random_samples(beats, sizes, beats), beats, stall=stall, mean=mean)
 
 
+@pytest.mark.thorough
 @pytest.mark.few(10)
 @pytest.mark.parametrize("beats", [1, 4])
 @pytest.mark.parametrize("mean", [False, True])

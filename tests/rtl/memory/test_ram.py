@@ -62,6 +62,7 @@ def test_arguments(arguments, said):
         Ram(**arguments)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("latency", "style", "kind"), [(2, "bram", "block"), (3, "uram", "ultra")])
 def test_the_registers_are_in_the_primitive(latency, style, kind):
     """What Yosys maps has the memory as a black box and nothing of its registers outside."""

@@ -206,6 +206,7 @@ def test_each_item_leaves_once_by_its_edge(width, idle, stall, count):
         assert counted[name]["packets"] == packets[opcode]
 
 
+@pytest.mark.thorough
 def test_when_packets_leave():
     """Step records and reports at once, requests at their time-out, all else at that of gradients;
     a full packet as soon as it is."""

@@ -7,6 +7,7 @@ from sim.bench.interaction import interaction_job, interaction_row
 from tests.sim.interacting import NIC
 
 
+@pytest.mark.thorough
 def test_the_row_says_what_binds():
     told = []
     row = interaction_row("tiny", MODELS["avazu"], 2, told.append, NIC)

@@ -37,18 +37,21 @@ def samples(request):
     return made.slice(0, request.param)
 
 
+@pytest.mark.thorough
 def test_tag_lookup(samples):
     assert local_cache_rate(KAGGLE, samples).per_cycle >= 0.95
     assert local_cache_rate(KAGGLE, one_key(samples)).per_cycle >= 0.95
     assert local_cache_rate(KAGGLE, samples, sets=1).per_cycle >= 0.95
 
 
+@pytest.mark.thorough
 def test_remote_cache_lookup(samples):
     assert remote_cache_rate(KAGGLE, samples).per_cycle >= 0.95
     assert remote_cache_rate(KAGGLE, one_key(samples)).per_cycle >= 0.95
     assert remote_cache_rate(KAGGLE, samples, sets=1).per_cycle >= 0.95
 
 
+@pytest.mark.thorough
 def test_remote_cache_without_merge(samples):
     """A key in flight is fetched again, at most as often at once as there are miss ids."""
     merged = remote_cache_rate(KAGGLE, samples)
@@ -58,6 +61,7 @@ def test_remote_cache_without_merge(samples):
     assert apart.cycles >= merged.cycles - 4
 
 
+@pytest.mark.thorough
 def test_dedupe_and_scatter(samples):
     assert dedupe_rate(KAGGLE, samples).per_cycle >= 0.95
     assert dedupe_rate(KAGGLE, one_key(samples)).per_cycle >= 0.95
@@ -80,6 +84,7 @@ def sent_again(samples: Samples, share: int) -> int:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("share", [128, 512])
 def test_repeats_in_a_step(samples, share):
     rate, sent, again = unique_rate(KAGGLE, samples, share=share)
@@ -87,24 +92,28 @@ def test_repeats_in_a_step(samples, share):
     assert again == sent_again(samples, share) < sent / 20
 
 
+@pytest.mark.thorough
 def test_repeats_of_one_key_and_of_one_set(samples):
     assert unique_rate(KAGGLE, one_key(samples))[0].per_cycle >= 0.95
     crowded = one_set(samples, KAGGLE.unique_keys // KAGGLE.unique_ways)
     assert unique_rate(KAGGLE, crowded)[0].per_cycle >= 0.95
 
 
+@pytest.mark.thorough
 def test_delivery_to_gpu_memory_and_from_it(samples):
     assert index_rate(KAGGLE, samples).per_cycle >= 0.95
     assert ring_rate(KAGGLE, lists=50).per_cycle >= 0.79  # what PCIe moves
     assert read_rate(KAGGLE, rows=2000).per_cycle >= 0.95
 
 
+@pytest.mark.thorough
 def test_store_to_frames_to_hold_buffer(samples):
     rate, frames = store_path_frames(KAGGLE, samples, requesters=1)
     assert rate.per_cycle >= 0.95
     assert landing_path_rate(KAGGLE, frames, len(samples.rows)).per_cycle >= 0.95
 
 
+@pytest.mark.thorough
 def test_store_to_frames_of_four_requesters(samples):
     rate, _ = store_path_frames(KAGGLE, samples, requesters=4)
     assert rate.per_cycle >= 0.95

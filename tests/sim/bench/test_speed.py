@@ -18,6 +18,7 @@ def _busy(engine) -> None:
     engine.run(9000)
 
 
+@pytest.mark.thorough
 def test_a_recording_takes_another_instance_through_the_same_states():
     model = load(Grouper(), "grouper", "verilator")
     first, second = model.instance(), model.instance()
@@ -60,6 +61,7 @@ def test_rows_of_speed(monkeypatch):
     assert 0 < rows["part of a cluster simulation that is serial"]["value"] < 1
 
 
+@pytest.mark.thorough
 def test_a_bare_loop_that_does_something_else_is_found(monkeypatch):
     monkeypatch.setattr(CompiledEngine, "replay", lambda engine, stimulus: None)
     with pytest.raises(RuntimeError, match="did not lead to the counters of the run"):

@@ -9,6 +9,7 @@ from sim.bench import twins
 from sim.bench.twins import TWINS, twin_row
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
 def test_a_row_of_each_twin(monkeypatch, twin):
     monkeypatch.setattr(twins, "TURNS", 1)
@@ -16,6 +17,7 @@ def test_a_row_of_each_twin(monkeypatch, twin):
     assert row.value > 0 and row.target == 1.5 and twin.modules in row.note
 
 
+@pytest.mark.thorough
 def test_a_reference_that_gives_something_else_is_found(monkeypatch):
     def wrong_rows(model, seed, node, payload_beats):
         answer = row_answers(model, seed, node, payload_beats)

@@ -164,7 +164,7 @@ SLOW = {
 }
 
 
-@pytest.mark.few(3, "thorough")
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", SLOW)
 def test_slow_is_not_stuck(case, tmp_path):
     """What takes longer than the patience, but as long as the configuration says."""

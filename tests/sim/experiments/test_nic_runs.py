@@ -52,6 +52,7 @@ def test_what_is_counted_after_the_warm_up_is_what_a_run_of_it_alone_counts_less
     assert 0 < 2 * sum(rest.gathered) < 3 * sum(two.gathered) / 2
 
 
+@pytest.mark.thorough
 def test_rtl_counts_the_same_after_the_warm_up_and_takes_no_longer_for_it():
     batches = trace_of(POINT).batches
     rtl = options(replace(POINT, fidelity="rtl"))

@@ -27,6 +27,7 @@ def _run(**options) -> tuple[Run, dict, list[np.ndarray]]:
     return job, result, [node.engine.pop("tap")[0] for node in job.cluster.nodes]
 
 
+@pytest.mark.thorough
 @pytest.mark.few(2)
 @pytest.mark.parametrize("settings", [(), ("local_cache_sets=500",), ("local_cache_sets=250",)],
                          ids=["all sets", "500 sets", "250 sets"])
@@ -55,6 +56,7 @@ def test_local_cache_is_a_textbook_lru(settings):
     assert sum(c["local_cache.evictions"] for c in result["counters"]) == evictions
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("nodes", [2, 4])
 def test_dedupe_is_numpy_unique(nodes):
     options = {"samples": 1024, "nodes": nodes, "in_flight": 1, "placement": "row"}

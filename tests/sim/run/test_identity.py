@@ -57,7 +57,7 @@ def _run(**options) -> dict:
     return result
 
 
-@pytest.mark.few(3, "thorough")
+@pytest.mark.thorough
 @pytest.mark.few(7)
 @pytest.mark.parametrize("case", MATRIX, ids=lambda case: "-".join(map(str, case.values())))
 def test_criteo_like_samples(case):
@@ -69,6 +69,7 @@ def test_criteo_like_samples(case):
     assert (result["node_cycles"]["skipped"] > 0) == case["skip"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("nodes", [1, 2, 4, 8])
 def test_multi_hot_bags(tmp_path, nodes):
     path = inputs.multi_hot_trace(tmp_path / "bags.txt", 200)
@@ -76,6 +77,7 @@ def test_multi_hot_bags(tmp_path, nodes):
     assert result["predictions_sha256"] == _file_sha(path, "trace")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("asked", ["setting", "model"])
 def test_means(tmp_path, asked):
     path = tmp_path / "model.toml"
@@ -96,6 +98,7 @@ def test_means(tmp_path, asked):
         Dlrm(total, 1).forward(part) for part in generate(total, 96, 1))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("nodes", [1, 2, 4, 8])
 def test_movielens_form(tmp_path, nodes):
     path = inputs.movielens(tmp_path / "ratings.csv", 1000)
@@ -103,6 +106,7 @@ def test_movielens_form(tmp_path, nodes):
     assert result["predictions_sha256"] == _file_sha(path, "movielens")
 
 
+@pytest.mark.thorough
 def test_criteo_file(tmp_path):
     path = inputs.criteo(tmp_path / "train.txt", 256)
     result = _run(data=str(path), format="criteo")
@@ -120,6 +124,7 @@ def _measured(quantum: int | None = None, **options) -> dict:
     return result
 
 
+@pytest.mark.thorough
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("nodes", "network"), [
     (1, "ethernet_100g_switch"), (3, "ethernet_100g_direct"), (4, "ethernet_100g_switch")])
@@ -131,11 +136,13 @@ def test_how_it_is_run_changes_nothing(nodes, network):
         assert _measured(nodes=nodes, network=network, **way) == calm, way
 
 
+@pytest.mark.thorough
 def test_threads_evaluate_the_same_cycles():
     assert (_run(samples=256)["node_cycles"]
             == run(RunOptions.of(samples=256, threads=2))["node_cycles"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("nodes", "network", "longest"), [
     (1, "ethernet_100g_switch", 210),  # over PCIe and back
     (2, "ethernet_100g_switch", 344), (2, "ethernet_100g_direct", 133)])  # from NIC to NIC
@@ -146,6 +153,7 @@ def test_quanta_of_busy_nodes(nodes, network, longest):
     assert max(np.diff(ends)) == longest
 
 
+@pytest.mark.thorough
 def test_a_quantum_that_is_too_long_is_found(monkeypatch):
     job = Run(RunOptions.of(samples=64, nodes=2, threads=1))
     monkeypatch.setattr(Cluster, "_horizon", lambda cluster: cluster.cycle + 400)
@@ -153,6 +161,7 @@ def test_a_quantum_that_is_too_long_is_found(monkeypatch):
         job.execute()
 
 
+@pytest.mark.thorough
 def test_idle_time_is_jumped_over():
     """One sample at a time: NIC and host wait for the GPU most of the time."""
     quanta = {}

@@ -38,6 +38,7 @@ def calm() -> dict:
     return _good()
 
 
+@pytest.mark.thorough
 def test_a_network_that_loses_nothing(calm):
     """As without a link, and nothing is sent again."""
     without = _good(settings=())
@@ -84,6 +85,7 @@ def test_skipping_and_threads_and_the_exchange_change_nothing(backend):
             assert result[name] == results[0][name], name
 
 
+@pytest.mark.thorough
 def test_a_silent_node_is_lost(tmp_path, capsys):
     """The exit status is 1, and the samples that do not need the node are answered."""
     path = tmp_path / "run.json"
@@ -107,6 +109,7 @@ def test_a_link_that_is_down_for_a_while(calm):
     assert _sum(result, "link_sender.repeated") > 0
 
 
+@pytest.mark.thorough
 def test_a_lookup_on_an_idle_cluster_takes_thirty_cycles_more_at_most(tmp_path):
     path = write_model(tmp_path / "small.toml", Model((100,), 16, 3, (4, 16), (4, 1), "one"))
     more = []
@@ -119,6 +122,7 @@ def test_a_lookup_on_an_idle_cluster_takes_thirty_cycles_more_at_most(tmp_path):
     assert len(more) >= 3 and max(more) <= 30
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("nodes", "old"), [(2, 0), (3, 2)])
 def test_a_node_with_its_old_epoch_is_named(nodes, old):
     """Its healthy peers, which it has given up, are not named as the cause."""

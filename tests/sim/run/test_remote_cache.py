@@ -70,6 +70,7 @@ def _foreign_keys(job: Run, samples: int) -> list[list[tuple[int, int, int]]]:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("nodes", "sets"), [
     pytest.param(4, 0, id="4-all sets"), pytest.param(2, 200, id="2-200 sets"),
     pytest.param(2, 0, id="2-all sets", marks=pytest.mark.slow),
@@ -116,6 +117,7 @@ def test_merge_sends_a_key_once_while_it_is_on_its_way():
         sorted(key[:2] for key in node) for node in keys]
 
 
+@pytest.mark.thorough
 def test_hit_rates_of_the_remote_cache():
     job, result, _ = _run(nodes=4, in_flight=1)
     cache = result["remote_cache"]
@@ -131,6 +133,7 @@ def test_hit_rates_of_the_remote_cache():
     assert cache["hit_rate_unique"] == 1 - cache["misses"] / unique
 
 
+@pytest.mark.thorough
 def test_one_node_needs_no_remote_cache():
     _, result, _ = _run(nodes=1, samples=64)
     assert result["remote_cache"] is None and result["network"]["saved_lookups"] is None

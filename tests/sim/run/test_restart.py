@@ -124,11 +124,13 @@ class _NoFile:
         return False
 
 
+@pytest.mark.thorough
 def test_nothing_of_the_former_self_is_answered(tmp_path):
     """Lookups of its former self are with the owners, some in their GPUs, as it comes back."""
     assert check_crashes(tmp_path, 1, 4) > 0
 
 
+@pytest.mark.thorough
 def test_rows_of_a_restarted_owner_are_served_again(tmp_path):
     """Only samples under way at a crash miss its rows: zeros in their place stay in no cache."""
     check_crashes(tmp_path, 1, 3, owner=True, samples=240)

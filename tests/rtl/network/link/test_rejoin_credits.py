@@ -44,6 +44,7 @@ class Linked(Elaboratable):
         return m
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("beats", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_each_beat_is_given_back_once(beats):
     """What the old peer got is given back to the gate, and nothing that is sent to the new peer;
