@@ -142,8 +142,8 @@ def test_an_output_that_is_the_script(script, capsys):
 @pytest.mark.parametrize(("options", "said"), [
     ({"nodes": "4"}, "nodes must be an integer, not '4'"),
     ({"nodes": True}, "nodes must be an integer, not True"),
-    ({"system": ["EN", "FS"]}, r"system must be text, not \['EN', 'FS'\]"),
-    ({"placement": None}, "placement must be text, not None"),
+    ({"system": ["EN", "FS"]}, r"system must be a text, not \['EN', 'FS'\]"),
+    ({"placement": 1}, "placement must be a text, not 1"),
     ({"seed": 1.5}, "seed must be an integer, not 1.5"),
     ({"set": "local_cache=false"},
      "set must be a sequence of field=value, not the text 'local_cache=false'"),
@@ -224,7 +224,7 @@ def test_a_script_that_raises_has_a_report_of_what_it_did(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("name", "fidelity"), [
-    ("SIGINT", "model"), ("SIGTERM", "model"), ("SIGINT", "rtl")])
+    ("SIGINT", "fast"), ("SIGTERM", "fast"), ("SIGINT", "rtl")])
 def test_a_script_that_is_interrupted(tmp_path, capsys, name, fidelity):
     path, out = tmp_path / "script.py", tmp_path / "out.json"
     path.write_text(SCRIPT + f"import os, signal, time\nos.kill(os.getpid(), signal.{name})\n"
