@@ -1,6 +1,7 @@
 """Figures and tables: each is a file and a line of the registry."""
 
 import csv
+import importlib
 import runpy
 import sys
 from collections.abc import Iterator
@@ -57,7 +58,6 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     importlib.invalidate_caches()
     yield
     monkeypatch.undo()
-    importlib.reload(cli)
     for name in ("fig99", "counts"):
         sys.modules.pop(f"sim.experiments.figures.{name}", None)
         vars(figures).pop(name, None)
