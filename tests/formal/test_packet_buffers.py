@@ -108,8 +108,8 @@ def test_packet_buffers(match):
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("match, old, new", [
-    (True, "closed.i.valid.eq(self.full | self.expired | self.stepped)",
-     "closed.i.valid.eq(self.full | self.expired)"),
+    (True, "other_step | ((is_open | free.valid) & last_of_all)",
+     "~other_step & (is_open | free.valid) & last_of_all"),
     (False, "closed.i.payload.buffer.eq(Mux(expiring, overdue.buffer, self.buffer))",
      "closed.i.payload.buffer.eq(self.buffer)"),
     (False, "late.eq(0), opened.bit_select(late_index, 1).eq(0)", "late.eq(0)"),
