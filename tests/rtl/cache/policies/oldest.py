@@ -1,8 +1,6 @@
 """A policy that is in no registry, to test what takes a policy by its name."""
 
-import sys
 from collections.abc import Hashable
-from types import SimpleNamespace
 
 import pytest
 
@@ -30,5 +28,5 @@ class _OldestModel(models.Lru):
 def add_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let there be a policy ``oldest`` too, until ``monkeypatch`` undoes it."""
     for package, kind in ((policies, _Oldest), (models, _OldestModel)):
-        monkeypatch.setitem(sys.modules, f"{package.__name__}.oldest", SimpleNamespace(Oldest=kind))
+        monkeypatch.setitem(package.POLICIES, "oldest", kind)
     monkeypatch.setitem(POLICY_CODES, "oldest", 1 + max(POLICY_CODES.values()))
