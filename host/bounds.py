@@ -16,7 +16,7 @@ def check_value(name: str, value: object, *, least: float | None = None,
     if value is None:
         return
     if among and value not in among:
-        raise ValueError(f"{name} must be one of {', '.join(among)}, not {value!r}")
+        raise _unknown(name, among, value)
     if least is not None and not value >= least:
         raise ValueError(f"{name} must be at least {least}, not {value!r}")
     if most is not None and not value <= most:
@@ -30,6 +30,12 @@ def check_least(owner: object, **least: float) -> None:
 
 
 def check_known(owner: object, **known: Collection[str]) -> None:
-    """Raise ``ValueError`` for an attribute of ``owner`` that is not one of its known texts."""
+    """Raise ``ValueError`` for an attribute of ``owner`` that is not one of its known texts, such
+    as None."""
     for name, among in known.items():
-        check_value(name, getattr(owner, name), among=among)
+        if (value := getattr(owner, name)) not in among:
+            raise _unknown(name, among, value)
+
+
+def _unknown(name: str, among: Collection[str], value: object) -> ValueError:
+    return ValueError(f"{name} must be one of {', '.join(among)}, not {value!r}")

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from functools import cache
 
 from host.batching import ALGORITHMS
+from host.bounds import check_known, check_least
 from host.devices.dense_work import LEVELS
 from host.devices.software import SoftwareProfile
 from host.placement.deal import check_placement
 from host.systems import Devices
 from host.toml.profile import load_profile, profile_names
 
-__all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "PER_GRAPH", "WORKLOADS", "Cluster", "Fields",
-           "Flights", "Options", "Workload", "devices_of", "software_names"]
+__all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "PER_GRAPH", "SETTING_NAMES", "WORKLOADS", "Cluster",
+           "Fields", "Flights", "Options", "Workload", "devices_of", "software_names"]
 
 MINI_BATCH = {"kaggle": 128, "terabyte": 2048, "avazu": 128}
 """Samples of a mini-batch over all nodes, by data set: the reference setting."""
@@ -28,6 +29,7 @@ Flights = tuple[tuple[int, int], ...]
 """Numbers of mini-batches in flight, each with how many of them are in a graph."""
 
 WORKLOADS = ("inference", "training")
+SETTING_NAMES = ("reference", "paper-like")
 FIDELITIES = ("model", "rtl")
 
 
@@ -70,8 +72,8 @@ class Workload:
     measured: int = 32
 
     def __post_init__(self) -> None:
-        _check_known(self, dataset=DATASETS, workload=WORKLOADS, batching=tuple(ALGORITHMS))
-        _check_least(self, seed=0, warmup=0, measured=2, mini_batch=1, window=self.samples)
+        check_known(self, dataset=DATASETS, workload=WORKLOADS, batching=tuple(ALGORITHMS))
+        check_least(self, seed=0, warmup=0, measured=2, mini_batch=1, window=self.samples)
         if self.format is not None and not self.data:
             raise ValueError(f"format must go with data, not {self.format!r} alone")
 
@@ -112,9 +114,9 @@ class Cluster:
     grouped: bool = False
 
     def __post_init__(self) -> None:
-        _check_known(self, software=software_names(), gpu=profile_names("gpu_"))
+        check_known(self, software=software_names(), gpu=profile_names("gpu_"))
         check_placement(self.placement)
-        _check_least(self, nodes=1, threads=1, communicators=1)
+        check_least(self, nodes=1, threads=1, communicators=1)
         if self.kernels is not None and self.kernels not in LEVELS:
             raise ValueError(f"kernels must be one of {', '.join(map(str, LEVELS))}, "
                              f"not {self.kernels!r}")
@@ -160,8 +162,8 @@ class Options:
     en: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _check_known(self, fidelity=FIDELITIES)
-        _check_least(self, in_flight=1, per_graph=1, copied_rows=0)
+        check_known(self, fidelity=FIDELITIES)
+        check_least(self, in_flight=1, per_graph=1, copied_rows=0)
         for name in ("local_cache", "remote_cache"):
             if (value := getattr(self, name)) is not None and not 0 <= value <= 1:
                 raise ValueError(f"{name} must be between 0 and 1, not {value!r}")
@@ -213,15 +215,3 @@ def devices_of(point: Cluster) -> Devices:
     """Return the devices of a cluster's nodes, as its profiles, constants and choices say."""
     return Devices.load(point.nodes, point.software, point.gpu, point.scaled, point.kernels,
                         point.threads, point.communicators, point.grouped)
-
-
-def _check_known(point: object, **known: tuple[str, ...]) -> None:
-    for name, values in known.items():
-        if (value := getattr(point, name)) not in values:
-            raise ValueError(f"{name} must be one of {', '.join(values)}, not {value!r}")
-
-
-def _check_least(point: object, **least: int) -> None:
-    for name, bound in least.items():
-        if (value := getattr(point, name)) is not None and value < bound:
-            raise ValueError(f"{name} must be at least {bound}, not {value!r}")

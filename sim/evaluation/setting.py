@@ -7,7 +7,7 @@ from typing import Any
 from host.data.contents import check_contents, contents
 from host.model import MODELS
 from host.samples import Samples, concatenate
-from sim.evaluation.fields import DATASETS, MINI_BATCH
+from sim.evaluation.fields import DATASETS, MINI_BATCH, SETTING_NAMES
 from sim.evaluation.point import Point
 from sim.evaluation.systems import canonical, system_of
 from sim.job.inputs import SampleSource
@@ -189,7 +189,7 @@ PAPER_LIKE = Setting(
 """Where most of the paper's claims hold in the phase map: 50 Gb/s, mini-batches of 2,048, 5 us for
 an operator. Gathers are launched, as in the paper."""
 
-SETTINGS = {"reference": Setting(), "paper-like": PAPER_LIKE}
+SETTINGS = dict(zip(SETTING_NAMES, (Setting(), PAPER_LIKE), strict=True))
 """Settings by name."""
 
 

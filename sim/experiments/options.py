@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
-from sim.evaluation.setting import SETTINGS
+from sim.evaluation.fields import SETTING_NAMES
 from sim.experiments.figures.registry import HEAVY, in_words
 from sim.job.kinds import AnyPath, AnyPaths, Named
 from sim.job.option import REQUIRED, check_bounds, option, same
@@ -23,7 +23,7 @@ class ReproduceOptions:
     _: KW_ONLY
     output: AnyPath = option(
         REQUIRED, "Folder of the figures, claims.json and index.html. Finished points stay in it, "
-        "and the same command goes on from them.")
+        "and the same command continues from them.")
     model: str | None = option(
         None, "Data set that --data holds samples of: kaggle, terabyte or avazu.")
     data: AnyPaths | None = same(Workload, "data")
@@ -44,7 +44,7 @@ class ReproduceOptions:
         "measured with the first.")
     rtl_points: bool = option(
         True, "Also run two points of each figure in rtl, on the Kaggle shape.")
-    setting: str = option("reference", f"Setting of the evaluation: {', '.join(SETTINGS)}.")
+    setting: str = option("reference", f"Setting of the evaluation: {', '.join(SETTING_NAMES)}.")
     demo: bool = option(False, "Take one data set and few points, which takes minutes.")
     progress: Callable[[int, int, float], None] | None = option(
         None, "Called with the points done, the number of points, and the fraction of the work "

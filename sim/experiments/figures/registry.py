@@ -5,8 +5,10 @@ Those that need what claims make of results are files of the folder ``maps``, wh
 
 from collections.abc import Iterable
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from sim.experiments.figures.exhibit import Exhibit
+if TYPE_CHECKING:
+    from sim.experiments.figures.exhibit import Exhibit
 
 __all__ = ["HEAVY", "NAMES", "chosen", "demo_names", "exhibit", "in_words"]
 
@@ -47,7 +49,7 @@ _MAPS = ("paper_like", "phase_map")
 """Those of `NAMES` that lie in the folder ``maps``; the others lie in this one."""
 
 
-def exhibit(name: str) -> Exhibit:
+def exhibit(name: str) -> "Exhibit":
     """Return the figure or table of a name of `NAMES`."""
     # Loaded on demand: Matplotlib is slow to load, and the help of a command needs names only.
     folder = "maps" if name in _MAPS else "figures"

@@ -19,7 +19,8 @@ import pytest
 from host.data.generator import generate
 from host.model import MODELS
 from host.samples import concatenate
-from sim.experiments import Point, measure
+from sim.evaluation.measure import measure
+from sim.evaluation.point import Point
 
 MODEL, NODES, BATCH, SHARE, WARMUP, MEASURED = MODELS["kaggle"], 4, 128, 32, 4, 8
 

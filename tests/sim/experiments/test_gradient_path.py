@@ -11,10 +11,10 @@ from rtl.config import preset
 from sim.evaluation.fields import devices_of
 from sim.evaluation.gradient_path import GradientPath
 from sim.evaluation.nic import options_of
+from sim.evaluation.point import Point
 from sim.evaluation.reductions import Reduction, reductions, updates
 from sim.evaluation.trace import Trace, plan_of, trace_of
 from sim.evaluation.workloads import workloads
-from sim.experiments import Point
 from sim.training.options import TrainOptions
 from sim.training.train import train
 

@@ -11,13 +11,14 @@ from host.placement.deal import PLACEMENTS
 from host.placement.shard import ShardPlan
 from host.systems import Devices, Step, schedule
 from sim.evaluation import nic_runs
+from sim.evaluation.measure import measure
 from sim.evaluation.nic import cache_rows, options_of, reaching
 from sim.evaluation.nic_run import Record
 from sim.evaluation.nic_updates import trained
+from sim.evaluation.point import Point
 from sim.evaluation.systems import BASELINES
 from sim.evaluation.timing import alone, busy_us, interval_us, request_us
 from sim.evaluation.trace import arrivals_of, plan_of, trace_of
-from sim.experiments import Point, measure
 from sim.job.inputs import SampleSource
 
 SMALL = {"nodes": 2, "mini_batch": 16, "warmup": 2, "measured": 4, "window": 32}

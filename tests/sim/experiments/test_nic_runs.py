@@ -7,12 +7,13 @@ from filelock import FileLock
 
 from host.systems import Devices
 from sim.evaluation import nic_runs
+from sim.evaluation.measure import measure
 from sim.evaluation.nic import cache_rows, options_of
 from sim.evaluation.nic_run import NicRun, Record, run_nics
 from sim.evaluation.nic_runs import RunOf, all_runs
+from sim.evaluation.point import Point
 from sim.evaluation.store import Store
 from sim.evaluation.trace import trace_key, trace_of
-from sim.experiments import Point, measure
 
 POINT = Point.named("lc+rc", nodes=2, mini_batch=16, warmup=2, measured=4, window=32)
 

@@ -5,10 +5,11 @@ import json
 import pytest
 
 from sim.evaluation import systems
+from sim.evaluation.measure import measure
+from sim.evaluation.point import Point
 from sim.evaluation.setting import DEMO
 from sim.evaluation.system import PARTS
-from sim.evaluation.systems import SmartNic
-from sim.experiments import SYSTEMS, Point, canonical, measure
+from sim.evaluation.systems import SYSTEMS, SmartNic, canonical
 from sim.serving.setting import Setting as Serving
 from sim.serving.setting import points_of
 

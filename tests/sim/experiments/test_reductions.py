@@ -11,9 +11,9 @@ from host.placement.shard import ShardPlan, key_hash
 from host.timing.gpu import GpuProfile
 from rtl.config import preset
 from sim.evaluation.gradient_path import RowWrites
+from sim.evaluation.point import Point
 from sim.evaluation.reductions import TERMS, Pass, reduction
 from sim.evaluation.trace import trace_of
-from sim.experiments import Point
 
 
 def table(arriving, keys, ways):

@@ -11,13 +11,13 @@ from host.systems.devices import profiles_of
 from host.timing.gpu import GpuProfile
 from host.toml.profile import load_profile, profile_names
 from host.toml.provenance import uncertain as is_uncertain
+from sim.evaluation.measure import measure
 from sim.evaluation.nic import as_nics_see
 from sim.evaluation.nic_run import run_nics as run_of
-from sim.evaluation.point import effort, in_turn, in_words
+from sim.evaluation.point import Point, effort, in_turn, in_words
 from sim.evaluation.setting import DEMO
 from sim.evaluation.store import Store
 from sim.evaluation.trace import trace_of
-from sim.experiments import Point, measure
 from sim.experiments.sensitivity import constants
 from sim.experiments.sensitivity.cases import cases_of, names_of, sets_by_workload
 from sim.experiments.sensitivity.compose import (

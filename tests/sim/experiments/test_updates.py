@@ -6,9 +6,9 @@ import pytest
 from host.placement.sets import set_of
 from host.placement.shard import ShardPlan, key_hash
 from host.systems import workload_of
+from sim.evaluation.point import Point
 from sim.evaluation.reductions import updates
 from sim.evaluation.trace import trace_of
-from sim.experiments import Point
 
 
 def by_hand(trace, plan, rows, ways):
