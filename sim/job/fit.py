@@ -5,7 +5,15 @@ from rtl.config import NicConfig
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 
-__all__ = ["check_fit", "check_units", "config_to_build"]
+__all__ = ["check_fit", "check_units", "config_to_build", "fitting_nic"]
+
+
+def fitting_nic(config: NicConfig, model: Model, runtime: Runtime,
+                workload: Workload) -> NicConfig:
+    """Return the NIC to build, see `config_to_build`. Raises as `check_fit` does."""
+    config = config_to_build(config, model, runtime, workload)
+    check_fit(config, model, runtime, workload)
+    return config
 
 
 def config_to_build(config: NicConfig, model: Model, runtime: Runtime,

@@ -16,7 +16,7 @@ from rtl.config import LANES, preset
 from sim.cluster.watchdog import StuckError
 from sim.files.outputs import LiveJson
 from sim.files.stop import never
-from sim.job.fit import check_fit, config_to_build
+from sim.job.fit import fitting_nic
 from sim.job.inputs import SampleSource, batcher_of, check_warmup
 from sim.job.memory import check_memory
 from sim.job.options import RunOptions
@@ -79,8 +79,7 @@ class Run:
         source = SampleSource.of(workload)
         runtime, self.model = runtime.with_model(source.model)
         source = source.with_model(self.model)
-        self.config = config_to_build(config, self.model, runtime, workload)
-        check_fit(self.config, self.model, runtime, workload)
+        self.config = fitting_nic(config, self.model, runtime, workload)
         self._restarts = deque(workload.fault_plan.restarts)
         check_restarts(workload.fault_plan.restarts, self.config)
         self._layout = ResultLayout.of(self.model) if runtime.interaction else None

@@ -17,7 +17,7 @@ from host.timing.clock import CYCLE_NS
 from host.timing.dense_time import DenseTime
 from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES, DescriptorKind, EmberHeader, OptimizerMode, Status
-from sim.job.fit import check_fit, config_to_build
+from sim.job.fit import fitting_nic
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 from sim.node.gradients import TrainingHost
@@ -39,9 +39,7 @@ def training_config(config: NicConfig, model: Model, runtime: Runtime,
     """Return ``config`` with training; ``ValueError`` if the model does not fit such NICs."""
     if any("".join(setting.split()) == "training=false" for setting in workload.settings):
         raise ValueError("training must be true where NICs train, not false")
-    config = config_to_build(config.with_fields(training=True), model, runtime, workload)
-    check_fit(config, model, runtime, workload)
-    return config
+    return fitting_nic(config.with_fields(training=True), model, runtime, workload)
 
 
 def training_registers(config: NicConfig, runtime: Runtime, optimizer: Optimizer,

@@ -14,7 +14,7 @@ from host.wire.rows import GivenRows
 from rtl.config import NicConfig, preset
 from rtl.formats import Status
 from sim.cluster.watchdog import StuckError
-from sim.job.fit import check_fit, config_to_build
+from sim.job.fit import fitting_nic
 from sim.job.options import RunOptions
 from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload
@@ -33,14 +33,6 @@ class NicsError(Exception):
     """NICs did not answer a program as they must."""
 
 
-def nic_to_build(config: NicConfig, model: Model, runtime: Runtime,
-                 workload: Workload) -> NicConfig:
-    """Return the NIC that looks up for ``model``; ``ValueError`` if they do not fit."""
-    config = config_to_build(config, model, runtime, workload)
-    check_fit(config, model, runtime, workload)
-    return config
-
-
 class LookupNics:
     """A cluster of NICs that answers one mini-batch after the other.
 
@@ -50,7 +42,8 @@ class LookupNics:
     Parameters
     ----------
     options: of the cluster. model: of its tables. rows: those in GPU memory.
-    to_build: returns the NIC to build; its parameters are those of `nic_to_build`.
+    to_build: returns the NIC to build; its parameters are those of
+        :func:`sim.job.fit.fitting_nic`, which is the default.
     written: returns the rows that the NICs train, from the NIC, the run-time settings and the plan;
         None for NICs that only look up.
 
@@ -64,7 +57,7 @@ class LookupNics:
     """
 
     def __init__(self, options: RunOptions, model: Model, rows: GivenRows,
-                 to_build: Callable[[NicConfig, Model, Runtime, Workload], NicConfig] | None = None,
+                 to_build: Callable[[NicConfig, Model, Runtime, Workload], NicConfig] = fitting_nic,
                  written: Callable[[NicConfig, Runtime, ShardPlan], WrittenRows] | None = None):
         workload = options.workload
         config, runtime = apply_settings(preset(workload.config), list(workload.settings))
@@ -72,7 +65,7 @@ class LookupNics:
             raise ValueError("interaction must be false for a PyTorch program, which computes it "
                              "from pooled vectors, not true")
         runtime, self.model = runtime.with_model(model)
-        config = (to_build or nic_to_build)(config, self.model, runtime, workload)
+        config = to_build(config, self.model, runtime, workload)
         plan = ShardPlan.deal(self.model, workload.nodes, workload.placement)
         self.simulation = Simulation(
             options, config, runtime, self.model, plan, replace(choose(options), given=rows),
