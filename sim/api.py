@@ -402,12 +402,11 @@ def torch(options: TorchArguments, warn: Callable[[str], None] | None = None,
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``; :class:`sim.torch.ends.ProgramError`
     for what the script raises, and :class:`sim.torch.ends.ProgramStopped` for a signal;
-    :class:`sim.torch.values.nics.NicsError` where NICs do not answer. However a script ends that
-    was begun, the report of what it did before is written, and is ``result`` of the exception. In
-    a program of several processes each raises
-    :class:`sim.torch.processes.peers.ProcessError` where one of them fails, and what went wrong is
-    written to standard error; the first writes the report of what all did before, unless that was a
-    mistake of the user's.
+    :class:`sim.torch.values.nics.NicsError` where NICs do not answer. The report of a
+    script that was begun is written however the script ends, and is ``result`` of the exception.
+    If a process of several fails, all raise :class:`sim.torch.processes.peers.ProcessError`, and
+    the cause is written to standard error; the first process writes the report of all, except
+    after a mistake of the user.
     """
     from sim.torch.ends import unhurried
     from sim.torch.options import TorchOptions

@@ -90,8 +90,8 @@ class PlanOptions:
     optimizer: str = option(
         "none", "Optimizer whose state the memory must hold: none, sgd or rowwise-adagrad.")
     hit_rate: float | None = option(
-        None, "Hit rate of the unique keys that enter a local cache. Default: what caches of the "
-        "NIC's size hit on the samples.")
+        None, "Hit rate of the unique keys that enter a local cache. Default: that of caches of "
+        "the NIC's size on the samples.")
     data: AnyPaths | None = same(Workload, "data")
     format: str | None = same(Workload, "format")
     index: str = same(Workload, "index")

@@ -17,8 +17,8 @@ class ServeOptions:
     """Options of the command ``serve``, and arguments of :func:`sim.api.serve`."""
 
     qps: Sequence[float] | None = option(
-        None, "Requests a second, of all nodes; several with commas between. auto: 1,000 to what "
-        "the fastest system serves.", none="auto")
+        None, "Requests a second, of all nodes; several with commas between. auto: from 1,000 to "
+        "the rate of the fastest system.", none="auto")
     slo: Sequence[str] = option(
         ("50us", "100us", "1ms", "5ms"), "Bounds on the 99th percentile of a request's latency, "
         "with commas between.")
@@ -49,7 +49,7 @@ class ServeOptions:
     seed: int = option(Workload.seed, "Seed of all random numbers.")
     jobs: int | None = option(None, "Parts of the work done at once.", shown="processors")
     points: AnyPath | None = option(
-        None, "Folder that keeps finished parts; the same command goes on from them.")
+        None, "Folder that keeps finished parts; the same command continues from them.")
     json: AnyPath | None = same(Outputs, "json")
     picture: AnyPath | None = same(Outputs, "picture")
     progress: Callable[[int, int, float], None] | None = option(

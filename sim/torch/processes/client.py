@@ -1,4 +1,4 @@
-"""What a process of a program says to the one where all are put together."""
+"""The side of a process that reports to the server of its program."""
 
 import sys
 import threading
@@ -66,7 +66,7 @@ def failure_of(error: Exception) -> Failure:
 
 
 class Client:
-    """What a process says to the server, as one of ``size`` with a ``rank`` of its own.
+    """Reports of a process to the server; the process has a ``rank`` among ``size``.
 
     ``so_far``: returns what was seen of it until now, None for nothing; called in another thread.
     ``grace``: seconds in which the process ends by itself after another has failed. ``bound``:

@@ -1,4 +1,4 @@
-"""What the processes of a PyTorch program have seen, merged as nodes of one cluster."""
+"""Observations of the processes of a PyTorch program, merged as nodes of one cluster."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class Seen:
 
     Members
     -------
-    rank, size: of the process among those of the program; None and 1 where it is the only one.
+    rank, size: of the process in the program; None and 1 for the only process.
     tables: as plain values. record, chains, comparison, verdicts, latencies, row_times, counts,
         resets, updates, written, weighted, gradients, uncached: those of its
         :class:`sim.torch.catching.session.Session`.
@@ -93,7 +93,7 @@ class Seen:
         self.record.exchanges = counts.exchanges
 
     def by_itself(self) -> "Seen":
-        """Return this as what was seen of a program of one process."""
+        """Return these observations as those of a program of one process."""
         return replace(self, rank=None, size=1)
 
 

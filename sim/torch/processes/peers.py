@@ -45,9 +45,10 @@ def is_first() -> bool:
 class Processes:
     """The processes of one program, as one of them sees them.
 
-    One process has the server, which hears what all have seen. The process that begins the others
-    has it, and their environment says where the server is. Where ``torchrun`` began the processes,
-    or they only meet in a process group ``embernic``, the process with rank 0 has it.
+    One process has the server, which collects the observations of all. It is the process that
+    begins the others, and their environment names the address of the server. Where ``torchrun``
+    began the processes, or they only meet in a process group ``embernic``, the process with rank 0
+    has it.
 
     Parameters: ``session`` of this process; ``leads``, whether the environment of processes to come
     shall say where the server is; ``server``, where that is, if the environment has said so.

