@@ -139,7 +139,8 @@ def _folder_of_code(name: str, coded: set[str]) -> str:
 
 
 def _hash(names: Iterator[str]) -> str:
-    found = versions() | {name: _sources()[name] for name in names}
+    sources = _sources()
+    found = versions() | {name: sources[name] for name in names}
     return digest(f"{name} {value}" for name, value in found.items())
 
 

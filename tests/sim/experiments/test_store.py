@@ -167,17 +167,24 @@ def test_a_version_covers_what_a_module_imports_and_nothing_above_it(made_by):
         name.startswith(("sim/cli/", "sim/api", "sim/experiments/figures/")) for name in found)
 
 
-def test_what_measures_a_point_and_its_class_are_part_of_its_name(tmp_path, monkeypatch):
+def _forget_sources() -> None:
+    for name in ("_sources", "sources_hash", "sources_of"):
+        getattr(identity, name).cache_clear()
+
+
+def test_what_measures_a_point_and_its_class_are_part_of_its_name(tmp_path, monkeypatch, request):
     def keys() -> list[str]:
-        for name in ("_sources", "sources_hash", "sources_of"):
-            getattr(identity, name).cache_clear()
+        _forget_sources()
         return [Store(tmp_path, identity.sources_of(run_nics)).key(Spot("a")),
                 Store(tmp_path, identity.sources_of(measure)).key(Spot("a")),
-                Store(tmp_path, identity.sources_of(run_nics)).key(LEFT_OUT)]
+                Store(tmp_path, identity.sources_of(measure)).key(LEFT_OUT)]
 
     def changed(name: str) -> list[bool]:
         monkeypatch.setattr(identity, "_paths", lambda: paths | {name: tmp_path / "other.py"})
         return [before != after for before, after in zip(own, keys())]
+
+    # Later tests find nothing of the changed sources, also when this test fails.
+    request.addfinalizer(_forget_sources)
 
     paths, own = identity._paths(), keys()
     (tmp_path / "other.py").write_text("")
