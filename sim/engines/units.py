@@ -10,12 +10,18 @@ inputs become elements of arrays inside, which the surrounding module assigns by
 
 import re
 from collections import Counter
+from functools import cache
 
-__all__ = ["MANY", "SHARED_FLAGS", "share_units"]
+__all__ = ["LEAST_BYTES", "MANY", "SHARED_FLAGS", "share_units"]
 
 MANY = 64
 """Least number of instances of a module with shared code. With few, the calls and the copies of
 inputs cost more than they save."""
+
+LEAST_BYTES = 2_000_000
+"""Least Verilog in all instances of such a module together. With less, the flags below cost more:
+a NIC that trains, with small units only, compiles in 80 CPU seconds instead of 110 without them,
+and runs 18 % faster."""
 
 SHARED_FLAGS = ("-fno-dfg",)
 """Flags of Verilator that sharing needs: its data-flow optimiser names common subexpressions
@@ -35,16 +41,18 @@ def share_units(verilog: str, top: str) -> tuple[str, list[str]]:
     ``verilog``: of :func:`gen.verilog.convert.to_verilog`, with top module ``top``. A module inside
     a shared one stays a part of it.
     """
+    modules = list(_MODULE.finditer(verilog))
     cells = {match[1]: Counter(cell[1] for cell in _ANY_CELL.finditer(match[3]))
-             for match in _MODULE.finditer(verilog)}
-    shared = _repeated(cells, top)
+             for match in modules}
+    shared = _repeated(cells, {match[1]: len(match[0]) for match in modules}, top)
     for name in shared:
         verilog = _share(verilog, name)
     return verilog, shared
 
 
-def _repeated(cells: dict[str, Counter], top: str) -> list[str]:
-    """Return the outermost modules with at least ``MANY`` instances, sorted by name."""
+def _repeated(cells: dict[str, Counter], sizes: dict[str, int], top: str) -> list[str]:
+    """Return the outermost modules with at least ``MANY`` instances and ``LEAST_BYTES``, sorted by
+    name."""
     instances, found, level = Counter(), [], Counter({top: 1})
     while level:
         instances.update(level)
@@ -54,7 +62,13 @@ def _repeated(cells: dict[str, Counter], top: str) -> list[str]:
                 if cell.startswith(f"{top}_"):  # neither a memory nor a primitive
                     inner[cell] += count * each
         level = inner
-    often = {name for name, count in instances.items() if count >= MANY}
+    @cache
+    def size(name: str) -> int:
+        return sizes[name] + sum(each * size(cell) for cell, each in cells[name].items()
+                                 if cell in sizes)
+
+    often = {name for name, count in instances.items()
+             if count >= MANY and count * size(name) >= LEAST_BYTES}
     for name in sorted(often):
         parents = {parent for parent, inside in cells.items() if name in inside}
         if not parents <= often:

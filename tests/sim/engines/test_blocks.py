@@ -166,6 +166,7 @@ def models():
     # Verilator shares the code of the two adders, as in designs with many.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(units, "MANY", 2)
+        patch.setattr(units, "LEAST_BYTES", 0)
         return {name: load(Blocks(), "blocks", name) for name in ENGINES}
 
 

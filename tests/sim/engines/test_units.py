@@ -58,6 +58,7 @@ def verilog():
     (7, []), (6, ["top_inner"]), (4, ["top_inner"]), (3, ["top_outer"]), (2, ["top_outer"])])
 def test_the_outermost_of_many_instances_is_shared(verilog, many, shared, monkeypatch, tmp_path):
     monkeypatch.setattr(units, "MANY", many)
+    monkeypatch.setattr(units, "LEAST_BYTES", 0)
     text, names = share_units(verilog, "top")
     assert names == shared
     assert (text == verilog) == (not shared)
@@ -75,8 +76,16 @@ def test_the_outermost_of_many_instances_is_shared(verilog, many, shared, monkey
                   cwd=tmp_path)
 
 
-def test_pins_with_other_names_stay():
+def test_small_units_are_not_shared(verilog, monkeypatch):
+    monkeypatch.setattr(units, "MANY", 6)
+    for least, shared in ((0, True), (len(verilog), False)):
+        monkeypatch.setattr(units, "LEAST_BYTES", least)
+        assert bool(share_units(verilog, "top")[1]) == shared
+
+
+def test_pins_with_other_names_stay(monkeypatch):
     """Amaranth's names of field ports are not identifiers; the ports are connected as before."""
+    monkeypatch.setattr(units, "LEAST_BYTES", 0)
     inner = ("module top_a(clk, \\p$1 , i, o);\n  input clk;\n  wire clk;\n"
              "  input [3:0] \\p$1 ;\n  wire [3:0] \\p$1 ;\n  input i;\n  wire i;\n"
              "  output o;\n  wire o;\n  assign o = i & \\p$1 [0];\nendmodule\n")
