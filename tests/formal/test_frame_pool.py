@@ -151,7 +151,9 @@ class Pooled:
             (links[newest] == head) & (walked[newest] == head)))
 
 
-@pytest.mark.parametrize("sizes", [SMALL, LARGER], ids=["small", "larger"])
+@pytest.mark.parametrize("sizes", [
+    pytest.param(SMALL, id="small"),
+    pytest.param(LARGER, id="larger", marks=pytest.mark.thorough)])
 def test_frame_pool(sizes):
     made = Pooled(sizes=sizes)
     made.invariant()
@@ -181,6 +183,7 @@ def test_broken_frame_pool(old, new):
     assert not prove(Pooled((old, new), sizes=SMALL).bench, depth=DEPTH).holds
 
 
+@pytest.mark.thorough
 def test_broken_invariant():
     """What is wrong is what a packet's beats are linked to when it is read again."""
     made = Pooled(("for ram in (links, walked):", "for ram in (links, links):"), sizes=SMALL)

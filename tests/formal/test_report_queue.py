@@ -170,6 +170,7 @@ def test_report_queue(nodes):
     assert verdict.holds, verdict
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("patience", [0, 1, 8])
 def test_it_is_reported_soon(patience):
     made = Queued(patience=patience)

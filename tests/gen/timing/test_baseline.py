@@ -5,6 +5,7 @@ import pytest
 from tests.gen.timing.baseline import CASES, RENEW, measured, recorded
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [
     "parts",
     # Yosys takes some minutes for it.

@@ -17,6 +17,7 @@ from tests.gen import designs
 from tests.gen.designs import Bank, Chain
 
 
+@pytest.mark.thorough
 def test_a_design_in_units():
     """``before`` and ``after`` of the chain, with two unnamed units between them."""
     verilog = to_verilog(Chain(), "chain", VerilogPlatform("chain", sources=True))

@@ -24,6 +24,8 @@ from tests.rtl.float.cases import (
 from tests.rtl.float.softfloat import softfloat
 from tests.rtl.float.vector_top import FEW, FloatTop
 
+pytestmark = pytest.mark.thorough
+
 LANES = 16
 SAMPLE = 20_000
 """Random results that SoftFloat, which takes a microsecond or so each, is asked for too."""
@@ -70,7 +72,6 @@ def whole_beats(pairs: np.ndarray) -> np.ndarray:
     return pairs[:len(pairs) // LANES * LANES]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("stall", [0.0, 0.3])
 def test_edges_of_pairs(units, stall):
     pairs = whole_beats(directed_pairs())

@@ -72,6 +72,7 @@ def test_a_beat_a_cycle_at_any_bag_length(pooler, beats, keys, mean):
     assert run(pooler, samples, beats, mean=mean) >= 0.95
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("beats, longest", [(1, 10), (1, 100), (3, 30), (4, 100)])
 def test_rate_of_mixed_bag_lengths(pooler, beats, longest):
     """Long and short bags in turn: short ones wait for their turn to leave behind long ones."""

@@ -120,6 +120,7 @@ def test_a_restarted_peer_comes_back(given_up, first):
     assert counts(restart.engines[1], "sent")["failures"] == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("together", [True, False], ids=["together", "one after the other"])
 def test_both_ends_are_restarted(together):
     """With the same epoch they need no rejoin; the later one of two is taken back by the earlier.

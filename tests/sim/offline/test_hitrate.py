@@ -32,6 +32,7 @@ def _both(nodes: int, sets: int, mini_batch: int, **given) -> tuple[dict, dict, 
     return result, predicted, predicted["rows"][0]
 
 
+@pytest.mark.thorough
 @pytest.mark.few(3)
 @pytest.mark.parametrize(("nodes", "sets", "mini_batch"), [
     (1, 4096, 32), (1, 500, 32), (1, 250, 16), (1, 60, 1),
@@ -49,6 +50,7 @@ def test_equal_to_the_registers(nodes, sets, mini_batch):
     assert row["hits"] > 1000 and (row["evictions"] > 0) == (nodes * sets < 8192)
 
 
+@pytest.mark.thorough
 def test_equal_to_the_registers_on_bags_of_a_file(tmp_path):
     path = inputs.multi_hot_trace(tmp_path / "bags.txt", 200, longest=20)
     result, _, row = _both(1, 32, 1, data=str(path), format="trace", samples=None)
@@ -57,6 +59,7 @@ def test_equal_to_the_registers_on_bags_of_a_file(tmp_path):
     assert row["evictions"] > 100 and row["hits"] > 100
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("nodes", [2, 4])
 def test_close_to_the_registers_where_nodes_interleave(nodes):
     result, predicted, row = _both(nodes, 500 // (nodes // 2), 32)
@@ -121,6 +124,7 @@ def test_warmup_is_left_out(tmp_path):
     assert [row["misses"] for row in result["rows"]] == [4, 4, 1]
 
 
+@pytest.mark.thorough
 def test_warmup_equals_what_the_registers_count_after_it():
     """The counters of a run less those of a run of its first mini-batches alone."""
     shared = {"nodes": 1, "mini_batch": 16}

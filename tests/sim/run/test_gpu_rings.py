@@ -170,7 +170,8 @@ NEVER = {
 @pytest.mark.usefixtures("python_hosts")
 @pytest.mark.parametrize(("never", "timeout"), [
     *((never, 0) for never in NEVER),
-    *(pytest.param(never, 20_000, marks=() if never == "reads a list" else pytest.mark.slow)
+    *(pytest.param(never, 20_000,
+                   marks=pytest.mark.thorough if never == "reads a list" else pytest.mark.slow)
       for never in NEVER)])
 def test_a_gpu_that_is_silent_ends_steps_late(monkeypatch, never, timeout):
     """Each step is completed with a status, or without time-outs the run says that it is stuck."""
