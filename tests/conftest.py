@@ -12,6 +12,10 @@ from gen.base.cache import tool_folders
 from tests.costs import Costs
 
 
+FIRST = 2
+"""Cases of a test in `make test`: the first and the last."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--costs``."""
     parser.addoption("--costs", metavar="FILE",
@@ -54,14 +58,18 @@ def _keep_shapes() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Carry out the marks ``few(n, mark)``. Begin with what takes longest, or one worker would end
-    with it alone."""
-    cases: dict[tuple, list[pytest.Item]] = defaultdict(list)
+    """Carry out the marks ``few(n, mark)``, and leave all but `FIRST` cases of each test to `make
+    test-all`. Begin with what takes longest, or one worker would end with it alone."""
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        for marker in item.iter_markers("few"):
-            cases[item.nodeid.partition("[")[0], *marker.args].append(item)
-    for (_, *arguments), found in cases.items():
-        _leave_few(found, *arguments)
+        cases[item.nodeid.partition("[")[0]].append(item)
+    for found in cases.values():
+        for marker in found[0].iter_markers("few"):
+            _leave_few(found, *marker.args)
+        if not any(found[0].iter_markers("every")):
+            _leave_few([item for item in found if not (
+                item.get_closest_marker("slow") or item.get_closest_marker("thorough"))],
+                FIRST, "thorough")
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 

@@ -29,6 +29,8 @@ _FILE = re.compile(r"(?:[\w-]+/)+(?:[\w-]+\.\w+)?")
 _MODULE = re.compile(r"(?:gen|host|rtl|sim)(?:\.[A-Za-z_]\w*)+")
 _OPTION = re.compile(r"--[a-z][a-z-]*")
 
+pytestmark = pytest.mark.every
+
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 

@@ -124,7 +124,6 @@ def test_step_counter(depth, ahead):
     assert verdict.holds, verdict
 
 
-@pytest.mark.few(2, "thorough")
 @pytest.mark.few(4)
 @pytest.mark.parametrize("old, new, what", [
     ("(here >= wanted)", "(here + 1 >= wanted)", "not_early"),

@@ -28,6 +28,7 @@ def chain():
     return report_timing(verilog(Chain(), "chain"))
 
 
+@pytest.mark.thorough
 def test_three_cases_and_never_one(chain):
     assert [case["case"] for case in chain["cases"]] == list(CASES)
     ps = [case["ps"] for case in chain["cases"]]

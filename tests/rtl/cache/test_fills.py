@@ -155,7 +155,6 @@ class Fills:
         assert not allocated or (filled.slot, filled.phase) == (slot, phase)
 
 
-@pytest.mark.few(2, "thorough")
 @pytest.mark.parametrize("most, beats, stall, bad", [
     (1, 1, 0.3, 0.4), (4, 4, 0.0, 0.5), (4, 2, 0.2, 0.3), (8, 5, 0.4, 0.0), (8, 1, 0.0, 0.3)])
 def test_good_vectors_are_written_and_told_and_bad_ones_counted(most, beats, stall, bad):

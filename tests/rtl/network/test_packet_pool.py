@@ -109,7 +109,6 @@ def test_places_and_full_packets(destinations, limit, steps):
     assert steps == 1 or limit == 1 or "stepped" in reasons
 
 
-@pytest.mark.few(7, "thorough")
 @pytest.mark.parametrize("destinations", [1, 3, 4])
 @pytest.mark.parametrize("timeout", [0, 1, 7, 30])
 def test_old_packets_close(destinations, timeout):

@@ -69,7 +69,6 @@ def test_no_rate_is_no_fault(calm):
     assert _received(both) == calm
 
 
-@pytest.mark.few(7, "thorough")
 @pytest.mark.parametrize("rate", [1e-2, 0.1, 0.5])
 @pytest.mark.parametrize("kind", ["drop", "duplicate", "reorder", "corrupt"])
 def test_rates_are_kept(kind, rate):

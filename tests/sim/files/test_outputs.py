@@ -86,7 +86,6 @@ def _opened(path: Path, folder: Path, end: str) -> Path:
     return _symbolic(name, folder, end) if end else name
 
 
-@pytest.mark.few(91, "thorough")
 @pytest.mark.parametrize("way", [_symbolic, _hard, _linked_folder, _opened])
 @pytest.mark.parametrize(("command", "output", "given"), _INPUT_PAIRS)
 def test_no_output_is_an_input(tmp_path, capsys, command, output, given, way):

@@ -26,7 +26,6 @@ def _complaint(capsys, *arguments: str) -> str:
     return shown.err.removeprefix("sim: ")
 
 
-@pytest.mark.few(50, "thorough")
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_malformed_file(tmp_path, capsys, case):
     path = str(write(tmp_path / "file", case.content))

@@ -100,6 +100,7 @@ def test_equal_to_a_run_whose_packets_are_full(tmp_path, nodes, dimension, place
             counted), name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("placement", ["row", "even", "rows"])
 def test_close_to_a_run_with_time_outs(placement):
     options = RunOptions.of(cluster="paper", samples=1024, placement=placement, threads=1,

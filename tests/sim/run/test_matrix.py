@@ -73,7 +73,6 @@ def test_every_pair_is_there():
     assert sum(map(_samples, SOME)) <= 1024
 
 
-@pytest.mark.few(3, "thorough")
 @pytest.mark.parametrize("case", SOME, ids=lambda case: "-".join(map(str, case.values())))
 def test_pairs(tmp_path, case):
     _check(tmp_path, case)

@@ -100,7 +100,6 @@ def test_vectors_of_single_keys_are_not_caught():
         "aten::embedding is not caught: no NIC serves this operator"]
 
 
-@pytest.mark.few(2, "thorough")
 @pytest.mark.parametrize(("sharding", "steps", "fidelity", "keys"), [
     ("table_wise", 100, "model", 1), ("table_wise", 10, "rtl", 1), ("row_wise", 10, "rtl", 1),
     ("data_parallel", 10, "rtl", 1), ("table_wise", 100, "model", 5)])

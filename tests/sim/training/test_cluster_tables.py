@@ -45,7 +45,6 @@ def train(tables, parts, seed=3):
         tables.update(samples, rng.standard_normal(pooled.shape, np.float32))
 
 
-@pytest.mark.few(14, "thorough")
 @pytest.mark.parametrize("nodes", [1, 2, 5])
 @pytest.mark.parametrize("optimizer", [Optimizer(), ADAGRAD], ids=["sgd", "adagrad"])
 @pytest.mark.parametrize("partials", ["exact", "rounded"])

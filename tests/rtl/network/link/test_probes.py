@@ -84,7 +84,6 @@ class Run:
         return idle, waits, deadline
 
 
-@pytest.mark.few(2, "thorough")
 @pytest.mark.parametrize("stall", [0.0, 0.5])
 @pytest.mark.parametrize("jumps", [False, True])
 @pytest.mark.parametrize("node, nodes", [(0, NODES), (3, 4), (1, 2)])
