@@ -11,7 +11,6 @@ from amaranth import hdl
 from gen.base.cache import tool_folders
 from tests.costs import Costs
 
-
 FIRST = 2
 """Cases of a test in `make test`: the first and the last."""
 
