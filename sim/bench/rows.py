@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sim.job.kinds import AnyPath
-from sim.job.option import option
+from gen.base.option import AnyPath, option
 
 __all__ = ["SECTIONS", "AnyRow", "BenchOptions", "Job", "Progress", "Row"]
 

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
+from gen.base.option import REQUIRED, AnyPath, AnyPaths, Named, Settings, option, same
 from rtl.config import POLICY_CODES
-from sim.job.kinds import AnyPath, AnyPaths, Named, Settings
-from sim.job.option import REQUIRED, option, same
 from sim.job.options import RunArguments
 from sim.job.outputs import Outputs
 from sim.job.workload import Workload

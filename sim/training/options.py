@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from gen.base.option import AnyPath, option
 from host.data.datasets import input_files
 from host.dlrm.optimizer import Optimizer
 from sim.files.outputs import check_outputs
-from sim.job.kinds import AnyPath
-from sim.job.option import check_bounds, option
+from sim.job.arguments import check_bounds
 from sim.job.options import RunArguments, RunOptions
 from sim.job.simulation import FIDELITIES
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import typer
 
-from gen.base.options import config_types, configure
+from gen.base.settings import config_types, configure
 from rtl.config import PRESETS, preset
 from sim.cli.main import app
 from sim.job.settings import Runtime
