@@ -2,13 +2,14 @@
 :mod:`gen.base.option`; exit status, one-line error messages."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from typing import Annotated, Any
 
 import typer
 
+from embernic_extras import ExtraError
 from gen.base.messages import one_line
 from gen.base.numbers import integer, integer_option, number, number_option
 from gen.base.option import CALLABLE, REQUIRED, AnyPath, Given, Settings, given_options, option
@@ -56,35 +57,40 @@ def with_options(kind: type) -> Callable[[Callable[[dict[str, Any]], None]], Cal
     return decorate
 
 
-def run_command(app: typer.Typer, arguments: list[str] | None = None) -> int:
-    """Run a command line; return the exit status: 0, 2 for bad usage or input, or 128 plus the
-    number of the signal that ended it."""
+def run_command(app: typer.Typer, arguments: Sequence[str] | None = None,
+                name: str | None = None) -> int:
+    """Run a command line; return its exit status: 2 for a mistake of the user, which is one line on
+    standard error, or 128 plus the number of the signal that ended it.
+
+    name: name of the program; by default that of the module.
+    """
+    begin = name or "error"
     try:
         with interruptible():
-            app(args=arguments, standalone_mode=False)
+            # Without its standalone mode, click returns the status of an Exit and raises no error.
+            status = app(args=arguments, prog_name=name, standalone_mode=False)
     except Interrupted as error:
         forget_unused()
-        print(f"error: {error}", file=sys.stderr)
+        print("; ".join((f"{begin}: {error}", *getattr(error, "__notes__", ()))), file=sys.stderr)
         return error.status
-    except (ValueError, TypeError) as error:
-        return _complain(str(error))
-    except OSError as error:
-        return _complain(f"{error.filename or 'output'}: {error.strerror or error}")
     except MemoryError:
-        return _complain("the memory of this machine is not enough for what is asked")
+        message = "the memory of this machine is not enough for what is asked"
     except BuildError as error:
         first, *output = str(error).splitlines()
-        return _complain(" ".join([first, *output[-1:]]))
+        message = " ".join([first, *output[-1:]])
     except Exception as error:
+        if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
+            message = f"{error.filename}: {error.strerror}"
+        elif isinstance(error, (OSError, ValueError, TypeError, ExtraError)):
+            message = str(error)
         # Typer brings its own copy of click: its usage errors share only this method.
-        if not hasattr(error, "format_message"):
+        elif hasattr(error, "format_message"):
+            message = error.format_message()
+        else:
             raise
-        return _complain(error.format_message())
-    return 0
-
-
-def _complain(message: str) -> int:
-    print(f"error: {one_line(message)}", file=sys.stderr)
+    else:
+        return status if isinstance(status, int) else 0
+    print(f"{begin}: {one_line(message)}", file=sys.stderr)
     return 2
 
 

@@ -47,7 +47,7 @@ class OpenNicPorts:
             name, bounds, value = each.name, each.option, getattr(self, each.name)
             if isinstance(value, bool) or not isinstance(value, int):
                 raise TypeError(f"{name} must be an integer, not {value!r}")
-            if not bounds.least <= value <= bounds.most:
+            if not bounds.least <= value <= bounds.most:  # type: ignore[operator]
                 raise ValueError(f"{name} must be between {bounds.least} and {bounds.most}, "
                                  f"not {value!r}")
 
