@@ -36,8 +36,8 @@ class BenchOptions:
     only: Sequence[str] = option(
         (), f"Measure only these: {', '.join(SECTIONS)}.", metavar="NAME,...")
     json: AnyPath | None = option(
-        None, "Write each row to this file when it is finished; the same command continues "
-        "after an interruption. - is standard output, at the end.")
+        None, "Write the rows of each job to this file when it is finished; the same command "
+        "continues after an interruption. - is standard output, at the end.")
     progress: Callable[[int, int, str], None] | None = option(
         None, "Called with the jobs done, the number of jobs and a line on the current one.")
     finished: Callable[[dict], None] | None = option(
