@@ -85,7 +85,8 @@ def run_command(app: typer.Typer, arguments: Sequence[str] | None = None,
             message = str(error)
         # Typer brings its own copy of click: its usage errors share only this method.
         elif hasattr(error, "format_message"):
-            message = error.format_message()
+            if not (message := error.format_message()):
+                return 2  # the help was shown instead
         else:
             raise
     else:
