@@ -13,6 +13,7 @@ from host.batching.compare import saving
 from host.batching.greedy import greedy_order
 from host.data.generator import generate
 from host.data.similarity import skew, uniques_per_batch
+from host.errors import shown
 from host.model import MODELS
 from host.samples import Samples, concatenate
 
@@ -70,7 +71,7 @@ def compare(name: str = "kaggle", seed: int = 0) -> dict:
     "greedy_within_5_points"}``; the deviation is relative, that of ``greedy`` in points.
     """
     if name not in TARGETS:
-        raise ValueError(f"name must be one of {', '.join(TARGETS)}, not {name!r}")
+        raise ValueError(f"name must be one of {', '.join(TARGETS)}, not {shown(name)}")
     target = TARGETS[name]
     got = describe(generate(MODELS[name], target.samples, seed))
     rows = []
