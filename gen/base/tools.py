@@ -1,17 +1,23 @@
-"""Runner of tools from Python packages: Verilator, without make or a system install."""
+"""Runner of tools from Python packages: Verilator, without make or a system install.
+
+`announce` reports actions that take long.
+"""
 
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
+from rich.console import Console
+
 from gen.base.cache import tool_folders
 
-__all__ = ["BuildError", "completed", "failure", "how_ended", "run_tool", "run_verilator",
-           "verilator_root"]
+__all__ = ["BuildError", "announce", "completed", "failure", "how_ended", "run_tool",
+           "run_verilator", "verilator_root"]
 
 
 class BuildError(Exception):
@@ -80,3 +86,13 @@ def run_verilator(arguments: Sequence[str], *, cwd: Path) -> str:
     # The package's own command prefers a system-wide Verilator, so call the binary.
     return run_tool([str(root / "bin" / "verilator_bin"), *arguments], cwd=cwd,
                     env={"VERILATOR_ROOT": str(root)})
+
+
+def announce(action: str, expected: str) -> AbstractContextManager:
+    """Announce an action and its expected time on standard error, with a spinner if that is a
+    terminal."""
+    line, console = f"{action}, about {expected} ...", Console(stderr=True)
+    if console.is_terminal:
+        return console.status(line)
+    print(line, file=sys.stderr, flush=True)
+    return nullcontext()

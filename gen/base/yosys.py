@@ -4,11 +4,13 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from gen.base.tools import BuildError, completed, failure, run_tool
+from gen.base.cache import tool_folders
+from gen.base.tools import BuildError, announce, completed, failure, run_tool
 
 __all__ = ["YosysError", "run_yosys", "yosys_id"]
 
@@ -41,7 +43,9 @@ def _named_yosys_id(command: tuple[str, ...]) -> str:
 
 def run_yosys(script: str, *, cwd: Path | None = None, arguments: Sequence[str] = ()) -> str:
     """Run ``script`` and return Yosys's output; ``YosysError`` if it fails."""
-    done = completed([*yosys_command(), "-q", *arguments, "-"], cwd, given=script)
+    cold = not (os.environ.get("YOSYS") or Path(tool_folders()["YOWASP_CACHE_DIR"]).exists())
+    with announce("compiling Yosys, once", "40 s") if cold else nullcontext():
+        done = completed([*yosys_command(), "-q", *arguments, "-"], cwd, given=script)
     if done.returncode:
         written = done.stderr.strip()
         raise YosysError(failure("yosys", done.returncode,

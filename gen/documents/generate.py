@@ -97,7 +97,7 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
     with _made(output):
         if shell != "none":
             _check_folder(output, name)
-        progress(f"elaborating {name}")
+        progress(f"elaborating {name}, about 15 s")
         nic = build(config)
         timed = None
         if shell == "none":

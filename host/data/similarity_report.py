@@ -8,11 +8,12 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gen.base.numbers import integer
 from host.batching.compare import saving
 from host.batching.greedy import greedy_order
-from host.command import decimal
 from host.data.generator import generate
 from host.data.similarity import skew, uniques_per_batch
+from host.errors import shown
 from host.model import MODELS
 from host.samples import Samples, concatenate
 
@@ -70,7 +71,7 @@ def compare(name: str = "kaggle", seed: int = 0) -> dict:
     "greedy_within_5_points"}``; the deviation is relative, that of ``greedy`` in points.
     """
     if name not in TARGETS:
-        raise ValueError(f"name must be one of {', '.join(TARGETS)}, not {name!r}")
+        raise ValueError(f"name must be one of {', '.join(TARGETS)}, not {shown(name)}")
     target = TARGETS[name]
     got = describe(generate(MODELS[name], target.samples, seed))
     rows = []
@@ -95,7 +96,7 @@ def format_report(result: dict) -> str:
 def main(arguments: list[str]) -> int:
     """Print the requested reports and return the exit status."""
     try:
-        seed = decimal(arguments[1]) if len(arguments) > 1 else 0
+        seed = integer(arguments[1]) if len(arguments) > 1 else 0
         results = [compare(name, seed) for name in arguments[:1] or TARGETS]
     except ValueError as error:
         print(f"similarity_report: {error}", file=sys.stderr)

@@ -9,14 +9,14 @@ from pathlib import Path
 from amaranth.lib import wiring
 
 from gen.base.cache import cached, digest
-from gen.base.tools import BuildError
+from gen.base.tools import BuildError, announce
 from gen.base.yosys import run_yosys, yosys_id
 from sim.engines.compiled import CompiledModel
 from sim.engines.cxxrtl_split import split_design
 from sim.engines.design import describe
 from sim.engines.glue import WRAPPER, verilog_wrapper
 from sim.engines.glue_cxxrtl import cxxrtl_glue
-from sim.engines.toolchain import CXX_FLAGS, LEVEL, announce, compile_files, compiler_id, link
+from sim.engines.toolchain import CXX_FLAGS, LEVEL, compile_files, compiler_id, link
 from sim.engines.translate import translated
 
 __all__ = ["load_cxxrtl"]
@@ -35,6 +35,8 @@ write_cxxrtl -header -noproc -g1 design.cc
 DEFINES = ("-DNDEBUG", "-DCXXRTL_NDEBUG")
 TOP = f"p_{WRAPPER.replace('_', '__')}"
 _HERE = Path(__file__).parent
+_SECONDS = 2.5e-5
+"""Expected time to compile a byte of Verilog on two cores, beside 5 seconds for a design."""
 
 
 def load_cxxrtl(component: wiring.Component, name: str,
@@ -78,7 +80,7 @@ def _runtime_key() -> str:
 
 def _build_runtime(folder: Path) -> None:
     """Compile the harness, which all designs share."""
-    with announce("compiling the simulation runtime"):
+    with announce("compiling the simulation runtime", "5 s"):
         compile_files([_HERE / "harness.cpp"], folder, (), [_HERE])
 
 
@@ -86,7 +88,7 @@ def _build(name: str, source: str, clock: int | None, folder: Path) -> None:
     """Compile the design itself, separately from the harness, as for Verilator."""
     (folder / "design.v").write_text(source, encoding="utf-8")
     started = time.monotonic()
-    with announce(f"compiling {name}"):
+    with announce(f"compiling {name}", f"{5 + _SECONDS * len(source):.0f} s"):
         run_yosys(SCRIPT, cwd=folder)
         split = split_design((folder / "design.h").read_text(encoding="utf-8"),
                              (folder / "design.cc").read_text(encoding="utf-8"),
@@ -111,7 +113,8 @@ def _link(glue: str, objects: Path, runtime: Path, folder: Path) -> None:
     """Compile the glue and link design, glue and harness."""
     source = folder / "glue.cpp"
     source.write_text(glue, encoding="utf-8")
-    compiled = compile_files([source], folder, DEFINES, [objects, _HERE, _include()])
-    link([*compiled, *sorted(objects.glob("*.o")), *sorted(runtime.glob("*.o"))],
-         folder / "model.so")
+    with announce("compiling and linking the model", "5 s, 100 s the first time"):
+        compiled = compile_files([source], folder, DEFINES, [objects, _HERE, _include()])
+        link([*compiled, *sorted(objects.glob("*.o")), *sorted(runtime.glob("*.o"))],
+             folder / "model.so")
     compiled[0].unlink()

@@ -7,16 +7,13 @@ import shlex
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
-from rich.console import Console
-
 from gen.base.tools import run_tool
 
-__all__ = ["CXX_FLAGS", "LEVEL", "announce", "compile_files", "compiler_id", "link"]
+__all__ = ["CXX_FLAGS", "LEVEL", "compile_files", "compiler_id", "link"]
 
 CXX_FLAGS = ("-std=c++20", "-fPIC", "-fvisibility=hidden", "-fno-sanitize=undefined", "-w")
 LEVEL = "-O1"
@@ -96,12 +93,3 @@ def _cost(source: Path) -> float:
 def link(objects: Sequence[Path], target: Path) -> None:
     """Link ``objects`` into the shared library ``target``."""
     run_tool([*compiler(), "-shared", "-o", str(target), *map(str, objects), "-lpthread"])
-
-
-def announce(what: str) -> AbstractContextManager:
-    """Announce ``what`` on standard error, with a spinner if that is a terminal."""
-    console = Console(stderr=True)
-    if console.is_terminal:
-        return console.status(f"{what} ...")
-    print(f"{what} ...", file=sys.stderr, flush=True)
-    return nullcontext()

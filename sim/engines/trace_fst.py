@@ -16,9 +16,9 @@ from types import SimpleNamespace
 from lz4 import block as lz4
 
 from gen.base.cache import cached, digest
-from gen.base.tools import verilator_root
+from gen.base.tools import announce, verilator_root
 from sim.engines.library import bind
-from sim.engines.toolchain import CXX_FLAGS, announce, compile_files, compiler_id, link
+from sim.engines.toolchain import CXX_FLAGS, compile_files, compiler_id, link
 
 __all__ = ["FstWriter"]
 
@@ -53,7 +53,7 @@ def _library() -> SimpleNamespace:
                   *(path.read_text(encoding="utf-8") for path in texts)])
 
     def build(folder: Path) -> None:
-        with announce("compiling the writer of FST files"):
+        with announce("compiling the writer of FST files", "20 s"):
             objects = compile_files([source], folder, ["-DNDEBUG"],
                                     [shims, verilator_root() / "include"])
             link(objects, folder / "fst.so")

@@ -10,6 +10,7 @@ from pathlib import Path
 from amaranth.lib import wiring
 
 from gen.base.cache import cached, digest
+from gen.base.tools import announce
 from gen.base.yosys import yosys_id
 from gen.verilog.convert import to_verilog
 from gen.verilog.rtlil import Port
@@ -40,7 +41,8 @@ def translated(component: wiring.Component, name: str, recipe: str | None) -> Tr
         return Translation(verilog.text, verilog.ports, verilog.gateable)
 
     def build(folder: Path) -> None:
-        verilog = to_verilog(component, name)
+        with announce(f"compiling {name} to Verilog", "10 s"):
+            verilog = to_verilog(component, name)
         (folder / "design.v").write_text(verilog.text, encoding="utf-8")
         (folder / "ports.json").write_text(json.dumps([asdict(port) for port in verilog.ports]))
         (folder / "gateable.json").write_text(json.dumps(verilog.gateable))

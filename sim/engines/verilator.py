@@ -11,12 +11,12 @@ from pathlib import Path
 from amaranth.lib import wiring
 
 from gen.base.cache import cached, digest
-from gen.base.tools import run_verilator, verilator_root
+from gen.base.tools import announce, run_verilator, verilator_root
 from sim.engines.compiled import CompiledModel
 from sim.engines.design import describe
 from sim.engines.gating import gate_blocks
 from sim.engines.glue import WRAPPER, traceable, verilator_glue, verilog_wrapper
-from sim.engines.toolchain import CXX_FLAGS, LEVEL, announce, compile_files, compiler_id, link
+from sim.engines.toolchain import CXX_FLAGS, LEVEL, compile_files, compiler_id, link
 from sim.engines.translate import translated
 from sim.engines.units import SHARED_FLAGS, share_units
 
@@ -30,6 +30,8 @@ DEFINES = ("-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0", "-DVM_TRACE=0", "-DV
 RUNTIME = ("verilated.cpp", "verilated_threads.cpp", "verilated_random.cpp")
 PREFIX = "Vember"
 _UNIT_BYTES = 2_500_000
+_SECONDS = 7.5e-6
+"""Expected time to compile a byte of Verilog on two cores, beside 4 seconds for a design."""
 _HERE = Path(__file__).parent
 
 
@@ -94,7 +96,7 @@ def _runtime_key(flow: _Flow) -> str:
 def _build_runtime(flow: _Flow, folder: Path) -> None:
     """Compile the parts that all designs share: the harness and Verilator's runtime."""
     include = verilator_root() / "include"
-    with announce("compiling the simulation runtime"):
+    with announce("compiling the simulation runtime", "20 s"):
         compile_files([_HERE / "harness.cpp", *(include / name for name in flow.runtime)],
                       folder, flow.defines, _includes())
 
@@ -109,7 +111,7 @@ def _build(name: str, source: str, flow: _Flow, folder: Path) -> None:
     not recompile the other."""
     (folder / "design.v").write_text(source, encoding="utf-8")
     started = time.monotonic()
-    with announce(f"compiling {name}"):
+    with announce(f"compiling {name}", f"{4 + _SECONDS * len(source):.0f} s"):
         run_verilator([*flow.flags, "--top-module", WRAPPER, "--prefix", PREFIX, "--Mdir", ".",
                        "design.v"], cwd=folder)
         translated = time.monotonic()
@@ -145,7 +147,8 @@ def _link(glue: str, flow: _Flow, objects: Path, runtime: Path, folder: Path) ->
     """Compile the glue and link design, glue and runtime."""
     source = folder / "glue.cpp"
     source.write_text(glue, encoding="utf-8")
-    compiled = compile_files([source], folder, flow.defines, [objects, *_includes()])
-    link([*compiled, *sorted(objects.glob("*.o")), *sorted(runtime.glob("*.o"))],
-         folder / "model.so")
+    with announce("compiling and linking the model", "5 s, 100 s the first time"):
+        compiled = compile_files([source], folder, flow.defines, [objects, *_includes()])
+        link([*compiled, *sorted(objects.glob("*.o")), *sorted(runtime.glob("*.o"))],
+             folder / "model.so")
     compiled[0].unlink()

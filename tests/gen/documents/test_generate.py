@@ -57,7 +57,7 @@ def test_timing_of_the_bare_nic(tmp_path, monkeypatch):
     lines: list[str] = []
     done = generate(preset("tiny"), tmp_path, build=build, timing=True, progress=lines.append)
     assert done["timing"] == json.loads((tmp_path / "tiny.timing.json").read_text())
-    assert done["report"] is None and lines == ["elaborating tiny", "timing"]
+    assert done["report"] is None and lines == ["elaborating tiny, about 15 s", "timing"]
     assert {path.name for path in tmp_path.iterdir()} == {
         "tiny.v", "tiny.json", "tiny.vivado.tcl", "tiny.timing.json"}
     generate(preset("tiny"), tmp_path / "without", build=build)

@@ -291,7 +291,7 @@ def test_an_interrupted_gen_leaves_the_folder_as_it_was(tmp_path, older):
     command = [sys.executable, "-m", "gen", "--config", "tiny", "--output", str(output)]
     with _started(command) as process:
         assert process.stderr
-        assert process.stderr.readline() == "elaborating tiny\n"
+        assert process.stderr.readline() == "elaborating tiny, about 15 s\n"
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
     assert process.returncode == 130 and err == "error: stopped by SIGINT\n"
