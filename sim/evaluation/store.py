@@ -89,7 +89,7 @@ class Store:
     def get(self, point: Any) -> dict | None:
         """Return what was measured at ``point``, or None where nothing is stored.
 
-        A file with other contents, after a full disk, say, or with a changed digit, counts as
+        A file with other contents, after a full disk, say, with a changed digit or NaN, counts as
         missing: what was measured has a checksum.
 
         :class:`host.errors.InputError` for a FIFO, a device, a folder, and a file of more than
@@ -100,7 +100,7 @@ class Store:
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
-            found = json.loads(text)
+            found = plain(json.loads(text))
         except (ValueError, RecursionError):
             return None
         if not isinstance(found, dict) or found.get("point") != plain(asdict(point)):

@@ -146,7 +146,8 @@ def test_a_changed_digit_counts_as_none(tmp_path):
     path = next(tmp_path.rglob("*.json"))
     text = path.read_text()
     assert store.get(spot) == {"latency_us": 12.25, "runs": [1, 2]}
-    for before, after in (("12.25", "12.26"), ("2\n", "3\n"), ("latency_us", "latency")):
+    for before, after in (
+            ("12.25", "12.26"), ("12.25", "NaN"), ("2\n", "3\n"), ("latency_us", "latency")):
         assert before in text
         path.write_text(text.replace(before, after))
         assert store.get(spot) is None
