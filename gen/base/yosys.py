@@ -4,10 +4,11 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+
+from filelock import FileLock
 
 from gen.base.cache import tool_folders
 from gen.base.tools import BuildError, announce, completed, failure, run_tool
@@ -43,9 +44,15 @@ def _named_yosys_id(command: tuple[str, ...]) -> str:
 
 def run_yosys(script: str, *, cwd: Path | None = None, arguments: Sequence[str] = ()) -> str:
     """Run ``script`` and return Yosys's output; ``YosysError`` if it fails."""
-    cold = not (os.environ.get("YOSYS") or Path(tool_folders()["YOWASP_CACHE_DIR"]).exists())
-    with announce("compiling Yosys, once", "40 s") if cold else nullcontext():
-        done = completed([*yosys_command(), "-q", *arguments, "-"], cwd, given=script)
+    command = [*yosys_command(), "-q", *arguments, "-"]
+    folder = Path(tool_folders()["YOWASP_CACHE_DIR"])
+    if os.environ.get("YOSYS") or folder.exists():
+        done = completed(command, cwd, given=script)
+    else:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # Of several processes, the first compiles it.
+        with announce("compiling Yosys, once", "40 s"), FileLock(f"{folder}.lock"):
+            done = completed(command, cwd, given=script)
     if done.returncode:
         written = done.stderr.strip()
         raise YosysError(failure("yosys", done.returncode,
