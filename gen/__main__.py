@@ -1,51 +1,52 @@
 """Command line ``python -m gen``: write the Verilog of a configuration."""
 
 import sys
-from typing import Annotated
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
 
-from gen.base.command import Config, Output, Settings, run_command
-from gen.base.numbers import integer_option
-from gen.base.options import configure
+from gen.base.command import NicOptions, run_command, with_options
+from gen.base.option import option, same
+from gen.base.settings import configure
 from gen.documents.generate import generate
 from gen.documents.tables import path_table, report_table, summary_table
-from gen.shells import SHELLS
+from gen.shells import SHELLS, OpenNicPorts
 from gen.timing.tables import timing_lines, timing_tables
 from rtl.config import preset
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
+@dataclass(frozen=True, kw_only=True)
+class GenOptions(NicOptions):
+    """Options of ``python -m gen``."""
+
+    shell: str = option("none", f"none, or the shell that wraps the NIC: {', '.join(SHELLS)}")
+    functions: int | None = same(OpenNicPorts, "functions", default=None)
+    qdma: int | None = same(OpenNicPorts, "qdma", default=None)
+    macs: int | None = same(OpenNicPorts, "macs", default=None)
+    report: bool = option(False, "also estimate LUT, FF, RAM, DSP and logic depth by Yosys")
+    timing: bool = option(
+        False, "also estimate the slack of every path, not placed, in three cases of nets, and "
+        "with a shell write constraints that follow from it")
+
+
 @app.command()
-def command(
-    output: Output,
-    config: Config = "kaggle",
-    settings: Settings = None,
-    shell: Annotated[str, typer.Option(
-        help=f"none, or the shell that wraps the NIC: {', '.join(SHELLS)}")] = "none",
-    functions: Annotated[int | None, integer_option(
-        help="of OpenNIC, as -num_phys_func of its build.tcl: 1 to 4")] = None,
-    qdma: Annotated[int | None, integer_option(
-        help="of OpenNIC, as -num_qdma: 1 or 2")] = None,
-    macs: Annotated[int | None, integer_option(
-        help="of OpenNIC, as -num_cmac_port: 1 or 2")] = None,
-    report: Annotated[bool, typer.Option(
-        "--report", help="also estimate LUT, FF, RAM, DSP and logic depth by Yosys")] = False,
-    timing: Annotated[bool, typer.Option(
-        "--timing", help="also estimate the slack of every path, not placed, in three cases of "
-        "nets, and with a shell write constraints that follow from it")] = False,
-) -> None:
+@with_options(GenOptions)
+def command(given: dict[str, Any]) -> None:
     """Write NAME.v, NAME.json and a script for Vivado of a configuration of the SmartNIC, or all
     files that a shell needs."""
     console = Console(stderr=True)
-    options = {"functions": functions, "qdma": qdma, "macs": macs}
+    shell = given["shell"]
     # What leaves a shell crosses a network that may lose it.
-    base = preset(config).with_fields(link=shell != "none")
-    done = generate(configure(base, settings or ()), output, shell=shell,
-                    options={name: value for name, value in options.items() if value is not None},
-                    report=report, timing=timing,
+    base = preset(given["config"]).with_fields(link=shell != "none")
+    done = generate(configure(base, given["set"] or ()), Path(given["output"]), shell=shell,
+                    options={each.name: given[each.name] for each in fields(OpenNicPorts)
+                             if given[each.name] is not None},
+                    report=given["report"], timing=given["timing"],
                     progress=lambda line: console.print(line, style="dim", highlight=False))
     for warning in done["warnings"]:
         console.print(f"warning: {warning}", highlight=False, markup=False, soft_wrap=True)

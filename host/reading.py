@@ -9,11 +9,10 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+from gen.base.files import open_at_once
 from host.errors import InputError
 
 __all__ = ["is_pipe", "open_input", "open_regular", "read_regular", "read_whole", "refuse_pipe"]
-
-_NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 
 
 def open_input(path: str | Path) -> BinaryIO:
@@ -22,7 +21,7 @@ def open_input(path: str | Path) -> BinaryIO:
     Opening never waits: a FIFO that no process writes to is empty. ``OSError`` if ``path`` cannot
     be read.
     """
-    return open(path, "rb", opener=_open_at_once)
+    return open(path, "rb", opener=open_at_once)
 
 
 def is_pipe(path: str | Path) -> bool:
@@ -63,7 +62,7 @@ def open_regular(path: str | Path) -> BinaryIO:
     `InputError` for a FIFO, a device, a folder or a file that cannot be read.
     """
     try:
-        file = os.open(path, os.O_RDONLY | _NONBLOCK)
+        file = open_at_once(path, os.O_RDONLY)
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
@@ -97,10 +96,3 @@ def _bounded(path: str | Path, file: BinaryIO, most: int) -> bytes:
 
 def _too_long(path: str | Path, most: int) -> InputError:
     return InputError(path, 0, 0, f"must have at most {most:,} bytes, not more")
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    file = os.open(path, flags | _NONBLOCK)
-    if _NONBLOCK:
-        os.set_blocking(file, True)  # reading waits for a writer that has opened the FIFO
-    return file

@@ -45,7 +45,7 @@ from sim.faults.options import FaultsOptions
 from sim.files.outputs import LiveJson, check_apart, check_folder, write_json
 from sim.files.stop import note_kept_results
 from sim.frame import frame
-from sim.job.option import takes
+from sim.job.arguments import takes
 from sim.job.options import RunArguments, RunOptions
 from sim.job.outputs import Outputs
 from sim.job.program import AttachArguments, TorchArguments

@@ -1,4 +1,4 @@
-"""Atomic writing of files."""
+"""Opening of files that may be anything, and atomic writing."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["open_output", "write_whole", "written_whole"]
+__all__ = ["open_at_once", "open_output", "write_whole", "written_whole"]
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
@@ -64,10 +64,14 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def open_output(path: str | os.PathLike[str]) -> BinaryIO:
     """Open ``path`` for writing, emptied. ``OSError`` if it cannot be written, and for a FIFO that
     no process reads, whose opening would wait for ever."""
-    return open(path, "wb", opener=_open_at_once)
+    return open(path, "wb", opener=open_at_once)
 
 
-def _open_at_once(path: str, flags: int) -> int:
+def open_at_once(path: str, flags: int) -> int:
+    """Open ``path`` as an opener of :func:`open` that never waits for the other end of a FIFO.
+
+    ``OSError`` for an output that is a FIFO that no process reads.
+    """
     try:
         file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
     except OSError as error:

@@ -2,15 +2,17 @@
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
 
-from gen.base.command import Config, Output, Settings, run_command
+from gen.base.command import NicOptions, run_command, with_options
 from gen.base.distinct import check_distinct
 from gen.base.files import write_whole
+from gen.base.option import AnyPath, option
 from gen.documents.write import documents
 
 _MOST_BYTES = 1 << 28
@@ -19,25 +21,32 @@ _MOST_BYTES = 1 << 28
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
+@dataclass(frozen=True, kw_only=True)
+class DocumentOptions(NicOptions):
+    """Options of ``python -m gen.documents``."""
+
+    report: AnyPath | None = option(
+        None, "NAME.report.json of python -m gen --report, for resources.md", metavar="PATH")
+    timing: AnyPath | None = option(
+        None, "NAME.timing.json of python -m gen --timing, for timing.md and timing.svg",
+        metavar="PATH")
+    timing_training: AnyPath | None = option(
+        None, "the same with --set training=true, for a second table in timing.md",
+        metavar="PATH")
+
+
 @app.command()
-def command(
-    output: Output,
-    config: Config = "kaggle",
-    settings: Settings = None,
-    report: Annotated[Path | None, typer.Option(
-        help="NAME.report.json of python -m gen --report, for resources.md")] = None,
-    timing: Annotated[Path | None, typer.Option(
-        help="NAME.timing.json of python -m gen --timing, for timing.md and timing.svg")] = None,
-    timing_training: Annotated[Path | None, typer.Option(
-        help="the same with --set training=true, for a second table in timing.md")] = None,
-) -> None:
+@with_options(DocumentOptions)
+def command(given: dict[str, Any]) -> None:
     """Write register map, wire format, block diagram, latency, resources and timing of a
     SmartNIC."""
-    given = {"report": report, "timing": timing, "timing_training": timing_training}
-    files = documents(config, settings or (), **{
-        name: None if path is None else _read(path) for name, path in given.items()})
+    output = Path(given["output"])
+    read = {name: Path(given[name]) for name in ("report", "timing", "timing_training")
+            if given[name] is not None}
+    files = documents(given["config"], given["set"] or (), **{
+        name: _read(path) for name, path in read.items()})
     check_distinct({f"{name} of output": output / name for name in files},
-                   {name: [] if path is None else [path] for name, path in given.items()})
+                   {name: [path] for name, path in read.items()})
     output.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         write_whole(output / name, text)

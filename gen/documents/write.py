@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gen.base.options import configure
+from gen.base.settings import configure
 from gen.documents.diagram import diagram_markdown
 from gen.documents.generate import build_nic
 from gen.documents.header import registers_header

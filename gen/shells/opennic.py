@@ -7,6 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
+from gen.base.option import given_options, option
 from gen.shells.axi_lite_crossing import AxiLiteCrossing
 from gen.shells.flat_bus import connect_bus
 from gen.shells.hbm_port import HBM_LENGTH_BITS, HBM_WIDTH, HbmPort
@@ -32,21 +33,23 @@ _OUTGOING = data.StructLayout({"beat": Beat, "bytes": _USER_BITS})
 class OpenNicPorts:
     """Numbers of ports that the shell is built with.
 
-    Members: ``functions`` (``-num_phys_func``, 1 to 4) of each of ``qdma`` (``-num_qdma``, 1 or 2)
-    QDMA subsystems, ``macs`` (``-num_cmac_port``, 1 or 2). Raises ``TypeError``, ``ValueError``.
+    ``functions`` counts the functions of each of ``qdma`` QDMA subsystems. Raises ``TypeError``,
+    ``ValueError``.
     """
 
-    functions: int = 1
-    qdma: int = 1
-    macs: int = 1
+    functions: int = option(
+        1, "of OpenNIC, as -num_phys_func of its build.tcl: 1 to 4", least=1, most=4)
+    qdma: int = option(1, "of OpenNIC, as -num_qdma: 1 or 2", least=1, most=2)
+    macs: int = option(1, "of OpenNIC, as -num_cmac_port: 1 or 2", least=1, most=2)
 
     def __post_init__(self) -> None:
-        for name, high in (("functions", 4), ("qdma", 2), ("macs", 2)):
-            value = getattr(self, name)
+        for each in given_options(OpenNicPorts):
+            name, bounds, value = each.name, each.option, getattr(self, each.name)
             if isinstance(value, bool) or not isinstance(value, int):
                 raise TypeError(f"{name} must be an integer, not {value!r}")
-            if not 1 <= value <= high:
-                raise ValueError(f"{name} must be between 1 and {high}, not {value!r}")
+            if not bounds.least <= value <= bounds.most:  # type: ignore[operator]
+                raise ValueError(f"{name} must be between {bounds.least} and {bounds.most}, "
+                                 f"not {value!r}")
 
     @property
     def host(self) -> int:

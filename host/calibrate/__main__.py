@@ -2,12 +2,16 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from gen.base.command import run_command
+from gen.base.numbers import integer, number
+from host.bounds import check_value
 from host.calibrate.cpu import cores, measure_cpu
 from host.calibrate.gpu.device import Device, Sizes
 from host.calibrate.gpu.find import default_name, described, find_device
@@ -16,21 +20,34 @@ from host.calibrate.gpu.profiles import derive_profiles
 from host.calibrate.reading import Book
 from host.calibrate.stopwatch import Stopwatch
 from host.calibrate.write import write_profile
-from host.command import positive_option, run_command
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
                   help="Measure this machine's operators and write profiles.")
 
+
+def _positive(help: str, read: Callable[[Any], float] = integer, *, least: float = 1,
+              most: float | None = None) -> Any:
+    """Return an option of a number in plain decimal, ``least`` to ``most``."""
+    def parse(text: Any) -> float:
+        try:
+            check_value("it", value := read(text), least=least, most=most)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+        return value
+
+    return typer.Option(parser=parse, metavar=read.__name__.upper(), help=help)
+
+
 Output = Annotated[Path, typer.Option(help="Folder to write the profiles to.")]
-Repeats = Annotated[int, positive_option("Measurements per value; the median counts.")]
+Repeats = Annotated[int, _positive("Measurements per value; the median counts.")]
 
 
 @app.command()
 def cpu(output: Output = Path("."), name: Annotated[str, typer.Option(
         help="Name of the profile and its files, after cpu_.")] = "this_machine",
-        repeats: Repeats = 7, mebibytes: Annotated[int, positive_option(
+        repeats: Repeats = 7, mebibytes: Annotated[int, _positive(
             "MiB of memory to read; more than the caches hold.")] = 256) -> None:
     """Measure the CPU with NumPy and write cpu_NAME.toml."""
     _folder(output)
@@ -51,11 +68,11 @@ def gpu(output: Output = Path("."), name: Annotated[str | None, typer.Option(
         only: Annotated[str | None, typer.Option(
             help=f"Measure only these of the list, by comma, and keep what the files of an earlier "
                  f"run have of the others: {', '.join(ITEMS)}.")] = None,
-        repeats: Repeats = 7, scale: Annotated[float, positive_option(
-            "Size of the large operators; below 1 if memory is short.", float, least=1e-6,
+        repeats: Repeats = 7, scale: Annotated[float, _positive(
+            "Size of the large operators; below 1 if memory is short.", number, least=1e-6,
             most=1.0)] = 1.0,
-        budget: Annotated[float, positive_option(
-            "Seconds after which nothing else is begun.", float, least=1.0)] = 420.0) -> None:
+        budget: Annotated[float, _positive(
+            "Seconds after which nothing else is begun.", number)] = 420.0) -> None:
     """Measure the GPU: gpu_, pcie_, software_eager_ and software_tuned_NAME.toml.
 
     gpu_NAME_readings.csv and .json contain every reading with its spread, and the missing readings
@@ -130,7 +147,7 @@ def _load() -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; a user's error is one line on standard error and exit status 2."""
-    sys.exit(run_command(app, "host.calibrate", arguments))
+    sys.exit(run_command(app, arguments, "host.calibrate"))
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gen.base.numbers import integer
 from host.batching.compare import saving
 from host.batching.greedy import greedy_order
-from host.command import decimal
 from host.data.generator import generate
 from host.data.similarity import skew, uniques_per_batch
 from host.model import MODELS
@@ -95,7 +95,7 @@ def format_report(result: dict) -> str:
 def main(arguments: list[str]) -> int:
     """Print the requested reports and return the exit status."""
     try:
-        seed = decimal(arguments[1]) if len(arguments) > 1 else 0
+        seed = integer(arguments[1]) if len(arguments) > 1 else 0
         results = [compare(name, seed) for name in arguments[:1] or TARGETS]
     except ValueError as error:
         print(f"similarity_report: {error}", file=sys.stderr)

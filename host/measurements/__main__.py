@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from host.command import run_command
+from gen.base.command import run_command
 from host.measurements.kineto import collectives, kernels, read_traces
 from host.measurements.step import COLLECTIVES, KERNELS, write_collectives, write_kernels
 
@@ -43,8 +43,8 @@ def trace(kineto: Annotated[Path, typer.Argument(help="Folder with a Kineto trac
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; return the exit status, see :func:`host.command.run_command`."""
-    return run_command(app, "host.measurements", arguments)
+    """Run the command line; return the exit status, see :func:`gen.base.command.run_command`."""
+    return run_command(app, arguments, "host.measurements")
 
 
 if __name__ == "__main__":

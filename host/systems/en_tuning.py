@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any
 
-from host.command import decimal
+from gen.base.numbers import integer
 from host.systems.options import COPIED_ROWS
 
 __all__ = ["DELIVER", "EnTuning", "en_tunings", "fixed_of", "options_of"]
@@ -98,7 +98,7 @@ def fixed_of(options: Sequence[str]) -> dict[str, Any]:
             found[name] = text == "true"
         elif isinstance(default, int):
             try:
-                found[name] = decimal(text)
+                found[name] = integer(text)
             except ValueError as error:
                 raise ValueError(f"{name} must be a number of rows: {error}") from None
         else:

@@ -5,8 +5,11 @@ simulation is given as ratios of times within one run. A figure that misses its 
 any other; only wrong results are errors.
 """
 
+import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
+from host.reading import read_regular
 from sim.bench.blocks import block_jobs
 from sim.bench.delivery import delivery_jobs
 from sim.bench.dots import dot_jobs
@@ -17,7 +20,10 @@ from sim.bench.nic import nic_jobs
 from sim.bench.resources import resource_jobs
 from sim.bench.rows import SECTIONS, Job, Progress
 from sim.bench.unique import unique_jobs
-from sim.files.journal import Journal
+from sim.files.identity import sources_hash
+from sim.files.locks import locked
+from sim.files.outputs import MOST_RESULTS, LiveJson, write_json
+from sim.files.stop import note_kept_results
 
 __all__ = ["NOT_BUILT", "SCHEMA", "BenchProgress", "bench"]
 
@@ -55,8 +61,8 @@ def bench(only: Sequence[str] = (), json_path: str | None = None,
     Parameters
     ----------
     only: names from :data:`sim.bench.rows.SECTIONS`; none means all.
-    json_path: file to which each row is written as soon as it is finished, so that the same call
-        continues where another was interrupted; ``-`` is standard output, written at the end.
+    json_path: file to which the rows of each job are written when it is finished, so that the same
+        call continues where another was interrupted; ``-`` is standard output, written at the end.
     progress: called periodically. finished: called with each row, including those in the file.
 
     A row has ``name``, ``value``, ``unit``, ``target`` (None where DESIGN names a limit only),
@@ -70,10 +76,14 @@ def bench(only: Sequence[str] = (), json_path: str | None = None,
         ``only`` holds an unknown section, or the file holds unfinished rows of another request.
     """
     jobs = _jobs(only)
-    with Journal(json_path, SCHEMA, {"only": sorted({job.section for job in jobs})}) as journal:
-        for row in journal.finished.values():
+    head = {"schema": SCHEMA, "complete": False, "request": {
+        "only": sorted({job.section for job in jobs}), "sources": sources_hash()}}
+    live = LiveJson(json_path)
+    with locked({"json": json_path}), note_kept_results(live, json_path):
+        rows = _finished_rows(json_path, head)
+        for row in rows:
             finished(row)
-        done = {row["job"] for row in journal.finished.values() if row["job_done"]}
+        done = {row["job"] for row in rows}
         for number, job in enumerate(jobs):
             if job.name in done:
                 continue
@@ -82,16 +92,40 @@ def bench(only: Sequence[str] = (), json_path: str | None = None,
                 progress(number, len(jobs), f"{job.name}: {line}")
 
             progress(number, len(jobs), job.name)
-            rows = [row if isinstance(row, dict) else row.as_dict() for row in job.measure(tell)]
-            for place, row in enumerate(rows):
-                # A job that was interrupted between two of its rows is measured again.
-                if row["name"] not in journal.finished:
-                    row |= {"section": job.section, "job": job.name,
-                            "job_done": place == len(rows) - 1}
-                    journal.add(row["name"], row)
-                    finished(row)
+            found = [row if isinstance(row, dict) else row.as_dict() for row in job.measure(tell)]
+            for place, row in enumerate(found):
+                row |= {"section": job.section, "job": job.name,
+                        "job_done": place == len(found) - 1}
+            rows += found
+            live.write(head | {"rows": rows})
+            for row in found:
+                finished(row)
         progress(len(jobs), len(jobs), "done")
-        return journal.finish({"not_built": NOT_BUILT})
+        result = head | {"complete": True, "not_built": NOT_BUILT, "rows": rows}
+        write_json(result, json_path)
+        return result
+
+
+def _finished_rows(path: str | None, head: dict) -> list[dict]:
+    """Return the rows of an unfinished file of the same request.
+
+    ``ValueError`` for an unfinished file of another request, or of other sources, and a file too
+    large to read.
+    """
+    if path in (None, "-") or not Path(path).is_file():
+        return []
+    text = read_regular(path, MOST_RESULTS)
+    try:
+        found = json.loads(text)
+        if found["complete"] is not False or not all(row["job"] for row in found["rows"]):
+            return []
+        rows = found.pop("rows")
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return []
+    if found != head:
+        raise ValueError(f"json {path} holds unfinished results of another request or of other "
+                         f"sources of EmberNIC: name another file, or delete it")
+    return rows
 
 
 def _jobs(only: Sequence[str]) -> list[Job]:

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sim.job.kinds import AnyPath
-from sim.job.option import option
+from gen.base.option import AnyPath, option
 
 __all__ = ["SECTIONS", "AnyRow", "BenchOptions", "Job", "Progress", "Row"]
 
@@ -37,8 +36,8 @@ class BenchOptions:
     only: Sequence[str] = option(
         (), f"Measure only these: {', '.join(SECTIONS)}.", metavar="NAME,...")
     json: AnyPath | None = option(
-        None, "Write each row to this file when it is finished; the same command continues "
-        "after an interruption. - is standard output, at the end.")
+        None, "Write the rows of each job to this file when it is finished; the same command "
+        "continues after an interruption. - is standard output, at the end.")
     progress: Callable[[int, int, str], None] | None = option(
         None, "Called with the jobs done, the number of jobs and a line on the current one.")
     finished: Callable[[dict], None] | None = option(

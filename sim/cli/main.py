@@ -4,9 +4,7 @@ import sys
 
 import typer
 
-from embernic_extras import ExtraError
-from gen.base.messages import one_line
-from gen.base.signals import Interrupted, forget_unused, interruptible
+from gen.base.command import run_command
 from sim.cli.batching import batching
 from sim.cli.bench import bench
 from sim.cli.datasets import datasets
@@ -18,7 +16,6 @@ from sim.cli.run import run
 from sim.cli.serve import serve
 from sim.cli.torch import torch
 from sim.cli.train import train
-from sim.engines import BuildError
 
 __all__ = ["app", "main"]
 
@@ -46,33 +43,5 @@ app.add_typer(datasets, name="datasets")
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; a user's mistake is one line on standard error and exit status 2.
-
-    A signal that asks to end is exit status 128 and its number, 130 for Ctrl-C.
-    """
-    try:
-        with interruptible():
-            # Without its standalone mode, click returns the status of an Exit, raising nothing.
-            status = app(args=arguments, prog_name="sim", standalone_mode=False)
-    except Interrupted as error:
-        forget_unused()
-        print("; ".join((f"sim: {error}", *getattr(error, "__notes__", ()))), file=sys.stderr)
-        sys.exit(error.status)
-    except OSError as error:
-        # As the other complaints are, with the file first.
-        _complain(str(error) if error.filename is None or error.strerror is None
-                  else f"{error.filename}: {error.strerror}")
-    except MemoryError:
-        _complain("the memory of this machine is not enough for what is asked")
-    except (ValueError, TypeError, BuildError, ExtraError) as error:
-        _complain(str(error))
-    except Exception as error:
-        if hasattr(error, "format_message"):  # click's own complaints about the command line
-            _complain(error.format_message())
-        raise
-    sys.exit(status if isinstance(status, int) else 0)
-
-
-def _complain(message: str) -> None:
-    print(f"sim: {one_line(message)}", file=sys.stderr)
-    sys.exit(2)
+    """Run a command and exit with its status, see :func:`gen.base.command.run_command`."""
+    sys.exit(run_command(app, arguments, "sim"))

@@ -11,6 +11,7 @@ from host.devices.software import SoftwareProfile
 from host.placement.deal import check_placement
 from host.systems import Devices
 from host.toml.profile import load_profile, profile_names
+from sim.job.simulation import FIDELITIES
 
 __all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "PER_GRAPH", "SETTING_NAMES", "WORKLOADS", "Cluster",
            "Fields", "Flights", "Options", "Workload", "devices_of", "software_names"]
@@ -30,7 +31,6 @@ Flights = tuple[tuple[int, int], ...]
 
 WORKLOADS = ("inference", "training")
 SETTING_NAMES = ("reference", "paper-like")
-FIDELITIES = ("model", "rtl")
 
 
 @cache

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
+from gen.base.option import REQUIRED, AnyPath, AnyPaths, Named, option, same
 from sim.evaluation.fields import SETTING_NAMES
 from sim.experiments.figures.registry import HEAVY, in_words
-from sim.job.kinds import AnyPath, AnyPaths, Named
-from sim.job.option import REQUIRED, check_bounds, option, same
+from sim.job.arguments import check_bounds
 from sim.job.simulation import Simulation
 from sim.job.workload import Workload
 

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sim.job.kinds import AnyPath
-from sim.job.option import REQUIRED, option
+from gen.base.option import REQUIRED, AnyPath, option
 
 __all__ = ["FaultsOptions"]
 

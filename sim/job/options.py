@@ -4,10 +4,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from gen.base.option import Settings, option
 from sim.engines.waves import WavesOptions
 from sim.files.outputs import check_earlier_results
-from sim.job.kinds import Settings
-from sim.job.option import option
 from sim.job.outputs import Outputs
 from sim.job.simulation import Simulation
 from sim.job.workload import Workload

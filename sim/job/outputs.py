@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from gen.base.option import AnyPath, option
 from host.data.datasets import Paths
 from sim.engines.waves import WINDOW
 from sim.files.outputs import check_outputs, check_picture, check_predictions
-from sim.job.kinds import AnyPath
-from sim.job.option import option
 
 __all__ = ["Outputs"]
 

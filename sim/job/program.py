@@ -6,8 +6,7 @@ They are here, and not in :mod:`sim.torch`, which requires PyTorch: ``sim torch 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
-from sim.job.kinds import AnyPath, Settings
-from sim.job.option import REQUIRED, option, same
+from gen.base.option import REQUIRED, AnyPath, Settings, option, same
 from sim.job.options import RunArguments
 from sim.job.outputs import Outputs
 from sim.job.simulation import FAST, FIDELITIES, Simulation

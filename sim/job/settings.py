@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields, replace
 
-from gen.base.options import config_types, parse_settings
+from gen.base.settings import config_types, parse_settings
 from host.dlrm.embedding import PARTIALS
 from host.model import POOLINGS, Model
 from rtl.config import NicConfig

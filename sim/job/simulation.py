@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from gen.base.option import option
 from sim.engines import ENGINES
-from sim.job.option import check_bounds, option
+from sim.job.arguments import check_bounds
 
 __all__ = ["FAST", "FIDELITIES", "PATIENCE", "Simulation"]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from gen.base.option import AnyPath, AnyPaths, option
 from host.batching import ALGORITHMS, WINDOW_BATCHES, algorithm_of
 from host.data.datasets import DATA_HELP, FORMAT_HELP, Paths
 from host.data.indexing import INDEX_HELP, indexed_format
@@ -16,9 +17,8 @@ from host.timing.gpu import GpuProfile
 from host.timing.network import NetworkProfile
 from host.timing.pcie import PcieProfile
 from rtl.config import preset
+from sim.job.arguments import check_bounds
 from sim.job.fault_plan import FaultPlan
-from sim.job.kinds import AnyPath, AnyPaths
-from sim.job.option import check_bounds, option
 from sim.job.settings import apply_settings
 
 __all__ = ["GENERATED", "MEASURED", "Workload", "check_cluster"]

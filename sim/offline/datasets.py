@@ -45,12 +45,12 @@ class _Ranges:
 class _Pass:
     """All counts of one pass through a data set."""
 
-    def __init__(self, most_keys: int | None):
+    def __init__(self, most_keys: int):
         self.samples = 0
         self.clicks = 0.0
         self.dense, self.bags = _Ranges(), _Ranges()
         self.empty = np.zeros(0, np.int64)
-        self.keys = KeyCounts(most_keys or MOST_KEYS)
+        self.keys = KeyCounts(most_keys)
         self.batches = [BatchUniques(batch) for batch in BATCHES]
 
     def add(self, samples: Samples) -> None:
@@ -66,7 +66,7 @@ class _Pass:
 
 
 def describe(paths: Paths, *, format: str | None = None, samples: int | None = None,
-             most_keys: int | None = None,
+             most_keys: int = MOST_KEYS,
              progress: Callable[[int], None] = lambda done: None) -> dict:
     """Read files once and describe their contents.
 
@@ -75,8 +75,8 @@ def describe(paths: Paths, *, format: str | None = None, samples: int | None = N
     paths: files or folders, taken together in order; format: see :mod:`host.data.datasets`, guessed
         from the first file where it is None.
     samples: number of samples to read; None for all.
-    most_keys: most keys held in memory, by default `host.data.key_counts.MOST_KEYS`; beyond it, the
-        number of keys and the skew are estimates, and ``error`` is the number's standard error.
+    most_keys: most keys held in memory; beyond it, the number of keys and the skew are estimates,
+        and ``error`` is the number's standard error.
     progress: called with the samples read so far.
 
     Keys are the values of the data set itself, not rows of a model's tables: a category of Criteo
@@ -104,8 +104,6 @@ def describe(paths: Paths, *, format: str | None = None, samples: int | None = N
     """
     files = input_files(paths)
     kind = known_format(files, format)
-    if samples is not None and samples < 1:
-        raise ValueError(f"samples must be at least 1, not {samples!r}")
     found = _Pass(most_keys)
     for chunk in open_samples(files, kind, None, samples):
         found.add(chunk)

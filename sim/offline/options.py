@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
+from gen.base.option import REQUIRED, AnyPath, AnyPaths, Named, Settings, option, same
+from host.data.key_counts import MOST_KEYS
 from rtl.config import POLICY_CODES
-from sim.job.kinds import AnyPath, AnyPaths, Named, Settings
-from sim.job.option import REQUIRED, option, same
+from rtl.formats import TABLE_BITS
+from sim.job.arguments import check_bounds
 from sim.job.options import RunArguments
 from sim.job.outputs import Outputs
 from sim.job.workload import Workload
@@ -116,9 +118,12 @@ class DescribeOptions:
         REQUIRED, "Files of samples or folders of such files, taken together in order.")
     _: KW_ONLY
     format: str | None = same(Workload, "format")
-    samples: int | None = option(None, "Samples to read. Default: all of them.")
-    most_keys: int | None = option(
-        None, "Most keys to hold in memory; with more of them, their number and skew are "
-        "estimated, with the error. Default: 4,194,304, about 0.5 GB.")
+    samples: int | None = option(None, "Samples to read. Default: all of them.", least=1)
+    most_keys: int = option(
+        MOST_KEYS, "Most keys to hold in memory, about 0.5 GB by default; with more of them, their "
+        "number and skew are estimated, with the error.", least=1 << TABLE_BITS)
     json: AnyPath | None = same(Outputs, "json")
     progress: Callable[[int], None] | None = option(None, "Called with the samples read.")
+
+    def __post_init__(self) -> None:
+        check_bounds(self)

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sim.job.kinds import AnyPath, AnyPaths
-from sim.job.option import check_bounds, option, same
+from gen.base.option import AnyPath, AnyPaths, option, same
+from sim.job.arguments import check_bounds
 from sim.job.outputs import Outputs
 from sim.job.simulation import Simulation
 from sim.job.workload import Workload

@@ -9,7 +9,7 @@ from host.toml.profile import profile_names
 from rtl.config import preset
 from sim.evaluation.fields import software_names
 from sim.evaluation.systems import canonical, system_of
-from sim.job.option import check_bounds
+from sim.job.arguments import check_bounds
 from sim.job.options import RunOptions
 from sim.job.program import ProgramOptions
 from sim.job.settings import apply_settings

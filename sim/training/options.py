@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from gen.base.option import AnyPath, option
 from host.data.datasets import input_files
 from host.dlrm.optimizer import Optimizer
 from sim.files.outputs import check_outputs
-from sim.job.kinds import AnyPath
-from sim.job.option import check_bounds, option
+from sim.job.arguments import check_bounds
 from sim.job.options import RunArguments, RunOptions
 from sim.job.simulation import FIDELITIES
 
@@ -41,16 +41,18 @@ class Method:
 
     reference: bool = option(
         False, "Train with the numpy reference alone, without NICs.")
-    fidelity: str = option(
-        "rtl", "What computes the steps.", among=FIDELITIES, old={"model": "--reference"},
+    fidelity: str | None = option(
+        None, "What computes the steps.", among=FIDELITIES, old={"model": "--reference"},
         hidden=True)
     compare: bool = option(
         True, "Compare the rows of every step with the numpy reference, bit for bit.")
 
     def __post_init__(self) -> None:
+        if self.reference and self.fidelity == "rtl":
+            raise ValueError("fidelity must be left out with reference, not 'rtl'")
+        object.__setattr__(self, "fidelity",
+                           self.fidelity or ("model" if self.reference else "rtl"))
         check_bounds(self)
-        if self.reference:
-            object.__setattr__(self, "fidelity", "model")
 
 
 @dataclass(frozen=True, kw_only=True)

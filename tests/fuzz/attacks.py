@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import typer
 
-from gen.base.options import config_types, configure
+from gen.base.settings import config_types, configure
 from rtl.config import PRESETS, preset
 from sim.cli.main import app
 from sim.job.settings import Runtime
 from tests.fuzz.mutating import HOSTILE, mutated, mutated_text
 from tests.fuzz.programs import generator, others
-from tests.fuzz.results import checkpoints, journals, predictions, stores
+from tests.fuzz.results import checkpoints, predictions, stores
 from tests.fuzz.trying import command, refusal
 from tests.host.data.readers.files import avazu_lines
 from tests.sim import inputs
@@ -201,7 +201,7 @@ def faults(chance: random.Random, folder: Path) -> str:
 
 ATTACKS: dict[str, tuple[Attack, int]] = {
     "options": (options, 20), "settings": (settings, 15), "TOML": (toml, 15),
-    "samples": (samples, 15), "checkpoints": (checkpoints, 10), "points": (stores, 4),
-    "journals": (journals, 3), "predictions": (predictions, 3), "faults": (faults, 7),
+    "samples": (samples, 15), "checkpoints": (checkpoints, 10), "points": (stores, 7),
+    "predictions": (predictions, 3), "faults": (faults, 7),
     "generator": (generator, 3), "other programs": (others, 5)}
 """The attacks by name, and what share of the tries each has, of 100."""

@@ -14,13 +14,12 @@ from host.errors import InputError
 from host.model import Model
 from host.sealed import write_sealed
 from sim.evaluation.store import Store
-from sim.files.journal import Journal
 from sim.run.predictions import PredictionFile
 from tests.fuzz.mutating import mutated, mutated_text
 from tests.fuzz.trying import Defect, refusal
 from tests.sim.experiments.fakes import Spot
 
-__all__ = ["checkpoints", "journals", "predictions", "stores"]
+__all__ = ["checkpoints", "predictions", "stores"]
 
 _SHAPE = Model((50, 3, 400), 16, 3, (8, 16), (4, 1))
 
@@ -89,26 +88,6 @@ def stores(chance: random.Random, folder: Path) -> str:
     if found[0] not in (None, metrics):
         raise Defect(f"a changed point gives {found[0]}")
     return "refused" if found[0] is None else "done"
-
-
-def journals(chance: random.Random, folder: Path) -> str:
-    """Change the results of a command that was stopped: it goes on from what it wrote, or not."""
-    path = folder / "bench.json"
-    rows = {"a": {"name": "a", "value": 1.5}, "b": {"name": "b", "value": 3}}
-    with Journal(str(path), "s", {"only": ["x"]}) as journal:
-        for name, row in rows.items():
-            journal.add(name, row)
-    path.write_bytes(mutated(path.read_bytes(), chance))
-    found: list[dict] = []
-
-    def again() -> None:
-        with Journal(str(path), "s", {"only": ["x"]}) as journal:
-            found.append(dict(journal.finished))
-
-    ended = refusal(again, ValueError)
-    if found and found[0] not in (rows, {}):
-        raise Defect(f"changed rows are taken: {found[0]}")
-    return ended if found and found[0] == rows else "refused"
 
 
 def predictions(chance: random.Random, folder: Path) -> str:

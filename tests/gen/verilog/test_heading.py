@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from gen import __main__ as command
-from gen.base.options import configure
+from gen.base.settings import configure
 from gen.documents.generate import generate
 from gen.verilog.convert import to_verilog
 from gen.verilog.heading import gen_command, with_headings

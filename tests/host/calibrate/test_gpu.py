@@ -3,9 +3,11 @@
 import json
 import sys
 from dataclasses import replace
+from signal import SIGINT
 
 import pytest
 
+from gen.base.signals import Interrupted
 from host.calibrate.__main__ import main
 from host.calibrate.gpu.device import Device, Sizes
 from host.calibrate.gpu.plan import ITEMS, run
@@ -173,7 +175,7 @@ def test_a_gpu_that_is_slower_measures_slower():
 
 def test_an_interrupted_command_keeps_what_it_has(tmp_path, monkeypatch, capsys, torch):
     def interrupted(device):
-        raise KeyboardInterrupt
+        raise Interrupted(SIGINT)
 
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setitem(ITEMS, "graph", interrupted)

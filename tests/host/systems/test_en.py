@@ -257,7 +257,7 @@ def test_options_that_do_not_go_together():
         fixed_of(("rings=true",))
     with pytest.raises(ValueError, match="ring must be true or false, not 'yes'"):
         fixed_of(("ring=yes",))
-    with pytest.raises(ValueError, match="copied_rows must be a number"):
+    with pytest.raises(ValueError, match="copied_rows must be at least 0, not -1"):
         fixed_of(("copied_rows=-1",))
     with pytest.raises(ValueError, match="copied_rows must be a number"):
         fixed_of(("copied_rows=\uff18",))

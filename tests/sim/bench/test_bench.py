@@ -74,18 +74,18 @@ def test_rows_are_finished_one_by_one_and_continued(jobs, tmp_path):
     assert [row["holds"] for row in result["rows"]] == [False, False, True, False]
 
 
-def test_a_job_whose_last_row_is_missing_is_measured_again(jobs, tmp_path):
+@pytest.mark.parametrize(("kept", "said"), [
+    ('{"complete": true}', None), ('{"complete": false, "rows": [3]}', None), ("[", None),
+    ('{"complete": false, "rows": []}', "unfinished results of another request")])
+def test_only_unfinished_rows_of_another_request_are_refused(jobs, tmp_path, kept, said):
     path = tmp_path / "bench.json"
-
-    def finished(row):
-        if row["name"] == "two 0":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        bench(json_path=str(path), finished=finished)
-    result = bench(json_path=str(path))
-    assert jobs.measured == ["one", "two", "two", "three"]
-    assert [row["name"] for row in result["rows"]] == ["one 0", "two 0", "two 1", "three 0"]
+    path.write_text(kept)
+    if said is None:
+        assert len(bench(json_path=str(path))["rows"]) == 4
+    else:
+        with pytest.raises(ValueError, match=said):
+            bench(json_path=str(path))
+        assert path.read_text() == kept
 
 
 def test_standard_output_is_json_alone(jobs, capsys):

@@ -158,3 +158,23 @@ def test_numbers_that_are_none(capsys, arguments, value):
         main([*arguments, value])
     shown = capsys.readouterr()
     assert end.value.code == 2 and shown.out == "" and shown.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("train", "--reference", "--fidelity", "rtl"),
+     "fidelity must be left out with reference, not 'rtl'"),
+    (("datasets", "describe", "x", "--most-keys", "0"), "most_keys must be at least 4096, not 0"),
+    (("datasets", "describe", "x", "--samples", "0"), "samples must be at least 1, not 0")])
+def test_options_of_other_commands(capsys, arguments, said):
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    assert ended.value.code == 2 and capsys.readouterr() == ("", f"sim: {said}\n")
+
+
+@pytest.mark.parametrize("arguments", [[], ["datasets"]])
+def test_without_a_command_the_help_is_shown_alone(capsys, arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    said = capsys.readouterr()
+    assert ended.value.code == 2 and said.err == ""
+    assert "describe" in said.out or "datasets" in said.out

@@ -214,6 +214,15 @@ def test_a_file_that_is_no_result_is_no_earlier_result(tmp_path):
     check_earlier_results(str(path), 8)
 
 
+def test_a_file_too_large_for_results_is_named_and_stays(tmp_path):
+    path = tmp_path / "rows.json"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(ValueError, match=f"^{path}: must have at most .* bytes, not more$"):
+        check_earlier_results(str(path), 8)
+    assert path.stat().st_size == 1 << 40
+
+
 def test_what_is_no_conflict(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = _input(tmp_path, "data")

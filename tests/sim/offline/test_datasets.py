@@ -51,7 +51,7 @@ def test_other_mistakes(tmp_path, capsys):
     trace = str(write(tmp_path / "trace", "0:1\n"))
     assert "samples must be at least 1, not 0" in _complaint(
         capsys, "datasets", "describe", trace, "--samples", "0")
-    assert "most must be at least 4096, not 5" in _complaint(
+    assert "most_keys must be at least 4096, not 5" in _complaint(
         capsys, "datasets", "describe", trace, "--most-keys", "5")
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gen.base.options import config_types
+from gen.base.settings import config_types
 from host.model import MODELS, Model
 from host.placement.deal import Rule
 from host.placement.shard import ShardPlan

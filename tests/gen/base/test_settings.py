@@ -2,7 +2,7 @@
 
 import pytest
 
-from gen.base.options import configure, parse_settings
+from gen.base.settings import configure, parse_settings
 from rtl.config import POLICY_CODES, preset
 
 TYPES = {"size": int, "on": bool, "name": str, "rate": float}

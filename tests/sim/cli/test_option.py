@@ -11,6 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from gen.base.option import REQUIRED, option
 from host.errors import InputError
 from host.toml.schema import read_toml
 from sim import api
@@ -18,7 +19,7 @@ from sim.bench.rows import BenchOptions
 from sim.cli.command import Shown, command
 from sim.experiments.options import ReproduceOptions
 from sim.faults.options import FaultsOptions
-from sim.job.option import REQUIRED, check_bounds, option, takes
+from sim.job.arguments import check_bounds, takes
 from sim.job.options import RunArguments
 from sim.job.program import AttachArguments, TorchArguments
 from sim.offline.options import BatchingOptions, DescribeOptions, HitrateOptions, PlanOptions
