@@ -303,7 +303,7 @@ def test_rows_of_a_figure():
 def test_a_baseline_is_the_same_point_in_every_figure_and_fidelity(tmp_path):
     rtl = dataclasses.replace(SETTING, fidelity="rtl")
     assert rtl.point("kaggle", "bl-paper") == SETTING.point("kaggle", "bl-paper")
-    assert rtl.point("kaggle", "lc").fidelity == "rtl"
+    assert rtl.point("kaggle", "lc").system.fidelity == "rtl"
     assert SETTING.point("kaggle", "lc") == SETTING.point("kaggle", "lc", remote_cache=0.5)
     figure = PLOTS["fig25"].points(SETTING)
     swept = sweep(figure, told, Store(tmp_path, "v"), jobs=1)
@@ -315,9 +315,10 @@ def test_sweeps_of_terabyte_are_shorter_but_drain_a_window():
     assert setting.sizes("kaggle") == setting.shares
     assert setting.sizes("terabyte") == (0.0, 0.02, 0.1, 0.5)
     swept = setting.point("terabyte", "ga+lc", local_cache=0.5)
-    assert (swept.warmup, swept.measured) == (16, 16)
-    assert setting.point("terabyte", "fs").measured == 32
-    assert setting.point("kaggle", "fs", nodes=8).measured == 32
+    assert (swept.workload.warmup, swept.workload.measured) == (16, 16)
+    assert setting.point("terabyte", "fs").workload.measured == 32
+    assert setting.point("kaggle", "fs", nodes=8).workload.measured == 32
     entry = next(entry for entry in PLOTS["fig16"].entries(setting)
                  if entry.point.dataset == "terabyte")
-    assert dict(entry.bases)["bl-paper"].measured == entry.point.measured
+    assert dict(entry.bases)["bl-paper"].workload.measured == (
+        entry.point.workload.measured)
