@@ -9,7 +9,7 @@ GAINS = {"lc": 0.98, "rc": 0.7, "sc": 0.99}
 
 def told(point: Point) -> dict:
     """Return metrics: each part of a SmartNIC multiplies the time, the graph algorithm too."""
-    parts = point.system.split("+")
+    parts = point.kind.name.split("+")
     us = BASE_US.get(point.kind.name, 1600.0)
     for part in parts:
         us *= GAINS.get(part, 1.0)

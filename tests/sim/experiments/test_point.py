@@ -78,7 +78,7 @@ def test_common_fields_are_taken_as_far_as_a_system_has_them():
     ({"gpu": "tpu"}, "gpu must be one of"),
     ({"batching": "random"}, "batching must be one of"),
     ({"window": 127}, "window must be at least 128, not 127"),
-    ({"local_cache": 1.5}, "local_cache must be between 0 and 1, not 1.5"),
+    ({"system": "lc", "local_cache": 1.5}, "local_cache must be between 0 and 1, not 1.5"),
     ({"in_flight": 2, "workload": "training"}, "in_flight must be 1 in training, not 2"),
     ({"scaled": (("a.b", 0.0),)}, "scaled must be above 0, not 0.0 for a.b"),
     ({"measured": 1}, "measured must be at least 2, not 1"),
