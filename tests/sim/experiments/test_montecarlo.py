@@ -24,7 +24,7 @@ def drawn_from(most: float):
     def how(point) -> dict:
         if isinstance(point, Draws):
             values = [float(number + 1) for number in range(point.first, point.first + point.count)]
-            return {"speedups": {base.system: values if base.system == "bl-paper" else
+            return {"speedups": {base.kind.name: values if base.kind.name == "bl-paper" else
                                  [1 / value for value in values] for base in point.bases},
                     "source": "generator", "notes": []}
         if isinstance(point, LeftOut):
