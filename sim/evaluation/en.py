@@ -23,7 +23,7 @@ from host.systems.nic_times import NicTimes
 from host.timing.clock import CYCLE_NS
 from host.wire.indices import MOST_INDICES
 from rtl.config import LANES
-from sim.evaluation.fields import Fields
+from sim.evaluation.fields import EnOptions, Fields, Options, SmartNicOptions
 from sim.evaluation.nic import NicPart, Nics, nic_part
 from sim.evaluation.nic_updates import with_updates
 from sim.evaluation.search import Built, Choice, Search, Site, sums
@@ -44,8 +44,9 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning) -> tuple[Fields
     """Return a point with the settings that EN's NICs have under ``tuning``, and the NICs: what
     they deliver, whether they open and complete steps, and whether lists and vectors pass rings in
     GPU memory, are settings of them."""
-    parts = {"lc"} if point.workload == "training" else {"lc", "rc"}
-    if tuning.deliver == "interaction" or point.workload == "training":
+    training, given = point.workload.training, point.system
+    parts = {"lc"} if training else {"lc", "rc"}
+    if tuning.deliver == "interaction" or training:
         parts.add("sc")
     own = [f"requester_merge={str(tuning.merge).lower()}"]
     own += ["output_queues=true"] * tuning.queues
@@ -54,12 +55,13 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning) -> tuple[Fields
         flush = str(devices.gpu.gpu.flush_reads > 0).lower()
         own += ["completions=true", f"completion_flush={flush}"]
     own += ["gpu_rings=true"] * tuning.ring + ["row_reads=true"] * tuning.reads
-    own += SIZES.get(point.dataset, ()) if tuning.sizes else ()
-    given = {each.partition("=")[0] for each in point.settings}
-    own = tuple(each for each in own if each.partition("=")[0] not in given)
-    return (replace(point, system="+".join(sorted(parts, key=PARTS.index)), en=(),
-                    persistent_gather=tuning.ring, settings=(*own, *point.settings)),
-            Nics(frozenset(parts)))
+    own += SIZES.get(point.workload.dataset, ()) if tuning.sizes else ()
+    names = {each.partition("=")[0] for each in given.settings}
+    own = [each for each in own if each.partition("=")[0] not in names]
+    return replace(point, system=SmartNicOptions(
+        "+".join(sorted(parts, key=PARTS.index)), fidelity=given.fidelity,
+        local_cache=given.local_cache, remote_cache=given.remote_cache,
+        settings=(*own, *given.settings), persistent_gather=tuning.ring)), Nics(frozenset(parts))
 
 
 def nic_devices(devices: Devices, tuning: EnTuning) -> Devices:
@@ -79,7 +81,7 @@ def deliveries(point: Fields, trace: Trace, copied_rows: int) -> list[Delivery]:
     """Return what NICs deliver of each measured mini-batch where GPUs have copies of each table of
     at most so many rows."""
     small = tuple(rows <= copied_rows for rows in trace.model.rows)
-    return [delivery_of(batch.samples, small, point.nodes) for batch in trace.measured]
+    return [delivery_of(batch.samples, small, point.cluster.nodes) for batch in trace.measured]
 
 
 def least_times(model: Model, tuning: EnTuning, of: Delivery, samples: int) -> NicTimes:
@@ -108,20 +110,19 @@ def en_nic(site: Site, tuning: EnTuning) -> NicPart:
 class EmberNic(System):
     """EmberNIC with all it can, beyond the paper: see :func:`host.systems.en.en`."""
 
-    has_nics: ClassVar[bool] = True
+    options: ClassVar[type[Options]] = EnOptions
     in_rtl: ClassVar[bool] = True
     chooses_nics: ClassVar[bool] = True
-    options: ClassVar[tuple[str, ...]] = ("en",)
     program_settings: ClassVar[tuple[str, ...]] = (
         "requester_merge=true", "deliver=unique", "completions=true")
 
     def without_interaction(self) -> dict[str, Any]:
-        """Return the fields of a point whose NICs deliver each different vector once."""
+        """Return EN whose NICs deliver each different vector once."""
         return super().without_interaction() | {"en": ("deliver=unique",)}
 
     def check(self, point: Fields) -> None:
         """Raise ``ValueError`` for options that do not go together."""
-        en_tunings(point.workload == "training", fixed_of(point.en))
+        en_tunings(point.workload.training, fixed_of(point.system.en))
 
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> "EnSearch":
         """Return the search; ``nic``: NICs for every option, None to run those of each."""
@@ -138,10 +139,10 @@ class EmberNic(System):
         ``model``, which follows RTL to the cycle; the NICs of the chosen options are run in the
         point's fidelity.
         """
-        modelled = replace(site, point=replace(site.point, fidelity="model"))
+        modelled = replace(site, point=site.point.changed(fidelity="model"))
         search = self.search(modelled, None, all_reduce)
         built = search.best()
-        if site.point.fidelity != "model":
+        if site.point.system.fidelity != "model":
             search = self.search(site, None, all_reduce)
             built = search.whole(Choice(site.point.flights, built.tuning))
         return built, search.nic(built.tuning)
@@ -166,12 +167,12 @@ class EmberNic(System):
     def served_ways(self, point: Evaluated) -> list[Evaluated]:
         """Return a point for each way to get rows that EN may choose."""
         ways = {(each.ring, each.reads): each
-                for each in en_tunings(point.workload == "training", fixed_of(point.en))}
-        return [replace(point, en=options_of(each)) for each in ways.values()]
+                for each in en_tunings(point.workload.training, fixed_of(point.system.en))}
+        return [point.changed(en=options_of(each)) for each in ways.values()]
 
     def settled(self, point: Evaluated, built: Built) -> Evaluated:
         """Return a point with every option as ``built`` has it."""
-        return replace(super().settled(point, built), en=options_of(built.tuning))
+        return super().settled(point, built).changed(en=options_of(built.tuning))
 
 
 class EnSearch(Search):
@@ -195,7 +196,7 @@ class EnSearch(Search):
         """Return the options that EN may choose here."""
         if not self._every:
             site = self.site
-            every = [each for each in en_tunings(site.training, fixed_of(site.point.en))
+            every = [each for each in en_tunings(site.training, fixed_of(site.point.system.en))
                      if not copied_all(site.trace, each.copied_rows)]
             every = [each for each in every if self._fits(each)] or every
             if not any(map(self._sees, every)):
@@ -209,7 +210,7 @@ class EnSearch(Search):
 
     def least_ways(self, option: EnTuning) -> list[list[Step]]:
         """Return steps whose NICs nothing but a cycle a slot and a beat holds up."""
-        share = ceil(self.site.trace.mini_batch / self.site.point.nodes)
+        share = ceil(self.site.trace.mini_batch / self.site.point.cluster.nodes)
         return self._ways(option, [
             least_times(self.site.trace.model, option, of, share)
             for of in self._delivered(option.copied_rows)], few=True)
@@ -257,4 +258,4 @@ class EnSearch(Search):
 
 def _tuning(point: Fields) -> EnTuning:
     """Return the options that a point has; an open one is on."""
-    return EnTuning(**fixed_of(point.en))
+    return EnTuning(**fixed_of(point.system.en))

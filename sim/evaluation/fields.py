@@ -1,8 +1,10 @@
 """What a point consists of: a workload, a cluster, and the options of a system."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cache
+from typing import Any, Self
 
 from host.batching import ALGORITHMS
 from host.bounds import check_known, check_least
@@ -13,8 +15,9 @@ from host.systems import Devices
 from host.toml.profile import load_profile, profile_names
 from sim.job.simulation import FIDELITIES
 
-__all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "PER_GRAPH", "SETTING_NAMES", "WORKLOADS", "Cluster",
-           "Fields", "Flights", "Options", "Workload", "devices_of", "software_names"]
+__all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "PER_GRAPH", "SETTING_NAMES", "WORKLOADS",
+           "CardOptions", "Cluster", "EnOptions", "Fields", "Flights", "NicOptions", "Options",
+           "SmartNicOptions", "Workload", "dealt", "devices_of", "software_names"]
 
 MINI_BATCH = {"kaggle": 128, "terabyte": 2048, "avazu": 128}
 """Samples of a mini-batch over all nodes, by data set: the reference setting."""
@@ -78,6 +81,11 @@ class Workload:
             raise ValueError(f"format must go with data, not {self.format!r} alone")
 
     @property
+    def training(self) -> bool:
+        """Whether the mini-batches are trained on."""
+        return self.workload == "training"
+
+    @property
     def samples(self) -> int:
         """Samples of a mini-batch over all nodes."""
         return self.mini_batch or MINI_BATCH[self.dataset]
@@ -127,7 +135,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Options:
-    """A system, and the options that it does not choose.
+    """A system, and the options that it does not choose: those of a system without NICs.
 
     Members
     -------
@@ -138,28 +146,19 @@ class Options:
         once, see :mod:`host.systems.shared_graph`; None for that of `PER_GRAPH` with which the
         system is fastest. It is 1 in training, with eager software, and of a system that has no
         part in it.
-    fidelity: of the NIC, ``rtl`` or ``model``; systems without one do not depend on it.
-    local_cache, remote_cache: rows of each cache as a share of the unique keys that reach it, of
-        the mean node; 0 for none, None for what the preset has. Ignored by systems without it.
-    settings: further ``field=value`` of the NIC, such as ``requester_merge=true``.
-    persistent_gather: whether a kernel that never ends serves the NICs' lookups on the GPU, so that
-        no call of the host launches a gather.
-    copied_rows: tables of at most so many rows have a copy at every node, in inference; bl-tuned
-        and EN choose their own number.
-    en: ``name=value`` for each option that EN does not choose, such as ``ring=false``, see
-        :class:`host.systems.en_tuning.EnTuning`.
+
+    Other options are fields of the systems that have them; of any other they are read as off.
     """
 
-    system: str = "bl-paper"
+    system: str
     in_flight: int | None = None
     per_graph: int | None = 1
-    fidelity: str = "model"
-    local_cache: float | None = 0.1
-    remote_cache: float | None = 0.1
-    settings: tuple[str, ...] = ()
-    persistent_gather: bool = False
-    copied_rows: int = 0
-    en: tuple[str, ...] = ()
+
+    # Without a type: constants, no fields.
+    fidelity = "model"
+    local_cache = remote_cache = 0.0
+    settings = en = ()
+    persistent_gather, copied_rows = False, 0
 
     def __post_init__(self) -> None:
         check_known(self, fidelity=FIDELITIES)
@@ -170,13 +169,62 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Fields(Options, Cluster, Workload, ABC):
-    """The fields of a point. :class:`sim.evaluation.point.Point` checks them against its system.
+class NicOptions(Options):
+    """The options of a system with NICs.
+
+    Members
+    -------
+    fidelity: of the NIC, ``rtl`` or ``model``.
+    local_cache, remote_cache: rows of each cache as a share of the unique keys that reach it, of
+        the mean node; 0 for none, None for what the preset has. Ignored by systems without it.
+    settings: further ``field=value`` of the NIC, such as ``requester_merge=true``.
     """
 
-    def __post_init__(self) -> None:
-        for part in (Workload, Cluster, Options):
-            part.__post_init__(self)
+    fidelity: str = "model"
+    local_cache: float | None = 0.1
+    remote_cache: float | None = 0.1
+    settings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CardOptions(NicOptions):
+    """The options of everything on the NIC. Members: ``copied_rows``, tables of at most so many
+    rows have a copy at every node, in inference."""
+
+    copied_rows: int = 0
+
+
+@dataclass(frozen=True)
+class SmartNicOptions(CardOptions):
+    """The options of GPUs with the paper's SmartNICs. Members: ``persistent_gather``, whether a
+    kernel that never ends serves the NICs' lookups on the GPU, so that no call of the host launches
+    a gather."""
+
+    persistent_gather: bool = False
+
+
+@dataclass(frozen=True)
+class EnOptions(NicOptions):
+    """The options of EN. Members: ``en``, ``name=value`` for each option that EN does not choose,
+    such as ``ring=false``, see :class:`host.systems.en_tuning.EnTuning`."""
+
+    en: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fields(ABC):
+    """The parts of a point. :class:`sim.evaluation.point.Point` checks them against its system."""
+
+    workload: Workload
+    cluster: Cluster
+    system: Options
+
+    def changed(self, **values: Any) -> Self:
+        """Return the point with other values of fields of its parts, such as ``seed=2``."""
+        parts = dealt({"workload": self.workload, "cluster": self.cluster, "system": self.system},
+                      values)
+        return replace(self, **{name: replace(getattr(self, name), **own)
+                                for name, own in parts.items() if own})
 
     @property
     @abstractmethod
@@ -186,20 +234,21 @@ class Fields(Options, Cluster, Workload, ABC):
     @property
     def depths(self) -> tuple[int, ...]:
         """Numbers of mini-batches under way that the system may choose from."""
-        if self.in_flight is not None:
-            return (self.in_flight,)
-        return (1,) if self.workload == "training" else DEPTHS
+        if self.system.in_flight is not None:
+            return (self.system.in_flight,)
+        return (1,) if self.workload.training else DEPTHS
 
     @property
     def most_per_graph(self) -> int:
         """Mini-batches of a graph at most."""
-        return max(self.depths) if self.in_graphs and _has_graphs(self.software) else 1
+        return max(self.depths) if self.in_graphs and _has_graphs(self.cluster.software) else 1
 
     @property
     def flights(self) -> Flights:
         """What the system may choose from: mini-batches under way, and how many of them are in a
         graph; the least of both first."""
-        sizes = PER_GRAPH if self.per_graph is None else (self.per_graph,)
+        size = self.system.per_graph
+        sizes = PER_GRAPH if size is None else (size,)
         return tuple((depth, size) for depth in self.depths for size in sizes
                      if size <= min(depth, self.most_per_graph))
 
@@ -211,7 +260,21 @@ class Fields(Options, Cluster, Workload, ABC):
         return tuple(dict.fromkeys((single or self.flights, self.flights)))
 
 
-def devices_of(point: Cluster) -> Devices:
+def dealt(parts: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return values of fields by the part that has them, as :class:`Fields` names it.
+
+    ``parts``: dataclasses, or their classes. ``ValueError`` for a field that they do not have.
+    """
+    found = {name: {field.name: values[field.name] for field in fields(part)
+                    if field.name in values} for name, part in parts.items()}
+    for name in values:
+        if not any(name in own for own in found.values()):
+            raise ValueError(f"{name} must go with a system that has it, not with "
+                             f"{values.get('system') or parts['system'].system!r}")
+    return found
+
+
+def devices_of(cluster: Cluster) -> Devices:
     """Return the devices of a cluster's nodes, as its profiles, constants and choices say."""
-    return Devices.load(point.nodes, point.software, point.gpu, point.scaled, point.kernels,
-                        point.threads, point.communicators, point.grouped)
+    return Devices.load(cluster.nodes, cluster.software, cluster.gpu, cluster.scaled,
+                        cluster.kernels, cluster.threads, cluster.communicators, cluster.grouped)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sim.evaluation.fields import Options
 from sim.evaluation.nic import NicPart
 from sim.evaluation.nic_updates import updates_of
 from sim.evaluation.point import Point, Task
@@ -122,13 +123,13 @@ def measure_system(point: Point, runs: Store | None = None) -> tuple[dict, Built
 
 def _requests(point: Point, trace: Trace, system: Built) -> dict | None:
     """Return the latency of requests at a load that bl-paper, in file order, could carry."""
-    if point.workload == "training":
+    if point.workload.training:
         return None
-    base = replace(point, system="bl-paper", batching="file", window=None, copied_rows=0,
-                   persistent_gather=False, per_graph=1, en=())
+    base = replace(point, system=Options("bl-paper", point.system.in_flight),
+                   workload=replace(point.workload, batching="file", window=None))
     paper, _ = base.kind.at(Site.of(base))
     capacity = trace.mini_batch / paper.interval_us
-    return request_us(trace, system.steps, system.in_flight, capacity, point.seed)
+    return request_us(trace, system.steps, system.in_flight, capacity, point.workload.seed)
 
 
 def _without(kind: System, site: Site, nic: NicPart | None) -> dict | None:
@@ -143,7 +144,7 @@ def _without(kind: System, site: Site, nic: NicPart | None) -> dict | None:
 
 def _updates(point: Point, trace: Trace, nic: NicPart | None) -> dict | None:
     """Return the mean of :func:`updates_of`; None without a local cache."""
-    if point.workload != "training" or nic is None or nic.local_cache is None:
+    if not point.workload.training or nic is None or nic.local_cache is None:
         return None
     return updates_of(point, point.nics, trace, nic).to_json()
 
@@ -160,9 +161,9 @@ def _remote(nic: NicPart, work: Workloads, fewer: bool) -> dict | None:
 
 
 def _traffic(point: Point, work: Workloads, nic: NicPart | None, system: Built) -> dict | None:
-    training = point.workload == "training"
+    training = point.workload.training
     plain = work.plain
-    if point.nodes == 1:
+    if point.cluster.nodes == 1:
         return None
     if nic is not None:
         traffic = {kind: dict(count) for kind, count in nic.traffic.items() if kind != "total"}

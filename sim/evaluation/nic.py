@@ -43,7 +43,7 @@ class Nics:
 
     def settings_of(self, point: Fields) -> tuple[str, ...]:
         """Return the settings of the NICs of a point."""
-        return (*self.settings, *point.settings)
+        return (*self.settings, *point.system.settings)
 
 
 @dataclass(frozen=True)
@@ -80,15 +80,16 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     has less to do behind it or, when its hold buffer cannot take a mini-batch, more: how long is
     measured by a run in which dense vectors come late (:func:`late_us`).
     """
-    interacts = point.workload == "inference" and ("sc" in nics.parts or nics.on_card)
+    training = point.workload.training
+    interacts = not training and ("sc" in nics.parts or nics.on_card)
     count = len(trace.measured)
-    many = 1 if point.workload == "training" else min(SATURATED, max(1, count // 2))
+    many = 1 if training else min(SATURATED, max(1, count // 2))
     rows, notes = cache_rows(point, nics, trace)
-    if point.persistent_gather:
+    if point.system.persistent_gather:
         notes.append("a persistent kernel gathers on the GPU")
     gpu, called = serving(point, nics, devices, trace.model)
 
-    share = int(np.ceil(trace.mini_batch / point.nodes))
+    share = int(np.ceil(trace.mini_batch / point.cluster.nodes))
     late = replace(gpu, gemm_fraction=1.0,
                    float32_tflops=share * _operations(trace) / (late_us(share) * 1e6))
     wanted = [(gpu, False, 1), (gpu, interacts, 1), (gpu, interacts, many),
@@ -103,7 +104,7 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     ready = gpu.latency_us + late_us(share)
     gathers, gathered, delivered = (max(counts) / busy.mini_batches for counts in (
         busy.launches, busy.gathered, busy.delivered))
-    sent = busy.traffic["total"]["bytes"] / busy.mini_batches / point.nodes
+    sent = busy.traffic["total"]["bytes"] / busy.mini_batches / point.cluster.nodes
     # One thread makes the calls, so that no more of them fit.
     launches = gathers if called else 0.0
     if gpu.call_us:
@@ -118,8 +119,8 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
         times.append(NicTimes(phases, interval, launches, gathers, gathered, sent,
                               delivered, interaction_us=max(0.0, last)))
     local = _cache(alone, "local_cache", rows, "dedupe")
-    remote = _cache(alone, "remote_cache", rows) if point.nodes > 1 else None
-    lookups = None if point.nodes == 1 else remote["hits"] if remote else 0
+    remote = _cache(alone, "remote_cache", rows) if point.cluster.nodes > 1 else None
+    lookups = None if point.cluster.nodes == 1 else remote["hits"] if remote else 0
     traffic = {kind: {unit: value / alone.mini_batches for unit, value in total.items()}
                for kind, total in alone.traffic.items()}
     return NicPart(times, local, remote, lookups, traffic, notes, _delivered(alone, count),
@@ -135,7 +136,7 @@ def serving(point: Fields, nics: Nics, devices: Devices,
     ``model``: whose rows are gathered; None for that of the point's data set.
     """
     gpu, called = _answering(point, nics, devices)
-    return as_nics_see(gpu, 4 * (model or MODELS[point.dataset]).dimension), called
+    return as_nics_see(gpu, 4 * (model or MODELS[point.workload.dataset]).dimension), called
 
 
 SEEN_GIB = 16384.0
@@ -175,7 +176,7 @@ def _answering(point: Fields, nics: Nics, devices: Devices) -> tuple[GpuProfile,
     if nics.on_card:
         return HBM, False
     gpu = devices.gpu.gpu
-    if point.persistent_gather:  # it polls for lists, and no kernel begins or ends
+    if point.system.persistent_gather:  # it polls for lists, and no kernel begins or ends
         return replace(gpu, launch_us=gpu.poll_us, kernel_us=0.0), False
     return replace(gpu, call_us=devices.software.launch_call_us), True
 
@@ -183,11 +184,11 @@ def _answering(point: Fields, nics: Nics, devices: Devices) -> tuple[GpuProfile,
 def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: GpuProfile,
                rows: dict[str, int | None], interaction: bool, depth: int) -> RunOptions:
     """Return the options of a run of a point's NICs."""
-    own = nics.settings_of(point)
+    own, workload, nodes = nics.settings_of(point), point.workload, point.cluster.nodes
     settings = [f"interaction={str(interaction).lower()}"]
     if not any(setting.startswith("requester_merge=") for setting in own):
         settings.append("requester_merge=false")
-    config = preset(point.dataset)
+    config = preset(workload.dataset)
     for cache, held in rows.items():
         settings.append(f"{cache}={str(held != 0).lower()}")
         if held:
@@ -196,16 +197,17 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
                 settings.append(f"{cache}_rows={held}")
             else:
                 settings.append(f"{cache}_sets={held // ways}")
-    if point.nodes > config.nodes:
-        settings.append(f"nodes={point.nodes}")
+    if nodes > config.nodes:
+        settings.append(f"nodes={nodes}")
     return RunOptions.of(
-        config=point.dataset, model=trace.model if trace.changed else None,
-        settings=(*settings, *own), nodes=point.nodes,
+        config=workload.dataset, model=trace.model if trace.changed else None,
+        settings=(*settings, *own), nodes=nodes,
         samples=sum(len(batch.samples) for batch in trace.batches), mini_batch=trace.mini_batch,
-        in_flight=depth, data=point.data or None, format=point.format, fidelity=point.fidelity,
+        in_flight=depth, data=workload.data or None, format=workload.format,
+        fidelity=point.system.fidelity,
         threads=1, network=devices.network, pcie=devices.pcie, gpu=gpu, mlp="blas",
-        seed=point.seed, placement=point.placement,
-        copied_rows=point.copied_rows, lookups=plan_of(point, trace).rule.lookups)
+        seed=workload.seed, placement=point.cluster.placement,
+        copied_rows=point.system.copied_rows, lookups=plan_of(point, trace).rule.lookups)
 
 
 def cache_rows(point: Fields, nics: Nics,
@@ -216,11 +218,11 @@ def cache_rows(point: Fields, nics: Nics,
     that it owns for the local one, those of others that it asks for for the remote one. Rows are
     whole sets, at least one. ``ValueError`` for more rows than the preset has in fidelity rtl.
     """
-    config = preset(point.dataset)
+    config = preset(point.workload.dataset)
     rows: dict[str, int | None] = {}
     notes = []
     for cache, part in (("local_cache", "lc"), ("remote_cache", "rc")):
-        share = getattr(point, cache)
+        share = getattr(point.system, cache)
         if part not in nics.parts or share == 0:
             rows[cache] = 0
             continue
@@ -231,7 +233,7 @@ def cache_rows(point: Fields, nics: Nics,
         reach = reaching(trace, plan_of(point, trace))[cache]
         rows[cache] = ways * max(1, round(share * reach / ways))
         if rows[cache] > most:
-            if point.fidelity == "rtl":
+            if point.system.fidelity == "rtl":
                 raise ValueError(f"{cache} must be at most {most / reach:.3f} of the {reach:,.0f} "
                                  f"unique keys in fidelity rtl, the {most:,} rows of the preset, "
                                  f"not {share!r}")

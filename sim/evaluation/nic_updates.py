@@ -42,7 +42,7 @@ def trained(point: Fields, nics: Nics, trace: Trace, devices: Devices) -> Traine
     rows, _ = cache_rows(point, nics, trace)
     run = options_of(point, nics, trace, devices,
                      serving(point, nics, devices, trace.model)[0], rows, False, 1)
-    formed = {} if point.batching == "file" else {"batching": point.batching,
+    formed = {} if point.workload.batching == "file" else {"batching": point.workload.batching,
                                                   "window": trace.window}
     result = train(TrainOptions.of(**{
         name: getattr(run.workload, name) for name in (
@@ -63,11 +63,11 @@ def with_updates(point: Fields, nics: Nics, trace: Trace, devices: Devices, work
     """Return ``nic`` with the times of the gradient path, where the NICs have it."""
     if "sc" not in nics.parts and not nics.on_card:
         return nic
-    if point.fidelity == "rtl":
+    if point.system.fidelity == "rtl":
         ran = trained(point, nics, trace, devices)
         times: list[NicTimes] = [replace(times, update_us=ran.update_us) for times in nic.times]
         return replace(nic, times=times, traffic=nic.traffic | {"gradients": ran.gradients})
-    config, runtime = apply_settings(preset(point.dataset), list(nics.settings_of(point)))
+    config, runtime = apply_settings(preset(point.workload.dataset), list(nics.settings_of(point)))
     path = GradientPath(config, devices, serving(point, nics, devices, trace.model)[0],
                         runtime.gradient_timeout)
     sums = reductions(trace, plan_of(point, trace), config)
@@ -80,7 +80,7 @@ def with_updates(point: Fields, nics: Nics, trace: Trace, devices: Devices, work
 
 def updates_of(point: Fields, nics: Nics, trace: Trace, nic: NicPart) -> Updates:
     """Return the rows that the measured steps update, and those of them that no cache holds."""
-    config, _ = apply_settings(preset(point.dataset), list(nics.settings_of(point)))
+    config, _ = apply_settings(preset(point.workload.dataset), list(nics.settings_of(point)))
     return updates_of_trace(trace, plan_of(point, trace),
                             nic.local_cache["rows"] if nic.local_cache else 0,
                             config.local_cache_ways, config.policy)

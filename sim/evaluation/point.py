@@ -1,59 +1,56 @@
 """A point of the evaluation, or a task of several; in words, and in the order of measuring."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from sim.evaluation.fields import Fields
+from sim.evaluation.fields import Cluster, Fields, Workload, dealt
 from sim.evaluation.nic import Nics
-from sim.evaluation.store import Store
+from sim.evaluation.store import Store, plain
 from sim.evaluation.system import System
 from sim.evaluation.systems import canonical, system_of
 from sim.evaluation.trace import trace_key
 
 __all__ = ["Point", "Task", "effort", "in_turn", "in_words"]
 
-_RULES = {
-    "persistent_gather": "go with a system of GPUs and SmartNICs, not with {system!r}",
-    "en": "go with the system en, not with {system!r}",
-    "copied_rows": "be 0 in training, of a baseline and of EN, not {value!r} of {system} in "
-                   "{workload}"}
-"""Fields that not all systems have: a point of another system must leave them as they are."""
-
-
 @dataclass(frozen=True)
 class Point(Fields):
-    """What is evaluated: a workload, a cluster and a system. Hashable; :meth:`to_json` and
-    :meth:`of` go to JSON and back, :meth:`named` takes the systems ``fs`` and ``ga`` too.
+    """What is evaluated: a workload, a cluster, and a system with its options. Hashable.
 
-    Members: those of :class:`sim.evaluation.fields.Workload`, ``Cluster`` and ``Options``.
-
-    Raises ``ValueError`` that names field, value and bound.
+    :meth:`named` takes the fields of all three by their own names, and the systems ``fs`` and
+    ``ga`` too. Raises ``ValueError`` that names field, value and bound.
     """
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if (name := canonical(self.system, self.workload))[0] != self.system:
-            raise ValueError(f"system must be the canonical {name[0]}, not {self.system!r}")
-        system = self.kind
-        if self.workload == "training" and self.depths != (1,):
-            raise ValueError(f"in_flight must be 1 in training, not {self.in_flight!r}")
+        workload, options = self.workload, self.system
+        name = canonical(options.system, workload.workload)[0]
+        if name != options.system:
+            raise ValueError(f"system must be the canonical {name}, not {options.system!r}")
+        if type(options) is not self.kind.options:
+            raise ValueError(f"system must be {self.kind.options.__name__} of {name}, "
+                             f"not {options!r}")
+        if workload.training and self.depths != (1,):
+            raise ValueError(f"in_flight must be 1 in training, not {options.in_flight!r}")
         if not self.flights:
             raise ValueError(f"per_graph must be at most {self.most_per_graph} here, "
-                             f"not {self.per_graph!r}")
-        if self.nodes < system.least_nodes:
-            raise ValueError(f"nodes must be at least {system.least_nodes} of {self.system}, "
-                             f"not {self.nodes!r}")
-        for name, rule in _RULES.items():
-            if (value := getattr(self, name)) and not system.has(name, self.workload):
-                raise ValueError(f"{name} must {rule}".format(value=value, **vars(self)))
-        system.check(self)
+                             f"not {options.per_graph!r}")
+        if self.cluster.nodes < self.kind.least_nodes:
+            raise ValueError(f"nodes must be at least {self.kind.least_nodes} of {name}, "
+                             f"not {self.cluster.nodes!r}")
+        if workload.training and options.copied_rows:
+            raise ValueError(f"copied_rows must be 0 in training, not {options.copied_rows!r}")
+        self.kind.check(self)
+
+    @property
+    def dataset(self) -> str:
+        """Data set of the workload."""
+        return self.workload.dataset
 
     @property
     def kind(self) -> System:
         """The system."""
-        return system_of(self.system)
+        return system_of(self.system.system)
 
     @property
     def nics(self) -> Nics:
@@ -68,37 +65,38 @@ class Point(Fields):
     @property
     def label(self) -> str:
         """Name for people, such as ``BL``, ``GA+LC`` or ``FS``."""
-        system, graph = self.kind, self.batching == "graph"
-        full, _ = canonical("fs", self.workload)
-        if graph and self.system == full:
+        system, batching = self.kind, self.workload.batching
+        full, _ = canonical("fs", self.workload.workload)
+        if batching == "graph" and system.name == full:
             return "FS"
-        if self.batching == "file" or (graph and system.graph):
+        if batching == "file" or (batching == "graph" and system.graph):
             return system.label
-        return f"{'GA' if graph else self.batching}+{system.label}"
+        return f"{'GA' if batching == 'graph' else batching}+{system.label}"
 
     @classmethod
-    def named(cls, system: str, **fields: Any) -> "Point":
+    def named(cls, system: str, common: Mapping[str, Any] | None = None, **own: Any) -> "Point":
         """Return the point of a system whose name may have ``ga`` or be ``fs``.
 
         With ``ga``, mini-batches are formed by the graph algorithm unless ``batching`` is given.
-        """
-        name, graph = canonical(system, fields.get("workload", "inference"))
-        return cls(system=name, **({"batching": "graph"} if graph else {}) | fields)
 
-    @classmethod
-    def of(cls, values: dict) -> "Point":
-        """Return the point of what :meth:`to_json` gave."""
-        lists = {"data": tuple(values.get("data", ())),
-                 "settings": tuple(values.get("settings", ())),
-                 "en": tuple(values.get("en", ())),
-                 "scaled": tuple((name, factor) for name, factor in values.get("scaled", ()))}
-        return cls(**values | lists)
+        ``common``: fields of many points, of which those are taken that this one has; each other
+        field must be there. A cache that the system does not have in the workload has no rows.
+        """
+        workload = own.get("workload", Workload.workload)
+        name, graph = canonical(system, workload)
+        kind = system_of(name)
+        parts = {"workload": Workload, "cluster": Cluster, "system": kind.options}
+        there = {field.name for part in parts.values() for field in fields(part)}
+        values = {"batching": "graph"} if graph else {}
+        values |= {name: value for name, value in (common or {}).items() if name in there} | own
+        values |= {name: 0.0 for name, part in (("local_cache", "lc"), ("remote_cache", "rc"))
+                   if name in there and part not in kind.parts_in(workload)}
+        found = dealt(parts, values | {"system": name})
+        return cls(*(part(**found[name]) for name, part in parts.items()))
 
     def to_json(self) -> dict:
-        """Return the members as plain values."""
-        return asdict(self) | {"data": list(self.data), "settings": list(self.settings),
-                               "en": list(self.en),
-                               "scaled": [list(pair) for pair in self.scaled]}
+        """Return the fields of all parts as plain values."""
+        return plain(asdict(self.workload) | asdict(self.cluster) | asdict(self.system))
 
 
 class Task(ABC):
@@ -135,14 +133,15 @@ def in_words(point: Point | Task, seed: int | None = None) -> str:
     ``seed``."""
     if isinstance(point, Task):
         return point.in_words()
+    workload, cluster, system = point.workload, point.cluster, point.system
     caches = [f"{name} {value}" for name, value in (
-        ("local cache", point.local_cache), ("remote cache", point.remote_cache)) if value]
-    scaled = [f"{name} x{factor:g}" for name, factor in point.scaled]
+        ("local cache", system.local_cache), ("remote cache", system.remote_cache)) if value]
+    scaled = [f"{name} x{factor:g}" for name, factor in cluster.scaled]
     return ", ".join([
-        point.label, point.dataset, point.workload, f"{point.nodes} nodes",
-        f"mini-batch {point.samples}", point.software, point.fidelity, *caches, *scaled,
-        *([] if seed in (None, point.seed) else [f"seed {point.seed}"]), *point.settings,
-        *point.en])
+        point.label, workload.dataset, workload.workload, f"{cluster.nodes} nodes",
+        f"mini-batch {workload.samples}", cluster.software, system.fidelity, *caches, *scaled,
+        *([] if seed in (None, workload.seed) else [f"seed {workload.seed}"]), *system.settings,
+        *system.en])
 
 
 def in_turn(points: Iterable[Point | Task]) -> list[Point | Task]:
@@ -156,7 +155,8 @@ def in_turn(points: Iterable[Point | Task]) -> list[Point | Task]:
     given = list(points)
     tasks = [point for point in given if isinstance(point, Task)]
     ordered = sorted((point for point in given if isinstance(point, Point)), key=_turn)
-    compiled = {_built(point): point for point in reversed(ordered) if point.fidelity == "rtl"}
+    compiled = {_built(point): point for point in reversed(ordered)
+                if point.system.fidelity == "rtl"}
     first = sorted(compiled.values(), key=_turn)
     return [*first, *(point for point in ordered if point not in first), *tasks]
 
@@ -165,20 +165,21 @@ def effort(point: Point | Task) -> float:
     """Return roughly how long a point takes: in samples that run through modelled NICs."""
     if isinstance(point, Task):
         return point.effort
-    samples = point.samples * (point.warmup + point.measured)
+    of, rtl = trace_key(point.workload), point.system.fidelity == "rtl"
+    samples = of.samples * (of.warmup + of.measured)
     if not point.kind.has_nics:
         return 0.05 * samples
     # One mini-batch under way, several, and with the interaction on the NIC.
-    return samples * (2 if point.depths != (1,) else 1) * (25 if point.fidelity == "rtl" else 1)
+    return samples * (2 if point.depths != (1,) else 1) * (25 if rtl else 1)
 
 
 def _turn(point: Point) -> tuple:
-    of = trace_key(point)
-    return (point.fidelity != "rtl", -(of.warmup + of.measured) * of.samples, repr(of),
-            point.nodes)
+    of = trace_key(point.workload)
+    return (point.system.fidelity != "rtl", -(of.warmup + of.measured) * of.samples, repr(of),
+            point.cluster.nodes)
 
 
 def _built(point: Point) -> tuple[str, ...]:
     """Return what tells one compiled NIC of an evaluation from another."""
-    computes = "sc" in point.kind.parts
-    return (point.dataset, point.workload) if computes else (point.dataset,)
+    of = point.workload
+    return (of.dataset, of.workload) if "sc" in point.kind.parts else (of.dataset,)

@@ -63,13 +63,14 @@ class Site:
     @classmethod
     def of(cls, point: Fields, runs: Store | None = None, trace: Trace | None = None) -> "Site":
         """Return the site of a point; ``trace``: in place of the point's own."""
-        found = trace or trace_of(point)
-        return cls(point, found, workloads(found, plan_of(point, found)), devices_of(point), runs)
+        found = trace or trace_of(point.workload)
+        return cls(point, found, workloads(found, plan_of(point, found)),
+                   devices_of(point.cluster), runs)
 
     @property
     def training(self) -> bool:
         """Whether the point trains."""
-        return self.point.workload == "training"
+        return self.point.workload.training
 
 
 @dataclass(frozen=True)

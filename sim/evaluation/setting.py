@@ -14,7 +14,7 @@ from sim.job.inputs import SampleSource
 from sim.job.workload import Workload as JobWorkload
 
 __all__ = ["BASES", "DEMO", "FULL_SYSTEMS", "PAPER_LIKE", "SETTINGS", "SHARES", "SOFTWARES",
-           "Setting", "Source", "like", "samples_of", "without_unused"]
+           "Setting", "Source", "like", "samples_of"]
 
 SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Sizes of a cache in a sweep, as shares of the unique keys that reach it."""
@@ -64,9 +64,8 @@ class Setting:
         whole window, since similarity falls from its first mini-batch to its last. On such a data
         set every other size of a cache is left out, and of the numbers of nodes all but the least,
         ``nodes`` and the most.
-    every: further fields of all points that can have them, by name: ``settings``,
-        ``persistent_gather`` and ``copied_rows`` of systems with NICs; of ``scaled`` no constants
-        of the software profile that a point has not.
+    every: further fields of all points that can have them, by name; ``copied_rows`` only in
+        inference, and of ``scaled`` no constants of the software profile that a point has not.
     draws: joint draws of the Monte Carlo. nic_sets: settings of NICs that the draws of a data set
         share, at most.
     """
@@ -127,25 +126,23 @@ class Setting:
               software: str = "eager", **fields: Any) -> Point:
         """Return a point of this setting; ``system`` may have ``ga`` or be ``fs``.
 
-        Cache sizes that a system does not have are set to a common value, so that it is measured
-        once. A point with a cache size or a number of nodes of its own is one of a sweep.
+        A point with a cache size or a number of nodes of its own is one of a sweep.
         """
-        source = self.source(dataset)
+        source, kind = self.source(dataset), system_of(canonical(system, workload)[0])
         common = {"nodes": self.nodes, "placement": self.placement,
-                  "mini_batch": self.mini_batch(dataset),
-                  "gpu": self.gpu, "fidelity": self.fidelity, "seed": self.seed,
+                  "mini_batch": self.mini_batch(dataset), "gpu": self.gpu, "seed": self.seed,
+                  "fidelity": self.fidelity if kind.in_rtl else "model",
                   "data": source.data, "format": source.format,
                   "warmup": self.warmup, "measured": self.measured}
         if not fields.keys().isdisjoint(("nodes", "local_cache", "remote_cache")):
             common |= self.sweep(dataset)
-        every = self._every(system, workload, software)
+        every = self._every(workload, software)
         # What a setting and a point both have a list of, such as constants, adds up.
         fields |= {name: tuple(dict.fromkeys((*every[name], *value)))
                    for name, value in fields.items()
                    if name in every and isinstance(value, tuple)}
-        point = Point.named(system, dataset=dataset, workload=workload, software=software,
-                            **common | every | fields)
-        return without_unused(point, point.kind.in_rtl)
+        return Point.named(system, common | every, dataset=dataset, workload=workload,
+                           software=software, **fields)
 
     def in_words(self) -> str:
         """Return what it fixes beside data sets, cluster and seed."""
@@ -158,28 +155,16 @@ class Setting:
         return ", ".join(said + [name.replace("_", " ") if value is True else f"{name} {value}"
                                  for name, value in every.items()])
 
-    def _every(self, system: str, workload: str, software: str) -> dict[str, Any]:
-        """Return the fields of ``every`` that a system has in a workload."""
-        found, own = dict(self.every), system_of(canonical(system)[0])
-        if not own.has_nics:
-            found.pop("settings", None)
-        for name in ("persistent_gather", "copied_rows"):
-            if not own.has(name, workload):
-                found.pop(name, None)
+    def _every(self, workload: str, software: str) -> dict[str, Any]:
+        """Return the fields of ``every`` that are there in a workload."""
+        found = dict(self.every)
+        if workload == "training":
+            found.pop("copied_rows", None)
         if "scaled" in found:
             others = tuple(f"software_{other}." for other in SOFTWARES if other != software)
             found["scaled"] = tuple(each for each in found["scaled"]
                                     if not each[0].startswith(others))
         return found
-
-
-def without_unused(point: Point, in_rtl: bool) -> Point:
-    """Return a point without the caches, and without the fidelity unless ``in_rtl``, that its
-    system does not have, so that it is measured once."""
-    parts = point.kind.parts_in(point.workload)
-    without = {f"{name}_cache": 0.0 for name, part in (("local", "lc"), ("remote", "rc"))
-               if part not in parts}
-    return replace(point, **without, fidelity=point.fidelity if in_rtl else "model")
 
 
 PAPER_LIKE = Setting(

@@ -77,12 +77,10 @@ class Store:
         :class:`host.errors.InputError` for a data file that cannot be read.
         """
         fields = asdict(point)
-        files = []
+        files = [*contents(data_of(point))]
         for name, value in sorted(fields.items()):
             if isinstance(value, str) and value.endswith(".toml"):
                 files += [name, read_whole(value, MOST_BYTES).decode()]
-            elif name == "data" and value:
-                files += contents(value)
         return digest([self.version, sources_of(type(point)), json.dumps(fields, sort_keys=True),
                        *files])
 
@@ -151,5 +149,6 @@ class Store:
 
 
 def data_of(point: Any) -> tuple[str, ...]:
-    """Return the data files of a point; not every kind of points has some."""
-    return getattr(point, "data", ())
+    """Return the data files of a point, of its workload where it has one; not every kind of points
+    has some."""
+    return getattr(getattr(point, "workload", point), "data", ())

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 from host.systems import Devices, NicTimes
-from sim.evaluation.fields import Fields
+from sim.evaluation.fields import Fields, NicOptions, Options
 from sim.evaluation.nic import NicPart, Nics, nic_part
 from sim.evaluation.nic_updates import with_updates
 from sim.evaluation.search import Built, Search, Site
@@ -34,9 +34,8 @@ class System(ABC):
         section 4.2).
     graph: whether the graph algorithm forms its mini-batches unless a point says otherwise.
     settings: ``field=value`` of its NICs.
-    has_nics: whether it has NICs. in_rtl: whether RTL of these NICs can run.
+    options: class of a point's options of it. in_rtl: whether RTL of its NICs can run.
     chooses_nics: whether its NICs depend on options that it chooses.
-    options: fields of a point that it has and that not all systems have.
     in_graphs: whether several mini-batches may be in a graph. least_nodes: of its cluster.
     program_settings: of its NICs where they serve a PyTorch program, which does the interaction.
     """
@@ -47,22 +46,21 @@ class System(ABC):
     graph: bool = False
     settings: tuple[str, ...] = ()
 
-    has_nics: ClassVar[bool] = False
+    options: ClassVar[type[Options]] = Options
     in_rtl: ClassVar[bool] = False
     chooses_nics: ClassVar[bool] = False
-    options: ClassVar[tuple[str, ...]] = ()
     in_graphs: ClassVar[bool] = True
     least_nodes: ClassVar[int] = 1
     program_settings: ClassVar[tuple[str, ...]] = ()
 
+    @property
+    def has_nics(self) -> bool:
+        """Whether it has NICs."""
+        return issubclass(self.options, NicOptions)
+
     def parts_in(self, workload: str) -> frozenset[str]:
         """Return the parts that it has in a workload."""
         return self.parts - {"rc"} if workload == "training" else self.parts
-
-    def has(self, option: str, workload: str) -> bool:
-        """Return whether the system has an option of `options` in a workload."""
-        return option in self.options and not (
-            option == "copied_rows" and workload == "training")
 
     def check(self, point: Fields) -> None:  # noqa: B027 - most systems have nothing to check
         """Raise ``ValueError`` for options of a point that do not go together."""
@@ -72,12 +70,12 @@ class System(ABC):
         return None
 
     def without_interaction(self) -> dict[str, Any]:
-        """Return the fields of a point at which the GPUs do the interaction."""
+        """Return the system and its options at which the GPUs do the interaction."""
         return {"system": self.name}
 
     def nics(self, point: Fields) -> Nics:
         """Return what the NICs of a point are."""
-        return Nics(self.parts_in(point.workload), settings=self.settings)
+        return Nics(self.parts_in(point.workload.workload), settings=self.settings)
 
     @abstractmethod
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
@@ -119,7 +117,7 @@ class System(ABC):
 
     def settled(self, point: Evaluated, built: Built) -> Evaluated:
         """Return a point with the options that ``built`` has, as far as a point has them."""
-        return replace(point, in_flight=built.in_flight, per_graph=built.per_graph)
+        return point.changed(in_flight=built.in_flight, per_graph=built.per_graph)
 
     def _updating(self, site: Site, nic: NicPart | None) -> NicPart | None:
         if nic is None or not site.training:

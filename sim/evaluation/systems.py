@@ -17,7 +17,7 @@ from host.systems import (
 )
 from host.systems.all_on_nic import not_applicable
 from sim.evaluation.en import EmberNic
-from sim.evaluation.fields import Fields, Flights
+from sim.evaluation.fields import CardOptions, Fields, Flights, Options, SmartNicOptions
 from sim.evaluation.nic import NicPart, Nics
 from sim.evaluation.search import Choice, Plain, Search, Site, sums
 from sim.evaluation.system import PARTS, System
@@ -96,19 +96,18 @@ class _Tuned(Search):
 class SmartNic(System):
     """GPUs with the paper's SmartNICs, with some of `PARTS`."""
 
-    has_nics: ClassVar[bool] = True
+    options: ClassVar[type[Options]] = SmartNicOptions
     in_rtl: ClassVar[bool] = True
-    options: ClassVar[tuple[str, ...]] = ("persistent_gather", "copied_rows")
     program_settings: ClassVar[tuple[str, ...]] = ("requester_merge=false",)
 
     def without_interaction(self) -> dict[str, Any]:
-        """Return the fields of a point whose NICs pool."""
+        """Return the system whose NICs pool."""
         left = "+".join(part for part in PARTS if part in self.parts - {"sc"})
         return {"system": left or "nic"}
 
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
         """Return the search over the ways to sum the gradients of the MLPs."""
-        parts, times = self.parts_in(site.point.workload), _times(nic)
+        parts, times = self.parts_in(site.point.workload.workload), _times(nic)
         notes = () if "sc" in parts or not site.training else (
             "analytical: gradients of bags from GPU to GPU through the NICs, as bytes",)
         return Plain(site, all_reduce, lambda options: [
@@ -120,9 +119,8 @@ class SmartNic(System):
 class AllOnNic(System):
     """Everything on the SmartNIC, without a GPU."""
 
-    has_nics: ClassVar[bool] = True
+    options: ClassVar[type[Options]] = CardOptions
     in_graphs: ClassVar[bool] = False
-    options: ClassVar[tuple[str, ...]] = ("copied_rows",)
 
     def why_not(self, site: Site) -> str | None:
         """Return why the tables do not fit on the cards, None where they do."""

@@ -69,18 +69,18 @@ class Trace:
         return min(total, (last // self.window + 1) * self.window) - 1
 
 
-def trace_of(point: Workload) -> Trace:
-    """Return the trace of a point; points that differ in their systems alone share it.
+def trace_of(workload: Workload) -> Trace:
+    """Return the trace of a workload; points that differ in their systems alone share it.
 
     A file that is too short lowers the samples of a mini-batch, which ``notes`` says; samples are
     not repeated. ``ValueError`` where it would be less than one.
     """
-    return _trace(trace_key(point), contents(point.data))
+    return _trace(trace_key(workload), contents(workload.data))
 
 
-def trace_key(point: Workload) -> TraceOf:
-    """Return what a point's trace is made of."""
-    return TraceOf(**{field.name: getattr(point, field.name) for field in fields(TraceOf)})
+def trace_key(workload: Workload) -> TraceOf:
+    """Return what a workload's trace is made of."""
+    return TraceOf(**{field.name: getattr(workload, field.name) for field in fields(TraceOf)})
 
 
 @lru_cache(maxsize=8)
@@ -135,7 +135,8 @@ def plan_of(point: Fields, trace: Trace) -> ShardPlan:
 
     Placement ``lookups`` counts those of the whole trace, warm-up included.
     """
-    return _plan(trace, point.nodes, point.placement).with_copies(point.copied_rows)
+    return _plan(trace, point.cluster.nodes, point.cluster.placement).with_copies(
+        point.system.copied_rows)
 
 
 @lru_cache(maxsize=8)

@@ -4,16 +4,15 @@ The only file of this folder that knows how points are measured.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any
 
 from host.systems import Stage, Step, schedule
-from sim.evaluation.fields import devices_of
+from sim.evaluation.fields import Workload, devices_of
 from sim.evaluation.measure import measure_system
 from sim.evaluation.nic import cache_rows, reaching
 from sim.evaluation.point import Point
-from sim.evaluation.setting import without_unused
 from sim.evaluation.store import Store
 from sim.evaluation.timing import busy_us
 from sim.evaluation.trace import plan_of, trace_of
@@ -33,16 +32,15 @@ _WARMUP_SAMPLES = 2048
 """At least so many samples, and a window, fill the caches before mini-batches are measured."""
 
 
-def point_of(mini_batch: int, graph: bool, **fields: Any) -> Point:
+def point_of(mini_batch: int, graph: bool, system: str, **fields: Any) -> Point:
     """Return the point of mini-batches of that many samples, formed by the graph algorithm or in
-    order of arrival; ``fields`` are those of a :class:`Point`.
+    order of arrival; ``fields`` are those of a :class:`Point`, as far as the system has them.
 
-    Cache sizes are 0 where the system has no cache. Raises ``ValueError`` as a point does.
+    Raises ``ValueError`` as a point does.
     """
     warmup = WINDOW * max(1, ceil(_WARMUP_SAMPLES / (WINDOW * mini_batch)))
-    point = Point.named(mini_batch=mini_batch, warmup=warmup, measured=_MEASURED, **{
-        **fields, "batching": "graph" if graph else "file"})
-    return without_unused(point, point.kind.has_nics)
+    return Point.named(system, fields, mini_batch=mini_batch, warmup=warmup, measured=_MEASURED,
+                       batching="graph" if graph else "file")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +87,7 @@ def measured(point: Point, runs: Store | None = None) -> dict:
     found, system = measure_system(point, runs)
     kept = {name: found[name] for name in ("applicable", "why", "mini_batch", "source", "notes",
                                            "service_us", "interval_us")}
-    kept["graph"] = point.batching == "graph"
+    kept["graph"] = point.workload.batching == "graph"
     if system is None:
         return kept | dict.fromkeys(("steps", "least_us", "per_sample"))
     steps, traffic = system.steps, found["traffic"]
@@ -97,8 +95,8 @@ def measured(point: Point, runs: Store | None = None) -> dict:
         "least_us": min(float(schedule([step]).finished[0]) for step in steps),
         "interval_us": system.interval_us,
         "steps": [[asdict(stage) for stage in step.stages] for step in steps],
-        "per_sample": _costs(busy_us(steps), point.nodes / found["mini_batch"],
-                             devices_of(point).pcie.bandwidth_gb_s * 1e3) | {
+        "per_sample": _costs(busy_us(steps), point.cluster.nodes / found["mini_batch"],
+                             devices_of(point.cluster).pcie.bandwidth_gb_s * 1e3) | {
             "network_bytes": traffic["total"]["bytes"] / found["mini_batch"] if traffic else 0.0}}
 
 
@@ -119,16 +117,16 @@ def _costs(busy: Mapping[str, float], nodes_per_sample: float, bytes_per_us: flo
 
 def _with_reference_caches(point: Point) -> Point:
     """Return the point with the rows of the reference mini-batch as shares of its own trace."""
-    shares = {name: getattr(point, name) for name in ("local_cache", "remote_cache")}
+    shares = {name: getattr(point.system, name) for name in ("local_cache", "remote_cache")}
     if not any(shares.values()):  # None is all rows of the preset, 0 is none
         return point
-    base = replace(point, mini_batch=None, batching="file", window=None, warmup=Point.warmup,
-                   measured=Point.measured)
-    rows, _ = cache_rows(base, base.nics, trace_of(base))
-    trace = trace_of(point)
+    base = point.changed(mini_batch=None, batching="file", window=None, warmup=Workload.warmup,
+                         measured=Workload.measured)
+    rows, _ = cache_rows(base, base.nics, trace_of(base.workload))
+    trace = trace_of(point.workload)
     reach = reaching(trace, plan_of(point, trace))
-    return replace(point, **{name: min(1.0, (rows[name] or 0) / reach[name])
-                             for name, share in shares.items() if share and reach[name]})
+    return point.changed(**{name: min(1.0, (rows[name] or 0) / reach[name])
+                            for name, share in shares.items() if share and reach[name]})
 
 
 def _tuples(value: Any) -> Any:

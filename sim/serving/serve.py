@@ -179,14 +179,14 @@ def _there(points: dict[str, list[Point]],
         if len(outcomes) < len(each):
             continue
         for point, metrics in zip(each, outcomes):
-            short = metrics["mini_batch"] != point.samples
+            short = metrics["mini_batch"] != point.workload.samples
             if metrics["applicable"] and not short:
                 there.setdefault(system, []).append(point)
             notes = metrics["notes"] if metrics["applicable"] else [metrics["why"]]
             for note in ["too few samples, left out"] if short else notes:
                 sizes = sizes_of.setdefault((system, note), [])
-                sizes += [size for size in [f"{point.samples:,}"] if size not in sizes]
-        if not any(point.batching == "file" for point in there.get(system, ())):
+                sizes += [size for size in [f"{point.workload.samples:,}"] if size not in sizes]
+        if not any(point.workload.batching == "file" for point in there.get(system, ())):
             there.pop(system, None)
     return [f"{system}, mini-batches of {', '.join(sizes)}: {note}"
             for (system, note), sizes in sizes_of.items()], there
@@ -260,7 +260,7 @@ def _made_with(setting: Setting) -> dict:
 
 def _in_words(point: Point | AtLoad | Within) -> str:
     if isinstance(point, Point):
-        return f"{point.label}, mini-batch {point.samples:,}"
+        return f"{point.label}, mini-batch {point.workload.samples:,}"
     if isinstance(point, AtLoad):
         return f"{point.system} at {point.qps:,.0f}/s"
     return f"{point.system} within {point.slo_us:g} us"

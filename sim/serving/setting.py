@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass, fields
 
-from sim.evaluation.fields import DEPTHS
+from sim.evaluation.fields import DEPTHS, Cluster
 from sim.evaluation.point import Point
 from sim.evaluation.systems import BASELINES, FULL, canonical
 from sim.serving.arrivals import Arrivals
@@ -48,7 +48,7 @@ class Setting:
     dataset: str = "kaggle"
     nodes: int = 4
     software: str = "eager"
-    gpu: str = Point.gpu
+    gpu: str = Cluster.gpu
     fidelity: str = "model"
     in_flight: int = max(DEPTHS)
     seed: int = 1

@@ -166,12 +166,12 @@ def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:
     size, own = trace.mini_batch, system_of(canonical(SYSTEMS[name], workload)[0])
     large = not training and trace.model.tables + 1 > INTERACTION_VECTORS
     caches, settings = _caches(setting.settings, trace.of.dataset)
-    point = Point(dataset=trace.of.dataset, workload=workload, nodes=setting.nodes,
-                  **own.without_interaction() if large else {"system": own.name},
-                  mini_batch=size, software=setting.software, gpu=setting.gpu,
-                  **caches, placement=setting.placement,
-                  warmup=trace.warmup, measured=len(trace.measured), seed=setting.seed,
-                  settings=(*_sizes(trace, large, settings), *settings))
+    point = Point.named(
+        **own.without_interaction() if large else {"system": own.name},
+        common=caches | {"settings": (*_sizes(trace, large, settings), *settings)},
+        dataset=trace.of.dataset, workload=workload, nodes=setting.nodes, mini_batch=size,
+        software=setting.software, gpu=setting.gpu, placement=setting.placement,
+        warmup=trace.warmup, measured=len(trace.measured), seed=setting.seed)
     built, nic = point.kind.at(Site.of(point, trace=trace))
     service, phases = alone(built.steps)
     interval = built.interval_us

@@ -90,8 +90,8 @@ class _Beyond(Table):
             sent, before = (results.value(point, "traffic.total.bytes") for point in (own, other))
             for name, value in (("speedup_over_without", faster),
                                 ("bytes_over_without", sent / before if sent and before else None)):
-                rows.append(Row(own.dataset, own.nodes, own.samples, own.software, own.fidelity,
-                                f"FS + {extra.name}", f"{extra.workload}_{name}", value, "x"))
+                rows.append(Row.at(own, f"FS + {extra.name}", f"{extra.workload}_{name}", value,
+                                   "x"))
         return rows
 
     def notes(self) -> list[tuple[str, str]]:

@@ -26,15 +26,15 @@ def of_points(points: Sequence[Point]) -> str:
     """Return what points have in common: nodes, mini-batches, fidelity, source of samples."""
     sizes: dict[str, set[int]] = {}
     for point in points:
-        sizes.setdefault(point.dataset, set()).add(point.samples)
+        sizes.setdefault(point.dataset, set()).add(point.workload.samples)
     same = {frozenset(each) for each in sizes.values()}
     batch = _span(next(iter(sizes.values()))) if len(same) == 1 else ", ".join(
         f"{_span(each)} ({dataset})" for dataset, each in sizes.items())
-    nodes = _span({point.nodes for point in points})
-    fidelity = " and ".join(sorted({point.fidelity for point in points}))
-    source = {"a file" if point.data else "generated" for point in points}
+    nodes = _span({point.cluster.nodes for point in points})
+    fidelity = " and ".join(sorted({point.system.fidelity for point in points}))
+    source = {"a file" if point.workload.data else "generated" for point in points}
     return (f"{nodes} node{'' if nodes == '1' else 's'}, mini-batch {batch}, NIC fidelity "
-            f"{fidelity}, {points[0].gpu}, samples {' and '.join(sorted(source))}")
+            f"{fidelity}, {points[0].cluster.gpu}, samples {' and '.join(sorted(source))}")
 
 
 def _span(values: Iterable[int]) -> str:

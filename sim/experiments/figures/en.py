@@ -158,12 +158,11 @@ class _En(Table):
         """Return times, the speedup over each baseline under the same change, and what binds."""
         rows = []
         for case in _cases(setting):
-            own, workload = case.own, case.own.workload
+            own, workload = case.own, case.own.workload.workload
 
             def row(metric: str, value: float | None, unit: str, case=case) -> None:
-                rows.append(Row(case.own.dataset, case.own.nodes, case.own.samples,
-                                case.own.software, case.own.fidelity, case.name,
-                                f"{case.own.workload}_{metric}", value, unit))
+                rows.append(Row.at(case.own, case.name,
+                                   f"{case.own.workload.workload}_{metric}", value, unit))
 
             for metric in ("interval_us", "service_us"):
                 row(metric, results.value(own, metric), "us")
@@ -201,7 +200,7 @@ def _point(setting: Setting, dataset: str, workload: str, system: str, **fields:
 
 
 def _base(setting: Setting, case: _Case, base: str) -> Point:
-    return _point(setting, case.own.dataset, case.own.workload, base, **case.fields)
+    return _point(setting, case.own.dataset, case.own.workload.workload, base, **case.fields)
 
 
 EXHIBIT = _En("en", "EN, the host out of the loop, tuned software",

@@ -5,7 +5,7 @@ of 20 such evaluations, if what seeds change is normally distributed.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from math import atan, cos, pi, sin, sqrt
 from statistics import fmean, stdev
@@ -94,8 +94,8 @@ def estimated(results: Results, point: Point, metric: str,
 
     Without ``seeds``, at that of the point alone.
     """
-    found = {seed: results.value(replace(point, seed=seed), metric)
-             for seed in tuple(seeds) or (point.seed,)}
+    found = {seed: results.value(point.changed(seed=seed), metric)
+             for seed in tuple(seeds) or (point.workload.seed,)}
     known = tuple((seed, value) for seed, value in found.items() if value is not None)
     return Estimate(known) if known else None
 

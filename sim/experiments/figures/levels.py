@@ -42,9 +42,8 @@ class _Levels(Table):
                 other = _point(setting, dataset, base, workload, level)
                 metric = JUDGED[workload]
                 faster = speedup(metric, *(results.value(point, metric) for point in (own, other)))
-                rows.append(Row(dataset, own.nodes, own.samples, _SOFTWARE, own.fidelity,
-                                f"FS, kernels L{level}", f"{workload}_speedup_vs_{base}", faster,
-                                "x"))
+                rows.append(Row.at(own, f"FS, kernels L{level}",
+                                   f"{workload}_speedup_vs_{base}", faster, "x"))
         return rows
 
     def notes(self) -> list[tuple[str, str]]:

@@ -80,7 +80,7 @@ class _MonteCarlo(Figure):
         for case in cases_of(setting):
             for base in case.bases:
                 found = _speedups(results, case, base)
-                name = f"{case.full.workload}_speedup_vs_{base.system}"
+                name = f"{case.workload}_speedup_vs_{base.kind.name}"
                 rows.append(_row(case, f"{name} [as it is]", _as_is(results, case, base), "x"))
                 rows += [_row(case, f"{name} [percentile {percentile}]",
                               None if found is None else float(np.percentile(found, percentile)),
@@ -89,12 +89,12 @@ class _MonteCarlo(Figure):
                                  None if found is None else float(np.mean(found > 1)), "1"))
         for case in _by_workload(setting):
             for name, unit in (("sets", "sets"), ("median", "1"), ("most", "1")):
-                rows.append(_row(case, f"{case.full.workload}_left_out_{name}",
+                rows.append(_row(case, f"{case.workload}_left_out_{name}",
                                  results.value(case.left_out, name), unit))
             outcome = results.get(case.left_out)
             for value, errors in (outcome.metrics if outcome and outcome.metrics else {}).get(
                     "nics", {}).items():
-                rows += [_row(case, f"{case.full.workload}_left_out_{which} [{value} of the NICs]",
+                rows += [_row(case, f"{case.workload}_left_out_{which} [{value} of the NICs]",
                               error, "1") for which, error in errors.items()]
         return rows
 
@@ -105,7 +105,7 @@ class _MonteCarlo(Figure):
 
         def fill(axes: Axes, dataset: str, workload: str) -> None:
             of = [case for case in cases
-                  if (case.dataset, case.full.workload) == (dataset, workload)]
+                  if (case.dataset, case.workload) == (dataset, workload)]
             _fill(axes, results, of)
 
         save(grid(setting.datasets, WORKLOADS, self.heading,
@@ -134,21 +134,19 @@ def _by_workload(setting: Setting) -> Iterator[Case]:
 
 def _speedups(results: Results, case: Case, base: Point) -> np.ndarray | None:
     """Return the speedup of every draw; None where a chunk has failed."""
-    found = [results.value(each, f"speedups.{base.system}") for each in case.draws]
+    found = [results.value(each, f"speedups.{base.kind.name}") for each in case.draws]
     if any(each is None for each in found):
         return None
     return np.concatenate([np.array(each) for each in found])
 
 
 def _as_is(results: Results, case: Case, base: Point) -> float | None:
-    metric = JUDGED[case.full.workload]
+    metric = JUDGED[case.workload]
     return speedup(metric, *(results.value(point, metric) for point in (case.full, base)))
 
 
 def _row(case: Case, metric: str, value: float | None, unit: str) -> Row:
-    full = case.full
-    return Row(full.dataset, full.nodes, full.samples, full.software, full.fidelity, full.label,
-               metric, value, unit)
+    return Row.at(case.full, case.full.label, metric, value, unit)
 
 
 def _fill(axes: Axes, results: Results, cases: Sequence[Case]) -> None:
@@ -157,10 +155,10 @@ def _fill(axes: Axes, results: Results, cases: Sequence[Case]) -> None:
     for case in cases:
         for base in case.bases:
             found = _speedups(results, case, base)
-            names.append(f"{case.full.label},\n{case.full.software},\n"
-                         f"over\n{base.system.removeprefix('bl-')}")
+            names.append(f"{case.full.label},\n{case.full.cluster.software},\n"
+                         f"over\n{base.kind.name.removeprefix('bl-')}")
             if found is not None:
-                colour = COLOURS[BASES.index(base.system)]
+                colour = COLOURS[BASES.index(base.kind.name)]
                 drawn = axes.violinplot(np.log2(found), [place], widths=0.85, showextrema=False)
                 for body in drawn["bodies"]:  # type: ignore[attr-defined]
                     body.set(facecolor=colour, edgecolor=colour, alpha=0.5)
@@ -185,10 +183,10 @@ def _shown(results: Results, case: Case, base: Point) -> dict[str, str]:
     found, as_is = _speedups(results, case, base), _as_is(results, case, base)
     low, middle, high = (["n/a"] * 3 if found is None else
                          [f"{value:.2f}x" for value in np.percentile(found, _PERCENTILES)])
-    return {"system": case.full.label, "workload": case.full.workload,
-            "dataset": case.full.dataset,
-            "software": case.full.software, "base": base.system, "low": low, "median": middle,
-            "high": high, "as_is": "n/a" if as_is is None else f"{as_is:.2f}x",
+    return {"system": case.full.label, "workload": case.workload,
+            "dataset": case.dataset, "software": case.full.cluster.software,
+            "base": base.kind.name, "low": low, "median": middle, "high": high,
+            "as_is": "n/a" if as_is is None else f"{as_is:.2f}x",
             "above": "n/a" if found is None else f"{np.mean(found > 1):.0%}"}
 
 
@@ -196,8 +194,7 @@ def _errors(results: Results, case: Case) -> dict[str, str]:
     """Return a row of the page's table of errors."""
     outcome = results.get(case.left_out)
     metrics = outcome.metrics if outcome and outcome.metrics else None
-    row = {"system": case.full.label, "workload": case.full.workload,
-           "dataset": case.full.dataset}
+    row = {"system": case.full.label, "workload": case.workload, "dataset": case.dataset}
     if metrics is None:
         return row | dict.fromkeys(("sets", "axes", "median", "most", "good", "nics"), "n/a")
     good = metrics["most"] <= MOST_ERROR

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sim.evaluation.point import Point
 from sim.experiments.figures.estimate import Estimate
@@ -35,8 +35,14 @@ class Row:
            unit: str) -> "Row":
         """Return the row of a point's metric, of which seeds say what ``found`` holds."""
         low, high = (found and found.interval) or (None, None)
-        return cls(point.dataset, point.nodes, point.samples, point.software, point.fidelity,
-                   system, metric, found and found.value, unit, low, high)
+        return replace(cls.at(point, system, metric, found and found.value, unit),
+                       low=low, high=high)
+
+    @classmethod
+    def at(cls, point: Point, system: str, metric: str, value: float | None, unit: str) -> "Row":
+        """Return the row of a value at a point."""
+        return cls(point.dataset, point.cluster.nodes, point.workload.samples,
+                   point.cluster.software, point.system.fidelity, system, metric, value, unit)
 
 
 def csv_text(rows: list[Row]) -> str:

@@ -156,8 +156,8 @@ def sensitivity_rows(setting: Setting, results: Results) -> list[Row]:
             for name, value in (("as it is", as_is),
                                 *((f"{swing.name} {label}", value) for swing in changed
                                   for label, value in swing.values.items())):
-                rows.append(Row(fs.dataset, fs.nodes, fs.samples, software, fs.fidelity, "FS",
-                                f"{workload}_speedup_vs_{base.system} [{name}]", value, "x"))
+                rows.append(Row.at(fs, "FS", f"{workload}_speedup_vs_{base.kind.name} [{name}]",
+                                   value, "x"))
     return rows
 
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host.placement.deal import described
-from host.systems import Devices
-from sim.evaluation.fields import DEPTHS
+from sim.evaluation.fields import DEPTHS, devices_of
 from sim.evaluation.setting import Setting
 from sim.evaluation.sweep import Results
 from sim.experiments.claims.headlines import in_words
@@ -104,9 +103,8 @@ def _setting_lines(found: dict, setting: Setting) -> list[tuple[str, str]]:
 
 def _gbit_s(setting: Setting) -> float:
     """Return the rate of a link."""
-    return Devices.load(1, setting.softwares[0], setting.gpu, setting.point(
-        setting.datasets[0], "bl-paper", software=setting.softwares[0]).scaled
-        ).network.bandwidth_gbit_s
+    point = setting.point(setting.datasets[0], "bl-paper", software=setting.softwares[0])
+    return devices_of(point.cluster).network.bandwidth_gbit_s
 
 
 def _merge(setting: Setting) -> str:

@@ -56,6 +56,11 @@ class Case:
         return self.full.dataset
 
     @property
+    def workload(self) -> str:
+        """What the points do with mini-batches."""
+        return self.full.workload.workload
+
+    @property
     def points(self) -> tuple[Point, ...]:
         """The points that are measured by themselves. Of EN's sets only those NICs are run that EN
         chooses as it is, and none by itself."""
@@ -95,13 +100,13 @@ def _cases(setting: Setting, dataset: str, system: str, workload: str,
     names = tuple(names_of(setting, software) for software in softwares)
     shared = _design(full, names, sets, setting.seed)
     for own, of in zip(full, names):
-        bases = tuple(_point(setting, dataset, base, workload, own.software, **fields)
+        bases = tuple(_point(setting, dataset, base, workload, own.cluster.software, **fields)
                       for base in BASES)
         draws = tuple(
-            Draws(own, shared, own.data, bases, of, first, min(CHUNK, setting.draws - first),
-                  setting.seed)
+            Draws(own, shared, own.workload.data, bases, of, first,
+                  min(CHUNK, setting.draws - first), setting.seed)
             for first in range(0, setting.draws, CHUNK))
-        yield Case(own, bases, shared, draws, LeftOut(full[0], shared, own.data))
+        yield Case(own, bases, shared, draws, LeftOut(full[0], shared, own.workload.data))
 
 
 def _point(setting: Setting, dataset: str, system: str, workload: str, software: str,

@@ -34,7 +34,7 @@ def nic_constants(point: Point) -> dict[str, float]:
     option open, it has it. What a short write takes is no part of PCIe for them: it is in the time
     of a poll.
     """
-    seen_point, nics, devices = point.kind.as_seen(point, devices_of(point))
+    seen_point, nics, devices = point.kind.as_seen(point, devices_of(point.cluster))
     seen = {"gpu": serving(seen_point, nics, devices)[0], "pcie": devices.pcie,
             "network": devices.network}
     found = {f"{name}.{constant.name}": float(constant.value)
@@ -57,7 +57,7 @@ def run_nics(point: Point, runs: Store | None) -> NicPart | None:
 def settled(point: Point, runs: Store | None) -> Point:
     """Return a point with as many mini-batches in flight and in a graph as its system has there,
     and with every option of EN as EN has it there."""
-    return _settled(point, runs, contents(point.data))
+    return _settled(point, runs, contents(point.workload.data))
 
 
 @lru_cache(maxsize=16)
@@ -84,4 +84,4 @@ def interval_of(point: Point, nic: NicPart | None = None,
 
 def source_of(point: Point) -> str:
     """Return where a point's samples come from, in words."""
-    return trace_of(point).source
+    return trace_of(point.workload).source

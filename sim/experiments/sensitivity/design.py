@@ -1,7 +1,6 @@
 """At which constants NICs are run: a few points that fill the space of those that reach them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from sim.evaluation.point import Point
 from sim.experiments.sensitivity.compose import nic_constants, served_ways
@@ -12,7 +11,7 @@ __all__ = ["design", "reaching", "scaled_by"]
 
 def scaled_by(point: Point, names: Sequence[str], factors: Sequence[float]) -> Point:
     """Return ``point`` with constants multiplied by factors."""
-    return replace(point, scaled=(*point.scaled, *(
+    return point.changed(scaled=(*point.cluster.scaled, *(
         (name, float(factor)) for name, factor in zip(names, factors))))
 
 

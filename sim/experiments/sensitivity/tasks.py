@@ -43,9 +43,8 @@ class _OfDraws(Task):
     def nics(self, runs: Store | None) -> tuple[Point, Interpolated]:
         """Return the full system with its options, and its NICs at any constants."""
         full = self.as_drawn(self.full, runs)
-        chosen = {name: getattr(full, name) for name in ("en", "in_flight", "per_graph")}
-        return full, _interpolated(tuple(replace(each, **chosen) for each in self.sets), runs,
-                                   contents(self.data))
+        sets = tuple(replace(each, system=full.system) for each in self.sets)
+        return full, _interpolated(sets, runs, contents(self.data))
 
     def as_drawn(self, point: Point, runs: Store | None) -> Point:
         """Return the full system or a baseline with what it does not choose anew in each draw."""
@@ -71,12 +70,12 @@ class Draws(_OfDraws):
     @property
     def effort(self) -> float:
         """Steps of three systems, put together for each draw."""
-        return _COMPOSED * self.count * (1 + len(self.bases)) * self.full.measured
+        return _COMPOSED * self.count * (1 + len(self.bases)) * self.full.workload.measured
 
     def in_words(self) -> str:
         """Return which draws these are."""
         return (f"draws {self.first} to {self.first + self.count - 1}, {_named(self.full)}, "
-                f"{self.full.software}")
+                f"{self.full.cluster.software}")
 
     def measured(self, runs: Store | None) -> dict:
         """Return ``speedups``: by name of a baseline, one for each draw.
@@ -85,16 +84,16 @@ class Draws(_OfDraws):
         """
         as_is, nics = self.nics(runs)
         others = [self.as_drawn(base, runs) for base in self.bases]
-        speedups: dict[str, list[float]] = {base.system: [] for base in self.bases}
-        near = {base.system: tuning_of(base) for base in others}
+        speedups: dict[str, list[float]] = {base.kind.name: [] for base in self.bases}
+        near = {base.kind.name: tuning_of(base) for base in others}
         factors = drawn(self.names, self.first + self.count, self.seed)[self.first:]
         for each in factors:
             full, *bases = (scaled_by(point, self.names, each)
                             for point in (as_is, *others))
             own = interval_of(full, nics.parts[0], nics.times(full))
             for base in bases:
-                speedups[base.system].append(
-                    interval_of(base, near=near[base.system]) / own)
+                speedups[base.kind.name].append(
+                    interval_of(base, near=near[base.kind.name]) / own)
         return {"speedups": speedups, "source": source_of(self.full), "notes": []}
 
 
@@ -105,7 +104,7 @@ class LeftOut(_OfDraws):
     @property
     def effort(self) -> float:
         """Steps of the full system, put together twice for each point."""
-        return _COMPOSED * 2 * len(self.sets) * self.full.measured
+        return _COMPOSED * 2 * len(self.sets) * self.full.workload.measured
 
     def in_words(self) -> str:
         """Return what is left out."""
@@ -131,7 +130,7 @@ def _chooses(full: Point) -> bool:
 
 def _named(full: Point) -> str:
     """Return data set and workload, and the system where it is not the paper's."""
-    return f"{full.dataset}, {full.workload}" + (f", {full.label}" if _chooses(full) else "")
+    return ", ".join((full.dataset, full.workload.workload, *[full.label] * _chooses(full)))
 
 
 @lru_cache(maxsize=4)

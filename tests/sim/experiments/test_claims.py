@@ -109,8 +109,8 @@ def _times(metric: str, factor: float, where):
 
 
 def _is(system: str, workload: str = "inference", **fields):
-    return lambda point: (point.system, point.workload) == (system, workload) and all(
-        getattr(point, name) == value for name, value in fields.items())
+    return lambda point: (point.kind.name, point.workload.workload) == (
+        system, workload) and point == point.changed(**fields)
 
 
 @pytest.mark.parametrize(("claim", "change", "agrees", "why"), [
@@ -146,7 +146,7 @@ def _is(system: str, workload: str = "inference", **fields):
                                                    dataset="avazu")), False,
      "avazu: the last doubling changes the speedup by +4.0%, the one before by +0.0%."),
     ("C12", _times("samples_per_second", 1.04, lambda point: _is("sc", "training")(point)
-                   and point.samples >= 256), True, "by +0.0%, the one before by +4.0%"),
+                   and point.workload.samples >= 256), True, "by +0.0%, the one before by +4.0%"),
     ("C13", _times("interval_us", 0.9, _is("lc+rc+sc", nodes=16)), True, "make FS 3.14x as fast"),
     ("C14", _times("samples_per_second", 1.1, _is("sc", "training", nodes=16)), True,
      "The throughput with SC becomes 3.11x, with LC, the best of the others, 2.83x"),
@@ -175,9 +175,11 @@ def test_what_decides_a_claim(claim, change, agrees, why):
 
 def test_the_ranking_of_figure_2():
     def ranked(point, metrics):
-        part = "ga" if point.batching == "graph" and point.system == "nic" else point.system
+        part = point.kind.name
+        if part == "nic" and point.workload.batching == "graph":
+            part = "ga"
         sent = {"rc": 0.5, "ga": 0.9}.get(part, 1.0)
-        if part == "sc" and point.workload == "training":
+        if part == "sc" and point.workload.training:
             sent = 0.7
         rows = {"rc": 0.5, "lc": 0.5, "ga": 0.8}.get(part, 1.0)
         busy = {"sc": 0.8, "ga": 0.9}.get(part, 1.0)
@@ -199,8 +201,8 @@ def test_one_step_of_a_trend_may_go_against_it_within_the_noise_of_the_seeds():
         def change(point, metrics):
             if not metrics["local_cache"]:
                 return metrics
-            rate = {0.1: 0.4, 0.2: 0.4 * (1 - by), 0.5: 0.8}.get(point.local_cache, 0.3)
-            rate *= 1 + 0.02 * (point.seed - 1)
+            rate = {0.1: 0.4, 0.2: 0.4 * (1 - by), 0.5: 0.8}.get(point.system.local_cache, 0.3)
+            rate *= 1 + 0.02 * (point.workload.seed - 1)
             return metrics | {"local_cache": metrics["local_cache"] | {"hit_rate": rate}}
         return change
 
@@ -246,7 +248,7 @@ def test_headlines_are_of_every_full_system_against_both_baselines():
 @pytest.mark.parametrize(("slower", "agrees"), [(9, False), (1, None)])
 def test_one_part_that_differs_settles_a_claim_whatever_was_not_measured(slower, agrees):
     def change(point, metrics):
-        if point.system != "rc" or point.batching != "graph":
+        if point.kind.name != "rc" or point.workload.batching != "graph":
             return metrics
         if point.dataset == "avazu":
             return None
@@ -303,7 +305,7 @@ def test_rows_of_a_figure():
 def test_a_baseline_is_the_same_point_in_every_figure_and_fidelity(tmp_path):
     rtl = dataclasses.replace(SETTING, fidelity="rtl")
     assert rtl.point("kaggle", "bl-paper") == SETTING.point("kaggle", "bl-paper")
-    assert rtl.point("kaggle", "lc").fidelity == "rtl"
+    assert rtl.point("kaggle", "lc").system.fidelity == "rtl"
     assert SETTING.point("kaggle", "lc") == SETTING.point("kaggle", "lc", remote_cache=0.5)
     figure = PLOTS["fig25"].points(SETTING)
     swept = sweep(figure, told, Store(tmp_path, "v"), jobs=1)
@@ -315,9 +317,10 @@ def test_sweeps_of_terabyte_are_shorter_but_drain_a_window():
     assert setting.sizes("kaggle") == setting.shares
     assert setting.sizes("terabyte") == (0.0, 0.02, 0.1, 0.5)
     swept = setting.point("terabyte", "ga+lc", local_cache=0.5)
-    assert (swept.warmup, swept.measured) == (16, 16)
-    assert setting.point("terabyte", "fs").measured == 32
-    assert setting.point("kaggle", "fs", nodes=8).measured == 32
+    assert (swept.workload.warmup, swept.workload.measured) == (16, 16)
+    assert setting.point("terabyte", "fs").workload.measured == 32
+    assert setting.point("kaggle", "fs", nodes=8).workload.measured == 32
     entry = next(entry for entry in PLOTS["fig16"].entries(setting)
                  if entry.point.dataset == "terabyte")
-    assert dict(entry.bases)["bl-paper"].measured == entry.point.measured
+    assert dict(entry.bases)["bl-paper"].workload.measured == (
+        entry.point.workload.measured)

@@ -26,7 +26,7 @@ POINT = Point.named("en", dataset="avazu", software="tuned", mini_batch=32, warm
 
 
 def test_nics_see_no_key_of_a_copied_table():
-    trace = trace_of(POINT)
+    trace = trace_of(POINT.workload)
     left = without_small(trace, 1000)
     large = [rows for rows in trace.model.rows if rows > 1000]
     assert list(left.model.rows) == large and left.changed
@@ -42,7 +42,7 @@ def test_nics_see_no_key_of_a_copied_table():
 @pytest.mark.parametrize(("gpu", "reads"), [("gpu_rtx8000", False), ("gpu_h100", True)])
 def test_nothing_that_en_may_choose_is_faster(gpu, reads):
     """Rows are read by the NIC where it sees all of them."""
-    point = replace(POINT, per_graph=None, gpu=gpu)
+    point = POINT.changed(per_graph=None, gpu=gpu)
     site = Site.of(point)
     trace, devices, work = site.trace, site.devices, site.work
     found, _ = point.kind.at(site)
@@ -61,7 +61,7 @@ def test_nothing_that_en_may_choose_is_faster(gpu, reads):
     assert shortest(found.tuning) <= least * 1.001
     assert found.in_flight in (8, 16)
     assert "EN is fastest with" in found.notes[0]
-    fixed = replace(POINT, gpu=gpu, en=("deliver=pooled", "copied_rows=100", "ring=false"))
+    fixed = POINT.changed(gpu=gpu, en=("deliver=pooled", "copied_rows=100", "ring=false"))
     assert fixed.kind.at(Site.of(fixed))[0].tuning == EnTuning(
         ring=False, reads=reads, deliver="pooled", copied_rows=100)
 
@@ -79,7 +79,8 @@ def test_no_nic_is_faster_than_the_bound_of_the_search(deliver):
 def test_nics_deliver_each_different_vector_of_a_share_once():
     site = Site.of(POINT)
     trace = site.trace
-    shares = [share for batch in trace.measured for share in batch.samples.shares(POINT.nodes)]
+    shares = [share for batch in trace.measured
+              for share in batch.samples.shares(POINT.cluster.nodes)]
     part = en_nic(site, EnTuning())
     found, count = part.delivered, len(trace.measured)
     assert found is not None and not found["retired_early"]
@@ -89,7 +90,7 @@ def test_nics_deliver_each_different_vector_of_a_share_once():
     pooled = en_nic(site, EnTuning(deliver="pooled"))
     assert pooled.delivered is None
     # A table of repeats that is too small forgets keys, which are sent again, and counted.
-    small = en_nic(replace(site, point=replace(POINT, settings=("unique_keys=16",))), EnTuning())
+    small = en_nic(replace(site, point=POINT.changed(settings=("unique_keys=16",))), EnTuning())
     assert small.delivered is not None and small.delivered["retired_early"] > 0
     assert found["vectors"] < small.delivered["vectors"] < found["slots"]
     assert small.times[0].delivered_bytes > part.times[0].delivered_bytes
@@ -111,9 +112,9 @@ def test_a_word_behind_the_last_answer_is_a_time_of_the_nics():
 def test_rows_are_read_only_where_nics_see_them():
     """The gathers' launches are gone, and each row is a completion on PCIe."""
     with pytest.raises(ValueError, match="row_reads must be false where the tables of a node"):
-        measure(replace(POINT, en=("reads=true",)))
-    point = replace(POINT, gpu="gpu_h100", en=("ring=false", "copied_rows=0", "deliver=pooled"))
-    found = {reads: measure(replace(point, en=(*point.en, f"reads={reads}")))
+        measure(POINT.changed(en=("reads=true",)))
+    point = POINT.changed(gpu="gpu_h100", en=("ring=false", "copied_rows=0", "deliver=pooled"))
+    found = {reads: measure(point.changed(en=(*point.system.en, f"reads={reads}")))
              for reads in ("false", "true")}
     assert found["true"]["nic_us"]["launches"] == 0 < found["false"]["nic_us"]["launches"]
     assert found["true"]["nic_us"]["service"] < found["false"]["nic_us"]["service"]
@@ -124,9 +125,9 @@ def test_rows_are_read_only_where_nics_see_them():
 
 def test_what_nics_are_set_to():
     def settings(point: Point, tuning: EnTuning) -> tuple[str, ...]:
-        seen, nics = nic_point(point, devices_of(POINT), tuning)
+        seen, nics = nic_point(point, devices_of(POINT.cluster), tuning)
         assert nics.parts == seen.kind.parts
-        return seen.settings
+        return seen.system.settings
 
     assert settings(POINT, EnTuning(completion=False, deliver="pooled")) == (
         "requester_merge=true", "gpu_rings=true")
@@ -135,11 +136,11 @@ def test_what_nics_are_set_to():
         "requester_merge=true", "deliver=unique", "completions=true", "completion_flush=true",
         "gpu_rings=true")
     assert "gpu_rings=true" in settings(
-        replace(POINT, workload="training"), EnTuning())
-    larger = settings(replace(POINT, dataset="terabyte"), EnTuning())
+        POINT.changed(workload="training"), EnTuning())
+    larger = settings(POINT.changed(dataset="terabyte"), EnTuning())
     assert "hold_vectors=2048" in larger
-    own = replace(POINT, settings=("requester_merge=false",))
-    assert settings(own, EnTuning())[-1:] == own.settings
+    own = POINT.changed(settings=("requester_merge=false",))
+    assert settings(own, EnTuning())[-1:] == own.system.settings
     for ring in (True, False):
         part = en_nic(Site.of(POINT), EnTuning(ring=ring))
         assert not any("analytical" in note for note in part.notes)
@@ -150,22 +151,22 @@ def test_a_point_in_rtl_runs_in_it_only_the_nics_that_it_chooses(monkeypatch):
     asked = []
 
     def noted(site, tuning):
-        asked.append((site.point.fidelity, tuning))
-        return en_nic(replace(site, point=replace(site.point, fidelity="model")), tuning)
+        asked.append((site.point.system.fidelity, tuning))
+        return en_nic(replace(site, point=site.point.changed(fidelity="model")), tuning)
 
     monkeypatch.setattr("sim.evaluation.en.en_nic", noted)
     modelled, _ = POINT.kind.at(Site.of(POINT))
     assert len(asked) > 1 and {fidelity for fidelity, _ in asked} == {"model"}
     asked.clear()
-    in_rtl, _ = POINT.kind.at(Site.of(replace(POINT, fidelity="rtl")))
+    in_rtl, _ = POINT.kind.at(Site.of(POINT.changed(fidelity="rtl")))
     assert [tuning for fidelity, tuning in asked if fidelity == "rtl"] == [modelled.tuning]
     assert in_rtl.interval_us == modelled.interval_us
 
 
 @pytest.mark.slow
 def test_rtl_takes_as_long_as_the_model():
-    point = replace(POINT, warmup=1, measured=2, en=("deliver=unique", "copied_rows=0"))
-    modelled, in_rtl = (measure(replace(point, fidelity=fidelity))
+    point = POINT.changed(warmup=1, measured=2, en=("deliver=unique", "copied_rows=0"))
+    modelled, in_rtl = (measure(point.changed(fidelity=fidelity))
                         for fidelity in ("model", "rtl"))
     for name in ("service_us", "interval_us", "nic_us", "delivered", "traffic"):
         assert in_rtl[name] == modelled[name], name
@@ -185,7 +186,7 @@ def test_every_option_left_out_is_measured(workload, given):
     if workload == "training" and given and given[0] in (
             "deliver=interaction", "relaunch=true", "copied_rows=0"):
         return
-    point = replace(POINT, workload=workload, in_flight=1, en=given)
+    point = POINT.changed(workload=workload, in_flight=1, en=given)
     found = measure(point)
     assert found["applicable"] and found["label"] == "EN"
     assert sum(found["phases_us"].values()) == pytest.approx(found["service_us"])
@@ -196,7 +197,7 @@ def test_every_option_left_out_is_measured(workload, given):
     # Without a ring the NIC's driver launches a gather for each list.
     assert ("driver" in found["busy_us"]) == (not ring)
     assert not (ring and "ring=false" in given)
-    assert Point.of(found["point"]) == point
+    assert found["point"] == point.to_json()
 
 
 def test_the_table_has_each_option_alone_and_left_out():
@@ -204,7 +205,7 @@ def test_the_table_has_each_option_alone_and_left_out():
     table = exhibit("en")
     points = table.points(setting)
     assert len(set(points)) == len(points) and {
-        (point.software, point.gpu) for point in points} == {
+        (point.cluster.software, point.cluster.gpu) for point in points} == {
         ("tuned", "gpu_rtx8000"), ("tuned_h100", "gpu_h100"), ("tuned", "gpu_rtx8000_mixed")}
     results = Results({point: Outcome(point, told(point)) for point in points})
     rows = table.rows(setting, results)
@@ -221,7 +222,7 @@ def test_the_table_has_each_option_alone_and_left_out():
 
 
 def test_a_slow_nic_is_what_binds():
-    trace, devices = trace_of(POINT), devices_of(POINT)
+    trace, devices = trace_of(POINT.workload), devices_of(POINT.cluster)
     work = Workloads(trace, plan_of(POINT, trace))
     own = deliveries(POINT, trace, 0)[0]
     steps = [en(work.plain[0], devices, StepOptions(), NicTimes({"embedding_lookup": 90.0}, 80.0),

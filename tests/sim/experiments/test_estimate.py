@@ -1,6 +1,5 @@
 """Means over seeds, and their intervals."""
 
-from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
@@ -61,7 +60,7 @@ def test_a_mean_over_data_sets_needs_all_of_them():
 
 
 def test_seeds_that_were_not_measured_are_left_out():
-    points = [replace(Point(), seed=seed) for seed in (1, 2, 3)]
+    points = [Point.named("bl-paper", seed=seed) for seed in (1, 2, 3)]
     results = Results({points[0]: Outcome(points[0], {"x": 1.0}),
                        points[1]: Outcome(points[1], None, "OSError: gone"),
                        points[2]: Outcome(points[2], {"x": 3.0})})

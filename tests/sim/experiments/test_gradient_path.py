@@ -35,11 +35,11 @@ class Setting:
     """A training run of which each step counts."""
 
     def __init__(self, dataset: str, steps: int, mini_batch: int, rows: int, call_us: float):
-        self.point = Point(dataset=dataset, system="lc+sc", workload="training", warmup=0,
-                           measured=steps, mini_batch=mini_batch)
-        self.trace: Trace = trace_of(self.point)
+        self.point = Point.named("lc+sc", dataset=dataset, workload="training", warmup=0,
+                                 measured=steps, mini_batch=mini_batch)
+        self.trace: Trace = trace_of(self.point.workload)
         self.plan = plan_of(self.point, self.trace)
-        self.devices: Devices = devices_of(self.point)
+        self.devices: Devices = devices_of(self.point.cluster)
         self.gpu: GpuProfile = replace(self.devices.gpu.gpu, call_us=call_us)
         self.config, self.rows = preset(dataset), rows
         self.work: list[Workload] = workloads(self.trace, self.plan).plain

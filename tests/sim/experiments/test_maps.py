@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 import sim.experiments.reproduce as reproducing
-from host.systems import Devices
 from sim.cli.main import main
+from sim.evaluation.fields import devices_of
 from sim.evaluation.setting import DEMO, PAPER_LIKE, SETTINGS, Setting, like
 from sim.evaluation.store import Store
 from sim.evaluation.sweep import sweep
@@ -52,34 +52,37 @@ def test_the_cells_are_those_of_the_evaluation_with_fewer_large_ones():
 @pytest.mark.parametrize("software", ["eager", "tuned"])
 def test_the_values_of_a_cell_reach_the_devices_whatever_the_profiles_say(software):
     point = setting_of(SETTING, CELL).point("kaggle", "fs", software=software)
-    devices = Devices.load(point.nodes, point.software, point.gpu, point.scaled)
+    devices = devices_of(point.cluster)
     assert devices.network.bandwidth_gbit_s == pytest.approx(10)
     assert devices.software.operator_us == pytest.approx(5)
-    assert point.samples == 512 and (point.warmup, point.measured) == (16, 16)
+    of = point.workload
+    assert of.samples == 512 and (of.warmup, of.measured) == (16, 16)
 
 
 @pytest.mark.parametrize("link", LINKS)
 def test_the_link_of_a_cell_takes_the_place_of_the_settings(link):
     own = setting_of(RESIDENT, Cell("kaggle", link, 512, 5))
     point = own.point("kaggle", "fs")
-    devices = Devices.load(point.nodes, point.software, point.gpu, point.scaled)
+    devices = devices_of(point.cluster)
     assert devices.network.bandwidth_gbit_s == pytest.approx(link)
-    assert point.persistent_gather and point.settings == ("requester_merge=true",)
+    assert point.system.persistent_gather and point.system.settings == ("requester_merge=true",)
 
 
 def test_the_largest_mini_batches_are_fewer_in_whole_windows():
     for mini_batch, batches in ((2048, 16), (LARGE, 8)):
         own = setting_of(SETTING, Cell("kaggle", 10, mini_batch, 20))
         point = own.point("kaggle", "fs")
-        assert (point.warmup, point.measured) == (batches, batches)
-        assert point.window == (None if batches == 16 else batches * mini_batch)
-        systems = {point.system for point in points_of(SETTING, Cell("kaggle", 10, mini_batch, 20))}
+        of = point.workload
+        assert (of.warmup, of.measured) == (batches, batches)
+        assert of.window == (None if batches == 16 else batches * mini_batch)
+        systems = {point.kind.name
+                   for point in points_of(SETTING, Cell("kaggle", 10, mini_batch, 20))}
         assert ("lc+rc" in systems) == (batches == 16)
 
 
 def test_a_cell_at_the_reference_is_made_of_points_without_factors():
     own = setting_of(SETTING, Cell("kaggle", 100, 128, 20))
-    assert own.point("kaggle", "fs").scaled == ()
+    assert own.point("kaggle", "fs").cluster.scaled == ()
 
 
 def test_every_judged_claim_is_measured_in_a_cell(tmp_path):
@@ -144,20 +147,21 @@ def test_the_map_has_a_picture_for_each_data_set(tmp_path, monkeypatch, unjudged
 def test_the_fields_of_a_setting_are_those_of_its_points():
     fs, base = (RESIDENT.point("kaggle", system, software="tuned")
                 for system in ("fs", "bl-paper"))
-    assert fs.persistent_gather and fs.settings == ("requester_merge=true",) and fs.samples == 2048
-    assert not base.persistent_gather and base.settings == () and base.scaled == fs.scaled
-    assert fs.placement == "even" and fs.scaled == ((_LINK, 0.1),)
+    assert fs.system.persistent_gather and fs.system.settings == ("requester_merge=true",)
+    assert fs.workload.samples == 2048 and base.cluster == fs.cluster
+    assert not base.system.persistent_gather and base.system.settings == ()
+    assert fs.cluster.placement == "even" and fs.cluster.scaled == ((_LINK, 0.1),)
     # What a point brings along adds to it.
     more = RESIDENT.point("kaggle", "fs", settings=("requester_merge=true", "interaction=true"),
                           scaled=(("gpu_rtx8000.launch_us", 2.0),))
-    assert more.settings == ("requester_merge=true", "interaction=true")
-    assert more.scaled == (*fs.scaled, ("gpu_rtx8000.launch_us", 2.0))
+    assert more.system.settings == ("requester_merge=true", "interaction=true")
+    assert more.cluster.scaled == (*fs.cluster.scaled, ("gpu_rtx8000.launch_us", 2.0))
     copied = replace(RESIDENT, every=(("copied_rows", 100),))
-    assert [copied.point("kaggle", *of).copied_rows for of in (
+    assert [copied.point("kaggle", *of).system.copied_rows for of in (
         ("fs",), ("fs", "training"), ("bl-tuned",))] == [100, 0, 0]
     operators = replace(RESIDENT, every=(("scaled", (("software_eager.operator_us", 0.5),
                                                      ("software_tuned.operator_us", 0.25))),))
-    assert operators.point("kaggle", "fs", software="tuned").scaled == (
+    assert operators.point("kaggle", "fs", software="tuned").cluster.scaled == (
         ("software_tuned.operator_us", 0.25),)
 
 
@@ -177,7 +181,7 @@ def test_both_headlines_are_on_the_page(tmp_path, unjudged):
 
     def how(point) -> dict:
         metrics = told(point)
-        if point.system == "lc+rc+sc" and any(name == _LINK for name, _ in point.scaled):
+        if point.kind.name == "lc+rc+sc" and any(name == _LINK for name, _ in point.cluster.scaled):
             metrics["interval_us"] /= 3
         return metrics
 

@@ -61,7 +61,7 @@ def test_every_placement_reaches_baselines_and_nics():
 def test_the_nics_of_a_point_are_dealt_as_its_baselines():
     for placement in PLACEMENTS:
         point = Point.named("fs", **SMALL | {"placement": placement})
-        trace = trace_of(point)
+        trace = trace_of(point.workload)
         options = options_of(point, point.nics, trace, Devices.load(2), Devices.load(2).gpu.gpu,
                              {"local_cache": 0, "remote_cache": 0}, False, 1)
         workload = options.workload
@@ -114,8 +114,8 @@ def test_a_scaled_constant_reaches_the_simulated_nics_and_the_stages():
 
 
 def test_all_on_the_nic_does_not_hold_terabyte():
-    found = measure(Point(dataset="terabyte", system="all-on-nic", nodes=4, mini_batch=8,
-                          warmup=1, measured=2))
+    found = measure(Point.named("all-on-nic", dataset="terabyte", nodes=4, mini_batch=8,
+                                warmup=1, measured=2))
     assert not found["applicable"] and "GB of a node's card" in found["why"]
     assert found["service_us"] is None and found["traffic"] is None
 
@@ -123,7 +123,7 @@ def test_all_on_the_nic_does_not_hold_terabyte():
 def test_rows_of_caches_are_shares_of_what_reaches_them():
     point = Point.named("fs", **SMALL | {"local_cache": 0.25, "remote_cache": 0.5,
                                          "batching": "file"})
-    trace = trace_of(point)
+    trace = trace_of(point.workload)
     plan = ShardPlan.deal(trace.model, 2)
     owned, foreign = [set(), set()], [set(), set()]
     for batch in trace.batches:
@@ -139,20 +139,20 @@ def test_rows_of_caches_are_shares_of_what_reaches_them():
     rows, notes = cache_rows(point, point.nics, trace)
     assert rows == {"local_cache": 8 * round(reach["local_cache"] * 0.25 / 8),
                     "remote_cache": 8 * round(reach["remote_cache"] * 0.5 / 8)} and not notes
-    computing = replace(point, system="sc", local_cache=0.1)
+    computing = Point.named("sc", **SMALL)
     assert cache_rows(computing, computing.nics, trace)[0] == {
         "local_cache": 0, "remote_cache": 0}
-    assert cache_rows(replace(point, local_cache=None), point.nics, trace)[0][
+    assert cache_rows(point.changed(local_cache=None), point.nics, trace)[0][
         "local_cache"] is None
 
 
 def test_a_cache_that_no_preset_has_is_for_the_model_only():
-    point = Point(dataset="terabyte", system="lc", nodes=1, mini_batch=1024, warmup=1, measured=2,
-                  local_cache=1.0)
-    trace = trace_of(point)
+    point = Point.named("lc", dataset="terabyte", nodes=1, mini_batch=1024, warmup=1, measured=2,
+                        local_cache=1.0)
+    trace = trace_of(point.workload)
     assert "above the 8,192 of the preset" in cache_rows(point, point.nics, trace)[1][0]
     with pytest.raises(ValueError, match=r"local_cache must be at most .* in fidelity rtl"):
-        cache_rows(replace(point, fidelity="rtl"), point.nics, trace)
+        cache_rows(point.changed(fidelity="rtl"), point.nics, trace)
 
 
 def test_phases_of_a_record_by_hand():
@@ -190,7 +190,7 @@ def test_times_of_steps():
 
 
 def test_requests_wait_for_their_window_and_the_system():
-    trace = trace_of(Point(**SMALL | {"batching": "graph"}))
+    trace = trace_of(Point.named("ga", **SMALL).workload)
     arrived = arrivals_of(trace, 0.7 * 0.5, 3)
     assert np.diff(arrived).mean() == pytest.approx(1 / 0.35, rel=0.4) and (
         np.diff(arrived) > 0).all()
@@ -210,12 +210,13 @@ def test_a_short_file_lowers_the_mini_batch(tmp_path):
     file = tmp_path / "train.txt"
     line = "\t".join(["0", *["1"] * 13, *["a"] * 26])
     file.write_text((line + "\n") * 61)
-    point = Point(data=(str(file),), format="criteo", warmup=2, measured=4, mini_batch=16)
-    trace = trace_of(point)
+    point = Point.named("bl-paper", data=(str(file),), format="criteo", warmup=2, measured=4,
+                        mini_batch=16)
+    trace = trace_of(point.workload)
     assert trace.mini_batch == 10 and [len(b.samples) for b in trace.batches] == [10] * 6
     assert trace.warmup == 2 and "mini-batches of 10" in trace.notes[0]
     with pytest.raises(ValueError, match="data must hold at least 64 samples"):
-        trace_of(replace(point, warmup=32, measured=32))
+        trace_of(replace(point.workload, warmup=32, measured=32))
 
 
 def test_rtl_training_is_asked_for_its_update(monkeypatch):
@@ -228,7 +229,7 @@ def test_rtl_training_is_asked_for_its_update(monkeypatch):
 
     monkeypatch.setattr("sim.evaluation.nic_updates.train", train)
     point = Point.named("fs", workload="training", fidelity="rtl", **SMALL)
-    trace = trace_of(point)
+    trace = trace_of(point.workload)
     devices = Devices.load(2, scaled=(("pcie_gen3x16.bandwidth_gb_s", 2.0),))
     ran = trained(point, point.nics, trace, devices)
     assert ran.update_us == 12.5 and ran.gradients == {"bytes": 200, "packets": 2.5}
@@ -244,11 +245,12 @@ def test_rtl_training_is_asked_for_its_update(monkeypatch):
 def test_a_trace_is_read_again_where_its_file_was_changed_in_place(tmp_path):
     file = tmp_path / "train.txt"
     line = "\t".join(["{label}", *["3"] * 13, *["a"] * 26]) + "\n"
-    point = Point(data=(str(file),), format="criteo", warmup=2, measured=4, mini_batch=16)
+    point = Point.named("bl-paper", data=(str(file),), format="criteo", warmup=2, measured=4,
+                        mini_batch=16)
     labels = []
     for label in "10":
         file.write_text(line.format(label=label) * 96)
         os.utime(file, (1, 1))
-        labels.append({float(value) for batch in trace_of(point).batches
+        labels.append({float(value) for batch in trace_of(point.workload).batches
                        for value in batch.samples.labels})
     assert labels == [{1.0}, {0.0}]

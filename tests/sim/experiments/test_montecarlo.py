@@ -24,7 +24,7 @@ def drawn_from(most: float):
     def how(point) -> dict:
         if isinstance(point, Draws):
             values = [float(number + 1) for number in range(point.first, point.first + point.count)]
-            return {"speedups": {base.system: values if base.system == "bl-paper" else
+            return {"speedups": {base.kind.name: values if base.kind.name == "bl-paper" else
                                  [1 / value for value in values] for base in point.bases},
                     "source": "generator", "notes": []}
         if isinstance(point, LeftOut):
@@ -75,7 +75,7 @@ def test_the_page_says_when_the_interpolation_is_not_good(tmp_path):
 
 def test_a_chunk_that_failed_leaves_its_percentiles_empty(tmp_path):
     def how(point) -> dict:
-        if isinstance(point, Draws) and point.first and point.full.software == "eager":
+        if isinstance(point, Draws) and point.first and point.full.cluster.software == "eager":
             raise RuntimeError("the machine is on fire")
         return drawn_from(0.01)(point)
 
@@ -101,15 +101,16 @@ def test_there_are_a_thousand_draws_and_at_most_64_sets_of_runs_for_each_data_se
                 for system in ("lc+rc+sc" if workload == "inference" else "lc+sc", *(
                         ["en"] if (workload, software) == ("inference", "tuned") else [])):
                     chunks = sorted((each.first, each.count) for each in of if (
-                        each.full.workload, each.full.software, each.full.system) == (
-                        workload, software, system))
+                        each.full.workload.workload, each.full.cluster.software,
+                        each.full.kind.name) == (workload, software, system))
                     assert chunks == [(first, 50) for first in range(0, 1000, 50)]
         # Every set of runs that a draw may use is one of these.
-        sets = {workload: {point for each in of if each.full.workload == workload
-                           and each.full.system != "en" for point in each.sets}
+        sets = {workload: {point for each in of if each.full.workload.workload == workload
+                           and each.full.kind.name != "en" for point in each.sets}
                 for workload in ("inference", "training")}
         assert sum(map(sets_of, sets.values())) <= 64 == sum(map(len, sets.values()))
-        assert len({point for each in of if each.full.system == "en" for point in each.sets}) == 24
+        assert len({point for each in of if each.full.kind.name == "en"
+                    for point in each.sets}) == 24
     assert points_of(["montecarlo"], setting)[0] == next(iter(cases_of(setting))).sets[0]
 
 

@@ -1,6 +1,5 @@
 """Runs of NICs: what is counted after the warm-up, and that each is done once."""
 
-from dataclasses import replace
 
 import pytest
 from filelock import FileLock
@@ -19,13 +18,13 @@ POINT = Point.named("lc+rc", nodes=2, mini_batch=16, warmup=2, measured=4, windo
 
 
 def options(point: Point = POINT, depth: int = 1):
-    trace, devices = trace_of(point), Devices.load(point.nodes)
+    trace, devices = trace_of(point.workload), Devices.load(point.cluster.nodes)
     rows, _ = cache_rows(point, point.nics, trace)
     return options_of(point, point.nics, trace, devices, devices.gpu.gpu, rows, False, depth)
 
 
 def test_what_is_counted_after_the_warm_up_is_what_a_run_of_it_alone_counts_less():
-    batches = trace_of(POINT).batches
+    batches = trace_of(POINT.workload).batches
     whole, warm, rest = (run_nics(options(), *of) for of in (
         (batches,), (batches[:2],), (batches, 2)))
     assert rest.counts == {name: count - warm.counts[name] for name, count in whole.counts.items()}
@@ -55,8 +54,8 @@ def test_what_is_counted_after_the_warm_up_is_what_a_run_of_it_alone_counts_less
 
 @pytest.mark.thorough
 def test_rtl_counts_the_same_after_the_warm_up_and_takes_no_longer_for_it():
-    batches = trace_of(POINT).batches
-    rtl = options(replace(POINT, fidelity="rtl"))
+    batches = trace_of(POINT.workload).batches
+    rtl = options(POINT.changed(fidelity="rtl"))
     noted, plain = run_nics(rtl, batches, 2), run_nics(rtl, batches)
     assert noted == run_nics(options(), batches, 2) and noted.records == plain.records
 
@@ -83,25 +82,25 @@ def ran(monkeypatch):
 
 
 def test_a_run_is_done_once_with_and_without_a_store(ran, tmp_path):
-    trace, wanted = trace_of(POINT), [options(depth=depth) for depth in (1, 3, 1)]
+    trace, wanted = trace_of(POINT.workload), [options(depth=depth) for depth in (1, 3, 1)]
     for runs in (None, Store(tmp_path, "v")):
         ran.clear()
         first = all_runs(wanted, trace, runs)
         assert first == all_runs(wanted, trace, runs) == [made_up(1), made_up(3), made_up(1)]
         assert ran == [1, 3]
     # Another process, another trace of as many samples, another version of the code.
-    other = replace(POINT, batching="graph")
+    other = POINT.changed(batching="graph")
     ran.clear()
     assert all_runs(wanted, trace, Store(tmp_path, "v")) == first and not ran
-    all_runs(wanted[:1], trace_of(other), Store(tmp_path, "v"))
+    all_runs(wanted[:1], trace_of(other.workload), Store(tmp_path, "v"))
     all_runs(wanted[:1], trace, Store(tmp_path, "w"))
     assert ran == [1, 1]
 
 
 def test_what_another_process_is_at_comes_last(ran, tmp_path, monkeypatch):
-    trace, wanted = trace_of(POINT), [options(depth=depth) for depth in (1, 2)]
+    trace, wanted = trace_of(POINT.workload), [options(depth=depth) for depth in (1, 2)]
     store = Store(tmp_path, "v")
-    key = RunOf(wanted[0], trace_key(POINT), ())
+    key = RunOf(wanted[0], trace_key(POINT.workload), ())
     assert store.once(key, dict, wait=False) == {}
     path = next(tmp_path.rglob("*.json"))
     path.unlink()
@@ -123,20 +122,20 @@ def test_what_another_process_is_at_comes_last(ran, tmp_path, monkeypatch):
 
 def test_a_point_is_the_same_to_the_bit_with_its_runs_on_disk(tmp_path):
     runs = Store(tmp_path, "v")
-    point = replace(POINT, in_flight=2)
+    point = POINT.changed(in_flight=2)
     expected = measure(point)
     assert measure(point, runs) == measure(point, runs) == expected
     # A run with one mini-batch under way, and one with two; another point has the first too.
     assert len(list(tmp_path.rglob("*.json"))) == 2
-    assert measure(replace(point, in_flight=1), runs) == measure(replace(point, in_flight=1))
+    assert measure(point.changed(in_flight=1), runs) == measure(point.changed(in_flight=1))
     assert len(list(tmp_path.rglob("*.json"))) == 2
 
 
 def test_requester_side_merge_may_be_asked_for():
-    merged = options(replace(POINT, settings=("requester_merge=true",)))
+    merged = options(POINT.changed(settings=("requester_merge=true",)))
     assert [setting for setting in merged.workload.settings if "merge" in setting] == [
         "requester_merge=true"]
     assert "requester_merge=false" in options().workload.settings
-    counts = run_nics(merged, trace_of(POINT).batches).counts
+    counts = run_nics(merged, trace_of(POINT.workload).batches).counts
     assert counts["remote_cache.hits"] > run_nics(
-        options(), trace_of(POINT).batches).counts["remote_cache.hits"]
+        options(), trace_of(POINT.workload).batches).counts["remote_cache.hits"]

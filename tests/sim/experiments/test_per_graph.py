@@ -1,6 +1,5 @@
 """Several mini-batches in a graph: who may have them, and what they change at a point."""
 
-from dataclasses import replace
 
 import pytest
 
@@ -19,24 +18,24 @@ FEW = {"software": "tuned", "warmup": 2, "measured": 4}
 
 def tuned(dataset: str, **fields) -> tuple:
     point = Point.named("bl-tuned", dataset=dataset, **FEW | fields)
-    return point.kind.at(Site.of(point))[0], devices_of(point)
+    return point.kind.at(Site.of(point))[0], devices_of(point.cluster)
 
 
 def test_who_may_have_several_mini_batches_in_a_graph():
     every = Point.named("fs", software="tuned", per_graph=None)
     assert every.flights == tuple((depth, size) for depth in DEPTHS for size in PER_GRAPH
                                   if size <= depth)
-    assert replace(every, in_flight=3).flights == ((3, 1), (3, 2))
+    assert every.changed(in_flight=3).flights == ((3, 1), (3, 2))
     for system, fields in (("fs", {"software": "eager"}), ("fs", {"workload": "training"}),
                            ("bl-paper", {}), ("all-on-nic", {}), ("cpu-mpi", {})):
         point = Point.named(system, **{"software": "tuned", "per_graph": None} | fields)
         assert {size for _, size in point.flights} == {1}
         with pytest.raises(ValueError, match="per_graph must be at most 1 here, not 2"):
-            replace(point, per_graph=2)
+            point.changed(per_graph=2)
     with pytest.raises(ValueError, match="per_graph must be at most 4 here, not 8"):
-        replace(every, in_flight=4, per_graph=8)
+        every.changed(in_flight=4, per_graph=8)
     with pytest.raises(ValueError, match="per_graph must be at least 1, not 0"):
-        replace(every, per_graph=0)
+        every.changed(per_graph=0)
 
 
 @pytest.mark.thorough
@@ -57,7 +56,7 @@ def test_the_choice_makes_no_baseline_slower(dataset, fields):
 def test_the_thread_of_the_full_system_rings_launches_and_waits_once_for_four():
     one, four = (measure(Point.named("fs", **FEW, in_flight=16, per_graph=count))
                  for count in (1, 4))
-    software = devices_of(Point.named("fs", **FEW)).software
+    software = devices_of(Point.named("fs", **FEW).cluster).software
     calls = 2 * (software.doorbell_us + software.graph_us) + 3 * software.synchronize_us
     assert one["busy_us"]["cpu"] == pytest.approx(calls)
     # Nodes of three further ones: two copies, and a kernel for each layer.
@@ -80,13 +79,13 @@ def test_a_mini_batch_that_is_alone_in_flight_is_a_graph():
 
 
 def test_a_mini_batch_is_a_graph_unless_a_point_says_otherwise():
-    assert Point().per_graph == 1
-    assert {point.per_graph for point in exhibit("en").points(DEMO)} == {None, 1}
+    assert Point.named("bl-paper").system.per_graph == 1
+    assert {point.system.per_graph for point in exhibit("en").points(DEMO)} == {None, 1}
 
 
 def test_requests_are_served_by_graphs_of_one_mini_batch():
     for system in ("en", "fs", "bl-tuned", "bl-paper"):
-        assert point_of(64, False, system=system, software="tuned").per_graph == 1
+        assert point_of(64, False, system=system, software="tuned").system.per_graph == 1
 
 
 def test_measured_software_has_graphs_of_several_if_its_profile_has_graphs():

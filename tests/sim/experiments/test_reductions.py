@@ -10,8 +10,8 @@ from host.placement.sets import set_of
 from host.placement.shard import ShardPlan, key_hash
 from host.timing.gpu import GpuProfile
 from rtl.config import preset
+from sim.evaluation.fields import Workload
 from sim.evaluation.gradient_path import RowWrites
-from sim.evaluation.point import Point
 from sim.evaluation.reductions import TERMS, Pass, reduction
 from sim.evaluation.trace import trace_of
 
@@ -65,7 +65,7 @@ def by_hand(samples, plan, config):
 @pytest.mark.parametrize("nodes", [1, 3])
 @pytest.mark.parametrize("keys", [(32, 64), (8, 32), (1024, 2048)])
 def test_tables_hold_the_keys_that_come_first(nodes, keys):
-    trace = trace_of(Point(mini_batch=24, warmup=0, measured=2))
+    trace = trace_of(Workload(mini_batch=24, warmup=0, measured=2))
     plan = ShardPlan.deal(trace.model, nodes, "row")
     config = replace(preset("tiny"), local_gradient_keys=keys[0], global_gradient_keys=keys[1])
     for batch in trace.measured:

@@ -63,7 +63,7 @@ def test_several_seeds_give_headlines_and_their_figures_intervals(tmp_path):
     setting = replace(SMALL, seeds=(4, 5, 6))
     found = reproduce(["fig18", "fig22"], setting, tmp_path, jobs=1, how=wavering)
     assert found["setting"]["seeds"] == [4, 5, 6] and found["seeded"] == ["fig22"]
-    seeds = {name: [point.seed for point in exhibit(name).points(setting)]
+    seeds = {name: [point.workload.seed for point in exhibit(name).points(setting)]
              for name in (*(name for name in NAMES if name.startswith("fig")), "paper_like")}
     several = [name for name in NAMES if exhibit(name).with_intervals(setting)]
     assert several == ["fig22", "fig25", "paper_like"]
@@ -71,7 +71,7 @@ def test_several_seeds_give_headlines_and_their_figures_intervals(tmp_path):
         assert set(each) <= ({4, 5, 6} if name in several else {4}), name
     assert seeds["fig22"].count(4) == seeds["fig22"].count(6)
     assert set(points_of(["fig22"], SMALL)) == {
-        replace(point, seed=1) for point in points_of(["fig22"], setting)}
+        point.changed(seed=1) for point in points_of(["fig22"], setting)}
 
     def rows(name: str) -> list[dict]:
         with open(tmp_path / f"{name}.csv", newline="") as file:
@@ -151,16 +151,16 @@ def test_points_of_a_trace_are_begun_one_after_the_other_and_long_ones_first():
     points = in_turn(everything)
     assert sorted(map(repr, points)) == sorted(map(repr, everything))
     # One for each NIC to compile: with the interaction, with training, with neither.
-    assert {(point.workload, "sc" in point.system) for point in points[:3]} == {
+    assert {(point.workload.workload, "sc" in point.kind.parts) for point in points[:3]} == {
         ("inference", True), ("training", True), ("inference", False)}
-    assert all(point.fidelity == "rtl" for point in points[:4])
+    assert all(point.system.fidelity == "rtl" for point in points[:4])
     points = points[3:]
-    traces = [(point.fidelity, trace_key(point)) for point in points]
+    traces = [(point.system.fidelity, trace_key(point.workload)) for point in points]
     changes = [traces[0], *(after for before, after in pairwise(traces) if before != after)]
     assert len(changes) == len(set(changes)) > 20
     assert changes[0][0] == "rtl" and traces[-1][0] == "model"
-    lengths = [point.samples * (point.warmup + point.measured) for point in points
-               if point.fidelity == "model"]
+    lengths = [of.samples * (of.warmup + of.measured) for of in (
+        point.workload for point in points if point.system.fidelity == "model")]
     assert lengths == sorted(lengths, reverse=True)
 
 
@@ -170,8 +170,8 @@ def test_sweeps_of_the_largest_mini_batches_are_thinner():
     assert setting.numbers_of_nodes("terabyte") == (2, 4, 16)
     assert setting.numbers_of_nodes("kaggle") == setting.scale_nodes == (2, 4, 8, 16)
     points = points_of(["fig14"], setting)
-    assert {point.nodes for point in points if point.dataset == "terabyte"} == {2, 4, 16}
-    assert {point.nodes for point in points if point.dataset == "avazu"} == {2, 4, 8, 16}
+    assert {point.cluster.nodes for point in points if point.dataset == "terabyte"} == {2, 4, 16}
+    assert {point.cluster.nodes for point in points if point.dataset == "avazu"} == {2, 4, 8, 16}
 
 
 def test_names():
@@ -207,8 +207,8 @@ def test_extras_differ_from_what_they_are_compared_with():
     assert len(beyond.points(SMALL)) == 2 * len(here) * len(SMALL.softwares)
     points = beyond.points(replace(SMALL, markers=True))
     assert len(points) == len(beyond.points(SMALL)) + 2 * (len(EXTRAS) - len(modelled))
-    assert [point.fidelity for point in points[-2:]] == ["rtl", "rtl"]
-    assert all(own != other and own.label.endswith("FS") | (own.batching == "greedy")
+    assert [point.system.fidelity for point in points[-2:]] == ["rtl", "rtl"]
+    assert all(own != other and own.label.endswith("FS") | (own.workload.batching == "greedy")
                for own, other in zip(points[::2], points[1::2]))
 
 
@@ -254,9 +254,9 @@ def test_a_short_file_lowers_the_mini_batch(tmp_path):
     path.write_text(3200 * line)
     setting = setting_of(data=str(path), format="criteo")
     assert setting.mini_batch("kaggle") == 3200 // 64 and setting.mini_batch("avazu") == 128
-    assert setting.point("kaggle", "fs").data == (str(path),)
+    assert setting.point("kaggle", "fs").workload.data == (str(path),)
     assert str(setting.source("kaggle")) == f"{path} (criteo)"
-    assert setting.point("avazu", "fs").data == ()
+    assert setting.point("avazu", "fs").workload.data == ()
     terabyte = setting_of("terabyte", str(path), "criteo", demo=True)
     assert terabyte.datasets == ("terabyte",) and terabyte.mini_batch("terabyte") == 100
     assert setting_of("avazu") == replace(Setting(), datasets=("avazu",))
@@ -268,12 +268,12 @@ def test_two_points_of_a_figure_and_those_of_en_are_run_in_rtl_besides(tmp_path)
         if not isinstance(figure := exhibit(name), Plot):
             continue
         marked = figure.marked(setting)
-        own = [entry for entry in marked if entry.point.system == "en"]
+        own = [entry for entry in marked if entry.point.kind.name == "en"]
         # EN, where the figure has it, with each software profile.
         assert len(own) == (2 if name in ("fig22", "fig25") else 0), name
         others = len(marked) - len(own)
         assert others == (0 if name in ("fig26", "fig21") and not marked else 2), name
-        assert all(entry.point.fidelity == "rtl" for entry in marked)
+        assert all(entry.point.system.fidelity == "rtl" for entry in marked)
         assert {entry.point for entry in marked} <= set(figure.points(setting))
         assert figure.marked(SMALL) == figure.marked(replace(setting, fidelity="rtl")) == []
     assert {entry.point.label for entry in exhibit("fig22").marked(setting)} == {

@@ -27,18 +27,19 @@ def told_with_choices(point: Point) -> dict:
     """Made-up metrics that depend on our choices, too; a longer trace slows all but the baseline.
     """
     metrics = told(point)
-    us = metrics["interval_us"] * {"even": 1, "rows": 1.5, "row": 0.9}[point.placement]
-    if point.system != "bl-paper":
-        us *= 4 / max(point.depths) * (1 + 0.01 * (point.seed - 1))
-        us *= 1.2 ** ((point.window or 256) / 256 - 1) * (1.1 if point.measured > 16 else 1)
-        us *= 0.9 ** (point.kernels or 0)
+    us = metrics["interval_us"] * {"even": 1, "rows": 1.5, "row": 0.9}[point.cluster.placement]
+    if point.kind.name != "bl-paper":
+        us *= 4 / max(point.depths) * (1 + 0.01 * (point.workload.seed - 1))
+        us *= 1.2 ** ((point.workload.window or 256) / 256 - 1)
+        us *= 1.1 if point.workload.measured > 16 else 1
+        us *= 0.9 ** (point.cluster.kernels or 0)
     return metrics | {"interval_us": us}
 
 
 @pytest.fixture
 def results(tmp_path) -> Results:
     points = [point for point in sensitivity_points(SMALL)
-              if (point.software, point.workload) == CASE[1:]]
+              if (point.cluster.software, point.workload.workload) == CASE[1:]]
     return sweep(points, told_with_choices, Store(tmp_path, "v"), jobs=1)
 
 
@@ -67,9 +68,10 @@ def test_each_change_has_points_of_both_systems_on_every_data_set():
     points = set(sensitivity_points(setting))
     for dataset in setting.datasets:
         own = [point for point in points
-               if (point.dataset, point.software, point.workload) == (dataset, *CASE[1:])]
+               if (point.dataset, point.cluster.software, point.workload.workload) == (
+                   dataset, *CASE[1:])]
         full = [point for point in own if point.label == "FS"]
-        assert {point.system for point in own if point not in full} == {"bl-paper"}
+        assert {point.kind.name for point in own if point not in full} == {"bl-paper"}
         changes = [change for knob in knobs(setting, *CASE) for change in knob.changes]
         # As it is, the changes, and the longer trace that windows are compared on.
         assert len(full) == 1 + len(changes) + 1

@@ -11,6 +11,7 @@ from host.systems.devices import profiles_of
 from host.timing.gpu import GpuProfile
 from host.toml.profile import load_profile, profile_names
 from host.toml.provenance import uncertain as is_uncertain
+from sim.evaluation.fields import Options, devices_of
 from sim.evaluation.measure import measure
 from sim.evaluation.nic import as_nics_see
 from sim.evaluation.nic_run import run_nics as run_of
@@ -36,9 +37,9 @@ from sim.experiments.sensitivity.tasks import Draws, LeftOut
 from tests.sim.experiments.test_nic_runs import options
 
 FULL = Point.named("fs", nodes=2, mini_batch=16, warmup=2, measured=4, window=32)
-TUNED = replace(FULL, software="tuned")
-BASES = tuple(replace(FULL, system=system, batching="file", window=None, local_cache=0.0,
-                      remote_cache=0.0) for system in ("bl-paper", "bl-tuned"))
+TUNED = FULL.changed(software="tuned")
+BASES = tuple(Point.named(system, nodes=2, mini_batch=16, warmup=2, measured=4)
+              for system in ("bl-paper", "bl-tuned"))
 NAMES = ("gpu_rtx8000.launch_us", "gpu_rtx8000.gemm_fraction", "mpi_ethernet.message_us")
 
 
@@ -114,8 +115,9 @@ def test_a_design_has_as_many_sets_as_it_may_and_fills_every_axis():
     names = [names_of(DEMO, software) for software in ("eager", "tuned")]
     points = design([FULL, TUNED], names, 14, 1)
     assert len(points) == len(set(points)) == 14 >= sets_of(points) >= 12
-    assert points[0] == FULL and {point.software for point in points} == {"eager", "tuned"}
-    launch = [dict(point.scaled)["gpu_rtx8000.launch_us"] for point in points if point.scaled]
+    assert points[0] == FULL and {point.cluster.software for point in points} == {"eager", "tuned"}
+    launch = [dict(scaled)["gpu_rtx8000.launch_us"] for scaled in (
+        point.cluster.scaled for point in points) if scaled]
     assert min(launch) < WIDEST ** -0.7 and max(launch) > WIDEST ** 0.7
     with pytest.raises(ValueError, match="nic_sets must be at least 4 for each workload, not 3"):
         design([FULL, TUNED], names, 3, 1)
@@ -125,15 +127,15 @@ def test_the_sets_of_both_workloads_are_not_more_than_the_setting_allows():
     assert sum(sets_by_workload(DEMO).values()) == DEMO.nic_sets == 64
     cases = list(cases_of(replace(DEMO, nic_sets=12, draws=120)))
     assert sets_of(dict.fromkeys(
-        point for case in cases if case.full.workload == "inference" and case.full.system != "en"
+        point for case in cases if case.workload == "inference" and case.full.kind.name != "en"
         for point in case.sets)) <= 8
     assert [(each.first, each.count) for each in cases[0].draws] == [(0, 50), (50, 50), (100, 20)]
-    assert len({case.left_out for case in cases if case.full.system != "en"}) == 2
-    assert [(case.full.workload, case.full.software) for case in cases] == [
+    assert len({case.left_out for case in cases if case.full.kind.name != "en"}) == 2
+    assert [(case.workload, case.full.cluster.software) for case in cases] == [
         ("inference", "eager"), ("inference", "tuned"), ("training", "eager"),
         ("training", "tuned"), ("inference", "tuned")]
     # EN has sets of its own besides, of which none is measured as a point.
-    assert cases[-1].full.system == "en" and not set(cases[-1].sets[1:]) & set(cases[-1].points)
+    assert cases[-1].full.kind.name == "en" and not set(cases[-1].sets[1:]) & set(cases[-1].points)
     assert 2 < sets_of(cases[-1].sets) <= 5
 
 
@@ -158,7 +160,8 @@ def test_a_run_takes_as_long_with_what_nics_see_of_a_gpu_as_with_its_profile():
     plain = options()
     gpu = replace(plain.workload.gpu, access_bytes=128, gather_fraction=0.3, gemm_fraction=0.1,
                   stream_fraction=0.2, multiprocessors=5, block_bytes=77, poll_us=9.0)
-    trace = trace_of(Point.named("lc+rc", nodes=2, mini_batch=16, warmup=2, measured=4, window=32))
+    trace = trace_of(Point.named("lc+rc", nodes=2, mini_batch=16, warmup=2, measured=4,
+                                 window=32).workload)
     runs = [run_of(replace(plain, workload=replace(plain.workload, gpu=each)), trace.batches)
             for each in (gpu, as_nics_see(gpu, 64))]
     assert runs[0] == runs[1]
@@ -239,22 +242,22 @@ def test_sets_of_en_differ_in_what_its_nics_see_whichever_way_they_get_rows():
     names = names_of(DEMO, "tuned")
     sets = design([EN], [names], 12, 1)
     for ring in ("true", "false"):
-        found = [nic_constants(replace(each, en=(f"ring={ring}",)))[GATHER] for each in sets]
+        found = [nic_constants(each.changed(en=(f"ring={ring}",)))[GATHER] for each in sets]
         assert len(set(found)) == 12, ring
 
 
 @pytest.mark.thorough
 def test_en_keeps_its_options_while_constants_are_drawn(runs):
     settled_one = settled(EN, runs)
-    assert len(settled_one.en) == len(vars(EnTuning()))
-    assert settled_one.in_flight and settled_one.per_graph
+    assert len(settled_one.system.en) == len(vars(EnTuning()))
+    assert settled_one.system.in_flight and settled_one.system.per_graph
     nic = run_nics(settled_one, runs)
     as_is = measure(EN, runs)["interval_us"]
     assert interval_of(settled_one, nic) == measure(settled_one, runs)["interval_us"] == as_is
     # A draw is what it is when its NICs are run.
     names = ("gpu_rtx8000.poll_us", "software_tuned.graph_us")
     sets = tuple(design([EN], [names], 6, 1))
-    base = replace(EN, system="bl-tuned", local_cache=0.0, remote_cache=0.0)
+    base = replace(EN, system=Options("bl-tuned", per_graph=None))
     draws = Draws(EN, sets, (), (base,), names, 0, 3, 1)
     found = draws.measured(runs)["speedups"]["bl-tuned"]
     factors = drawn(names, 3, 1)
@@ -281,10 +284,9 @@ def sets() -> tuple[Point, ...]:
 @pytest.mark.thorough
 def test_a_step_is_put_together_as_a_point_is_measured(runs):
     for workload in ("inference", "training"):
-        for point in (replace(FULL, workload=workload, **(
-                {"system": "lc+sc", "remote_cache": 0.0} if workload == "training" else {})),
-                      replace(BASES[1], workload=workload)):
-            nic = run_nics(point, runs) if point.system != "bl-tuned" else None
+        for point in (Point.named("fs", workload=workload, nodes=2, mini_batch=16, warmup=2,
+                                  measured=4, window=32), BASES[1].changed(workload=workload)):
+            nic = run_nics(point, runs)
             assert interval_of(point, nic) == measure(point, runs)["interval_us"]
 
 
@@ -362,4 +364,4 @@ def test_points_that_differ_for_nics_never_share_an_axis_value_in_all():
 def test_the_scaled_network_reaches_the_runs_of_nics():
     slow = scaled_by(FULL, ["ethernet_100g_switch.bandwidth_gbit_s"], [0.1])
     assert nic_constants(slow)["network.bandwidth_gbit_s"] == pytest.approx(10.0)
-    assert Devices.load(2, scaled=slow.scaled).network.bandwidth_gbit_s == pytest.approx(10.0)
+    assert devices_of(slow.cluster).network.bandwidth_gbit_s == pytest.approx(10.0)

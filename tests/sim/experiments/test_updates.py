@@ -6,7 +6,7 @@ import pytest
 from host.placement.sets import set_of
 from host.placement.shard import ShardPlan, key_hash
 from host.systems import workload_of
-from sim.evaluation.point import Point
+from sim.evaluation.fields import Workload
 from sim.evaluation.reductions import updates
 from sim.evaluation.trace import trace_of
 
@@ -33,7 +33,7 @@ def by_hand(trace, plan, rows, ways):
 
 @pytest.mark.parametrize("nodes", [1, 3])
 def test_rows_that_are_put_out_before_their_gradients_come(nodes):
-    trace = trace_of(Point(mini_batch=16, warmup=2, measured=3))
+    trace = trace_of(Workload(mini_batch=16, warmup=2, measured=3))
     plan = ShardPlan.deal(trace.model, nodes)
     for rows, least in ((8, 0.5), (64, 0.0), (4096, None)):
         expected = by_hand(trace, plan, rows, 4)[2:].mean(axis=0)
@@ -46,7 +46,7 @@ def test_rows_that_are_put_out_before_their_gradients_come(nodes):
 
 
 def test_without_a_cache_all_rows_are_missed():
-    trace = trace_of(Point(mini_batch=16, warmup=2, measured=3))
+    trace = trace_of(Workload(mini_batch=16, warmup=2, measured=3))
     plan = ShardPlan.deal(trace.model, 3)
     found = updates(trace.batches, range(2, 5), plan, 0, 4)
     assert found.rows.shape == (3, 3) and (found.rows == found.misses).all()

@@ -1,7 +1,6 @@
 """Mini-batches of real systems, small ones."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -49,25 +48,27 @@ def test_one_node_has_no_network():
 
 def test_points():
     small, large = point_of(1, False, system="fs"), point_of(2048, True, system="fs")
-    assert (small.system, small.batching, small.samples) == ("lc+rc+sc", "file", 1)
-    assert (large.batching, large.warmup % 16, large.measured % 16) == ("graph", 0, 0)
+    of = small.workload
+    assert (small.kind.name, of.batching, of.samples) == ("lc+rc+sc", "file", 1)
+    of = large.workload
+    assert (of.batching, of.warmup % 16, of.measured % 16) == ("graph", 0, 0)
     plain = point_of(8, False, system="bl-paper", fidelity="rtl")
-    assert (plain.local_cache, plain.fidelity) == (0.0, "model")
-    assert point_of(8, False, system="lc", fidelity="rtl").fidelity == "rtl"
+    assert (plain.system.local_cache, plain.system.fidelity) == (0.0, "model")
+    assert point_of(8, False, system="lc", fidelity="rtl").system.fidelity == "rtl"
 
 
 def test_caches_are_those_of_the_reference_mini_batch():
     """A trace of fewer samples must not have smaller caches, nor one of more samples larger ones.
     """
     base = Point.named("lc+rc", nodes=2)
-    rows, _ = nic.cache_rows(base, base.nics, trace_of(base))
+    rows, _ = nic.cache_rows(base, base.nics, trace_of(base.workload))
     for size, measures in ((8, 16), (512, 32)):
-        point = replace(point_of(size, False, system="lc+rc", **SMALL), measured=measures)
+        point = point_of(size, False, system="lc+rc", **SMALL).changed(measured=measures)
         own = module._with_reference_caches(point)
-        found, _ = nic.cache_rows(own, own.nics, trace_of(own))
-        reach = nic.reaching(trace_of(own), plan_of(own, trace_of(own)))
+        found, _ = nic.cache_rows(own, own.nics, trace_of(own.workload))
+        reach = nic.reaching(trace_of(own.workload), plan_of(own, trace_of(own.workload)))
         for cache in rows:
             assert found[cache] == pytest.approx(min(rows[cache], reach[cache]), rel=0.1)
-        assert (own.local_cache == 1) == (size == 8)
+        assert (own.system.local_cache == 1) == (size == 8)
     off = point_of(8, False, system="bl-paper", **SMALL)
     assert module._with_reference_caches(off) is off

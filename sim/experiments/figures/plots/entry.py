@@ -1,6 +1,6 @@
 """Entries of a plot: a point, and where it stands."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sim.evaluation.point import Point
 
@@ -33,4 +33,4 @@ class Entry:
     def points(self) -> list[Point]:
         """Every point that it needs."""
         own = [self.point, *(base for _, base in self.bases)]
-        return [replace(point, seed=seed) for seed in self.seeds for point in own] or own
+        return [point.changed(seed=seed) for seed in self.seeds for point in own] or own

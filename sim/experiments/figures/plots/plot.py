@@ -46,10 +46,10 @@ class Plot(Figure):
             entry.point, setting)]
         own = [entry for entry in there if entry.point.kind.chooses_nics]
         near = [entry for entry in there if entry not in own
-                and entry.point.software == setting.softwares[0]]
+                and entry.point.cluster.software == setting.softwares[0]]
         near.sort(key=lambda entry: _MARKED_FIRST.index(entry.point.label)
                   if entry.point.label in _MARKED_FIRST else len(_MARKED_FIRST))
-        return [replace(entry, point=replace(entry.point, fidelity="rtl"), seeds=())
+        return [replace(entry, point=entry.point.changed(fidelity="rtl"), seeds=())
                 for entry in (*near[:2], *own)]
 
     def points(self, setting: Setting) -> list[Point]:
@@ -76,7 +76,7 @@ class Plot(Figure):
         """
         entries = [entry for entry in self.entries(setting) if entry.drawn]
         marked = self.marked(setting)
-        softwares = list(dict.fromkeys(entry.point.software for entry in entries))
+        softwares = list(dict.fromkeys(entry.point.cluster.software for entry in entries))
         datasets = [dataset for dataset in setting.datasets
                     if any(entry.panel == dataset for entry in entries)]
         named = {f"{software} software": software for software in softwares}
@@ -86,7 +86,7 @@ class Plot(Figure):
         def draw(axes: Axes, dataset: str, name: str) -> None:
             own, own_marked = (
                 [entry for entry in among if entry.panel == dataset
-                 and entry.point.software == named[name]] for among in (entries, marked))
+                 and entry.point.cluster.software == named[name]] for among in (entries, marked))
             self.panel.fill(axes, self.metrics, results, own)
             found = [(entry.x, self.panel.height(self.metrics, results, entry))
                      for entry in own_marked]
@@ -101,6 +101,8 @@ class Plot(Figure):
 
 def _at_reference(point: Point, setting: Setting) -> bool:
     """Return whether a point has a NIC, on the Kaggle shape, at the reference setting."""
-    return (point.dataset == "kaggle" and point.kind.in_rtl
-            and point.nodes == setting.nodes and point.samples == setting.mini_batch("kaggle")
-            and {point.local_cache, point.remote_cache} <= {0.0, 0.1})
+    workload, system = point.workload, point.system
+    return (workload.dataset == "kaggle" and point.kind.in_rtl
+            and point.cluster.nodes == setting.nodes
+            and workload.samples == setting.mini_batch("kaggle")
+            and {system.local_cache, system.remote_cache} <= {0.0, 0.1})

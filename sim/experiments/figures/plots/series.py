@@ -109,7 +109,7 @@ def first_profile(entries: Entries) -> Entries:
     """Leave out all software profiles but the first: hits and lookups do not depend on them."""
     def of_first(setting: Setting) -> list[Entry]:
         return [entry for entry in entries(setting)
-                if entry.point.software == setting.softwares[0]]
+                if entry.point.cluster.software == setting.softwares[0]]
     return of_first
 
 
