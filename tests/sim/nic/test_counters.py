@@ -34,7 +34,7 @@ def _run(**options) -> tuple[Run, dict, list[np.ndarray]]:
 def test_local_cache_is_a_textbook_lru(settings):
     job, result, logs = _run(samples=1024, nodes=2, in_flight=1, mini_batch=32,
                              settings=settings, placement="row")
-    sets = job.runtime.local_cache_sets or job.config.local_cache_sets
+    sets = job.simulation.runtime.local_cache_sets or job.config.local_cache_sets
     checked = evictions = 0
     for log, counters in zip(logs, result["counters"]):
         assert counters["access_tap.lost"] == 0

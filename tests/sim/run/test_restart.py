@@ -101,6 +101,7 @@ def check_crashes(path, seed: int, crashes: int, owner: bool = False, **options)
     crash = Crash(path, seed, owner, **options)
     job = crash.job
     job._report_progress, job._live = lambda done, cycle: None, _NoFile()
+    job._take = lambda step: None
     job._began = job._began_cpu = 0.0
     with job.checks, job.steps:
         job._submit(float(job.simulation.start))
