@@ -26,7 +26,7 @@ from sim.serving.measured import measured
 from tests.host.test_reading import LEFT
 from tests.sim.experiments.fakes import Spot, third
 
-LEFT_OUT = LeftOut(Point.named("bl-paper"), (), ())
+LEFT_OUT = LeftOut(Point.named("bl-paper"), ())
 
 
 @dataclass(frozen=True)
