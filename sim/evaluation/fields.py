@@ -146,15 +146,13 @@ class Options:
         once, see :mod:`host.systems.shared_graph`; None for that of `PER_GRAPH` with which the
         system is fastest. It is 1 in training, with eager software, and of a system that has no
         part in it.
-
-    Other options are fields of the systems that have them; of any other they are read as off.
     """
 
     system: str
     in_flight: int | None = None
     per_graph: int | None = 1
 
-    # Without a type: constants, no fields.
+    # Of a system that does not have them: constants, no fields.
     fidelity = "model"
     local_cache = remote_cache = 0.0
     settings = en = ()
@@ -221,15 +219,14 @@ class Fields(ABC):
 
     def changed(self, **values: Any) -> Self:
         """Return the point with other values of fields of its parts, such as ``seed=2``."""
-        parts = dealt({"workload": self.workload, "cluster": self.cluster, "system": self.system},
-                      values)
-        return replace(self, **{name: replace(getattr(self, name), **own)
-                                for name, own in parts.items() if own})
+        parts = vars(self)
+        return replace(self, **{name: replace(parts[name], **own) for name, own in dealt(
+            parts, values, vars(self.system)).items()})
 
     @property
     @abstractmethod
-    def in_graphs(self) -> bool:
-        """Whether the system can have several mini-batches in a graph."""
+    def kind(self) -> Any:
+        """The system, see :mod:`sim.evaluation.system`."""
 
     @property
     def depths(self) -> tuple[int, ...]:
@@ -241,14 +238,14 @@ class Fields(ABC):
     @property
     def most_per_graph(self) -> int:
         """Mini-batches of a graph at most."""
-        return max(self.depths) if self.in_graphs and _has_graphs(self.cluster.software) else 1
+        graphs = self.kind.in_graphs and _has_graphs(self.cluster.software)
+        return max(self.depths) if graphs else 1
 
     @property
     def flights(self) -> Flights:
         """What the system may choose from: mini-batches under way, and how many of them are in a
         graph; the least of both first."""
-        size = self.system.per_graph
-        sizes = PER_GRAPH if size is None else (size,)
+        sizes = PER_GRAPH if self.system.per_graph is None else (self.system.per_graph,)
         return tuple((depth, size) for depth in self.depths for size in sizes
                      if size <= min(depth, self.most_per_graph))
 
@@ -260,17 +257,19 @@ class Fields(ABC):
         return tuple(dict.fromkeys((single or self.flights, self.flights)))
 
 
-def dealt(parts: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return values of fields by the part that has them, as :class:`Fields` names it.
+def dealt(parts: Mapping[str, Any], own: dict, common: dict | None = None) -> dict[str, dict]:
+    """Return values of fields by the part that has them: all of ``own``, and those of ``common``
+    that there are.
 
-    ``parts``: dataclasses, or their classes. ``ValueError`` for a field that they do not have.
+    ``parts``: by name, dataclasses or their classes. ``ValueError`` for one of ``own`` that no part
+    has.
     """
-    found = {name: {field.name: values[field.name] for field in fields(part)
-                    if field.name in values} for name, part in parts.items()}
-    for name in values:
-        if not any(name in own for own in found.values()):
-            raise ValueError(f"{name} must go with a system that has it, not with "
-                             f"{values.get('system') or parts['system'].system!r}")
+    values = (common or {}) | own
+    found = {name: {each.name: values[each.name] for each in fields(part) if each.name in values}
+             for name, part in parts.items()}
+    if unknown := own.keys() - {name for each in found.values() for name in each}:
+        raise ValueError(f"{min(unknown)} must go with a system that has it, not with "
+                         f"{values['system']!r}")
     return found
 
 

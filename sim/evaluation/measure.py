@@ -146,7 +146,7 @@ def _updates(point: Point, trace: Trace, nic: NicPart | None) -> dict | None:
     """Return the mean of :func:`updates_of`; None without a local cache."""
     if not point.workload.training or nic is None or nic.local_cache is None:
         return None
-    return updates_of(point, point.nics, trace, nic).to_json()
+    return updates_of(point, point.kind.nics(point), trace, nic).to_json()
 
 
 def _remote(nic: NicPart, work: Workloads, fewer: bool) -> dict | None:

@@ -80,10 +80,9 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     has less to do behind it or, when its hold buffer cannot take a mini-batch, more: how long is
     measured by a run in which dense vectors come late (:func:`late_us`).
     """
-    training = point.workload.training
-    interacts = not training and ("sc" in nics.parts or nics.on_card)
+    interacts = not point.workload.training and ("sc" in nics.parts or nics.on_card)
     count = len(trace.measured)
-    many = 1 if training else min(SATURATED, max(1, count // 2))
+    many = 1 if point.workload.training else min(SATURATED, max(1, count // 2))
     rows, notes = cache_rows(point, nics, trace)
     if point.system.persistent_gather:
         notes.append("a persistent kernel gathers on the GPU")
@@ -203,10 +202,9 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
         config=workload.dataset, model=trace.model if trace.changed else None,
         settings=(*settings, *own), nodes=nodes,
         samples=sum(len(batch.samples) for batch in trace.batches), mini_batch=trace.mini_batch,
-        in_flight=depth, data=workload.data or None, format=workload.format,
-        fidelity=point.system.fidelity,
-        threads=1, network=devices.network, pcie=devices.pcie, gpu=gpu, mlp="blas",
-        seed=workload.seed, placement=point.cluster.placement,
+        in_flight=depth, data=workload.data or None, format=workload.format, threads=1,
+        fidelity=point.system.fidelity, network=devices.network, pcie=devices.pcie, gpu=gpu,
+        mlp="blas", seed=workload.seed, placement=point.cluster.placement,
         copied_rows=point.system.copied_rows, lookups=plan_of(point, trace).rule.lookups)
 
 

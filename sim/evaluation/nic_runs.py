@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 
+from sim.evaluation.fields import Workload
 from sim.evaluation.nic_run import NicRun, run_nics
 from sim.evaluation.store import Store
-from sim.evaluation.trace import Trace, TraceOf
+from sim.evaluation.trace import Trace
 from sim.files.identity import sources_of
 from sim.job.options import RunOptions
 
@@ -22,12 +23,11 @@ def store_of_runs(folder: str | Path) -> Store:
 class RunOf:
     """All that a run depends on but EmberNIC's sources: its key on disk.
 
-    Members: ``options``; ``trace``, over whose mini-batches; ``data``, its files.
+    Members: ``options``; ``workload``, over the mini-batches of whose trace.
     """
 
     options: RunOptions
-    trace: TraceOf
-    data: tuple[str, ...]
+    workload: Workload
 
 
 def all_runs(wanted: Sequence[RunOptions], trace: Trace, runs: Store | None) -> list[NicRun]:
@@ -43,7 +43,7 @@ def all_runs(wanted: Sequence[RunOptions], trace: Trace, runs: Store | None) -> 
         for options in wanted:
             if options in found:
                 continue
-            kept = runs.once(RunOf(options, trace.of, trace.of.data),
+            kept = runs.once(RunOf(options, trace.of),
                              partial(_plain_run, options, trace), wait)
             if kept is not None:
                 found[options] = NicRun.of(kept)

@@ -1,18 +1,18 @@
 """A point of the evaluation, or a task of several; in words, and in the order of measuring."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sim.evaluation.fields import Cluster, Fields, Workload, dealt
-from sim.evaluation.nic import Nics
 from sim.evaluation.store import Store, plain
 from sim.evaluation.system import System
 from sim.evaluation.systems import canonical, system_of
 from sim.evaluation.trace import trace_key
 
 __all__ = ["Point", "Task", "effort", "in_turn", "in_words"]
+
 
 @dataclass(frozen=True)
 class Point(Fields):
@@ -24,43 +24,27 @@ class Point(Fields):
 
     def __post_init__(self) -> None:
         workload, options = self.workload, self.system
-        name = canonical(options.system, workload.workload)[0]
-        if name != options.system:
-            raise ValueError(f"system must be the canonical {name}, not {options.system!r}")
-        if type(options) is not self.kind.options:
-            raise ValueError(f"system must be {self.kind.options.__name__} of {name}, "
+        name, _ = canonical(options.system, workload.workload)
+        kind = system_of(name)
+        if (name, kind.options) != (options.system, type(options)):
+            raise ValueError(f"system must be {kind.options.__name__} of the canonical {name}, "
                              f"not {options!r}")
         if workload.training and self.depths != (1,):
             raise ValueError(f"in_flight must be 1 in training, not {options.in_flight!r}")
         if not self.flights:
             raise ValueError(f"per_graph must be at most {self.most_per_graph} here, "
                              f"not {options.per_graph!r}")
-        if self.cluster.nodes < self.kind.least_nodes:
-            raise ValueError(f"nodes must be at least {self.kind.least_nodes} of {name}, "
+        if self.cluster.nodes < kind.least_nodes:
+            raise ValueError(f"nodes must be at least {kind.least_nodes} of {name}, "
                              f"not {self.cluster.nodes!r}")
         if workload.training and options.copied_rows:
             raise ValueError(f"copied_rows must be 0 in training, not {options.copied_rows!r}")
-        self.kind.check(self)
-
-    @property
-    def dataset(self) -> str:
-        """Data set of the workload."""
-        return self.workload.dataset
+        kind.check(self)
 
     @property
     def kind(self) -> System:
         """The system."""
         return system_of(self.system.system)
-
-    @property
-    def nics(self) -> Nics:
-        """What the NICs of its system are."""
-        return self.kind.nics(self)
-
-    @property
-    def in_graphs(self) -> bool:
-        """Whether the system can have several mini-batches in a graph."""
-        return self.kind.in_graphs
 
     @property
     def label(self) -> str:
@@ -74,7 +58,7 @@ class Point(Fields):
         return f"{'GA' if batching == 'graph' else batching}+{system.label}"
 
     @classmethod
-    def named(cls, system: str, common: Mapping[str, Any] | None = None, **own: Any) -> "Point":
+    def named(cls, system: str, common: dict | None = None, **own: Any) -> "Point":
         """Return the point of a system whose name may have ``ga`` or be ``fs``.
 
         With ``ga``, mini-batches are formed by the graph algorithm unless ``batching`` is given.
@@ -86,12 +70,12 @@ class Point(Fields):
         name, graph = canonical(system, workload)
         kind = system_of(name)
         parts = {"workload": Workload, "cluster": Cluster, "system": kind.options}
-        there = {field.name for part in parts.values() for field in fields(part)}
-        values = {"batching": "graph"} if graph else {}
-        values |= {name: value for name, value in (common or {}).items() if name in there} | own
-        values |= {name: 0.0 for name, part in (("local_cache", "lc"), ("remote_cache", "rc"))
-                   if name in there and part not in kind.parts_in(workload)}
-        found = dealt(parts, values | {"system": name})
+        found = dealt(parts, own | {"system": name}, {
+            "batching": "graph" if graph else Workload.batching} | (common or {}))
+        there = kind.parts_in(workload)
+        if kind.has_nics:
+            found["system"] |= {cache: 0.0 for cache, part in (
+                ("local_cache", "lc"), ("remote_cache", "rc")) if part not in there}
         return cls(*(part(**found[name]) for name, part in parts.items()))
 
     def to_json(self) -> dict:
@@ -108,8 +92,8 @@ class Task(ABC):
 
     @property
     @abstractmethod
-    def dataset(self) -> str:
-        """Data set of the task."""
+    def workload(self) -> Workload:
+        """Workload of its points."""
 
     @property
     @abstractmethod
@@ -155,8 +139,8 @@ def in_turn(points: Iterable[Point | Task]) -> list[Point | Task]:
     given = list(points)
     tasks = [point for point in given if isinstance(point, Task)]
     ordered = sorted((point for point in given if isinstance(point, Point)), key=_turn)
-    compiled = {_built(point): point for point in reversed(ordered)
-                if point.system.fidelity == "rtl"}
+    compiled = {(of.workload.dataset, "sc" in of.kind.parts and of.workload.workload): of
+                for of in reversed(ordered) if of.system.fidelity == "rtl"}
     first = sorted(compiled.values(), key=_turn)
     return [*first, *(point for point in ordered if point not in first), *tasks]
 
@@ -177,9 +161,3 @@ def _turn(point: Point) -> tuple:
     of = trace_key(point.workload)
     return (point.system.fidelity != "rtl", -(of.warmup + of.measured) * of.samples, repr(of),
             point.cluster.nodes)
-
-
-def _built(point: Point) -> tuple[str, ...]:
-    """Return what tells one compiled NIC of an evaluation from another."""
-    of = point.workload
-    return (of.dataset, of.workload) if "sc" in point.kind.parts else (of.dataset,)

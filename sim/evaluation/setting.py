@@ -136,7 +136,13 @@ class Setting:
                   "warmup": self.warmup, "measured": self.measured}
         if not fields.keys().isdisjoint(("nodes", "local_cache", "remote_cache")):
             common |= self.sweep(dataset)
-        every = self._every(workload, software)
+        every = dict(self.every)
+        if workload == "training":
+            every.pop("copied_rows", None)
+        others = tuple(f"software_{other}." for other in SOFTWARES if other != software)
+        if "scaled" in every:
+            every["scaled"] = tuple(each for each in every["scaled"]
+                                    if not each[0].startswith(others))
         # What a setting and a point both have a list of, such as constants, adds up.
         fields |= {name: tuple(dict.fromkeys((*every[name], *value)))
                    for name, value in fields.items()
@@ -155,18 +161,6 @@ class Setting:
         return ", ".join(said + [name.replace("_", " ") if value is True else f"{name} {value}"
                                  for name, value in every.items()])
 
-    def _every(self, workload: str, software: str) -> dict[str, Any]:
-        """Return the fields of ``every`` that are there in a workload."""
-        found = dict(self.every)
-        if workload == "training":
-            found.pop("copied_rows", None)
-        if "scaled" in found:
-            others = tuple(f"software_{other}." for other in SOFTWARES if other != software)
-            found["scaled"] = tuple(each for each in found["scaled"]
-                                    if not each[0].startswith(others))
-        return found
-
-
 PAPER_LIKE = Setting(
     mini_batches=tuple((dataset, 2048) for dataset in DATASETS),
     every=(("scaled", (("ethernet_100g_switch.bandwidth_gbit_s", 0.5),
@@ -178,16 +172,13 @@ SETTINGS = dict(zip(SETTING_NAMES, (Setting(), PAPER_LIKE), strict=True))
 """Settings by name."""
 
 
-
 def like(setting: Setting, name: str) -> Setting:
     """Return the setting of `SETTINGS` on the data sets, the cluster and the samples of
     ``setting``; one of its own name is ``setting`` itself."""
     found = SETTINGS[name]
     if (setting.every, setting.swept) == (found.every, found.swept):
         return setting
-    same = ("datasets", "sources", "softwares", "fidelity", "markers", "nodes", "scale_nodes",
-            "placement", "shares", "gpu", "warmup", "measured", "seeds", "draws", "nic_sets")
-    return replace(found, **{name: getattr(setting, name) for name in same})
+    return replace(setting, mini_batches=found.mini_batches, swept=found.swept, every=found.every)
 
 
 def samples_of(setting: Setting, dataset: str, count: int) -> Samples:

@@ -149,6 +149,5 @@ class Store:
 
 
 def data_of(point: Any) -> tuple[str, ...]:
-    """Return the data files of a point, of its workload where it has one; not every kind of points
-    has some."""
+    """Return the data files of a point, or of its workload; not every kind of points has some."""
     return getattr(getattr(point, "workload", point), "data", ())

@@ -1,7 +1,7 @@
 """The trace of a point: its mini-batches, where their tables lie, and the part that NICs see."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,23 +15,8 @@ from sim.evaluation.fields import Fields, Workload
 from sim.job.inputs import SampleSource
 from sim.job.workload import Workload as JobWorkload
 
-__all__ = ["Trace", "TraceOf", "arrivals_of", "copied_all", "plan_of", "trace_key", "trace_of",
+__all__ = ["Trace", "arrivals_of", "copied_all", "plan_of", "trace_key", "trace_of",
            "without_small"]
-
-@dataclass(frozen=True)
-class TraceOf:
-    """What a trace is made of: the members of a :class:`Workload` of the same names."""
-
-    dataset: str
-    data: tuple[str, ...]
-    format: str | None
-    seed: int
-    batching: str
-    window: int | None
-    samples: int
-    warmup: int
-    measured: int
-
 
 @dataclass(frozen=True, eq=False)
 class Trace:
@@ -39,7 +24,7 @@ class Trace:
 
     Members
     -------
-    of: what it is made of.
+    of: the workload that it is made of.
     model: DLRM of the data set. source: where the samples come from, in words.
     batches: all mini-batches in their order. warmup: how many of them come before the measured.
     mini_batch, window: samples of a mini-batch, and of the window that it is formed from.
@@ -47,7 +32,7 @@ class Trace:
     changed: whether ``model`` is not the data set's, as where NICs are given a part of a trace.
     """
 
-    of: TraceOf
+    of: Workload
     model: Model
     source: str
     batches: tuple[MiniBatch, ...]
@@ -78,13 +63,13 @@ def trace_of(workload: Workload) -> Trace:
     return _trace(trace_key(workload), contents(workload.data))
 
 
-def trace_key(workload: Workload) -> TraceOf:
-    """Return what a workload's trace is made of."""
-    return TraceOf(**{field.name: getattr(workload, field.name) for field in fields(TraceOf)})
+def trace_key(workload: Workload) -> Workload:
+    """Return the workload whose trace all workloads share that are made of the same samples."""
+    return replace(workload, workload=Workload.workload, mini_batch=workload.samples)
 
 
 @lru_cache(maxsize=8)
-def _trace(of: TraceOf, read: tuple[str, ...]) -> Trace:
+def _trace(of: Workload, read: tuple[str, ...]) -> Trace:
     data, size, window, warmup, measured = (
         of.data, of.samples, of.window, of.warmup, of.measured)
     count = (warmup + measured) * size

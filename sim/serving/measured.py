@@ -122,7 +122,7 @@ def _with_reference_caches(point: Point) -> Point:
         return point
     base = point.changed(mini_batch=None, batching="file", window=None, warmup=Workload.warmup,
                          measured=Workload.measured)
-    rows, _ = cache_rows(base, base.nics, trace_of(base.workload))
+    rows, _ = cache_rows(base, base.kind.nics(base), trace_of(base.workload))
     trace = trace_of(point.workload)
     reach = reaching(trace, plan_of(point, trace))
     return point.changed(**{name: min(1.0, (rows[name] or 0) / reach[name])

@@ -11,11 +11,12 @@ from host.batching import MiniBatch
 from host.model import MODELS, Model
 from host.samples import Samples
 from rtl.config import NicConfig, preset
+from sim.evaluation.fields import Workload
 from sim.evaluation.point import Point
 from sim.evaluation.search import Site
 from sim.evaluation.systems import EN, FULL, canonical, system_of
 from sim.evaluation.timing import alone, busy_us
-from sim.evaluation.trace import Trace, TraceOf
+from sim.evaluation.trace import Trace
 from sim.job.settings import apply_settings
 from sim.nic_cpp.config import WideConfig
 from sim.torch.lookups.bags import Bags
@@ -135,7 +136,7 @@ def _trace(kept: list[Kept], chains: Chains) -> tuple[Trace, list[str]]:
                      f"earlier one did, key by key: hits are those of data that comes again")
     batches = tuple(_batch(samples_of(each.columns, range(len(columns)), model.dense), number)
                     for number, each in enumerate(kept))
-    of = TraceOf(name, (), None, 0, "file", None, size, warmup, count - warmup)
+    of = Workload(name, mini_batch=size, seed=0, warmup=warmup, measured=count - warmup)
     return Trace(of, model, "the program", batches, warmup, size, size, (), changed=True), notes
 
 

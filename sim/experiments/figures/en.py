@@ -200,7 +200,8 @@ def _point(setting: Setting, dataset: str, workload: str, system: str, **fields:
 
 
 def _base(setting: Setting, case: _Case, base: str) -> Point:
-    return _point(setting, case.own.dataset, case.own.workload.workload, base, **case.fields)
+    of = case.own.workload
+    return _point(setting, of.dataset, of.workload, base, **case.fields)
 
 
 EXHIBIT = _En("en", "EN, the host out of the loop, tuned software",

@@ -80,7 +80,7 @@ class _MonteCarlo(Figure):
         for case in cases_of(setting):
             for base in case.bases:
                 found = _speedups(results, case, base)
-                name = f"{case.workload}_speedup_vs_{base.kind.name}"
+                name = f"speedup_vs_{base.kind.name}"
                 rows.append(_row(case, f"{name} [as it is]", _as_is(results, case, base), "x"))
                 rows += [_row(case, f"{name} [percentile {percentile}]",
                               None if found is None else float(np.percentile(found, percentile)),
@@ -89,13 +89,13 @@ class _MonteCarlo(Figure):
                                  None if found is None else float(np.mean(found > 1)), "1"))
         for case in _by_workload(setting):
             for name, unit in (("sets", "sets"), ("median", "1"), ("most", "1")):
-                rows.append(_row(case, f"{case.workload}_left_out_{name}",
+                rows.append(_row(case, f"left_out_{name}",
                                  results.value(case.left_out, name), unit))
             outcome = results.get(case.left_out)
             for value, errors in (outcome.metrics if outcome and outcome.metrics else {}).get(
                     "nics", {}).items():
-                rows += [_row(case, f"{case.workload}_left_out_{which} [{value} of the NICs]",
-                              error, "1") for which, error in errors.items()]
+                rows += [_row(case, f"left_out_{which} [{value} of the NICs]", error, "1")
+                         for which, error in errors.items()]
         return rows
 
     def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
@@ -105,7 +105,7 @@ class _MonteCarlo(Figure):
 
         def fill(axes: Axes, dataset: str, workload: str) -> None:
             of = [case for case in cases
-                  if (case.dataset, case.workload) == (dataset, workload)]
+                  if (case.workload.dataset, case.workload.workload) == (dataset, workload)]
             _fill(axes, results, of)
 
         save(grid(setting.datasets, WORKLOADS, self.heading,
@@ -141,12 +141,12 @@ def _speedups(results: Results, case: Case, base: Point) -> np.ndarray | None:
 
 
 def _as_is(results: Results, case: Case, base: Point) -> float | None:
-    metric = JUDGED[case.workload]
+    metric = JUDGED[case.workload.workload]
     return speedup(metric, *(results.value(point, metric) for point in (case.full, base)))
 
 
 def _row(case: Case, metric: str, value: float | None, unit: str) -> Row:
-    return Row.at(case.full, case.full.label, metric, value, unit)
+    return Row.at(case.full, case.full.label, f"{case.workload.workload}_{metric}", value, unit)
 
 
 def _fill(axes: Axes, results: Results, cases: Sequence[Case]) -> None:
@@ -183,8 +183,8 @@ def _shown(results: Results, case: Case, base: Point) -> dict[str, str]:
     found, as_is = _speedups(results, case, base), _as_is(results, case, base)
     low, middle, high = (["n/a"] * 3 if found is None else
                          [f"{value:.2f}x" for value in np.percentile(found, _PERCENTILES)])
-    return {"system": case.full.label, "workload": case.workload,
-            "dataset": case.dataset, "software": case.full.cluster.software,
+    return {"system": case.full.label, "workload": case.workload.workload,
+            "dataset": case.workload.dataset, "software": case.full.cluster.software,
             "base": base.kind.name, "low": low, "median": middle, "high": high,
             "as_is": "n/a" if as_is is None else f"{as_is:.2f}x",
             "above": "n/a" if found is None else f"{np.mean(found > 1):.0%}"}
@@ -194,7 +194,8 @@ def _errors(results: Results, case: Case) -> dict[str, str]:
     """Return a row of the page's table of errors."""
     outcome = results.get(case.left_out)
     metrics = outcome.metrics if outcome and outcome.metrics else None
-    row = {"system": case.full.label, "workload": case.workload, "dataset": case.dataset}
+    row = {"system": case.full.label, "workload": case.workload.workload,
+           "dataset": case.workload.dataset}
     if metrics is None:
         return row | dict.fromkeys(("sets", "axes", "median", "most", "good", "nics"), "n/a")
     good = metrics["most"] <= MOST_ERROR

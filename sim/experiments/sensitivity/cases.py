@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sim.evaluation.fields import WORKLOADS
+from sim.evaluation.fields import WORKLOADS, Workload
 from sim.evaluation.point import Point
 from sim.evaluation.setting import BASES, Setting
 from sim.evaluation.systems import EN
@@ -51,14 +51,9 @@ class Case:
     left_out: LeftOut
 
     @property
-    def dataset(self) -> str:
-        """Data set of the points."""
-        return self.full.dataset
-
-    @property
-    def workload(self) -> str:
-        """What the points do with mini-batches."""
-        return self.full.workload.workload
+    def workload(self) -> Workload:
+        """Workload of the points."""
+        return self.full.workload
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -103,10 +98,9 @@ def _cases(setting: Setting, dataset: str, system: str, workload: str,
         bases = tuple(_point(setting, dataset, base, workload, own.cluster.software, **fields)
                       for base in BASES)
         draws = tuple(
-            Draws(own, shared, own.workload.data, bases, of, first,
-                  min(CHUNK, setting.draws - first), setting.seed)
+            Draws(own, shared, bases, of, first, min(CHUNK, setting.draws - first), setting.seed)
             for first in range(0, setting.draws, CHUNK))
-        yield Case(own, bases, shared, draws, LeftOut(full[0], shared, own.workload.data))
+        yield Case(own, bases, shared, draws, LeftOut(full[0], shared))
 
 
 def _point(setting: Setting, dataset: str, system: str, workload: str, software: str,

@@ -5,6 +5,7 @@ from functools import lru_cache
 from statistics import median
 
 from host.data.contents import contents
+from sim.evaluation.fields import Workload
 from sim.evaluation.point import Point, Task
 from sim.evaluation.store import Store
 from sim.experiments.sensitivity.compose import interval_of, settled, source_of, tuning_of
@@ -28,23 +29,21 @@ class _OfDraws(Task):
     full: the full system as it is. sets: points whose NICs are run, see `design`. EN has the
         options in all of them that it has as it is, and as many mini-batches in flight and in a
         graph; likewise the baselines of its draws.
-    data: files of the samples, by which a store tells changed ones.
     """
 
     full: Point
     sets: tuple[Point, ...]
-    data: tuple[str, ...]
 
     @property
-    def dataset(self) -> str:
-        """Data set of the points."""
-        return self.full.dataset
+    def workload(self) -> Workload:
+        """Workload of the points."""
+        return self.full.workload
 
     def nics(self, runs: Store | None) -> tuple[Point, Interpolated]:
         """Return the full system with its options, and its NICs at any constants."""
         full = self.as_drawn(self.full, runs)
         sets = tuple(replace(each, system=full.system) for each in self.sets)
-        return full, _interpolated(sets, runs, contents(self.data))
+        return full, _interpolated(sets, runs, contents(self.workload.data))
 
     def as_drawn(self, point: Point, runs: Store | None) -> Point:
         """Return the full system or a baseline with what it does not choose anew in each draw."""
@@ -70,7 +69,7 @@ class Draws(_OfDraws):
     @property
     def effort(self) -> float:
         """Steps of three systems, put together for each draw."""
-        return _COMPOSED * self.count * (1 + len(self.bases)) * self.full.workload.measured
+        return _COMPOSED * self.count * (1 + len(self.bases)) * self.workload.measured
 
     def in_words(self) -> str:
         """Return which draws these are."""
@@ -104,7 +103,7 @@ class LeftOut(_OfDraws):
     @property
     def effort(self) -> float:
         """Steps of the full system, put together twice for each point."""
-        return _COMPOSED * 2 * len(self.sets) * self.full.workload.measured
+        return _COMPOSED * 2 * len(self.sets) * self.workload.measured
 
     def in_words(self) -> str:
         """Return what is left out."""
@@ -130,7 +129,8 @@ def _chooses(full: Point) -> bool:
 
 def _named(full: Point) -> str:
     """Return data set and workload, and the system where it is not the paper's."""
-    return ", ".join((full.dataset, full.workload.workload, *[full.label] * _chooses(full)))
+    of = full.workload
+    return f"{of.dataset}, {of.workload}" + (f", {full.label}" if _chooses(full) else "")
 
 
 @lru_cache(maxsize=4)

@@ -250,7 +250,7 @@ def test_one_part_that_differs_settles_a_claim_whatever_was_not_measured(slower,
     def change(point, metrics):
         if point.kind.name != "rc" or point.workload.batching != "graph":
             return metrics
-        if point.dataset == "avazu":
+        if point.workload.dataset == "avazu":
             return None
         return metrics | {"interval_us": slower * metrics["interval_us"]}
 
@@ -265,7 +265,7 @@ def test_a_claim_over_data_sets_that_are_not_there_is_not_judged(verdicts):
 
 def test_what_failed_is_the_reason_why_a_claim_is_not_judged():
     def without(point, metrics):
-        return None if point.label == "FS" and point.dataset == "avazu" else metrics
+        return None if point.label == "FS" and point.workload.dataset == "avazu" else metrics
 
     results = Results({point: Outcome(point, metrics, None if metrics else "OSError: gone")
                        for point in _points(SETTING) for metrics in [without(point, told(point))]})
@@ -321,6 +321,6 @@ def test_sweeps_of_terabyte_are_shorter_but_drain_a_window():
     assert setting.point("terabyte", "fs").workload.measured == 32
     assert setting.point("kaggle", "fs", nodes=8).workload.measured == 32
     entry = next(entry for entry in PLOTS["fig16"].entries(setting)
-                 if entry.point.dataset == "terabyte")
+                 if entry.point.workload.dataset == "terabyte")
     assert dict(entry.bases)["bl-paper"].workload.measured == (
         entry.point.workload.measured)

@@ -58,8 +58,8 @@ class Setting:
                               for sums in self.sums]))
 
     def in_rtl(self) -> dict:
-        run = options_of(self.point, self.point.nics, self.trace, self.devices, self.gpu,
-                         {"local_cache": self.rows, "remote_cache": 0}, False, 1)
+        run = options_of(self.point, self.point.kind.nics(self.point), self.trace, self.devices,
+                         self.gpu, {"local_cache": self.rows, "remote_cache": 0}, False, 1)
         return train(TrainOptions.of(**{name: getattr(run.workload, name) for name in (
             "config", "settings", "nodes", "placement", "lookups", "mini_batch", "network",
             "pcie", "gpu", "seed")}, mlp="blas", threads=1, compare=False,

@@ -62,8 +62,9 @@ def test_the_nics_of_a_point_are_dealt_as_its_baselines():
     for placement in PLACEMENTS:
         point = Point.named("fs", **SMALL | {"placement": placement})
         trace = trace_of(point.workload)
-        options = options_of(point, point.nics, trace, Devices.load(2), Devices.load(2).gpu.gpu,
-                             {"local_cache": 0, "remote_cache": 0}, False, 1)
+        options = options_of(point, point.kind.nics(point), trace, Devices.load(2),
+                             Devices.load(2).gpu.gpu, {"local_cache": 0, "remote_cache": 0},
+                             False, 1)
         workload = options.workload
         assert workload.placement == placement
         assert SampleSource.of(workload).plan() == plan_of(point, trace)
@@ -136,13 +137,13 @@ def test_rows_of_caches_are_shares_of_what_reaches_them():
     reach = reaching(trace, plan)
     assert reach["local_cache"] == sum(map(len, owned)) / 2
     assert reach["remote_cache"] == sum(map(len, foreign)) / 2
-    rows, notes = cache_rows(point, point.nics, trace)
+    rows, notes = cache_rows(point, point.kind.nics(point), trace)
     assert rows == {"local_cache": 8 * round(reach["local_cache"] * 0.25 / 8),
                     "remote_cache": 8 * round(reach["remote_cache"] * 0.5 / 8)} and not notes
     computing = Point.named("sc", **SMALL)
-    assert cache_rows(computing, computing.nics, trace)[0] == {
+    assert cache_rows(computing, computing.kind.nics(computing), trace)[0] == {
         "local_cache": 0, "remote_cache": 0}
-    assert cache_rows(point.changed(local_cache=None), point.nics, trace)[0][
+    assert cache_rows(point.changed(local_cache=None), point.kind.nics(point), trace)[0][
         "local_cache"] is None
 
 
@@ -150,9 +151,9 @@ def test_a_cache_that_no_preset_has_is_for_the_model_only():
     point = Point.named("lc", dataset="terabyte", nodes=1, mini_batch=1024, warmup=1, measured=2,
                         local_cache=1.0)
     trace = trace_of(point.workload)
-    assert "above the 8,192 of the preset" in cache_rows(point, point.nics, trace)[1][0]
+    assert "above the 8,192 of the preset" in cache_rows(point, point.kind.nics(point), trace)[1][0]
     with pytest.raises(ValueError, match=r"local_cache must be at most .* in fidelity rtl"):
-        cache_rows(point.changed(fidelity="rtl"), point.nics, trace)
+        cache_rows(point.changed(fidelity="rtl"), point.kind.nics(point), trace)
 
 
 def test_phases_of_a_record_by_hand():
@@ -231,7 +232,7 @@ def test_rtl_training_is_asked_for_its_update(monkeypatch):
     point = Point.named("fs", workload="training", fidelity="rtl", **SMALL)
     trace = trace_of(point.workload)
     devices = Devices.load(2, scaled=(("pcie_gen3x16.bandwidth_gb_s", 2.0),))
-    ran = trained(point, point.nics, trace, devices)
+    ran = trained(point, point.kind.nics(point), trace, devices)
     assert ran.update_us == 12.5 and ran.gradients == {"bytes": 200, "packets": 2.5}
     run = asked[0].run.workload
     assert (run.nodes, run.mini_batch, run.samples, run.in_flight) == (2, 16, 8 * 16, 1)

@@ -95,7 +95,7 @@ def test_there_are_a_thousand_draws_and_at_most_64_sets_of_runs_for_each_data_se
     points = EXHIBIT.points(setting)
     draws = {point for point in points if isinstance(point, Draws)}
     for dataset in setting.datasets:
-        of = [each for each in draws if each.dataset == dataset]
+        of = [each for each in draws if each.workload.dataset == dataset]
         for workload in ("inference", "training"):
             for software in ("eager", "tuned"):
                 for system in ("lc+rc+sc" if workload == "inference" else "lc+sc", *(

@@ -19,8 +19,9 @@ POINT = Point.named("lc+rc", nodes=2, mini_batch=16, warmup=2, measured=4, windo
 
 def options(point: Point = POINT, depth: int = 1):
     trace, devices = trace_of(point.workload), Devices.load(point.cluster.nodes)
-    rows, _ = cache_rows(point, point.nics, trace)
-    return options_of(point, point.nics, trace, devices, devices.gpu.gpu, rows, False, depth)
+    nics = point.kind.nics(point)
+    rows, _ = cache_rows(point, nics, trace)
+    return options_of(point, nics, trace, devices, devices.gpu.gpu, rows, False, depth)
 
 
 def test_what_is_counted_after_the_warm_up_is_what_a_run_of_it_alone_counts_less():
@@ -100,7 +101,7 @@ def test_a_run_is_done_once_with_and_without_a_store(ran, tmp_path):
 def test_what_another_process_is_at_comes_last(ran, tmp_path, monkeypatch):
     trace, wanted = trace_of(POINT.workload), [options(depth=depth) for depth in (1, 2)]
     store = Store(tmp_path, "v")
-    key = RunOf(wanted[0], trace_key(POINT.workload), ())
+    key = RunOf(wanted[0], trace_key(POINT.workload))
     assert store.once(key, dict, wait=False) == {}
     path = next(tmp_path.rglob("*.json"))
     path.unlink()

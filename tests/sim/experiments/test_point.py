@@ -60,7 +60,7 @@ def test_a_point_has_three_parts_and_only_options_of_its_system():
     assert own["nic"] - own["all-on-nic"] == {"persistent_gather"}
     assert own["en"] - own["bl-tuned"] == {"fidelity", "local_cache", "remote_cache", "settings",
                                            "en"}
-    with pytest.raises(ValueError, match="system must be SmartNicOptions of lc, not Options"):
+    with pytest.raises(ValueError, match="system must be SmartNicOptions of"):
         replace(point, system=Options("lc"))
 
 
@@ -99,7 +99,7 @@ def test_bad_fields(given, said):
     with pytest.raises(ValueError, match=said.replace("(", r"\(")):
         Point.named(**{"system": "bl-paper"} | given)
     point = Point.named("lc+sc")
-    with pytest.raises(ValueError, match="system must be the canonical lc"):
+    with pytest.raises(ValueError, match="system must be SmartNicOptions of the canonical lc"):
         point.changed(system="sc+lc")
 
 

@@ -170,8 +170,9 @@ def test_sweeps_of_the_largest_mini_batches_are_thinner():
     assert setting.numbers_of_nodes("terabyte") == (2, 4, 16)
     assert setting.numbers_of_nodes("kaggle") == setting.scale_nodes == (2, 4, 8, 16)
     points = points_of(["fig14"], setting)
-    assert {point.cluster.nodes for point in points if point.dataset == "terabyte"} == {2, 4, 16}
-    assert {point.cluster.nodes for point in points if point.dataset == "avazu"} == {2, 4, 8, 16}
+    for dataset, nodes in (("terabyte", {2, 4, 16}), ("avazu", {2, 4, 8, 16})):
+        assert {point.cluster.nodes for point in points
+                if point.workload.dataset == dataset} == nodes
 
 
 def test_names():

@@ -68,7 +68,7 @@ def test_each_change_has_points_of_both_systems_on_every_data_set():
     points = set(sensitivity_points(setting))
     for dataset in setting.datasets:
         own = [point for point in points
-               if (point.dataset, point.cluster.software, point.workload.workload) == (
+               if (point.workload.dataset, point.cluster.software, point.workload.workload) == (
                    dataset, *CASE[1:])]
         full = [point for point in own if point.label == "FS"]
         assert {point.kind.name for point in own if point not in full} == {"bl-paper"}

@@ -127,11 +127,11 @@ def test_the_sets_of_both_workloads_are_not_more_than_the_setting_allows():
     assert sum(sets_by_workload(DEMO).values()) == DEMO.nic_sets == 64
     cases = list(cases_of(replace(DEMO, nic_sets=12, draws=120)))
     assert sets_of(dict.fromkeys(
-        point for case in cases if case.workload == "inference" and case.full.kind.name != "en"
+        point for case in cases if not case.workload.training and case.full.kind.name != "en"
         for point in case.sets)) <= 8
     assert [(each.first, each.count) for each in cases[0].draws] == [(0, 50), (50, 50), (100, 20)]
     assert len({case.left_out for case in cases if case.full.kind.name != "en"}) == 2
-    assert [(case.workload, case.full.cluster.software) for case in cases] == [
+    assert [(case.workload.workload, case.full.cluster.software) for case in cases] == [
         ("inference", "eager"), ("inference", "tuned"), ("training", "eager"),
         ("training", "tuned"), ("inference", "tuned")]
     # EN has sets of its own besides, of which none is measured as a point.
@@ -258,14 +258,14 @@ def test_en_keeps_its_options_while_constants_are_drawn(runs):
     names = ("gpu_rtx8000.poll_us", "software_tuned.graph_us")
     sets = tuple(design([EN], [names], 6, 1))
     base = replace(EN, system=Options("bl-tuned", per_graph=None))
-    draws = Draws(EN, sets, (), (base,), names, 0, 3, 1)
+    draws = Draws(EN, sets, (base,), names, 0, 3, 1)
     found = draws.measured(runs)["speedups"]["bl-tuned"]
     factors = drawn(names, 3, 1)
     for value, each in zip(found, factors):
         own, other = (measure(scaled_by(point, names, each), runs)["interval_us"]
                       for point in (settled_one, base))
         assert value == pytest.approx(other / own, rel=0.03)
-    assert LeftOut(EN, sets, ()).measured(runs)["most"] < 0.1
+    assert LeftOut(EN, sets).measured(runs)["most"] < 0.1
     assert in_words(draws) == "draws 0 to 2, avazu, inference, EN, tuned"
 
 
@@ -316,7 +316,7 @@ def test_launches_fit_between_two_mini_batches(sets, runs):
 
 @pytest.mark.thorough
 def test_draws_change_with_their_constants_and_chunks_do_not_matter(sets, runs):
-    whole = Draws(FULL, sets, (), BASES, NAMES, 0, 6, 1)
+    whole = Draws(FULL, sets, BASES, NAMES, 0, 6, 1)
     found = whole.measured(runs)["speedups"]
     assert set(found) == {"bl-paper", "bl-tuned"} and len(set(found["bl-paper"])) == 6
     assert replace(whole, first=4, count=2).measured(runs)["speedups"] == {
@@ -328,7 +328,7 @@ def test_draws_change_with_their_constants_and_chunks_do_not_matter(sets, runs):
 
 
 def test_the_error_of_a_speedup_is_that_of_sets_left_out(sets, runs):
-    found = LeftOut(FULL, sets, ()).measured(runs)
+    found = LeftOut(FULL, sets).measured(runs)
     assert found["sets"] == 12 and 0 <= found["median"] <= found["most"] < 0.2
     nics = Interpolated(sets, runs)
     errors = [abs(interval_of(point, part, times) / interval_of(point, part) - 1)
@@ -337,8 +337,8 @@ def test_the_error_of_a_speedup_is_that_of_sets_left_out(sets, runs):
 
 
 def test_tasks_are_measured_after_points_and_kept_like_them(sets, tmp_path):
-    draws = Draws(FULL, sets, (), BASES, NAMES, 50, 50, 1)
-    left_out = LeftOut(FULL, sets, ())
+    draws = Draws(FULL, sets, BASES, NAMES, 50, 50, 1)
+    left_out = LeftOut(FULL, sets)
     assert in_turn([draws, FULL, left_out, TUNED])[2:] == [draws, left_out]
     assert effort(draws) > 0 < effort(left_out)
     assert in_words(draws) == "draws 50 to 99, kaggle, inference, eager"

@@ -16,17 +16,19 @@ from host.data.contents import contents
 from host.errors import InputError
 from sim.evaluation.measure import measure
 from sim.evaluation.nic_run import run_nics
+from sim.evaluation.nic_runs import RunOf
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store, plain
 from sim.evaluation.sweep import sweep
 from sim.experiments.sensitivity.tasks import LeftOut
 from sim.faults.measure import measure as faulty
 from sim.files import identity
+from sim.job.options import RunOptions
 from sim.serving.measured import measured
 from tests.host.test_reading import LEFT
 from tests.sim.experiments.fakes import Spot, third
 
-LEFT_OUT = LeftOut(Point.named("bl-paper"), (), ())
+LEFT_OUT = LeftOut(Point.named("bl-paper"), ())
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,12 @@ def test_profiles_and_data_count_with_their_contents(tmp_path):
     assert len(set(keys)) == 3
     os.utime(data, ns=(0, 0))
     assert store.key(point) == keys[-1]
+    # Those of a point's workload too, and of a task's.
+    asked = Point.named("bl-paper", data=(str(data),), format="criteo")
+    wanted = (asked, LeftOut(asked, ()), RunOf(RunOptions.of(), asked.workload))
+    before = [store.key(each) for each in wanted]
+    data.write_text("1\n0\n1\n")
+    assert not set(before) & {store.key(each) for each in wanted}
 
 
 def test_data_changed_in_place_with_size_and_time_as_before_are_other_data(tmp_path):

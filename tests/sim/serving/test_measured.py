@@ -61,11 +61,11 @@ def test_caches_are_those_of_the_reference_mini_batch():
     """A trace of fewer samples must not have smaller caches, nor one of more samples larger ones.
     """
     base = Point.named("lc+rc", nodes=2)
-    rows, _ = nic.cache_rows(base, base.nics, trace_of(base.workload))
+    rows, _ = nic.cache_rows(base, base.kind.nics(base), trace_of(base.workload))
     for size, measures in ((8, 16), (512, 32)):
         point = point_of(size, False, system="lc+rc", **SMALL).changed(measured=measures)
         own = module._with_reference_caches(point)
-        found, _ = nic.cache_rows(own, own.nics, trace_of(own.workload))
+        found, _ = nic.cache_rows(own, own.kind.nics(own), trace_of(own.workload))
         reach = nic.reaching(trace_of(own.workload), plan_of(own, trace_of(own.workload)))
         for cache in rows:
             assert found[cache] == pytest.approx(min(rows[cache], reach[cache]), rel=0.1)

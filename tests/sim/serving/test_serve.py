@@ -103,7 +103,7 @@ def test_the_command(points, capsys, tmp_path):
 
 def test_a_system_whose_point_fails_is_left_out_and_said(monkeypatch, capsys, tmp_path):
     def broken(point, runs=None):
-        if point.system == "nic":
+        if point.kind.name == "nic":
             raise RuntimeError("it burns")
         return measured.measured(point, runs)
 
