@@ -18,7 +18,7 @@ from tests.costs import cpu_seconds
 
 __all__ = ["BUDGETS", "main"]
 
-BUDGETS = {"test": 150, "test-all": 600}
+BUDGETS = {"test": 110, "test-all": 360}
 """By tier, the most that its tests may take: CPU seconds as a multiple of those that generating
 preset ``tiny`` takes."""
 
