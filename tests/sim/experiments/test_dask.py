@@ -27,7 +27,7 @@ from tests.sim.experiments.fakes import KillsWorker, Spot, third
 from tests.sim.experiments.measured import told
 
 pytest.importorskip("distributed", reason=absent("distributed"))
-import dask
+import dask.config
 import distributed
 
 ROOT = Path(__file__).parents[3]

@@ -62,7 +62,7 @@ TAKEN: dict[str, Callable[[], torch.Tensor]] = {
     "strided table": lambda: bag(table=TABLE.repeat(1, 2)[:, ::2]),
     "transposed table": lambda: bag(table=TABLE.t().contiguous().t()),
     "strided indices": lambda: bag(KEYS.repeat(2)[::2]),
-    "negative bit": lambda: bag(table=torch._neg_view(TABLE)),
+    "negative bit": lambda: bag(table=torch.ops.aten._neg_view(TABLE)),
     "max_norm of a view": lambda: bag(table=TABLE.clone().requires_grad_()[:, :].detach(),
                                       max_norm=1.0),
     "view of a leaf": lambda: bag(table=TABLE.clone().requires_grad_()[2:, :]).detach(),
