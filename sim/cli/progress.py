@@ -123,7 +123,10 @@ class TrainBar(_Bar):
 
 
 class PointBar(AbstractContextManager):
-    """Progress of a sweep: a bar on a terminal, else a line now and then."""
+    """Progress of a sweep: a bar on a terminal, else a line now and then.
+
+    The time left follows from the points after the first, which also compiles its NICs.
+    """
 
     def __init__(self, console: Console):
         self._console = console
@@ -132,9 +135,8 @@ class PointBar(AbstractContextManager):
             TimeRemainingColumn(),
             console=console, disable=not console.is_terminal)
         self._task = self._bar.add_task("points", total=1.0, points="")
-        self._began = 0.0
-        self._first: float | None = None
-        self._next = 0.0
+        self._calls = 0
+        self._began = self._first = self._next = 0.0
 
     def __enter__(self) -> "PointBar":
         return self
@@ -144,9 +146,11 @@ class PointBar(AbstractContextManager):
 
     def __call__(self, done: int, total: int, share: float) -> None:
         now = time.monotonic()
-        if self._first is None:  # what was asked for is right, and the first point begins
+        if self._calls == 0:  # what was asked for is right, and the first point begins
             self._bar.start()
+        if self._calls < 2:
             self._began, self._first = now, share
+        self._calls += 1
         self._bar.update(self._task, completed=share, points=f"{done:,}/{total:,}")
         if self._console.is_terminal or (now < self._next and done < total):
             return

@@ -1,8 +1,9 @@
 import io
+from types import SimpleNamespace
 
 from rich.console import Console
 
-from sim.cli.progress import JobLines, SampleCount
+from sim.cli.progress import JobLines, PointBar, SampleCount
 
 
 def test_lines_where_there_is_no_terminal():
@@ -28,3 +29,15 @@ def test_a_job_that_reports_often_prints_its_first_line_and_one_in_half_a_minute
     for done, line in ((0, "a: 1"), (0, "a: 2"), (0, "a: 3"), (0, "a: 4"), (0, "a: 5"), (1, "b")):
         lines(done, 2, line)
     assert out.getvalue() == "0 of 2: a: 1\n0 of 2: a: 4\n1 of 2: b\n"
+
+
+def test_the_first_point_says_nothing_of_the_time_that_others_take(monkeypatch):
+    """It also compiles NICs, which takes minutes."""
+    out, now = io.StringIO(), iter((0.0, 600.0, 640.0))
+    monkeypatch.setattr(
+        "sim.cli.progress.time", SimpleNamespace(monotonic=lambda: next(now)))
+    bar = PointBar(Console(file=out))
+    for done in range(3):
+        bar(done, 10, done / 10)
+    assert out.getvalue().splitlines() == [
+        "0 of 10 points", "1 of 10 points", "2 of 10 points, about 5 min left"]
