@@ -10,11 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from embernic_extras import ExtraError
-from gen.base.messages import one_line
+from gen.base.messages import BuildError, one_line
 from gen.base.numbers import integer, integer_option, number, number_option
 from gen.base.option import CALLABLE, REQUIRED, AnyPath, Given, Settings, given_options, option
 from gen.base.signals import Interrupted, forget_unused, interruptible
-from gen.base.tools import BuildError
 from rtl.config import PRESETS
 
 __all__ = ["NicOptions", "run_command", "with_options"]

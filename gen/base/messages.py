@@ -1,9 +1,13 @@
 """What a command says of a mistake: one line of bearable length."""
 
-__all__ = ["one_line"]
+__all__ = ["BuildError", "one_line"]
 
 _MOST = 240
 """Characters of a word: a path may have as many, and what somebody gave in place of one more."""
+
+
+class BuildError(Exception):
+    """A tool failed; the message has its exit status or signal, and its output."""
 
 
 def one_line(message: str) -> str:

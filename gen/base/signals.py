@@ -51,8 +51,10 @@ def handling(handler: Handler) -> Iterator[None]:
     def dropped(found: "sys.UnraisableHookArgs") -> None:
         if isinstance(found.exc_value, Interrupted):
             # Here it would be dropped again.
-            threading.Thread(target=_send_again, args=(found.exc_value.number,),
+            left = threading.Event()
+            threading.Thread(target=_send_again, args=(found.exc_value.number, left),
                              daemon=True).start()
+            left.set()
         else:
             print_dropped(found)
 
@@ -82,7 +84,10 @@ def forget_unused() -> None:
         warnings.filterwarnings("ignore", category=sys.modules["amaranth.hdl"].UnusedElaboratable)
 
 
-def _send_again(number: int) -> None:
+def _send_again(number: int, left: threading.Event) -> None:
+    """Send a signal to the main thread, a moment after it has left the function that sets ``left``.
+    """
+    left.wait()
     time.sleep(0.001)
     _thread.interrupt_main(number)
 

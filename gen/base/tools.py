@@ -15,13 +15,10 @@ from pathlib import Path
 from rich.console import Console
 
 from gen.base.cache import tool_folders
+from gen.base.messages import BuildError
 
 __all__ = ["BuildError", "announce", "completed", "failure", "how_ended", "run_tool",
            "run_verilator", "verilator_root"]
-
-
-class BuildError(Exception):
-    """A tool failed; the message has its exit status or signal, and its output."""
 
 
 def how_ended(status: int) -> str:

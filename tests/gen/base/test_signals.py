@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -21,9 +22,17 @@ class _Deaf:
         sum(range(10))
 
 
-@pytest.mark.thorough
 @pytest.mark.filterwarnings("error")
-def test_a_signal_that_is_dropped_comes_again(capsys):
+@pytest.mark.parametrize("slow", [False, True], ids=["", "busy machine"])
+def test_a_signal_that_is_dropped_comes_again(slow, capsys, monkeypatch):
+    start = threading.Thread.start
+
+    def start_slowly(thread: threading.Thread) -> None:
+        start(thread)
+        time.sleep(0.1)
+
+    if slow:
+        monkeypatch.setattr(threading.Thread, "start", start_slowly)
     began = time.monotonic()
     with pytest.raises(Interrupted) as ended:
         with interruptible():
