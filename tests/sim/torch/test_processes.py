@@ -152,7 +152,8 @@ def test_what_ends_one_process_ends_all_with_one_line(tmp_path, options, what, s
     done = torchrun("-m", "sim", "torch", *options, "--json", str(tmp_path / "out.json"),
                     str(SHARDED), "embernic", "4", "1", what)
     assert done.returncode != 0
-    complaints = [line for line in done.stderr.splitlines() if line.startswith("sim: ")]
+    # What PyTorch writes in another thread may begin the line.
+    complaints = re.findall(r"\bsim: .*", done.stderr)
     assert len(complaints) == 1 and complaints[0].endswith(said)
     assert not list(tmp_path.iterdir())
 
