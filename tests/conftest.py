@@ -58,7 +58,7 @@ def _keep_shapes() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Carry out the marks ``few(n, mark)``, and leave all but `FIRST` cases of each test to `make
-    test-all`. Begin with what takes longest, or one worker would end with it alone."""
+    test-all`. Begin with the longest tests, or one worker would end with them alone."""
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         cases[item.nodeid.partition("[")[0]].append(item)

@@ -124,7 +124,7 @@ def given_options(kind: type) -> tuple[Given, ...]:
 
 
 def _kind_of(hint: Any) -> str | None:
-    """Return the words for what an option of the type ``hint`` may be; None for any value."""
+    """Return in words which values an option of the type ``hint`` takes; None for any value."""
     several, single = "", set()
     for kind in get_args(hint) if get_origin(hint) in (UnionType, Union) else (hint,):
         if get_origin(kind) is Annotated:

@@ -174,7 +174,8 @@ class NicOptions(Options):
     -------
     fidelity: of the NIC, ``rtl`` or ``model``.
     local_cache, remote_cache: rows of each cache as a share of the unique keys that reach it, of
-        the mean node; 0 for none, None for what the preset has. Ignored by systems without it.
+        the mean node; 0 is a NIC without the cache, None the size in the preset. Ignored by systems
+        without the cache.
     settings: further ``field=value`` of the NIC, such as ``requester_merge=true``.
     """
 

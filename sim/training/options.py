@@ -42,7 +42,7 @@ class Method:
     reference: bool = option(
         False, "Train with the numpy reference alone, without NICs.")
     fidelity: str | None = option(
-        None, "What computes the steps.", among=FIDELITIES, old={"model": "--reference"},
+        None, "Implementation that computes the steps.", among=FIDELITIES, old={"model": "--reference"},
         hidden=True)
     compare: bool = option(
         True, "Compare the rows of every step with the numpy reference, bit for bit.")

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 import tomllib
@@ -15,6 +14,7 @@ from tests.optional import absent
 pytest.importorskip("torch", reason=absent("torch"))
 
 import embernic_torch
+from tests.sim.shown import messages
 from tests.sim.torch.sharded import ROWS, SAMPLES
 
 ROOT = Path(__file__).parents[3]
@@ -79,8 +79,7 @@ def test_processes_that_a_program_begins_are_nodes(installed, tmp_path, how, bac
 def test_a_process_that_fails_ends_the_program(installed, tmp_path, options, what, said, status):
     done = run(installed, "-m", "sim", "torch", *options, "--json", str(tmp_path / "out.json"),
                str(SPAWNED), "spawn", "embernic", what)
-    # What PyTorch writes in another thread may begin the line.
-    complaints = re.findall(r"\bsim: .*", done.stderr)
+    complaints = messages(done.stderr)
     assert len(complaints) == 1 and complaints[0].endswith(said)
     assert done.returncode == status and not (tmp_path / "out.json").exists()
 
@@ -92,8 +91,7 @@ def test_a_process_that_fails_leaves_a_report(installed, tmp_path, what):
     out = tmp_path / "out.json"
     done = run(installed, "-m", "sim", "torch", "--json", str(out), str(SPAWNED), "spawn",
                "embernic", what)
-    # What PyTorch writes in another thread may begin the line.
-    complaints = re.findall(r"\bsim: .*", done.stderr)
+    complaints = messages(done.stderr)
     assert len(complaints) == 1 and done.returncode == 1
     if what == "1:killed" and not out.exists():
         return  # multiprocessing may have ended the other one before it could say anything

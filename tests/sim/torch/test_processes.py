@@ -1,7 +1,6 @@
 """Processes that ``torchrun`` begins are the nodes of one cluster, with one report."""
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from tests.optional import absent
 
 pytest.importorskip("torch", reason=absent("torch"))
 
+from tests.sim.shown import messages
 from tests.sim.torch.sharded import ROWS, SAMPLES
 
 SHARDED = Path(__file__).with_name("sharded.py")
@@ -152,8 +152,7 @@ def test_what_ends_one_process_ends_all_with_one_line(tmp_path, options, what, s
     done = torchrun("-m", "sim", "torch", *options, "--json", str(tmp_path / "out.json"),
                     str(SHARDED), "embernic", "4", "1", what)
     assert done.returncode != 0
-    # What PyTorch writes in another thread may begin the line.
-    complaints = re.findall(r"\bsim: .*", done.stderr)
+    complaints = messages(done.stderr)
     assert len(complaints) == 1 and complaints[0].endswith(said)
     assert not list(tmp_path.iterdir())
 
@@ -183,8 +182,7 @@ def test_a_program_that_fails_has_a_report_of_what_each_process_did(
     done = torchrun("-m", "sim", "torch", *options, "--json", str(out), "--report", str(page),
                     str(SHARDED), "embernic", "4", "1", what)
     assert done.returncode != 0
-    # The traceback that PyTorch writes in another thread may begin the line.
-    complaints = re.findall(r"\bsim: .*", done.stderr)
+    complaints = messages(done.stderr)
     assert len(complaints) == 1 and complaints[0].endswith(said)
     result = json.loads(out.read_text())
     assert result["ended"] == said and said in (page / "index.html").read_text()
