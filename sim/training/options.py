@@ -42,8 +42,8 @@ class Method:
     reference: bool = option(
         False, "Train with the numpy reference alone, without NICs.")
     fidelity: str | None = option(
-        None, "Implementation that computes the steps.", among=FIDELITIES, old={"model": "--reference"},
-        hidden=True)
+        None, "Implementation that computes the steps.", among=FIDELITIES,
+        old={"model": "--reference"}, hidden=True)
     compare: bool = option(
         True, "Compare the rows of every step with the numpy reference, bit for bit.")
 
