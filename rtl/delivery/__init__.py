@@ -1,4 +1,4 @@
-"""Delivery to the host: each different vector of a step once, and for each slot its index."""
+"""Delivery to the host: each distinct vector of a step once, and an index for each slot."""
 
 from rtl.delivery.indices import IndexPackager
 from rtl.delivery.layouts import EMPTY_INDEX, INDEX_LIMIT, NO_INDEX, SlotIndex

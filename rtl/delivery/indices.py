@@ -28,8 +28,8 @@ INDEX_PACKAGER_COUNTERS = CounterLayout(
 
 _Front = data.StructLayout({
     "index": INDEX_BITS, "sample": SAMPLE_BITS, "step": STEP_BITS, "last": 1, "follows": 3})
-"""An index; ``follows``: if all bits are 1, it may be in the packet of the one before it. The bits
-are of its step and of both halves of its sample, for short paths."""
+"""An index. ``follows``: the index may share the packet of its predecessor if all bits are 1. The
+bits cover the step and both halves of the sample number, for short paths."""
 
 _Packet = data.StructLayout({
     "sample": SAMPLE_BITS, "first_slot": 16, "samples": 16, "last": 1, "step": STEP_BITS,
@@ -40,28 +40,26 @@ PACKETS = 16
 
 
 class IndexPackager(Gateable, wiring.Component):
-    """Gather the indices of consecutive slots of a step; send full or old packets, and the last.
+    """Collect the indices of consecutive slots of a step, and send full, old and last packets.
 
     The payload of an INDICES packet is a :data:`rtl.formats.IndexTag` beat and up to
     ``config.host_payload_beats`` - 1 beats of 32 indices, of whole samples or parts; unused places
-    are zero. Its samples are numbered in sequence. So it closes where another step begins, or where
-    a sample's number does not follow the one before it (one between them was refused); and when it
-    is full, by ``step_end``, or by time-out. A packet is held until it closes, because the header
-    counts its indices; there is room for the beats of two.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    are zero. Sample numbers of a packet are consecutive. A packet therefore closes where another
+    step begins or a sample number does not follow its predecessor (a rejected sample is missing).
+    It also closes when it is full, at ``step_end``, or by timeout. A packet waits until it closes,
+    because its header counts the indices; the buffer has room for the beats of two packets.
 
     Parameters: ``config``.
 
     Ports
     -----
     i: stream of :data:`rtl.delivery.SlotIndex`; its ready is a register.
-    step_end: event: the indices taken until now, this cycle's included, leave; those that come
-        later are in another packet.
+    step_end: event: the indices so far, including this cycle's, leave; later indices belong to
+        another packet.
     time, timeout: a packet closes when its first index is ``timeout`` cycles old.
     credit: copied into the header when it is made.
-    headers: stream of :data:`rtl.formats.HostFrame`, one per packet, which ``answers`` the samples
-        whose last slot is in it.
+    headers: stream of :data:`rtl.formats.HostFrame`, one per packet; ``answers`` counts the samples
+        whose last slot is in the packet.
     payload: stream of :data:`rtl.formats.RawBeat`, packets in the order of their headers.
     counters: ``indices`` and ``packets`` sent; packets closed because they were ``full``, by
         ``timeouts``, by ``step_ends``, or by ``changes`` of the step or jumps of sample numbers.
@@ -102,9 +100,9 @@ class IndexPackager(Gateable, wiring.Component):
         return m
 
     def _enter(self, m: Module, front: SkidBuffer) -> Signal:
-        """Tell which indices follow the one before; return whether the last that came ends."""
+        """Mark indices that follow their predecessor; return whether the last index so far ends."""
         item, taken = self.i.payload, Signal()
-        # The step, and the sample that follows.
+        # The step, and the number of the next sample.
         step, sample = (Signal(shape, reset_less=True, name=name) for name, shape in (
             ("step", STEP_BITS), ("sample", SAMPLE_BITS)))
         ended, ending, half = Signal(init=1), Signal(), SAMPLE_BITS // 2
@@ -125,19 +123,19 @@ class IndexPackager(Gateable, wiring.Component):
 
     def _gather(self, m: Module, front: SkidBuffer, ending: Signal, beats: StreamFIFO,
                 packets: StreamFIFO) -> Signal:
-        """Collect a beat; it goes when another index joins its packet, or that closes.
+        """Collect a beat; send it when a further index joins its packet, or the packet closes.
 
         Return whether a packet is open.
         """
         here, packet = front.o.payload, Signal(_Packet, reset_less=True)
         is_open, old, final = Signal(), Signal(), Signal(reset_less=True)
         opened, slot = Signal(32, reset_less=True), Signal(16)
-        # Of the beat: the place of the next index; all are taken. Of the packet: beats left.
+        # Of the beat: place of the next index; all are used. Of the packet: beats left.
         lane, whole = Signal(range(INDICES_PER_BEAT), reset_less=True), Signal(reset_less=True)
         room = Signal(range(self._room), reset_less=True)
         held = Signal(data.ArrayLayout(INDEX_BITS, INDICES_PER_BEAT), reset_less=True)
         follows = here.follows.all()
-        # All beats of the packet are taken; either that, or it is old; it is open and may go.
+        # The packet is full; full or old; open and ready to leave.
         full, shut, active = Signal(), Signal(), Signal()
         go, ends, close, takes, begins = (Signal(name=name) for name in (
             "go", "ends", "close", "takes", "begins"))
@@ -150,7 +148,7 @@ class IndexPackager(Gateable, wiring.Component):
             Cat(beats.i.payload.data).eq(held), beats.i.payload.last.eq(close),
             packets.i.valid.eq(close), packets.i.payload.eq(packet),
         ]
-        # There is room for what is pushed until a level that is a cycle old shows it.
+        # Keep room for pushes that the level, one cycle old, does not show yet.
         fits = (beats.level <= 2 * self._room) & (packets.level <= PACKETS - 2)
         m.d.sync += [go.eq(fits), active.eq(fits & (takes | (is_open & ~close)))]
         fills = Mux(takes, ~begins & (lane == len(held) - 1) & final, full)
@@ -173,7 +171,7 @@ class IndexPackager(Gateable, wiring.Component):
                              packet.samples.eq(packet.samples + packet.last)]
                 with m.If(whole):
                     m.d.sync += [room.eq(room - 1), final.eq(room == 1)]
-            # The first index of a beat clears the others' places.
+            # The first index of a beat clears the other places.
             for k in range(INDICES_PER_BEAT):
                 first = begins | whole
                 if k == 0:
@@ -193,7 +191,7 @@ class IndexPackager(Gateable, wiring.Component):
 
     def _leave(self, m: Module, packets: StreamFIFO, beats: StreamFIFO, header: SkidBuffer,
                payload: SkidBuffer) -> Signal:
-        """Send header and tag beat together, then the indices; return whether these go on."""
+        """Send header and tag beat together, then the indices; return whether indices remain."""
         packet, tag = packets.o.payload, Signal(IndexTag)
         inside, start = Signal(), Signal()
         m.d.comb += [

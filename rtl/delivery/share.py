@@ -1,4 +1,4 @@
-"""ShareDelivery: on its way to the dispatcher, a share becomes its different keys."""
+"""ShareDelivery: reduces a share to its distinct keys on the way to the dispatcher."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -18,33 +18,32 @@ __all__ = ["DELIVERY_COUNTERS", "ShareDelivery"]
 DELIVERY_COUNTERS = CounterLayout(*UNIQUE_COUNTERS.members, "cut")
 
 _Way = data.StructLayout({"slot": Slot, "cut": 1, "before": STEP_BITS})
-"""A slot that goes on; ``cut``: the share of another step, ``before``, was not ended."""
+"""A slot that is passed on. ``cut``: the share of another step before it (``before``) was not
+ended."""
 
 
 class ShareDelivery(Gateable, wiring.Component):
-    """With ``unique``, pass on each different key of a share once, and tell each slot its index.
+    """With ``unique``, pass each distinct key of a share once, and output an index for each slot.
 
-    What goes on then looks like one large sample, of no number, to the blocks behind: each key is a
-    bag of its own (KEY_END), so its vector is pooled with no other, and what ends the share is an
-    EMPTY slot, the ``last``. So the packets of its vectors number them from 0 on, as the indices
-    do (:class:`~rtl.delivery.UniqueFinder`), and the packet of the share's last vector is known. A
-    host that does not end a share has it ended where the next step begins (``cut``), so that the
-    numbers of that begin at 0 all the same.
+    Later blocks see the passed slots as one large sample without a number. Each key is a bag of its
+    own (KEY_END), so its vector is not pooled with another vector. An EMPTY slot, the ``last``,
+    ends the share. Packets of vectors therefore number them from 0 on, like the indices
+    (:class:`~rtl.delivery.UniqueFinder`), and the last vector of a share is known. If the host does
+    not end a share, the block ends it where the next step begins (``cut``), so that numbers of the
+    next step begin at 0.
 
-    Without ``unique`` slots pass to ``o`` as they are, in the cycle in which they come.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    Without ``unique``, slots pass to ``o`` unchanged in the same cycle.
 
     Parameters: ``config``; without ``config.unique_keys`` slots always pass.
 
     Ports
     -----
-    i, o: streams of :data:`rtl.query.Slot`. shares: the same, what goes on of shares.
-    indices: stream of :data:`~rtl.delivery.SlotIndex`, one for each slot but what ends a share.
-    step_end: event: the indices of a share are all told.
-    unique: see above; may change while idle, two cycles before a slot comes.
-    counters: those of the finder, and shares that were ``cut``.
-    idle: nothing inside.
+    i, o: streams of :data:`rtl.query.Slot`. shares: the same; the passed slots of shares.
+    indices: stream of :data:`~rtl.delivery.SlotIndex`, one per slot, without the end of a share.
+    step_end: event: all indices of a share have left.
+    unique: see above; may change while idle, at least two cycles before a slot.
+    counters: the counters of the finder, and shares that were ``cut``.
+    idle: no slot inside.
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
@@ -77,7 +76,7 @@ class ShareDelivery(Gateable, wiring.Component):
         m.submodules.way = way = SkidBuffer(_Way)
         here, entering, share = way.o.payload, way.i.payload, self.shares.payload
         ends = Signal()
-        # By itself: what chooses between wide payloads elsewhere has many loads.
+        # A copy: the selector of wide payloads elsewhere has many loads.
         passing = Signal(init=1, reset_less=True)
         m.d.sync += passing.eq(~self.unique)
         cutting, cut = self._cut(m, finder, way)
@@ -85,7 +84,7 @@ class ShareDelivery(Gateable, wiring.Component):
             finder.enable.eq(self.unique), slots.i.payload.eq(self.i.payload),
             self.o.payload.eq(self.i.payload), self.o.valid.eq(self.i.valid & passing),
             slots.i.valid.eq(self.i.valid & ~passing),
-            # Shares go on while the dispatcher waits: repeats need nothing of it.
+            # Shares proceed while the dispatcher waits: repeats do not need it.
             self.i.ready.eq(Mux(passing, self.o.ready, slots.i.ready)),
             way.i.valid.eq(finder.o.valid), finder.o.ready.eq(way.i.ready),
             entering.slot.eq(finder.o.payload),
@@ -112,8 +111,8 @@ class ShareDelivery(Gateable, wiring.Component):
         return m
 
     def _cut(self, m: Module, finder: UniqueFinder, way: SkidBuffer) -> tuple[Signal, Signal]:
-        """Find where a share was not ended; return whether its end is offered in place of the slot
-        that is here, and whether it goes."""
+        """Find a share that was not ended; return whether its end replaces the current slot, and
+        whether it leaves."""
         slot, is_open, step = finder.o.payload, Signal(), Signal(STEP_BITS, reset_less=True)
         cutting, cut, done = Signal(), Signal(), Signal()
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""UniqueFinder: lets each different key of a step through once, and tells every slot its index."""
+"""UniqueFinder: passes each distinct key of a step once, and outputs an index for every slot."""
 
 from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -24,63 +24,59 @@ UNIQUE_COUNTERS = CounterLayout(
     "stall_output")
 
 EPOCH_BITS = 10
-"""Steps between two sweeps, as bits. With it, a key of 64 tables and an index, a word of the table
-has 68 of the 72 bits of a block RAM."""
+"""Bits of the epoch: a sweep follows after 2^EPOCH_BITS steps. With a key of 64 tables and an
+index, a word of the table has 68 of the 72 bits of a block RAM."""
 
 QUEUE = 16
-"""Slots that may be under way or wait: a place is taken for 10 cycles."""
+"""Slots that may be in flight or wait: each uses a place for 10 cycles."""
 
 
 class UniqueFinder(wiring.Component):
     """Find repeats of a key within a step of this requester (paper, 4.1.1, at the requester).
 
-    The first slot of a key goes on to ``o``, and gets the next index of the step: 0, 1, 2 in the
-    order in which slots go on. A later slot of the key does not go on; it has the same index. Every
-    slot's index is told, in order, in ``indices``, after its key has gone on. An EMPTY slot does
-    not go on, unless it ``ends`` the share of its step: then it does, and so is told.
+    The first slot of a key passes to ``o``, and gets the next index of the step: 0, 1, 2 in the
+    order of passing. A later slot of the key does not pass, and gets the same index. ``indices``
+    outputs the index of every slot, in order, after its key has passed. An EMPTY slot does not pass
+    unless it ``ends`` the share of its step; it then passes, and appears in ``indices``.
 
-    **Steps.** The slots of a step come in one run: a step begins where the number of the step
-    changes, or with the first slot after one that ``ends``, and its indices begin at 0. Entries of
-    the table bear an epoch, which counts the steps; those of another epoch match no key. So no
-    number of a step that comes again can bring back an old entry, and neither can an epoch: before
-    the epochs begin again, the slot that would begin the first of them waits until the ones before
-    it have passed and all sets are swept. That is once in 2^10 steps and takes a cycle a set. What
-    is left to whoever sends the steps: after a step of which nothing else is sent, its number must
-    not be the next that comes, unless its share was ended.
+    **Steps.** The slots of a step are consecutive. A step begins where the step number changes, or
+    with the first slot after a slot that ``ends``; its indices begin at 0. Each entry of the table
+    has an epoch, the number of its step modulo 2^10; entries of other epochs match no key. Before
+    the epochs wrap, the next slot waits until earlier slots have passed and all sets are swept:
+    once in 2^10 steps, one cycle per set. Old entries therefore never match. The sender must not
+    use the same number for two consecutive steps unless it ended the share of the first.
 
-    **A full set** gives up its least recently used entry. All of other epochs are older than any of
-    this one, so they go first. A victim of the running step is counted in ``retired_early``: if its
-    key comes again, it is sent again, with a new index, and both are right. ``unique`` less the
-    number of different keys tells how often that was so, at most ``retired_early`` times; only who
-    knows the keys can say, for the table has forgotten the key.
+    **A full set** evicts its least recently used entry. Entries of other epochs are older than all
+    entries of this epoch, and go first. ``retired_early`` counts evicted entries of the running
+    step. If such a key appears again, it passes again with a new index, and both indices are right.
+    ``unique`` exceeds the number of distinct keys by at most ``retired_early``.
 
-    **Indices** are 16 bits, of which 0xFFFF is that of EMPTY slots. A key that comes first when all
-    65,534 others are used goes on, and its index is 0xFFFE, none; so do its repeats have, counted
-    in ``no_index``. A share of at most 65,534 slots never gets there, and the host, which deals
-    shares, refuses larger ones (:func:`host.wire.indices.check_share`): a NIC's sizes bound the
-    slots of a sample, not those of a share.
+    **Indices** have 16 bits. EMPTY slots have 0xFFFF. A key that appears first when all 65,534
+    indices are used passes; it and its repeats have 0xFFFE, counted in ``no_index``. A share of at
+    most 65,534 slots never reaches this; the host rejects larger shares
+    (:func:`host.wire.indices.check_share`).
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. Nothing stalls inside
-    (:class:`~rtl.keys.set_loop.SetLoop`): a slot enters once it has a place at the end.
+    The pipeline never stalls (:class:`~rtl.keys.set_loop.SetLoop`): a slot enters when it has a
+    place in the output queue.
 
-    Parameters: ``config``. Keys are of its tables: higher bits of a table's number are not
-    compared, and 0 in what :class:`rtl.query.QueryChecker` lets through.
+    Parameters: ``config``. Higher bits of a table number than ``config.tables`` needs are not
+    compared; :class:`rtl.query.QueryChecker` passes only keys in which they are 0.
 
     Ports
     -----
     i: stream of :data:`rtl.query.Slot`.
-    o: stream of :data:`rtl.query.Slot`: the first of each key, unchanged.
-    indices: stream of :data:`rtl.delivery.SlotIndex`, one for each slot.
-    enable: 0: every slot goes on as it came, with the same latency, and no index is told. May
-        change while idle.
+    o: stream of :data:`rtl.query.Slot`: the first slot of each key, unchanged.
+    indices: stream of :data:`rtl.delivery.SlotIndex`, one per slot.
+    enable: 0: every slot passes unchanged, with the same latency and without an index. May change
+        while idle.
     counters: ``slots`` taken; ``unique``, first uses; ``repeats``; entries ``retired_early``; slots
-        with ``no_index``; ``steps`` begun; ``sweeps`` between epochs; cycles in which a slot
-        waits for a sweep (``stall_sweep``), or one that is found for the other side of ``o`` or
-        ``indices`` (``stall_output``).
+        with ``no_index``; ``steps`` begun; ``sweeps`` between epochs; cycles in which a slot waits
+        for a sweep (``stall_sweep``), or a result for the receiver of ``o`` or ``indices``
+        (``stall_output``).
     idle: no slot inside, and no sweep.
 
-    Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`, ``ValueError`` if
-    it leaves the table out.
+    Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`, ``ValueError`` if it
+    leaves the table out.
     """
 
     LATENCY = {("slot", "the same slot on o"): 1 + SetLoop.LATENCY["lookup", "its result"]
@@ -112,7 +108,7 @@ class UniqueFinder(wiring.Component):
         loop, sweeping, waits = self._enter(m, words, front, queue)
         self._decide(m, loop, queue)
 
-        # Out: a slot that goes on is taken in the cycle in which its index enters the buffer.
+        # Output: a passed slot is taken in the cycle in which its index enters the buffer.
         m.submodules.told = told = SkidBuffer(SlotIndex)
         wiring.connect(m, told.o, wiring.flipped(self.indices))
         slot, found, ends = words.o.payload, queue.o.payload, Signal()
@@ -136,9 +132,9 @@ class UniqueFinder(wiring.Component):
 
     def _enter(self, m: Module, words: StreamFIFO, front: SkidBuffer,
                queue: CreditQueue) -> tuple[SetLoop, Signal, Signal]:
-        """Find where steps begin, and look the keys up; the slots wait in ``words``.
+        """Detect the begin of steps, and look the keys up; the slots wait in ``words``.
 
-        Return the loop, whether sets are being swept, and whether a slot waits for that.
+        Return the loop, whether a sweep is in progress, and whether a slot waits for it.
         """
         sets = self._sets
         m.submodules.loop = loop = SetLoop(
@@ -189,11 +185,11 @@ class UniqueFinder(wiring.Component):
         return loop, sweeping, front.o.valid & waits
 
     def _hash(self, key: Value) -> Value:
-        """Return the hash of a key, as if it had all bits of a table."""
+        """Return the hash of a key, extended to all bits of a table number."""
         return hash_bits(Cat(key[:self._key_bits], C(0, Key.size - self._key_bits)))
 
     def _decide(self, m: Module, loop: SetLoop, queue: CreditQueue) -> None:
-        """Place keys that are not here, number them, and tell what was found to ``queue``."""
+        """Place and number keys that are not in the table, and output the results to ``queue``."""
         policy = policy_of("lru", self._ways)
         now, after = loop.now, loop.after
         m.d.comb += [
@@ -201,7 +197,7 @@ class UniqueFinder(wiring.Component):
             after.state.eq(policy.update(m, now.state, now.match, after.placed)),
         ]
 
-        # A cycle later: the next index, which stays at none when all are used.
+        # A cycle later: the next index; it stays at NO_INDEX when all are used.
         o, found = loop.o, queue.i.payload
         following, index, first = Signal(INDEX_BITS, reset_less=True), Signal(INDEX_BITS), Signal()
         m.d.comb += [
@@ -214,7 +210,7 @@ class UniqueFinder(wiring.Component):
         with m.If(o.valid):
             m.d.sync += following.eq(index + (first & (index != NO_INDEX)))
 
-        # What is only counted is found a cycle later.
+        # Counters are a cycle late.
         seen = Signal(data.StructLayout({"first": 1, "again": 1, "lost": 1}))
         lost, of = Signal(EPOCH_BITS, reset_less=True), Signal(EPOCH_BITS, reset_less=True)
         m.d.sync += [

@@ -1,1 +1,1 @@
-"""Keys: their hash, which node owns them, and the set-associative table that finds them."""
+"""Keys: their hash, their owner, and the set-associative table that finds them."""

@@ -1,8 +1,8 @@
 """The key hash: constants and plain-integer form, shared by hardware and host.
 
-An H3 hash (Carter and Wegman, 1979): the XOR of one constant for each bit set in the key
-``row | table << 36``. In hardware it is a few levels of XOR; any two keys collide in the top
-``b`` bits with probability 2^-b over the choice of constants. The constants come from splitmix64.
+An H3 hash (Carter and Wegman, 1979): the XOR of one constant for each bit set in the key ``row |
+table << 36``. In hardware the hash is a few levels of XOR. Two keys collide in the top ``b`` bits
+with probability 2^-b over the choice of constants. The constants are the output of splitmix64.
 """
 
 __all__ = ["COLUMNS", "HASH_BITS", "KEY_BITS", "key_hash"]
@@ -20,11 +20,11 @@ def _splitmix64(state: int) -> int:
 
 
 COLUMNS = tuple(_splitmix64(bit + 1) >> 32 for bit in range(KEY_BITS))
-"""The constant of each key bit, least significant first."""
+"""Constant of each key bit, least significant first."""
 
 
 def key_hash(table: int, row: int) -> int:
-    """Return the 32-bit hash of a key. Sets take the high bits, row owners the low 16."""
+    """Return the 32-bit hash of a key. Sets use the high bits, row owners the low 16."""
     key, value = row | table << 36, 0
     for bit, column in enumerate(COLUMNS):
         if key >> bit & 1:

@@ -23,5 +23,5 @@ def hash_bits(key: Value) -> Value:
 
 
 def scale(fraction: Value, limit: Value) -> Value:
-    """Scale an n-bit ``fraction`` to 0 … ``limit`` - 1: (fraction * limit) >> n."""
+    """Scale an n-bit ``fraction`` to 0 to ``limit`` - 1: (fraction * limit) >> n."""
     return (fraction * limit) >> len(fraction)

@@ -15,10 +15,10 @@ from rtl.stream import SkidBuffer
 __all__ = ["FRACTION_BITS", "OwnerSplit", "split_layout"]
 
 FRACTION_BITS = 16
-"""Low bits of the key's hash that spread the rows of a table over its owners."""
+"""Low bits of the key hash that distribute the rows of a table over its owners."""
 
 _WORDS = 3
-"""Descriptor words that locate a row's owner; the others address stores on the card."""
+"""Descriptor words that determine the owner of a row; the other words are the base of the table."""
 
 
 def split_layout(user_shape) -> data.StructLayout:
@@ -28,34 +28,35 @@ def split_layout(user_shape) -> data.StructLayout:
 
 
 class OwnerSplit(wiring.Component):
-    """Look up the owner of each key, or why it has none (DESIGN section 4, sharding is data).
+    """Look up the owner of each key, or the reason that it has no owner.
 
-    ``owner`` is the descriptor's owner (kind TABLE), that plus (hash[15:0] * owners) >> 16 (kind
-    ROW, see :mod:`rtl.keys.hashing`), or this node (REPLICATED). ``status`` is 0, or the first that
-    applies of TABLE (no such table, or an invalid descriptor), KIND (COLUMN: defined, but not
-    supported; REPLICATED where a row must have one owner), ROW (beyond the table's rows) and TABLE
-    (the owner is not one of ``nodes``); then the key is ``refused``, and ``owner`` is invalid.
-    ``own``: the owner is this node.
+    ``owner`` depends on the kind of the descriptor. TABLE: its owner. ROW: its owner plus
+    (hash[15:0] * owners) >> 16, see :mod:`rtl.keys.hashing`. REPLICATED: this node. ``own``: the
+    owner is this node.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. Keys keep their order. After reset ``tables``
-    cycles make every descriptor invalid; meanwhile nothing is taken.
+    ``status`` is 0, or the first that applies of TABLE (no such table, or an invalid descriptor),
+    KIND (COLUMN, which is not supported; REPLICATED where a row must have one owner), ROW (beyond
+    the rows of the table) and TABLE (the owner is not among ``nodes``). The key is then
+    ``refused``, and ``owner`` is invalid.
 
-    Parameters: ``user_shape``, of the data carried with a key; ``tables``, number of descriptors;
-    ``replicated``, whether a row may have a copy at every node.
+    Keys keep their order. After reset the block invalidates every descriptor, which takes
+    ``tables`` cycles; ``i`` is not ready meanwhile.
+
+    Parameters: ``user_shape``, of the data beside a key; ``tables``, number of descriptors;
+    ``replicated``: a row may have a copy at every node.
 
     Ports
     -----
     i: stream of {key, user}.
     o: stream of {key, user, owner, own, status, refused}.
-    node: this node's number.
-    moves, comes, coming: in this cycle the pipeline moves; with it ``o`` gets a key, and this
-        user's data; for flags in registers that stand beside those of ``o``, which come from shift
-        registers.
+    node: number of this node.
+    moves, comes, coming: the pipeline moves in this cycle; ``o`` then gets a key; and the user data
+        of that key. For flags in registers parallel to ``o``, whose data leave shift registers.
     nodes: nodes of the cluster.
-    write_en, write_table, write_word, write_data: write a 32-bit word of a descriptor (words 0 to
-        4 of :data:`rtl.formats.TableDescriptor`; 3 and 4 are not stored here). A descriptor in use
-        is changed by clearing word 0 first and writing it last. Writes to tables and words that do
-        not exist, or while ``write_ready`` is 0, are ignored.
+    write_en, write_table, write_word, write_data: write a 32-bit word of a descriptor (words 0 to 4
+        of :data:`rtl.formats.TableDescriptor`; words 3 and 4 are not stored here). To change a
+        descriptor in use, clear word 0 first and write it last. The block ignores writes to tables
+        and words that do not exist, and writes while ``write_ready`` is 0.
     write_ready: descriptors may be written.
     idle: no key inside and no sweep in progress.
 
@@ -93,7 +94,7 @@ class OwnerSplit(wiring.Component):
             head.i.valid.eq(self.i.valid & swept),
             self.i.ready.eq(head.i.ready & swept),
         ]
-        # Item and validity of each stage; the fields that a stage adds are declared there.
+        # Item and valid bit of each stage. A stage declares the fields that it adds.
         items = [head.o.payload] + [Signal(self._item, name=f"item{k}", reset_less=True)
                                     for k in range(1, 5)]
         valids = [head.o.valid] + [Signal(name=f"valid{k}") for k in range(1, 5)]
@@ -112,7 +113,7 @@ class OwnerSplit(wiring.Component):
         missing, fraction = Signal(), Signal(FRACTION_BITS)
         beyond, invalid, kind2, owner2 = Signal(), Signal(), Signal(2), Signal(NODE_BITS)
         offset = Signal(NODE_BITS)
-        # The sum of owner and offset has a bit more than a node.
+        # The sum of owner and offset has one bit more than a node number.
         owner3, status3, owner4, status4 = (Signal(s) for s in (NODE_BITS + 1, 8, NODE_BITS, 8))
         own4, refused4 = Signal(), Signal()
         with m.If(advance):
@@ -157,9 +158,9 @@ class OwnerSplit(wiring.Component):
         return m
 
     def _descriptors(self, m: Module, table, read_en, swept) -> data.View:
-        """Build the descriptor RAM, a lane per word, and return its output, one cycle later."""
+        """Build the descriptor RAM, one lane per word, and return its output, one cycle later."""
         place = Signal(range(max(2, self._tables)))
-        # A register in front of the RAMs: what the host writes counts from two cycles later on.
+        # A register in front of the RAMs: a write takes effect two cycles later.
         write, lane = Signal(_WORDS), Signal(_WORDS)
         address, word_data = (Signal(shape, reset_less=True) for shape in (
             range(max(2, self._tables)), 32))

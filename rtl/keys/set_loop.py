@@ -1,4 +1,4 @@
-"""SetLoop: lookups of keys in sets, one a cycle, each of which may change its set."""
+"""SetLoop: looks up keys in sets, one per cycle; each lookup may change its set."""
 
 from collections.abc import Callable
 
@@ -14,56 +14,51 @@ from rtl.memory import Ram
 __all__ = ["SetLoop"]
 
 WINDOW = 4
-"""Lookups before one whose change of a set is not yet in the RAM when that reads it."""
+"""Number of preceding lookups whose changes are not yet in the RAM when a set is read."""
 
 
 class SetLoop(wiring.Component):
-    """Read the set of a key, let the user decide, write the set: in order, without ever stalling.
+    """Read the set of a key, let the user decide, and write the set: in order, without stalls.
 
-    A way of a set has a word, its key and a label, which are written when the way is *placed*, and
-    bits of the user's. A set also has bits of the user's, its state. Words lie in a RAM for each
-    way, so that a key is never written again with its neighbours; the bits lie in a RAM by
-    themselves, written by each lookup.
+    Each way of a set has a word (key and label), written when the way is *placed*, and user bits. A
+    set also has user bits, its state. Each way has its own RAM of words, so that placing a key does
+    not rewrite the other ways. One RAM contains the bits; each lookup writes it.
 
-    The last four lookups' changes are not yet in the RAMs when a set is read. They come past them:
-    of the bits, the last that a lookup of the same set wrote; of a way's key, whether the
-    last that was placed there is equal. The nearest of these, of the lookup that decides in the
-    same cycle in which the next one compares, is the only loop of this block: ``now`` to ``after``
-    to the registers behind ``now``.
+    When a set is read, the changes of the last four lookups are not yet in the RAMs. They are
+    forwarded: the bits of the last lookup that wrote the same set, and, per way, whether the key
+    placed last is equal. Forwarding from the lookup that decides in the same cycle is the only loop
+    of this block: ``now`` to ``after`` to the registers behind ``now``.
 
-    A way must not be placed again by any of the next four lookups of its set: a way that has just
-    been placed waits for its vector, or is not free.
+    None of the next four lookups of a set may place the same way again. The user guarantees this: a
+    way that was just placed waits for its vector, or is not free.
 
-    Stages: 1 hash, 2 set, 3 and 4 RAM, 4 also compares, 5 ``now`` and ``after``, 6 ``o``, in which
-    the RAMs are written from registers.
+    Stages: 1 hash, 2 set, 3 and 4 RAM, 4 also compares, 5 ``now`` and ``after``, 6 ``o``; registers
+    of stage 6 write the RAMs.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Parameters: ``key_bits``; ``context``, the shape of what accompanies a lookup; ``sets``,
-    ``ways``; ``hash_key``, from a key to 32 hash bits; ``way``, the shape of the bits of a way, of
-    which there are no ports if it has none; ``state_bits``; ``label_bits``; ``style`` of the RAMs;
-    ``walked``: sets are also read from outside, a cycle after ``read``, else behind the RAM's
-    output register.
+    Parameters: ``key_bits``; ``context``, shape of the data beside a lookup; ``sets``, ``ways``;
+    ``hash_key``, function from a key to 32 hash bits; ``way``, shape of the user bits of a way (0
+    bits: no ports); ``state_bits``; ``label_bits``; ``style`` of the RAMs; ``walked``: sets are
+    also read from outside, a cycle after ``read``, else behind the output register of the RAM.
 
     Ports
     -----
     i: ``valid``, a lookup of ``key`` with ``context``. ``looks``: it may match. ``writes``: it may
-        change its set; if 0, what ``after`` says is ignored.
-    limit: sets in use: set = hash[31:8] * limit / 2^24. Change it while no lookup is inside.
-    now: stage 5: ``valid``, ``context``, ``match``, the way that holds the key, one-hot, and of all
-        ways ``held``, whether each holds a key, and ``bits``; ``state``.
-    after: the answer, in the same cycle: the way that is ``placed`` with the key, one-hot or none;
-        ``bits`` and ``state`` as they are from now on.
-    o: stage 6: ``valid``, ``key``, ``context``, ``set``, ``match``, ``held`` as before, ``placed``,
-        ``label`` of the way that matched, ``words`` of all ways as they were read, and ``bits`` and
-        ``state`` as they are now.
-    label: stage 6: the label of the way that is placed.
-    reading: the set of the lookup that is ``now`` two cycles later. next: of the one that is so a
-        cycle later, ``bits``, unless it is the ``same`` set that is changed now.
-    clear, clear_address: empty a set, all bits 0; while no lookup is inside. Or after reset, when
-        contents are undefined.
-    walking, read, read_address, line (walked): while ``walking`` sets are read from outside;
-        ``keys``, ``held`` and ``bits`` of a set are there a cycle after ``read``, and stay. Only
+        change its set; if 0, ``after`` is ignored.
+    limit: sets in use: set = hash[31:8] * limit / 2^24. Change it only while no lookup is inside.
+    now: stage 5: ``valid``, ``context``, ``match``, the way that contains the key, one-hot; per way
+        ``held``, it contains a key, and ``bits``; ``state``.
+    after: the answer in the same cycle: ``placed``, the way that gets the key, one-hot or 0;
+        ``bits`` and ``state``, the new values.
+    o: stage 6: ``valid``, ``key``, ``context``, ``set``, ``match``, the old ``held``, ``placed``,
+        ``label`` of the matching way, ``words`` of all ways as read, the new ``bits`` and
+        ``state``.
+    label: stage 6: label of the way that is placed.
+    reading: set of the lookup that is ``now`` two cycles later. next: ``bits`` of the lookup that
+        is ``now`` one cycle later, unless its set is the ``same`` set that changes in this cycle.
+    clear, clear_address: empty a set, all bits 0; only while no lookup is inside, or after reset,
+        when the contents are undefined.
+    walking, read, read_address, line (walked): while ``walking``, sets are read from outside;
+        ``keys``, ``held`` and ``bits`` of a set are valid from the cycle after ``read`` on. Only
         while no lookup is inside.
     idle: no lookup inside.
     """
@@ -108,7 +103,7 @@ class SetLoop(wiring.Component):
         line_layout = data.StructLayout(self._line)
 
         def stages(name: str, first: int, last: int, shape=1, reset_less: bool = True) -> dict:
-            """Return registers by stage, each of which takes what the one before has."""
+            """Return registers by stage; each register loads the value of the stage before."""
             return {k: Signal(shape, name=f"{name}{k}", reset_less=reset_less)
                     for k in range(first, last + 1)}
 
@@ -146,7 +141,7 @@ class SetLoop(wiring.Component):
             self._word, name=f"word{w}"), placed[6][w], write_address, Cat(key[6], self.label))
             for w in range(ways)]
 
-        # Stage 3: which of the lookups ahead have the same set, and change it, or the same key.
+        # Stage 3: find lookups ahead that change the same set, or have the same key.
         same_set, same_key, later_key = (
             {k: Signal(name=f"{name}{k}", reset_less=True) for k in behind}
             for name in ("same_set", "same_key", "later_key"))
@@ -154,7 +149,7 @@ class SetLoop(wiring.Component):
             m.d.sync += [same_set[k].eq((set_[3] == set_[3 + k]) & writes[3 + k]),
                          same_key[k].eq(key[3] == key[3 + k]), later_key[k].eq(same_key[k])]
 
-        # Stage 4: compare, and take what is newer than the RAMs.
+        # Stage 4: compare, and forward values newer than the RAMs.
         placing, decided = Signal(ways), Signal(line_layout)
         m.d.comb += [
             placing.eq(self.after.placed & writes[5].replicate(ways)),
@@ -171,7 +166,7 @@ class SetLoop(wiring.Component):
         for w in range(ways):
             over = [same_set[k] & placed[4 + k][w] for k in behind[1:]]
             equal = [same_set[k] & placed[4 + k][w] & same_key[k] for k in behind[1:]]
-            # The late signals, a RAM's and the user's, meet at the end.
+            # Combine the late signals, of a RAM and of the user, last.
             newer_one, older, is_it = (Signal(name=f"{name}{w}") for name in (
                 "newer_one", "older", "is_it"))
             m.d.comb += [
@@ -194,7 +189,7 @@ class SetLoop(wiring.Component):
         m.d.sync += [placed[6].eq(placing), written[6].eq(Mux(self.clear, 0, decided)),
                      held[6].eq(line.held)]
 
-        # Stage 6: the label of a way that one of the lookups ahead has placed is not in the RAM.
+        # Stage 6: the RAM lacks the label of a way that a lookup ahead has placed.
         passed = {k: Signal(name=f"passed{k}", reset_less=True) for k in behind}
         kept = Signal(ways, reset_less=True)
         newer = [later_key[k] & placed[5 + k].any() for k in behind]
@@ -217,12 +212,12 @@ class SetLoop(wiring.Component):
         return m
 
     def _same_bits(self, target: data.View, source: data.View) -> list:
-        """Return what gives ``target`` the bits of ways that ``source`` has, if ways have any."""
+        """Return statements that copy the user bits of the ways from ``source`` to ``target``."""
         return [target.bits.eq(source.bits)] if self._bits else []
 
     def _memory(self, m: Module, name: str, width: int, set_: Value, data_: Signal, write_en: Value,
                 address: Value, word: Value) -> Signal:
-        """Add a RAM of a word for each set, read two cycles behind ``set_`` into ``data_``."""
+        """Add a RAM of one word per set, read two cycles behind ``set_`` into ``data_``."""
         m.submodules[name] = ram = Ram(
             width, self._sets, style=self._style, latency=1 if self._walked else 2)
         m.d.comb += [ram.write_en.eq(write_en), ram.write_addr.eq(address),

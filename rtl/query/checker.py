@@ -1,4 +1,4 @@
-"""Query checker: checks whole samples from the host before they have any effect."""
+"""Query checker: validates each sample from the host as a whole, then passes or rejects it."""
 
 from amaranth.hdl import C, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -34,9 +34,11 @@ Slot = data.StructLayout({
     "key": Key, "kind": 2, "owner": NODE_BITS, "mine": 1, "sample": 32, "step": STEP_BITS,
     "ends": 1, "last": 1,
 })
-"""A checked slot; ``mine``: this node owns its key; ``last`` on the last of its sample. An EMPTY
-slot has no key and no owner; one that ``ends`` is of no sample, and the share of its step is
-over."""
+"""A checked slot.
+
+mine: this node owns the key. last: last slot of its sample. An EMPTY slot has no key and no owner.
+ends: the slot belongs to no sample and ends the share of its step.
+"""
 
 _Stored = data.StructLayout({
     "key": Key, "kind": 2, "owner": NODE_BITS, "mine": 1, "sample": 32, "step": STEP_BITS,
@@ -44,52 +46,53 @@ _Stored = data.StructLayout({
 })
 _User = data.StructLayout({
     "kind": 2, "step": STEP_BITS, "gap": 1, "marker": 1, "ends": 1, "size_bad": 1, "refused": 1})
-"""Data beside a key; ``gap``: of a record that has one before it. Of a SAMPLE record, ``ends``, as
-it says; ``size_bad``: its number of slots is bad; ``refused``: that is, or its step."""
+"""Data beside a key.
+
+gap: beats before this record were lost. ends: field of a SAMPLE record. size_bad: the SAMPLE record
+has an invalid number of slots. refused: the SAMPLE record has an invalid size or step.
+"""
 
 _Flags = data.StructLayout({
     "head": 1, "key": 1, "inner": 1, "empty": 1, "refused": 1, "gap": 1, "marker": 1})
-"""What a record is: a SAMPLE record, and whether it is refused; a key, and one that others of its
-bag follow; EMPTY; there is a gap before it, and nothing but that."""
+"""Kind of a record.
+
+head: SAMPLE. refused: a SAMPLE to be rejected. key: KEY or KEY_END. inner: KEY. empty: EMPTY. gap:
+beats before it were lost. marker: a gap without a record.
+"""
 
 
 class QueryChecker(Gateable, wiring.Component):
-    """Pass whole good samples, and answer each bad one with one error (DESIGN 6.2, 6.6).
+    """Pass valid samples as a whole, and answer each invalid sample with one error.
 
-    The first fault of a sample names its status:
+    The first fault of a sample determines its status:
 
-    - TABLE: a key's table has no valid descriptor, or an owner outside the cluster;
-    - KIND: a key's table is split by columns;
-    - ROW: a key's row is beyond its table;
-    - SAMPLE_SIZE: slots are 0 or more than ``config.sample_slots``, or more than the one of what
-      ends a share; the last slot leaves its bag open; an EMPTY slot inside a bag;
-    - STEP: in training, its step is more than one ahead of the open one: it would block what the
-      open one needs;
-    - TRUNCATED: a new SAMPLE record comes before the last slot;
-    - CREDIT: beats of the sample were sent without a credit, and lost;
-    - NO_SAMPLE: slot records outside a sample; no sample number; once for each run of them, not
-      for a run that begins at lost beats.
+    - TABLE: the table of a key has no valid descriptor, or its owner is outside the cluster;
+    - KIND: the table of a key is split by columns;
+    - ROW: the row of a key is beyond its table;
+    - SAMPLE_SIZE: the sample has 0 slots, more than ``config.sample_slots``, or, if it ends a
+      share, more than one slot; its last slot leaves the bag open; an EMPTY slot is inside a bag;
+    - STEP: in training, the step is more than one ahead of the open step, and would block it;
+    - TRUNCATED: a SAMPLE record arrives before the last slot of the sample;
+    - CREDIT: beats of the sample were sent without a credit, and dropped;
+    - NO_SAMPLE: slot records outside a sample. The error names no sample and is sent once for each
+      run of these records, except for a run that begins at dropped beats.
 
-    Lost beats give one CREDIT error; it names the sample that was open there, unless that was
-    answered already. A sample may continue in the next packet; its step is that of its SAMPLE
-    record.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    Dropped beats cause one CREDIT error. It names the open sample unless that sample was answered
+    already. A sample may continue in the next packet; its step is that of its SAMPLE record.
 
     Ports
     -----
     i: stream of :data:`rtl.formats.RecordBeat`; always ready.
     o: stream of :data:`Slot`.
     errors: stream of :data:`rtl.formats.ErrorRecord`.
-    consumed: beats consumed, modulo 2^16: the host's credit.
-    node, nodes: this node's number, and the number of nodes.
-    training, open_step: whether steps are separated, and which one is open; see
-        :class:`rtl.query.Dispatcher`.
+    consumed: beats consumed, modulo 2^16: the credit of the host.
+    node, nodes: number of this node, and of all nodes.
+    training, open_step: steps are separated, and the open step; see :class:`rtl.query.Dispatcher`.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
-    counters: samples, keys and empty_bags passed on; samples rejected; strays, slot records
-        outside a sample; over_credit, beats dropped.
-    idle: also 1 while an unfinished sample waits for the host.
+    counters: ``samples``, ``keys`` and ``empty_bags`` passed on; samples ``rejected``; ``strays``,
+        slot records outside a sample; ``over_credit``, beats dropped.
+    idle: also 1 while an incomplete sample waits for the host.
     """
 
     LATENCY = {("last record of a sample", "its first slot"): 12}
@@ -113,7 +116,7 @@ class QueryChecker(Gateable, wiring.Component):
         m = Module()
         m.submodules.unpacker = unpacker = QueryUnpacker(self._config.query_beats)
         m.submodules.split = split = OwnerSplit(_User, self._config.tables)
-        # Cuts the path from the checks to the pointers of the FIFO.
+        # Cut the path from the checks to the pointers of the FIFO.
         m.submodules.staged = staged = SkidBuffer(packet_layout(_Stored))
         m.submodules.slots = slots = PacketFIFO(_Stored, self._config.sample_slots)
         m.submodules.error_buffer = error = SkidBuffer(ErrorRecord)
@@ -122,7 +125,7 @@ class QueryChecker(Gateable, wiring.Component):
         wiring.connect(m, error.o, wiring.flipped(self.errors))
 
         query = data.View(QueryRecord, unpacker.o.payload.record)
-        # What concerns a record alone is judged here, which keeps the paths short later.
+        # Check each record alone here; this shortens later paths.
         key, distance, size_bad = split.i.payload.key, Signal(STEP_BITS), Signal()
         ends = Signal()
         slots_in = _head(key).slots
@@ -165,7 +168,7 @@ class QueryChecker(Gateable, wiring.Component):
         return m
 
     def _flags(self, m: Module, split: OwnerSplit):
-        """Return what the record that leaves ``split`` is, from registers."""
+        """Return the flags of the record that leaves ``split``, as registers."""
         flags, user = Signal(_Flags), split.coming
         with m.If(split.moves):
             m.d.sync += [
@@ -179,11 +182,11 @@ class QueryChecker(Gateable, wiring.Component):
         return flags
 
     def _check(self, m: Module, i, flags, o, errors) -> tuple[Signal, Signal]:
-        """Track the samples: judge each record, commit or revoke at each sample's end."""
+        """Judge each record, and commit or revoke each sample at its end."""
         user, record = i.payload.user, i.payload.key
         head = _head(record)
-        # State of the sample: open until its last slot; bad once it is answered; final when one
-        # slot is missing; in_bag after a KEY. In a run of stray records; gap already handled.
+        # State of the sample: open until its last slot; bad after its error; final before its last
+        # slot; in_bag after a KEY. straying: in a run of stray records. bridged: gap handled.
         open_, bad, final, in_bag, straying, bridged = (Signal(name=n) for n in (
             "open", "bad", "final", "in_bag", "straying", "bridged"))
         left, sample, step = Signal(16), Signal(32), Signal(STEP_BITS)
@@ -193,7 +196,7 @@ class QueryChecker(Gateable, wiring.Component):
         fault, go, status = Signal(), Signal(), Signal(8)
         write, end = Signal(), Signal()
         m.d.comb += [
-            # End the open sample without taking the record, which is judged in the next cycle.
+            # End the open sample; the record stays and is judged in the next cycle.
             cut.eq((flags.gap & ~bridged) | (is_head & open_)),
         ]
         with m.If(flags.gap & ~bridged):
@@ -212,22 +215,22 @@ class QueryChecker(Gateable, wiring.Component):
 
         about_head, named = Signal(), Signal()
         m.d.comb += [
-            # A bad sample stores nothing but the end that revokes it. What is at fault but a slot
-            # ends an open one.
+            # A bad sample stores only the end that revokes it. Any fault other than a slot's ends
+            # the open sample.
             end.eq(open_ & (cut | final)),
             write.eq(open_ & (cut | final | ~(bad | (flags.key & i.payload.refused)
                                               | (flags.empty & in_bag)))),
             o.payload.last.eq(end), o.payload.drop.eq(bad | fault),
             o.payload.item.key.eq(record), o.payload.item.kind.eq(user.kind),
             o.payload.item.owner.eq(i.payload.owner),
-            # Here, where it comes early: behind the store it is late.
+            # Compare here: the output of the store arrives late in the cycle.
             o.payload.item.mine.eq(flags.key & (i.payload.owner == self.node)),
             o.payload.item.sample.eq(sample), o.payload.item.step.eq(step),
             o.payload.item.ends.eq(ends & flags.empty),
             go.eq(i.valid & o.ready & errors.ready),
             o.valid.eq(i.valid & errors.ready & write),
             i.ready.eq(o.ready & errors.ready & (~cut | flags.marker)),
-            # The sample named: the new one, the open one if it has no answer yet, or none.
+            # Name the new sample, else the open sample if it has no answer yet.
             about_head.eq(is_head & ~cut), named.eq(about_head | (open_ & ~bad)),
             errors.valid.eq(i.valid & o.ready & fault),
             errors.payload.sample.eq(Mux(
@@ -238,11 +241,11 @@ class QueryChecker(Gateable, wiring.Component):
         with m.If(go):
             m.d.sync += bridged.eq(flags.gap & ~flags.marker & cut)
             with m.If(cut):
-                # The rest of a sample with a gap is answered already, whatever it is.
+                # The error for the gap covers the rest of the sample.
                 m.d.sync += [open_.eq(0), straying.eq(1)]
             with m.Elif(is_head):
                 m.d.sync += [
-                    # Slots of a sample that is too large are skipped; a sample of none has none.
+                    # Skip the slots of a sample that is too large; a sample of 0 slots is closed.
                     open_.eq(head.slots != 0), bad.eq(flags.refused), in_bag.eq(0),
                     straying.eq(0), sample.eq(head.sample), step.eq(user.step), ends.eq(user.ends),
                     left.eq(head.slots), final.eq(head.slots == 1),
@@ -261,5 +264,5 @@ class QueryChecker(Gateable, wiring.Component):
 
 
 def _head(key) -> data.View:
-    """Return a SAMPLE record, which has its number and slots where others have their ``key``."""
+    """Return a SAMPLE record from the bits of ``key``."""
     return data.View(SampleRecord, key.as_value() | C(0, SampleRecord.size))

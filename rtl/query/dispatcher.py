@@ -23,7 +23,7 @@ from rtl.stream import SkidBuffer
 __all__ = ["DISPATCHER_COUNTERS", "Dispatcher"]
 
 _Headed = data.StructLayout({"slot": Slot, "to_local": 1, "to_remote": 1, "early": 1})
-"""A slot, where it goes, and whether its step was not open when it came."""
+"""A slot, its destination, and whether its step was closed when it arrived."""
 
 DISPATCHER_COUNTERS = CounterLayout(
     "local", "remote", "stall_hold", "stall_local", "stall_remote", "stall_dense", "stall_step")
@@ -32,38 +32,36 @@ DISPATCHER_COUNTERS = CounterLayout(
 class Dispatcher(wiring.Component):
     """Reserve the next place of the hold buffer for each slot, then send its lookup to its owner.
 
-    No lookup leaves without its place, so its vector can always land (DESIGN section 4). Slots are
-    reserved in order, so a slot that waits for room towards its owner blocks later ones. If
-    ``interact``, the first slot of a sample also requests its dense vector and a place for it; if
-    that waits, so do later slots.
+    No lookup leaves before its place is reserved, so its vector can always land. Places are
+    reserved in the order of the slots: a slot that waits for room towards its owner blocks later
+    slots. With ``interact``, the first slot of a sample also requests the dense vector and its
+    place; if that request waits, later slots wait too.
 
-    In training, slots of a step after the open one wait until it opens, so that no lookup reads a
-    row that the previous step has yet to change. Steps count modulo 2^16; those up to 2^15 before
-    the open one may go. With ``overtake``, a slot of the step after the open one goes as soon as
-    its owner has written the rows of the open one: no other owner's rows concern it. Slots stay in
-    order, so the first one for an owner that is not done blocks later ones.
+    In training, slots of later steps wait until their step opens. No lookup then reads a row that
+    the previous step has yet to change. Steps count modulo 2^16; steps up to 2^15 before the open
+    step may leave. With ``overtake``, a slot of the next step leaves as soon as its owner has
+    written the rows of the open step. Slots keep their order: the first slot for an unfinished
+    owner blocks later slots.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Parameters: ``nodes``, the largest number of them.
+    Parameters: ``nodes``, largest number of nodes.
 
     Ports
     -----
-    i, shares: streams of :data:`rtl.query.Slot`, of which one is used at a time: ``shares`` if
-        ``unique``, which may change while idle.
+    i, shares: streams of :data:`rtl.query.Slot`. The block reads ``shares`` if ``unique``, else
+        ``i``; ``unique`` may change while idle.
     reserve: stream of :data:`rtl.formats.HoldSlot`, to the hold buffer.
-    next_landing: the place that this item gets, valid while ``reserve.ready``.
-    local: stream of :data:`rtl.formats.Request`, keys that this node owns.
+    next_landing: place of this item, valid while ``reserve.ready``.
+    local: stream of :data:`rtl.formats.Request`, keys of this node.
     remote: stream of :data:`rtl.formats.OutgoingRecord`, keys of other nodes.
-    dense: stream of :data:`rtl.formats.DenseSlot`, a sample each.
-    node: this node's number.
+    dense: stream of :data:`rtl.formats.DenseSlot`, one per sample.
+    node: number of this node.
     interact: samples have dense vectors; may change while idle.
-    training: slots wait for their steps; may change while idle. open_step: the last step that may
-        go; counts up. overtake, written: a bit for each owner whose rows of the open step are
-        written; it is cleared in the cycle in which ``open_step`` advances.
-    counters: lookups local and remote; cycles in which a slot waits for a place (stall_hold), for
-        room towards its owner (stall_local, stall_remote), for its sample's dense vector to be
-        ordered (stall_dense), or for its step (stall_step).
+    training: slots wait for their steps; may change while idle. open_step: last step that may
+        leave; counts up. overtake, written: a bit for each owner that has written its rows of the
+        open step; cleared in the cycle in which ``open_step`` advances.
+    counters: lookups ``local`` and ``remote``; cycles in which a slot waits for a place
+        (``stall_hold``), for room towards its owner (``stall_local``, ``stall_remote``), for the
+        request of the dense vector (``stall_dense``), or for its step (``stall_step``).
     idle: no slot inside.
     """
 
@@ -102,17 +100,17 @@ class Dispatcher(wiring.Component):
         to_local, to_remote = head.o.payload.to_local, head.o.payload.to_remote
         room, go = Signal(), Signal()
         record, waits = Signal(LookupRecord), Signal()
-        inside, begins = Signal(), Signal()  # of a sample; its first slot, if that has a request
+        inside, begins = Signal(), Signal()  # inside a sample; at a first slot with a dense request
         early = Signal()
-        # Whether a waiting slot may go after all is computed a cycle late, for short paths.
-        # Step and owners are equally late, and so of the same step; permission is never withdrawn.
+        # Compute the release of a waiting slot a cycle late, for short paths. Step and owners are
+        # equally late, and belong to the same step. A release is never withdrawn.
         next_step, done = Signal(STEP_BITS), Signal.like(self.written)
         ahead, opened = Signal(), Signal()
 
         def waits_for(step):
             return self.training & (self.open_step - step)[STEP_BITS - 1]
 
-        # What is chosen between is all known: slots come late, out of a RAM.
+        # Prepare both candidates: slots arrive late in the cycle, from a RAM.
         coming = []
         for source in (self.i, self.shares):
             following, headed = source.payload, Signal(_Headed)
@@ -136,7 +134,7 @@ class Dispatcher(wiring.Component):
         m.d.comb += [
             early.eq(head.o.payload.early & ~ahead & ~opened),
             waits.eq(begins & ~dense.i.ready),
-            # A place is requested only when the lookup can go in the same cycle.
+            # Request a place only if the lookup can leave in the same cycle.
             room.eq(Mux(to_local, local.i.ready, ~to_remote | remote.i.ready) & ~waits & ~early),
             self.reserve.valid.eq(head.o.valid & room),
             go.eq(self.reserve.valid & self.reserve.ready),

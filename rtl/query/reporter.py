@@ -1,4 +1,4 @@
-"""Host reporter: sends errors, and credits that no other packet carries."""
+"""Host reporter: sends errors to the host, and credits if no other packet carries them."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -25,23 +25,22 @@ REPORTER_COUNTERS = CounterLayout("errors", "credits")
 
 
 CreditReport = data.StructLayout({"valid": 1, "value": CREDIT_BITS})
-"""A packet left for the host in this cycle, with this credit in its header."""
+"""A packet leaves for the host in this cycle, with this credit in its header."""
 
 
 class OwedCredit(wiring.Component):
-    """Whether enough credit of the host is unreported that a packet should carry it alone.
+    """Detect that unreported credit of the host requires a packet of its own.
 
-    Parameters: ``window``, beats that the host may send ahead. Latency: see ``LATENCY``.
+    Parameters: ``window``, beats that the host may send ahead.
 
     Ports
     -----
     consumed: beats consumed, modulo 2^16.
     told: a packet with ``consumed`` is sent in this cycle.
-    reported: event :data:`CreditReport` of any packet to the host; may lag behind those of
-        ``told``.
-    owed: more than a quarter of the window; 0 in the cycle after any packet, whose credit is not
-        yet counted.
-    idle: ``owed`` is 0 and stays so.
+    reported: event :data:`CreditReport` of any packet to the host; may lag behind ``told``.
+    owed: more than a quarter of the window is unreported; 0 in the cycle after any packet, whose
+        credit is not yet counted.
+    idle: ``owed`` is 0 and stays 0.
     """
 
     LATENCY = {
@@ -49,7 +48,7 @@ class OwedCredit(wiring.Component):
         ("what is told", "its count"): 1,
     }
     SHARE = 4
-    """A packet goes when more than the window divided by this is owed."""
+    """A packet is due when more than the window divided by this number is owed."""
 
     def __init__(self, window: int):
         self._threshold = window // self.SHARE
@@ -71,23 +70,23 @@ class OwedCredit(wiring.Component):
         ]
         with m.If(self.told):
             m.d.sync += told.eq(self.consumed)
-        # A report of a packet older than the last one told has no new information.
+        # Ignore a report that is older than the last packet of this block.
         with m.Elif(self.reported.valid & ~ahead[-1]):
             m.d.sync += told.eq(self.reported.value)
         return m
 
 
 class HostReporter(wiring.Component):
-    """Report each error to the host, in its own packet, and credits before the host runs short.
+    """Report each error to the host in its own packet, and credits before the host runs out of
+    them.
 
-    Every packet to the host carries the credit, the number of query beats consumed. When it is
-    more than a quarter of ``config.query_beats`` ahead of the last report, a packet without payload
-    carries it; so the host can always use three quarters of them, once its beats are consumed. In
-    training the same applies to ``config.gradient_credits``, and the field ``acknowledge``, which
-    the assembler puts into every packet.
+    Every packet to the host carries the credit: the number of query beats consumed. If the credit
+    is more than a quarter of ``config.query_beats`` ahead of the last report, a packet without
+    payload carries it. The host can therefore always use three quarters of the beats, once they are
+    consumed. In training the same applies to ``config.gradient_credits`` and the field
+    ``acknowledge``, which the assembler puts into every packet.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. Errors go first: their headers carry the credit
-    too.
+    Errors precede credits: their headers carry the credit too.
 
     Ports
     -----
@@ -96,16 +95,16 @@ class HostReporter(wiring.Component):
         completion writer. gradients_refused (``config.training``): the same, from the gradient
         receiver.
     consumed: query beats consumed, modulo 2^16.
-    reported: event :data:`CreditReport` of any packet to the host; may lag behind the packets sent
-        here.
+    reported: event :data:`CreditReport` of any packet to the host; may lag behind the packets of
+        this block.
     acknowledge (``config.training``): beats of gradients and of returned spills consumed, modulo
-        2^16; a packet has the value of the cycle in which it is ``reported``, or a later one.
-    failed (``config.link``): event :data:`rtl.network.link.layouts.Failed`, at most one of a node.
-    headers: stream of :data:`rtl.formats.HostFrame`; an error has its ``status``, unless that is
-        PEER, and ``answers`` the sample that it names.
-    payload: stream of :data:`rtl.formats.RawBeat`, a beat for each header without ``empty``.
-    counters: errors and credits sent.
-    idle: nothing inside, and no credit to be reported.
+        2^16; a packet has the value of the cycle in which it is ``reported``, or a later value.
+    failed (``config.link``): event :data:`rtl.network.link.layouts.Failed`, at most one per node.
+    headers: stream of :data:`rtl.formats.HostFrame`. The header of an error has its ``status``,
+        except PEER; ``answers`` is 1 if it names a sample.
+    payload: stream of :data:`rtl.formats.RawBeat`, one beat for each header without ``empty``.
+    counters: ``errors`` and ``credits`` sent.
+    idle: no error inside, and no credit due.
     """
 
     LATENCY = {
@@ -140,7 +139,7 @@ class HostReporter(wiring.Component):
             sources.append(self.gradients_refused)
         m.submodules.arbiter = arbiter = Arbiter(ErrorRecord, 1 + len(sources))
         m.submodules.header_buffer = header = SkidBuffer(HostFrame)
-        # Only the record is buffered: the rest of its beat is zero.
+        # Buffer only the record: the rest of its beat is zero.
         m.submodules.record_buffer = record = SkidBuffer(ErrorRecord)
         wiring.connect(m, wiring.flipped(self.errors), arbiter.i[0])
         wiring.connect(m, header.o, wiring.flipped(self.headers))
@@ -159,7 +158,7 @@ class HostReporter(wiring.Component):
             ]
         buffers = []
         for port, refusals in enumerate(sources, 1):
-            # Among several, who is granted is known late.
+            # With several requesters, the grant arrives late in the cycle.
             m.submodules[f"refused{port}"] = buffer = SkidBuffer(Refused)
             buffers.append(buffer)
             wiring.connect(m, wiring.flipped(refusals), buffer.i)
@@ -180,7 +179,7 @@ class HostReporter(wiring.Component):
             header.i.payload.step.eq(Mux(arbiter.o.valid, error.step, 0)),
             header.i.payload.count.eq(arbiter.o.valid),
             header.i.payload.answers.eq(arbiter.o.valid & (error.sample != NO_SAMPLE)),
-            # A peer's loss is that of the samples that need it, which say so.
+            # Samples that need a failed peer report it themselves.
             header.i.payload.status.eq(Mux(
                 arbiter.o.valid & (error.status != Status.PEER), error.status, 0)),
             header.i.payload.credit.eq(self.consumed),
@@ -196,10 +195,10 @@ class HostReporter(wiring.Component):
         return m
 
     def _with_failures(self, m: Module, refusals, errors) -> tuple[Arbiter, StreamFIFO]:
-        """Make an error of each refusal and of each node that fails; return what holds them.
+        """Turn refusals and failed nodes into errors; return the arbiter and the queue of nodes.
 
-        They share a port of the arbiter, since another one would make its grant later still. The
-        queue of nodes has room for all.
+        Both share a port of the arbiter, because a further port would delay its grant. The queue
+        has room for all nodes.
         """
         m.submodules.failures = queue = StreamFIFO(ErrorRecord, max(2, self._peers), style="lutram")
         m.submodules.either = either = Arbiter(ErrorRecord, 2)
@@ -215,7 +214,7 @@ class HostReporter(wiring.Component):
 
 
 def _refuse(m: Module, refusals, errors) -> None:
-    """Make an error of each refusal."""
+    """Turn each refusal into an error."""
     refused, record = refusals.payload, errors.payload
     m.d.comb += [
         errors.valid.eq(refusals.valid), refusals.ready.eq(errors.ready),

@@ -1,4 +1,4 @@
-"""Query unpacker: buffers the beats that the host sends ahead, and extracts their records."""
+"""Query unpacker: buffers query beats from the host, and outputs their records one by one."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -15,8 +15,8 @@ _RECORDS_BITS = bits_for(RECORDS_PER_BEAT)
 
 
 QueryItem = data.StructLayout({"record": RECORD_BITS, "step": STEP_BITS, "gap": 1, "marker": 1})
-"""A record; with ``gap``, beats before it were lost. A ``marker`` is a gap without a
-record; its step is that of the last beat lost."""
+"""A record. gap: beats before it were dropped. marker: a gap without a record, whose ``step`` is
+that of the last dropped beat."""
 
 _Held = data.StructLayout({
     "data": BEAT_BITS, "records": _RECORDS_BITS, "step": STEP_BITS, "gap": 1,
@@ -24,13 +24,11 @@ _Held = data.StructLayout({
 
 
 class QueryUnpacker(wiring.Component):
-    """Buffer the beats that the host sent against credits, and output their records one by one.
+    """Buffer the beats that the host sends against credits, and output their records one by one.
 
-    A beat that finds the buffer full was sent without a credit. It is dropped, counted, and leaves
-    a ``gap`` at the next record, or a marker if there is none: a sample that is open at the gap
-    lost records and must not continue with those of another sample.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    A beat that arrives at a full buffer was sent without a credit. The unpacker drops and counts
+    the beat, and sets ``gap`` on the next record, or outputs a marker if no record follows. An open
+    sample lost records at the gap, and must not continue with records of another sample.
 
     Parameters: ``beats``, beats of the buffer.
 
@@ -38,7 +36,7 @@ class QueryUnpacker(wiring.Component):
     -----
     i: stream of :data:`rtl.formats.RecordBeat`; always ready.
     o: stream of :data:`QueryItem`.
-    consumed: beats of which every record left, modulo 2^16: the host's credit.
+    consumed: beats whose records have all left, modulo 2^16: the credit of the host.
     dropped: a beat is dropped in this cycle.
     idle: no record and no marker inside.
     """
@@ -61,7 +59,7 @@ class QueryUnpacker(wiring.Component):
         wiring.connect(m, buffer.o, wiring.flipped(self.o))
         gap, marker, move = Signal(), Signal(), Signal()
         lost_step = Signal(STEP_BITS)
-        # One beat is taken apart; the next follows without a gap.
+        # Split one beat at a time; the next beat follows without a gap.
         beat, index = Signal(_Held, reset_less=True), Signal(range(RECORDS_PER_BEAT))
         busy, taken, final = Signal(), Signal(), Signal()
         m.d.comb += [
@@ -70,7 +68,7 @@ class QueryUnpacker(wiring.Component):
             fifo.i.payload.records.eq(self.i.payload.records),
             fifo.i.payload.step.eq(self.i.payload.step),
             self.dropped.eq(self.i.valid & ~fifo.i.ready),
-            # Once the buffer is empty the gap moves on by itself, before any later beat.
+            # If the buffer is empty, the gap becomes a marker before any later beat.
             move.eq(gap & fifo.idle & ~busy & ~marker),
             fifo.i.payload.gap.eq(gap & ~move),
             taken.eq(busy & ~marker & buffer.i.ready),
@@ -85,12 +83,12 @@ class QueryUnpacker(wiring.Component):
         with m.If(buffer.i.ready):
             m.d.sync += marker.eq(0)
         with m.If(taken):
-            # Whether the next record is the beat's last is known before its turn.
+            # Compute early whether the next record is the last of its beat.
             m.d.sync += [index.eq(Mux(final, 0, index + 1)),
                          final.eq((index == RECORDS_PER_BEAT - 2) | (index + 2 >= beat.records))]
             with m.If(final):
                 m.d.sync += self.consumed.eq(self.consumed + 1)
-        # Whether a beat comes or not, as ``busy`` tells it.
+        # Load in any case: ``busy`` tells whether a beat arrived.
         with m.If(fifo.o.ready):
             m.d.sync += [beat.eq(fifo.o.payload), busy.eq(fifo.o.valid),
                          final.eq(fifo.o.payload.records <= 1)]
