@@ -1,1 +1,1 @@
-"""Control: the register map, its block and the AXI4-Lite port to it."""
+"""Control: the register map, its block and its AXI4-Lite port."""

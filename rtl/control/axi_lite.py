@@ -1,4 +1,4 @@
-"""AXI4-Lite: a slave that turns the five channels into single accesses."""
+"""AXI4-Lite: a slave that converts the five channels into single accesses."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
@@ -17,24 +17,24 @@ AxiLite = wiring.Signature({
     "araddr": Out(ADDRESS_BITS), "arvalid": Out(1), "arready": In(1),
     "rdata": In(32), "rresp": In(2), "rvalid": In(1), "rready": Out(1),
 })
-"""The bus as seen by its master: 32-bit data, without the unused protection bits."""
+"""The bus from the view of its master: 32-bit data, without the unused protection bits."""
 
 
 class AxiLiteSlave(wiring.Component):
-    """Take one write and one read at a time from an AXI4-Lite bus.
+    """Accept one write and one read at a time from an AXI4-Lite bus.
 
     Address and data of a write may arrive in any order. Every output of the bus is a register, and
-    ready does not wait for valid. A write and a read may be under way at once; the bus orders them
-    only by their answers. Latency and rate: see ``LATENCY`` and ``RATE``.
+    ready does not wait for valid. A write and a read may be in progress together; only their
+    answers order them.
 
     Ports
     -----
     bus: :data:`AxiLite`, slave side.
     write, write_word, write_data, write_strobe: a write request to 32-bit word ``write_word``;
-        they hold until ``write_done``.
-    write_done, write_error: the write is done, or was refused; for a cycle.
-    read, read_word: a read request; they hold until ``read_done``.
-    read_done, read_data, read_error: the result of the read; for a cycle.
+        stable until ``write_done``.
+    write_done, write_error: the write is done, or rejected; for one cycle.
+    read, read_word: a read request; stable until ``read_done``.
+    read_done, read_data, read_error: the result of the read; for one cycle.
     idle: no access in progress.
     """
 
@@ -56,7 +56,7 @@ class AxiLiteSlave(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         bus = self.bus
-        # The content of each channel, from its handshake until the answer was accepted.
+        # The content of each channel, from its handshake until the answer is accepted.
         write_word, read_word = (Signal(ADDRESS_BITS - 2, reset_less=True, name=name)
                                  for name in ("write_word", "read_word"))
         write_data, read_data = (Signal(32, reset_less=True, name=name)

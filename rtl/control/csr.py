@@ -21,28 +21,27 @@ from rtl.monitor.counters import COUNTER_BITS
 __all__ = ["Register", "RegisterBlock"]
 
 _GROUP_BITS = 4
-"""log2 of the words that one register of the read path selects from."""
+"""log2 of the words in a group: a register of the read path selects one word of its group."""
 
 
 class RegisterBlock(wiring.Component):
     """The registers of :func:`rtl.control.registers.register_map` behind an AXI4-Lite slave.
 
-    A write of a value outside a register's bounds, to a register that cannot be written or to an
-    unused address changes nothing and is answered SLVERR; so is a read of a register that cannot be
-    read. Byte strobes are supported: a write merges its bytes with the register's own before the
-    bounds are checked; words of a table descriptor must be written whole. The two lowest address
-    bits are ignored.
+    A write changes nothing and is answered SLVERR if the value is out of bounds, the register is
+    read-only, or the address is unused. A read of a write-only register or unused address is
+    answered SLVERR too. Byte strobes are supported: a write merges its bytes with the register's
+    value before the bounds are checked. Write the words of a table descriptor whole. The two lowest
+    address bits are ignored.
 
-    A descriptor in use is changed by writing its word 0 (``valid``) with 0 first, and last with
-    its new value: each word takes effect when it is written.
+    To change a descriptor in use, write 0 to its word 0 (``valid``) first, and the new word 0 last:
+    each word takes effect when it is written.
 
-    ``counters_hold`` of 1 keeps a snapshot: reads of counters return the values of one cycle, while
-    the counters go on; of a counter of 64 bits, the value of the cycle before.
+    While ``counters_hold`` is 1, reads of counters return a snapshot of one cycle, and the counters
+    continue. The upper half of a 64-bit counter is one cycle older.
 
-    From address (and data) taken to the answer see ``LATENCY``; the answer to a table word comes
-    later while ``table_ready`` is 0. One read and one write at a time, see ``RATE``.
+    The answer to a write of a table word is delayed while ``table_ready`` is 0.
 
-    Parameters: ``config``; ``counters``, the layout of each block's counters by block name.
+    Parameters: ``config``; ``counters``, layout of each block's counters by block name.
 
     Members
     -------
@@ -52,23 +51,24 @@ class RegisterBlock(wiring.Component):
     -----
     csr: AXI4-Lite slave, 16-bit byte addresses, see :data:`rtl.control.axi_lite.AxiLite`.
     counters: struct of every block's counters. channels: input
-    :func:`rtl.monitor.channels.channel_state`.
-    lookup_next_node: where the next lookups packet goes. flushing: caches that are being emptied.
+        :func:`rtl.monitor.channels.channel_state`.
+    lookup_next_node: destination of the next lookups packet. flushing: caches that are being
+        emptied.
     link_given_up (``config.link``): a bit for each node that was given up. link_rejoins: event:
-        ``link_rejoin`` was written, in the cycle before. link_rejoining: what it asks for is being
-        done, and it is not to be written.
+        ``link_rejoin`` was written in the cycle before. link_rejoining: the rejoin is in progress;
+        writes to ``link_rejoin`` are rejected.
     table_write_en, table_write_table, table_write_word, table_write_data: a descriptor word is
         written in this cycle, see :class:`rtl.keys.owner_split.OwnerSplit`.
     table_ready: descriptors may be written.
     node, nodes, vector_beats, vector_packing, pooling_mean, interaction_mode, interaction_itself,
-    local_cache_enable, local_cache_sets, dedupe_enable, request_batch, request_timeout,
-    lookup_timeout, vector_timeout, result_timeout, lookup_window, output_queues, lookup_share,
-    step_floor, ip_base, udp_port: the control registers.
+        local_cache_enable, local_cache_sets, dedupe_enable, request_batch, request_timeout,
+        lookup_timeout, vector_timeout, result_timeout, lookup_window, output_queues, lookup_share,
+        step_floor, ip_base, udp_port: the control registers.
     training, overtake, local_reduction, gradient_partials, optimizer, learning_rate, epsilon,
-    gradient_timeout, gradient_window, gradient_share (``config.training``): those of the
-    gradient path.
+        gradient_timeout, gradient_window, gradient_share (``config.training``): registers of the
+        gradient path.
     link_epoch, link_delay, link_timeout_first, link_timeout_least, link_timeout_most, link_tries,
-    link_rejoin (``config.link``): those of the reliable link.
+        link_rejoin (``config.link``): registers of the reliable link.
     mac_base: 48 bits, from ``mac_base_low`` and ``mac_base_high``.
     idle: no access in progress.
 
@@ -140,8 +140,10 @@ class RegisterBlock(wiring.Component):
         return m
 
     def _hold(self, m: Module, hold: Signal) -> dict[str, Value]:
-        """Return the words of all counters by register name, which stand still from the same cycle
-        on while ``hold`` is 1. Each block's words have their own copy of ``hold``."""
+        """Return the words of all counters by register name; they are constant while ``hold`` is 1.
+
+        All words freeze in the same cycle. Each block's words have their own copy of ``hold``.
+        """
         words: dict[str, Value] = {}
         for block, layout in self._layouts.items():
             held = Signal(name=f"{block}_hold", attrs={"keep": 1})
@@ -149,7 +151,7 @@ class RegisterBlock(wiring.Component):
             for name in layout.members:
                 live = Value.cast(self.counters[block][name])
                 if len(live) > COUNTER_BITS:
-                    # The upper half is a cycle late.
+                    # The upper half is one cycle late.
                     low = Signal(COUNTER_BITS, reset_less=True, name=f"{block}_{name}_low")
                     m.d.sync += low.eq(live[:COUNTER_BITS])
                     live = Cat(low, live[COUNTER_BITS:])
@@ -163,8 +165,8 @@ class RegisterBlock(wiring.Component):
     def _read(self, m: Module, slave, readable) -> None:
         """Select in three steps: the group, the word within each group, then among the groups.
 
-        Each group has its own copy of the word's number, taken when it is asked, so that none of
-        them drives the selectors of all words.
+        Each group has its own copy of the word number, so that no copy drives the selectors of all
+        words.
         """
         size = 1 << _GROUP_BITS
         found, exists = C(0, 32), C(0, 1)
@@ -210,7 +212,7 @@ class RegisterBlock(wiring.Component):
             self.table_write_word.eq(slave.write_word - first),
             slave.write_error.eq(refused),
         ]
-        # Whether a register is the one that is written: a bit for each, a cycle before its value.
+        # Decode the written register: one bit per register, a cycle before its value.
         picked = {register: Signal(reset_less=True, name=f"{register.name}_picked")
                   for register in writable}
         values = C(0, 3 * 32)

@@ -1,4 +1,4 @@
-"""The register map as data, for hardware, documents and the simulator's driver."""
+"""The register map as data, for hardware, documents and the driver of the simulator."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -36,13 +36,13 @@ class Register:
 
     Members
     -------
-    name: ``block.counter`` for a counter, a plain word for others.
+    name: ``block.counter`` for a counter, else a plain word.
     address: byte address, a multiple of 4.
-    width: bits used, from bit 0 on; the others read 0.
+    width: bits used, from bit 0 on; higher bits read 0.
     access: ``ro``, ``rw`` or ``wo``.
     reset: value after reset.
     description: one line.
-    low, high: smallest and largest value after a write; others are refused.
+    low, high: smallest and largest value of a write; the block rejects other values.
 
     Raises ``TypeError`` or ``ValueError`` for an invalid field.
     """
@@ -82,9 +82,9 @@ class Register:
 def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> list[Register]:
     """Return the registers of a NIC, by ascending address.
 
-    Parameters: ``config``; ``counters``, the layout of each block's counters by block name.
-    Raises ``TypeError`` for other types and ``ValueError`` if a counter has more than 64 bits or
-    the counters do not fit the address space.
+    Parameters: ``config``; ``counters``, layout of each block's counters by block name. Raises
+    ``TypeError`` for other types, and ``ValueError`` if a counter has more than 64 bits or the
+    counters do not fit the address space.
     """
     if not isinstance(config, NicConfig):
         raise TypeError(f"config must be a NicConfig, not {config!r}")
@@ -104,28 +104,28 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
         0, config.tables - 1))
     registers += [
         Register(f"table_word{k}", TABLE_BASE + 4 + 4 * k, 32, "wo", 0,
-                 f"word {k} of the descriptor of table_index; whole words; takes effect at once")
+                 f"word {k} of the descriptor of table_index; write it whole; takes effect at once")
         for k in range(TABLE_WORDS)]
     registers += [
         Register(f"channel_{member}{k}", CHANNEL_BASE + 8 * k + 4 * at, len(names), "ro", 0,
-                 f"{member}, now, of the streams {', '.join(names)}, from bit 0 on")
+                 f"{member} in this cycle, of the streams {', '.join(names)}, from bit 0 on")
         for k, names in enumerate(channel_words(config.training, config.link))
         for at, member in enumerate(("valid", "ready"))]
     registers.append(Register(
         "lookup_next_node", NEXT_NODE, 8, "ro", 0,
-        "node that the next lookups packet is for, or whose credit a queue waited for last"))
+        "destination of the next lookups packet, or node whose credit a queue waited for last"))
     if config.link:
         words = -(-config.nodes // 32)
         registers += [
             Register(f"link_given_up{k}", GIVEN_UP + 4 * k, 32, "ro", 0,
-                     f"nodes {32 * k} to {32 * k + 31} that were given up since they do not "
+                     f"nodes {32 * k} to {32 * k + 31} that were given up because they do not "
                      "acknowledge, from bit 0 on")
             for k in range(words)]
         registers.append(Register(
             "link_rejoining", GIVEN_UP + 4 * words, 1, "ro", 0,
-            "the node of link_rejoin has not been taken back yet"))
+            "the rejoin of the node in link_rejoin is not complete"))
     registers.append(Register(
-        "flushing", FLUSHING, 2, "ro", 0, "caches that are being emptied now, bits as in flush"))
+        "flushing", FLUSHING, 2, "ro", 0, "caches that are being emptied, bits as in flush"))
     registers += [
         Register(name, COUNTER_BASE + 4 * k, 32, "ro", 0, description)
         for k, (name, description) in enumerate(counts)]
@@ -133,7 +133,7 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
 
 
 def _configuration(config: NicConfig):
-    """Yield name, value and description: the sizes, then what has a number in place of its name."""
+    """Yield name, value and description of each size, then of the policy, by its number."""
     for field in fields(config):
         value = getattr(config, field.name)
         if isinstance(value, int):
@@ -156,27 +156,31 @@ def _identity(config: NicConfig, others: list[Register], configured: int,
         ("control_count", len(list(controls(config))), "number of control registers"),
         ("table_base", TABLE_BASE, "address of table_index, before the words of a descriptor"),
         ("table_words", TABLE_WORDS, "words of a table descriptor"),
-        ("channel_base", CHANNEL_BASE, "address of the first word of the streams' states"),
+        ("channel_base", CHANNEL_BASE, "address of the first word of stream states"),
         ("channel_count", len(channel_map(config.training, config.link)),
-         "number of streams, 32 a word"),
+         "number of streams, 32 per word"),
         ("register_count", len(others), "number of registers from config_base on"),
         ("register_map", map_fingerprint(others),
-         "CRC-32 of name, address, width and access of those: tells one map from another"),
+         "CRC-32 of name, address, width and access of these registers; identifies the map"),
     )
     return [Register(name, 4 * k, 32, "ro", value, description)
             for k, (name, value, description) in enumerate(words)]
 
 
 def map_fingerprint(registers: Iterable[Register]) -> int:
-    """Return the CRC-32 (IEEE 802.3, as in zlib) of the parts of a map that a driver depends on: a
-    line "name address width access" for each of ``registers``, numbers in decimal."""
+    """Return the CRC-32 (IEEE 802.3, as in zlib) of the parts of a map that a driver depends on.
+
+    The CRC covers a line "name address width access" for each of ``registers``, numbers in decimal.
+    """
     lines = (f"{r.name} {r.address} {r.width} {r.access}\n" for r in registers)
     return crc32("".join(lines).encode())
 
 
 def _counters(counters: dict[str, data.StructLayout]):
-    """Yield ``block.counter`` and a description of every counter's word. A counter of 64 bits has a
-    second word, ``block.counter_high``."""
+    """Yield ``block.counter`` and a description of every word of a counter.
+
+    A counter of 64 bits has a second word, ``block.counter_high``.
+    """
     if not isinstance(counters, dict):
         raise TypeError(f"counters must be a dict, not {counters!r}")
     total = 0

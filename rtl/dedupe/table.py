@@ -24,10 +24,10 @@ DEDUPE_COUNTERS = (*_PASSED_ON, "retired_early")
 
 
 def _hash_request(key: Value) -> Value:
-    """Return the hash of a key and, above it, its step.
+    """Return the hash of a key and of its step, which is above the key.
 
-    The step, low bits first, is XORed with the top bits of the key's hash: equal keys of
-    neighbouring steps are in different sets, and sets are used as evenly as without it.
+    The step, low bits first, is XORed with the top bits of the key's hash. Equal keys of
+    neighbouring steps are then in different sets, and the use of sets stays uniform.
     """
     step = key[Key.size:]
     return hash_bits(key[:Key.size]) ^ Cat(C(0, 32 - STEP_BITS), *reversed(list(step)))
@@ -37,16 +37,15 @@ class DedupeTable(Gateable, wiring.Component):
     """Merge the requests of a step for the same key, from any node (paper, 4.1.1, figure 9).
 
     An :class:`~rtl.cache.EmbeddingCache` keyed by step and key, with the requester's node, reserved
-    place and step as meta: the first request of a key in a step goes on to ``misses``; later ones
-    wait in its scatter list or, once the vector is here, take it from the entry. Latency,
-    throughput and progress are found there.
+    place and step as meta. The first request of a key in a step passes to ``misses``. Later
+    requests wait in its scatter list, or read the vector from the entry once it has arrived. For
+    latency, throughput and progress see the cache.
 
-    An entry keeps its vector until it is the oldest of a full set. Entries of finished steps are no
-    longer used, so they become the oldest and need no clearing. An entry of a step still in use
-    may be retired early: this is counted, and a later request of its key is looked up again. Steps
-    count modulo 2^16, so a request 65,536 steps later could hit an old entry, unless
-    ``dedupe_ways`` new keys have passed through its set in between. Training, where rows change
-    from step to step, clears the entries before that.
+    An entry keeps its vector until it is the oldest of a full set. Entries of finished steps count
+    as oldest and need no clearing. An entry of a step in use may be retired early: this is counted,
+    and a later request of its key is looked up again. Steps count modulo 2^16: a request 65,536
+    steps later could hit an old entry, unless ``dedupe_ways`` new keys have passed through its set
+    in between. Training, where rows change from step to step, clears the entries before that.
 
     Ports
     -----
@@ -56,15 +55,15 @@ class DedupeTable(Gateable, wiring.Component):
     fills: input stream of ``id``, ``data``, ``last``; always ready after the sweep.
     step_floor: lowest step that requests may still belong to, modulo 2^16; within 2^15 of every
         step in use.
-    forget: event: clear all entries. Requests wait from the next cycle on; when those inside have
-        been answered, the table is swept as after reset. forgetting: this is in progress.
-    enable: 0: nothing is merged.
-    vector_beats: beats of a vector, fixed once there were requests.
+    forget: event: clear all entries. Requests wait from the next cycle on; when the requests inside
+        are answered, the table is swept as after reset. forgetting: this is in progress.
+    enable: 0: no requests are merged.
+    vector_beats: beats of a vector, fixed after the first request.
     counters: see :data:`DEDUPE_COUNTERS`. ``requests`` = ``unique`` + ``merged``, where ``unique``
-        counts requests that went on to ``misses``. ``retired_early`` counts evicted entries of
-        steps still in use, and conflict misses, which got no entry: while it is 0, ``unique`` is
-        the number of distinct keys, summed over the steps.
-    idle: nothing moves until an input does.
+        counts requests that passed to ``misses``. ``retired_early`` counts evicted entries of steps
+        in use, and conflict misses, which got no entry: while it is 0, ``unique`` is the number of
+        distinct keys, summed over the steps.
+    idle: no movement until an input moves.
     """
 
     LATENCY = EmbeddingCache.LATENCY
@@ -120,7 +119,7 @@ class DedupeTable(Gateable, wiring.Component):
         ]
         ahead = Signal(STEP_BITS)
         m.d.comb += ahead.eq(entries.evicted.key[Key.size:] - self.step_floor)
-        early = entries.evicted.valid & ~ahead[-1]  # not below the floor, modulo 2^16
+        early = entries.evicted.valid & ~ahead[-1]  # at or above the floor, modulo 2^16
         m.d.comb += [self.counters[here].eq(entries.counters[there])
                      for here, there in _PASSED_ON.items()]
         count(m, self.counters, retired_early=early | (entries.tap.valid & entries.tap.conflict))

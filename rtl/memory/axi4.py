@@ -9,19 +9,19 @@ __all__ = ["ADDRESS_BITS", "BURST_BEATS", "HBM_CHANNELS", "ID_BITS", "Address", 
            "axi4_master", "read_beat", "write_beat", "write_done"]
 
 HBM_CHANNELS = 32
-"""Pseudo-channels of the U280's HBM2 (PG276), each with its own AXI port."""
+"""Pseudo-channels of the HBM2 of the U280 (PG276), each with its own AXI port."""
 ADDRESS_BITS = 28
-"""A pseudo-channel has 256 MiB; a master's addresses start at 0 in its own."""
+"""Bits of an address: a pseudo-channel has 256 MiB, and its addresses start at 0."""
 ID_BITS = 6
 BURST_BEATS = 8
-"""Most beats of a burst: of 512 bits, they are the 16 beats that the memory's AXI3 accepts."""
+"""Most beats of a burst: 8 of 512 bits are the 16 AXI3 beats that the memory accepts."""
 
 Address = data.StructLayout({"address": ADDRESS_BITS, "more": range(BURST_BEATS), "id": ID_BITS})
 """A burst: byte address of its first beat, number of further beats, and its ID."""
 
 
 class MemoryMaster(NamedTuple):
-    """An entry of the table of masters that a design offers as its attribute ``masters``.
+    """An entry of the table of masters, the attribute ``masters`` of a design.
 
     Members: ``name`` of the port, an :func:`axi4_master`; its exclusive pseudo-``channel``, 0 to
     31; ``width`` of its data in bits.
@@ -47,10 +47,10 @@ write_done = data.StructLayout({"id": ID_BITS, "resp": 2})
 
 
 def axi4_master(width: int, address=Address) -> wiring.Signature:
-    """Return AXI4 as seen by its master, each channel a stream.
+    """Return AXI4 from the view of its master, each channel a stream.
 
-    Bursts are incrementing and of whole beats, so there are no signals for type and size. Beats of
-    reads with different IDs may be interleaved (AMBA AXI, A5.3).
+    Bursts are incrementing and consist of whole beats; signals for type and size are absent. Beats
+    of reads with different IDs may be interleaved (AMBA AXI, A5.3).
 
     Parameters: ``width`` of the data in bits; ``address``, layout of ``aw`` and ``ar``.
 

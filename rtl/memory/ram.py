@@ -23,18 +23,18 @@ class Ram(wiring.Component):
     depth: number of words, not necessarily a power of two.
     style: ``lutram``, ``bram``, ``uram`` or ``auto``: the primitive for the vendor's tools.
     latency: cycles from ``read_addr`` to ``read_data``. 0, for ``lutram`` only, is combinational; 1
-        is the primitive's own register; 2 adds its output register; 3, for ``uram`` only, a cascade
-        register between them, half-way through the blocks in depth.
+        is the register of the primitive; 2 adds its output register; 3, for ``uram`` only, adds a
+        cascade register between them, half-way through the blocks in depth.
 
     Ports
     -----
     write_en, write_addr, write_data; read_addr, read_data.
-    read_en: a word is read; while low, the first register holds. The registers behind it go on, so
+    read_en: a word is read; while low, the first register holds. Later registers continue, so
         ``read_data`` holds ``latency - 1`` cycles later. Unused with latency 0.
-    output_en (latency 2 and 3): while low, the last register, ``read_data``, holds; what comes
-        to it meanwhile is lost, unless what is before it holds too.
+    output_en (latency 2 and 3): while low, the last register, ``read_data``, holds, and data that
+        arrive at it are lost unless the registers before it hold too.
 
-    Raises ``ValueError`` for a width or depth below 1, and a style or latency that does not exist.
+    Raises ``ValueError`` for a width or depth below 1, and an unknown style or latency.
     """
 
     def __init__(self, width: int, depth: int, *, style: str = "auto", latency: int = 1):
@@ -60,7 +60,7 @@ class Ram(wiring.Component):
         if hook is not None:
             m.submodules.memory = hook(self)
             return m
-        # A simulator's platform may set the contents at power-up; a design must not depend on them.
+        # A simulator's platform may set contents at power-up; a design must not depend on them.
         contents = getattr(platform, "ram_contents", None)
         style = "distributed" if self.latency == 0 else _STYLES[self.style]
         m.submodules.memory = mem = memory.Memory(

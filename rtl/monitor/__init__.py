@@ -1,1 +1,1 @@
-"""What a NIC shows of itself: event counters, the streams by name, overdue answers."""
+"""Observation of a NIC: event counters, streams by name, overdue answers."""

@@ -1,4 +1,4 @@
-"""Answer counter: outstanding answers, and how long none has arrived."""
+"""Answer counter: outstanding answers, and cycles without an answer."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -16,8 +16,8 @@ class AnswerCounter(wiring.Component):
 
     Ports
     -----
-    asked, answered: in this cycle, one more; never more answers than requests.
-    time: counts cycles, including those skipped while idle.
+    asked, answered: one more request or answer in this cycle; never more answers than requests.
+    time: counts cycles, including cycles skipped while idle.
     counters: ``asked`` and ``answered``, whose difference is outstanding; ``stall_answers``, cycles
         with an outstanding answer in which none arrives.
     idle: always 1: an outstanding answer moves nothing.
@@ -32,7 +32,7 @@ class AnswerCounter(wiring.Component):
         m = Module()
         before, passed, owed = Signal(32, reset_less=True), Signal(32), Signal()
         m.d.comb += [passed.eq(self.time - before), self.idle.eq(1)]
-        # Outstanding since the last cycle: its requests show in the counters now.
+        # Outstanding since the previous cycle: the counters include its requests by now.
         m.d.sync += [before.eq(self.time),
                      owed.eq((self.counters.asked != self.counters.answered) & ~self.answered)]
         count(m, self.counters, asked=self.asked, answered=self.answered,

@@ -15,8 +15,8 @@ def channel_map(training: bool, linked: bool = False) -> dict[str, str]:
 
 
 def channel_state(training: bool, linked: bool = False) -> wiring.Signature:
-    """Signature of ``valid`` and ``ready`` of every channel, one bit each: where both are 1, a beat
-    is transferred."""
+    """Signature of ``valid`` and ``ready`` of every channel, one bit each; a beat is transferred
+    where both are 1."""
     channels = len(channel_map(training, linked))
     return wiring.Signature({"valid": Out(channels), "ready": Out(channels)})
 
@@ -30,8 +30,8 @@ def channel_words(training: bool, linked: bool = False) -> list[tuple[str, ...]]
 class ChannelProbe(wiring.Component):
     """Expose ``valid`` and ``ready`` of streams.
 
-    Parameters: ``streams``, by the names of :func:`channel_map`; ``KeyError`` when one is missing;
-    ``training``, ``linked``: what the NIC has.
+    Parameters: ``streams``, by the names of :func:`channel_map`; ``KeyError`` if one is missing;
+    ``training``, ``linked``: options of the NIC.
 
     Ports
     -----

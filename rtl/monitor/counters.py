@@ -1,4 +1,4 @@
-"""Event counters, which are part of the block whose events they count."""
+"""Event counters; each block contains the counters of its events."""
 
 from collections.abc import Collection
 
@@ -24,8 +24,8 @@ def count(m: Module, counters: data.View, **events: Value | int) -> None:
     """Add each event's value (one bit, or a small number) to its counter, in each cycle.
 
     Counters are cumulative, wrap at 2^32 (2^64 if wide), and only reset clears them. The upper half
-    of a wide counter follows a cycle after the lower half. An unknown name raises
-    ``ValueError``; :func:`check_counters` finds a name that is driven nowhere.
+    of a wide counter follows a cycle after the lower half. An unknown name raises ``ValueError``;
+    :func:`check_counters` finds names without a driver.
     """
     known = list(counters.shape().members)
     for name, event in events.items():
@@ -41,7 +41,7 @@ def count(m: Module, counters: data.View, **events: Value | int) -> None:
 
 
 def check_counters(block: Fragment) -> None:
-    """Raise ``ValueError`` if a component in ``block`` drives a counter of its port nowhere."""
+    """Raise ``ValueError`` if a component in ``block`` has a counter without a driver."""
     driven, parts = LHSMaskCollector(), [block]
     for part in parts:
         for statements in part.statements.values():

@@ -14,9 +14,9 @@ __all__ = ["Arbiter"]
 class Arbiter(wiring.Component):
     """Merge ``ports`` streams, round robin, or with the lowest port first if ``priority``.
 
-    With ``last``, a grant is held from a packet's first item to the item for which
-    ``last(payload)`` is 1. Latency and rate: see ``LATENCY`` and ``RATE``. Every port is served
-    within ``ports`` packets of the others (round robin).
+    With ``last``, a grant lasts from the first item of a packet to the item for which
+    ``last(payload)`` is 1. With round robin, a port is served after at most one packet of each
+    other port.
 
     Ports: ``i``, an array of input streams of ``shape``; ``o``, the output stream; ``grant``, the
     port whose item is taken in this cycle; ``idle``.
@@ -43,7 +43,7 @@ class Arbiter(wiring.Component):
         m.d.comb += [valids[k].eq(self.i[k].valid) for k in range(n)]
         previous, choice = Signal(range(max(2, n))), Signal(range(max(2, n)))
         locked = Signal()
-        # The lowest requester, overridden by the lowest one after the previous grant.
+        # Grant the lowest requester after the previous grant, else the lowest requester.
         for k in reversed(range(n)):
             with m.If(valids[k]):
                 m.d.comb += choice.eq(k)

@@ -1,4 +1,4 @@
-"""Credit queue: a FIFO whose places are reserved before the items for them come."""
+"""Credit queue: a FIFO whose places are reserved before their items arrive."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -10,24 +10,23 @@ __all__ = ["CreditQueue"]
 
 
 class CreditQueue(wiring.Component):
-    """FIFO behind a pipeline that cannot stall: who starts an item first reserves its place.
+    """FIFO behind a pipeline that cannot stall: the source reserves a place before it starts an
+    item.
 
-    So no register of the pipeline, and no RAM's output register in it, has to stand still. For
-    full rate there must be a place for each cycle from a reservation until its item has left
-    and the place is ``free`` again.
+    No register of the pipeline, and no output register of a RAM in it, therefore has to hold. For
+    the full rate, ``depth`` must cover the cycles from a reservation until the item has left and
+    its place is ``free`` again.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Parameters: ``shape`` of an item; ``depth``, the number of places; ``style`` of the RAM, as of
+    Parameters: ``shape`` of an item; ``depth``, number of places; ``style`` of the RAM, as of
     :class:`StreamFIFO`.
 
     Ports
     -----
     free: a place is free; a register. reserve: take it; only while ``free``.
-    i: ``valid`` and ``payload`` of an item, whose place was reserved in an earlier cycle. unused:
-        there is no item for a place that was reserved; it is free again in the next cycle.
+    i: ``valid`` and ``payload`` of an item whose place was reserved in an earlier cycle. unused: a
+        reserved place gets no item; it is free again in the next cycle.
     o: output stream of ``shape``.
-    idle: no item inside. Places that are reserved do not count.
+    idle: no item inside. Reserved places do not count.
 
     Raises ``ValueError`` for a depth below 2.
     """
@@ -55,8 +54,8 @@ class CreditQueue(wiring.Component):
             rest.eq(left + returned + self.unused),
             self.idle.eq(fifo.idle & ~returned),
         ]
-        # ``ready`` arrives late, so that a place counts as free a cycle later; so does ``reserve``,
-        # which chooses between two answers.
+        # ``ready`` arrives late in the cycle, so a place counts as free a cycle later. ``reserve``
+        # is late too, and selects between two prepared answers.
         m.d.sync += [returned.eq(self.o.valid & self.o.ready), left.eq(rest - self.reserve),
                      self.free.eq(Mux(self.reserve, rest[1:].any(), rest.any()))]
         return m

@@ -10,13 +10,11 @@ __all__ = ["StreamFIFO"]
 
 
 class StreamFIFO(wiring.Component):
-    """First-in first-out queue of ``depth`` items, plus one in the RAM's output register.
+    """First-in first-out queue of ``depth`` items, plus one item in the output register of the RAM.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    ``i.ready``, and whether there is an item to read, are registers, and no count stands between
-    them and the other sides' ``valid`` and ``ready``: it follows a cycle later. ``level`` is one
-    addition behind registers.
+    ``i.ready``, and the flag that an item can be read, are registers. Counts follow ``valid`` and
+    ``ready`` of the other sides a cycle later, off the critical path. ``level`` is one addition
+    behind registers.
 
     Parameters: ``shape`` of an item; ``depth``; ``style`` of the RAM, by default LUTRAM up to 64
     items and block RAM above.
@@ -61,8 +59,8 @@ class StreamFIFO(wiring.Component):
             m.d.sync += [head.eq(Mux(head == depth - 1, 0, head + 1)), valid.eq(1)]
         with m.Elif(self.o.ready):
             m.d.sync += valid.eq(0)
-        # Push and pull arrive late, so that they are counted a cycle late; the number of items is
-        # the count and what happened in the cycle before.
+        # Push and pull arrive late in the cycle, and are counted a cycle later. The number of items
+        # is the count plus the push and pull of the previous cycle.
         count, grew, shrank = Signal(range(depth + 1)), Signal(), Signal()
 
         def holds(number):

@@ -1,4 +1,4 @@
-"""Level: a count of items or places, and what logic asks of it, from registers."""
+"""Level: a count of items or places, with registered comparisons."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -8,18 +8,16 @@ __all__ = ["Level"]
 
 
 class Level(wiring.Component):
-    """Counts ``up`` and ``down`` by one a cycle, or both at once.
+    """Count ``up`` and ``down`` by one per cycle, or both at once.
 
-    Whether there is any, and more than one, are registers of their own: a comparison of the count
-    would stand in front of all that depends on it; between ``up``, ``down`` and these is one LUT.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    ``some`` and ``many`` are registers, so logic behind them does not wait for a comparison of the
+    count. One LUT separates them from ``up`` and ``down``.
 
     Parameters: ``most``, the largest level; ``init``, the level after reset; ``late``: ``up`` and
-    ``down`` come late in a cycle, so that both counts that may follow are made before (a carry
-    chain more).
+    ``down`` arrive late in a cycle; both possible next counts are computed before (one more carry
+    chain).
 
-    Ports: ``up``; ``down``, not while the level is 0; ``level``; ``some``: it is at least 1;
+    Ports: ``up``; ``down``, not while the level is 0; ``level``; ``some``: the level is at least 1;
     ``many``: it is at least 2.
 
     Raises ``ValueError`` if ``most`` is below 1, or ``init`` is not a level.

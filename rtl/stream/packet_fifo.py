@@ -1,4 +1,4 @@
-"""Packet FIFO: stores and forwards packets, with a verdict on each at its end."""
+"""Packet FIFO: stores packets, and forwards them after a verdict at their end."""
 
 from amaranth.hdl import Module, Mux, Shape, Signal
 from amaranth.lib import data, stream, wiring
@@ -15,11 +15,10 @@ def packet_layout(shape) -> data.StructLayout:
 
 
 class PacketFIFO(wiring.Component):
-    """FIFO that outputs a packet only if its last item came without ``drop``.
+    """FIFO that outputs a packet only if its last item had no ``drop``.
 
-    A packet of more than ``depth`` items is dropped whole: an input that meets a full RAM holding
-    no finished packet would wait for ever otherwise. Latency and rate: see ``LATENCY`` and
-    ``RATE``.
+    The FIFO drops a packet of more than ``depth`` items as a whole: otherwise an input that fills
+    the RAM without a complete packet would wait for ever.
 
     Parameters: ``shape`` of an item; ``depth`` in items; ``style`` of the RAM.
 
@@ -28,9 +27,9 @@ class PacketFIFO(wiring.Component):
     i: stream of :func:`packet_layout`; ``drop`` counts on the last item.
     o: stream of :func:`packet_layout`, ``drop`` always 0.
     dropped: 1 for a cycle when a packet was revoked or was too long.
-    overflow: with ``dropped``: it was too long.
-    level: items in the RAM, including those of unfinished packets.
-    idle: no output. An unfinished packet waits for its input and does not count.
+    overflow: with ``dropped``: the packet was too long.
+    level: items in the RAM, including items of incomplete packets.
+    idle: no output. An incomplete packet waits for its input and does not count.
     """
 
     LATENCY = {("last item of a packet", "its first item"): 2}
@@ -56,12 +55,12 @@ class PacketFIFO(wiring.Component):
 
         head, tail, start = (Signal(range(depth)) for _ in range(3))
         level, ready_level = Signal(range(depth + 1)), Signal(range(depth + 1))
-        # Beside the levels: whether there are items of finished packets, and no room.
+        # Flags beside the levels: items of complete packets exist; the RAM is full.
         some, full = Signal(), Signal()
         swallow, valid = Signal(), Signal()
         take, too_long, write, finish, revoke, pull = (Signal() for _ in range(6))
         m.d.comb += [
-            # An unfinished packet that fills the RAM can never be drained, so drop the rest.
+            # An incomplete packet that fills the RAM can never drain: drop the rest.
             too_long.eq(~swallow & full & ~some),
             self.i.ready.eq(~full | swallow | ~some),
             take.eq(self.i.valid & self.i.ready),
@@ -91,7 +90,7 @@ class PacketFIFO(wiring.Component):
             with m.If(finish):
                 m.d.sync += start.eq(following(tail))
         m.d.sync += [
-            # Whether one leaves comes last.
+            # The departure of an item arrives last in the cycle.
             level.eq(Mux(pull, Mux(revoke, ready_level - 1, Mux(write, level, level - 1)),
                          Mux(revoke, ready_level, Mux(write, level + 1, level)))),
             ready_level.eq(Mux(finish, level + ~pull, ready_level - pull)),

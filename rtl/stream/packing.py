@@ -1,8 +1,8 @@
-"""Packing of vectors below 16 values, which share the beats of packets, and unpacking.
+"""Packing and unpacking of vectors below 16 values, which share the beats of packets.
 
-Inside the NIC such a vector is a beat by itself, whose upper lanes are +0. In a packet, 2 vectors
-of 8 values or 4 of 4 share a beat, the first in the lowest lanes; the rest of the last beat is
-zero. ``packing`` is log2 of their number; 0 leaves beats unchanged.
+Inside the NIC each vector has its own beat, whose upper lanes are +0. In a packet, 2 vectors of 8
+values or 4 of 4 share a beat, the first in the lowest lanes; the rest of the last beat is zero.
+``packing`` is log2 of the vectors per beat; 0 leaves beats unchanged.
 """
 
 from collections.abc import Iterator
@@ -20,13 +20,18 @@ QUARTER = BEAT_BITS // _GROUPS
 
 
 Placing = data.StructLayout({"writes": _GROUPS, "high": 1, "later": 1})
-"""Where a vector goes in its beat: the quarters that it ``writes``; it is the upper one of two;
-it is one of four, and not the first."""
+"""Place of a vector in its beat.
+
+The quarters that it ``writes``; it is the upper of two vectors; it is one of four, and not the
+first.
+"""
 
 
 def placing(index: Value, packing: Value) -> data.View:
-    """Return the :data:`Placing` of vector ``index``, of which only the bits that count within the
-    beat are used; ``packing`` is 0 to 2."""
+    """Return the :data:`Placing` of vector ``index``.
+
+    Only the bits of ``index`` that count within the beat are used; ``packing`` is 0 to 2.
+    """
     high = (packing == 1) & index[0]
     place = Mux(packing == 2, index[:2], 0)
     later = place != 0
@@ -35,7 +40,8 @@ def placing(index: Value, packing: Value) -> data.View:
 
 
 def written(vector: Value, where: data.View) -> Iterator[Value]:
-    """Yield for each quarter of a beat what ``vector``, 512 bits, writes there if it does so."""
+    """Yield for each quarter of a beat the data that ``vector``, 512 bits, writes there if it
+    writes."""
     parts = [vector.word_select(k, QUARTER) for k in range(_GROUPS)]
     for k, part in enumerate(parts):
         yield Mux(where.later, parts[0], Mux(where.high, parts[k - 2], part) if k >= 2 else part)
@@ -44,8 +50,8 @@ def written(vector: Value, where: data.View) -> Iterator[Value]:
 def placed(vector: Value, index: Value, packing: Value) -> Iterator[tuple[Value, Value]]:
     """Yield for each quarter of a beat whether vector ``index`` writes it, and the data written.
 
-    The first vector of a beat writes zeros for all others, which then replace them; see
-    :func:`placing` and :func:`written`, for use in different cycles.
+    The first vector of a beat writes zeros for all others, which then replace them. :func:`placing`
+    and :func:`written` compute the same in different cycles.
     """
     where = placing(index, packing)
     yield from zip(where.writes, written(vector, where))
@@ -54,7 +60,7 @@ def placed(vector: Value, index: Value, packing: Value) -> Iterator[tuple[Value,
 def taken(beat: Value, index: Value, packing: Value) -> Value:
     """Return vector ``index`` of ``beat``, 512 bits whose upper lanes are +0.
 
-    ``index`` is below the number of vectors of a beat; ``packing`` is 1 or 2.
+    ``index`` is below the vectors per beat; ``packing`` is 1 or 2.
     """
     low, second, third, high = (beat.word_select(k, QUARTER) for k in range(_GROUPS))
     halves = packing == 1

@@ -11,15 +11,15 @@ from rtl.memory import Ram
 __all__ = ["SkidBuffer"]
 
 _WIDE = 128
-"""Least width of a field that is kept in LUTRAM: 14 bits of two items are 8 LUTs there, where
-registers need a LUT per bit to choose the next value. It is read through a LUT, so short fields,
-which control logic uses, stay registers."""
+"""Least width of a field that LUTRAM stores: 14 bits of two items are 8 LUTs there, where registers
+need a LUT per bit to select the next value. LUTRAM is read through a LUT, so short fields, which
+control logic uses, remain registers."""
 
 
 class SkidBuffer(wiring.Component):
     """Two-entry buffer with registered ``valid``, ``payload`` and ``ready``.
 
-    Fields of 128 bits and more lie in LUTRAM. Latency and rate: see ``LATENCY`` and ``RATE``.
+    LUTRAM stores fields of 128 bits and more.
 
     Parameters: ``shape`` of an item; ``lutram``: if false, every output bit is a register, as
     crossings between dies require.
@@ -46,7 +46,7 @@ class SkidBuffer(wiring.Component):
         held, front = (Signal(len(entering), reset_less=True, name=name)
                        for name in ("held", "front"))
         held_valid, front_valid = Signal(), Signal()
-        # Beside ``held_valid``, whose loads are as many as the item has bits: much depends on it.
+        # The inverse of ``held_valid``, which has one load per bit of the item.
         ready = Signal(init=1)
         m.d.comb += [
             incoming.eq(self.i.payload),
@@ -62,7 +62,7 @@ class SkidBuffer(wiring.Component):
                 m.d.sync += [front.eq(entering), front_valid.eq(self.i.valid)]
         with m.Elif(self.i.valid & ready):
             m.d.sync += [held_valid.eq(1), ready.eq(0)]
-        # Whether an item comes or not, so that nothing but a register enables it.
+        # Load in any case, so that only a register enables it.
         with m.If(~held_valid):
             m.d.sync += held.eq(entering)
 
