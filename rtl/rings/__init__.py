@@ -1,5 +1,4 @@
-"""Rings in GPU memory: lists for it to answer, its vectors, and the completions of steps; and reads
-of rows there."""
+"""Rings in GPU memory, of request lists, vectors and completions of steps; and reads of rows."""
 
 from rtl.rings.completion import CompletionWriter
 from rtl.rings.gpu_rings import GpuRings, RingPlace

@@ -1,4 +1,4 @@
-"""Completion writer: tells GPU memory that all results of a step are there, one word a step."""
+"""Completion writer: writes one word per step to GPU memory when all its results are there."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -39,46 +39,44 @@ _LAP_BITS, _REFUSALS = 8, 8
 class CompletionWriter(Gateable, wiring.Component):
     """Write a word to a ring in GPU memory when all results of a step have left for it.
 
-    The host opens a step and says how many samples of it this NIC will answer, a result or an error
-    each. Slots of the ring are given to steps as they are opened, number n to slot n mod ``slots``;
-    words are written in the order in which steps are finished (:class:`~rtl.rings.StepTable`), each
-    once. A word has the status of the step, 0 or its first error, and lets a consumer wait for it
-    by a cyclic comparison (:data:`rtl.formats.CompletionRecord`).
+    The host opens a step with the number of samples that this NIC will answer, by a result or an
+    error each. The opening of step number n assigns slot n mod ``slots`` of the ring. Words are
+    written once each, in the order in which steps finish (:class:`~rtl.rings.StepTable`). A word
+    has the status of the step, 0 or its first error. A consumer waits for it by a cyclic comparison
+    (:data:`rtl.formats.CompletionRecord`).
 
-    With ``flush``, a FLUSH packet goes behind the results, and the word behind its answer: GPUs
-    before Hopper may make writes visible in another order. One is under way at a time. A step that
-    is late is completed with status TIMEOUT, and does without a flush or its answer.
+    With ``flush``, a FLUSH packet follows the results, and the word follows its answer: GPUs before
+    Hopper may make writes visible in another order. At most one flush is in flight. A late step
+    completes with status TIMEOUT, without waiting for a flush.
 
-    The consumer returns slots in the order of opening, cumulatively: a count that is ahead of the
-    last, modulo 2^16, and not of what is written. A count beyond is ignored, so no slot is written
-    again before it was returned; an older one says nothing.
+    The consumer returns slots in the order of opening, as a cumulative count modulo 2^16. A count
+    beyond the written words is ignored, so no slot is overwritten before its return; an older count
+    has no effect.
 
-    An opening is refused, and answered with an error, if no slot is free (status CREDIT), a step of
-    its number is not yet completed (STEP), or it has more than 2^24 samples (LENGTH). ``opens``
-    never waits for that: of answers that are not taken in time those beyond eight are lost.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    An opening is rejected with an error if no slot is free (status CREDIT), a step of the same
+    number is not complete (STEP), or the step has more than 2^24 samples (LENGTH). ``opens`` never
+    waits for these errors: at most eight wait to be sent, and further errors are lost.
 
     Parameters: ``slots`` of the ring, ``config.completion_slots``.
 
     Ports
     -----
-    opens: stream of :data:`rtl.formats.StepOpenRecord`; waits for nothing but ``answered``.
+    opens: stream of :data:`rtl.formats.StepOpenRecord`; waits only for ``answered``.
     answered, error: events :data:`~rtl.rings.layouts.AnsweredStep` and
         :data:`~rtl.rings.layouts.StepError`, in the order in which packets leave for the host;
-        ``answered`` leaves one cycle of two free, as headers do.
+        ``answered`` is 0 in one of any two cycles, like headers.
     flushed: event :data:`~rtl.rings.layouts.FlushedSlot`, FLUSHED packets.
     freed: event :data:`~rtl.rings.layouts.RingIndex`, slots returned so far.
-    flush: switches that on; base: address of the ring, a multiple of its 4 * ``slots`` bytes.
+    flush: use flushes; base: address of the ring, a multiple of its 4 * ``slots`` bytes.
     time, timeout: a step is late ``timeout`` cycles after its opening, 0 is never; ``time`` may
         jump while ``idle``.
     refused: stream of :data:`rtl.formats.Refused`.
     headers, payload: streams of :data:`rtl.formats.HostFrame` and :data:`rtl.formats.RawBeat`.
-    credit: that the headers carry.
-    counters: steps ``opened``, ``refused`` and ``completed``; ``refusals_lost``, those without an
-        answer; ``flushes``; ``bad_flushed``, answers that are to none; ``bad_freed``, counts that
-        are beyond; and those of :class:`~rtl.rings.StepTable`.
-    idle: nothing moves until an input does.
+    credit: credit of the headers.
+    counters: steps ``opened``, ``refused`` and ``completed``; ``refusals_lost``, rejections without
+        an error; ``flushes``; ``bad_flushed``, answers without a flush; ``bad_freed``, counts
+        beyond the written words; and the counters of :class:`~rtl.rings.StepTable`.
+    idle: no movement until an input moves.
 
     Raises ``TypeError`` or ``ValueError`` for ``slots`` that are not a power of two, 2 to 128.
     """
@@ -109,7 +107,7 @@ class CompletionWriter(Gateable, wiring.Component):
         m.d.comb += [table.answered.eq(self.answered), table.error.eq(self.error),
                      table.time.eq(self.time), table.timeout.eq(self.timeout)]
         m.submodules.laps = laps = Ram(_LAP_BITS, self._slots, latency=0)
-        # Cumulative, in the order of opening.
+        # Cumulative counts, in the order of opening.
         opened, freed = Signal(INDEX_BITS), Signal(INDEX_BITS)
         opening = self._open(m, table, laps, opened, freed)
         freeing = self._free(m, table, opened, freed)
@@ -120,7 +118,7 @@ class CompletionWriter(Gateable, wiring.Component):
         return m
 
     def _open(self, m: Module, table: StepTable, laps: Ram, opened: Signal, freed: Signal):
-        """Open steps and refuse them; return whether any is inside."""
+        """Open or reject steps; return whether any is inside."""
         m.submodules.opens = source = SkidBuffer(StepOpenRecord)
         m.submodules.refusals = refusals = StreamFIFO(Refused, _REFUSALS)
         wiring.connect(m, wiring.flipped(self.opens), source.i)
@@ -141,7 +139,7 @@ class CompletionWriter(Gateable, wiring.Component):
         ]
         with m.If(table.taken):
             m.d.sync += [step.eq(record.step), long.eq(record.samples > MOST_SAMPLES)]
-        # Room is known a cycle late; the next step is looked at later than that.
+        # ``room`` is a cycle late; the next opening is evaluated later than that.
         m.d.sync += [opened.eq(opened + table.accepted),
                      room.eq((opened - freed)[:INDEX_BITS] < self._slots)]
         m.d.comb += table.room.eq(room & ~long)
@@ -149,11 +147,11 @@ class CompletionWriter(Gateable, wiring.Component):
         return ~source.idle | ~refusals.idle
 
     def _free(self, m: Module, table: StepTable, opened: Signal, freed: Signal):
-        """Take back slots that are written; return whether anything moves."""
+        """Free returned slots; return whether anything moves."""
         event, written, moves = Signal(RingIndex), Signal(INDEX_BITS), Signal()
         ahead, most, bad = Signal(INDEX_BITS), Signal(INDEX_BITS), Signal()
         m.d.comb += [
-            # Those written, up to the first that is not, in the order of opening.
+            # Count written slots, up to the first unwritten slot in the order of opening.
             moves.eq((written != opened)
                      & ~table.held.bit_select(written[:ceil_log2(self._slots)], 1)),
             ahead.eq(event.index - freed), most.eq(written - freed),
@@ -209,7 +207,7 @@ class CompletionWriter(Gateable, wiring.Component):
                              packet.record.eq(flush)]
                 with m.If(writer.i.ready):
                     m.next = "LEAVE"
-            with m.State("LEAVE"):  # no answer before it is asked for
+            with m.State("LEAVE"):  # no answer precedes its request
                 with m.If(writer.idle):
                     m.next = "FLUSHED"
             with m.State("FLUSHED"):

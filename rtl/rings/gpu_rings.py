@@ -1,4 +1,4 @@
-"""GPU rings: request lists to a ring in GPU memory, and vectors from one, beside the host."""
+"""GPU rings: request lists to a ring in GPU memory, and vectors from a second ring."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -19,34 +19,35 @@ __all__ = ["GPU_RINGS_COUNTERS", "GpuRings", "RingPlace"]
 GPU_RINGS_COUNTERS = CounterLayout(*LIST_RING_COUNTERS.members, *VECTOR_RING_COUNTERS.members)
 
 RingPlace = wiring.Signature({"ring": Out(Place), "index_address": Out(64)})
-"""A ring's place, and that of the word with the count of its slots."""
+"""Location of a ring, and of the word with the count of its slots."""
 
 
 class GpuRings(wiring.Component):
-    """Serve misses by a kernel on the GPU, without the host's thread.
+    """Serve misses by a kernel on the GPU, without the host thread.
 
-    With ``enable``, request lists go to slots of a ring in GPU memory, an index behind them
-    (:class:`~rtl.rings.ListRing`). The kernel answers list n in slot n of a second ring and stores
-    to a register how many it has answered; that slot is read by DMA
-    (:class:`~rtl.rings.VectorRing`), and its packet goes on to the parser as if the host had sent
-    it. Without ``enable``, lists go to the host, and packets pass by unchanged.
+    With ``enable``, request lists are written to slots of a ring in GPU memory, followed by an
+    index (:class:`~rtl.rings.ListRing`). The kernel answers list n in slot n of a second ring, and
+    stores the number of answered lists in a register. The NIC reads the slot by DMA
+    (:class:`~rtl.rings.VectorRing`), and passes its packet to the parser like a packet of the host.
+    Without ``enable``, lists go to the host, and packets pass unchanged.
 
-    Latency and rate: those of the two rings.
+    Latency and rate are those of the two rings.
 
     Ports
     -----
-    lists: stream of :data:`rtl.formats.FrameInfo`, whose payload passes by. list_headers: stream of
-        :data:`rtl.formats.HostFrame`.
-    i, o: streams of :data:`~rtl.network.layouts.PacketBeat`, packets from the host, and those for
-        its parser. read: whether the packet at ``i`` is READ_DATA.
+    lists: stream of :data:`rtl.formats.FrameInfo`; the payload bypasses this block. list_headers:
+        stream of :data:`rtl.formats.HostFrame`.
+    i, o: streams of :data:`~rtl.network.layouts.PacketBeat`, packets from the host, and to its
+        parser. read: the packet at ``i`` is READ_DATA.
     headers, payload: streams of :data:`rtl.formats.HostFrame` and :data:`~rtl.formats.RawBeat`, the
-        packets READ and INDEX. credit: that they carry.
-    enable, list_place, vector_place (:data:`RingPlace`), every (slots of vectors of one INDEX):
-        may change while idle.
-    consumed, produced: counts that the kernel stored last, of lists that it has taken and of slots
+        packets READ and INDEX. credit: their credit.
+    enable, list_place, vector_place (:data:`RingPlace`), every (vector slots per INDEX): may change
+        while idle.
+    consumed, produced: counts that the kernel stored last, of lists that it has read and of slots
         that it has filled; a change counts.
     vector_beats, vector_packing: as in :class:`rtl.network.PacketParser`; fixed.
-    counters: those of both rings. idle: nothing moves until an input does.
+    counters: the counters of both rings.
+    idle: no movement until an input moves.
     """
 
     LATENCY = {}
@@ -81,7 +82,7 @@ class GpuRings(wiring.Component):
         wiring.connect(m, writer.headers, wiring.flipped(self.headers))
         wiring.connect(m, writer.payload, wiring.flipped(self.payload))
         m.d.comb += vectors.read.eq(self.read)
-        # An index of lists goes first: another is two cycles behind it.
+        # An index of lists has priority: the next index follows at least two cycles later.
         told, read = lists.indexes, vectors.records
         m.d.comb += [
             writer.i.valid.eq(told.valid | read.valid), told.ready.eq(writer.i.ready),
@@ -107,7 +108,7 @@ class GpuRings(wiring.Component):
 
 
 def _changed(m: Module, stored, event):
-    """Make an event of each count that was stored; return whether there is one."""
+    """Make an event of each stored count that changed; return whether there is one."""
     last, changed = Signal(RingIndex["index"].shape), Signal()
     m.d.comb += [changed.eq(stored != last), event.valid.eq(changed), event.index.eq(stored)]
     m.d.sync += last.eq(stored)

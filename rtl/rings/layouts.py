@@ -10,13 +10,13 @@ INDEX_BITS = 16
 """Bits of a cumulative count of slots. A ring has at most half as many slots as it counts."""
 
 RingIndex = data.StructLayout({"valid": 1, "index": INDEX_BITS})
-"""Event: a count of slots was stored: those that were filled or emptied so far, modulo 2^16."""
+"""Event: a count of slots was stored: slots filled or emptied so far, modulo 2^16."""
 
 AnsweredStep = data.StructLayout({"valid": 1, "step": STEP_BITS, "count": 16})
-"""Event: a packet left for the host that answers ``count`` samples of ``step``."""
+"""Event: a packet that answers ``count`` samples of ``step`` left for the host."""
 
 StepError = data.StructLayout({"valid": 1, "step": STEP_BITS, "status": 8})
 """Event: ``step`` has an error, a :class:`rtl.formats.Status`."""
 
 FlushedSlot = data.StructLayout({"valid": 1, "slot": 16, "tag": 16})
-"""Event: the host says that all before FLUSH ``tag`` of ``slot`` is in GPU memory."""
+"""Event: the host reports that all writes before FLUSH ``tag`` of ``slot`` are in GPU memory."""

@@ -1,4 +1,4 @@
-"""List ring: gives lists their slots of a ring in GPU memory, and says that they are there."""
+"""List ring: assigns lists to slots of a ring in GPU memory, and announces them."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
@@ -21,32 +21,33 @@ _INDEX = ShortPacket(IndexRecord.size)
 
 
 class ListRing(wiring.Component):
-    """Give each packet the address of the next slot of a ring, and say behind it that it is there.
+    """Assign each packet the address of the next slot of a ring, and announce it after its data.
 
     Packet number n, counted from reset, goes whole, header beat first, to slot n mod slots. An
-    INDEX packet writes the number of packets so far whose answers would be taken, modulo 2^16; one
-    for all that are news when it is made. A packet multiplexer passes payloads in the order in
-    which it takes headers, so the index is behind their data. The GPU stores how many it has
-    consumed; a packet waits until that frees its slot. A count of more than it was told of is
-    ignored, so nothing is overwritten that was not consumed; an older one says nothing. Without
-    ``enable`` headers pass, to address 0.
+    INDEX packet writes the number of answerable packets, modulo 2^16. Packets that became
+    answerable since the last INDEX are reported together. The packet multiplexer passes payloads in
+    the order of their headers, so the index follows their data.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    The GPU stores the number of packets that it has consumed; a packet waits until its slot is
+    free. A count beyond the announced packets is ignored, so no unread slot is overwritten; an
+    older count has no effect. Without ``enable`` headers pass, to address 0.
 
     Ports
     -----
-    headers: stream of :data:`rtl.formats.FrameInfo`, from a packager, whose payload passes by.
+    headers: stream of :data:`rtl.formats.FrameInfo`, from a packager; the payload bypasses this
+        block.
     header_out: stream of :data:`rtl.formats.HostFrame`.
     indexes: stream of :func:`~rtl.rings.record_writer.ShortPacket`, the INDEX packets.
-    lists: stream of the ``count`` of each packet, in order: what the GPU is to answer in the slot
-        of the same number (:class:`~rtl.rings.VectorRing`). answerable: how many of these the
-        vector ring has taken.
+    lists: stream of the ``count`` of each packet, in order: the number of vectors that the GPU
+        writes to the slot of the same number (:class:`~rtl.rings.VectorRing`). answerable: number
+        of lists that the vector ring has taken.
     enable: may change while idle. consumed: event :data:`~rtl.rings.layouts.RingIndex`.
-    place: :data:`~rtl.rings.slot_address.Place` of the ring; a slot takes the largest packet.
-    index_address: of the word with the number of packets.
+    place: :data:`~rtl.rings.slot_address.Place` of the ring; a slot has room for the largest
+        packet.
+    index_address: address of the word with the number of packets.
     counters: ``lists`` sent; ``lists_told``, INDEX packets; ``bad_consumed``, counts ignored;
         ``stall_full``, cycles in which a packet waits for a slot.
-    idle: nothing inside; a packet that waits for a slot is counted, hence not idle.
+    idle: no packet inside; a packet that waits for a slot is counted, hence not idle.
     """
 
     LATENCY = {("header", "the same header"): 0, ("answerable", "index"): 2}
@@ -70,8 +71,8 @@ class ListRing(wiring.Component):
 
         written, told, free = Signal(INDEX_BITS), Signal(INDEX_BITS), Signal()
         consuming = self._consume(m, written, told, free, slot.slots)
-        # Address and room follow the number of packets some cycles later. ``closed`` is a register,
-        # since headers pass it: what opens it comes a cycle late, and a packet closes it at once.
+        # Address and room follow the number of packets some cycles later. ``closed`` is a register
+        # in the path of headers: it opens a cycle late, and a packet closes it at once.
         settled, closed, full = Signal(_SETTLED), Signal(), Signal()
         send, ahead, news, telling = Signal(), Signal(), Signal(), Signal()
         record, info = Signal(IndexRecord), self.headers.payload
@@ -106,8 +107,10 @@ class ListRing(wiring.Component):
         return m
 
     def _consume(self, m: Module, written, told, free, slots):
-        """Take counts of what was consumed, and tell whether a slot is free; return whether
-        anything moves."""
+        """Process counts of consumed packets, and compute whether a slot is free.
+
+        Return whether anything moves.
+        """
         event, consumed, bad = Signal(RingIndex), Signal(INDEX_BITS), Signal()
         ahead, most = Signal(INDEX_BITS), Signal(INDEX_BITS)
         m.d.comb += [ahead.eq(event.index - consumed), most.eq(told - consumed)]

@@ -1,4 +1,4 @@
-"""Ring messages: takes apart what the host says about steps and flushes."""
+"""Ring messages: splits the host's packets about steps and flushes."""
 
 from amaranth.hdl import Module
 from amaranth.lib import data, stream, wiring
@@ -13,16 +13,14 @@ __all__ = ["RingMessages"]
 
 
 class RingMessages(wiring.Component):
-    """Take apart the packets STEP_OPEN and FLUSHED.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    """Split the packets STEP_OPEN and FLUSHED.
 
     Ports
     -----
     opens, flushes: streams of :data:`rtl.formats.RecordBeat`.
     steps: stream of :data:`rtl.formats.StepOpenRecord`.
-    freed: event :data:`~rtl.rings.layouts.RingIndex`: the slots that a step says are returned, so
-        long before the step that it may use them.
+    freed: event :data:`~rtl.rings.layouts.RingIndex`: slots that a step reports as returned; early
+        enough for the step itself to use them.
     flushed: event :data:`~rtl.rings.layouts.FlushedSlot`.
     idle: no record inside.
     """

@@ -1,4 +1,4 @@
-"""Read answers: checks what comes for reads, and makes packets of vectors of it."""
+"""Read answers: checks READ_DATA packets, and converts them to packets of vectors."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -18,27 +18,29 @@ _WORDS = RECORDS_PER_BEAT.bit_length() - 1
 
 
 class ReadAnswers(wiring.Component):
-    """Pass on the packets of reads that are asked, drop those of other reads, and let the rest by.
+    """Convert the answers of outstanding reads, drop other READ_DATA packets, and pass all other
+    packets.
 
-    A packet READ_DATA names its read by the tag in its header. If that is asked and the packet has
-    as many beats as the slot, it leaves as a packet of GPU_VECTORS. Otherwise it is dropped: one of
-    a read that is not asked (``bad_data``), or one of another length (``short_data``), whose read
-    is to be made again. Its receiver has checked that ``count`` in the header is its number of
-    words of 8 bytes, and that there is one.
+    The tag in the header of a READ_DATA packet names its read. If the read is outstanding and the
+    packet has as many beats as the slot, the packet leaves as GPU_VECTORS. Otherwise it is dropped:
+    a packet without an outstanding read (``bad_data``), or of another length (``short_data``),
+    whose read is repeated. The receiver has checked that ``count`` in the header is the number of
+    8-byte words of the packet, and at least 1.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. ``i.ready`` follows ``o.ready``, and ``o`` has
-    the beats of ``i``.
+    ``i.ready`` follows ``o.ready``, and ``o`` has the beats of ``i``.
 
     Ports
     -----
     i: stream of :data:`~rtl.network.layouts.PacketBeat`, packets from the host.
-    read: whether the packet at ``i`` is READ_DATA.
-    tag: that of the packet at ``i``; asked, length: of the slot of that number, a cycle later.
-    answered: event: the read of ``tag``, which was asked, has come. short, landed: event, later: it
-        is to be made again; its packet has left whole. answered_tag: of both.
-    o: stream of :data:`~rtl.network.layouts.PacketBeat`, packets of the host's, GPU_VECTORS among
-        them in place of READ_DATA.
-    counters. idle: nothing inside; the rest of a packet is waited for.
+    read: the packet at ``i`` is READ_DATA.
+    tag: tag of the packet at ``i``; asked, length: a read of that tag is outstanding, and the
+        length of its slot, a cycle later.
+    answered: event: the outstanding read of ``tag`` is answered. short, landed: later events: the
+        read must be repeated; its packet has left whole. answered_tag: tag of both.
+    o: stream of :data:`~rtl.network.layouts.PacketBeat`, packets of the host, with GPU_VECTORS in
+        place of READ_DATA.
+    counters: ``bad_data`` and ``short_data``.
+    idle: nothing moves; an incomplete packet waits for its input.
     """
 
     LATENCY = {("header beat", "the header beat that leaves"): 4, ("beat", "the same beat"): 0}
@@ -59,11 +61,11 @@ class ReadAnswers(wiring.Component):
         header, following = data.View(HeaderBeat, beat.item), Signal(HeaderBeat)
         moving, bad, short, landed = Signal(), Signal(), Signal(), Signal()
         head = Signal()
-        # Registers, since lengths come out of a memory.
+        # Registers, because lengths arrive late from a memory.
         asked, fits, odd = Signal(), Signal(), Signal()
         vectors = Signal.like(self.length.vectors, reset_less=True)
         m.d.sync += [
-            # The last bits of the count are 0 if the slot was read, which is of whole beats.
+            # A slot consists of whole beats, so the low bits of its count are 0.
             asked.eq(self.asked & ~odd), fits.eq(self.length.beats << _WORDS == header.ember.count),
             vectors.eq(self.length.vectors),
         ]
@@ -77,7 +79,7 @@ class ReadAnswers(wiring.Component):
             with m.State("HEADER"):
                 m.d.comb += [self.o.valid.eq(come & ~self.read),
                              self.i.ready.eq(self.o.ready & ~self.read)]
-                # The field of the header is wider than a tag.
+                # The header field is wider than a tag.
                 m.d.sync += [self.tag.eq(header.ember.acknowledge),
                              odd.eq(header.ember.acknowledge[INDEX_BITS:].any())]
                 with m.If(come & self.read):

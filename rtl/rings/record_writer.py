@@ -1,4 +1,4 @@
-"""Record writer: packets to the host of one record in one beat."""
+"""Record writer: sends single records to the host, one packet of one beat each."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
@@ -11,23 +11,21 @@ __all__ = ["RecordWriter", "ShortPacket"]
 
 
 def ShortPacket(bits: int) -> data.StructLayout:
-    """Layout of a packet of one record of ``bits``."""
+    """Layout of a packet with one record of ``bits``."""
     return data.StructLayout({"opcode": 8, "step": STEP_BITS, "address": 64, "record": bits})
 
 
 class RecordWriter(wiring.Component):
-    """Make each item a packet to the host: its header, and a beat that begins with its record.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    """Convert each item to a packet to the host: a header, and a beat that begins with the record.
 
     Parameters: ``bits`` of a record.
 
     Ports
     -----
     i: stream of :func:`ShortPacket`.
-    credit: that the headers carry.
+    credit: credit of the headers.
     headers, payload: streams of :data:`rtl.formats.HostFrame` and :data:`rtl.formats.RawBeat`.
-    idle: nothing inside.
+    idle: no packet inside.
     """
 
     LATENCY = {("item", "its header and beat"): 1}
@@ -43,7 +41,7 @@ class RecordWriter(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.headers = headers = SkidBuffer(HostFrame)
-        # Only the record is buffered: the rest of its beat is zero.
+        # Buffer only the record: the rest of its beat is zero.
         m.submodules.records = records = SkidBuffer(self._bits)
         wiring.connect(m, headers.o, wiring.flipped(self.headers))
         item, both = self.i.payload, Signal()

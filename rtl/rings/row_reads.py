@@ -1,4 +1,4 @@
-"""Row reads: has rows read from GPU memory by DMA, where they lie, without a list for a kernel."""
+"""Row reads: requests rows in GPU memory by DMA, without a kernel."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -24,37 +24,35 @@ ROW_READS_COUNTERS = CounterLayout("reads", "beyond")
 
 _STAGES = 4
 _LOW, _HIGH, _UNIT_BITS = 3, 4, 4
-"""Words of a descriptor with the halves of a table's base; bits of an address below a unit."""
+"""Descriptor words with the halves of a table's base; bits of an address below a unit."""
 
 
 class RowReads(wiring.Component):
-    """Ask for the rows of misses by their addresses in GPU memory.
+    """Request the rows of misses by their addresses in GPU memory.
 
-    With ``enable``, each lookup becomes a :data:`rtl.formats.RowReadRecord`: row r of a table lies
-    r rows behind the table's base, in units of 16 bytes from ``base`` on, and a row has 4
-    ``vector_beats`` units, or 1 or 2 where vectors share beats. Its tag is the lookup's landing,
-    the id of a miss, so that reads under way have different tags. Packets of such records leave as
-    READ_ROWS. The DMA engine that carries them out answers with GPU_VECTORS, whose tags are those
-    of the records. A row that a descriptor places beyond the largest offset is read at the largest
-    offset: the sum of base and place never wraps to another row.
+    With ``enable``, each lookup becomes a :data:`rtl.formats.RowReadRecord`. Row r of a table
+    begins r rows after the base of the table, in units of 16 bytes from ``base`` on. A row has 4 *
+    ``vector_beats`` units, or 1 or 2 if vectors share beats. The tag is the landing of the lookup,
+    the id of a miss, so reads in flight have different tags. Packets of these records leave as
+    READ_ROWS. The DMA engine answers with GPU_VECTORS packets that have the same tags. A row beyond
+    the largest offset is read at the largest offset: the sum of base and offset never wraps to
+    another row.
 
     Without ``enable``, lookups and headers pass unchanged in the same cycle.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Parameters: ``tables``, whose bases are kept.
+    Parameters: ``tables``, number of tables.
 
     Ports
     -----
-    i, o: streams of :data:`rtl.formats.OutgoingRecord`; those that come are
+    i, o: streams of :data:`rtl.formats.OutgoingRecord`; input records are
         :data:`~rtl.formats.LookupRecord`.
     headers, header_out: streams of :data:`rtl.formats.HostFrame`, of their packets.
     enable, base, vector_beats, vector_packing: may change while idle; ``vector_packing`` is 0 with
-        more beats than 1.
-    write_en, write_table, write_word, write_data: as of :class:`rtl.keys.OwnerSplit`; words 3 and
-        4, the base of a table from ``base`` on, in bytes, a multiple of 16, are stored here.
-    counters: ``reads``, rows asked for; ``beyond``, rows beyond the largest offset. idle: no lookup
-        inside.
+        more than one beat.
+    write_en, write_table, write_word, write_data: as of :class:`rtl.keys.OwnerSplit`. This block
+        stores words 3 and 4, the base of a table relative to ``base``, in bytes, a multiple of 16.
+    counters: ``reads``, rows requested; ``beyond``, rows beyond the largest offset.
+    idle: no lookup inside.
 
     Raises ``TypeError`` or ``ValueError`` for ``tables`` that are not 1 to 4,096.
     """
@@ -115,10 +113,13 @@ class RowReads(wiring.Component):
         return m
 
     def _offset(self, m: Module, lookup) -> tuple[Value, Value]:
-        """Return the offset of the row of a lookup that came ``_STAGES`` cycles ago, and whether
-        the row is beyond the largest offset."""
+        """Return the offset of the row of a lookup, and whether the row is beyond the largest
+        offset.
+
+        The lookup arrived ``_STAGES`` cycles ago.
+        """
         beats, row = self.vector_beats, lookup.row
-        # Row times beats by two sums: 16 beats, the most, have no other bit.
+        # Multiply row by beats with two sums; 16 beats, the maximum, is a single bit.
         low = Signal(ROW_BITS + 4, reset_less=True)
         high = Signal(ROW_BITS + 2, reset_less=True)
         whole, product, offset = (
@@ -132,15 +133,17 @@ class RowReads(wiring.Component):
             whole.eq(low + (high << 2)),
             product.eq(Mux(self.vector_packing == 0, whole << 2,
                            Mux(self.vector_packing[1], whole, whole << 1))),
-            # What came out of the memory is beside ``product``.
+            # The output of the memory arrives with ``product``.
             table.eq(bases), offset.eq(product + table[:OFFSET_BITS]), far.eq(table[-1]),
         ]
         beyond = offset[OFFSET_BITS:].any() | far
         return Value.cast(offset[:OFFSET_BITS]), Value.cast(beyond)
 
     def _bases(self, m: Module, table) -> Value:
-        """Keep the bases of tables in units; return that of ``table``, two cycles later, and above
-        it whether the base is beyond the largest offset."""
+        """Store the bases of tables in units; return the base of ``table`` two cycles later.
+
+        The bit above the base is 1 if the base is beyond the largest offset.
+        """
         parts = []
         high = self.write_data[:OFFSET_BITS + _UNIT_BITS - 32]
         for word, value in ((_LOW, self.write_data[_UNIT_BITS:]),
@@ -157,7 +160,7 @@ class RowReads(wiring.Component):
         return Value.cast(Cat(*parts))
 
     def _pass_headers(self, m: Module) -> None:
-        """Pass headers; those of reads get their opcode, and where rows lie."""
+        """Pass headers; headers of reads get their opcode, and the base address."""
         into, out = self.headers, self.header_out
         m.d.comb += [out.valid.eq(into.valid), into.ready.eq(out.ready),
                      out.payload.eq(into.payload)]

@@ -1,4 +1,4 @@
-"""Slot address: where a slot of a ring lies."""
+"""Slot address: address of a slot of a ring."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
@@ -10,16 +10,16 @@ __all__ = ["Place", "SlotAddress"]
 
 Place = wiring.Signature({
     "base": Out(64), "slot_shift": Out(5), "ring_shift": Out(4)})
-"""Where a ring lies: its address, log2 of the bytes of a slot, and log2 of its slots, to 15; fixed
-while anything is in the ring."""
+"""Location of a ring: its address, log2 of the bytes of a slot, and log2 of its slots, to 15.
+
+Fixed while the ring is in use.
+"""
 
 
 class SlotAddress(wiring.Component):
-    """Address of the slot of a number: that of ``number`` mod the ring's slots.
+    """Compute the address of slot ``number`` mod the slots of the ring.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Ports: ``place``; ``number``; ``address``; ``slots``, of the ring.
+    Ports: ``place``; ``number``; ``address``; ``slots``, slots of the ring.
     """
 
     LATENCY = {("number", "its address"): 3, ("place", "its slots"): 1}

@@ -1,4 +1,4 @@
-"""Slot length: the beats that so many vectors take."""
+"""Slot length: beats of a number of vectors."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -11,19 +11,17 @@ __all__ = ["LENGTH_BITS", "Length", "SlotLength"]
 LENGTH_BITS = 16
 
 Length = data.StructLayout({"vectors": LENGTH_BITS, "beats": LENGTH_BITS})
-"""What a slot of vectors holds: their number, and the beats of their tags and values."""
+"""Content of a slot of vectors: their number, and the beats of their tags and values."""
 
 
 class SlotLength(wiring.Component):
-    """Say how many beats the tags and values of a number of vectors take in GPU_VECTORS.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    """Compute the beats of tags and values of a number of vectors in GPU_VECTORS.
 
     Ports
     -----
     i: stream of numbers of vectors. o: stream of :data:`Length`.
     vector_beats, vector_packing: as in :class:`rtl.network.PacketParser`; fixed.
-    idle: nothing inside.
+    idle: no number inside.
     """
 
     LATENCY = {("number", "its length"): 6}
@@ -36,7 +34,7 @@ class SlotLength(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        # A bit of ``vector_beats`` in each cycle; vectors that share beats have one.
+        # Process one bit of ``vector_beats`` per cycle; vectors that share beats have one bit.
         vectors, places = (Signal(LENGTH_BITS, name=name, reset_less=True)
                            for name in ("vectors", "places"))
         sum_, left, bits = (Signal(LENGTH_BITS, reset_less=True), Signal(3),

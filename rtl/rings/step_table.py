@@ -1,4 +1,4 @@
-"""Step table: the open steps, how many of their answers are yet to leave, and their errors."""
+"""Step table: the open steps, their missing answers, and their errors."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -17,12 +17,12 @@ STEP_TABLE_COUNTERS = CounterLayout(
     "finished", "timeouts", "errors", "stray_answers", "excess_answers", "stray_errors")
 
 MOST_SAMPLES = 1 << 24
-"""Samples of a step, at most."""
+"""Most samples of a step."""
 _SAMPLE_BITS, _TIME_BITS, _STATUS_BITS = 25, 32, 8
 _TIMED_OUT = 1 << _SAMPLE_BITS
-"""What a time-out takes from what is left: more than any step has."""
+"""Amount that a timeout subtracts from the missing answers: more than any step has."""
 _LEFT_BITS = 28
-"""Of a signed number: from the samples down to a time-out and what may follow before it shows."""
+"""Bits of a signed count, from all samples down to a timeout and the answers that follow it."""
 
 
 def check_slots(slots: object) -> None:
@@ -34,37 +34,36 @@ def check_slots(slots: object) -> None:
 
 
 class StepTable(wiring.Component):
-    """Keep the steps that are open, and say when each is finished, exactly once.
+    """Track the open steps, and report each step exactly once when it finishes.
 
-    A step is finished when as many answers have left as it was opened with, at the opening if that
-    is none, or when it is late. Its slot is held until it is released. Answers beyond those of a
-    step, and those of no open step, change nothing. The first error of an open step is kept.
+    A step finishes when as many answers have left as it was opened with (at the opening if there
+    are 0), or when it is late. Its slot is held until it is released. Excess answers of a step, and
+    answers of steps that are not open, change nothing. The table stores the first error of an open
+    step.
 
-    A slot is late when ``timeout`` cycles have passed since its step was opened, finished or not:
-    slot ``time`` mod ``slots`` is looked at in each cycle, so it is found at most that many cycles
-    later, and finishes in the next cycle in which nothing else comes. Since a held slot means not
-    idle then, ``time`` goes up by one while any look matters.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    A slot is late when ``timeout`` cycles have passed since its step was opened, finished or not.
+    Each cycle checks slot ``time`` mod ``slots``, so a late slot is found at most ``slots`` cycles
+    later. Its step finishes in the next cycle without another event. With a timeout, a held slot
+    means not idle, so ``time`` does not jump while checks matter.
 
     Parameters: ``slots``, a power of two.
 
     Ports
     -----
-    open: ``valid``, a step wants ``slot``, which is not held, with ``samples`` answers to come; not
-        in two of four cycles. taken: it is looked at; not while an event is ``answered``. accepted,
-        refused: three cycles later, it is open, or one of its number is held or ``room`` was 0 in
-        the cycle before (``doubled`` tells which).
+    open: ``valid``, a step requests the free ``slot``, with ``samples`` missing answers; not in two
+        of four cycles. taken: the request is processed; not while an event is ``answered``.
+        accepted, refused: three cycles later: the step is open; or a step of its number is held
+        (``doubled``), or ``room`` was 0 in the cycle before.
     answered: event :data:`~rtl.rings.layouts.AnsweredStep`. error: event
-        :data:`~rtl.rings.layouts.StepError`; in time if not after the last answer.
+        :data:`~rtl.rings.layouts.StepError`; it must not follow the last answer.
     finished: stream of slots, in the order in which they finish.
-    slot; step, status, late: of a held slot, combinational; ``status`` 0 if it had no error.
-    release: ``slot`` is no longer held. held: a bit for each slot.
-    time, timeout: in cycles; time-out 0 is never.
-    counters: steps ``finished``, those by ``timeouts``; ``errors`` kept; ``stray_answers`` and
-        ``stray_errors``, events of steps that are not open; ``excess_answers``, events that bring
-        more answers than were to come.
-    idle: nothing moves until an input does.
+    slot; step, status, late: of a held slot, combinational; ``status`` is 0 without an error.
+    release: free ``slot``. held: a bit for each slot.
+    time, timeout: in cycles; timeout 0 is never.
+    counters: steps ``finished``, and by ``timeouts``; ``errors`` stored; ``stray_answers`` and
+        ``stray_errors``, events of steps that are not open; ``excess_answers``, events with more
+        answers than were missing.
+    idle: no movement until an input moves.
 
     Raises ``TypeError`` or ``ValueError`` for ``slots`` that are not a power of two, 2 to 128.
     """
@@ -94,7 +93,7 @@ class StepTable(wiring.Component):
         m = Module()
         slots = self._slots
         steps = [Signal(STEP_BITS, name=f"step{k}", reset_less=True) for k in range(slots)]
-        # Held slots of steps that are yet to finish; those that are late; those with an error.
+        # Held slots of unfinished steps; late slots; slots with an error.
         counting, late, failed = (Signal(slots, name=n) for n in ("counting", "late", "failed"))
         m.submodules.finished_slots = finished = StreamFIFO(range(slots), slots, style="lutram")
         wiring.connect(m, finished.o, wiring.flipped(self.finished))
@@ -122,12 +121,15 @@ class StepTable(wiring.Component):
         return m
 
     def _bit(self, enable: Value, slot: Value) -> Value:
-        """Return a bit for each slot, that of ``slot`` 1 if ``enable`` is."""
+        """Return a bit for each slot; the bit of ``slot`` is ``enable``."""
         return Value.cast(Cat(enable & (slot == k) for k in range(self._slots)))
 
     def _walk(self, m, steps, counting, expiry, finished, busy):
-        """Take openings, answers and time-outs through the lookup and the count; return what is
-        counted, whether it opens a step, and the slots that have ended a cycle before."""
+        """Pass openings, answers and timeouts through lookup and count.
+
+        Return the counted event, whether it opens a step, and the slots that ended in the previous
+        cycle.
+        """
         slots = self._slots
         kinds = data.StructLayout({"opens": 1, "answers": 1, "expires": 1})
         about = data.StructLayout({
@@ -152,7 +154,7 @@ class StepTable(wiring.Component):
         with m.If(kind[0].expires):
             m.d.sync += expiry.valid.eq(0)
 
-        # Which slot has the step: compared, then encoded.
+        # Find the slot of the step: compare, then encode.
         hits, held, room = Signal(slots, name="hits"), Signal(slots, name="held_hits"), Signal()
         same, accept, found, stray = Signal(slots), Signal(), Signal(), Signal()
         m.d.comb += [
@@ -168,7 +170,7 @@ class StepTable(wiring.Component):
         with m.If(kind[2].answers):
             m.d.sync += of[3].slot.eq(_place(hits))
 
-        # What is left, less one: below 0 once it has ended.
+        # Missing answers less one: negative after the end.
         m.submodules.left = left = Ram(_LEFT_BITS, slots, latency=0)
         rest, active, old = Signal(_LEFT_BITS), Signal(), left.read_data
         m.d.comb += [
@@ -191,7 +193,7 @@ class StepTable(wiring.Component):
         return of[3], kind[3].opens, self._bit(ended, of[4].slot)
 
     def _keep_errors(self, m, steps, counting, failed, opens, event) -> Value:
-        """Keep the first error of each open step; return whether any is on its way."""
+        """Store the first error of each open step; return whether an error is in flight."""
         slots = self._slots
         m.submodules.statuses = statuses = Ram(_STATUS_BITS, slots, latency=0)
         error, hits = Signal(StepError), Signal(slots)
@@ -213,7 +215,7 @@ class StepTable(wiring.Component):
         return error.valid | come
 
     def _look(self, m, late, counting, expiry, opens, event) -> Value:
-        """Look for a time-out, at one slot in each cycle; return whether a look may matter."""
+        """Check one slot per cycle for a timeout; return whether a check may matter."""
         slots = self._slots
         m.submodules.ages = ages = Ram(_TIME_BITS, slots, latency=0)
         look = self.time[:ceil_log2(slots)]
@@ -229,7 +231,7 @@ class StepTable(wiring.Component):
             looked.eq(self.held.bit_select(look, 1)),
             late.eq((late | self._bit(found, slot)) & ~self._bit(opens, event.slot)),
         ]
-        # One that has ended before its turn came is not to end again.
+        # A step that ended meanwhile must not end again.
         with m.If(found & ~expiry.valid):
             m.d.sync += [expiry.valid.eq(counting.bit_select(slot, 1)), expiry.slot.eq(slot)]
         with m.Elif(~counting.bit_select(expiry.slot, 1)):
@@ -238,6 +240,6 @@ class StepTable(wiring.Component):
 
 
 def _place(bits: Value) -> Value:
-    """Return the number of the only one of ``bits`` that is 1."""
+    """Return the position of the only bit of ``bits`` that is 1."""
     return Value.cast(Cat(Cat(bits[k] for k in range(len(bits)) if k >> bit & 1).any()
                           for bit in range(ceil_log2(len(bits)))))

@@ -1,4 +1,4 @@
-"""Vector ring: reads the vectors that the GPU has put into a ring in its memory."""
+"""Vector ring: reads vectors from a ring in GPU memory."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -31,43 +31,44 @@ _RECORD = ShortPacket(ReadRecord.size)
 
 
 class VectorRing(wiring.Component):
-    """Read the slots that the GPU says it has filled, and tell it which it may fill again.
+    """Read the slots that the GPU has filled, and report the slots that it may fill again.
 
-    The GPU answers list n of requests in slot n mod slots, as the payload of a GPU_VECTORS packet,
-    and stores how many it has filled (:class:`~rtl.rings.ListRing`). A count is refused whole if it
-    runs ahead of the lists that were sent, or by more than the slots that were read out; an older
-    one says nothing. Each slot is read by a packet READ with its number as tag. Of READ_DATA
-    packets, which may come in any order, one that was not asked for is dropped
-    (:class:`~rtl.rings.read_answers.ReadAnswers`). One of another length is dropped and read again:
-    a read that failed says nothing of the slot, whose vectors lookups wait for, and of which nobody
-    else has a copy. Each read is made when an answer to the one before has come, so that a slot
-    that cannot be read takes its share of PCIe, and holds up those behind it, but no other block:
-    the step's completion is late then, and the host stops the ring.
+    The GPU answers request list n in slot n mod slots, as the payload of a GPU_VECTORS packet, and
+    stores the number of filled slots (:class:`~rtl.rings.ListRing`). A count is rejected as a whole
+    if it exceeds the lists sent, or exceeds the slots read by more than the ring has; an older
+    count has no effect.
 
-    How many slots were read out, in order, goes to a word in GPU memory, by an INDEX packet when it
-    is ``every`` more than was told, or nothing is outstanding. So a GPU that waits for a slot gets
-    one.
+    A READ packet with the slot number as tag reads a slot. READ_DATA packets may arrive in any
+    order; a packet without an outstanding read is dropped
+    (:class:`~rtl.rings.read_answers.ReadAnswers`). A packet of another length is dropped and its
+    slot read again: lookups wait for its vectors, and no other copy exists. A read is repeated only
+    after an answer to the previous try. An unreadable slot therefore uses some PCIe bandwidth and
+    blocks later slots, but no other block; the completion of the step is late, and the host stops
+    the ring.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    An INDEX packet writes the number of slots read, in order, to a word in GPU memory: when the
+    number has grown by ``every``, or no read is outstanding. A GPU that waits for a free slot
+    therefore gets one.
 
     Parameters: ``outstanding`` reads; ``lists`` that may wait to be answered and read. Both are
     powers of two, from 2 to 256 and from ``outstanding`` to 4096.
 
     Ports
     -----
-    lengths: stream of :data:`~rtl.rings.slot_length.Length`: what is to be in each slot, in order.
-    known: how many have come.
+    lengths: stream of :data:`~rtl.rings.slot_length.Length`: expected content of each slot, in
+        order.
+    known: number of lengths taken.
     produced: event :data:`~rtl.rings.layouts.RingIndex`, slots filled so far.
-    place: :data:`~rtl.rings.slot_address.Place` of the ring. index_address: of the word.
-    every: slots of one INDEX, 0 is 1.
+    place: :data:`~rtl.rings.slot_address.Place` of the ring. index_address: address of the word.
+    every: slots per INDEX; 0 counts as 1.
     records: stream of :func:`~rtl.rings.record_writer.ShortPacket`, READ and INDEX packets.
-    i: stream of :data:`~rtl.network.layouts.PacketBeat`, packets from the host. read: whether the
-        packet is READ_DATA.
-    o: stream of the same, GPU_VECTORS among them in place of READ_DATA.
-    counters: ``reads`` made, ``repeats`` of them; ``slots`` read out; ``slots_told``, INDEX
-        packets; ``bad_index``, counts refused; ``bad_data`` and ``short_data`` of
+    i: stream of :data:`~rtl.network.layouts.PacketBeat`, packets from the host. read: the packet is
+        READ_DATA.
+    o: stream of the same, with GPU_VECTORS in place of READ_DATA.
+    counters: ``reads`` made, ``repeats`` among them; ``slots`` read; ``slots_told``, INDEX packets;
+        ``bad_index``, counts rejected; ``bad_data`` and ``short_data`` of
         :class:`~rtl.rings.read_answers.ReadAnswers`.
-    idle: nothing moves until an input does; it waits for data.
+    idle: no movement until an input moves; the ring may wait for data.
 
     Raises ``TypeError`` or ``ValueError`` for a parameter out of range.
     """
@@ -104,14 +105,14 @@ class VectorRing(wiring.Component):
         wiring.connect(m, wiring.flipped(self.i), answers.i)
         wiring.connect(m, answers.o, wiring.flipped(self.o))
         m.d.comb += answers.read.eq(self.read)
-        # Cumulative: lists sent, slots filled, those whose first read was made, those read out.
+        # Cumulative: lists sent, slots filled, slots with a first read, slots read completely.
         sent, filled, read, out = (Signal(INDEX_BITS, name=name)
                                    for name in ("sent", "filled", "read", "out"))
         number, asks = Signal(INDEX_BITS), Signal()
         m.submodules.to_ask, m.submodules.to_check = to_ask, to_check = [
             Ram(Length.size, self._lists) for _ in range(2)]
         full = Signal()
-        m.d.sync += full.eq((sent - out)[:INDEX_BITS] >= self._lists - 1)  # is a cycle old
+        m.d.sync += full.eq((sent - out)[:INDEX_BITS] >= self._lists - 1)  # one cycle old
         m.d.comb += [
             self.lengths.ready.eq(~full), self.known.eq(sent), slot.number.eq(number),
             to_ask.read_addr.eq(number), to_check.read_addr.eq(answers.tag),
@@ -126,7 +127,7 @@ class VectorRing(wiring.Component):
         asking = self._ask(m, slot, to_ask, again, filled, read, out, number, asks)
         for name in READ_ANSWER_COUNTERS.members:
             m.d.comb += self.counters[name].eq(answers.counters[name])
-        # What follows of a count is a register of the next cycle.
+        # Effects of a count appear in registers of the next cycle.
         follows = Signal()
         m.d.sync += follows.eq(ringing | leaving)
         m.d.comb += self.idle.eq(answers.idle & again.idle
@@ -134,7 +135,7 @@ class VectorRing(wiring.Component):
         return m
 
     def _ring(self, m: Module, sent, filled, out, slots):
-        """Take counts of filled slots; return whether one is inside."""
+        """Process counts of filled slots; return whether one is inside."""
         event, takes, bad = Signal(RingIndex), Signal(), Signal()
         ahead, room, known, most = (Signal(INDEX_BITS, name=name)
                                     for name in ("ahead", "room", "known", "most"))
@@ -150,7 +151,7 @@ class VectorRing(wiring.Component):
         return event.valid | bad
 
     def _land(self, m: Module, answers, again, read, out, number, asks):
-        """Keep which reads are asked for and which have landed; return whether anything moves."""
+        """Track outstanding and completed reads; return whether anything moves."""
         bits = ceil_log2(self._outstanding)
         asked, landed = Signal(self._outstanding), Signal(self._outstanding)
         place, inside, here, moves = answers.tag[:bits], Signal(), Signal(), Signal()
@@ -163,7 +164,7 @@ class VectorRing(wiring.Component):
             moves.eq(landed.bit_select(out[:bits], 1)), answers.asked.eq(inside & here),
         ]
         m.d.sync += [
-            # Numbers that are outstanding; of those that are, whether this one is asked for now.
+            # The tag is in the outstanding range; its read is in flight.
             inside.eq((answers.tag - out)[:INDEX_BITS] < (read - out)[:INDEX_BITS]),
             here.eq(asked.bit_select(place, 1)),
             asked.eq((asked & ~bit(answers.answered, answers.tag))
@@ -175,7 +176,7 @@ class VectorRing(wiring.Component):
         return moves
 
     def _ask(self, m: Module, slot, to_ask, again, filled, read, out, number, asks):
-        """Make reads, and tell the GPU what was read out; return whether anything moves."""
+        """Make reads, and report read slots to the GPU; return whether anything moves."""
         packet, record, index = self.records.payload, Signal(ReadRecord), Signal(IndexRecord)
         length, told, ahead = Signal(Length), Signal(INDEX_BITS), Signal(INDEX_BITS)
         more, due, drained, choosing, tells = Signal(), Signal(), Signal(), Signal(), Signal()
@@ -188,7 +189,7 @@ class VectorRing(wiring.Component):
             packet.address.eq(Mux(tells, self.index_address, slot.address)),
             packet.record.eq(Mux(tells, index.as_value(), record.as_value())),
         ]
-        # A cycle old: not asked until the change before has come through.
+        # One cycle old: wait until the previous change has taken effect.
         m.d.sync += [
             more.eq((read != filled) & ((read - out)[:INDEX_BITS] < self._outstanding)),
             due.eq((ahead != 0) & (ahead >= self.every)), drained.eq((ahead != 0) & (read == out)),
