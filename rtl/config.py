@@ -1,4 +1,4 @@
-"""NicConfig: all sizes of a SmartNIC; everything else is derived from them."""
+"""NicConfig: all sizes of a SmartNIC; other sizes are derived from them."""
 
 import re
 from dataclasses import dataclass, fields, replace
@@ -16,30 +16,31 @@ LANES = 16
 """float32 values per beat."""
 
 LINK_POOL_BEATS, LINK_POOL_SPARE = 4096, 4
-"""Payload beats of the pool of a reliable link, of all peers together; beats of it that stay
-free."""
+"""Payload beats of the pool of a reliable link, for all peers together; beats of it that stay free.
+"""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 TABLE_BITS, ROW_BITS = 12, 36
-"""Bits of a key's table and row."""
+"""Bits of the table and of the row of a key."""
 
 
 class CachePolicy(IntEnum):
-    """Replacement policies of the caches. The numbers stay: a register tells them to drivers."""
+    """Replacement policies of the caches. The numbers are stable: drivers read them in a register.
+    """
 
     LRU = 0
 
 
 POLICY_CODES = {code.name.lower(): code for code in CachePolicy}
-"""The same by name. :mod:`rtl.cache.policies` has the logic of each, and
-:mod:`host.placement.policies` the model."""
+"""Policies by name. :mod:`rtl.cache.policies` has their logic, and :mod:`host.placement.policies`
+their model."""
 
 
 def check_dimension(name: str, value: object) -> None:
-    """Raise ``TypeError`` or ``ValueError`` if ``value`` is not 4, 8 or 16 k, at most 256.
+    """Raise ``TypeError`` or ``ValueError`` if ``value`` is not 4, 8 or a multiple of 16 up to 256.
 
-    A vector then uses whole beats, or a half or a quarter of one.
+    A vector then uses whole beats, or half or a quarter of a beat.
     """
     _in_range(name, value, 4, 256)
     if value not in (4, 8) and value % LANES:  # type: ignore[operator]
@@ -57,9 +58,9 @@ def packing_of(dimension: int) -> int:
 
 
 def partials_in(beats: int, packing: int) -> int:
-    """Return how many beats of values fit a payload with their records, eight per beat.
+    """Return the beats of values that fit a payload with their records, eight per beat.
 
-    ``packing``: log2 of the values' vectors that share a beat. 0 if none fits.
+    packing: log2 of the vectors that share a beat. The result is 0 if no beat fits.
     """
     most = beats << packing
     while most and -(-most // 8) - -most // (1 << packing) > beats:
@@ -75,9 +76,9 @@ def check_identifier(name: str, value: object) -> None:
 
 
 def _in_range(name: str, value: object, low: int, high: int, by: str = "") -> None:
-    """Raise ``TypeError`` or ``ValueError`` unless ``value`` is an integer in its bounds.
+    """Raise ``TypeError`` or ``ValueError`` unless ``value`` is an integer within its bounds.
 
-    by: field on which ``low`` depends, and its value: "field value".
+    by: field that determines ``low``, and its value: "field value".
     """
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an integer, not {value!r}")
@@ -98,25 +99,25 @@ def _power_of_two(name: str, value: int) -> None:
 class NicConfig:
     """Sizes of one SmartNIC, fixed at elaboration.
 
-    Settings that may change at run time (caches on or off, sets in use, vector beats, time-outs,
+    Settings that may change at run time (caches on or off, sets in use, vector beats, timeouts,
     table descriptors, node numbers) are in the register block, see :mod:`rtl.control.csr`.
 
     Members
     -------
-    name: name of the configuration, used for modules, files and reports: an identifier of at most
-        100 ASCII characters.
+    name: name of the configuration for modules, files and reports: an identifier of at most 100
+        ASCII characters.
     nodes: largest number of nodes in a cluster.
     tables: number of table descriptors.
     max_dimension: longest embedding vector in float32 values: 4, 8 or a multiple of 16, to 256.
-    local_cache_rows: vectors of ``max_dimension`` that the local cache holds (paper, 4.1.1).
+    local_cache_rows: vectors of ``max_dimension`` in the local cache (paper, 4.1.1).
     local_cache_ways: ways of a set of the local cache.
-    remote_cache_rows: vectors of ``max_dimension`` that the remote cache holds (paper, 4.1.2).
+    remote_cache_rows: vectors of ``max_dimension`` in the remote cache (paper, 4.1.2).
     remote_cache_ways: ways of a set of the remote cache.
-    policy: replacement policy of both caches: ``lru`` (in its register 0). The dedupe table always
-        has LRU.
+    policy: replacement policy of both caches: ``lru`` (0 in its register). The dedupe table always
+        uses LRU.
     remote_in_flight: lookups that may wait for other nodes at once; each has a landing row.
     misses_in_flight: lookups that may wait for the GPU at once; each has a landing row.
-    dedupe_keys: keys that the dedupe table holds.
+    dedupe_keys: keys in the dedupe table.
     dedupe_ways: ways of a set of the dedupe table.
     dedupe_in_flight: dedupe entries that may wait for their vector at once.
     scatter_entries: requests that may wait in the scatter lists of the dedupe table.
@@ -128,28 +129,26 @@ class NicConfig:
     host_payload_beats: beats after the header beat of a packet to the host.
     net_framing: packets on the network: ``ethernet`` frames, or ``udp``, datagram payloads for a
         UDP stack of the shell.
-    interaction_vectors: most vectors of a sample's dot interaction, its dense vector included.
-    dot_units: dot products of 16 lanes that the interaction begins each cycle. More than 16 would
-        give more than a beat of results a cycle; 0 leaves the dot interaction out.
-    unique_keys: keys of a step's share whose repeats are found when the host gets each different
-        vector once; 0 leaves that out.
+    interaction_vectors: most vectors of a sample's dot interaction, including its dense vector.
+    dot_units: dot products of 16 lanes that the interaction starts per cycle, at most 16, the
+        results of a beat; 0 omits the dot interaction.
+    unique_keys: keys of a step's share in the table that finds repeats for unique delivery; 0 omits
+        the table.
     completion_slots: steps that may be open to the host at once; each has a word in GPU memory.
-    link: packets between NICs are acknowledged, and sent again until they are
-        (:mod:`rtl.network.link`).
+    link: NICs acknowledge packets, and send them again until then (:mod:`rtl.network.link`).
     training: gradients are reduced and rows updated; otherwise the fields below are unused.
     local_gradient_keys: keys of this node's samples whose gradients are summed at once.
     global_gradient_keys: keys of this node's rows whose partial sums are summed at once.
     gradient_ways: ways of a set of either gradient reduction.
-    gradient_beats: beats of gradients, and again of spilled ones, that the host may send ahead
-        (host credits).
+    gradient_beats: beats of gradients, and as many of spilled gradients, that the host may send
+        ahead (host credits).
     partial_beats: beats of partials that all nodes together may send ahead (owner's credits).
     update_rows: rows that may be in flight through the optimizer at once.
 
     Raises
     ------
-    TypeError, ValueError
-        A size is not an integer, out of range, or contradicts another; the message names field,
-        value and bound.
+    TypeError, ValueError: a size is not an integer, out of range, or contradicts another; the
+        message names field, value and bound.
     """
 
     name: str = "custom"
@@ -189,7 +188,7 @@ class NicConfig:
 
     most_nodes: ClassVar[int] = 64
     most_rows: ClassVar[int] = 1 << 17
-    """Bounds of ``nodes`` and of the rows of a cache or table."""
+    """Largest ``nodes``, and most rows of a cache or table."""
     unique_ways: ClassVar[int] = 8
     """Ways of a set of ``unique_keys``."""
 
@@ -240,7 +239,7 @@ class NicConfig:
                              f"not {self.lookup_beats!r}")
 
     def _check_link(self) -> None:
-        """Raise unless the pool of the link has a largest packet's beats for each node."""
+        """Raise unless the pool of the link has the beats of a largest packet for each node."""
         most = (LINK_POOL_BEATS - LINK_POOL_SPARE) // self.net_payload_beats
         if self.link and self.nodes > most:
             raise ValueError(f"nodes must be at most {most} with link and net_payload_beats "
@@ -248,7 +247,7 @@ class NicConfig:
                              f"a smaller net_payload_beats")
 
     def _check_unique(self) -> None:
-        """Raise for an invalid size of the table of keys that the host gets once."""
+        """Raise for an invalid size of the table of unique delivery."""
         _in_range("unique_keys", self.unique_keys, 0, self.most_rows)
         least = 2 * self.unique_ways
         if self.unique_keys % self.unique_ways or 0 < self.unique_keys < least:
@@ -299,28 +298,28 @@ class NicConfig:
 
     @property
     def sample_slots(self) -> int:
-        """Slots of the largest sample: the hold buffer holds at least two such samples."""
+        """Slots of the largest sample: the hold buffer has room for two such samples."""
         return self.hold_vectors // 2
 
     @property
     def lookup_window(self) -> int:
-        """Lookup beats that each of ``nodes`` requesters may have outstanding at one owner.
+        """Lookup beats that each of ``nodes`` requesters may have in flight to one owner.
 
-        One eighth of an owner's share stays free, so that a peer that exceeds its window is
-        detected before it takes the place of an honest one.
+        One eighth of the requester's share stays free. A peer that exceeds its window is detected
+        before it uses the room of another peer.
         """
         share = self.lookup_beats // self.nodes
         return max(1, share - share // 8)
 
     @property
     def gradient_credits(self) -> int:
-        """Beats of gradients and of returned spills that the host may send ahead, together."""
-        # Admission requires room for the longest packet, and that check is one cycle old.
+        """Beats of gradients and of returned spills, together, that the host may send ahead."""
+        # Admission requires room for the longest packet, and its check is one cycle old.
         return self.gradient_beats - self.host_payload_beats - 2
 
     @property
     def gradient_window(self) -> int:
-        """Beats of partials that a node may have outstanding at each owner; see lookup_window."""
+        """Beats of partials that a node may have in flight to each owner; see ``lookup_window``."""
         share = self.partial_beats // self.nodes
         return share - share // 8
 
@@ -354,7 +353,7 @@ PRESETS = {
         hold_vectors=1024, dedupe_keys=4096, unique_keys=8192, local_gradient_keys=128,
         global_gradient_keys=1024),
 }
-"""The configurations that ship. ``terabyte`` has the memory bits of ``kaggle`` at dimension 64."""
+"""The included configurations. ``terabyte`` has the memory bits of ``kaggle`` at dimension 64."""
 
 
 def preset(name: str) -> NicConfig:

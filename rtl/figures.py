@@ -1,9 +1,8 @@
-"""Latency and rate of blocks: class attributes, which documentation, bench and model read.
+"""Latency and rate of blocks: class attributes that documentation, bench and model read.
 
-``LATENCY``: cycles by path, from what goes in to what comes out, where nothing else is under way.
-A text where they depend on what goes in: ``"n + 39"``. ``RATE``: what passes in a cycle, a text.
-
-A block that has neither has no times of its own.
+``LATENCY``: cycles by path, from input to output, without other traffic; a text such as ``"n +
+39"`` if they depend on the input. ``RATE``: items per cycle, a text. A block without these
+attributes has no delay of its own.
 """
 
 from collections.abc import Mapping
@@ -15,10 +14,10 @@ Latency = Mapping[tuple[str, str], int | str]
 
 
 def latency_of(block: type) -> Latency:
-    """Return the latencies of ``block``; none if it says nothing of them."""
+    """Return the latencies of ``block``; empty if it declares no latency."""
     return getattr(block, "LATENCY", {})
 
 
 def rate_of(block: type) -> str:
-    """Return the rate of ``block``; "" if it says nothing of it."""
+    """Return the rate of ``block``; "" if it declares no rate."""
     return getattr(block, "RATE", "")

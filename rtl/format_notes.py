@@ -1,6 +1,6 @@
 """Documentation of :mod:`rtl.formats`: each field of a record, and the content of each packet.
 
-It is data, not comments, so that documents can be generated; a test compares it with the layouts.
+Documents are generated from these data; a test compares them with the layouts.
 """
 
 from typing import NamedTuple
@@ -12,9 +12,9 @@ __all__ = ["CODES", "FIELDS", "PACKETS", "Packet"]
 FIELDS = {
     # Header beat. A name without a record applies unless a "Record.field" overrides it.
     "mac_destination": "MAC address of the receiver, zero on host ports",
-    "mac_source": "MAC address of the sender, zero on host ports; a packet whose sender is not the "
-                  "node that `source` names is foreign",
-    "ethertype": "0x0800, IPv4; zero on host ports, as all up to the UDP checksum",
+    "mac_source": "MAC address of the sender, zero on host ports; a packet is foreign unless this "
+                  "is the address of node `source`",
+    "ethertype": "0x0800, IPv4; zero on host ports, like all fields up to the UDP checksum",
     "ip_version_ihl": "0x45: version 4, no options",
     "ip_tos": "sent as 0, received as any",
     "ip_length": "bytes from the IPv4 header to the end of the payload",
@@ -23,41 +23,39 @@ FIELDS = {
     "ip_ttl": "sent as 64",
     "ip_protocol": "17, UDP",
     "ip_checksum": "of the IPv4 header (RFC 791)",
-    "ip_source": "IPv4 address of the sender: that of node 0 plus its number",
-    "ip_destination": "IPv4 address of the receiver, likewise",
-    "address": "bytes to read from here on",
-    "HostHeaderBeat.address": "in GPU memory, of what the packet writes or reads; otherwise 0",
-    "udp_source": "the NICs' port, register udp_port",
+    "ip_source": "IPv4 address of the sender: the address of node 0 plus the node number",
+    "ip_destination": "IPv4 address of the receiver, computed likewise",
+    "address": "address of the first byte to read",
+    "HostHeaderBeat.address": "address in GPU memory that the packet writes or reads; otherwise 0",
+    "udp_source": "port of the NICs, register udp_port",
     "udp_destination": "the same port",
     "udp_length": "bytes from the UDP header to the end of the payload",
     "udp_checksum": "0: the CRC covers addresses, header and payload",
     "version": "version of the formats, 1",
-    "opcode": "what the packet carries, see the packets",
+    "opcode": "kind of the packet, see the packets",
     "source": "number of the sending node; ignored from a host",
-    "EmberHeader.destination": "number of the receiving node; in SPILLED the level",
-    "epoch": "between NICs with a reliable link, register link_epoch, or of link_rejoin for a node "
-             "taken back; else 0",
+    "EmberHeader.destination": "number of the receiving node; in SPILLED the reduction level",
+    "epoch": "between NICs with a reliable link: register link_epoch, or for a node that rejoined "
+             "the epoch in link_rejoin; else 0",
     "flags": "0, reserved",
     "step": "step of the content, modulo 2^16",
-    "sequence": "packets of this sender and edge before this one, modulo 2^24; shown, not checked. "
-                "With a reliable link, those to the receiver; in LINK the first packet of the bits",
-    "acknowledge": "with a reliable link, the first packet of the receiver to this sender that has "
-                   "not come, modulo 2^24; to the host: beats of gradients and of returned spills "
-                   "consumed, modulo 2^16; in READ_DATA the tag of the read",
-    "credit": "beats consumed of what the receiver of this packet sends against credit, modulo "
-              "2^16: lookups, or in PARTIALS and STEPS partials, between NICs; queries towards the "
-              "host",
+    "sequence": "earlier packets of this sender and edge, modulo 2^24; not checked. With a "
+                "reliable link: earlier packets to the receiver; in LINK the packet of bit 0",
+    "acknowledge": "with a reliable link: first packet from the receiver to this sender that has "
+                   "not arrived, modulo 2^24; to the host: beats of gradients and of returned "
+                   "spills consumed, modulo 2^16; in READ_DATA: tag of the read",
+    "credit": "beats consumed by the sender of this packet, modulo 2^16: between NICs lookups, or "
+              "in PARTIALS and STEPS partials; towards the host queries",
     "EmberHeader.count": "records, vectors or indices; in RESULT_PART beats of the part; in "
-                         "READ_DATA words of 8 bytes, eight a beat; of a read that failed one",
+                         "READ_DATA words of 8 bytes, eight per beat, or 1 for a failed read",
     "crc": "CRC-32C of the packet as described above; 0 on host ports",
     # Records.
     "row": "row of the table",
     "table": "number of the table",
-    "landing": "place reserved for the answer, which echoes it",
-    "LookupRecord.landing": "id of the miss that the vector answers: between NICs of the remote "
-                            "cache, and above it its lap, how often the id was used; towards the "
-                            "host of the local cache; in STATE_REQUESTS the number of the row, "
-                            "modulo 2^16",
+    "landing": "place reserved for the answer, which returns it as tag",
+    "LookupRecord.landing": "between NICs: miss id of the remote cache, and above it the lap, the "
+                            "number of uses of the id; towards the host: miss id of the local "
+                            "cache; in STATE_REQUESTS: number of the row, modulo 2^16",
     "StateRecord.landing": "number of the requesting row, modulo 2^16",
     "kind": "kind of record",
     "QueryRecord.kind": "RecordKind: KEY, KEY_END or EMPTY",
@@ -67,76 +65,81 @@ FIELDS = {
     "TableDescriptor.kind": "DescriptorKind",
     "reserved": "0",
     "sample": "number of the sample",
-    "node": "with status PEER the node that does not acknowledge, else 0",
-    "ErrorRecord.sample": "number of the sample, 0xFFFFFFFF when none can be named",
-    "slots": "slot records that follow",
-    "ends": "no sample: the share of its step is over",
-    "status": "Status: why it was refused",
+    "node": "with status PEER: node that does not acknowledge; else 0",
+    "ErrorRecord.sample": "number of the sample; 0xFFFFFFFF: the error concerns a message",
+    "slots": "number of slot records that follow",
+    "ends": "1: no sample; the share of its step is over",
+    "status": "Status: reason of the rejection",
     "beat": "number of the beat in its vector",
     "level": "ReductionLevel",
-    "StepOpenRecord.samples": "samples that the NIC will answer; what ends a share is one",
+    "StepOpenRecord.samples": "samples that the NIC will answer; the end of a share counts as one",
     "freed": "slots of the ring of completions returned so far, modulo 2^16",
     "StepOpenRecord.step": "the step that is opened",
-    "CompletionRecord.status": "Status, the first of the step; 0 if it has none",
+    "CompletionRecord.status": "Status, the first error of the step, or 0",
     "CompletionRecord.step": "the step that is complete",
-    "lap": "times that the ring has come to this slot, this one included, modulo 256",
+    "lap": "number of uses of the slot, including this use, modulo 256",
     "slot": "slot of the ring of completions",
     "FlushRecord.tag": "number of the flush, modulo 2^16",
     "index": "slots, modulo 2^16",
     "bytes": "length, a multiple of 64",
     "ReadRecord.tag": "number of the slot, modulo 2^16",
-    "offset": "of the row from the packet's address on, in units of 16 bytes",
+    "offset": "offset of the row from the packet's address, in units of 16 bytes",
     "units": "length of the row, in units of 16 bytes",
-    "RowReadRecord.tag": "id of the miss of the local cache that the row answers",
-    "StepRecord.count": "partials, beats spilled or beats written, as the kind says, modulo 2^32",
+    "RowReadRecord.tag": "miss id of the local cache that the row answers",
+    "StepRecord.count": "partials, beats spilled or beats written, by kind, modulo 2^32",
     "state": "the optimizer's state of the row, binary32",
     "first_bag": "bag of the first vector of the packet",
-    "first_beat": "beat of the result that is the first of the packet",
+    "first_beat": "number, in the result, of the first beat of the packet",
     "PooledTag.last": "the sample ends with this packet",
-    "PooledTag.status": "Status of the last vector, 0 if it is good; PEER: its owner is given up",
+    "PooledTag.status": "Status of the last vector, 0 if it is valid; PEER: its owner is given up",
     "first_slot": "number, in its sample, of the first slot of the packet",
-    "IndexTag.samples": "samples, numbered in sequence, that have slots in the packet",
+    "IndexTag.samples": "number of consecutive samples with slots in the packet",
     "IndexTag.sample": "number of the sample of the first slot",
     "IndexTag.last": "the last of its samples ends with this packet",
     "ResultPartTag.last": "the result ends with this packet",
-    "ResultPartTag.status": "Status of the result that ends, 0 if it is good",
-    "valid": "the table is there",
+    "ResultPartTag.status": "Status of the result that ends, 0 if it is valid",
+    "valid": "1: the table exists",
     "reserved0": "0",
-    "owner": "first or only node that owns rows",
-    "owners": "nodes that own rows, from owner on",
+    "owner": "first, or only, node that owns rows",
+    "owners": "number of nodes that own rows, starting with owner",
     "reserved1": "0",
     "rows_low": "rows of the table, bits 31 to 0",
     "rows_high": "rows of the table, bits 35 to 32",
     "reserved2": "0",
-    "column_first": "first lane of 16 values, where a table is split by columns (not executed)",
-    "column_count": "lanes of 16 values, likewise",
-    "base": "of the table in GPU memory, in bytes from where all tables are on, a multiple of 16; "
-            "counts with register row_reads",
+    "column_first": "first lane of 16 values of a table that is split by columns (unsupported)",
+    "column_count": "number of lanes of 16 values (unsupported)",
+    "base": "address of the table in GPU memory, relative to rows_base_low and rows_base_high, in "
+            "bytes, a multiple of 16; used with register row_reads",
 }
-"""Meaning of a field by its name, or by ``Layout.field`` for a more specific one."""
+"""Meaning of a field by its name, or by ``Layout.field`` if layouts differ."""
 
 CODES = {
-    Status.OPCODE: "not a packet that a host sends, or another version",
+    Status.OPCODE: "unknown packet of a host, or wrong version",
     Status.LENGTH: "count, records or vectors do not fit the payload",
-    Status.TABLE: "a table without a valid descriptor, or with an owner outside the cluster",
-    Status.ROW: "a row that the table does not have",
-    Status.SAMPLE_SIZE: "no slots, more than the hold buffer takes, or a bag left open at the end",
+    Status.TABLE: "table without a valid descriptor, or with an owner outside the cluster",
+    Status.ROW: "row beyond the rows of the table",
+    Status.SAMPLE_SIZE: "0 slots, more than half of the hold buffer, or a bag left open at the end",
     Status.TRUNCATED: "records end before the sample or the bag does",
     Status.NO_SAMPLE: "slots outside a sample",
-    Status.CREDIT: "sent without a credit, and lost",
-    Status.KIND: "a record of a kind that is not allowed there, a table split by columns, or in "
-                 "training one that is replicated",
-    Status.STEP: "gradients of a step that is not open or has ended; a sample of one far ahead",
+    Status.CREDIT: "sent without a credit, and dropped",
+    Status.KIND: "record of a kind that is not allowed at this position; table split by columns; "
+                 "in training also a replicated table",
+    Status.STEP: "gradients of a step that is not open, or ended; sample of a step too far ahead",
     Status.RETURNED: "a returned beat names an unknown row or beat; its sum lacks it",
-    Status.TIMEOUT: "in a completion: not all results of the step had left in time",
-    Status.PEER: "a node has not acknowledged a packet of the step, however often it was sent",
+    Status.TIMEOUT: "in a completion: results of the step were missing at its timeout",
+    Status.PEER: "a node did not acknowledge a packet of the step after all tries",
 }
 """Meaning of a status."""
 
 
 class Packet(NamedTuple):
-    """What follows the header beat: ``records``, the layout of the records or tag that come first,
-    "" for none; ``behind``, what comes next; ``sender``; ``training``, only sent in training."""
+    """Content of a packet after its header beat.
+
+    records: layout of the records or of the tag after the header, "" without records.
+    behind: description of the rest.
+    sender: direction of the packet.
+    training: the packet is used only in training.
+    """
 
     sender: str
     records: str = ""
@@ -144,22 +147,22 @@ class Packet(NamedTuple):
     training: bool = False
 
 
-_VECTORS = "the vectors, float32, one after the other; those of 4 or 8 values share beats"
-_VALUES = "a beat of float32 for each record; those of 4 or 8 values share beats"
+_VECTORS = "the vectors, float32, back to back; vectors of 4 or 8 values share beats"
+_VALUES = "a beat of float32 for each record; vectors of 4 or 8 values share beats"
 
 PACKETS = {
     Opcode.LOOKUPS: Packet("NIC to NIC", "LookupRecord"),
-    Opcode.VECTORS: Packet("NIC to NIC", "", "a tag beat of 32 landings of 16 bits, 0 where there "
-                           f"is no vector; {_VECTORS}"),
+    Opcode.VECTORS: Packet("NIC to NIC", "", "a tag beat of 32 landings of 16 bits, 0 beyond the "
+                           f"vectors; {_VECTORS}"),
     Opcode.PARTIALS: Packet("NIC to NIC", "PartialRecord", _VALUES, True),
     Opcode.STEPS: Packet("NIC to NIC", "StepRecord", "", True),
-    Opcode.LINK: Packet("NIC to NIC", "", "a beat of 512 bits, from bit 0 on: whether the packet "
-                        "of the header's sequence, and each after it, has come; count is 8"),
-    Opcode.PROBE: Packet("NIC to NIC", "", "a beat of zeros; count is 8. The receiver acknowledges "
-                         "it, and does nothing else"),
+    Opcode.LINK: Packet("NIC to NIC", "", "a beat of 512 bits: bit k is 1 if the packet number "
+                        "sequence + k has arrived; count is 8"),
+    Opcode.PROBE: Packet("NIC to NIC", "", "a beat of zeros; count is 8. The receiver only "
+                         "acknowledges it"),
     Opcode.QUERIES: Packet("host to NIC", "QueryRecord", "samples, each a SampleRecord and then its"
-                           " slots; they may go on in the next packet"),
-    Opcode.GPU_VECTORS: Packet("host to NIC", "", "tag beats, 32 ids of misses of 16 bits each; "
+                           " slots; a sample may continue in the next packet"),
+    Opcode.GPU_VECTORS: Packet("host to NIC", "", "tag beats, 32 miss ids of 16 bits each; "
                                f"{_VECTORS}"),
     Opcode.DENSE_VECTORS: Packet("host to NIC", "", "tag beats, 32 places of 16 bits each; "
                                  f"{_VECTORS}"),
@@ -170,12 +173,12 @@ PACKETS = {
     Opcode.WRITTEN: Packet("host to NIC", "StepRecord", "", True),
     Opcode.STEP_OPEN: Packet("host to NIC", "StepOpenRecord"),
     Opcode.FLUSHED: Packet("host to NIC", "FlushRecord"),
-    Opcode.READ_DATA: Packet("host to NIC", "", "the bytes that were read: what follows the header "
-                             "of a GPU_VECTORS packet"),
+    Opcode.READ_DATA: Packet("host to NIC", "", "the bytes read: the payload of a GPU_VECTORS "
+                             "packet"),
     Opcode.LOOKUP_REQUESTS: Packet("NIC to host", "LookupRecord"),
     Opcode.POOLED: Packet("NIC to host", "PooledTag", _VECTORS),
     Opcode.ERRORS: Packet("NIC to host", "ErrorRecord"),
-    Opcode.CREDIT: Packet("NIC to host", "", "nothing: the header carries the credit"),
+    Opcode.CREDIT: Packet("NIC to host", "", "no payload: the header has the credit"),
     Opcode.DENSE_REQUESTS: Packet("NIC to host", "DenseRecord"),
     Opcode.RESULTS: Packet("NIC to host", "", "tag beats of 16 sample numbers of 32 bits; the "
                            "results, float32, whole beats each, all of one length"),
@@ -185,13 +188,13 @@ PACKETS = {
     Opcode.STATE_REQUESTS: Packet("NIC to host", "LookupRecord", "", True),
     Opcode.STATE_UPDATES: Packet("NIC to host", "StateRecord", "", True),
     Opcode.STEP_REPORTS: Packet("NIC to host", "StepRecord", "", True),
-    Opcode.INDICES: Packet("NIC to host", "IndexTag", "indices of 16 bits, 32 a beat: of a slot's "
-                           "vector among the different ones of its step; 0xFFFF of an EMPTY slot, "
-                           "0xFFFE where all indices were used; zero where there is no slot"),
+    Opcode.INDICES: Packet("NIC to host", "IndexTag", "indices of 16 bits, 32 per beat: number of "
+                           "a slot's vector among the distinct vectors of its step; 0xFFFF for an "
+                           "EMPTY slot, 0xFFFE when all indices were used; 0 beyond the slots"),
     Opcode.FLUSH: Packet("NIC to host", "FlushRecord"),
     Opcode.COMPLETION: Packet("NIC to host", "CompletionRecord"),
     Opcode.READ: Packet("NIC to host", "ReadRecord"),
     Opcode.INDEX: Packet("NIC to host", "IndexRecord"),
     Opcode.READ_ROWS: Packet("NIC to host", "RowReadRecord"),
 }
-"""Packets by opcode. Records lie eight a beat; unused places and lanes are zero."""
+"""Packets by opcode. A beat has eight records; unused places and lanes are zero."""

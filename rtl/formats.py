@@ -1,19 +1,19 @@
-"""All records on blocks, buses and the wire. Host code packs with these same layouts.
+"""All records on blocks, buses and the wire. Host code packs with the same layouts.
 
-Layouts are least significant bit first: byte ``i`` of a beat is bits ``8i`` to ``8i+7``, so fields
-of EmberNIC's own (header, records, tags, floats) are little-endian. Ethernet, IPv4 and UDP fields
-are in network order, as in RFC 894, RFC 791 and RFC 768.
+Layouts are least significant bit first: byte ``i`` of a beat is bits ``8i`` to ``8i+7``. EmberNIC's
+own fields (header, records, tags, floats) are therefore little-endian. Ethernet, IPv4 and UDP
+fields are in network order, as in RFC 894, RFC 791 and RFC 768.
 
 A packet is one header beat and ``n`` whole payload beats::
 
-    bytes  0..13  Ethernet II   } zero where a shell has its own UDP stack,
-    bytes 14..33  IPv4          } and on the host ports
-    bytes 34..41  UDP           }
+    bytes  0..13  Ethernet II   } zero if a shell has its own UDP stack; on host ports zero,
+    bytes 14..33  IPv4          } except for an address in GPU memory in bytes 0..7 of some
+    bytes 34..41  UDP           } packets to the host
     bytes 42..63  EmberNIC header
 
-The CRC-32C (Castagnoli, RFC 3720 B.4) of a network packet covers its beats in order, with every
-byte of the header beat zero except the two IP addresses and the EmberNIC header, whose own CRC
-field is zero too. On host ports, where PCIe has its own check, the field is zero.
+The CRC-32C (Castagnoli, RFC 3720 B.4) of a network packet covers its beats in order. Every byte of
+the header beat counts as zero, except the two IP addresses and the EmberNIC header without its CRC
+field. On host ports, where PCIe has its own check, the field is zero.
 """
 
 from enum import IntEnum
@@ -62,15 +62,16 @@ INDEX_BITS = 16
 INDICES_PER_BEAT = BEAT_BITS // INDEX_BITS
 """Indices in a beat of an INDICES packet."""
 OFFSET_BITS, READ_UNIT = 40, 16
-"""Bits of the offset of a row in GPU memory, and the bytes of its unit."""
+"""Bits of the offset of a row in GPU memory, and bytes of its unit."""
 EMPTY_INDEX, NO_INDEX = 0xFFFF, 0xFFFE
-"""In place of an index: of an EMPTY slot; of a key that came first when all indices were used."""
+"""Indices without a vector: of an EMPTY slot; of a key that appeared first after all indices were
+used."""
 NO_SAMPLE, END_SAMPLE = 0xFFFFFFFF, 0xFFFFFFFE
-"""In place of a sample's number: where there is none; of what ends a share."""
+"""Sample numbers without a sample: in an error; in the end of a share."""
 
 
 class Opcode(IntEnum):
-    """What a packet carries. Below 0x10 between NICs, 0x10 host to NIC, 0x20 NIC to host."""
+    """Content of a packet. Below 0x10 between NICs, 0x10 host to NIC, 0x20 NIC to host."""
 
     LOOKUPS = 0x01
     VECTORS = 0x02
@@ -109,64 +110,64 @@ class Opcode(IntEnum):
 
 
 class InteractionMode(IntEnum):
-    """How a sample's pooled vectors are processed, register ``interaction_mode``."""
+    """Processing of a sample's pooled vectors, register ``interaction_mode``."""
 
     OFF = 0
-    """They go to the host unchanged."""
+    """The vectors go to the host unchanged."""
     DOT = 1
-    """The dense vector, and the dots of it and the pooled vectors with each other."""
+    """The dense vector, and the dot products of all pairs of it and the pooled vectors."""
     CAT = 2
     """The dense vector, followed by the pooled vectors."""
 
 
 class OptimizerMode(IntEnum):
-    """How rows are updated by the sums of their gradients."""
+    """Update of rows by the sums of their gradients."""
 
     SGD = 0
-    """A row loses the learning rate times its gradient."""
+    """Subtract the learning rate times the gradient from the row."""
     ROWWISE_ADAGRAD = 1
     """The step of a row shrinks with the sum of squares of all its gradients."""
 
 
 class StepKind(IntEnum):
-    """What a :data:`StepRecord` says of its step, whose number is in the header."""
+    """Content of a :data:`StepRecord`; the header has the number of its step."""
 
     END = 0
-    """To an owner: this node has sent ``count`` partials of the step, and sends no more."""
+    """To an owner: this node has sent ``count`` partials of the step, and no more follow."""
     DONE = 1
     """To every node: all rows of the step at this owner are written. To the host: the rows at every
-    owner are."""
+    owner are written."""
     CREDIT = 2
     """To a node: only the credit in the header matters."""
     PASSED = 3
-    """To the host: a pass of reduction ``level`` is over, which spilled ``count`` beats."""
+    """To the host: a pass of reduction ``level`` is over; it spilled ``count`` beats."""
 
 
 class ReductionLevel(IntEnum):
     """The two gradient reductions of a NIC."""
 
     LOCAL = 0
-    """Gradients of this node's samples, of rows at any owner (paper, 4.2.1)."""
+    """Gradients of this node's samples, for rows of any owner (paper, 4.2.1)."""
     GLOBAL = 1
-    """Sums that all nodes send for the rows of this node (paper, 4.2.2)."""
+    """Sums from all nodes, for the rows of this node (paper, 4.2.2)."""
 
 
 class RecordKind(IntEnum):
     """Kind of a query record."""
 
     KEY = 0
-    """A key that is not the last of its bag."""
+    """A key before the last of its bag."""
     KEY_END = 1
     """The last key of its bag."""
     EMPTY = 2
-    """An empty bag; it takes a slot, and pools to +0. Alone in a packet of gradients: the step's
+    """An empty bag; it uses a slot, and pools to +0. Alone in a packet of gradients: the step's
     gradients end."""
     SAMPLE = 3
     """Head of a sample, see :data:`SampleRecord`."""
 
 
 class Status(IntEnum):
-    """Why a message or a sample was refused."""
+    """Reason for the rejection of a message or a sample."""
 
     OPCODE = 1
     LENGTH = 2
@@ -179,20 +180,20 @@ class Status(IntEnum):
     KIND = 9
     STEP = 10
     RETURNED = 11
-    """A beat that the host returned names an unknown row or beat; it is in no sum."""
+    """A beat that the host returned names an unknown row or beat; no sum includes it."""
     TIMEOUT = 12
-    """In a completion: not all results of the step had left in time."""
+    """In a completion: results of the step were missing at its timeout."""
     PEER = 13
-    """A node has not acknowledged a packet of the step, however often it was sent."""
+    """A node did not acknowledge a packet of the step after all tries."""
 
 
 class DescriptorKind(IntEnum):
-    """How the rows of a table are distributed over nodes."""
+    """Distribution of the rows of a table over nodes."""
 
     TABLE = 0
     """All rows at ``owner``."""
     ROW = 1
-    """Rows hashed over ``owners`` nodes from ``owner`` on."""
+    """Rows hashed over ``owners`` nodes, starting with ``owner``."""
     COLUMN = 2
     """Columns split over nodes; defined in the format, but not supported."""
     REPLICATED = 3
@@ -219,20 +220,21 @@ HeaderBeat = data.StructLayout({
     "udp_source": 16, "udp_destination": 16, "udp_length": 16, "udp_checksum": 16,
     "ember": EmberHeader,
 })
-"""The first beat of a packet. Ethernet, IPv4 and UDP fields hold their bytes in wire order."""
+"""The first beat of a packet. Ethernet, IPv4 and UDP fields contain their bytes in wire order."""
 
 HostHeaderBeat = data.StructLayout({"address": 64, "reserved": 272, "ember": EmberHeader})
-"""The first beat of a packet to GPU memory, as :data:`HostFrame` says; others have address 0."""
+"""The first beat of a packet to GPU memory, see :data:`HostFrame`; address 0 in other packets."""
 
 Key = data.StructLayout({"row": ROW_BITS, "table": TABLE_BITS})
 """A row of a table."""
 
 LookupRecord = data.StructLayout({"row": ROW_BITS, "table": TABLE_BITS, "landing": LANDING_BITS})
-"""A key and the place reserved for its vector: a hold-buffer slot, a miss id for the GPU, or for a
+"""A key and the place reserved for its vector: a hold-buffer slot; for the GPU a miss id; for a
 peer a miss id and its lap (:class:`rtl.cache.answer_check.AnswerCheck`)."""
 
 DenseRecord = data.StructLayout({"sample": SAMPLE_BITS, "landing": LANDING_BITS, "reserved": 16})
-"""A sample whose dense vector is requested, and the place reserved for it, echoed as its tag."""
+"""A sample whose dense vector is requested, and the place reserved for it, which the answer returns
+as its tag."""
 
 QueryRecord = data.StructLayout(
     {"row": ROW_BITS, "table": TABLE_BITS, "kind": 2, "reserved": 14})
@@ -240,73 +242,77 @@ QueryRecord = data.StructLayout(
 
 GradientRecord = data.StructLayout(
     {"row": ROW_BITS, "table": TABLE_BITS, "kind": 2, "reserved": 14})
-"""A key of a bag whose gradient follows; ``kind`` is KEY or KEY_END. A GRADIENTS packet is the
-records of whole bags, eight a beat, then a vector a bag, packed as in GPU_VECTORS packets."""
+"""A key of a bag whose gradient follows; ``kind`` is KEY or KEY_END. A GRADIENTS packet contains
+the records of whole bags, eight per beat, then a vector per bag, packed as in GPU_VECTORS packets.
+"""
 
 PartialRecord = data.StructLayout(
     {"row": ROW_BITS, "table": TABLE_BITS, "beat": BEAT_INDEX_BITS, "level": 1, "reserved": 11})
-"""The key of a beat, and its number in the vector: in PARTIALS, SPILLED, RETURNED and ROW_UPDATES.
-Such a packet is its records, eight a beat, then as many beats of values, packed as in VECTORS
-packets; ``level``, where it matters, is a :class:`ReductionLevel`, the same in the whole packet."""
+"""The key of a beat, and the number of the beat in its vector: in PARTIALS, SPILLED, RETURNED and
+ROW_UPDATES. The packet contains its records, eight per beat, then as many beats of values, packed
+as in VECTORS packets. ``level``, where it matters, is a :class:`ReductionLevel`, the same in the
+whole packet."""
 
 StepRecord = data.StructLayout({"count": 32, "kind": 2, "level": 1, "reserved": 29})
-"""Progress of a step; ``kind`` is a :class:`StepKind`. WRITTEN, from the host, is one of these too:
-``count`` row beats and states that the host has written so far, modulo 2^32."""
+"""Progress of a step; ``kind`` is a :class:`StepKind`. WRITTEN, from the host, uses this record
+too: ``count`` is the number of row beats and states written so far, modulo 2^32."""
 
 StateRecord = data.StructLayout({"state": 32, "landing": LANDING_BITS, "reserved": 16})
-"""The optimizer's state of a row, binary32, and the landing of its request."""
+"""The optimizer state of a row, binary32, and the landing of its request."""
 
 StepOpenRecord = data.StructLayout({"samples": 32, "step": STEP_BITS, "freed": 16})
-"""A step is opened: the NIC will send its host answers to so many samples of it, at most 2^24; with
-delivery ``unique`` that which ends the share is one of them. ``freed``: slots of the ring of
-completions that the host has returned so far, modulo 2^16."""
+"""Opens a step: the NIC will answer ``samples`` samples of it, at most 2^24; with delivery
+``unique`` the end of the share counts as one. ``freed``: slots of the ring of completions that the
+host has returned so far, modulo 2^16."""
 
 CompletionRecord = data.StructLayout(
     {"status": 8, "step": STEP_BITS, "lap": 8, "slot": 16, "reserved": 16})
-"""The word of a completed step, which goes to its slot of a ring, and the slot's number. The word
-is the lower half. From the completion on it is at or ahead of ``lap << 24 | step << 8``, cyclically
-(as a signed difference of 32 bits), and behind before: the slot's former word has the lap before,
-and the first lap is 1, in a ring that is zero."""
+"""The word of a completed step, and its slot of the ring. The word is the lower half of the record.
+After the completion, the word minus ``lap << 24 | step << 8`` is at least 0, as a signed difference
+of 32 bits; before, it is negative, because the old word has the previous lap. The first lap is 1,
+in a ring of zeros."""
 
 FlushRecord = data.StructLayout({"slot": 16, "tag": 16, "reserved": 32})
-"""All that was written before is to be in GPU memory; FLUSHED echoes the record when it is."""
+"""Requests that all earlier writes are in GPU memory; FLUSHED returns the record when they are."""
 
 IndexRecord = data.StructLayout({"index": 16, "reserved": 48})
-"""How many slots of a ring were filled or emptied so far, modulo 2^16; a word, the lower half."""
+"""Number of slots of a ring that were filled or emptied so far, modulo 2^16; a word, the lower
+half."""
 
 ReadRecord = data.StructLayout({"bytes": 32, "tag": 16, "reserved": 16})
-"""Bytes of GPU memory that READ_DATA is to bring, from the packet's address on, with the tag in its
+"""Requests ``bytes`` bytes of GPU memory from the packet's address on. READ_DATA has the tag in its
 header."""
 
 RowReadRecord = data.StructLayout({"offset": OFFSET_BITS, "units": 8, "tag": 16})
-"""A row that GPU_VECTORS is to bring with the same tag: ``units`` of 16 bytes of GPU memory, from
-16 * ``offset`` behind the packet's address on."""
+"""Requests a row, which GPU_VECTORS returns with the same tag: ``units`` of 16 bytes of GPU memory,
+16 * ``offset`` bytes after the packet's address."""
 
 SampleRecord = data.StructLayout(
     {"sample": 32, "slots": 16, "kind": 2, "ends": 1, "reserved": 13})
-"""Head of a sample: its number and how many slot records follow. ``kind`` = SAMPLE. One that
-``ends`` has one slot, EMPTY: with delivery ``unique`` it is no sample, but says that the share of
-its step is over, and END_SAMPLE may be its number."""
+"""Head of a sample: its number and the number of slot records that follow. ``kind`` = SAMPLE. With
+delivery ``unique``, a record with ``ends`` is no sample: its one slot, EMPTY, ends the share of the
+step. Its number may be END_SAMPLE."""
 
 ErrorRecord = data.StructLayout({"sample": 32, "step": STEP_BITS, "status": 8, "node": NODE_BITS})
-"""The status of a refused sample; sample 0xFFFFFFFF when none can be named. ``node``, with status
-PEER, is that which does not acknowledge; else 0."""
+"""The status of a rejected sample, or of a message (sample 0xFFFFFFFF). ``node``, with status PEER,
+is the node that does not acknowledge; else 0."""
 
 PooledTag = data.StructLayout(
     {"sample": 32, "first_bag": 16, "last": 1, "status": 8, "reserved": 455})
-"""Tag beat of pooled vectors: sample, bag of the first vector, whether the sample ends here.
-``status``: 0, or the :class:`Status` of the packet's last vector, which is then of no use."""
+"""Tag beat of pooled vectors: sample, bag of the first vector, and ``last``, the sample ends here.
+``status``: 0, or the :class:`Status` of the packet's last vector, which is then invalid."""
 
 ResultPartTag = data.StructLayout(
     {"sample": SAMPLE_BITS, "first_beat": 16, "last": 1, "status": 8, "reserved": 455})
-"""Tag beat of a part of a long result, or of a result of no use: sample, number of the part's first
-beat in the result, whether the result ends here, and where it ends its :class:`Status`, or 0."""
+"""Tag beat of a part of a long result, or of an invalid result: sample, number of the part's first
+beat in the result, and ``last``, the result ends here. ``status``, at the end: its :class:`Status`,
+or 0."""
 
 IndexTag = data.StructLayout(
     {"sample": SAMPLE_BITS, "first_slot": 16, "samples": 16, "last": 1, "reserved": 447})
-"""Tag beat of the indices of slots, 16 bits each, 32 a beat: the sample of the first slot and the
-slot's number in it; how many samples, numbered in sequence, have slots in the packet; whether the
-last of them ends here."""
+"""Tag beat of the indices of slots, 16 bits each, 32 per beat: the sample of the first slot and the
+number of the slot in it; the number of samples, consecutive, with slots in the packet; and
+``last``, the last of them ends here."""
 
 TableDescriptor = data.StructLayout({
     "valid": 1, "kind": 2, "reserved0": 5, "owner": NODE_BITS, "owners": NODE_BITS, "reserved1": 8,
@@ -314,8 +320,8 @@ TableDescriptor = data.StructLayout({
     "rows_high": 4, "reserved2": 12, "column_first": COLUMN_BITS, "column_count": COLUMN_BITS,
     "base": 64,
 })
-"""Where the rows of a table live: five 32-bit words. ``base``: in GPU memory, bytes from where all
-tables are on, if the NIC reads rows itself (:class:`rtl.rings.RowReads`)."""
+"""Location of the rows of a table: five 32-bit words. ``base``: address of the table in GPU memory,
+in bytes from a common base, if the NIC reads rows itself (:class:`rtl.rings.RowReads`)."""
 
 Request = data.StructLayout({
     "key": Key, "landing": LANDING_BITS, "node": NODE_BITS, "step": STEP_BITS,
@@ -323,10 +329,10 @@ Request = data.StructLayout({
 """A lookup at its owner: key, and the requester's node, reserved place and step."""
 
 ScatterTag = data.StructLayout({"landing": LANDING_BITS, "node": NODE_BITS, "step": STEP_BITS})
-"""Destination of a vector: what the scatter list keeps of a :data:`Request`."""
+"""Destination of a vector: the part of a :data:`Request` that the scatter list stores."""
 
 VectorBeat = data.StructLayout({"data": BEAT_BITS, "tag": ScatterTag, "last": 1})
-"""A beat of a vector on its way to a requester; ``last`` on the final beat of the vector."""
+"""A beat of a vector in flight to a requester; ``last`` on the final beat of the vector."""
 
 GradientBeat = data.StructLayout(
     {"key": Key, "beat": BEAT_INDEX_BITS, "step": STEP_BITS, "data": BEAT_BITS})
@@ -336,42 +342,42 @@ FrameInfo = data.StructLayout({
     "opcode": 8, "destination": NODE_BITS, "step": STEP_BITS, "count": 16, "credit": CREDIT_BITS,
     "empty": 1,
 })
-"""A packet's header fields from a packager to the frame assembler; ``empty``: no payload."""
+"""Header fields of a packet from a packager to the frame assembler; ``empty``: no payload."""
 
 HostFrame = data.StructLayout(FrameInfo.members | {"address": 64, "answers": 16, "status": 8})
-"""The same of a packet to the host, and the address in GPU memory where it goes: of LOOKUP_REQUESTS
-the whole packet, header beat first; of INDEX and COMPLETION the first word of the record; of FLUSH
-and READ, what is read back or read; of READ_ROWS, from where on rows lie. Address 0: a queue of
-the host's, as before. ``answers``: samples of ``step`` that end with the packet, refused ones
-included; ``status``, if it is an error of ``step``, a :class:`Status`."""
+"""Header fields of a packet to the host, and its address in GPU memory. The address receives the
+whole packet of LOOKUP_REQUESTS, header beat first, and the first word of the record of INDEX and
+COMPLETION. FLUSH and READ read from it; rows of READ_ROWS are relative to it. Address 0: a queue of
+the host. ``answers``: samples of ``step`` that end with the packet, including rejected samples;
+``status``, if it is an error of ``step``, a :class:`Status`."""
 
 RecordBeat = data.StructLayout({
     "data": BEAT_BITS, "records": 4, "source": NODE_BITS, "step": STEP_BITS, "last": 1})
 """A received payload beat of ``records`` (1 to 8) records, lowest first; ``last`` of its packet."""
 
 TaggedBeat = data.StructLayout({"tag": TAG_BITS, "data": BEAT_BITS, "last": 1, "lost": 1})
-"""A beat of a received vector with the vector's tag, landing or miss id; ``last`` of the vector.
-``lost``: zeros in place of a vector whose owner was given up."""
+"""A beat of a received vector with its tag, landing or miss id; ``last`` of the vector. ``lost``:
+zeros in place of a vector whose owner was given up."""
 
 PeerBeat = data.StructLayout(TaggedBeat.members | {"source": NODE_BITS})
-"""The same of a vector that node ``source`` has sent."""
+"""The same for a vector that node ``source`` has sent."""
 
 Refused = data.StructLayout({"status": 8, "step": STEP_BITS})
-"""A host message that was dropped: :class:`Status`, and the step its header names."""
+"""A host message that was dropped: :class:`Status`, and the step in its header."""
 
 OutgoingRecord = data.StructLayout(
     {"destination": NODE_BITS, "step": STEP_BITS, "record": RECORD_BITS})
-"""A record on its way to a packet: its destination and step."""
+"""A record on the way to a packet: its destination and step."""
 
 OutgoingPartial = data.StructLayout(
     {"destination": NODE_BITS, "step": STEP_BITS, "record": PartialRecord, "data": BEAT_BITS})
-"""A beat of a gradient or a row on its way to a packet."""
+"""A beat of a gradient or a row on the way to a packet."""
 
 HoldSlot = data.StructLayout({"kind": 2, "sample": 32, "step": STEP_BITS, "last": 1})
-"""A slot to be reserved: its :class:`RecordKind`, and ``last`` if it ends its sample."""
+"""A slot to be reserved: its :class:`RecordKind`, and ``last`` at the end of its sample."""
 
 DenseSlot = data.StructLayout({"sample": SAMPLE_BITS, "step": STEP_BITS})
-"""A sample whose dense vector must be requested, after a place is reserved for it."""
+"""A sample whose dense vector must be requested once a place is reserved for it."""
 
 assert EmberHeader.size == 176 and HeaderBeat.size == BEAT_BITS
 assert LookupRecord.size == QueryRecord.size == SampleRecord.size == ErrorRecord.size == RECORD_BITS

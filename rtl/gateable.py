@@ -1,25 +1,24 @@
-"""The mark of blocks that may stand still while they are idle.
+"""Mark of blocks whose clock may stop while they are idle.
 
-The mark changes nothing of the hardware: Verilog is the same with and without it. A compiled model
-gives such a block a clock of its own, which stands while nothing moves in the block
-(:mod:`sim.engines.gating`).
+The mark does not change the Verilog. A compiled model gives each marked block its own clock, which
+stops while nothing moves in the block (:mod:`sim.engines.gating`).
 """
 
 __all__ = ["LINGER", "Gateable"]
 
 LINGER = 31
-"""Cycles that the clock of such a block ticks on after the last of what moves it."""
+"""Cycles that the clock of a marked block continues after the last input that moves it."""
 
 
 class Gateable:
-    """Base of a component, besides ``wiring.Component``, that may do without its clock while idle.
+    """Base of a component, beside ``wiring.Component``, whose clock may stop while it is idle.
 
-    What such a block promises:
+    Contract of the block:
 
-    - Its port ``idle`` is high only while nothing in it moves until an input does, but for what is
-      in its pipelines, valid or not, and is through them in :data:`LINGER` cycles.
-    - It is moved by the ``valid`` of a stream, or by another input. That one is not high for
-      longer than :data:`LINGER` cycles, moving something, without changing.
-    - Neither ``time``, nor the payload of a stream that is not valid, nor an input of more than 64
-      bits moves anything.
+    - Its port ``idle`` is high only while nothing in it moves until an input does, except for the
+      contents of its pipelines, valid or not, which leave within :data:`LINGER` cycles.
+    - Only the ``valid`` of a stream, or another input, moves it. Such an input is not high, moving
+      something, for more than :data:`LINGER` cycles without a change.
+    - ``time``, the payload of a stream that is not valid, and inputs of more than 64 bits move
+      nothing.
     """

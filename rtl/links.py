@@ -15,10 +15,10 @@ __all__ = ["LINKS", "TRAINING_LINKS", "Link", "join", "links", "port_at"]
 
 
 class Link(NamedTuple):
-    """A stream from ``source`` to ``target``, each ``block.port``, where ``port.N`` is element N of
-    an array, or the name of an edge.
+    """A stream from ``source`` to ``target``.
 
-    ``fields`` returns fields of the target's payload from the source's, where they differ.
+    Each is ``block.port``, where ``port.N`` is element N of an array, or the name of an edge.
+    ``fields`` maps the payload of the source to fields of the target's payload, if they differ.
     """
 
     source: str
@@ -27,12 +27,12 @@ class Link(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its source; a stream that leaves by an edge is named after it."""
+        """Name of the stream: its source, or the edge by which it leaves."""
         return self.source if "." in self.target else self.target
 
     @property
     def taker(self) -> str:
-        """The block that takes from it, or what is behind the edge that it leaves by."""
+        """The receiving block, or the neighbour behind the edge."""
         block, _, _port = self.target.partition(".")
         return {"net_tx": "network", "host_tx": "host"}.get(block, block)
 
@@ -42,7 +42,7 @@ def _looked_up(miss) -> dict[str, Any]:
 
 
 def _listed(miss) -> dict[str, Any]:
-    # A LookupRecord, whose landing index is the miss.
+    # A LookupRecord whose landing is the miss id.
     return {"record": Cat(miss.key, miss.id)}
 
 
@@ -51,7 +51,7 @@ def _found(vector) -> dict[str, Any]:
 
 
 def _to_host(info) -> dict[str, Any]:
-    """Of a packet that goes to a queue of the host's, and answers no sample."""
+    """Fields of a packet to a queue of the host that answers no sample."""
     return {name: info[name] for name in FrameInfo.members}
 
 
@@ -60,7 +60,7 @@ def _fetched(vector) -> dict[str, Any]:
 
 
 LINKS = (
-    # Arrival: packets checked whole, then taken apart.
+    # Arrival: packets are checked whole, then split.
     Link("host_rx", "host_receiver.i"),
     Link("net_rx", "net_receiver.i"),
     Link("host_receiver.o", "gpu_rings.i"),
@@ -93,7 +93,7 @@ LINKS = (
     Link("request_arbiter.o", "dedupe.requests"),
     Link("dedupe.misses", "local_cache.lookups", _looked_up),
     Link("dedupe.vectors", "vector_router.i"),
-    # GPU: misses of the local cache leave in lists, or as reads of rows, and return by miss id.
+    # GPU: misses of the local cache leave in lists or as row reads, and return by miss id.
     Link("local_cache.misses", "row_reads.i", _listed),
     Link("row_reads.o", "request_packager.i"),
     Link("local_cache.vectors", "dedupe.fills", _found),
@@ -173,7 +173,7 @@ RELIABLE_LINKS = (
     Link("net_parser.vectors", "lost_misses.vectors"),
     Link("lost_misses.fills", "remote_cache.fills"),
 )
-"""The streams of a reliable link, in place of those of the same sources."""
+"""The streams of a reliable link; they replace the streams of the same sources."""
 
 
 def links(training: bool, linked: bool = False) -> tuple[Link, ...]:
@@ -197,7 +197,7 @@ def port_at(parts: dict[str, Any], place: str) -> Any:
 
 
 def join(m: Module, link: Link, parts: dict[str, Any], held: Value | None = None) -> None:
-    """Connect the two ends of ``link``; while ``held``, nothing passes.
+    """Connect the two ends of ``link``; while ``held``, no item passes.
 
     ``TypeError`` if their payloads differ and the link has no ``fields``.
     """

@@ -26,50 +26,52 @@ The path of a lookup (paper, figures 9 to 11)::
           dispatcher -> samples -----> dense_ring ---+                            host_tx
                                              +-> requests -> host_tx
 
-Why there is no deadlock
-------------------------
-Every item that a peer or the host sends has a place that was reserved before it was requested:
-queries a beat of the query buffer (host credits), lookups a beat of the owner's receiver (credits
-per requester), vectors of other nodes and of the GPU the landing row of their miss, from which they
-go to places of the hold buffer that were reserved in sample order before the lookup left, dense
-vectors a place of the dense ring. So ``net_rx`` and ``host_rx`` are always accepted, and the
-remaining waits go in one direction: queries wait for places in the hold buffer, for miss ids of the
-remote cache, for room towards the owners and for places in the dense ring; lookups wait for
-entries, miss ids and scatter nodes; those are freed by vectors, which wait only for ``net_tx`` and
-``host_tx``; and these edges always accept what they are offered eventually. The oldest sample of
-the ring holds all its places once it has been dispatched, and a sample takes at most half of the
-ring, so places are freed in order.
+Absence of deadlock
+-------------------
+Every item that a peer or the host sends has a place that was reserved before its request:
 
-With register ``output_queues``, a lookup that misses always leaves the remote cache, for a queue of
-its owner (:class:`rtl.network.OutputQueues`), whose places are as many as the miss ids, and waits
-for credit there. So an owner that is slow holds back no other's lookups, until its own hold all
-miss ids, or, as places are granted and freed in sample order, the ring is full behind them.
+- queries: a beat of the query buffer (host credits);
+- lookups: a beat of the owner's receiver (credits per requester);
+- vectors of other nodes and of the GPU: the landing row of their miss, and then a place of the hold
+  buffer, reserved in sample order before the lookup left;
+- dense vectors: a place of the dense ring.
 
-With an interaction, pooled vectors wait for the dense vector of their sample. Its place was
-requested with the sample's first slot, and places are granted in sample order: earlier samples have
-theirs and do not depend on it. Once the place is granted, the request leaves, when its packet is
-full or by time-out, and the host must send the vector whatever else it waits for. Vectors, dots and
-results after that wait only for ``host_tx``, and each buffer there holds more than what must come
-together: a dense vector leaves before its bags, and a packet of results closes without the next
-one.
+``net_rx`` and ``host_rx`` are therefore always ready, and the remaining waits are acyclic. Queries
+wait for places in the hold buffer and the dense ring, for miss ids of the remote cache, and for
+room towards the owners. Lookups wait for entries, miss ids and scatter nodes. Vectors free all of
+these, and wait only for ``net_tx`` and ``host_tx``, whose receivers accept every packet eventually.
+The oldest dispatched sample has all its places, and a sample uses at most half of the
+hold buffer, so places are freed in order.
 
-With rings in GPU memory, a list waits until the kernel there has consumed one before it, and the
-kernel until a slot of vectors has been read out. It consumes lists whatever else it waits for; the
-read of a slot needs ``host_tx``, and its vectors have the landing rows of their misses. Rows that
-the NIC has read itself need ``host_tx``, and have the same landing rows.
+With register ``output_queues``, a lookup that misses always leaves the remote cache for a queue of
+its owner (:class:`rtl.network.OutputQueues`), and waits for credit there. The queues have as many
+places as there are miss ids. A slow owner then delays lookups to other owners only when its own
+lookups use all miss ids, or the hold buffer is full behind them.
+
+With an interaction, pooled vectors wait for the dense vector of their sample. The first slot of the
+sample requested its place, and places are granted in sample order. Earlier samples have their
+places and do not depend on it. Once the place is granted, the request leaves, when its packet is
+full or by timeout, and the host must send the vector, independent of its own waits. Later stages
+wait only for ``host_tx``. Each buffer there has room for all items that must be present together: a
+dense vector leaves before its bags, and a packet of results closes without the next result.
+
+With rings in GPU memory, a list waits until the GPU kernel has consumed an earlier list. The kernel
+waits until a slot of vectors has been read, and consumes lists independent of that. The read of a
+slot needs ``host_tx``; its vectors, and rows that the NIC reads itself, have the landing rows of
+their misses.
 
 With ``config.training``, the gradient path (:class:`rtl.training.TrainingPath`) is connected to the
-parsers, the local cache, the dispatcher, which holds back lookups of later steps, and the muxes
+parsers, the local cache, the muxes and the dispatcher, which holds back lookups of later steps
 (:mod:`rtl.nic_training`); docs/training.md explains why it cannot deadlock.
 
-With ``config.link``, packets pass the reliable link (:mod:`rtl.network.link`) on their way to the
-assembler. A packet waits there for room in its peer's window and in the pool, which
-acknowledgements free; those are taken from packets as they come, before anything else may wait for
-them, and leave ahead of all others. A peer that does not acknowledge is given up after a bounded
-number of tries, and what is for it is dropped.
+With ``config.link``, packets pass the reliable link (:mod:`rtl.network.link`) before the assembler.
+A packet waits there for room in the window of its peer and in the pool. Acknowledgements free this
+room; they are processed as packets arrive, before any other wait, and leave ahead of all other
+packets. A peer that does not acknowledge is given up after a bounded number of tries, and its
+packets are dropped.
 
-Lookup credits return in the headers of the vectors that answer them: the last answer carries the
-last credit. :mod:`rtl.links` has every stream, from where and whereto.
+Lookup credits return in the headers of the vectors that answer them: the last answer has the last
+credit. :mod:`rtl.links` lists every stream with its source and target.
 """
 
 from types import MappingProxyType, SimpleNamespace
@@ -126,7 +128,7 @@ __all__ = ["SmartNic"]
 
 _EDGES = ("host_rx", "net_rx", "net_tx", "host_tx")
 REQUEST_FIFO = 64
-"""This node's lookups that may wait for the dedupe table while it serves a burst of a peer's."""
+"""Lookups of this node that may wait for the dedupe table during a burst of a peer's lookups."""
 
 
 class SmartNic(wiring.Component):
@@ -138,27 +140,25 @@ class SmartNic(wiring.Component):
     -----
     net_rx, net_tx: packets from and to the network, streams of :data:`rtl.formats.Beat`.
     host_rx, host_tx: packets from and to the host, the same shape.
-    net_tx_bytes, host_tx_bytes: of the packet whose beat is offered, for shells that want the
-        length with the first beat.
+    net_tx_bytes, host_tx_bytes: length of the packet whose beat is offered, for shells that need
+        the length with the first beat.
     csr: AXI4-Lite, 32-bit data, see :class:`rtl.control.csr.RegisterBlock`.
-    rst: reset, through the tree of :mod:`rtl.reset`; nothing else resets the NIC, and its clock's
-        domain needs none. From the cycle after it begins, and for
-        :data:`rtl.reset.QUIET_CYCLES` cycles after it, no input is taken. A packet at ``net_tx`` or
-        ``host_tx`` that it cuts is completed, the rest of one at ``host_rx`` is dropped
+    rst: reset, through the tree of :mod:`rtl.reset`; the only reset of the NIC, whose clock domain
+        needs no other. From the cycle after its begin, and for :data:`rtl.reset.QUIET_CYCLES`
+        cycles after its end, inputs are not ready. A reset completes a packet that it cuts at
+        ``net_tx`` or ``host_tx``, and drops the rest of a packet at ``host_rx``
         (:mod:`rtl.network.reset_guards`). At ``net_rx`` the CRC rejects the rest of a packet.
-    time: cycles, for time-outs; may jump while ``idle``.
-    idle: a register: in the two cycles before, no input moved, and nothing will move until one
-        does. Frames of others at ``net_rx`` can keep it 0 for ever.
+    time: cycles, for timeouts; may jump while ``idle``.
+    idle: a register: no input moved in the two cycles before, and nothing moves until an input
+        does. Foreign frames at ``net_rx`` can keep it 0 for ever.
     swept: a register: every table has been swept since the reset. Only then does the NIC accept
         packets and table descriptors.
-    working: a register: work of this NIC's own moves inside, or a packet of the host comes. Frames
-        at ``net_rx`` count once they are checked and accepted; register accesses do not count. It
-        is 1 until ``swept``.
-    tap: a cache's decision on each lookup, in order, stream of
-        :data:`rtl.cache.access_tap.Access`; silent unless register ``tap_select`` names the
-        cache.
+    working: a register: work of this NIC moves inside, or a packet of the host arrives. Frames at
+        ``net_rx`` count after their check; register accesses do not count. It is 1 until ``swept``.
+    tap: decision of a cache on each lookup, in order, stream of
+        :data:`rtl.cache.access_tap.Access`; silent unless register ``tap_select`` names the cache.
     waits, deadline (``config.link``): while ``waits``, the NIC moves by itself when ``time`` is
-        ``deadline``, up to which ``time`` may jump while ``idle``.
+        ``deadline``; ``time`` may jump up to it while ``idle``.
     channels: ``valid`` and ``ready`` of every stream between the blocks and at the edges, in the
         order of :func:`rtl.monitor.channels.channel_map`; registers show them a cycle later.
 
@@ -282,7 +282,7 @@ class SmartNic(wiring.Component):
             blocks.completion_writer.flushed.eq(blocks.ring_messages.flushed),
             blocks.completion_writer.freed.eq(blocks.ring_messages.freed),
         ]
-        # What has left for the host before a FLUSH or a completion is there before it.
+        # Packets that left for the host before a FLUSH or a completion arrive before it.
         answered, failed = blocks.completion_writer.answered, blocks.completion_writer.error
         m.d.comb += [
             answered.valid.eq(leaves & (sent.payload.answers != 0)),

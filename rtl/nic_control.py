@@ -15,14 +15,14 @@ __all__ = ["SETTLING", "control", "watch"]
 
 _DESCRIPTOR_PORTS = ("write_en", "write_table", "write_word", "write_data")
 _PORTS = ("node", "nodes", "vector_beats", "mac_base", "ip_base", "udp_port")
-"""Registers that drive the port of the same name in every block that has one."""
+"""Registers that drive the port of their name in every block that has it."""
 _TRAINING_PORTS = (
     "pooling_mean", "local_reduction", "gradient_partials", "optimizer", "learning_rate",
     "epsilon", "gradient_timeout", "gradient_window", "gradient_share", "request_batch",
     "request_timeout")
-"""The same for the registers of the gradient path."""
+"""The same for registers of the gradient path."""
 _PULSES = ("flush",)
-"""Registers that drive no port of their name: their bits that rise are events."""
+"""Registers without a port of their name: their rising bits are events."""
 
 SETTLING = 1
 """Cycles from a register to the blocks that it sets."""
@@ -31,11 +31,11 @@ SETTLING = 1
 def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time: Signal) -> None:
     """Connect registers to ``parts``, the blocks of the NIC by name, and counters to registers.
 
-    What the registers say comes to the blocks :data:`SETTLING` cycles later.
+    Register values arrive at the blocks :data:`SETTLING` cycles later.
     """
     blocks = SimpleNamespace(**parts)
     given: list[tuple[str, Value, ValueLike]] = []
-    """Block, its port, and what the port gets."""
+    """Block, its port, and the value of the port."""
 
     def give(block: str, **ports: ValueLike) -> None:
         given.extend((block, getattr(parts[block], port), value) for port, value in ports.items())
@@ -55,7 +55,7 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
         give("training_path", **{name: getattr(csr, name) for name in _TRAINING_PORTS})
         give("dispatcher", training=csr.training, overtake=csr.overtake)
         give("query_checker", training=csr.training)
-    # The base of a table is written when its other words are, where ``write_ready`` matters.
+    # The base of a table is written with its other words, whose blocks drive ``write_ready``.
     for name in (*keepers, "row_reads"):
         give(name, **{port: getattr(csr, f"table_{port}") for port in _DESCRIPTOR_PORTS})
     for name in ("request_packager", "dense_ring"):
@@ -64,7 +64,7 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
     for name in ("delivery", "dispatcher"):
         give(name, unique=unique)
     give("index_packager", timeout=csr.index_timeout)
-    # The host pools what it gets by itself.
+    # With unique delivery the host pools the vectors.
     give("pooler", mean=csr.pooling_mean & ~unique)
     give("interaction", dots=csr.interaction_mode == InteractionMode.DOT,
          itself=csr.interaction_itself)
@@ -73,7 +73,7 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
          merge=csr.requester_merge)
     flushed, flush = Signal(2), Signal(2)
     m.d.sync += [flushed.eq(csr.flush), flush.eq(csr.flush & ~flushed)]
-    # The dedupe table keeps rows of this node, too: their lookups of a step go to it first.
+    # The dedupe table also contains rows of this node, which later lookups of a step would read.
     forget = flush[0] | (blocks.training_path.forget if config.training else 0)
     m.d.comb += [
         blocks.local_cache.flush.eq(flush[0]),
@@ -99,7 +99,7 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
                 for which in ("first", "least", "most")})
     give("gpu_rings", enable=csr.gpu_rings, consumed=csr.lists_consumed,
          produced=csr.vectors_produced, every=csr.vector_every)
-    # Rings go first: their lists name keys.
+    # Rings have priority over row reads: their lists name keys.
     give("row_reads", enable=csr.row_reads & ~csr.gpu_rings,
          base=Cat(csr.rows_base_low, csr.rows_base_high))
     for name in ("list", "vector"):
@@ -113,12 +113,12 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
     taken = [id(port) for _, port, _ in given]
     for name, *_ in controls(config):
         for block, part in parts.items():
-            # A register drives the ports of its name that have no other driver.
+            # A register drives the ports of its name without another driver.
             if name in part.signature.members and name not in _PULSES and (
                     id(getattr(part, name)) not in taken):
                 give(block, **{name: getattr(csr, name)})
     for name, port, value in given:
-        # Each block has its own copy, which may lie beside it.
+        # Each block has its own copy, which tools can place beside it.
         kept = Signal(len(Value.cast(value)), reset_less=True, name=f"{name}_{port.name}")
         m.d.sync += kept.eq(value)
         m.d.comb += port.eq(kept)
@@ -126,7 +126,7 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
     m.d.sync += ready.eq(Cat(parts[name].write_ready for name in keepers).all())
     m.d.comb += [
         csr.table_ready.eq(ready),
-        # Lookups leave in packets as full as possible.
+        # Fill lookup packets as far as possible.
         blocks.lookup_packager.batch.eq(8 * config.net_payload_beats),
         *(event.eq(cache.tap) for event, cache in
           zip(blocks.access_tap.events, (blocks.local_cache, blocks.remote_cache))),

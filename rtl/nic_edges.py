@@ -12,15 +12,16 @@ from rtl.reset import ResetBranch
 __all__ = ["guard_edges", "report_state"]
 
 _FOREIGN = ("net_receiver", "csr_block")
-"""Blocks that traffic of others and register accesses move: their ``idle`` is not about work."""
+"""Blocks that move with foreign traffic or register accesses; ``working`` ignores their ``idle``.
+"""
 
 
 def guard_edges(m: Module, nic: wiring.Component, blocks: SimpleNamespace,
                 quiet: Signal) -> dict[str, HeadGuard | TailGuard]:
     """Add a guard to each edge of ``nic`` where a reset may cut a packet; return them by edge.
 
-    ``net_rx`` has no guard: the CRC rejects the rest of a packet, and counts it. A whole packet of
-    a peer that was reset too passes.
+    ``net_rx`` has no guard: the CRC rejects and counts the rest of a packet. A whole packet of a
+    peer that was also reset passes.
     """
     head = HeadGuard()
     guards: dict[str, HeadGuard | TailGuard] = {"host_rx": head}
@@ -46,7 +47,7 @@ def report_state(m: Module, nic: wiring.Component, parts: dict, branches: Sequen
     own = Cat(nic.host_rx.valid, due).any()
     moves = Cat(own, nic.net_rx.valid, nic.csr.awvalid, nic.csr.wvalid, nic.csr.arvalid).any()
     # Blocks report a cycle late. If all were idle in a cycle without a moving input, only an input
-    # of the next cycle can have moved something since.
+    # of the next cycle can have started new work.
     still = Signal(len(parts), reset_less=True)
     settled, moved, own_moved = (Signal(reset_less=True, name=name)
                                  for name in ("settled", "moved", "own_moved"))

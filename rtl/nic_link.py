@@ -1,4 +1,4 @@
-"""Connections of the reliable link to the other blocks of a SmartNIC that has one."""
+"""Connections of the reliable link to the other blocks of a SmartNIC."""
 
 from types import SimpleNamespace
 
@@ -27,9 +27,11 @@ def link_blocks(config: NicConfig) -> dict[str, wiring.Component]:
 
 def connect_link(m: Module, config: NicConfig, blocks: SimpleNamespace, csr: RegisterBlock,
                  credits: CreditCounter) -> None:
-    """Join the two sides of the link, ``blocks.link_sender`` and ``blocks.net_receiver``, to each
-    other, to what takes peers back, to what counts credits, to registers and to the host reporter,
-    besides their streams."""
+    """Connect the signals of the link, besides its streams.
+
+    ``blocks.link_sender`` and ``blocks.net_receiver`` are connected to each other, to the rejoin
+    block, to the credit counters, to registers and to the host reporter.
+    """
     sender, receiver = blocks.link_sender, blocks.net_receiver
     rejoin, account = blocks.link_rejoin, blocks.link_credits
     join_ends(m, sender, receiver, rejoin)
@@ -65,8 +67,11 @@ def connect_link(m: Module, config: NicConfig, blocks: SimpleNamespace, csr: Reg
 
 
 def await_deadline(m: Module, nic: wiring.Component, blocks: SimpleNamespace) -> Value:
-    """Drive ``waits`` and ``deadline`` of ``nic`` with the earliest deadline of its link's blocks;
-    return whether it has come."""
+    """Drive ``waits`` and ``deadline`` of ``nic`` with the earliest deadline of the blocks of its
+    link.
+
+    Return whether the deadline has passed.
+    """
     ends, probes = (SimpleNamespace(waits=Signal(reset_less=True, name=f"{name}_waits"),
                                     deadline=Signal(32, reset_less=True, name=f"{name}_deadline"))
                     for name in ("ends", "probes"))

@@ -1,4 +1,4 @@
-"""Connections of the gradient path to the other blocks of a SmartNIC that trains."""
+"""Connections of the gradient path to the other blocks of a SmartNIC with training."""
 
 from types import SimpleNamespace
 
@@ -8,8 +8,8 @@ __all__ = ["connect_training"]
 
 
 def connect_training(m: Module, blocks: SimpleNamespace) -> None:
-    """Join ``blocks.training_path`` to parsers, local cache, dispatcher, dedupe table and reporter,
-    besides its streams."""
+    """Connect the signals of ``blocks.training_path``, besides its streams, to parsers, local
+    cache, dispatcher, dedupe table and reporter."""
     training, cache = blocks.training_path, blocks.local_cache
     m.d.comb += [
         training.credit_in.eq(blocks.net_parser.gradient_credit),

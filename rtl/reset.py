@@ -8,25 +8,25 @@ from rtl.monitor.counters import check_counters
 __all__ = ["LEAVES", "LOADS", "QUIET_CYCLES", "ResetBranch", "reset_root"]
 
 LOADS = 512
-"""Bits that a register of the tree resets, if no module has more."""
+"""Bits that a register of the tree resets, unless a module has more."""
 LEAVES = 32
-"""Most registers of a block that do so."""
+"""Most reset registers of a block."""
 QUIET_CYCLES = 2
-"""Cycles from the end of the reset until the blocks are let go, and a NIC takes its first input."""
+"""Cycles from the end of the reset until blocks start, and a NIC accepts its first input."""
 
 
 class ResetBranch(Elaboratable):
     """``block``, reset by registers of its own that follow ``resets`` a cycle later.
 
-    They and what they reset are on clock ``sync``. The modules of the block share them in their
-    order, so that each has about :data:`LOADS` bits to reset; data registers are ``reset_less``. A
-    shared unit with a reset (:class:`rtl.shared.Shared`) has one for itself, while there are any.
+    The registers and the block use clock ``sync``. Modules of the block share the registers in
+    their order, about :data:`LOADS` bits each; data registers are ``reset_less``. A shared unit
+    with a reset (:class:`rtl.shared.Shared`) has its own register while registers remain.
 
     Parameters: ``block``, any elaboratable; ``resets``, the root of :func:`reset_root`.
 
     Members: ``swept``, a register: every sweep in the block is over
-    (:func:`rtl.memory.report_swept`). It is 0 from three cycles after the reset begins, and always
-    1 for a block without a sweep.
+    (:func:`rtl.memory.report_swept`). It is 0 from three cycles after the begin of the reset, and
+    always 1 for a block without a sweep.
     """
 
     def __init__(self, block: Elaboratable, resets: Signal):
@@ -40,7 +40,7 @@ class ResetBranch(Elaboratable):
         for leaf, reset in zip(inserter.leaves, self._resets, strict=False):
             fragment.add_statements("sync", leaf.eq(reset))
         if inserter.sweeps:
-            # The registers of the sweeps are reset together with this one.
+            # The registers of the sweeps and this register are reset together.
             fragment.add_statements(
                 "sync", self.swept.eq(Cat(inserter.sweeps).all() & ~inserter.leaves[0]))
         else:
@@ -49,8 +49,10 @@ class ResetBranch(Elaboratable):
 
 
 class _Leaves(ResetInserter):
-    """Resets each module in a fragment by one of ``leaves``; ``sweeps`` are the registers in it
-    that report the end of a sweep."""
+    """Reset each module in a fragment by one of ``leaves``.
+
+    sweeps: registers in the fragment that report the end of a sweep.
+    """
 
     def __init__(self):
         super().__init__({"sync": Signal()})
@@ -67,7 +69,7 @@ class _Leaves(ResetInserter):
         super()._insert_control(fragment, domain, lhs_masks)
 
     def map_ports(self, fragment, new_fragment) -> None:
-        # Of an instance; how much it resets is not known here.
+        # An instance: the number of its reset bits is unknown here.
         super().map_ports(fragment, new_fragment)
         for name, (value, direction) in fragment.ports.items():
             if isinstance(value, ResetSignal) and value.domain == "sync":
@@ -76,7 +78,7 @@ class _Leaves(ResetInserter):
     def _leaf(self, bits: int) -> Signal:
         """Return the register that resets the next ``bits``."""
         if not self.leaves or (self._bits + bits > LOADS and len(self.leaves) < LEAVES):
-            # Tools would merge equal registers, and one net would reset all.
+            # Without dont_touch, tools would merge equal registers into one net.
             self.leaves.append(Signal(init=1, reset_less=True, name=f"rst{len(self.leaves)}",
                                       attrs={"dont_touch": "true"}))
             self._bits = 0
@@ -85,9 +87,11 @@ class _Leaves(ResetInserter):
 
 
 def reset_root(m: Module, reset: Signal) -> tuple[Signal, Signal]:
-    """Return the root of the tree, registers that follow ``reset``, one for each leaf of a block;
-    and ``quiet``: a register that is 1 from a cycle after the reset begins until every block is
-    let go."""
+    """Return the root of the tree and ``quiet``.
+
+    The root has one register for each leaf of a block, which follows ``reset``. ``quiet`` is a
+    register that is 1 from a cycle after the begin of the reset until every block starts.
+    """
     root = Signal(LEAVES, init=-1, reset_less=True, name="reset", attrs={"dont_touch": "true"})
     quiet = Signal(init=1, reset_less=True)
     m.d.sync += [root.eq(reset.replicate(LEAVES)), quiet.eq(reset | root[0])]

@@ -1,11 +1,11 @@
-"""Shared: a unit that is instantiated many times but converted only once.
+"""Shared: a unit with many instances that is converted only once.
 
 Amaranth writes out every instance of a component separately. A platform that converts to Verilog
 offers ``shared_instance(unit, name, ports)``, which converts ``unit`` once and returns an
-``Instance`` of it; Amaranth's own simulator has no such platform and elaborates the unit in place.
+``Instance`` of it. Amaranth's own simulator has no such platform and elaborates the unit in place.
 
-Most shared units are pipelines: what is in them is gone after their latency, so in Verilog their
-registers have no reset.
+Most shared units are pipelines, which are empty after their latency. Their registers therefore have
+no reset in Verilog.
 """
 
 from amaranth.hdl import Elaboratable, Module
@@ -21,7 +21,7 @@ class Shared(wiring.Component):
     ----------
     unit: a component whose ports are plain signals or streams (no dimensions).
     name: module name; equal names must mean equal units.
-    has_reset: whether its registers are reset, because it is not just a pipeline.
+    has_reset: its registers are reset, because it is not only a pipeline.
     """
 
     def __init__(self, unit: wiring.Component, name: str, *, has_reset: bool = False):
@@ -37,7 +37,7 @@ class Shared(wiring.Component):
         hook = getattr(platform, "shared_instance", None)
         if hook is not None:
             m.submodules.unit = hook(self._unit, self._name, self)
-            # Only the first of equal units is converted; Amaranth would warn about the others.
+            # Only the first of equal units is converted; silence the warning for the others.
             self._unit._MustUse__silence = True
         else:
             m.submodules.unit = self._unit
