@@ -164,7 +164,7 @@ def test_latencies(kaggle, training):
 def test_members_of_a_docstring():
     members = members_text(NicConfig)
     assert members.keys() >= {"nodes", "dot_units", "update_rows"}
-    assert members["dot_units"].endswith("0 leaves the dot interaction out.")
+    assert members["dot_units"].endswith("0 omits the dot interaction.")
 
 
 @pytest.mark.parametrize("which, trains", [("kaggle", False), ("training", True)])
