@@ -1,9 +1,8 @@
-"""Kernels and collectives of the published training step on eight GPUs, as data.
+"""Kernels and collectives of a published training step on eight GPUs, as data.
 
-``v100_step_kernels.csv`` has a line for each operator, kernel, shapes and rows: on each rank, how
-often it ran and for how long in all. ``v100_step_collectives.csv`` has a line for each collective:
-the bytes that a rank sends to each, and how long it lasted on each rank, waiting for the others
-included.
+``v100_step_kernels.csv`` has a line per operator, kernel, shapes and rows, with the count and the
+total time on each rank. ``v100_step_collectives.csv`` has a line per collective, with the bytes
+that a rank sends to each other rank and the duration on each rank, including waits.
 """
 
 import csv
@@ -55,12 +54,12 @@ class StepCollective:
 
     @property
     def last_us(self) -> float:
-        """How long it lasted on the last rank to arrive, which waits for none."""
+        """Duration on the last rank to arrive, which does not wait."""
         return min(self.us)
 
 
 def write_kernels(path: Path, ranks: Sequence[Sequence[Kernel]]) -> None:
-    """Write the kernels of each rank to ``path``, equal ones in one line."""
+    """Write the kernels of each rank to ``path``, identical kernels in a single line."""
     table: dict[tuple, list[list[float]]] = {}
     for rank, found in enumerate(ranks):
         for kernel in found:

@@ -1,8 +1,8 @@
-"""Profiles of a GPU, its link and its software, from readings.
+"""Profiles of a GPU, its link and its software, derived from readings.
 
-A field of a profile is filled where a reading for it exists: the first of those that `_SOURCES`
-names for it, or one whose name with ``_`` for each dot is the field's (``launch.call_us`` fills
-``launch_call_us``). All others keep the value and the source of the profiles that ship.
+A field is filled from the first available reading that `_SOURCES` lists for it, or from the reading
+whose name equals the field's name with ``_`` for each dot (``launch.call_us`` fills
+``launch_call_us``). Other fields keep value and source of the shipped profiles.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,14 +34,17 @@ class Profiles:
 
     @property
     def all(self) -> tuple[Any, ...]:
-        """All of them, in order."""
+        """All profiles, in order."""
         return self.gpu, self.pcie, self.eager, self.tuned
 
 
 @dataclass(frozen=True)
 class _Source:
-    """How a field follows from readings: their names, of which all must be there; what to compute
-    from their values, by default the first; status and text of the source."""
+    """Derivation of a field from readings.
+
+    Members: names of the readings, all required; the function of their values (default: the first
+    value); status and text of the source.
+    """
 
     names: tuple[str, ...]
     compute: Callable[..., float] = lambda *values: values[0]
@@ -58,7 +61,9 @@ def _middle(*values: float) -> float:
 
 
 def _gathered(us: float, rows: int, size: int, stream_gb_s: float) -> float:
-    """Return what a gather of ``rows`` rows of ``size`` bytes reaches of the rate of streams."""
+    """Return the fraction of the streaming rate that a gather of ``rows`` rows of ``size`` bytes
+    reaches.
+    """
     streamed = rows * (size + 8) / (stream_gb_s * 1e3)
     return min(1.0, rows * size / max(us - streamed, 0.05 * us) / (stream_gb_s * 1e3))
 
@@ -120,9 +125,9 @@ _SOURCES: dict[type, dict[str, tuple[_Source, ...]]] = {
 
 
 def derive_profiles(name: str, book: Book) -> Profiles:
-    """Return the profiles of what was measured.
+    """Return the profiles derived from the readings in ``book``.
 
-    ``name`` of the GPU's profile begins with ``gpu_``; the others are named after it.
+    name: name of the GPU's profile, beginning with ``gpu_``; the other profiles are named after it.
     """
 
     def of(kind: type[T], shipped: str, prefix: str) -> T:
@@ -161,7 +166,7 @@ def _filled(base: T, name: str, book: Book) -> T:
 
 
 def _without_graphs(base: Any, field: str) -> bool:
-    """Whether ``field`` is the launch of a graph in software that has none."""
+    """Return whether ``field`` is a graph launch and the software has no graphs."""
     return field == "graph_us" and not base.graphs
 
 
