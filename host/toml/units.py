@@ -37,8 +37,8 @@ def quantity_field(field: str) -> str | None:
 def quantity(field: str, given: object) -> Fraction:
     """Convert ``given`` to the unit in the suffix of the name of ``field``.
 
-    Raises ``TypeError`` if it is not a string with a number and a unit, and ``ValueError`` for a
-    unit of another dimension; both list the valid units.
+    Raises ``TypeError`` unless it is a string with a number and a unit, and ``ValueError`` for a
+    unit of another dimension; both messages list the valid units.
     """
     units, own, example = next(entry for end, entry in _FIELDS.items() if field.endswith(end))
     name, known = quantity_field(field), ", ".join(units)
