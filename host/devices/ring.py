@@ -9,13 +9,17 @@ class Ring:
     """All-reduce of ``size`` bytes over all endpoints, in a ring in numerical order.
 
     In each of ``turns`` turns, ``part`` bytes go from each endpoint to the next (Patarasuk and Yuan
-    2009, see :class:`host.timing.all_reduce.RingAllReduce`, which counts frames and cycles of one
-    network). If several links leave a host side by side, their level's rate is the total rate of
-    all: rings share them.
+    2009, see :class:`host.timing.all_reduce.RingAllReduce`, which counts frames and cycles of a
+    single network). If several links leave a host in parallel, their level's rate is the total
+    rate: rings share them.
 
-    Members: ``turns``, 2 (endpoints - 1); ``outside``, the turns that wait for a link between
-    hosts, 2 (hosts - 1); ``part``, bytes; ``part_us``, the microseconds that the slowest link needs
-    for one part; ``moving_us``, those of all turns.
+    Members
+    -------
+    turns: 2 (endpoints - 1).
+    outside: turns that wait for a link between hosts, 2 (hosts - 1).
+    part: bytes per turn.
+    part_us: microseconds that the slowest link needs for ``part``.
+    moving_us: microseconds of all turns.
 
     Raises ``ValueError`` for less than one byte.
     """
