@@ -8,9 +8,9 @@ Three concepts are separate:
   :func:`host.toml.profile.load_profile`.
 - **Cost** is a :class:`cost.Cost`. ``us`` is the duration with all resources free. ``overhead_us``
   is the part in which no work is done (phase ``overhead``). ``busy`` contains the microseconds that
-  each of ``gpu``, ``gpu_memory``, ``cpu``, ``cpu_memory``, ``nic`` and ``link`` is occupied. A
-  scheduler places a stage for ``us``, holds the resources of ``busy``, and assigns ``overhead_us``
-  and ``work_us`` to phases. ``a + b`` is a sequence. Only ``Topology.send`` has state.
+  each of :data:`cost.RESOURCES` is occupied. A scheduler places a stage for ``us``, holds the
+  resources of ``busy``, and assigns ``overhead_us`` and ``work_us`` to phases. ``a + b`` is a
+  sequence. Only ``Topology.send`` has state.
 
 The models:
 
