@@ -23,10 +23,10 @@ _BLOCK_KEYS = 1 << 16
 def pool(vectors: np.ndarray, lengths: np.ndarray, pooling: str = "sum") -> np.ndarray:
     """Pool bags in float32: ``vectors [k, d]`` concatenated in bag order, ``lengths [bags]``.
 
-    A sum starts from the bag's first vector and adds the others in order; an empty bag gives +0.
-    For ``pooling`` ``mean`` the sum is divided by float32 of the bag's length. A NaN is 0x7FC00000,
-    except in the sum of a bag with one vector, which is the vector bit for bit. Returns float32
-    ``[bags, d]``.
+    A sum starts from the bag's first vector and adds the other vectors in order; an empty bag gives
+    +0. For ``pooling`` ``mean``, the sum is divided by float32 of the bag's length. A NaN is
+    0x7FC00000, except in a bag with a single vector, whose sum is the vector bit for bit. Returns
+    float32 ``[bags, d]``.
     """
     lengths = np.asarray(lengths, np.int64)
     result = np.zeros((len(lengths), vectors.shape[1]), np.float32)
@@ -82,7 +82,7 @@ class Dlrm:
     ----------
     model: its shape.
     seed: determines all weights and rows.
-    mlp: ``fixed``, bit-identical everywhere, or ``blas``, faster, for one machine only.
+    mlp: ``fixed``: bit-identical on every machine; ``blas``: faster, but specific to a machine.
     linear: a bit-identical replacement of :func:`host.dlrm.mlp.linear_fixed` for ``fixed``.
     """
 

@@ -15,12 +15,12 @@ OPTIMIZERS = ("sgd", "rowwise-adagrad")
 
 @dataclass(frozen=True)
 class Optimizer:
-    """How a row is updated by the sum of its gradients.
+    """Update rule of a row, given the sum of its gradients.
 
     Parameters
     ----------
-    name: ``sgd``, or ``rowwise-adagrad`` (exact: duplicates are summed first), which keeps one
-        float32 per row, initially +0.
+    name: ``sgd``, or ``rowwise-adagrad`` (exact: duplicates are summed first), which keeps a
+        float32 state per row, initially +0.
     learning_rate, epsilon: rounded to float32; only Adagrad uses ``epsilon``.
 
     Raises

@@ -26,7 +26,7 @@ class StepNews(NamedTuple):
 
 def step_packet(opcode: Opcode, news: list[StepNews], *, node: int, step: int,
                 **fields: int) -> np.ndarray:
-    """Return a STEPS or STEP_REPORTS packet; ``fields`` are further fields of its header."""
+    """Return a STEPS or STEP_REPORTS packet; ``fields`` are further header fields."""
     records = pack_records(StepRecord, kind=np.array([item.kind for item in news]),
                            level=np.array([item.level for item in news]))
     # ``pack_records`` also has a parameter ``count``, so the field, the lowest, is set here.
