@@ -12,7 +12,7 @@ def shown(value: object) -> str:
     """Return ``value`` as a single line for a message; the middle of a long value is omitted."""
     try:
         text = repr(value)
-    except ValueError:  # Python refuses to print integers of very many digits
+    except ValueError:  # Python limits the digits of printed integers
         text = f"{type(value).__name__} of very many digits"
     except RecursionError:
         text = f"{type(value).__name__} nested very deeply"

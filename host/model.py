@@ -90,7 +90,7 @@ class Model:
         if not self.top or self.top[-1] != 1:
             raise ValueError(f"top must end in 1, not {self.top!r}")
         if self.bags and len(self.bags) != len(self.rows):
-            raise ValueError(f"bags must have one entry for each of {len(self.rows)} tables, "
+            raise ValueError(f"bags must have {len(self.rows)} entries, one per table, "
                              f"not {self.bags!r}")
         for index, bag in enumerate(self.bags):
             _bag(f"bags[{index}]", bag)
@@ -171,11 +171,11 @@ _MOST_KEYS = 1 << 12
 def _bag(name: str, bag: tuple[int, ...]) -> None:
     """Check the minimum and maximum number of keys of ``bag``."""
     if not isinstance(bag, tuple) or len(bag) != 2:
-        raise TypeError(f"{name} must be the fewest and the most keys, not {bag!r}")
+        raise TypeError(f"{name} must be the minimum and the maximum number of keys, not {bag!r}")
     for value in bag:
         _in_range(name, value, 0, _MOST_KEYS)
     if bag[0] > bag[1]:
-        raise ValueError(f"{name} must give the fewest keys first, not {bag!r}")
+        raise ValueError(f"{name} must give the minimum first, not {bag!r}")
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ class _ModelFile:
 
 
 def _folder():
-    # No name of a package: a program may have one of the same name, see embernic_names.
+    # Not a package name: a user's program may shadow it, see embernic_names.
     return Path(__file__).parent / "models"
 
 

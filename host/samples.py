@@ -143,7 +143,7 @@ def concatenate(chunks: Iterable[Samples]) -> Samples:
     """Concatenate chunks. Raises ``ValueError`` without chunks."""
     chunks = list(chunks)
     if not chunks:
-        raise ValueError("concatenate needs at least one chunk, not []")
+        raise ValueError("concatenate requires at least one chunk, not []")
     return Samples(*(np.concatenate([getattr(chunk, name) for chunk in chunks])
                      for name in ("dense", "labels", "bag_lengths", "tables", "rows")))
 

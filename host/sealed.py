@@ -105,7 +105,7 @@ class Sealed:
         except (InputError, GeneratorExit):
             raise
         except (Exception, RecursionError):
-            # A right seal on a wrong archive: NumPy's header parser raises whatever Python's does.
+            # Valid checksum, invalid archive: NumPy's header parser may raise any exception.
             raise InputError(self._path, 0, 0, f"is not {self._what}") from None
 
 
@@ -131,11 +131,10 @@ def _check(file: BinaryIO, path: str | Path, what: str) -> None:
     file.seek(max(0, size - _LENGTH))
     found = _FORM.fullmatch(file.read(_LENGTH))
     if found is None:
-        raise InputError(path, 0, 0, f"is not {what}: it does not end with its SHA-256")
+        raise InputError(path, 0, 0, f"is not {what}: it does not end with a SHA-256 checksum")
     file.seek(0)
     if _digest(file, size - _LENGTH) != found[1].decode():
-        raise InputError(path, 0, 0, f"is not {what}, or is damaged: its SHA-256 is another than "
-                                     f"at its end")
+        raise InputError(path, 0, 0, f"is not {what}, or is damaged: checksum mismatch")
     file.seek(0)
 
 

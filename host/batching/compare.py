@@ -66,7 +66,7 @@ def compare_stream(chunks: Iterable[Samples], size: int, window: int | None,
     ways = [_Way(each, part, size, window) for each, part in zip(tried, parts)]
     left = list(ways)
     while left:
-        # The one that is behind, so that no other is far ahead of it.
+        # The slowest entry first, so that the entries stay close together.
         way = min(left, key=lambda way: way.samples)
         if not way.step():
             left.remove(way)

@@ -26,7 +26,7 @@ _SETTLED_NS = 1_000_000_000
 system's clock resolution.
 """
 
-_CHANGED = "was changed while the command read it"
+_CHANGED = "was changed while the command read it: run the command again"
 
 _known: dict[str, tuple[tuple[int, ...], str]] = {}
 """File state and checksum by path."""

@@ -82,9 +82,9 @@ FORMATS: dict[str, Format] = {
 }
 """The formats by name."""
 
-FORMAT_HELP = f"{', '.join(FORMATS)}; guessed from the first file if left out."
-DATA_HELP = ("File of samples or folder of such files; may be repeated, files are read in order. "
-             "Without it the generator makes the samples.")
+FORMAT_HELP = f"{', '.join(FORMATS)}; default: guessed from the first file."
+DATA_HELP = ("File of samples, or folder of sample files; may be repeated. Read in given order. "
+             "Default: generated samples.")
 """Help texts of the options ``--format`` and ``--data``."""
 
 

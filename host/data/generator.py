@@ -46,7 +46,7 @@ class Popularity:
 
     def ranks(self, u: np.ndarray, count: float) -> np.ndarray:
         """Map uniforms ``u`` to ranks below ``count`` by the inverse distribution function."""
-        # The exponent 1 would need a logarithm, so it is approached but never reached.
+        # The exponent 1 would require a logarithm; avoid it by a small offset.
         power = 1.0 - self.exponent - 1e-9
         low, high = self.shift ** power, (self.shift + count) ** power
         x = (low + u * (high - low)) ** (1.0 / power) - self.shift
@@ -126,7 +126,7 @@ def _chunk(model: Model, index: np.ndarray, seed: int, profile: GeneratorProfile
     logit = np.zeros(len(index))
     entity = _entities(index, cluster, seed, profile)
     bags = model.bags or ((1, 1),) * model.tables
-    # Every key that a sample could have, and whether it does, table by table.
+    # All possible keys of a sample, and whether they exist, table by table.
     rows = np.empty((len(index), sum(most for _, most in bags)), np.int64)
     there = np.empty(rows.shape, bool)
     lengths = np.empty((len(index), model.tables), np.int32)
@@ -200,6 +200,6 @@ def _feature(index: np.ndarray, feature: int, seed: int) -> np.ndarray:
     """Return a dense feature: log(1 + x) of a heavy-tailed count x, 0 in some samples."""
     scale = 1.0 + 2.0 * float(_draw(seed, (_DENSE, feature, 1), np.zeros(1, int))[0])
     u = _draw(seed, (_DENSE, feature), index)
-    # A sixth of the values is missing; for the others, log(1 + x) is exponential.
+    # A sixth of the values is missing; for the rest, log(1 + x) is exponential.
     heavy = np.abs(np.log(np.minimum(1.0, u * 1.2))) * scale
     return np.log1p(np.floor(np.expm1(np.minimum(heavy, 20.0)))).astype(np.float32)

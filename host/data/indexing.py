@@ -5,9 +5,9 @@ from host.data.datasets import EXACT, FORMATS, Paths, known_format
 __all__ = ["INDEXES", "INDEX_HELP", "indexed_format"]
 
 INDEXES = ("hash", "exact")
-INDEX_HELP = ("How a category of Criteo becomes a row. hash: a hash of it, modulo the rows of its "
-              "table; exact: numbered as it first occurs in the files, as facebookresearch/dlrm "
-              "does.")
+INDEX_HELP = ("Mapping from a category of Criteo to a row. hash: its hash modulo the rows of its "
+              "table; exact: its number in order of first occurrence, as in "
+              "facebookresearch/dlrm.")
 """Help text of the option."""
 
 

@@ -89,7 +89,7 @@ class KeyCounts:
         self._count()
         order = np.argsort(self._counts)[::-1]
         weights = (1 << self._levels[order].astype(np.int64))
-        held = np.cumsum(weights)  # keys that the most used held keys stand for
+        held = np.cumsum(weights)  # estimated number of keys
         used = np.cumsum(weights * self._counts[order])
         unique = int(held[-1]) if len(held) else 0
         total = int(self._accesses.sum())
@@ -99,7 +99,7 @@ class KeyCounts:
             at = int(np.searchsorted(held, wanted))
             if wanted == 0:
                 return 0.0
-            beyond = (held[at] - wanted) * self._counts[order[at]]  # only part of the last counts
+            beyond = (held[at] - wanted) * self._counts[order[at]]  # a part of the last
             return min(1.0, float((used[at] - beyond) / max(1, total)))
 
         return Skew(total, unique, share(0.01), share(0.1), _error(self._levels))

@@ -46,7 +46,7 @@ class Cost:
                              f"not {self.overhead_us!r}")
         for name, value in self.busy.items():
             if name not in RESOURCES:
-                raise ValueError(f"busy must be of {', '.join(RESOURCES)}, not {name!r}")
+                raise ValueError(f"busy must be among {', '.join(RESOURCES)}, not {name!r}")
             if not 0 <= value <= self.us + slack:
                 raise ValueError(f"busy[{name!r}] must be between 0 and {self.us!r}, not {value!r}")
 

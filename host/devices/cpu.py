@@ -59,7 +59,7 @@ class CpuTime:
 
     def memory_us(self, operation: Operation) -> float:
         """Return the microseconds that the memory needs for the bytes of ``operation``."""
-        # A sweep may have scaled only one of the two rates.
+        # A sweep may scale only a single rate.
         random = min(self.cpu.random_bandwidth_gb_s, self.cpu.memory_bandwidth_gb_s)
         return (operation.streamed_bytes / (self.cpu.memory_bandwidth_gb_s * 1e3)
                 + operation.row_traffic(self.cpu.access_bytes) / (random * 1e3))

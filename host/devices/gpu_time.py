@@ -61,7 +61,7 @@ class GpuTime:
     def share(self, operation: Operation) -> float:
         """Return the share of the GPU's multiprocessors that each kernel of an operator fills."""
         if operation.tiles:
-            # In waves: the last one leaves multiprocessors idle.
+            # In waves: the last wave leaves multiprocessors idle.
             each = max(1.0, operation.tiles / operation.operators) / self.gpu.multiprocessors
             return each / ceil(each)
         moved = operation.streamed_bytes + operation.row_traffic(self.gpu.access_bytes)

@@ -31,7 +31,7 @@ class Ring:
         self.turns = 2 * (topology.endpoints - 1)
         self.outside = 2 * (profile.hosts - 1)
         self.part = size / topology.endpoints
-        # Each group has one predecessor and one successor: one part up and one down per turn.
+        # Each group has a predecessor and a successor: a part up and a part down per turn.
         self.part_us = max((self.part / (level.bandwidth_gb_s * 1e3) for level in profile.levels
                             if level.joins > 1), default=0.0)
         self.moving_us = self.turns * self.part_us

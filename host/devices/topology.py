@@ -55,7 +55,7 @@ class TopologyProfile:
 
     def __post_init__(self) -> None:
         if not self.levels:
-            raise ValueError("levels must be at least one, not none")
+            raise ValueError("levels must contain at least 1 level, not 0")
         for index, level in enumerate(self.levels[1:], 1):
             if level.local and not self.levels[index - 1].local:
                 raise ValueError(f"levels[{index}].local must be false: the level below is not "
@@ -136,7 +136,7 @@ class Topology:
         result = np.zeros(len(self.profile.levels))
         outside = ~np.eye(self.endpoints, dtype=bool)
         for k, level in enumerate(self.profile.levels):
-            # Traffic below one switch of the level below does not reach this level.
+            # Traffic within a switch of the level below does not reach this level.
             if k:
                 outside &= self._switch[k - 1][:, None] != self._switch[k - 1]
             crossing = np.where(outside, traffic, 0.0)
@@ -177,8 +177,8 @@ class Topology:
         """Return ``traffic`` as float64. Raises ``ValueError`` if it is invalid."""
         traffic = np.asarray(traffic, np.float64)
         if traffic.shape != (self.endpoints, self.endpoints) or not (traffic >= 0).all():
-            raise ValueError(f"traffic must be bytes of {self.endpoints} by {self.endpoints} "
-                             f"endpoints, none below 0, not of shape {traffic.shape}")
+            raise ValueError(f"traffic must be non-negative bytes of {self.endpoints} by "
+                             f"{self.endpoints} endpoints, not of shape {traffic.shape}")
         return traffic
 
     def _highest(self, level: int) -> np.ndarray:

@@ -71,7 +71,7 @@ def load_checkpoint(path: str | Path, dense: DenseTrainer, rows: RowStore,
         ``rows`` is not empty.
     """
     if len(rows):
-        raise ValueError(f"rows must be none before a checkpoint is read, not {len(rows)}")
+        raise ValueError(f"rows must be empty before a checkpoint is loaded, not {len(rows)}")
     with open_sealed(path, "a checkpoint") as arrays:
         about = _text(path, arrays, "about")
         for field, value in _about(dense, rows, optimizer, run).items():
@@ -108,7 +108,7 @@ def _check_rows(path: str | Path, arrays: Sealed, rows: RowStore) -> None:
     last, first = -1, 0
     for keys, vectors, states in zip(*(arrays.parts(name, _ROWS) for name in _forms(rows))):
         if keys[0] <= last or (np.diff(keys) <= 0).any():
-            raise InputError(path, 0, 0, "keys must ascend")
+            raise InputError(path, 0, 0, "keys must be in ascending order")
         try:
             rows.read(keys)
         except ValueError as error:

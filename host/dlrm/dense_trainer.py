@@ -71,7 +71,7 @@ class DenseTrainer:
         Raises ``RuntimeError`` if no step was started.
         """
         if self._begun is None:
-            raise RuntimeError("no step was begun")
+            raise RuntimeError("begin must be called before finish")
         (samples, bottom), self._begun = self._begun, None
         dlrm, linear = self.dlrm, self._linear
         top = activations(interaction(dlrm.model, bottom[-1], pooled), dlrm.top_layers,

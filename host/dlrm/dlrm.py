@@ -32,7 +32,7 @@ def pool(vectors: np.ndarray, lengths: np.ndarray, pooling: str = "sum") -> np.n
     result = np.zeros((len(lengths), vectors.shape[1]), np.float32)
     first = np.cumsum(lengths) - lengths
     longest_first = np.argsort(-lengths, kind="stable")
-    # With bags sorted by length, those that have a vector at a position are contiguous.
+    # With bags sorted by length, bags with a vector at a position are contiguous.
     reaching = len(lengths) - np.searchsorted(np.sort(lengths), np.arange(lengths.max(initial=0)),
                                               side="right")
     for position, count in enumerate(reaching):
@@ -99,7 +99,7 @@ class Dlrm:
         """Draw the weights now, which takes a while, instead of at first use."""
         _ = self.bottom_layers, self.top_layers
 
-    # Drawn at first use: the answers of a modelled NIC have no values and need no weights.
+    # Drawn at first use, because runs with a modelled NIC need no weights.
     @cached_property
     def bottom_layers(self) -> list[Layer]:
         """Layers of the bottom MLP."""

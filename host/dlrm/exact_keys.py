@@ -98,7 +98,7 @@ def _nearest(limbs: np.ndarray, lowest: int) -> np.ndarray:
     top = np.maximum(len(limbs) - 1 - used[::-1].argmax(axis=0), 1)
     first, second = (np.take_along_axis(limbs, place[None], axis=0)[0] for place in (top, top - 1))
     head = first << _LIMB | second
-    # Two limbs hold at least 5 bits more than a float32: one sticky bit stands for all lower ones.
+    # Two limbs hold at least 5 bits more than a float32: a sticky bit represents all lower limbs.
     head |= (first != 0) & (used.argmax(axis=0) < top - 1)
     # Rounding happens here; scaling by a power of two is exact, or overflows to infinity.
     rounded = head.astype(np.float32).astype(np.float64)

@@ -37,7 +37,7 @@ def auc(predictions: np.ndarray, labels: np.ndarray) -> float | None:
 def accuracy(predictions: np.ndarray, labels: np.ndarray) -> float:
     """Return the share of correct predictions: at least 0.5 for a click, else below."""
     if not len(labels):
-        raise ValueError("labels must be at least one, not none")
+        raise ValueError("labels must not be empty")
     return float(np.mean((np.asarray(predictions) >= 0.5) == (np.asarray(labels) != 0)))
 
 

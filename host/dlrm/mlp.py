@@ -110,5 +110,5 @@ def forward(inputs: np.ndarray, layers: list[Layer], linear=linear_fixed,
         values = linear(values, layer)
         if last_relu or number + 1 < len(layers):
             values = np.maximum(values, np.float32(0))
-            values += np.float32(0)  # maximum may return -0; this makes it +0
+            values += np.float32(0)  # converts -0 from maximum to +0
     return values

@@ -68,6 +68,6 @@ def follow(name: str, learning_rate: float, epsilon: float, vectors: np.ndarray,
 
 def _squares(vectors: np.ndarray) -> np.ndarray:
     """Return the dot product of each of ``vectors [n, d]`` with itself."""
-    # Without other vectors, the interaction's last value is the first vector's dot with itself.
+    # Without pooled vectors, the interaction's last value is the vector's dot with itself.
     return dot_interaction(vectors, np.empty((len(vectors), 0, vectors.shape[1]), np.float32),
                            itself=True)[:, -1]

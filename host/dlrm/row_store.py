@@ -58,7 +58,7 @@ class RowStore:
         numbers = self._index.add(keys)
         missing = len(self) - len(self._states)
         if missing > 0:
-            # Moved by the operating system's page tables where there are many: never held twice.
+            # The operating system moves large arrays by page tables, without a second copy.
             held = len(self._states)
             size = held + max(missing, held // _GROWTH)
             self._vectors.resize((size, self.model.dimension), refcheck=False)

@@ -55,7 +55,7 @@ def row_values(model: Model, seed: int, tables: np.ndarray, rows: np.ndarray) ->
     """
     tables = np.asarray(tables, np.int64)
     rows = np.asarray(rows, np.int64)
-    # Seen as unsigned, a negative number is huge.
+    # A negative number is a huge unsigned number.
     if len(tables) and tables.view(np.uint64).max() >= model.tables:
         raise ValueError(f"tables must be between 0 and {model.tables - 1}, "
                          f"not {tables.min()} to {tables.max()}")

@@ -107,7 +107,7 @@ class Run:
 
     def __post_init__(self) -> None:
         if len(self.shards) != (self.gpus if self.hosts == 1 else self.hosts):
-            raise ValueError(f"shards must be of each GPU of one host or of each host, "
+            raise ValueError(f"shards must have an entry per GPU of a host, or per host, "
                              f"not {len(self.shards)}")
 
     @property

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 __all__ = ["PLACEMENTS", "Rule", "check_placement", "described", "given_owners"]
 
 PLACEMENTS = {
-    "even": "whole tables, as many at each node as at any other",
+    "even": "whole tables, the same number at each node",
     "rows": "whole tables, rows balanced",
     "lookups": "whole tables, lookups balanced",
     "row": "rows hashed over all nodes",
@@ -22,14 +22,14 @@ def given_owners(placement: str) -> tuple[int, ...] | None:
     None.
     """
     nodes = placement.split(",")
-    # Longer ones are no node of any cluster, and beyond thousands no integer for Python.
+    # Longer texts cannot be node numbers, and Python limits the digits of an integer.
     digits = all(node.isascii() and node.isdecimal() and len(node) <= 30 for node in nodes)
     return tuple(map(int, nodes)) if digits else None
 
 
 def described(placement: str) -> str:
     """Return a description of a placement."""
-    return PLACEMENTS.get(placement, "whole tables, each at the node that is given for it")
+    return PLACEMENTS.get(placement, "whole tables, each at a listed node")
 
 
 def check_placement(name: str) -> str:
@@ -91,7 +91,7 @@ class Rule:
             raise ValueError(f"lookups must have a number for table {max(rows)}, not "
                              f"{len(looked_up)} numbers")
         least, extra = divmod(len(rows), nodes)
-        # What a node holds so far: lookups, rows, tables.
+        # Lookups, rows and tables of each node so far.
         held = [(0, 0, 0)] * nodes
         found = {}
         for table in sorted(rows, key=lambda t: (-looked_up[t], -rows[t], t)):

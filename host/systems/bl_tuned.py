@@ -75,7 +75,7 @@ class _Tuned:
             at = program.kernels([("different keys", "irregular", [
                 unique(most, values=rows_of_tables(w))])], at)
             if w.nodes > 1:
-                # The host learns the sizes of messages only after the GPU has found them.
+                # The GPU computes the sizes of messages, for which the host waits.
                 at = program.wait(program.copy("sizes", INDEX * w.nodes, at, to_gpu=False))
         if not tuning.host_indices:
             at = self._indices(at, self._library)

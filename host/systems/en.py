@@ -70,7 +70,7 @@ def en(w: Workload, d: Devices, options: StepOptions, nic: NicTimes, delivery: D
     than indices.
     """
     if not tuning.possible(options.training):
-        raise ValueError(f"en must have options that go together, not {tuning.in_words()}")
+        raise ValueError(f"en must have consistent options, not {tuning.in_words()}")
     if tuning.deliver == "unique":
         check_share(delivery.slots)
     return _En(w, d, options, nic, delivery, tuning).build()

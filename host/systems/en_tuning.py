@@ -120,6 +120,6 @@ def en_tunings(training: bool, fixed: Mapping[str, Any]) -> tuple[EnTuning, ...]
              for (ring, reads), deliver, rows in product(served, DELIVER, COPIED_ROWS))
     found = tuple(dict.fromkeys(each for each in every if each.possible(training)))
     if not found:
-        raise ValueError(f"en must have options that go together in "
+        raise ValueError(f"en must have consistent options in "
                          f"{'training' if training else 'inference'}, not {dict(fixed)!r}")
     return found

@@ -53,7 +53,7 @@ class Program:
         self._cpu = Part("cpu", 1 / devices.threads)
         self._relaunched = relaunched
         if relaunched and not devices.software.graphs:
-            raise ValueError("relaunch must go with software that has graphs")
+            raise ValueError("relaunch requires software with graphs")
 
     def kernels(self, parts: Iterable[Work], after: After) -> tuple[int, ...]:
         """Run operators in sequence and return their last stage."""

@@ -130,7 +130,7 @@ class Cluster:
 
 
 def _folder():
-    # No name of a package: a program may have one of the same name, see embernic_names.
+    # Not a package name: a user's program may shadow it, see embernic_names.
     return Path(__file__).parents[1] / "clusters"
 
 

@@ -188,7 +188,7 @@ class GpuLookups(Generic[T]):
         lists = tuple(request for request, _ in self._waiting)
         rows = sum(count for _, count in self._waiting)
         self._waiting.clear()
-        # Launches overlap, but there is only one memory; and a kernel is never shorter than one.
+        # Launches overlap, but share the memory; a kernel takes at least kernel_us.
         begun = time + self._launch
         first = max(begun, self._memory_free)
         self._memory_free = first + rows * self._cycles_per_row

@@ -212,7 +212,7 @@ def _convert(name: str, value: Any, hint: Any, at: Keys, named: Callable | None)
                 except (TypeError, ValueError) as error:
                     raise _Problem(at, f"{name}: {error}") from None
         elif origin is float and isinstance(value, int | float) and not isinstance(value, bool):
-            if not abs(value) <= _LARGEST:  # nor is NaN
+            if not abs(value) <= _LARGEST:  # also rejects NaN
                 raise _Problem(at, f"{name} must be a number of at most {_LARGEST:g}, "
                                    f"not {shown(value)}")
             return _bounded(name, float(value), value, at)

@@ -36,8 +36,8 @@ def check_share(slots: int) -> None:
     """Raise ``ValueError`` if a share of ``slots`` slots may have more distinct keys than indices.
     """
     if slots > MOST_INDICES:
-        raise ValueError(f"slots of a share must be at most {MOST_INDICES} where each different "
-                         f"vector is delivered once, not {slots!r}")
+        raise ValueError(f"slots of a share must be at most {MOST_INDICES} with deliver unique, "
+                         f"not {slots!r}")
 
 
 _TAG = [(offset, (1 << width) - 1) for offset, width in map(

@@ -148,7 +148,7 @@ def query_records(samples: Samples, first_sample: int) -> np.ndarray:
     lengths = samples.bag_lengths
     n, tables = lengths.shape
     slots = np.maximum(lengths, 1).reshape(-1).astype(np.int64)
-    # Positions of the slots: each sample has one record before them, its head.
+    # Positions of the slots: each sample begins with a head record.
     slot_sample = np.repeat(np.repeat(np.arange(n), tables), slots)
     total = int(slots.sum())
     place = np.arange(total) + slot_sample + 1

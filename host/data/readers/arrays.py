@@ -167,11 +167,11 @@ class ArrayFile:
                 raise ValueError(f"version {version[0]}.{version[1]} of the format is unknown")
             read = (np.lib.format.read_array_header_1_0 if version == (1, 0)
                     else np.lib.format.read_array_header_2_0)
-            with warnings.catch_warnings():  # about headers written by Python 2
+            with warnings.catch_warnings():  # for headers written by Python 2
                 warnings.simplefilter("ignore")
                 shape, fortran, dtype = read(cursor)
         except (ValueError, TypeError, SyntaxError, TokenError, RecursionError,
-                zlib.error) as error:  # what NumPy's header parser raises
+                zlib.error) as error:  # exceptions of NumPy's header parser
             raise self.error(f"not an array in NumPy's format: {_short(error)}") from None
         if dtype.kind not in "biuf":
             raise self.error(f"dtype must be of integers or floats, not {dtype}")

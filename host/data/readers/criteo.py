@@ -94,8 +94,8 @@ def exactly() -> Callable[[str | Path, Model | None], Iterator[Samples]]:
                              for number, table in enumerate(tables)], axis=1)
             held = sum(map(len, tables))
             if held > MOST_VALUES:
-                raise place(fields.chunk, 0, f"up to here there are {held} different categories, "
-                            f"more than the {MOST_VALUES} that are held: index them by hash")
+                raise place(fields.chunk, 0, f"categories must have at most {MOST_VALUES} distinct "
+                            f"values, not {held}: use --index hash")
             if model is not None:
                 fields.require(rows < np.array(model.rows), lambda text, at:
                                f"category {at[1] + 1}, {text!r}, has number {rows[at]}, beyond the "

@@ -134,7 +134,7 @@ def _leading(fields: Fields, base: int, lengths: np.ndarray, ends: np.ndarray, w
     high, fine = np.zeros(len(which), np.int64), np.ones(len(which), bool)
     for k in range(int(lengths.max()), 8, -1):
         inside = k <= lengths
-        # The highest of the eight bytes before position p is the one at p - 1.
+        # The highest of the eight bytes before position p is byte p - 1.
         digit = (fields.chunk.digits[np.where(inside, ends - k + 1, 0)]
                  >> np.uint64(56)).astype(np.int64)
         fine &= ~inside | (digit < base)

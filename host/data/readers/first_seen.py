@@ -66,7 +66,7 @@ class FirstSeen:
             held = self._numbers >= 0
             values = np.concatenate([self._values[held], values])
             numbers = np.concatenate([self._numbers[held], numbers])
-            self._values = self._numbers = np.empty(0, np.uint32)  # gives their memory back
+            self._values = self._numbers = np.empty(0, np.uint32)  # frees their memory
             self._clear(1 << (2 * self._count - 1).bit_length())
         for first in range(0, len(values), _BLOCK):
             self._put(values[first:first + _BLOCK], numbers[first:first + _BLOCK])
@@ -77,7 +77,7 @@ class FirstSeen:
         while len(left):
             at = slots[left]
             free = self._numbers[at] < 0
-            # Of several that find the same slot empty, the last that is written has it.
+            # If several values find the same empty slot, the last write wins.
             self._numbers[at[free]] = numbers[left[free]]
             own = self._numbers[at] == numbers[left]
             self._values[at[own]] = values[left[own]]
