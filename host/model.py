@@ -23,8 +23,9 @@ TERABYTE_ROWS = (
 AVAZU_ROWS = (
     7, 7, 4737, 7745, 26, 8552, 559, 36, 2686408, 6729486, 8251, 5, 4,
     2626, 8, 9, 435, 4, 68, 172, 60)
-"""Cardinalities of the 21 sparse columns of Avazu, C1 to C21 without ``id`` and ``hour``. Those of
-C14 to C21 are commonly published values, not verified."""
+"""Cardinalities of the 21 sparse columns of Avazu, C1 to C21 without ``id`` and ``hour``. The
+values of C14 to C21 are commonly published, not verified.
+"""
 
 
 POOLINGS = ("sum", "mean")

@@ -22,8 +22,9 @@ KERNELS, COLLECTIVES = "v100_step_kernels.csv", "v100_step_collectives.csv"
 
 @dataclass(frozen=True)
 class StepKernel:
-    """Members: those of :class:`host.measurements.kineto.Kernel`; ``calls``, ``us``: how often it
-    ran on each rank, and for how long in all.
+    """Kernels of the published step, with the members of :class:`host.measurements.kineto.Kernel`.
+
+    calls, us: number and total microseconds on each rank.
     """
 
     operator: str
@@ -46,7 +47,11 @@ class StepKernel:
 
 @dataclass(frozen=True)
 class StepCollective:
-    """Members: those of :class:`host.measurements.kineto.Collective`; ``us`` of each rank."""
+    """A collective of the published step, with the members of
+    :class:`host.measurements.kineto.Collective`.
+
+    us: microseconds on each rank.
+    """
 
     kind: str
     sent: tuple[int, ...]

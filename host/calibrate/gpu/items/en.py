@@ -53,7 +53,7 @@ def en(device: Device) -> Iterator[Reading | Absent]:
     - Replay: graphs in sequence with all words present.
     """
     torch = device.torch
-    device.driver  # noqa: B018 - without one, nothing is generated
+    device.driver  # noqa: B018 - raises Missing without a driver
     kept: list[Any] = []  # page-locked memory must stay allocated during capture
     for name, samples, most in CASES:
         made = mini_batches(MODELS[name], samples, IN_FLIGHT, min(most, device.sizes.scale))

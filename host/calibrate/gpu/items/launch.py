@@ -72,8 +72,8 @@ def branches(device: Device) -> Iterator[Reading]:
             alone = found.value
         else:
             yield reading(f"branches.{count}.node_us", [
-                (us - alone) / (KERNELS * (count - 1)) for us in series], "what each kernel of a "
-                f"further branch adds to the launch; {count} branches")
+                (us - alone) / (KERNELS * (count - 1)) for us in series], "launch time per kernel "
+                f"of a further branch; {count} branches")
 
 
 def first_seen(device: Device, driver: Driver, action: Action, flag: Any,

@@ -29,7 +29,7 @@ def machine(device: Device) -> Iterator[Reading]:
     if not device.cuda:
         raise Missing("a CPU has no GPU properties")
     said = device.torch.cuda.get_device_properties(0)
-    about = "what the driver says"
+    about = "reported by the driver"
     yield number("device.multiprocessors", said.multi_processor_count, about)
     yield number("device.memory_gib", round(said.total_memory / 2**30, 2), about, "GiB")
     yield number("device.capability", said.major + said.minor / 10, about)
@@ -117,7 +117,7 @@ def _gathered(device: Device, beside: float, stream_gb_s: float) -> Reading:
     return reading("rates.gather_gb_s", [
         work.row_traffic(64) / us / 1e3
         for us in _rest(times, beside + work.streamed_bytes / (stream_gb_s * 1e3))],
-        f"{rows} rows of {4 * DIMENSION} B, without what is read and written in order", "GB/s")
+        f"{rows} rows of {4 * DIMENSION} B, without sequential reads and writes", "GB/s")
 
 
 def _product(device: Device, beside: float) -> Reading:
