@@ -1,4 +1,4 @@
-"""Bounds of numbers and texts: one check, and one message for each kind of mistake."""
+"""Range and choice checks with uniform error messages."""
 
 from collections.abc import Collection
 
@@ -7,11 +7,11 @@ __all__ = ["check_known", "check_least", "check_value"]
 
 def check_value(name: str, value: object, *, least: float | None = None,
                 most: float | None = None, among: Collection[str] = ()) -> None:
-    """Raise ``ValueError`` for a value out of its bounds; None is always within them.
+    """Raise ``ValueError`` for a value out of its bounds; None is always valid.
 
     name: name of the value in the message.
     least, most: bounds of a number; None is unbounded. NaN is out of any bound.
-    among: texts that are allowed; empty allows every text.
+    among: allowed texts; empty allows every text.
     """
     if value is None:
         return
@@ -24,14 +24,16 @@ def check_value(name: str, value: object, *, least: float | None = None,
 
 
 def check_least(owner: object, **least: float) -> None:
-    """Raise ``ValueError`` for an attribute of ``owner`` below its bound; None is within it."""
+    """Raise ``ValueError`` for an attribute of ``owner`` below its bound; None is valid."""
     for name, bound in least.items():
         check_value(name, getattr(owner, name), least=bound)
 
 
 def check_known(owner: object, **known: Collection[str]) -> None:
-    """Raise ``ValueError`` for an attribute of ``owner`` that is not one of its known texts, such
-    as None."""
+    """Raise ``ValueError`` for an attribute of ``owner`` that is not among its allowed texts.
+
+    None is valid only if listed.
+    """
     for name, among in known.items():
         if (value := getattr(owner, name)) not in among:
             raise _unknown(name, among, value)

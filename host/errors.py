@@ -1,18 +1,18 @@
-"""InputError: an error in an input file, with its place."""
+"""InputError: an error in an input file, with its position."""
 
 from os import PathLike, fspath
 
 __all__ = ["InputError", "shown"]
 
 _MOST = 60
-"""Most characters of a value that a message shows."""
+"""Maximum characters of a value in a message."""
 
 
 def shown(value: object) -> str:
-    """Return ``value`` as one line for a message; the middle of a long one is left out."""
+    """Return ``value`` as a single line for a message; the middle of a long value is omitted."""
     try:
         text = repr(value)
-    except ValueError:  # Python refuses to print integers of very many digits
+    except ValueError:  # Python limits the digits of printed integers
         text = f"{type(value).__name__} of very many digits"
     except RecursionError:
         text = f"{type(value).__name__} nested very deeply"
@@ -25,10 +25,10 @@ class InputError(ValueError):
     Parameters
     ----------
     path: the file.
-    line, column: the place, both counted from 1, the column in bytes; 0 if there is none.
-    message: the error; white space is collapsed so that it fits one line.
+    line, column: position, counted from 1, the column in bytes; 0 if unknown.
+    message: the error; white space is collapsed to fit on a single line.
 
-    ``str`` is one line, ``file:line:column: message``, or ``file: message`` without a place.
+    ``str`` is ``file:line:column: message``, or ``file: message`` without a position.
     """
 
     def __init__(self, path: str | PathLike, line: int, column: int, message: str) -> None:

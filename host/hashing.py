@@ -1,4 +1,4 @@
-"""Integer hashes over uint64 arrays. They must never change: results depend on them."""
+"""Integer hashes of uint64 arrays. They must never change, because results depend on them."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def mix64(values: np.ndarray) -> np.ndarray:
 
 
 def mix64_int(*values: int) -> int:
-    """Return one 64-bit hash of several integers, to derive seeds."""
+    """Return a 64-bit hash of several integers, to derive seeds."""
     h = 0
     for value in values:
         h = (h + GOLDEN) & _MASK ^ value & _MASK
@@ -41,6 +41,6 @@ def uniforms(hashes: np.ndarray) -> np.ndarray:
 
 
 def check_seed(seed: int) -> None:
-    """Raise ``ValueError`` for a seed that is not of 64 bits: hashes would take it for another."""
+    """Raise ``ValueError`` unless ``seed`` has 64 bits; hashes would truncate a larger seed."""
     if not 0 <= seed < 1 << 64:
         raise ValueError(f"seed must be between 0 and 2^64 - 1, not {seed!r}")

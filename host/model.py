@@ -18,20 +18,21 @@ KAGGLE_ROWS = (
 TERABYTE_ROWS = (
     45833188, 36746, 17245, 7413, 20243, 3, 7114, 1441, 62, 29275261, 1572176, 345138, 10, 2209,
     11267, 128, 4, 974, 14, 48937457, 11316796, 40094537, 452104, 12606, 104, 35)
-"""One published set of cardinalities of Criteo Terabyte; they sum to 177,944,275."""
+"""A published set of cardinalities of Criteo Terabyte; they sum to 177,944,275."""
 
 AVAZU_ROWS = (
     7, 7, 4737, 7745, 26, 8552, 559, 36, 2686408, 6729486, 8251, 5, 4,
     2626, 8, 9, 435, 4, 68, 172, 60)
-"""Cardinalities of the 21 sparse columns of Avazu, C1 to C21 without ``id`` and ``hour``. Those of
-C14 to C21 are commonly published values, not verified."""
+"""Cardinalities of the 21 sparse columns of Avazu, C1 to C21 without ``id`` and ``hour``. The
+values of C14 to C21 are commonly published, not verified.
+"""
 
 
 POOLINGS = ("sum", "mean")
-"""How the vectors of a bag are combined into one."""
+"""Operations that pool the vectors of a bag."""
 
 INTERACTIONS = ("dot", "cat")
-"""How a sample's dense and pooled vectors are combined: DLRM's ``arch_interaction_op``."""
+"""Operations that combine a sample's dense and pooled vectors: DLRM's ``arch_interaction_op``."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,13 @@ class Model:
     dense: number of dense features.
     bottom: widths of the bottom MLP's layers after its input; the last is ``dimension``.
     top: widths of the top MLP's layers after its input; the last is 1.
-    bags: fewest and most keys of a generated sample in each table; empty means one key in every
-        table. Samples read from a file have their own.
+    bags: minimum and maximum keys of a generated sample in each table; empty means a single key in
+        every table. Samples from files have their own bags.
     pooling: ``sum``, or ``mean``: the sum divided by float32 of the number of keys.
-    interaction: ``dot``, the dense vector and the dot products of all pairs of vectors, or ``cat``,
+    interaction: ``dot``: the dense vector and the dot products of all pairs of vectors; ``cat``:
         the concatenation of all vectors.
-    interaction_itself: whether dots pair a vector with itself too (``arch_interaction_itself``).
+    interaction_itself: whether dots include pairs of a vector with itself
+        (``arch_interaction_itself``).
 
     Raises
     ------
@@ -89,7 +91,7 @@ class Model:
         if not self.top or self.top[-1] != 1:
             raise ValueError(f"top must end in 1, not {self.top!r}")
         if self.bags and len(self.bags) != len(self.rows):
-            raise ValueError(f"bags must have one entry for each of {len(self.rows)} tables, "
+            raise ValueError(f"bags must have {len(self.rows)} entries, one per table, "
                              f"not {self.bags!r}")
         for index, bag in enumerate(self.bags):
             _bag(f"bags[{index}]", bag)
@@ -119,7 +121,7 @@ class Model:
     def interaction_width(self) -> int:
         """Width of a sample's interaction, the input of the top MLP.
 
-        The dense vector and one dot product per pair, or the concatenated vectors.
+        With ``dot``: the dense vector and a dot product per pair. With ``cat``: all vectors.
         """
         vectors = self.tables + 1
         if self.interaction == "cat":
@@ -168,24 +170,24 @@ _MOST_KEYS = 1 << 12
 
 
 def _bag(name: str, bag: tuple[int, ...]) -> None:
-    """Check the fewest and most keys of ``bag``."""
+    """Check the minimum and maximum number of keys of ``bag``."""
     if not isinstance(bag, tuple) or len(bag) != 2:
-        raise TypeError(f"{name} must be the fewest and the most keys, not {bag!r}")
+        raise TypeError(f"{name} must be the minimum and the maximum number of keys, not {bag!r}")
     for value in bag:
         _in_range(name, value, 0, _MOST_KEYS)
     if bag[0] > bag[1]:
-        raise ValueError(f"{name} must give the fewest keys first, not {bag!r}")
+        raise ValueError(f"{name} must give the minimum first, not {bag!r}")
 
 
 @dataclass(frozen=True)
 class TableFile:
-    """One ``[[tables]]`` entry of a model file.
+    """A ``[[tables]]`` entry of a model file.
 
     Members
     -------
     rows: number of rows.
-    name: a label for readers of the file.
-    bag: number of keys of a generated sample, or the fewest and the most.
+    name: label for readers of the file.
+    bag: number of keys of a generated sample, or minimum and maximum.
     dimension, pooling: must equal the model's if given.
     """
 
@@ -203,13 +205,13 @@ class TableFile:
 
     @property
     def keys(self) -> tuple[int, int]:
-        """Fewest and most keys of a bag."""
+        """Minimum and maximum keys of a bag."""
         return (self.bag, self.bag) if isinstance(self.bag, int) else self.bag
 
 
 @dataclass(frozen=True)
 class _ModelFile:
-    """A model file: the members of `Model`, its tables as ``rows`` or as ``[[tables]]``."""
+    """A model file: the members of `Model`, with tables as ``rows`` or as ``[[tables]]``."""
 
     dimension: int
     dense: int
@@ -244,25 +246,25 @@ class _ModelFile:
 
 
 def _folder():
-    # No name of a package: a program may have one of the same name, see embernic_names.
+    # Not a package name: a user's program may shadow it, see embernic_names.
     return Path(__file__).parent / "models"
 
 
 def model_names() -> list[str]:
-    """Return the names of the models and model files that ship."""
+    """Return the names of the built-in models and the shipped model files."""
     return [*MODELS, *sorted(file.name.removesuffix(".toml") for file in _folder().iterdir()
                              if file.name.endswith(".toml"))]
 
 
 def load_model(name_or_path: "str | Path | Model") -> Model:
-    """Return the model of that name, or read a TOML file; a model is returned as it is.
+    """Return the model of that name, or read a TOML file; a `Model` is returned unchanged.
 
     Raises
     ------
     ValueError
         Neither a known name nor the name of a TOML file.
     InputError
-        The file is malformed; the error names the place.
+        The file is malformed; the error contains the position.
     """
     if isinstance(name_or_path, Model):
         return name_or_path

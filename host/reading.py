@@ -1,7 +1,6 @@
-"""Opening and reading of inputs that may be anything: bounded in memory, and in time.
+"""Opening and reading of arbitrary inputs with bounded memory and time.
 
-A path of a user may be a device without an end, or a FIFO that no process writes to, whose opening
-would wait for ever.
+A user's path may be an endless device, or a FIFO without a writer, which would block ``open``.
 """
 
 import os
@@ -18,8 +17,8 @@ __all__ = ["is_pipe", "open_input", "open_regular", "read_regular", "read_whole"
 def open_input(path: str | Path) -> BinaryIO:
     """Open ``path`` for reading.
 
-    Opening never waits: a FIFO that no process writes to is empty. ``OSError`` if ``path`` cannot
-    be read.
+    Opening never waits: a FIFO without a writer is empty. Raises ``OSError`` if ``path`` is
+    unreadable.
     """
     return open(path, "rb", opener=open_at_once)
 
@@ -34,9 +33,9 @@ def is_pipe(path: str | Path) -> bool:
 
 
 def refuse_pipe(path: str | Path, remedy: str = "") -> None:
-    """Raise `InputError` where ``path`` is a pipe, which the caller has to read more than once.
+    """Raise `InputError` if ``path`` is a pipe and the caller must read it more than once.
 
-    ``remedy``: another way out than a file, at the end of the message.
+    remedy: alternative to a file, at the end of the message.
     """
     if is_pipe(path):
         raise InputError(path, 0, 0, f"is a pipe, which can be read only once: write it to a file "
@@ -56,10 +55,10 @@ def read_whole(path: str | Path, most: int) -> bytes:
 
 
 def open_regular(path: str | Path) -> BinaryIO:
-    """Open the regular file ``path``, which an earlier run wrote, for reading, unbuffered.
+    """Open the regular file ``path``, written by an earlier run, for unbuffered reading.
 
-    Opening never waits. ``FileNotFoundError`` or ``NotADirectoryError`` if nothing is there;
-    `InputError` for a FIFO, a device, a folder or a file that cannot be read.
+    Opening never waits. Raises ``FileNotFoundError`` or ``NotADirectoryError`` if it does not
+    exist, and `InputError` for a FIFO, a device, a folder or an unreadable file.
     """
     try:
         file = open_at_once(path, os.O_RDONLY)
@@ -74,7 +73,7 @@ def open_regular(path: str | Path) -> BinaryIO:
 
 
 def read_regular(path: str | Path, most: int) -> bytes:
-    """Return the content of the regular file ``path``, which an earlier run wrote.
+    """Return the content of the regular file ``path``, written by an earlier run.
 
     Raises as :func:`open_regular`, and `InputError` for a file of more than ``most`` bytes.
     """

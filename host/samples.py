@@ -15,8 +15,10 @@ KEY_ROW_BITS = 36
 
 
 def share_sizes(count: int, nodes: int) -> list[int]:
-    """Return the sizes of the contiguous shares in which ``count`` samples are dealt over
-    ``nodes``: they differ by at most one, the larger ones first."""
+    """Return the sizes of the contiguous shares of ``count`` samples over ``nodes``.
+
+    Sizes differ by at most 1; larger shares come first.
+    """
     return [count // nodes + (node < count % nodes) for node in range(nodes)]
 
 
@@ -70,7 +72,7 @@ class Samples:
 
     @classmethod
     def one_hot(cls, dense: np.ndarray, labels: np.ndarray, rows: np.ndarray) -> "Samples":
-        """Make samples that have one key in each table, from ``rows`` ``[n, tables]``."""
+        """Make samples with one key per table, from ``rows`` ``[n, tables]``."""
         n, tables = rows.shape
         return cls(np.ascontiguousarray(dense, np.float32), np.asarray(labels, np.float32),
                    np.ones((n, tables), np.int32), np.tile(np.arange(tables, dtype=np.int32), n),
@@ -101,7 +103,7 @@ class Samples:
 
     @property
     def slots(self) -> np.ndarray:
-        """Slots of each sample: one per key and one per empty bag; int64 ``[n]``."""
+        """Slots of each sample: a slot per key, and a slot per empty bag; int64 ``[n]``."""
         return np.maximum(self.bag_lengths, 1).sum(axis=1, dtype=np.int64)
 
     def take(self, indices: np.ndarray | Sequence[int]) -> "Samples":
@@ -126,7 +128,7 @@ class Samples:
         return [self.slice(first, last) for first, last in pairwise(bounds)]
 
     def requesters(self, nodes: int) -> np.ndarray:
-        """Return the node, of ``nodes``, that has each key in its share: int64 ``[k]``."""
+        """Return the node (of ``nodes``) whose share contains each key: int64 ``[k]``."""
         return np.repeat(np.repeat(np.arange(nodes), share_sizes(len(self), nodes)),
                          np.diff(self.key_offsets))
 
@@ -138,10 +140,10 @@ def _offsets(lengths: np.ndarray) -> np.ndarray:
 
 
 def concatenate(chunks: Iterable[Samples]) -> Samples:
-    """Concatenate chunks. Raises ``ValueError`` if there are none."""
+    """Concatenate chunks. Raises ``ValueError`` without chunks."""
     chunks = list(chunks)
     if not chunks:
-        raise ValueError("concatenate needs at least one chunk, not []")
+        raise ValueError("concatenate requires at least one chunk, not []")
     return Samples(*(np.concatenate([getattr(chunk, name) for chunk in chunks])
                      for name in ("dense", "labels", "bag_lengths", "tables", "rows")))
 

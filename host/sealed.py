@@ -1,7 +1,7 @@
-"""Archives of arrays (``.npz``) with a seal: a SHA-256 of every byte of the file but its own.
+"""Archives of arrays (``.npz``) with a checksum: SHA-256 of all bytes before it.
 
-The seal is the zip archive's comment, which :func:`numpy.load` and other tools pass over. What was
-changed, cut off or written by halves is refused before anything in it is looked at.
+The checksum is the comment of the zip archive, which :func:`numpy.load` and other tools ignore. A
+changed, truncated or partly written file is rejected before its content is read.
 """
 
 import hashlib
@@ -27,7 +27,9 @@ _BLOCK = 1 << 20
 
 
 class Parts(NamedTuple):
-    """An array to be written that is never whole in memory: ``parts`` along its first axis."""
+    """An array that is written in ``parts`` along its first axis, so that it is never whole in
+    memory.
+    """
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -35,8 +37,10 @@ class Parts(NamedTuple):
 
 
 def write_sealed(file: BinaryIO, arrays: Mapping[str, np.ndarray | Parts]) -> None:
-    """Write ``arrays`` to the empty ``file``, open for reading too. The same arrays give the same
-    bytes, those of :func:`numpy.savez` and the seal."""
+    """Write ``arrays`` and their checksum to the empty ``file``, which must also be readable.
+
+    The same arrays give the same bytes: those of :func:`numpy.savez`, then the checksum.
+    """
     with ZipFile(file, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -58,16 +62,16 @@ def write_sealed(file: BinaryIO, arrays: Mapping[str, np.ndarray | Parts]) -> No
 
 
 class Sealed:
-    """A sealed archive that is open.
+    """An open archive whose checksum is valid.
 
-    Each method raises `InputError` where an array of the archive is damaged.
+    Each method raises `InputError` if an array of the archive is damaged.
     """
 
     def __init__(self, path: str | Path, what: str, archive: ZipFile):
         self._path, self._what, self._archive = path, what, archive
 
     def form(self, name: str) -> tuple[np.dtype, tuple[int, ...]] | None:
-        """Return type and shape of an array, None if there is none of that name."""
+        """Return type and shape of an array; None if the archive has no array of that name."""
         if f"{name}.npy" not in self._archive.namelist():
             return None
         with self._member(name) as member:
@@ -75,12 +79,12 @@ class Sealed:
             return dtype, shape
 
     def array(self, name: str) -> np.ndarray:
-        """Return an array that is there."""
+        """Return an existing array."""
         with self._member(name) as member:
             return np.lib.format.read_array(member, allow_pickle=False)
 
     def parts(self, name: str, rows: int) -> Iterator[np.ndarray]:
-        """Yield an array that is there by so many rows of its first axis."""
+        """Yield an existing array in parts of ``rows`` rows of its first axis."""
         with self._member(name) as member:
             dtype, shape, columns_first = _head(member)
             if dtype.hasobject or (columns_first and len(shape) > 1):
@@ -101,13 +105,13 @@ class Sealed:
         except (InputError, GeneratorExit):
             raise
         except (Exception, RecursionError):
-            # A right seal on a wrong archive: NumPy's header parser raises whatever Python's does.
+            # Valid checksum, invalid archive: NumPy's header parser may raise any exception.
             raise InputError(self._path, 0, 0, f"is not {self._what}") from None
 
 
 @contextmanager
 def open_sealed(path: str | Path, what: str) -> Iterator[Sealed]:
-    """Open ``path``; `InputError` if it is not ``what`` or is damaged."""
+    """Open ``path``; raise `InputError` if it is not ``what`` or is damaged."""
     try:
         with open_regular(path) as raw, BufferedReader(raw) as file:  # type: ignore[type-var]
             _check(file, path, what)
@@ -122,21 +126,20 @@ def open_sealed(path: str | Path, what: str) -> Iterator[Sealed]:
 
 
 def _check(file: BinaryIO, path: str | Path, what: str) -> None:
-    """Raise unless the seal is that of the file."""
+    """Raise `InputError` unless the checksum matches the file."""
     size = file.seek(0, 2)
     file.seek(max(0, size - _LENGTH))
     found = _FORM.fullmatch(file.read(_LENGTH))
     if found is None:
-        raise InputError(path, 0, 0, f"is not {what}: it does not end with its SHA-256")
+        raise InputError(path, 0, 0, f"is not {what}: it does not end with a SHA-256 checksum")
     file.seek(0)
     if _digest(file, size - _LENGTH) != found[1].decode():
-        raise InputError(path, 0, 0, f"is not {what}, or is damaged: its SHA-256 is another than "
-                                     f"at its end")
+        raise InputError(path, 0, 0, f"is not {what}, or is damaged: checksum mismatch")
     file.seek(0)
 
 
 def _head(member: BinaryIO) -> tuple[np.dtype, tuple[int, ...], bool]:
-    """Return type, shape, and whether columns come first, of the array that begins here."""
+    """Return type, shape and column order (``fortran_order``) of the array at this position."""
     version = np.lib.format.read_magic(member)
     read = {(1, 0): np.lib.format.read_array_header_1_0,
             (2, 0): np.lib.format.read_array_header_2_0}[version]
@@ -145,7 +148,7 @@ def _head(member: BinaryIO) -> tuple[np.dtype, tuple[int, ...], bool]:
 
 
 def _digest(file: BinaryIO, size: int | None) -> str:
-    """Return the SHA-256 of the next ``size`` bytes, or of the rest."""
+    """Return the SHA-256 of the next ``size`` bytes; None means the rest."""
     total = hashlib.sha256()
     while (size is None or size) and (
             part := file.read(_BLOCK if size is None else min(size, _BLOCK))):

@@ -13,15 +13,19 @@ __all__ = ["ALGORITHMS", "HYPEREDGES", "PRINTED_HYPEREDGES", "WINDOW_BATCHES", "
            "algorithm_of"]
 
 Algorithm = Callable[[Samples, int], Iterator[np.ndarray]]
-"""Takes a window and the mini-batch size; yields the positions in the window of each mini-batch's
-samples (int64), until every sample was used. Only the last mini-batch may be short."""
+"""Function of a window and the mini-batch size.
+
+It yields the positions (int64) in the window of each mini-batch's samples, until every sample is
+used. Only the last mini-batch may be short.
+"""
 
 HYPEREDGES = 16
-"""Hyperedge threshold of ``graph`` for all data sets: of 4 to 128 the one that saves most on
-average over generated samples like Criteo's two sets and Avazu's (128 of 2,048)."""
+"""Hyperedge threshold of ``graph``: the best of 4 to 128, on average over generated samples of the
+three data sets (128 of 2,048).
+"""
 
 PRINTED_HYPEREDGES = 128
-"""Hyperedge threshold of ``graph-printed``, chosen likewise among 32 to 384; more sensitive."""
+"""Hyperedge threshold of ``graph-printed``: the best of 32 to 384 on the same samples."""
 
 WINDOW_BATCHES = 16
 """Default window size in mini-batches."""
@@ -37,7 +41,7 @@ ALGORITHMS: dict[str, Algorithm] = {
 
 
 def algorithm_of(name: str) -> Algorithm:
-    """Return the algorithm ``name``. Raises ``ValueError`` if there is none."""
+    """Return the algorithm ``name``. Raises ``ValueError`` if it does not exist."""
     if name not in ALGORITHMS:
         raise ValueError(f"batching must be one of {', '.join(ALGORITHMS)}, not {name!r}")
     return ALGORITHMS[name]

@@ -22,15 +22,18 @@ def compare(samples: Samples, size: int, window: int | None = None,
     Parameters
     ----------
     size, window, refresh: see :class:`host.batching.stream.Batcher`.
-    algorithms: by name, all by default. Savings are relative to ``file``.
+    algorithms: algorithms by name; the default is all. Savings are relative to ``file``.
 
     Returns
     -------
-    One row per algorithm: ``algorithm``; ``mini_batches``; ``unique_keys``, the mean over all
-    mini-batches, of full and of drained windows; ``saved``, the share of unique keys saved relative
-    to file order on the same windows; ``similarity``, the mean; ``first_similarity``, that of the
-    windows' first mini-batches, and ``last_similarity``, of their last; ``us_per_mini_batch``, CPU
-    time of the algorithm on this machine.
+    A row per algorithm:
+
+    - ``algorithm``, ``mini_batches``.
+    - ``unique_keys``: mean over all mini-batches, until windows are drained.
+    - ``saved``: share of unique keys saved relative to file order on the same windows.
+    - ``similarity``: mean; ``first_similarity`` and ``last_similarity``: means of the windows'
+      first and last mini-batches.
+    - ``us_per_mini_batch``: CPU time of the algorithm on this machine.
     """
     tried = [Tried("file", ALGORITHMS["file"]), *(
         Tried(name, algorithm, refresh) for name, algorithm in (
@@ -40,7 +43,7 @@ def compare(samples: Samples, size: int, window: int | None = None,
 
 
 class Tried(NamedTuple):
-    """A way to form mini-batches: its name, the algorithm, and how its window is refilled."""
+    """A way to form mini-batches: its name, the algorithm, and the refill of its window."""
 
     name: str
     algorithm: Algorithm
@@ -50,18 +53,20 @@ class Tried(NamedTuple):
 def compare_stream(chunks: Iterable[Samples], size: int, window: int | None,
                    tried: Sequence[Tried],
                    progress: Callable[[int], None] = lambda done: None) -> list[dict]:
-    """Return a row of `compare` for each that is ``tried``, the first of which is ``file``.
+    """Return a row of `compare` for each entry of ``tried``; the first entry must be ``file``.
 
-    All read the same stream side by side: what is held in memory is about two windows, whatever the
-    length of the stream. ``progress`` is called with the samples that all have formed.
+    All entries read the same stream concurrently. Memory holds about two windows, for any length of
+    the stream.
 
-    ``ValueError`` for a stream without samples.
+    progress: called with the number of samples that all entries have formed.
+
+    Raises ``ValueError`` for a stream without samples.
     """
     parts = _side_by_side(chunks, len(tried))
     ways = [_Way(each, part, size, window) for each, part in zip(tried, parts)]
     left = list(ways)
     while left:
-        # The one that is behind, so that no other is far ahead of it.
+        # The slowest entry first, so that the entries stay close together.
         way = min(left, key=lambda way: way.samples)
         if not way.step():
             left.remove(way)
@@ -84,8 +89,10 @@ def winner(rows: Sequence[dict]) -> str:
 
 
 def _side_by_side(chunks: Iterable[Samples], count: int) -> list[Iterator[Samples]]:
-    """Return ``count`` iterators over the same chunks, each of which is held until all have it;
-    :func:`itertools.tee` holds up to 57 more."""
+    """Return ``count`` iterators over the same chunks.
+
+    A chunk is held until all iterators have it; :func:`itertools.tee` would hold up to 57 more.
+    """
     source = iter(chunks)
     waiting: list[deque[Samples]] = [deque() for _ in range(count)]
 
@@ -103,9 +110,9 @@ def _side_by_side(chunks: Iterable[Samples], count: int) -> list[Iterator[Sample
 
 
 class _Way:
-    """One that is tried, on its way through the stream.
+    """An entry of ``tried`` at its position in the stream.
 
-    Members: ``samples`` that it has formed into mini-batches.
+    Members: ``samples``: number of samples formed into mini-batches.
     """
 
     def __init__(self, tried: Tried, chunks: Iterable[Samples], size: int, window: int | None):
@@ -116,7 +123,7 @@ class _Way:
         self.samples = 0
 
     def step(self) -> bool:
-        """Form a mini-batch; return whether there was one."""
+        """Form a mini-batch; return False at the end of the stream."""
         batch = next(self._batches, None)
         if batch is None:
             return False

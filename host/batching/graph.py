@@ -16,15 +16,16 @@ __all__ = ["Graph"]
 class Graph:
     """Algorithm 1 of the paper (section 3.1), with refinements.
 
-    Samples are the nodes of a hypergraph; a key that at least two samples look up is a hyperedge
-    that joins them. The algorithm selects the ``hyperedges`` that join most of the remaining
-    samples, ties in arrival order of their keys. The samples that appear most often in these make
-    the mini-batch, in that order, ties by arrival. They are deleted, and the algorithm repeats.
+    Samples are the nodes of a hypergraph. A key that at least two samples look up is a hyperedge
+    that joins them. The algorithm selects the ``hyperedges`` hyperedges that join most remaining
+    samples; ties go by arrival of their keys. The samples that appear most often in these
+    hyperedges form the mini-batch, in that order; ties go by arrival. The samples are deleted, and
+    the algorithm repeats.
 
     As printed, the algorithm ranks samples by keys that are popular in the whole window, which
     joins samples of different kinds. Each refinement therefore ranks the remaining samples again by
-    the hyperedges of the mini-batch just found, that is by the keys that at least two of its
-    samples look up; the result replaces that mini-batch. Refinement ends early if nothing changes.
+    the hyperedges of the mini-batch just found: the keys that at least two of its samples look up.
+    The result replaces that mini-batch. Refinement ends early if nothing changes.
 
     Members
     -------

@@ -10,14 +10,15 @@ from host.samples import Samples, segment_indices
 __all__ = ["greedy_order"]
 
 _GONE = -1 << 40
-"""Added to the score of a used sample, so that it is not chosen again."""
+"""Added to the score of a used sample, to exclude it."""
 
 
 def greedy_order(window: Samples, size: int) -> Iterator[np.ndarray]:
     """Yield mini-batches of ``size`` samples, chosen greedily: their positions in ``window``.
 
-    A mini-batch starts with the oldest remaining sample; then the sample that shares most keys with
-    the mini-batch is added, ties by arrival, until it is full. A sample's keys count once each.
+    A mini-batch starts with the oldest remaining sample. Then the sample that shares most keys with
+    the mini-batch is added, ties by arrival, until it is full. A repeated key of a sample counts
+    once.
     """
     matrix = Incidence.of(window)
     n, offsets, edge = matrix.samples, matrix.offsets, matrix.edge

@@ -1,4 +1,4 @@
-"""Incidence matrix of the hypergraph: which sample of a window looks up which key."""
+"""Incidence matrix of the hypergraph of samples and keys."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,15 +12,16 @@ __all__ = ["Incidence"]
 
 @dataclass(frozen=True)
 class Incidence:
-    """The ones of an incidence matrix: samples are nodes, keys are edges (paper, section 3.1).
+    """The nonzero entries of an incidence matrix: samples are nodes, keys are edges (paper, section
+    3.1).
 
-    A key that occurs twice in a sample's bag is one entry.
+    A key that occurs twice in a sample's bag is a single entry.
 
     Members
     -------
     samples, edges: their numbers. Edges are numbered in arrival order of their keys.
     offsets: first entry of each sample, then the number of entries: int64 ``[samples + 1]``.
-    edge: the edge of each entry, sample by sample: int64.
+    edge: edge of each entry, sample by sample: int64.
     """
 
     samples: int

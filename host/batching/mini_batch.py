@@ -16,12 +16,11 @@ class MiniBatch:
     Members
     -------
     samples: its samples.
-    numbers: each sample's number in the stream: int64 ``[n]``.
-    fresh: whether exactly the samples of the stream before the lowest of ``numbers`` were used
-        before: the window had just been loaded.
+    numbers: number of each sample in the stream: int64 ``[n]``.
+    fresh: whether the window was loaded just before this mini-batch, so that exactly the samples
+        before the lowest of ``numbers`` are used.
     unique: number of distinct keys.
-    downgrade: its similarity relative to that of the first mini-batch since the window was loaded;
-        None if that was 0.
+    downgrade: similarity relative to the first mini-batch of the window; None if that was 0.
     """
 
     samples: Samples

@@ -1,4 +1,4 @@
-"""Policy that decides when a window is refilled."""
+"""Policy of refilling a window."""
 
 from dataclasses import dataclass
 
@@ -7,20 +7,20 @@ __all__ = ["Refresh"]
 
 @dataclass(frozen=True)
 class Refresh:
-    """How a window is refilled (paper, section 3.2).
+    """Refill policy of a window (paper, section 3.2).
 
     By default a window is loaded, drained to its last sample, and loaded again. A ``sliding``
-    window replaces the samples of each mini-batch by new ones; a refresh ends this: the window is
-    drained and loaded again.
+    window replaces the samples of each mini-batch by new samples. A refresh ends this: the window
+    is drained and loaded again.
 
     Members
     -------
     sliding: whether the window takes new samples while it is in use.
-    downgrade: a refresh is due when a mini-batch's similarity, relative to that of the first after
-        the window was loaded, falls below this. A window that is being drained then yields its
-        remaining samples in arrival order. 0 for never.
-    wait: a refresh of a sliding window is due when its oldest sample has waited for this many
-        mini-batches. None for twice the mini-batches of a window.
+    downgrade: lower bound of a mini-batch's similarity relative to the first mini-batch of the
+        window; a lower similarity causes a refresh. A window that is already being drained then
+        yields its remaining samples in arrival order. 0 disables it.
+    wait: mini-batches that the oldest sample of a sliding window may wait before a refresh. None
+        means twice the mini-batches of a window.
 
     Raises
     ------

@@ -19,14 +19,15 @@ class Batcher:
 
     Parameters
     ----------
-    algorithm: chooses the samples of a mini-batch from a window.
+    algorithm: selects the samples of a mini-batch from a window.
     size: samples of a mini-batch.
-    window: samples of a window; by default 16 mini-batches.
-    refresh: how the window is refilled.
+    window: samples of a window; the default is 16 mini-batches.
+    refresh: refill policy of the window.
 
     Members
     -------
-    formed: mini-batches so far. seconds: CPU time the algorithm took for them.
+    formed: number of mini-batches so far.
+    seconds: CPU time of the algorithm.
 
     Raises
     ------
@@ -52,8 +53,9 @@ class Batcher:
     def form(self, chunks: Iterable[Samples], first: int = 0) -> Iterator[MiniBatch]:
         """Yield mini-batches of a stream's samples, each sample in exactly one.
 
-        The last mini-batch of a drained window, and the last window, may be short. ``first``:
-        number of the first sample.
+        The last mini-batch of a drained window, and the last window, may be short.
+
+        first: number of the first sample.
         """
         supply = _Supply(chunks, first)
         while len(window := supply.take(self._window)):
@@ -97,8 +99,10 @@ class Batcher:
 
 def _mini_batch(pool: Samples, numbers: np.ndarray, chosen: np.ndarray, fresh: bool,
                 first: float) -> MiniBatch:
-    """Return the mini-batch of the samples of ``pool`` at ``chosen``; ``first``: similarity of the
-    window's first mini-batch, unless this is it."""
+    """Return the mini-batch of the samples of ``pool`` at ``chosen``.
+
+    first: similarity of the window's first mini-batch; ignored if ``fresh``.
+    """
     start, stop = int(chosen[0]), int(chosen[0]) + len(chosen)
     run = np.array_equal(chosen, np.arange(start, stop))
     samples = pool.slice(start, stop) if run else pool.take(chosen)

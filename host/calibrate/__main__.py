@@ -24,7 +24,7 @@ from host.calibrate.write import write_profile
 __all__ = ["app", "main"]
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
-                  help="Measure this machine's operators and write profiles.")
+                  help="Measure this machine and write its profiles.")
 
 
 def _positive(help: str, read: Callable[[Any], float] = integer, *, least: float = 1,
@@ -41,14 +41,14 @@ def _positive(help: str, read: Callable[[Any], float] = integer, *, least: float
 
 
 Output = Annotated[Path, typer.Option(help="Folder to write the profiles to.")]
-Repeats = Annotated[int, _positive("Measurements per value; the median counts.")]
+Repeats = Annotated[int, _positive("Measurements per value; the result is their median.")]
 
 
 @app.command()
 def cpu(output: Output = Path("."), name: Annotated[str, typer.Option(
-        help="Name of the profile and its files, after cpu_.")] = "this_machine",
+        help="Name of the profile: cpu_NAME.")] = "this_machine",
         repeats: Repeats = 7, mebibytes: Annotated[int, _positive(
-            "MiB of memory to read; more than the caches hold.")] = 256) -> None:
+            "MiB of memory to read; must exceed the caches.")] = 256) -> None:
     """Measure the CPU with NumPy and write cpu_NAME.toml."""
     _folder(output)
     called = f"cpu_{_checked(name)}"
@@ -62,17 +62,17 @@ def cpu(output: Output = Path("."), name: Annotated[str, typer.Option(
 
 @app.command()
 def gpu(output: Output = Path("."), name: Annotated[str | None, typer.Option(
-        help="Name of the profiles and files, after gpu_ etc.; default: the GPU's name.")] = None,
+        help="Name of the profiles: gpu_NAME etc. Default: the GPU's name.")] = None,
         device: Annotated[str, typer.Option(
-            help="PyTorch's device: cuda; cpu only tests the command.")] = "cuda",
+            help="PyTorch device: cuda; cpu only tests the command.")] = "cuda",
         only: Annotated[str | None, typer.Option(
-            help=f"Measure only these of the list, by comma, and keep what the files of an earlier "
-                 f"run have of the others: {', '.join(ITEMS)}.")] = None,
+            help=f"Measure only these items, with commas between, and keep earlier readings of "
+                 f"the others. Items: {', '.join(ITEMS)}.")] = None,
         repeats: Repeats = 7, scale: Annotated[float, _positive(
-            "Size of the large operators; below 1 if memory is short.", number, least=1e-6,
+            "Scale of the large operators; use less than 1 if memory is short.", number, least=1e-6,
             most=1.0)] = 1.0,
         budget: Annotated[float, _positive(
-            "Seconds after which nothing else is begun.", number)] = 420.0) -> None:
+            "Seconds after which no further reading starts.", number)] = 420.0) -> None:
     """Measure the GPU: gpu_, pcie_, software_eager_ and software_tuned_NAME.toml.
 
     gpu_NAME_readings.csv and .json contain every reading with its spread, and the missing readings
@@ -90,7 +90,7 @@ def gpu(output: Output = Path("."), name: Annotated[str | None, typer.Option(
     load = _load()
 
     def progress(line: str) -> None:
-        # A line for each item: a live display would take turns with what is measured.
+        # A line per item: a live display would disturb the measurement.
         if line in ITEMS:
             print(f"host.calibrate: measuring {line}", file=sys.stderr)
 
@@ -110,38 +110,39 @@ def gpu(output: Output = Path("."), name: Annotated[str | None, typer.Option(
 
 
 def _resume(book: Book, path: Path) -> None:
-    """Take the readings of an earlier run on the same machine from ``path``, if there is one."""
+    """Add the readings of an earlier run on the same machine from ``path``, if it exists."""
     if not path.exists():
         return
     earlier = Book.read(path)
     for what in ("gpu", "torch", "cuda", "scale"):
         if earlier.machine.get(what) != book.machine[what]:
-            raise ValueError(f"only cannot add to {path}, which was measured with {what} "
-                             f"{earlier.machine.get(what)!r}, not {book.machine[what]!r}")
+            raise ValueError(f"only cannot add to {path}: {what} must be "
+                             f"{earlier.machine.get(what)!r} as in that file, not "
+                             f"{book.machine[what]!r}; use another --output or --name")
     book.readings.update(earlier.readings)
     book.missing.update(earlier.missing)
 
 
 def _checked(name: str) -> str:
     if not name.replace("_", "a").isalnum() or not name.isascii():
-        raise ValueError(f"name must be of letters, digits and underscores, not {name!r}")
+        raise ValueError(f"name must consist of letters, digits and underscores, not {name!r}")
     return name
 
 
 def _folder(output: Path) -> None:
     if not output.is_dir():
-        raise ValueError(f"output must be a folder, not {str(output)!r}")
+        raise ValueError(f"output must be an existing folder, not {str(output)!r}")
 
 
 def _load() -> str:
-    """Describe how busy the machine is, and warn if other work shares its cores."""
+    """Return the load of the machine as text, and warn if other work shares its cores."""
     try:
         load = os.getloadavg()[0]
     except (AttributeError, OSError):  # not available on this system
         return ""
     if load > 0.5 * cores():
         print(f"host.calibrate: the machine is busy (load {load:.1f} on {cores()} cores): times "
-              f"will be too long", file=sys.stderr)
+              f"will be too long; stop other work and measure again", file=sys.stderr)
     return f" at a load of {load:.1f}"
 
 

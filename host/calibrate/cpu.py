@@ -15,7 +15,7 @@ __all__ = ["cores", "measure_cpu"]
 
 _MEBI = 1 << 20
 _ACCESS = 64
-"""Bytes of a cache line of the processors in use."""
+"""Bytes of a cache line."""
 
 
 def cores() -> int:
@@ -30,9 +30,9 @@ def measure_cpu(name: str, watch: Stopwatch | None = None, mebibytes: int = 256,
                 side: int = 1536) -> CpuProfile:
     """Measure a `CpuProfile`.
 
-    Streams are copies and random accesses take rows of 64 bytes by index, both with one thread per
-    core; BLAS multiplies matrices with as many threads as it chooses. Buffers have ``mebibytes``
-    MiB, which must exceed the caches; matrices are ``side`` wide.
+    Streams are copies, and random accesses gather rows of 64 bytes, both with a thread per core.
+    BLAS chooses its own number of threads. Buffers have ``mebibytes`` MiB, which must exceed the
+    caches; matrices are ``side`` wide.
     """
     watch = watch or Stopwatch()
     source = f"[M] median of {watch.repeats}: "

@@ -1,4 +1,4 @@
-"""Readings: measured numbers with their spread, and what could not be measured, and why."""
+"""Readings: measured numbers with their spread, and missing readings with the reason."""
 
 import csv
 import json
@@ -14,11 +14,11 @@ from host.reading import read_regular
 __all__ = ["Absent", "Book", "Missing", "Reading", "number", "reading"]
 
 _MOST_BYTES = 1 << 26
-"""Most bytes of a file of readings."""
+"""Maximum bytes of a file of readings."""
 
 
 class Missing(Exception):
-    """Something cannot be measured here; the text says why."""
+    """A reading that is impossible on this machine; the text states the reason."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,12 @@ class Reading:
 
     Members
     -------
-    name: what it is, in words joined by dots; stays the same from version to version.
-    value: the median. low, high: the 10th and the 90th percentile.
-    count: number of measurements. unit: ``us``, ``GB/s``, ... about: how it was measured.
+    name: words joined by dots; stable across versions.
+    value: median.
+    low, high: 10th and 90th percentile.
+    count: number of measurements.
+    unit: ``us``, ``GB/s``, ...
+    about: description of the measurement.
     """
 
     name: str
@@ -43,28 +46,28 @@ class Reading:
 
 @dataclass(frozen=True)
 class Absent:
-    """A reading or an item of the list that could not be measured: its name, and why."""
+    """A missing reading or item: its name and the reason."""
 
     name: str
     reason: str
 
 
 def reading(name: str, values: Sequence[float], about: str, unit: str = "us") -> Reading:
-    """Return the reading of repeated measurements ``values``, of which there is at least one."""
+    """Return the reading of the repeated measurements ``values`` (at least one)."""
     low, value, high = (float(f"{at:.6g}") for at in np.percentile(values, (10, 50, 90)))
     return Reading(name, value, low, high, len(values), unit, about)
 
 
 def number(name: str, value: float, about: str, unit: str = "") -> Reading:
-    """Return the reading of a number that is what it is: a property of the machine."""
+    """Return the reading of a constant property of the machine."""
     return Reading(name, value, value, value, 1, unit, about)
 
 
 @dataclass
 class Book:
-    """The readings of a machine and what is missing, by name.
+    """Readings and missing readings of a machine, by name.
 
-    ``machine``: what was measured, as plain values: names and versions.
+    machine: names and versions of the measured machine, as plain values.
     """
 
     machine: Mapping[str, Any] = field(default_factory=dict)
@@ -72,7 +75,7 @@ class Book:
     missing: dict[str, str] = field(default_factory=dict)
 
     def add(self, what: Reading | Absent) -> None:
-        """Note a reading, in place of an earlier one of its name, or an absence."""
+        """Add a reading, replacing an earlier one of the same name, or a missing reading."""
         if isinstance(what, Absent):
             self.missing[what.name] = what.reason
             self.readings.pop(what.name, None)
@@ -81,7 +84,7 @@ class Book:
             self.missing.pop(what.name, None)
 
     def forget(self, item: str) -> None:
-        """Drop what is noted of the ``item`` of the list, whose names begin with it."""
+        """Remove all entries of ``item``; their names begin with the item's name."""
         for notes in (self.readings, self.missing):
             for name in [name for name in notes if name.split(".")[0] == item]:
                 del notes[name]
@@ -93,7 +96,8 @@ class Book:
         return name in self.readings
 
     def write(self, stem: Path) -> tuple[Path, Path]:
-        """Write ``stem.csv``, a row per reading, and ``stem.json``, which has all; return both."""
+        """Write ``stem.csv`` (a row per reading) and ``stem.json`` (everything); return both paths.
+        """
         table, whole = (stem.with_name(stem.name + end) for end in (".csv", ".json"))
         with table.open("w", newline="") as file:
             rows = csv.writer(file, lineterminator="\n")
@@ -108,9 +112,9 @@ class Book:
 
     @classmethod
     def read(cls, path: Path) -> "Book":
-        """Read what :meth:`write` wrote to ``path``, a JSON file.
+        """Read a JSON file that :meth:`write` wrote.
 
-        Raises ``ValueError`` (:class:`host.errors.InputError`) for a file that is not one.
+        Raises ``ValueError`` (:class:`host.errors.InputError`) for any other file.
         """
         text = read_regular(path, _MOST_BYTES)
         try:

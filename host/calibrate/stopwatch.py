@@ -10,13 +10,14 @@ __all__ = ["Stopwatch"]
 class Stopwatch:
     """Measures the time of actions.
 
-    A short action is repeated between two readings of the clock, so that reading the clock does
-    not count. An uncounted first run warms up the caches.
+    A short action is repeated between two clock readings, so that reading the clock does not count.
+    An uncounted first run warms up the caches.
 
     Parameters
     ----------
-    repeats: measurements, of which the median counts. shortest_us: least time of a measurement.
-    wait: runs before the clock is read, such as waiting for a GPU; its own time counts.
+    repeats: measurements; their median is the result.
+    shortest_us: minimum duration of a measurement.
+    wait: called before the clock is read, for example to wait for a GPU; its own time counts.
     clock: returns seconds.
     """
 
@@ -43,7 +44,7 @@ class Stopwatch:
 
     def all_us(self, action: Callable[[], object], times: int = 1,
                warm: bool = True) -> list[float]:
-        """Return the microseconds of one ``action`` in each of the series of ``times``."""
+        """Return the microseconds of one ``action``, for each series of ``times`` actions."""
         if warm:
             self._row(action, 1)
         return [self._row(action, times) / times for _ in range(self.repeats)]

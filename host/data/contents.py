@@ -1,7 +1,7 @@
-"""What is in files of samples, as checksums: a file that was changed in place has another one.
+"""Checksums of sample files, which reveal files that changed in place.
 
-A checksum takes a pass over the file. It is remembered, and not made again while the file has the
-same inode, size and times: the time of the last change of the inode cannot be set.
+A checksum takes a pass over the file. It is remembered until the file's inode, size or times
+change; the change time of an inode cannot be set by users.
 """
 
 import os
@@ -22,38 +22,39 @@ __all__ = ["check_contents", "contents", "know_contents", "known_contents"]
 _BLOCK = 1 << 20
 
 _SETTLED_NS = 1_000_000_000
-"""A file that was changed less than this ago may change again without another time: the clocks of
-file systems tick."""
+"""Nanoseconds after which a further change of a file gets another time stamp, given the file
+system's clock resolution.
+"""
 
-_CHANGED = "was changed while the command read it"
+_CHANGED = "was changed while the command read it: run the command again"
 
 _known: dict[str, tuple[tuple[int, ...], str]] = {}
-"""By path: how the file was found, and its checksum."""
+"""File state and checksum by path."""
 
 
 def contents(paths: Paths) -> tuple[str, ...]:
-    """Return size and CRC-32C of each of the files, and of the counts beside those of DLRM.
+    """Return size and CRC-32C of each file, including the counts files beside DLRM's files.
 
-    No paths have no files. Of a pipe, which can be read only once, size and time. `InputError`
-    where a file cannot be read, or changes meanwhile.
+    No paths give an empty tuple. A pipe can be read only once, so its entry is size and time.
+    Raises `InputError` if a file is unreadable or changes during the pass.
     """
     return tuple(map(_of_file, _files(paths)))
 
 
 def check_contents(paths: Paths, before: tuple[str, ...]) -> None:
-    """Raise `InputError` unless `contents` of ``paths`` is still what it was."""
+    """Raise `InputError` unless `contents` of ``paths`` equals ``before``."""
     for path, now, then in zip_longest(_files(paths), contents(paths), before):
         if now != then:
             raise InputError(path or input_files(paths)[0], 0, 0, _CHANGED)
 
 
 def known_contents() -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return the checksums that this process knows, for another one."""
+    """Return the checksums known to this process, to pass them to another process."""
     return dict(_known)
 
 
 def know_contents(known: Mapping[str, tuple[tuple[int, ...], str]]) -> None:
-    """Take over checksums that another process knows."""
+    """Add checksums that another process knows."""
     _known.update(known)
 
 

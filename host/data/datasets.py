@@ -1,8 +1,8 @@
 """Data sets by format: opens a file of any format as a stream of samples.
 
-A file may be a pipe, such as ``/dev/stdin`` or a shell's ``<(zcat day_0.gz)``, where one pass is
-enough: text of Criteo or Avazu with a named format, and the text of a trace with a named format and
-a model. `InputError` for other pipes.
+A file may be a pipe, such as ``/dev/stdin`` or a shell's ``<(zcat day_0.gz)``, if a single pass
+suffices: text of Criteo or Avazu with a given format, and text of a trace with a given format and
+model. Other pipes raise `InputError`.
 """
 
 import re
@@ -37,10 +37,10 @@ class Format:
     Members
     -------
     read: the reader; without a model it accepts any row.
-    begin: returns a reader that keeps what it knows from file to file; None where ``read`` does.
-    model: returns the model for some files of this format if the user names none.
+    begin: returns a reader with state across files; None if ``read`` needs no state.
+    model: returns the default model for files of this format.
     tables: names of the tables, if the format defines them.
-    about: a short description.
+    about: short description.
     """
 
     read: Callable[[str | Path, Model | None], Iterator[Samples]]
@@ -65,7 +65,7 @@ def _largest(rows) -> tuple[int, ...]:
 
 
 EXACT = "-exact"
-"""Ends the name of a format whose categories are numbered instead of hashed."""
+"""Suffix of formats that number categories instead of hashing them."""
 
 _CRITEO = Format(criteo.read, lambda files: MODELS["kaggle"], "Criteo train.txt, day_N",
                  tuple(f"C{number + 1}" for number in range(criteo.CATEGORIES)))
@@ -82,10 +82,10 @@ FORMATS: dict[str, Format] = {
 }
 """The formats by name."""
 
-FORMAT_HELP = f"{', '.join(FORMATS)}; guessed from the first file if left out."
-DATA_HELP = ("File of samples or folder of such files; may be repeated, files are read in order. "
-             "Without it the generator makes the samples.")
-"""Help texts of the options that name a format and files."""
+FORMAT_HELP = f"{', '.join(FORMATS)}; default: guessed from the first file."
+DATA_HELP = ("File of samples, or folder of sample files; may be repeated. Read in given order. "
+             "Default: generated samples.")
+"""Help texts of the options ``--format`` and ``--data``."""
 
 
 def _known(name: str) -> Format:
@@ -95,22 +95,22 @@ def _known(name: str) -> Format:
 
 
 def one_or_several(paths: Sequence[str] | None) -> str | tuple[str, ...] | None:
-    """Return the paths of an option that may be repeated: one path, several, or None."""
+    """Return the paths of a repeatable option: a single path, several, or None."""
     return None if not paths else paths[0] if len(paths) == 1 else tuple(paths)
 
 
 def input_files(paths: Paths) -> list[Path]:
     """Return the files that ``paths`` name, in order.
 
-    A folder stands for its files of samples (`is_sample_file`), sorted by name with numbers by
-    value: ``day_2`` comes before ``day_10``.
+    A folder means its sample files (`is_sample_file`), sorted by name with numbers by value:
+    ``day_2`` precedes ``day_10``.
 
     Raises
     ------
     InputError
-        A folder cannot be read, contains no file, or has the samples of a day twice.
+        A folder is unreadable, contains no file, or contains the samples of a day twice.
     ValueError
-        There are no paths.
+        ``paths`` is empty.
     """
     files: list[Path] = []
     for path in [paths] if isinstance(paths, str | Path) else paths:
@@ -138,9 +138,9 @@ def input_files(paths: Paths) -> list[Path]:
 
 
 def is_sample_file(path: Path) -> bool:
-    """Return whether a folder that is given for its files stands for this one of them too.
+    """Return whether a folder given as data includes this file.
 
-    Names that begin with ``.`` or ``_`` are left out, and files beside those of DLRM
+    Names that begin with ``.`` or ``_`` are omitted, and so are DLRM's auxiliary files
     (:func:`host.data.readers.npz.is_beside`).
     """
     return path.name[:1] not in (".", "_") and not npz.is_beside(path) and not path.is_dir()
@@ -152,10 +152,10 @@ def _by_number(path: Path) -> list[tuple[int, str]]:
 
 
 def guess_format(paths: Paths) -> str | None:
-    """Guess the format of the first file from its content; None if no format fits.
+    """Guess the format of the first file from its content; None if no format matches.
 
-    Arrays and archives are recognised by their first bytes; text, plain or gzip, by its first line
-    that is not empty. A pipe would lose its first bytes: its format is not guessed.
+    Arrays and archives are recognised by their first bytes; text, plain or gzip, by its first
+    non-empty line. The format of a pipe is not guessed, because its first bytes would be lost.
     """
     path = input_files(paths)[0]
     if is_pipe(path):
@@ -177,14 +177,14 @@ def guess_format(paths: Paths) -> str | None:
 
 
 def known_format(paths: Paths, format: str | None = None) -> str:
-    """Return ``format``, or if it is None the one that `guess_format` finds.
+    """Return ``format``; if it is None, the result of `guess_format`.
 
     Raises
     ------
     InputError
-        The first file cannot be read, or its format is unknown.
+        The first file is unreadable, or its format is unknown.
     ValueError
-        There is no such format.
+        ``format`` does not exist.
     """
     if format is not None:
         _known(format)
@@ -202,12 +202,12 @@ def known_format(paths: Paths, format: str | None = None) -> str:
 
 
 def default_model(paths: Paths, format: str) -> Model:
-    """Return the model for files when the user names none.
+    """Return the model for files if the user names none.
 
-    ``kaggle`` for Criteo, ``avazu`` for Avazu and ``movielens`` for MovieLens; for a trace,
-    ``trace`` with the tables and rows that occur in the files, which takes a pass over them; for
-    DLRM's archives, ``kaggle`` with the tables and rows of their ``counts`` and their number of
-    dense features. With several files, each table has the largest number of rows of any file.
+    ``kaggle`` for Criteo, ``avazu`` for Avazu and ``movielens`` for MovieLens. For a trace:
+    ``trace`` with the tables and rows in the files, which takes a pass over them. For DLRM's
+    archives: ``kaggle`` with the tables and rows of their ``counts`` and their dense features. With
+    several files, each table has the maximum rows of all files.
     """
     files = input_files(paths)
     model = _known(format).model
@@ -223,7 +223,7 @@ def open_samples(paths: Paths, format: str, model: Model | None,
     Raises
     ------
     InputError
-        A file cannot be read as ``format``; the message says if it looks like another format.
+        A file cannot be read as ``format``; the message states if it looks like another format.
     ValueError
         The format is unknown, the model does not fit it, or ``limit`` is below 1.
     """
@@ -243,13 +243,13 @@ def open_samples(paths: Paths, format: str, model: Model | None,
 
 
 def check_files(paths: Paths, why: str) -> None:
-    """Raise `InputError` where a path is a pipe; ``why`` names the reason for reading it again."""
+    """Raise `InputError` if a path is a pipe; ``why`` is the reason for a second pass."""
     for path in input_files(paths):
         refuse_pipe(path, f" {why}")
 
 
 def _explain_format(format: str, action: Callable):
-    """Run ``action``; if the file looks like another format, say so in its `InputError`."""
+    """Run ``action``; if the file looks like another format, add this to its `InputError`."""
     try:
         return action()
     except InputError as error:

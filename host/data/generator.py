@@ -1,19 +1,19 @@
-"""Generator of samples like those of click logs: skewed, similar, learnable, from a seed.
+"""Generator of samples like those of click logs: skewed, similar, learnable, reproducible by seed.
 
-How a sample is made
---------------------
-A sample shows an entity (a user with an item, say): with probability ``cluster_share`` one that
-the sample's cluster prefers, else any. An entity has a value in each column; with probability
-``noise`` a column is drawn independently instead, so that samples of one entity are similar but
-not equal. Clusters, entities and values have Zipf-Mandelbrot popularity,
-``P(rank x) ~ (x + shift)^-exponent``; a share ``missing`` of the values of every large column is
-one fixed value. Columns of up to 1,000 rows and larger ones have separate parameters. Every draw is
-a hash of (seed, what is drawn, for what), so that sample i does not depend on the samples generated
-before it, and memory is limited to one chunk. If the model has bags, their lengths are drawn
-uniformly, and an entity has as many values in a column as the bag has keys.
+Generation of a sample
+----------------------
+A sample shows an entity (for example a user with an item). With probability ``cluster_share`` the
+entity is a preferred entity of the sample's cluster, otherwise any entity. An entity has a value in
+each column. With probability ``noise`` a column is drawn independently instead, so that samples of
+an entity are similar but not equal. Clusters, entities and values have Zipf-Mandelbrot popularity,
+``P(rank x) ~ (x + shift)^-exponent``. A fraction ``missing`` of the values of every large column is
+a fixed value. Columns of up to 1,000 rows and larger columns have separate parameters. Every draw
+is a hash of (seed, kind of draw, subject). Sample i therefore does not depend on earlier samples,
+and memory is limited to a chunk. If the model has bags, their lengths are uniform, and an entity
+has as many values in a column as the bag has keys.
 
-The parameters are only fitted: :mod:`host.data.similarity_report` shows what they reproduce and how
-well: every share within 7 %, the savings of greedy selection within 4 points. Labels follow a
+The parameters are fitted. :mod:`host.data.similarity_report` compares the result with real samples:
+every share is within 7 %, and the savings of greedy selection are within 4 points. Labels follow a
 hidden logistic model of keys and dense features.
 """
 
@@ -46,7 +46,7 @@ class Popularity:
 
     def ranks(self, u: np.ndarray, count: float) -> np.ndarray:
         """Map uniforms ``u`` to ranks below ``count`` by the inverse distribution function."""
-        # The exponent 1 would need a logarithm, so it is approached but never reached.
+        # The exponent 1 would require a logarithm; avoid it by a small offset.
         power = 1.0 - self.exponent - 1e-9
         low, high = self.shift ** power, (self.shift + count) ** power
         x = (low + u * (high - low)) ** (1.0 / power) - self.shift
@@ -55,7 +55,7 @@ class Popularity:
 
 @dataclass(frozen=True)
 class GeneratorProfile:
-    """Parameters of the generator, explained in the module's docstring.
+    """Parameters of the generator; the docstring of the module explains them.
 
     ``large`` and ``small`` are the popularities of values in large and small columns,
     ``noise_large`` and ``noise_small`` their noise.
@@ -86,7 +86,7 @@ AVAZU = GeneratorProfile(
 
 
 def profile_for(model: Model) -> GeneratorProfile:
-    """Return the profile for a model: ``AVAZU`` for Avazu's tables, else ``CRITEO``."""
+    """Return the profile for a model: ``AVAZU`` for Avazu's tables, otherwise ``CRITEO``."""
     return AVAZU if model.name == "avazu" else CRITEO
 
 
@@ -111,7 +111,7 @@ def generate(model: Model, count: int, seed: int = 0, profile: GeneratorProfile 
 
 
 def _hashes(seed: int, what: tuple[int, ...], index: np.ndarray) -> np.ndarray:
-    """Return one hash per index for the draw ``what``."""
+    """Return a hash per index for the draw ``what``."""
     base = mix64_int(seed, 0x67656E, *what)
     return mix64(mix64(index.astype(np.uint64) * np.uint64(GOLDEN) + np.uint64(base))
                  ^ np.uint64(base))
@@ -126,7 +126,7 @@ def _chunk(model: Model, index: np.ndarray, seed: int, profile: GeneratorProfile
     logit = np.zeros(len(index))
     entity = _entities(index, cluster, seed, profile)
     bags = model.bags or ((1, 1),) * model.tables
-    # Every key that a sample could have, and whether it does, table by table.
+    # All possible keys of a sample, and whether they exist, table by table.
     rows = np.empty((len(index), sum(most for _, most in bags)), np.int64)
     there = np.empty(rows.shape, bool)
     lengths = np.empty((len(index), model.tables), np.int32)
@@ -200,6 +200,6 @@ def _feature(index: np.ndarray, feature: int, seed: int) -> np.ndarray:
     """Return a dense feature: log(1 + x) of a heavy-tailed count x, 0 in some samples."""
     scale = 1.0 + 2.0 * float(_draw(seed, (_DENSE, feature, 1), np.zeros(1, int))[0])
     u = _draw(seed, (_DENSE, feature), index)
-    # A sixth of the values is missing; for the others, log(1 + x) is exponential.
+    # A sixth of the values is missing; for the rest, log(1 + x) is exponential.
     heavy = np.abs(np.log(np.minimum(1.0, u * 1.2))) * scale
     return np.log1p(np.floor(np.expm1(np.minimum(heavy, 20.0)))).astype(np.float32)

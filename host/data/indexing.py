@@ -1,28 +1,28 @@
-"""How a category of Criteo becomes a row of its table."""
+"""Mapping from a category of Criteo to a row of its table."""
 
 from host.data.datasets import EXACT, FORMATS, Paths, known_format
 
 __all__ = ["INDEXES", "INDEX_HELP", "indexed_format"]
 
 INDEXES = ("hash", "exact")
-INDEX_HELP = ("How a category of Criteo becomes a row. hash: a hash of it, modulo the rows of its "
-              "table; exact: numbered as it first occurs in the files, as facebookresearch/dlrm "
-              "does.")
+INDEX_HELP = ("Mapping from a category of Criteo to a row. hash: its hash modulo the rows of its "
+              "table; exact: its number in order of first occurrence, as in "
+              "facebookresearch/dlrm.")
 """Help text of the option."""
 
 
 def indexed_format(paths: Paths | None, format: str | None, index: str) -> str | None:
-    """Return the format of files whose categories are indexed as one of `INDEXES`.
+    """Return the format of files whose categories are indexed by one of `INDEXES`.
 
-    With ``hash`` that is ``format`` as it is, None to guess it; with ``exact`` a format of its own,
+    With ``hash``: ``format`` unchanged; None guesses it. With ``exact``: the format
     ``criteo-exact``.
 
     Raises
     ------
     InputError
-        The first file cannot be read, or its format is unknown.
+        The first file is unreadable, or its format is unknown.
     ValueError
-        There is no such index or format, or the files have rows instead of categories.
+        The index or format does not exist, or the files contain rows instead of categories.
     """
     if index not in INDEXES:
         raise ValueError(f"index must be one of {', '.join(INDEXES)}, not {index!r}")

@@ -1,11 +1,11 @@
-"""Counts of how often each key is used, in bounded memory: exact if they fit, else estimated.
+"""Counts of key uses in bounded memory: exact if they fit, otherwise estimated.
 
 All keys and their counts are held until memory is full. Then the table with the most keys is
-thinned: half of its keys, those whose hash has a zero in the next bit, are dropped, and each other
-key stands for two. The most used keys are exempt and stand for themselves. From then on the table
-rejects every key that would have been dropped. Each key is thus held with a known probability, and
-sums over the held keys, weighted with its inverse, are unbiased (Horvitz and Thompson 1952;
-thinning by hash: Gibbons, Distinct sampling, VLDB 2001).
+thinned: half of its keys (hash bit 0 at the next position) are dropped, and each remaining key
+counts twice. The most used keys are exempt. From then on, the table rejects every key that thinning
+would have dropped. Each key is thus held with a known probability, and sums weighted with its
+inverse are unbiased (Horvitz and Thompson 1952; thinning by hash: Gibbons, Distinct sampling, VLDB
+2001).
 """
 
 import math
@@ -20,20 +20,20 @@ from rtl.formats import TABLE_BITS
 __all__ = ["MOST_KEYS", "KeyCounts", "Skew", "TableKeys"]
 
 MOST_KEYS = 1 << 22
-"""Keys held by default; counting them takes about 350 MB."""
+"""Maximum keys held by default; counting them takes about 350 MB."""
 
 _HEAVY = 8
-"""When a table is thinned, one key in this many is exempt."""
+"""A table's share of exempt keys when it is thinned: 1 / 8."""
 
 
 @dataclass(frozen=True)
 class Skew:
-    """How unevenly keys are used.
+    """Distribution of key uses.
 
     Members
     -------
     accesses, unique: number of accesses, and of distinct keys.
-    top1, top10: share of the accesses that go to the most used 1 % and 10 % of the keys.
+    top1, top10: share of accesses to the most used 1 % and 10 % of the keys.
     error: standard error of ``unique``; 0 if all figures are exact.
     """
 
@@ -46,7 +46,7 @@ class Skew:
 
 @dataclass(frozen=True)
 class TableKeys:
-    """One table's ``accesses`` and ``unique`` keys, with their standard ``error``."""
+    """A table's ``accesses`` and ``unique`` keys, with their standard ``error``."""
 
     accesses: int
     unique: int
@@ -58,7 +58,8 @@ class KeyCounts:
 
     Parameters
     ----------
-    most: keys to hold, None for all; half as many, at least 2^20, may wait to be counted.
+    most: maximum keys to hold; None is unlimited. Half as many keys, at least 2^20, may wait to be
+        counted.
     """
 
     def __init__(self, most: int | None = MOST_KEYS):
@@ -84,11 +85,11 @@ class KeyCounts:
             self._count()
 
     def skew(self) -> Skew:
-        """Return how unevenly keys are used; 1 % and 10 % are rounded up to whole keys."""
+        """Return the distribution of key uses; 1 % and 10 % are rounded up to whole keys."""
         self._count()
         order = np.argsort(self._counts)[::-1]
         weights = (1 << self._levels[order].astype(np.int64))
-        held = np.cumsum(weights)  # keys that the most used held keys stand for
+        held = np.cumsum(weights)  # estimated number of keys
         used = np.cumsum(weights * self._counts[order])
         unique = int(held[-1]) if len(held) else 0
         total = int(self._accesses.sum())
@@ -98,7 +99,7 @@ class KeyCounts:
             at = int(np.searchsorted(held, wanted))
             if wanted == 0:
                 return 0.0
-            beyond = (held[at] - wanted) * self._counts[order[at]]  # only part of the last counts
+            beyond = (held[at] - wanted) * self._counts[order[at]]  # a part of the last
             return min(1.0, float((used[at] - beyond) / max(1, total)))
 
         return Skew(total, unique, share(0.01), share(0.1), _error(self._levels))
@@ -161,8 +162,7 @@ class KeyCounts:
 
 
 def _passes(keys: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Return which keys survive thinning to a level: those whose hash begins with that many
-    zeros."""
+    """Return which keys survive thinning to a level: their hash begins with that many zeros."""
     levels = np.asarray(levels, np.uint64)
     if not levels.any():
         return np.ones(len(keys), bool)
@@ -171,7 +171,7 @@ def _passes(keys: np.ndarray, levels: np.ndarray) -> np.ndarray:
 
 
 def _error(levels: np.ndarray) -> float:
-    """Return the standard error of the number of keys that the held ones stand for."""
+    """Return the standard error of the estimated number of keys."""
     weights = 1 << levels.astype(np.int64)
     return float(np.sqrt((weights * (weights - 1)).sum()))
 

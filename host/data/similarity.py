@@ -12,7 +12,7 @@ _MOST_GROUPS = 1 << (63 - _KEY_BITS)
 
 
 def skew(samples: Samples) -> Skew:
-    """Return exactly how unevenly keys are used.
+    """Return the exact distribution of key uses.
 
     See :meth:`host.data.key_counts.KeyCounts.skew`.
     """
@@ -58,8 +58,7 @@ class BatchUniques:
     Members
     -------
     batches, lookups, unique: full mini-batches so far, their lookups, and the sum of their unique
-        keys. Samples that do not fill a mini-batch are left out, unless there is no full
-        mini-batch.
+        keys. An incomplete mini-batch counts only if no mini-batch is full.
     """
 
     def __init__(self, batch: int):

@@ -1,7 +1,7 @@
-"""Report that compares generated samples with measurements of real ones.
+"""Report that compares generated samples with measurements of real samples.
 
 ``python -m host.data.similarity_report [kaggle|avazu] [SEED]`` prints it. The exit status is 1 if
-the savings of greedy selection differ from those on real samples by more than 5 points.
+the savings of greedy selection differ from the measured savings by more than 5 points.
 """
 
 import sys
@@ -28,7 +28,7 @@ class Figures:
     -------
     samples: number of samples measured; shares depend on it.
     unique: distinct keys.
-    top1, top10: share of the accesses that go to the most used 1 % and 10 % of the keys.
+    top1, top10: share of accesses to the most used 1 % and 10 % of the keys.
     reuse128, reuse1024: accesses per unique key in mini-batches of 128 and 1,024 in file order.
     greedy: share of unique keys per mini-batch of 128 that greedy selection from a window of 2,048
         saves against file order.
@@ -47,7 +47,7 @@ TARGETS = {
     "kaggle": Figures(7200, 34_443, 0.618, 0.783, 2.27, 3.33, 0.269),
     "avazu": Figures(8087, 9_564, 0.828, 0.936, 5.64, 10.37, 0.389),
 }
-"""Measured on real samples of Criteo and Avazu, fields in disjoint ranges."""
+"""Figures of real samples of Criteo and Avazu; fields were measured on disjoint ranges."""
 
 
 def describe(chunks: Iterable[Samples]) -> Figures:
@@ -65,10 +65,10 @@ def describe(chunks: Iterable[Samples]) -> Figures:
 
 
 def compare(name: str = "kaggle", seed: int = 0) -> dict:
-    """Generate as many samples as a target was measured on, and compare the figures.
+    """Generate as many samples as the target measurement had, and compare the figures.
 
     Returns ``{"data", "seed", "rows": [{"name", "generated", "target", "deviation"}, …],
-    "greedy_within_5_points"}``; the deviation is relative, that of ``greedy`` in points.
+    "greedy_within_5_points"}``; the deviation is relative, except for ``greedy`` (in points).
     """
     if name not in TARGETS:
         raise ValueError(f"name must be one of {', '.join(TARGETS)}, not {shown(name)}")

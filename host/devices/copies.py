@@ -9,10 +9,12 @@ __all__ = ["CopyTime"]
 class CopyTime:
     """Copies over a node's PCIe link, from or to page-locked memory.
 
-    The host's thread spends the software's ``copy_us`` on each call and goes on. The copy itself
-    crosses the link: to the GPU, whose copy engine reads host memory, it takes a round trip and the
-    bytes at the link's rate, from the GPU one way and the bytes. Each direction of the link carries
-    its bytes by itself. Parameters: ``pcie``, ``software``.
+    The host thread spends ``copy_us`` of the software profile on each call and continues. A copy to
+    the GPU takes a round trip, because its copy engine reads host memory, plus the bytes at the
+    link's rate. A copy from the GPU takes one way plus the bytes. The directions of the link are
+    independent.
+
+    Parameters: ``pcie``, ``software``.
     """
 
     def __init__(self, pcie: PcieProfile, software: SoftwareProfile):
@@ -21,7 +23,7 @@ class CopyTime:
 
     @property
     def call_us(self) -> float:
-        """Host time of the call of a copy."""
+        """Host time of a copy's call."""
         return self.software.copy_us
 
     def latency_us(self, to_gpu: bool) -> float:
@@ -29,7 +31,8 @@ class CopyTime:
         return self.pcie.one_way_us * (2 if to_gpu else 1)
 
     def moving_us(self, size: float) -> float:
-        """Return the time of ``size`` bytes on the link; ``ValueError`` for less than none."""
+        """Return the time of ``size`` bytes on the link; raise ``ValueError`` for a negative size.
+        """
         if not size >= 0:
             raise ValueError(f"size must be at least 0, not {size!r}")
         return size / (self.pcie.bandwidth_gb_s * 1e3)

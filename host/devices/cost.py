@@ -1,4 +1,4 @@
-"""Cost of an action: its duration, and how long it occupies each resource."""
+"""Cost of an action: its duration, and the time that it occupies each resource."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,24 +7,27 @@ __all__ = ["RESOURCES", "Cost"]
 
 RESOURCES = ("gpu", "gpu_memory", "cpu", "driver", "cpu_memory", "pcie_in", "pcie_out", "nic",
              "link")
-"""Resources of a node: ``gpu``, its multiprocessors; ``cpu``, the thread that calls operators;
-``driver``, the thread of the NIC's driver; ``pcie_in`` and ``pcie_out``, the directions of the
-GPU's link; ``link``, the connection to the network."""
+"""Resources of a node.
+
+``gpu``: multiprocessors; ``cpu``: the thread that calls operators; ``driver``: the thread of the
+NIC's driver; ``pcie_in`` and ``pcie_out``: directions of the GPU's link; ``link``: connection to
+the network.
+"""
 
 
 @dataclass(frozen=True)
 class Cost:
     """Duration of an action that does not share its resources.
 
+    The sum of two costs is their sequence.
+
     Members
     -------
-    us: microseconds from when its inputs are available until its outputs are.
-    overhead_us: the part of ``us`` in which no part of the work itself is done: the host's calls,
-        launches, the costs of a copy or a message other than its bytes.
-    busy: microseconds that each resource of `RESOURCES` is occupied, at most ``us`` each. For the
-        rest of the time, other actions may use the resource.
-
-    The sum of two costs is one action after the other.
+    us: microseconds from available inputs to available outputs.
+    overhead_us: part of ``us`` without work: host calls, launches, and the costs of a copy or a
+        message other than its bytes.
+    busy: microseconds that each of `RESOURCES` is occupied, at most ``us`` each. Other actions may
+        use the resource for the rest of the time.
 
     Raises ``ValueError`` for a negative time, for overhead or use of a resource longer than ``us``,
     or for an unknown resource.
@@ -43,7 +46,7 @@ class Cost:
                              f"not {self.overhead_us!r}")
         for name, value in self.busy.items():
             if name not in RESOURCES:
-                raise ValueError(f"busy must be of {', '.join(RESOURCES)}, not {name!r}")
+                raise ValueError(f"busy must be among {', '.join(RESOURCES)}, not {name!r}")
             if not 0 <= value <= self.us + slack:
                 raise ValueError(f"busy[{name!r}] must be between 0 and {self.us!r}, not {value!r}")
 

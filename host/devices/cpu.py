@@ -15,15 +15,15 @@ class CpuProfile:
 
     Members
     -------
-    name: of the profile.
+    name: name of the profile.
     cores: number of cores that compute.
     memory_bandwidth_gb_s: rate of sequential reads and writes.
-    random_bandwidth_gb_s: rate of whole random accesses with as many in flight as the cores
-        support, at most ``memory_bandwidth_gb_s``.
-    access_bytes: least bytes that an access moves, a cache line.
+    random_bandwidth_gb_s: rate of random accesses with the maximum number in flight, at most
+        ``memory_bandwidth_gb_s``.
+    access_bytes: minimum bytes of an access, a cache line.
     float32_tflops: 10^12 float32 operations per second in large matrix products.
-    operator_us: the framework's time for one call of an operator.
-    source: of each number, see :mod:`host.toml.provenance`.
+    operator_us: framework time of an operator call.
+    source: source of each number, see :mod:`host.toml.provenance`.
 
     Raises ``ValueError`` for a constant out of range.
     """
@@ -46,10 +46,12 @@ class CpuProfile:
 
 
 class CpuTime:
-    """A CPU that runs operations one after the other on all its cores.
+    """A CPU that runs operations in sequence on all its cores.
 
-    Each is a roofline, as in :class:`host.devices.gpu_time.GpuTime`, after the framework's call;
-    nothing overlaps the call, since the same cores make it and do the work. Parameter: ``cpu``.
+    An operation is a roofline, as in :class:`host.devices.gpu_time.GpuTime`, after the framework's
+    call. Calls and work do not overlap, because they use the same cores.
+
+    Parameter: ``cpu``.
     """
 
     def __init__(self, cpu: CpuProfile):
@@ -57,13 +59,13 @@ class CpuTime:
 
     def memory_us(self, operation: Operation) -> float:
         """Return the microseconds that the memory needs for the bytes of ``operation``."""
-        # A sweep may have scaled only one of the two rates.
+        # A sweep may scale only a single rate.
         random = min(self.cpu.random_bandwidth_gb_s, self.cpu.memory_bandwidth_gb_s)
         return (operation.streamed_bytes / (self.cpu.memory_bandwidth_gb_s * 1e3)
                 + operation.row_traffic(self.cpu.access_bytes) / (random * 1e3))
 
     def work_us(self, operation: Operation) -> float:
-        """Return the microseconds that the CPU works on ``operation``, without calls."""
+        """Return the microseconds of work of ``operation``, without calls."""
         return max(self.memory_us(operation), operation.flops / (self.cpu.float32_tflops * 1e6))
 
     def run(self, *operations: Operation) -> Cost:

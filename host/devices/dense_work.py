@@ -1,15 +1,15 @@
 """Operations of a DLRM's dense part: its MLPs, the interaction, the loss and the optimizer.
 
 Everything is float32. An MLP's layers are pairs (inputs, outputs) as in :class:`host.model.Model`.
-How much a kernel does is its ``level``, the same for every system that is compared:
+``level`` is the kernel fusion, the same for all compared systems:
 
 =====  ============================================================================================
 level  kernels
 =====  ============================================================================================
-0      an operator of the framework is a kernel; the bias is added by the matrix product
+0      a kernel per operator of the framework; the matrix product adds the bias
 1      activations and the gradients of biases are parts of the matrix products
-2      also one kernel for the interaction, one for the order of indices, one for all weights
-3      also one kernel for an MLP: its thread blocks wait for each other between layers
+2      also a single kernel each for the interaction, the order of indices, and all weights
+3      also a single kernel for an MLP: its thread blocks wait for each other between layers
 =====  ============================================================================================
 """
 
@@ -24,11 +24,11 @@ __all__ = ["LEVELS", "concat", "dense_update", "elementwise", "interaction", "in
 Layers = Sequence[tuple[int, int]]
 
 LEVELS = (0, 1, 2, 3)
-"""How much a kernel does, see above."""
+"""Levels of kernel fusion, from none to whole MLPs."""
 
 
 def elementwise(values: int, inputs: int = 1, name: str = "elementwise") -> Operation:
-    """Compute ``values`` values from ``inputs`` arrays of that size, one operation per value."""
+    """Compute ``values`` values from ``inputs`` arrays of that size, an operation per value."""
     return Operation(name, 4 * values * (inputs + 1), flops=values * inputs)
 
 
@@ -67,7 +67,7 @@ def mlp_backward(samples: int, layers: Layers, input_gradient: bool = True,
                  level: int = 0) -> tuple[Operation, ...]:
     """Compute the gradients of weights, biases and the layers' inputs.
 
-    ``input_gradient``: whether to compute that of the first layer's input, as for a top MLP.
+    input_gradient: whether to compute the gradient of the first layer's input, as for a top MLP.
     """
     result = []
     for index, (inputs, outputs) in reversed(list(enumerate(layers))):
@@ -84,9 +84,9 @@ def mlp_backward(samples: int, layers: Layers, input_gradient: bool = True,
 
 
 def _one_kernel(name: str, products: Sequence[Operation]) -> Operation:
-    """Return one kernel of several products, each with as many tiles as on its own.
+    """Return a kernel that contains several products, each with its own tiles.
 
-    Its ``tiles`` are those that take as long as the products one after the other.
+    Its ``tiles`` give the same duration as the products in sequence.
     """
     flops = sum(work.flops for work in products)
     return Operation(name, sum(work.streamed_bytes for work in products), flops=flops, matrix=True,
@@ -96,9 +96,9 @@ def _one_kernel(name: str, products: Sequence[Operation]) -> Operation:
 def interaction(samples: int, model: Model, level: int = 0) -> tuple[Operation, ...]:
     """Concatenate the vectors, multiply all pairs, select the pairs, and concatenate again.
 
-    This is what facebookresearch/dlrm does for ``dot``: a batched product to whole n by n matrices,
-    from which the pairs below the diagonal are taken by index. ``cat`` needs only the first step.
-    From level 2 on one kernel reads the vectors and writes the concatenated result.
+    facebookresearch/dlrm does this for ``dot``: a batched product to whole n by n matrices, from
+    which an index selects the pairs below the diagonal. ``cat`` needs only the first step. From
+    level 2 on, a single kernel reads the vectors and writes the concatenated result.
     """
     vectors = model.tables + 1
     joined = concat(samples * vectors * model.dimension)
@@ -115,12 +115,12 @@ def interaction(samples: int, model: Model, level: int = 0) -> tuple[Operation, 
 
 
 def interaction_backward(samples: int, model: Model, level: int = 0) -> tuple[Operation, ...]:
-    """Compute the gradients of the dense and pooled vectors from that of the interaction.
+    """Compute the gradients of the dense and pooled vectors from the gradient of the interaction.
 
     For ``dot``, the pairs are written to zeroed n by n matrices, which are multiplied with the
-    vectors from either side; both products are summed. Frameworks that sort the indices of such
+    vectors from either side; the products are summed. Frameworks that sort the indices of such
     writes do more work. For ``cat``, and at the end of ``dot``, the gradients are views. From level
-    2 on one kernel reads vectors and gradients and writes those of the vectors.
+    2 on, a single kernel reads vectors and gradients and writes the gradients of the vectors.
     """
     vectors = model.tables + 1
     if model.interaction == "cat":
@@ -146,8 +146,10 @@ def loss(samples: int) -> tuple[Operation, ...]:
 
 
 def dense_update(parameters: int, tensors: int = 1, level: int = 0) -> Operation:
-    """Update ``parameters`` weights and biases by SGD, one operator for each of ``tensors``, or
-    from level 2 on one for all of them."""
+    """Update ``parameters`` weights and biases by SGD.
+
+    An operator for each of ``tensors``; from level 2 on, a single operator for all tensors.
+    """
     calls = 1 if level >= 2 else max(1, tensors)
     return Operation("dense_update", 12 * parameters, flops=2 * parameters, operators=calls,
                      kernels=calls)

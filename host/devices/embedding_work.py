@@ -19,8 +19,8 @@ def gather(rows: int, bags: int, dimension: int, tables: int = 1,
            fused: bool = False) -> Operation:
     """Read ``rows`` rows of ``dimension`` float32 and pool them to ``bags`` vectors.
 
-    One operator per table, or a single one if ``fused``, with one kernel each. It reads indices and
-    offsets and writes pooled vectors.
+    An operator with a kernel per table, or a single one if ``fused``. It reads indices and offsets
+    and writes pooled vectors.
     """
     calls = 1 if fused else max(1, tables)
     return Operation("gather", _INDEX * (rows + bags) + 4 * dimension * bags, rows, 4 * dimension,
@@ -37,16 +37,16 @@ def layout(values: int, size: int = _INDEX, operators: int = 1) -> Operation:
 
 
 def unique(keys: int, size: int = _INDEX, values: int | None = None) -> Operation:
-    """Sort ``keys`` keys of ``size`` bytes and number the distinct ones, for dedupe.
+    """Sort ``keys`` keys of ``size`` bytes and number the distinct keys, for dedupe.
 
-    A radix sort of keys and positions, 8 bits per pass, each of which reads and writes everything
-    once (Adinets and Merrill, "Onesweep", 2022); then three more passes for the segment borders,
-    their prefix sum, and each position's number. One operator, one kernel per pass and one for the
-    histogram.
+    A radix sort of keys and positions with 8 bits per pass, each of which reads and writes
+    everything once (Adinets and Merrill, "Onesweep", 2022); then three passes for the segment
+    borders, their prefix sum, and each position's number. A single operator, with a kernel per pass
+    and a kernel for the histogram.
 
-    ``values``: how many values a key may have, whose bits alone are sorted, as FBGEMM's fused
-    operators do (``total_hash_size_bits``); all bits where it is None, as PyTorch's
-    ``embedding_bag`` and ``unique`` do.
+    values: number of possible keys, whose bits alone are sorted, as in FBGEMM's fused operators
+    (``total_hash_size_bits``). None sorts all bits, as in PyTorch's ``embedding_bag`` and
+    ``unique``.
     """
     bits = 8 * size if values is None else max(1, (values - 1).bit_length())
     passes = -(-bits // _SORT_BITS)
@@ -72,20 +72,20 @@ def scatter_update(rows: int, dimension: int) -> Operation:
 
 
 def row_state(rows: int, dimension: int) -> Operation:
-    """Read and write the state of ``rows`` rows, one float32 each, for row-wise Adagrad."""
+    """Read and write the float32 state of ``rows`` rows, for row-wise Adagrad."""
     return Operation("row_state", (4 * dimension + _INDEX) * rows, 2 * rows, 4,
                      (2 * dimension + 3) * rows)
 
 
 def expanded_interaction(samples: int, model: Model, rows: int, bags: int, index_bytes: int,
                          level: int = 0) -> tuple[Operation, ...]:
-    """Read ``rows`` vectors by index, pool them to ``bags`` vectors in slot order, and compute the
-    interaction of all vectors.
+    """Read ``rows`` vectors by index, pool them to ``bags`` vectors in slot order, and interact.
 
-    ``rows`` count a slot each, whether its vector came once for several slots or lies in a table on
-    the GPU; ``index_bytes`` say where. Vectors of the model's other bags are pooled already. From
-    level 2 on one kernel does it all and writes the interaction alone; otherwise an operator writes
-    the pooled vectors first.
+    ``rows`` counts slots, including slots that share a delivered vector and slots in tables on the
+    GPU. The model's other bags are already pooled. From level 2 on, a single kernel does everything
+    and writes only the interaction; otherwise an operator writes the pooled vectors first.
+
+    index_bytes: bytes of the indices.
     """
     added = (rows - bags) * model.dimension if rows > bags else 0
     if level < 2 or model.interaction == "cat":

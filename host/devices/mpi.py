@@ -14,9 +14,10 @@ __all__ = ["MpiCollectives", "MpiProfile"]
 
 @dataclass(frozen=True)
 class MpiProfile:
-    """Constants of an MPI library; ``message_us``: host time per message, for both ends.
+    """Constants of an MPI library.
 
-    ``source``: see :mod:`host.toml.provenance`.
+    message_us: host time per message, for both ends.
+    source: source of each number, see :mod:`host.toml.provenance`.
     """
 
     name: str
@@ -49,9 +50,8 @@ class MpiCollectives:
     def all_to_all(self, traffic: np.ndarray) -> Cost:
         """Return the cost of exchanging ``traffic``, bytes ``[endpoints, endpoints]``.
 
-        Every endpoint posts its messages one after the other, and all are in flight at once: the
-        cost is the calls, one latency, and the bytes of the busiest link. An empty exchange costs
-        nothing.
+        Every endpoint posts its messages in sequence, and all are in flight at once. The cost is
+        the calls, a latency, and the bytes of the busiest link. An empty exchange costs nothing.
         """
         traffic = self.topology.checked(traffic) * (1 - np.eye(self.topology.endpoints))
         if not traffic.any():

@@ -22,15 +22,15 @@ class NcclProfile:
 
     Members
     -------
-    name: of the profile.
+    name: name of the profile.
     base_..._us: fixed time of an operation, independent of size and peers.
-    hop_..._us: from one GPU to the next over the network, including its latency.
+    hop_..._us: time from a GPU to the next over the network, including its latency.
     local_hop_..._us: the same inside a host.
-    ll_fraction, ll128_fraction: share of a link's bytes that is data; the rest is flags.
-    ll_most_bytes: largest send of a group that uses LL; larger ones use Simple.
+    ll_fraction, ll128_fraction: fraction of a link's bytes that is data; the rest is flags.
+    ll_most_bytes: largest send of a group that uses LL; larger sends use Simple.
     parallel_peers: concurrent sends and receives of a group.
-    channels: multiprocessors of the GPU that a collective occupies.
-    source: of each number, see :mod:`host.toml.provenance`.
+    channels: GPU multiprocessors that a collective occupies.
+    source: source of each number, see :mod:`host.toml.provenance`.
 
     Raises ``ValueError`` for a constant out of range.
     """
@@ -70,8 +70,10 @@ class NcclProfile:
 class NcclCollectives:
     """Grouped sends and receives, and ring all-reduce, over a topology of GPUs.
 
-    Data are in GPU memory before and after. A collective is a kernel, whose call and launch are not
-    part of its cost. Parameters: ``nccl``; ``topology``.
+    Data are in GPU memory before and after. A collective is a kernel; its cost excludes call and
+    launch.
+
+    Parameters: ``nccl``; ``topology``.
     """
 
     def __init__(self, nccl: NcclProfile, topology: Topology):
@@ -95,16 +97,19 @@ class NcclCollectives:
         return Cost(overhead + moving, overhead, {"link": moving})
 
     def further_us(self, traffic: np.ndarray) -> float:
-        """Return what the exchange of ``traffic`` adds to a group of like exchanges, besides its
-        bytes: the rounds that its sends and receives fill, which need not be whole ones."""
+        """Return the microseconds that an exchange of ``traffic`` adds to a group, without its
+        bytes.
+
+        The time is proportional to the rounds of its sends and receives, which may be fractional.
+        """
         traffic = self._between(traffic)
         return sum(rounds * us for rounds, us in self._hops(traffic, self._protocol(traffic)))
 
     def all_reduce(self, size: float) -> Cost:
         """Return the cost of an all-reduce of ``size`` bytes over all endpoints.
 
-        A ring (:class:`host.devices.ring.Ring`) with the fastest protocol, which is how NCCL
-        chooses. With one endpoint it costs nothing.
+        A ring (:class:`host.devices.ring.Ring`) with the fastest protocol, as NCCL selects it. With
+        one endpoint it costs nothing.
         """
         if self.topology.endpoints == 1:
             return Cost()
@@ -119,15 +124,16 @@ class NcclCollectives:
         return min(found, key=lambda cost: cost.us)
 
     def _between(self, traffic: np.ndarray) -> np.ndarray:
-        """Return what endpoints send to others."""
+        """Return the bytes between distinct endpoints."""
         return self.topology.checked(traffic) * (1 - np.eye(self.topology.endpoints))
 
     def _protocol(self, traffic: np.ndarray) -> str:
         return "ll" if traffic.max() <= self.nccl.ll_most_bytes else "simple"
 
     def _hops(self, traffic: np.ndarray, protocol: str) -> list[tuple[float, float]]:
-        """Return the most rounds of peers that any endpoint has, and the time of each: over the
-        network and inside the host."""
+        """Return the maximum rounds of peers over all endpoints and the time per round, for network
+        and host.
+        """
         nccl, topology = self.nccl, self.topology
         host = np.arange(topology.endpoints) // (topology.endpoints // topology.profile.hosts)
         same = host[:, None] == host

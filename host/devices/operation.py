@@ -7,27 +7,29 @@ from host.bounds import check_least
 __all__ = ["TILE", "Operation"]
 
 TILE = 64
-"""Rows and columns of the outputs that one multiprocessor computes of a matrix product: libraries
-use tiles from 32 to 128, this is the middle of them."""
+"""Rows and columns of the outputs of a matrix product that a multiprocessor computes.
+
+Libraries use tiles from 32 to 128.
+"""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """Work of one action, or of several consecutive ones of the same kind.
+    """Work of an action, or of consecutive actions of the same kind.
 
     Members
     -------
-    name: of its kind, for reports.
+    name: kind, for reports.
     streamed_bytes: bytes read and written in address order.
     rows, row_bytes: number of rows read or written at random addresses, and the bytes of each.
     flops: float32 operations; a multiplication and an addition are two.
     operators: framework calls, each with its own kernels.
     kernels: kernels launched, at least ``operators``.
-    matrix: whether its arithmetic is a matrix product.
-    tiles: of a matrix product, the tiles of `TILE` x `TILE` outputs that all its kernels compute,
-        each on one multiprocessor; 0 for other operations.
-    fused_embedding: whether it is a framework's batched embedding operator, whose calls have their
-        own cost.
+    matrix: whether the arithmetic is a matrix product.
+    tiles: for a matrix product, the tiles of `TILE` x `TILE` outputs of all kernels, each on one
+        multiprocessor; 0 for other operations.
+    fused_embedding: whether it is a framework's batched embedding operator, which has its own call
+        cost.
 
     Raises ``ValueError`` for a negative number, and for fewer kernels than operators.
     """
@@ -48,5 +50,5 @@ class Operation:
                     kernels=self.operators, tiles=0)
 
     def row_traffic(self, access_bytes: int) -> int:
-        """Return the bytes that its rows move if an access moves whole ``access_bytes``."""
+        """Return the bytes that its rows move if an access moves at least ``access_bytes``."""
         return self.rows * -(-self.row_bytes // access_bytes) * access_bytes

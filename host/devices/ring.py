@@ -9,13 +9,17 @@ class Ring:
     """All-reduce of ``size`` bytes over all endpoints, in a ring in numerical order.
 
     In each of ``turns`` turns, ``part`` bytes go from each endpoint to the next (Patarasuk and Yuan
-    2009, see :class:`host.timing.all_reduce.RingAllReduce`, which counts frames and cycles of one
-    network). If several links leave a host side by side, their level's rate is the total rate of
-    all: rings share them.
+    2009, see :class:`host.timing.all_reduce.RingAllReduce`, which counts frames and cycles of a
+    single network). If several links leave a host in parallel, their level's rate is the total
+    rate: rings share them.
 
-    Members: ``turns``, 2 (endpoints - 1); ``outside``, the turns that wait for a link between
-    hosts, 2 (hosts - 1); ``part``, bytes; ``part_us``, the microseconds that the slowest link needs
-    for one part; ``moving_us``, those of all turns.
+    Members
+    -------
+    turns: 2 (endpoints - 1).
+    outside: turns that wait for a link between hosts, 2 (hosts - 1).
+    part: bytes per turn.
+    part_us: microseconds that the slowest link needs for ``part``.
+    moving_us: microseconds of all turns.
 
     Raises ``ValueError`` for less than one byte.
     """
@@ -27,7 +31,7 @@ class Ring:
         self.turns = 2 * (topology.endpoints - 1)
         self.outside = 2 * (profile.hosts - 1)
         self.part = size / topology.endpoints
-        # Each group has one predecessor and one successor: one part up and one down per turn.
+        # Each group has a predecessor and a successor: a part up and a part down per turn.
         self.part_us = max((self.part / (level.bandwidth_gb_s * 1e3) for level in profile.levels
                             if level.joins > 1), default=0.0)
         self.moving_us = self.turns * self.part_us

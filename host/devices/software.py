@@ -15,28 +15,29 @@ COLLECTIVES = ("mpi", "nccl")
 class SoftwareProfile:
     """Costs of software around a GPU: ``eager`` or ``tuned``.
 
-    Baselines and systems with SmartNICs are charged by the same profile, action by action; a ratio
-    of results under two profiles says nothing about a system.
+    Baselines and systems with SmartNICs use the same profile for each action. Do not compare
+    results under different profiles.
 
     Members
     -------
-    name: of the profile.
-    operator_us: host time of one operator call, including the launches of its kernels.
-    fused_embedding_us: host time of one call of a batched embedding operator.
-    launch_call_us: host time of one launch by a program that calls the driver itself, such as that
-        of a NIC.
+    name: name of the profile.
+    operator_us: host time of an operator call, including the launches of its kernels.
+    fused_embedding_us: host time of a call of a batched embedding operator.
+    launch_call_us: host time of a launch by a program that calls the driver directly, such as a
+        NIC's driver.
     doorbell_us: host time of a store to a register of the NIC.
     copy_us: host time of the call of each copy between host and GPU memory.
-    synchronize_us: from the end of the GPU's last action until the host's thread continues.
+    synchronize_us: time from the end of the GPU's last action until the host thread continues.
     graphs: whether all GPU work between two waits of the host is launched as one CUDA graph,
-        copies and collectives of the GPUs included.
-    graph_us: host time of a graph launch, of the graph of one mini-batch.
-    graph_node_us: what each node of a further mini-batch in the same graph adds to it.
-    fused_embedding: whether one batched operator looks up all tables of a node.
-    packed_inputs: whether the inputs of a mini-batch are one copy, in place of one for each tensor.
-    kernels: how much a kernel does, one of :data:`host.devices.dense_work.LEVELS`.
-    collective: one of `COLLECTIVES`, the library between nodes.
-    source: of each number, see :mod:`host.toml.provenance`.
+        including copies and GPU collectives.
+    graph_us: host time of launching the graph of one mini-batch.
+    graph_node_us: additional host time per node of a further mini-batch in the same graph.
+    fused_embedding: whether a batched operator looks up all tables of a node.
+    packed_inputs: whether the inputs of a mini-batch are a single copy instead of a copy per
+        tensor.
+    kernels: kernel fusion, one of :data:`host.devices.dense_work.LEVELS`.
+    collective: library between nodes, one of `COLLECTIVES`.
+    source: source of each number, see :mod:`host.toml.provenance`.
 
     Raises ``ValueError`` for a negative time or an unknown library.
     """

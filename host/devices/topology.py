@@ -1,4 +1,4 @@
-"""Topology: a hierarchy of links that join endpoints to hosts, and these to switches."""
+"""Topology: a hierarchy of links that join endpoints to hosts, and hosts to switches."""
 
 from dataclasses import dataclass, field
 
@@ -10,21 +10,21 @@ from host.toml.provenance import check_source
 __all__ = ["Level", "Topology", "TopologyProfile"]
 
 _MOST = 4096
-"""Limit on the endpoints: a matrix of bytes between all of them is square."""
+"""Maximum endpoints; traffic is a square matrix of this size."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """One class of links, which joins the groups of the level below.
+    """A class of links that joins the groups of the level below.
 
     Members
     -------
-    name: of the class, such as ``nvlink`` or ``spine``.
-    joins: groups of the level below (endpoints, for the first level) that one switch joins.
-    bandwidth_gb_s: payload rate of the link from each such group to the switch, per direction.
+    name: name of the class, such as ``nvlink`` or ``spine``.
+    joins: groups of the level below (endpoints, for the first level) that a switch joins.
+    bandwidth_gb_s: payload rate of the link from each group to the switch, per direction.
     one_way_us: latency between endpoints if this is the highest level between them.
     local: whether it is inside a host.
-    source: of each number, see :mod:`host.toml.provenance`.
+    source: source of each number, see :mod:`host.toml.provenance`.
     """
 
     name: str
@@ -45,9 +45,9 @@ class Level:
 
 @dataclass(frozen=True)
 class TopologyProfile:
-    """Levels from the inside out: ``levels[0]`` joins endpoints, the next joins their groups.
+    """Levels from the inside out: ``levels[0]`` joins endpoints, the next level joins their groups.
 
-    An endpoint sends and receives: a GPU, a NIC, or a host that has only one of them.
+    An endpoint sends and receives: a GPU, a NIC, or a host with a single GPU or NIC.
     """
 
     name: str
@@ -55,7 +55,7 @@ class TopologyProfile:
 
     def __post_init__(self) -> None:
         if not self.levels:
-            raise ValueError("levels must be at least one, not none")
+            raise ValueError("levels must contain at least 1 level, not 0")
         for index, level in enumerate(self.levels[1:], 1):
             if level.local and not self.levels[index - 1].local:
                 raise ValueError(f"levels[{index}].local must be false: the level below is not "
@@ -79,8 +79,7 @@ class TopologyProfile:
            header: int = 42) -> "TopologyProfile":
         """Return the single level of a network's links between ``nodes`` nodes.
 
-        ``payload`` and ``header`` are the bytes of a full frame: by default UDP with an MTU of
-        1,500.
+        payload, header: bytes of a full frame; the default is UDP with an MTU of 1,500.
         """
         share = payload / (payload + header + network.overhead_bytes)
         return cls(network.name, (Level(network.name, nodes, network.bandwidth_gbit_s / 8 * share,
@@ -90,12 +89,16 @@ class TopologyProfile:
 class Topology:
     """Timing model of messages over a `TopologyProfile`.
 
-    Every group of each level has one link up and one down; each link moves its bytes one after the
-    other at its level's rate. Bytes between two endpoints pass the links of every level up to the
-    lowest that joins them, and wait in the queue of each.
+    Every group of each level has a link up and a link down. A link moves its bytes in sequence at
+    its level's rate. Bytes between two endpoints pass the links of all levels up to the lowest
+    common level, and wait in each queue.
 
-    Members: ``profile``; ``endpoints``, their number; ``group``, int ``[levels, endpoints]``, the
-    group of each endpoint whose link goes to that level (the endpoint itself at the first).
+    Members
+    -------
+    profile: the profile.
+    endpoints: their number.
+    group: int ``[levels, endpoints]``, the group of each endpoint whose link goes to that level;
+        the endpoint itself at the first level.
     """
 
     def __init__(self, profile: TopologyProfile):
@@ -124,14 +127,16 @@ class Topology:
     def link_us(self, traffic: np.ndarray) -> np.ndarray:
         """Return the microseconds that the busiest link of each level needs for ``traffic``.
 
-        ``traffic``: bytes ``[endpoints, endpoints]`` from each to each; an endpoint's bytes for
-        itself use no link. No exchange of these bytes can end before the longest of these times.
+        The maximum is a lower bound of the duration of an exchange.
+
+        traffic: bytes ``[endpoints, endpoints]`` from each to each; bytes of an endpoint to itself
+        use no link.
         """
         traffic = self.checked(traffic)
         result = np.zeros(len(self.profile.levels))
         outside = ~np.eye(self.endpoints, dtype=bool)
         for k, level in enumerate(self.profile.levels):
-            # Traffic below one switch of the level below does not reach this level.
+            # Traffic within a switch of the level below does not reach this level.
             if k:
                 outside &= self._switch[k - 1][:, None] != self._switch[k - 1]
             crossing = np.where(outside, traffic, 0.0)
@@ -144,7 +149,7 @@ class Topology:
     def send(self, time_us: float, source: int, destination: int, size: float) -> float:
         """Send a message at ``time_us``; return when its last byte has arrived.
 
-        Switching is cut-through: the head moves on before the tail has arrived, and each link on
+        Switching is cut-through: the head continues before the tail has arrived, and each link of
         the path is occupied for the message's bytes. Calls must be in time order; :meth:`clear`
         empties the queues.
         """
@@ -172,12 +177,12 @@ class Topology:
         """Return ``traffic`` as float64. Raises ``ValueError`` if it is invalid."""
         traffic = np.asarray(traffic, np.float64)
         if traffic.shape != (self.endpoints, self.endpoints) or not (traffic >= 0).all():
-            raise ValueError(f"traffic must be bytes of {self.endpoints} by {self.endpoints} "
-                             f"endpoints, none below 0, not of shape {traffic.shape}")
+            raise ValueError(f"traffic must be non-negative bytes of {self.endpoints} by "
+                             f"{self.endpoints} endpoints, not of shape {traffic.shape}")
         return traffic
 
     def _highest(self, level: int) -> np.ndarray:
-        """Return the pairs of distinct endpoints for which ``level`` is the lowest that joins."""
+        """Return the pairs of distinct endpoints whose lowest common level is ``level``."""
         joined = self._switch[level][:, None] == self._switch[level]
         below = (self._switch[level - 1][:, None] == self._switch[level - 1] if level
                  else np.eye(self.endpoints, dtype=bool))

@@ -11,7 +11,7 @@ from host.model import Model
 __all__ = ["Linear", "activations", "interaction_backward", "mlp_backward"]
 
 Linear = Callable[[np.ndarray, Layer], np.ndarray]
-"""Computes a layer like :func:`host.dlrm.mlp.linear_fixed`."""
+"""Function that computes a layer, like :func:`host.dlrm.mlp.linear_fixed`."""
 
 _BLOCK_SAMPLES = 128
 
@@ -29,17 +29,19 @@ def activations(inputs: np.ndarray, layers: list[Layer], linear: Linear = linear
 def mlp_backward(values: list[np.ndarray], layers: list[Layer], gradient: np.ndarray,
                  linear: Linear = linear_fixed, last_relu: bool = True,
                  inputs: bool = True) -> tuple[list[Layer], np.ndarray | None]:
-    """Return the gradients of each layer as a `Layer`, and those of the MLP's inputs.
+    """Return the gradients of each layer as a `Layer`, and the gradients of the MLP's inputs.
 
     Parameters
     ----------
-    values: `activations` of the whole mini-batch. gradient: of the loss by the last of them.
+    values: `activations` of the whole mini-batch.
+    gradient: gradient of the loss with respect to the last activation.
     linear, last_relu: as in `activations`.
-    inputs: whether to compute the inputs' gradients; if not, None is returned for them.
+    inputs: whether to compute the inputs' gradients; otherwise they are None.
 
-    ``linear`` computes every sum, with a bias of +0 added last: a weight's gradient sums x · g over
-    the samples in order, a bias's sums 1 · g likewise, an input's sums g · w over the outputs in
-    ascending index. A ReLU passes a gradient if its output is above 0, and +0 otherwise.
+    ``linear`` computes every sum, and adds a bias of +0 last. A weight's gradient sums x · g over
+    the samples in order, a bias's gradient sums 1 · g likewise, and an input's gradient sums g · w
+    over the outputs in ascending index. A ReLU passes a gradient if its output is above 0, and +0
+    otherwise.
     """
     gradients = []
     for number in reversed(range(len(layers))):
@@ -60,14 +62,14 @@ def interaction_backward(model: Model, dense: np.ndarray, pooled: np.ndarray,
                          gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the gradients of ``dense [n, d]`` and ``pooled [n, tables, d]``.
 
-    ``gradient [n, width]`` is that of the loss by the results of
+    ``gradient [n, width]`` is the gradient with respect to the results of
     :func:`host.dlrm.interaction.interaction`.
 
-    Let z be the dense vector followed by the pooled ones, and g(i, j) the gradient of the dot of
-    z_i and z_j. The gradient of z_i is the sum of g(i, j) · z_j over j in ascending order, each
-    product and sum rounded to float32; j = i is left out or, if vectors are also paired with
-    themselves, contributes (2 · g(i, i)) · z_i. The sum of the dense vector starts from its own
-    part of ``gradient``, all others from their first product. A concatenation only moves its
+    Let z be the dense vector followed by the pooled vectors, and g(i, j) the gradient of the dot of
+    z_i and z_j. The gradient of z_i is the sum of g(i, j) · z_j over j in ascending order, with
+    each product and sum rounded to float32. j = i is omitted; if vectors are also paired with
+    themselves, it contributes (2 · g(i, i)) · z_i. The sum of the dense vector starts from its own
+    part of ``gradient``, all other sums from their first product. A concatenation only moves its
     gradients. A computed NaN is 0x7FC00000.
     """
     (n, dimension), tables = dense.shape, pooled.shape[1]

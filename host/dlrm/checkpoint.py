@@ -1,4 +1,4 @@
-"""Checkpoints of training: the written rows and the weights of the MLPs, in one sealed ``.npz``."""
+"""Checkpoints of training: written rows and MLP weights, in an ``.npz`` file with a checksum."""
 
 import json
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 class Resumed(NamedTuple):
-    """Where a training goes on.
+    """State of a resumed training.
 
-    Members: ``steps`` done; ``samples``, a hash of the samples that they were made from.
+    Members: ``steps``: completed steps; ``samples``: hash of the samples of these steps.
     """
 
     steps: int
@@ -38,10 +38,12 @@ class Resumed(NamedTuple):
 def save_checkpoint(file: BinaryIO, steps: int, dense: DenseTrainer, rows: RowStore,
                     optimizer: Optimizer, run: Mapping[str, object] = _NOTHING,
                     samples: str = "") -> None:
-    """Write the state after ``steps`` steps to the empty ``file``, open for reading too.
+    """Write the state after ``steps`` steps to the empty ``file``, which must also be readable.
 
-    ``run``: further JSON values that a resumed run must have in common; ``samples``: a hash of the
-    samples of the steps. The same state gives the same bytes.
+    The same state gives the same bytes.
+
+    run: further JSON values that a resumed run must share.
+    samples: hash of the samples of the steps.
     """
     arrays: dict[str, np.ndarray | Parts] = {
         "about": np.array(json.dumps(_about(dense, rows, optimizer, run))),
@@ -63,13 +65,13 @@ def load_checkpoint(path: str | Path, dense: DenseTrainer, rows: RowStore,
     Raises
     ------
     InputError
-        The file is not a checkpoint, is damaged, or of another model, seed, optimizer or ``run``;
-        says which.
+        The file is not a checkpoint, is damaged, or belongs to another model, seed, optimizer or
+        ``run``; the message states which.
     ValueError
         ``rows`` is not empty.
     """
     if len(rows):
-        raise ValueError(f"rows must be none before a checkpoint is read, not {len(rows)}")
+        raise ValueError(f"rows must be empty before a checkpoint is loaded, not {len(rows)}")
     with open_sealed(path, "a checkpoint") as arrays:
         about = _text(path, arrays, "about")
         for field, value in _about(dense, rows, optimizer, run).items():
@@ -92,13 +94,13 @@ def load_checkpoint(path: str | Path, dense: DenseTrainer, rows: RowStore,
 
 
 def _forms(rows: RowStore) -> dict[str, tuple[type, tuple[int, ...]]]:
-    """Return type and shape of the arrays of written rows; -1 for their number."""
+    """Return type and shape of the arrays of written rows; -1 stands for their number."""
     return {"keys": (np.int64, (-1,)), "vectors": (np.float32, (-1, rows.model.dimension)),
             "states": (np.float32, (-1,))}
 
 
 def _check_rows(path: str | Path, arrays: Sealed, rows: RowStore) -> None:
-    """Raise `InputError` unless the written rows of a checkpoint can be those of ``rows``."""
+    """Raise `InputError` unless the written rows of a checkpoint are valid for ``rows``."""
     number = -1
     for name, (dtype, shape) in _forms(rows).items():
         _, found = _form(path, arrays, name, dtype, (number, *shape[1:]))
@@ -106,7 +108,7 @@ def _check_rows(path: str | Path, arrays: Sealed, rows: RowStore) -> None:
     last, first = -1, 0
     for keys, vectors, states in zip(*(arrays.parts(name, _ROWS) for name in _forms(rows))):
         if keys[0] <= last or (np.diff(keys) <= 0).any():
-            raise InputError(path, 0, 0, "keys must ascend")
+            raise InputError(path, 0, 0, "keys must be in ascending order")
         try:
             rows.read(keys)
         except ValueError as error:
@@ -133,7 +135,7 @@ def _text(path: str | Path, arrays: Sealed, name: str) -> dict:
 
 def _about(dense: DenseTrainer, rows: RowStore, optimizer: Optimizer,
            run: Mapping[str, object]) -> dict:
-    """Return what a checkpoint must have in common with the run that resumes from it."""
+    """Return the values that a checkpoint must share with the run that resumes from it."""
     about = {"version": _VERSION, "seed": rows.seed, "mlp": dense.dlrm.mlp,
              **{f"model.{name}": value for name, value in asdict(rows.model).items()},
              **{f"optimizer.{name}": value for name, value in asdict(optimizer).items()},
@@ -154,7 +156,7 @@ def _layer(path: str | Path, arrays: Sealed, name: str, old: Layer) -> Layer:
 
 
 def _finite(path: str | Path, name: str, values: np.ndarray, first: int = 0) -> None:
-    """Raise `InputError` unless all are; ``first``: number of their first row."""
+    """Raise `InputError` unless all values are finite; ``first``: number of their first row."""
     wrong = ~np.isfinite(values)
     if wrong.any():
         at = tuple(int(i) for i in np.unravel_index(int(wrong.argmax()), values.shape))

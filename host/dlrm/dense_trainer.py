@@ -24,8 +24,9 @@ class DenseStep:
 
     Members
     -------
-    loss: mean over the mini-batch before the update. predictions: float32 ``[n]``, likewise.
-    gradients: of the loss by each pooled vector, float32 ``[n, tables, d]``.
+    loss: mean over the mini-batch before the update.
+    predictions: float32 ``[n]``, before the update.
+    gradients: gradient of the loss by each pooled vector, float32 ``[n, tables, d]``.
     """
 
     loss: float
@@ -39,12 +40,12 @@ class DenseTrainer:
     Parameters
     ----------
     model, seed: shape and initial weights.
-    learning_rate: of both MLPs, rounded to float32.
-    mlp: ``fixed``, bit-identical everywhere, or ``blas``, faster, for one machine only.
+    learning_rate: rate of both MLPs, rounded to float32.
+    mlp: ``fixed``: bit-identical on every machine; ``blas``: faster, but specific to a machine.
     linear: a bit-identical replacement of :func:`host.dlrm.mlp.linear_fixed` for ``fixed``.
 
-    The mini-batch is always the global one: gradients of weights are sums over it in sample order,
-    which models the nodes' all-reduce. ``dlrm`` holds the current weights.
+    The mini-batch is always the global mini-batch: gradients of weights are sums over it in sample
+    order, which models the nodes' all-reduce. ``dlrm`` holds the current weights.
     """
 
     def __init__(self, model: Model, seed: int, learning_rate: float = 0.1, mlp: str = "fixed",
@@ -65,12 +66,12 @@ class DenseTrainer:
         return bottom[-1]
 
     def finish(self, pooled: np.ndarray) -> DenseStep:
-        """Finish the begun step with its ``pooled [n, tables, d]`` and update the MLPs.
+        """Finish the step with its ``pooled [n, tables, d]`` and update the MLPs.
 
-        Raises ``RuntimeError`` if no step was begun.
+        Raises ``RuntimeError`` if no step was started.
         """
         if self._begun is None:
-            raise RuntimeError("no step was begun")
+            raise RuntimeError("begin must be called before finish")
         (samples, bottom), self._begun = self._begun, None
         dlrm, linear = self.dlrm, self._linear
         top = activations(interaction(dlrm.model, bottom[-1], pooled), dlrm.top_layers,

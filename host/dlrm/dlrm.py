@@ -23,16 +23,16 @@ _BLOCK_KEYS = 1 << 16
 def pool(vectors: np.ndarray, lengths: np.ndarray, pooling: str = "sum") -> np.ndarray:
     """Pool bags in float32: ``vectors [k, d]`` concatenated in bag order, ``lengths [bags]``.
 
-    A sum starts from the bag's first vector and adds the others in order; an empty bag gives +0.
-    For ``pooling`` ``mean`` the sum is divided by float32 of the bag's length. A NaN is 0x7FC00000,
-    except in the sum of a bag with one vector, which is the vector bit for bit. Returns float32
-    ``[bags, d]``.
+    A sum starts from the bag's first vector and adds the other vectors in order; an empty bag gives
+    +0. For ``pooling`` ``mean``, the sum is divided by float32 of the bag's length. A NaN is
+    0x7FC00000, except in a bag with a single vector, whose sum is the vector bit for bit. Returns
+    float32 ``[bags, d]``.
     """
     lengths = np.asarray(lengths, np.int64)
     result = np.zeros((len(lengths), vectors.shape[1]), np.float32)
     first = np.cumsum(lengths) - lengths
     longest_first = np.argsort(-lengths, kind="stable")
-    # With bags sorted by length, those that have a vector at a position are contiguous.
+    # With bags sorted by length, bags with a vector at a position are contiguous.
     reaching = len(lengths) - np.searchsorted(np.sort(lengths), np.arange(lengths.max(initial=0)),
                                               side="right")
     for position, count in enumerate(reaching):
@@ -82,7 +82,7 @@ class Dlrm:
     ----------
     model: its shape.
     seed: determines all weights and rows.
-    mlp: ``fixed``, bit-identical everywhere, or ``blas``, faster, for one machine only.
+    mlp: ``fixed``: bit-identical on every machine; ``blas``: faster, but specific to a machine.
     linear: a bit-identical replacement of :func:`host.dlrm.mlp.linear_fixed` for ``fixed``.
     """
 
@@ -99,7 +99,7 @@ class Dlrm:
         """Draw the weights now, which takes a while, instead of at first use."""
         _ = self.bottom_layers, self.top_layers
 
-    # Drawn at first use: the answers of a modelled NIC have no values and need no weights.
+    # Drawn at first use, because runs with a modelled NIC need no weights.
     @cached_property
     def bottom_layers(self) -> list[Layer]:
         """Layers of the bottom MLP."""

@@ -15,14 +15,15 @@ from host.samples import Samples, share_sizes
 __all__ = ["PARTIALS", "EmbeddingTables", "key_gradients", "row_gradients"]
 
 PARTIALS = ("exact", "rounded")
-"""How a node's sum of gradients of a row is held before it joins those of the other nodes."""
+"""Forms of a node's gradient sum of a row before it is added to the sums of other nodes."""
 
 
 def key_gradients(samples: Samples, gradients: np.ndarray, pooling: str) -> np.ndarray:
-    """Return the gradient of each key, float32 ``[k, d]``, from those of bags ``[n, tables, d]``.
+    """Return the gradient of each key, float32 ``[k, d]``, from gradients of bags ``[n, tables,
+    d]``.
 
-    Each key of a bag has the gradient of the bag; for ``pooling`` ``mean`` it is divided, once per
-    bag, by float32 of the bag's length. A key that occurs twice in a bag has it twice.
+    Each key of a bag has the gradient of the bag. For ``pooling`` ``mean``, it is divided, once per
+    bag, by float32 of the bag's length. A repeated key in a bag has the gradient repeatedly.
     """
     shape = (*samples.bag_lengths.shape, gradients.shape[-1])
     if gradients.shape != shape:
@@ -38,11 +39,11 @@ def row_gradients(samples: Samples, gradients: np.ndarray, nodes: int = 1,
                   partials: str = "exact") -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct keys of a mini-batch, ascending, and the gradients of their rows.
 
-    ``gradients [k, d]`` are those of the keys. For ``partials`` ``exact``, a row's gradient is the
-    exact sum of all, rounded once, for any ``nodes``. For ``rounded``, the keys of each node's
-    samples are summed exactly and rounded once; the row's gradient is the exact sum of these,
-    rounded once. Nodes have contiguous shares of the samples whose sizes differ by at most one, the
-    larger ones first.
+    ``gradients [k, d]`` are the gradients of the keys. For ``partials`` ``exact``, a row's gradient
+    is the exact sum, rounded once, for any ``nodes``. For ``rounded``, the keys of each node's
+    samples are summed exactly and rounded once; the row's gradient is the exact sum of these sums,
+    rounded once. Nodes have contiguous shares of the samples whose sizes differ by at most 1;
+    larger shares come first.
     """
     if partials == "exact":
         return sums_by_key(samples.keys, gradients)
@@ -59,8 +60,8 @@ class EmbeddingTables:
     Parameters
     ----------
     model, seed: tables and their initial rows.
-    optimizer: of the rows.
-    nodes, partials: how gradients are summed, see `row_gradients`.
+    optimizer: optimizer of the rows.
+    nodes, partials: order of gradient sums, see `row_gradients`.
 
     ``rows`` are the written rows.
     """

@@ -1,4 +1,4 @@
-"""Exact sums of float32, held like the hardware's as integer multiples of 2^-149."""
+"""Exact sums of float32, held as integer multiples of 2^-149, as in the hardware."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -94,7 +94,7 @@ def taken(total: ExactSum) -> tuple[int, ExactSum]:
 def split(total: ExactSum) -> list[int]:
     """Return the bits of the float32 values whose exact sum is ``total``, largest first.
 
-    Each is the finite one nearest to the remainder; an infinity or NaN is the only one.
+    Each value is the finite float32 nearest to the remainder. An infinity or NaN is the only value.
     """
     term, left = taken(total)
     terms = [term]

@@ -14,9 +14,10 @@ __all__ = ["sums_by_key"]
 _LIMB = 28
 _MASK = (1 << _LIMB) - 1
 _MOST_TERMS = 1 << 33
-"""This many limbs, of either sign, sum to less than 2^62, and carry less than 2^29 two limbs up."""
+"""Maximum number of terms: their limbs sum to less than 2^62 and carry less than 2^29 two limbs up.
+"""
 _GROWTH = 2
-"""Limbs above a term's first: for its shift, and for the carries of the most terms."""
+"""Limbs above a term's first: for its shift, and for the carries of the maximum number of terms."""
 _FIELDS = 255
 _MINUS_ZERO = 1 << 31
 
@@ -25,11 +26,11 @@ def sums_by_key(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.nd
     """Return the distinct ``keys [n]``, ascending, and the sum of each key's ``values``.
 
     ``values`` are float32 ``[n, lanes]``. A sum is exact until it is rounded, once, to the nearest
-    float32, as in :func:`host.dlrm.exact.nearest`: infinities and NaN stay in their lane, and a
+    float32, as in :func:`host.dlrm.exact.nearest`. Infinities and NaN stay in their lane, and a
     zero is +0 unless every term is -0.
 
-    Raises ``TypeError`` for values of another type, and ``ValueError`` unless there is one key per
-    row of values, and for more than 2^33.
+    Raises ``TypeError`` for values of another type, and ``ValueError`` for more than 2^33 keys or
+    unless there is a key per row of values.
     """
     if values.dtype != np.float32:
         raise TypeError(f"values must be float32, not {values.dtype}")
@@ -97,7 +98,7 @@ def _nearest(limbs: np.ndarray, lowest: int) -> np.ndarray:
     top = np.maximum(len(limbs) - 1 - used[::-1].argmax(axis=0), 1)
     first, second = (np.take_along_axis(limbs, place[None], axis=0)[0] for place in (top, top - 1))
     head = first << _LIMB | second
-    # Two limbs hold at least 5 bits more than a float32: one sticky bit stands for all lower ones.
+    # Two limbs hold at least 5 bits more than a float32: a sticky bit represents all lower limbs.
     head |= (first != 0) & (used.argmax(axis=0) < top - 1)
     # Rounding happens here; scaling by a power of two is exact, or overflows to infinity.
     rounded = head.astype(np.float32).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Float32 arithmetic in numpy like the hardware's: every NaN that it makes is 0x7FC00000."""
+"""Float32 arithmetic in numpy as in the hardware: every computed NaN is 0x7FC00000."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,12 +8,12 @@ import numpy as np
 __all__ = ["NAN", "canonical", "means", "quiet"]
 
 NAN = np.uint32(0x7FC00000).view(np.float32)
-"""The NaN of the hardware. A processor's may be 0xFFC00000 or keep the payload of an operand."""
+"""The NaN of the hardware. A CPU may return 0xFFC00000 or keep the payload of an operand."""
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Overflow to infinity and make NaN without numpy's warnings; also a decorator."""
+    """Suppress numpy's warnings of overflow and NaN; also a decorator."""
     with np.errstate(over="ignore", invalid="ignore"):
         yield
 

@@ -18,11 +18,11 @@ def dot_interaction(dense: np.ndarray, pooled: np.ndarray, *, itself: bool = Fal
     """Return ``[dense | dots]`` for float32 ``dense [n, d]`` and ``pooled [n, tables, d]``.
 
     The dots are those of the pairs (i, j), j < i, row-major, of Z = [dense; pooled]; with
-    ``itself`` (DLRM's ``arch_interaction_itself``) those with j = i too. Each product
-    is rounded to float32; the 16 products of a slice are summed by one balanced tree that adds
-    neighbours, ((0+1)+(2+3)) + …; the sums of the slices are added in ascending order. Unused lanes
-    of the last slice are +0, and go through the tree too. A NaN among the dots is 0x7FC00000; the
-    dense vector is kept bit for bit.
+    ``itself`` (DLRM's ``arch_interaction_itself``) also j = i. Each product is rounded to float32.
+    The 16 products of a slice are summed by a balanced tree that adds neighbours, ((0+1)+(2+3)) +
+    …; the sums of the slices are added in ascending order. Unused lanes of the last slice are +0
+    and go through the tree, too. A NaN among the dots is 0x7FC00000; the dense vector is kept bit
+    for bit.
     """
     n, dimension = dense.shape
     lanes = -(-dimension // LANES) * LANES
@@ -70,8 +70,9 @@ class ResultLayout:
 
     Members
     -------
-    width: values of a result. head: values of the dense vector. rest: lane, counted from the first
-        beat, at which the other values begin.
+    width: values of a result.
+    head: values of the dense vector.
+    rest: lane, counted from the first beat, at which the other values begin.
     """
 
     width: int

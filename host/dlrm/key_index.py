@@ -56,7 +56,7 @@ class KeyIndex:
             if size > 1 << 31:
                 raise OverflowError(f"an index has at most 2^31 keys, not {self._count}")
             self._keys.resize(size, refcheck=False)
-            del self._places  # all are taken anew, and the old ones need not lie beside them
+            del self._places  # frees the old array before the new one is filled
             self._places = np.full(2 * size, -1, np.int32)
             first = 0
         self._keys[found[new]] = keys[new]
@@ -69,7 +69,7 @@ class KeyIndex:
         while len(numbers):
             free = self._places[place] < 0
             self._places[place[free]] = numbers[free]
-            # Of several keys that want a slot one gets it, the others probe further.
+            # If several keys choose a slot, a single key gets it; the other keys probe further.
             on = self._places[place] != numbers
             numbers, place = numbers[on], self._next_place(place[on])
 

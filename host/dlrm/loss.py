@@ -38,7 +38,7 @@ def binary_cross_entropy(logits: np.ndarray, labels: np.ndarray) -> Loss:
     Raises ``ValueError`` for an empty mini-batch, or labels of another shape.
     """
     if logits.ndim != 1 or not len(logits):
-        raise ValueError(f"logits must be of at least one sample, not of shape "
+        raise ValueError(f"logits must have at least one sample, not shape "
                          f"{logits.shape!r}")
     if labels.shape != logits.shape:
         raise ValueError(f"labels must have shape {logits.shape!r}, not {labels.shape!r}")

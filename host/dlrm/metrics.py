@@ -19,8 +19,8 @@ class Quality:
 def auc(predictions: np.ndarray, labels: np.ndarray) -> float | None:
     """Return the share of pairs of a click and a non-click in correct order; ties count half.
 
-    Computed by the rank sum of Mann and Whitney (1947) with averaged tied ranks. None if there are
-    no such pairs, or if a prediction is NaN.
+    Computed by the rank sum of Mann and Whitney (1947) with averaged tied ranks. None if no pair
+    exists, or if a prediction is NaN.
     """
     clicked = np.asarray(labels) != 0
     clicks = int(clicked.sum())
@@ -37,7 +37,7 @@ def auc(predictions: np.ndarray, labels: np.ndarray) -> float | None:
 def accuracy(predictions: np.ndarray, labels: np.ndarray) -> float:
     """Return the share of correct predictions: at least 0.5 for a click, else below."""
     if not len(labels):
-        raise ValueError("labels must be at least one, not none")
+        raise ValueError("labels must not be empty")
     return float(np.mean((np.asarray(predictions) >= 0.5) == (np.asarray(labels) != 0)))
 
 

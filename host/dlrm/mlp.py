@@ -10,7 +10,7 @@ from host.hashing import GOLDEN, mix64, mix64_int
 __all__ = ["MOST_WEIGHTS", "Layer", "forward", "initial_layers", "linear_blas", "linear_fixed"]
 
 MOST_WEIGHTS = 1 << 27
-"""Of an MLP: 0.5 GiB, and as much again, twice, while they are drawn."""
+"""Maximum weights of an MLP: 0.5 GiB, and twice as much again during initialisation."""
 
 _BLOCK_DRAWN = 1 << 16
 _BLOCK_SAMPLES = 256
@@ -29,8 +29,9 @@ class Layer:
 def _normals(seed: int, count: int) -> np.ndarray:
     """Return ``count`` near-normal float64 values of mean 0 and deviation 1.
 
-    Each is the sum of twelve 16-bit uniforms from three hashes: exact integers, hence the same on
-    every machine and with every NumPy. Neither ``log`` nor NumPy's generators promise that.
+    Each is the sum of twelve 16-bit uniforms from three hashes: exact integers, and therefore
+    identical on every machine and with every NumPy version. ``log`` and NumPy's generators do not
+    guarantee this.
     """
     values = np.empty(count)
     for first in range(0, count, _BLOCK_DRAWN):
@@ -44,9 +45,9 @@ def _normals(seed: int, count: int) -> np.ndarray:
 
 
 def initial_layers(shapes: tuple[tuple[int, int], ...], seed: int) -> list[Layer]:
-    """Return DLRM's initial layers, one for each (inputs, outputs) of ``shapes``, from ``seed``.
+    """Return DLRM's initial layers, one per (inputs, outputs) of ``shapes``, from ``seed``.
 
-    Weights are normal with deviation √(2 / (inputs + outputs)), biases with √(1 / outputs).
+    Weights are normal with deviation √(2 / (inputs + outputs)), biases with √(1 / outputs). Raises
     ``ValueError`` for more than `MOST_WEIGHTS`.
     """
     wanted = sum(inputs * outputs for inputs, outputs in shapes)
@@ -103,11 +104,11 @@ def linear_blas(inputs: np.ndarray, layer: Layer) -> np.ndarray:
 
 def forward(inputs: np.ndarray, layers: list[Layer], linear=linear_fixed,
             last_relu: bool = True) -> np.ndarray:
-    """Run ``layers`` with a ReLU after each, after the last one only if ``last_relu``."""
+    """Run ``layers`` with a ReLU after each layer; after the last layer only if ``last_relu``."""
     values = np.ascontiguousarray(inputs, np.float32)
     for number, layer in enumerate(layers):
         values = linear(values, layer)
         if last_relu or number + 1 < len(layers):
             values = np.maximum(values, np.float32(0))
-            values += np.float32(0)  # maximum may return -0; this makes it +0
+            values += np.float32(0)  # converts -0 from maximum to +0
     return values

@@ -15,12 +15,12 @@ OPTIMIZERS = ("sgd", "rowwise-adagrad")
 
 @dataclass(frozen=True)
 class Optimizer:
-    """How a row is updated by the sum of its gradients.
+    """Update rule of a row, given the sum of its gradients.
 
     Parameters
     ----------
-    name: ``sgd``, or ``rowwise-adagrad`` (exact: duplicates are summed first), which keeps one
-        float32 per row, initially +0.
+    name: ``sgd``, or ``rowwise-adagrad`` (exact: duplicates are summed first), which keeps a
+        float32 state per row, initially +0.
     learning_rate, epsilon: rounded to float32; only Adagrad uses ``epsilon``.
 
     Raises
@@ -68,6 +68,6 @@ def follow(name: str, learning_rate: float, epsilon: float, vectors: np.ndarray,
 
 def _squares(vectors: np.ndarray) -> np.ndarray:
     """Return the dot product of each of ``vectors [n, d]`` with itself."""
-    # Without other vectors, the interaction's last value is the first vector's dot with itself.
+    # Without pooled vectors, the interaction's last value is the vector's dot with itself.
     return dot_interaction(vectors, np.empty((len(vectors), 0, vectors.shape[1]), np.float32),
                            itself=True)[:, -1]

@@ -1,4 +1,4 @@
-"""Store of the rows written in training; all others have their initial value, a function."""
+"""Store of the rows written in training; all other rows are computed from the seed."""
 
 import hashlib
 from collections.abc import Iterator
@@ -14,18 +14,18 @@ __all__ = ["RowStore"]
 
 _BLOCK = 1 << 16
 _GROWTH = 8
-"""The store grows by one part in so many, which is the most that lies idle in it."""
+"""The store grows by 1 / 8, which is also the maximum of unused memory."""
 
 
 class RowStore:
-    """The tables of a model: the written rows, else :func:`host.dlrm.rows.row_values`.
+    """The tables of a model: written rows, and :func:`host.dlrm.rows.row_values` for other rows.
 
     Parameters
     ----------
     model, seed: tables and their initial rows.
 
-    Keys are integers, ``row | table << 36``, as in `host.samples.Samples.keys`. Each row has one
-    float32 of optimizer state, initially +0. Memory is proportional to the written rows.
+    Keys are integers, ``row | table << 36``, as in `host.samples.Samples.keys`. Each row has a
+    float32 optimizer state, initially +0. Memory is proportional to the written rows.
     """
 
     def __init__(self, model: Model, seed: int) -> None:
@@ -58,7 +58,7 @@ class RowStore:
         numbers = self._index.add(keys)
         missing = len(self) - len(self._states)
         if missing > 0:
-            # Moved by the operating system's page tables where there are many: never held twice.
+            # The operating system moves large arrays by page tables, without a second copy.
             held = len(self._states)
             size = held + max(missing, held // _GROWTH)
             self._vectors.resize((size, self.model.dimension), refcheck=False)
@@ -73,7 +73,7 @@ class RowStore:
         return keys[order], self._vectors[order], self._states[order]
 
     def parts(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield what `written` returns by so many ``rows``; none may be written meanwhile."""
+        """Yield the result of `written` in parts of ``rows`` rows; do not write rows meanwhile."""
         keys = self._index.keys
         order = np.argsort(keys)
         for first in range(0, len(order), rows):
@@ -84,7 +84,7 @@ class RowStore:
         """Return the SHA-256 of the written rows, in key order.
 
         Each row contributes its table (4 bytes), row (8) and the bits of its vector (4 each),
-        little-endian; the optimizer's states are left out.
+        little-endian. Optimizer states are not included.
         """
         hashed = hashlib.sha256()
         for keys, vectors, _ in self.parts(_BLOCK):

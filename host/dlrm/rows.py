@@ -17,8 +17,10 @@ _BLOCK = 8192
 class RowConstants(NamedTuple):
     """Constants shared by the rows of a model.
 
-    Members: per table ``sizes``, its rows, ``seeds`` and ``scales``; ``steps``, what is added to
-    the hash of a row for each pair of elements.
+    Members
+    -------
+    sizes, seeds, scales: rows, seed and scale of each table.
+    steps: increments of a row's hash, one per pair of elements.
     """
 
     sizes: np.ndarray
@@ -42,10 +44,9 @@ def row_values(model: Model, seed: int, tables: np.ndarray, rows: np.ndarray) ->
     """Return the initial vectors of the keys ``(tables[i], rows[i])``: float32 ``[n, dimension]``.
 
     Uniform in ±√(1 / rows of the table), as DLRM initialises. Element ``d`` comes from 24 bits of
-    ``mix64(mix64(row ^ seed of the table) + (d // 2 + 1) · golden)``: the upper 24 for an even
-    ``d``, the next 24 for an odd one. If ``u`` is these bits, the value is
-    ``(2u + 1 - 2^24) / 2^24 · √(1 / rows)``, computed in float64 and rounded once, so it is never
-    0.
+    ``mix64(mix64(row ^ seed of the table) + (d // 2 + 1) · golden)``: the upper 24 bits for an even
+    ``d``, the next 24 bits for an odd ``d``. If ``u`` is these bits, the value is ``(2u + 1 - 2^24)
+    / 2^24 · √(1 / rows)``, computed in float64 and rounded once, so it is never 0.
 
     Raises
     ------
@@ -54,7 +55,7 @@ def row_values(model: Model, seed: int, tables: np.ndarray, rows: np.ndarray) ->
     """
     tables = np.asarray(tables, np.int64)
     rows = np.asarray(rows, np.int64)
-    # Seen as unsigned, a negative number is huge.
+    # A negative number is a huge unsigned number.
     if len(tables) and tables.view(np.uint64).max() >= model.tables:
         raise ValueError(f"tables must be between 0 and {model.tables - 1}, "
                          f"not {tables.min()} to {tables.max()}")

@@ -17,12 +17,12 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 
 @app.callback()
 def _all() -> None:
-    """Count what others measured, from their traces."""
+    """Count kernels and collectives in traces of a training step."""
 
 
 @app.command()
 def trace(kineto: Annotated[Path, typer.Argument(help="Folder with a Kineto trace per rank.")],
-          execution: Annotated[Path, typer.Argument(help="Folder with their execution traces.")],
+          execution: Annotated[Path, typer.Argument(help="Folder with an execution trace each.")],
           output: Annotated[Path, typer.Option(help="Folder to write to.")] = Path(".")) -> None:
     """Count a step's kernels and collectives: two CSV files like those in host/measurements."""
     traces, executions = read_traces(kineto), read_traces(execution)

@@ -1,12 +1,12 @@
 """Kernels and collectives of a training step, counted from PyTorch's traces.
 
-A Kineto trace (Chrome's trace format, written by ``torch.profiler``) has, for each rank, the calls
-of operators with the shapes of their inputs, the calls of CUDA's runtime, and the kernels with
-their times. An execution trace (``torch.profiler.ExecutionTraceObserver``) also has the shapes of
-lists of tensors, such as those that ``aten::cat`` joins, and the sizes of collectives.
+A Kineto trace (Chrome's trace format, written by ``torch.profiler``) contains, per rank, operator
+calls with input shapes, CUDA runtime calls, and kernels with their times. An execution trace
+(``torch.profiler.ExecutionTraceObserver``) also contains the shapes of tensor lists, such as the
+inputs of ``aten::cat``, and the sizes of collectives.
 
-A kernel belongs to the innermost operator during which it was launched. Kernels whose launch is
-not in the trace were launched by the step before, and are left out.
+A kernel belongs to the innermost operator during which it was launched. Kernels without a launch in
+the trace belong to the previous step and are omitted.
 """
 
 import json
@@ -25,7 +25,7 @@ __all__ = ["Collective", "Kernel", "collectives", "kernels", "read_traces"]
 Event = Mapping[str, Any]
 
 _MOST = 1 << 30
-"""Bytes of a trace: one of a step of eight GPUs has some ten million."""
+"""Maximum bytes of a trace; a step of eight GPUs has about ten million."""
 
 _ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
 _LOOKUP = "split_embedding_codegen_lookup"
@@ -39,10 +39,11 @@ class Kernel:
 
     Members
     -------
-    operator: that launched it. name: of the kernel, without its parameters.
-    shapes: of the operator's tensors, such as ``16x512 512x256``; of its result for a list.
-    rows: rows of embedding tables that it looks up or updates, 0 for any other.
-    us: how long it ran.
+    operator: operator that launched it.
+    name: name of the kernel, without parameters.
+    shapes: shapes of the operator's tensors, such as ``16x512 512x256``; of its result for a list.
+    rows: rows of embedding tables that it looks up or updates; 0 for other kernels.
+    us: duration.
     """
 
     operator: str
@@ -54,8 +55,12 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Collective:
-    """A collective operation; ``sent``, bytes to each rank (one figure if all are equal, or for an
-    all-reduce its bytes); ``us``, how long its kernel ran, waiting for others included.
+    """A collective operation.
+
+    Members
+    -------
+    sent: bytes to each rank; a single number if all are equal; for an all-reduce, its bytes.
+    us: duration of its kernel, including waits for other ranks.
     """
 
     kind: str
@@ -70,7 +75,7 @@ def read_traces(folder: str | Path) -> dict[Path, dict]:
     """
     paths = sorted(Path(folder).rglob("*.json"))
     if not paths:
-        raise ValueError(f"folder must have traces (*.json), {str(folder)!r} has none")
+        raise ValueError(f"folder must contain traces (*.json), not {str(folder)!r}")
     found = {}
     for path in paths:
         try:
@@ -83,9 +88,9 @@ def read_traces(folder: str | Path) -> dict[Path, dict]:
 
 
 def kernels(trace: Mapping, execution: Mapping | None = None) -> list[Kernel]:
-    """Return what a rank's GPU ran for the step's own operators, in order, without collectives.
+    """Return the kernels of a rank's own operators in order, without collectives.
 
-    ``execution``: the execution trace of the same rank, for the results of ``aten::cat``.
+    execution: execution trace of the same rank, for the results of ``aten::cat``.
     """
     events = trace["traceEvents"]
     operators = sorted((e for e in events if e.get("cat") == "cpu_op"), key=lambda e: e["ts"])
@@ -112,7 +117,7 @@ def kernels(trace: Mapping, execution: Mapping | None = None) -> list[Kernel]:
 def collectives(trace: Mapping, execution: Mapping) -> list[Collective]:
     """Return a rank's collectives in order, with their sizes from its execution trace.
 
-    Raises ``ValueError`` if the two have not the same number of them.
+    Raises ``ValueError`` if the traces contain different numbers of collectives.
     """
     ran = [e for e in _on_gpu(trace["traceEvents"]) if "nccl" in e["name"].lower()]
     sizes = [(kind, sent) for node in execution["nodes"]
@@ -129,7 +134,7 @@ def _on_gpu(events: Sequence[Event]) -> list[Event]:
 
 
 def _innermost(operators: Sequence[Event], launch: Event) -> Event | None:
-    """Return the shortest operator of the launch's thread that lasts over it."""
+    """Return the shortest operator of the launching thread that contains the launch."""
     around = [e for e in operators if e["tid"] == launch["tid"] and e["ts"] <= launch["ts"]
               and e["ts"] + e["dur"] >= launch["ts"] + launch["dur"]]
     return min(around, key=lambda e: (e["dur"], -e["ts"]), default=None)
@@ -142,18 +147,18 @@ def _shapes(operator: Event | None) -> str:
 
 
 def _joined(execution: Mapping | None) -> list[str]:
-    """Return the shapes of what each ``aten::cat`` makes, in order."""
+    """Return the result shapes of each ``aten::cat``, in order."""
     nodes = sorted((execution or {"nodes": []})["nodes"], key=lambda node: node["id"])
     return ["x".join(map(str, node["output_shapes"][0])) for node in nodes
             if node["name"] == "aten::cat"]
 
 
 def _rows_looked_up(operators: Sequence[Event], dense: bool) -> int:
-    """Return the indices of the lookup, the tensor before its offsets, which are one too many."""
+    """Return the number of indices of a lookup, from the tensor before its offsets."""
     for event in operators:
         if (_DENSE[0] if dense else _LOOKUP) in event["name"]:
             dims = event["args"]["Input Dims"]
-            # Of the dense operator the indices are the eighth input, of the split one the twelfth.
+            # Indices are input 8 of the dense operator, and input 12 of the split operator.
             return prod(dims[7 if dense else 11])
     return 0
 

@@ -1,4 +1,4 @@
-"""Figures of published tables and logs, as data; see the comments of each file for what was run."""
+"""Figures from published tables and logs, as data; the comments of each file describe the setup."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -16,8 +16,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Looked:
-    """A lookup or an update in all tables: ``samples``; ``tables``, of ``rows`` rows; ``hot``,
-    lookups of a bag; ``dimension``; ``us`` measured.
+    """A lookup or an update in all tables.
+
+    Members
+    -------
+    samples: samples.
+    tables, rows: number of tables, and rows of each.
+    hot: lookups per bag.
+    dimension: values of a row.
+    us: measured time.
     """
 
     samples: int
@@ -30,7 +37,9 @@ class Looked:
 
 @dataclass(frozen=True)
 class Multiplied:
-    """``batch`` products, ``rows`` by ``inner`` and ``inner`` by ``columns``; ``us`` measured."""
+    """``batch`` matrix products, ``rows`` by ``inner`` times ``inner`` by ``columns``; ``us``
+    measured.
+    """
 
     rows: int
     inner: int
@@ -98,18 +107,18 @@ class Run:
 
     def __post_init__(self) -> None:
         if len(self.shards) != (self.gpus if self.hosts == 1 else self.hosts):
-            raise ValueError(f"shards must be of each GPU of one host or of each host, "
+            raise ValueError(f"shards must have an entry per GPU of a host, or per host, "
                              f"not {len(self.shards)}")
 
     @property
     def rate(self) -> float:
-        """Samples a second, evaluations left out."""
+        """Samples per second, without evaluations."""
         return self.mini_batch / self.ms * 1e3
 
 
 @dataclass(frozen=True)
 class Flattening:
-    """``flattening.toml``, ``flattening_v3_1.toml``: training on ever more GPUs."""
+    """``flattening.toml``, ``flattening_v3_1.toml``: training on an increasing number of GPUs."""
 
     source: str
     dimension: int
@@ -125,8 +134,9 @@ class Flattening:
 
 @dataclass(frozen=True)
 class DropModel:
-    """The model of ``network_drop.toml``, inferred; ``multi_hot``, lookups of each table in its
-    other reading.
+    """The inferred model of ``network_drop.toml``.
+
+    multi_hot: lookups per table in the alternative reading.
     """
 
     samples_of_gpu: int
@@ -142,7 +152,7 @@ class DropModel:
 
 @dataclass(frozen=True)
 class Readme:
-    """A rate of eight GPUs, iterations a second."""
+    """A rate of eight GPUs, in iterations per second."""
 
     samples_of_gpu: int
     interaction: str
@@ -151,7 +161,7 @@ class Readme:
 
 @dataclass(frozen=True)
 class Drop:
-    """``network_drop.toml``: one host and two, joined by one NIC."""
+    """``network_drop.toml``: one host, and two hosts joined by a single NIC each."""
 
     source: str
     one_host: float

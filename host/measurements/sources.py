@@ -1,4 +1,4 @@
-"""The sources of figures, split into those of constants and those that are only checked against."""
+"""Sources of figures, split into sources of constants and sources for checks only."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -12,8 +12,15 @@ __all__ = ["Source", "Sources", "sources"]
 
 @dataclass(frozen=True)
 class Source:
-    """Members: ``name``; ``what`` it says; ``where`` it is, with its version; ``licence``;
-    ``cite``, words by which a constant's source would name it.
+    """A source of figures.
+
+    Members
+    -------
+    name: key of the source.
+    what: content.
+    where: location and version.
+    licence: licence.
+    cite: words that identify this source in the text of a constant's source.
     """
 
     name: str
@@ -24,7 +31,7 @@ class Source:
 
     def __post_init__(self) -> None:
         if not self.cite or not all(self.cite):
-            raise ValueError("cite must be at least one word, none empty")
+            raise ValueError("cite must be a non-empty list of non-empty words")
 
     def named_in(self, text: str) -> bool:
         """Return whether ``text`` names this source."""
@@ -33,10 +40,15 @@ class Source:
 
 @dataclass(frozen=True)
 class Sources:
-    """Members: ``split``, the day of the division, as in ``2026-11-23``; ``constants``, sources
-    that constants may come from; ``checks``, those that are only checked against.
+    """The split of the sources.
 
-    Raises ``ValueError`` for a malformed day, or a name on both sides.
+    Members
+    -------
+    split: date of the split, such as ``2026-11-23``.
+    constants: sources that constants may use.
+    checks: sources that only check models.
+
+    Raises ``ValueError`` for a malformed date, or a name on both sides.
     """
 
     split: str
@@ -51,18 +63,19 @@ class Sources:
                              f"not {self.split!r}") from None
         names = [source.name for source in (*self.constants, *self.checks)]
         if len(set(names)) < len(names):
-            raise ValueError("checks must have names of their own")
+            raise ValueError("checks must have names that constants do not use")
 
     def check_only(self, text: str) -> Source | None:
-        """Return the source that ``text`` names although models are only checked against it."""
+        """Return the check-only source that ``text`` names, or None."""
         return next((source for source in self.checks if source.named_in(text)), None)
 
     def of_check(self, name: str) -> Source:
-        """Return a source that models are checked against. Raises ``KeyError`` for no such one."""
+        """Return the check-only source called ``name``. Raises ``KeyError`` if it does not exist.
+        """
         return {source.name: source for source in self.checks}[name]
 
 
 @cache
 def sources() -> Sources:
-    """Return the sources that ship, ``sources.toml``."""
+    """Return the shipped sources, ``sources.toml``."""
     return read_toml(str(files("host") / "measurements" / "sources.toml"), Sources)

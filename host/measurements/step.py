@@ -1,9 +1,8 @@
-"""Kernels and collectives of the published training step on eight GPUs, as data.
+"""Kernels and collectives of a published training step on eight GPUs, as data.
 
-``v100_step_kernels.csv`` has a line for each operator, kernel, shapes and rows: on each rank, how
-often it ran and for how long in all. ``v100_step_collectives.csv`` has a line for each collective:
-the bytes that a rank sends to each, and how long it lasted on each rank, waiting for the others
-included.
+``v100_step_kernels.csv`` has a line per operator, kernel, shapes and rows, with the count and the
+total time on each rank. ``v100_step_collectives.csv`` has a line per collective, with the bytes
+that a rank sends to each other rank and the duration on each rank, including waits.
 """
 
 import csv
@@ -23,8 +22,9 @@ KERNELS, COLLECTIVES = "v100_step_kernels.csv", "v100_step_collectives.csv"
 
 @dataclass(frozen=True)
 class StepKernel:
-    """Members: those of :class:`host.measurements.kineto.Kernel`; ``calls``, ``us``: how often it
-    ran on each rank, and for how long in all.
+    """Kernels of the published step, with the members of :class:`host.measurements.kineto.Kernel`.
+
+    calls, us: number and total microseconds on each rank.
     """
 
     operator: str
@@ -47,7 +47,11 @@ class StepKernel:
 
 @dataclass(frozen=True)
 class StepCollective:
-    """Members: those of :class:`host.measurements.kineto.Collective`; ``us`` of each rank."""
+    """A collective of the published step, with the members of
+    :class:`host.measurements.kineto.Collective`.
+
+    us: microseconds on each rank.
+    """
 
     kind: str
     sent: tuple[int, ...]
@@ -55,12 +59,12 @@ class StepCollective:
 
     @property
     def last_us(self) -> float:
-        """How long it lasted on the last rank to arrive, which waits for none."""
+        """Duration on the last rank to arrive, which does not wait."""
         return min(self.us)
 
 
 def write_kernels(path: Path, ranks: Sequence[Sequence[Kernel]]) -> None:
-    """Write the kernels of each rank to ``path``, equal ones in one line."""
+    """Write the kernels of each rank to ``path``, identical kernels in a single line."""
     table: dict[tuple, list[list[float]]] = {}
     for rank, found in enumerate(ranks):
         for kernel in found:

@@ -1,1 +1,1 @@
-"""Which node owns which row, and models of caches with their replacement policies."""
+"""Assignment of rows to nodes, and models of caches with their replacement policies."""

@@ -1,4 +1,4 @@
-"""Rules by which tables are dealt over the nodes of a cluster."""
+"""Rules that assign tables to the nodes of a cluster."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,32 +6,34 @@ from dataclasses import dataclass
 __all__ = ["PLACEMENTS", "Rule", "check_placement", "described", "given_owners"]
 
 PLACEMENTS = {
-    "even": "whole tables, as many at each node as at any other",
+    "even": "whole tables, the same number at each node",
     "rows": "whole tables, rows balanced",
     "lookups": "whole tables, lookups balanced",
     "row": "rows hashed over all nodes",
 }
-"""How tables may be placed, with a description of each.
+"""Placements of tables, with descriptions.
 
 ``even`` is the paper's "evenly distributed" (section 5.3) and the split of facebookresearch/dlrm.
 """
 
 
 def given_owners(placement: str) -> tuple[int, ...] | None:
-    """Return the node of each table, where a placement gives them, as ``0,0,1`` does."""
+    """Return the node of each table if the placement lists nodes, as ``0,0,1`` does; otherwise
+    None.
+    """
     nodes = placement.split(",")
-    # Longer ones are no node of any cluster, and beyond thousands no integer for Python.
+    # Longer texts cannot be node numbers, and Python limits the digits of an integer.
     digits = all(node.isascii() and node.isdecimal() and len(node) <= 30 for node in nodes)
     return tuple(map(int, nodes)) if digits else None
 
 
 def described(placement: str) -> str:
-    """Return in words how a placement deals tables."""
-    return PLACEMENTS.get(placement, "whole tables, each at the node that is given for it")
+    """Return a description of a placement."""
+    return PLACEMENTS.get(placement, "whole tables, each at a listed node")
 
 
 def check_placement(name: str) -> str:
-    """Return ``name``; ``ValueError`` unless it is one of `PLACEMENTS` or gives nodes."""
+    """Return ``name``; raise ``ValueError`` unless it is one of `PLACEMENTS` or lists nodes."""
     if name not in PLACEMENTS and given_owners(name) is None:
         raise ValueError(f"placement must be one of {', '.join(PLACEMENTS)}, not {name!r}")
     return name
@@ -39,19 +41,19 @@ def check_placement(name: str) -> str:
 
 @dataclass(frozen=True)
 class Rule:
-    """How whole tables are dealt over nodes.
+    """Assignment of whole tables to nodes.
 
     Members
     -------
-    placement: one of `PLACEMENTS`, of which ``row`` deals no whole tables; or the node of each
-        table, such as ``0,0,1``.
-    lookups: measured lookups of each table of the model, in any unit; needed by ``lookups`` and
-        kept for it alone.
+    placement: one of `PLACEMENTS` (``row`` assigns no whole tables), or the node of each table,
+        such as ``0,0,1``.
+    lookups: measured lookups of each table of the model, in any unit; required by ``lookups``, and
+        dropped for other placements.
 
     Raises
     ------
     ValueError
-        An unknown placement, or ``lookups`` without any, or with a negative number of them.
+        The placement is unknown, or ``lookups`` are missing or negative.
     """
 
     placement: str = "even"
@@ -66,15 +68,17 @@ class Rule:
             raise ValueError(f"lookups must be at least 0, not {min(self.lookups)!r}")
 
     def owners(self, rows: Mapping[int, int], nodes: int) -> dict[int, int]:
-        """Return the node of each table; ``rows``: of the tables to deal, by number.
+        """Return the node of each table.
 
-        ``even`` and ``rows`` take the largest table first, ``lookups`` the most looked-up; it goes
-        to the node with the fewest rows, or lookups, so far. ``even`` asks only nodes that may
-        still take one: each gets n // k of n tables, and n mod k of the k nodes one more. Ties:
-        more rows first, then the lower table; fewer rows first, then the lower node. Nodes that are
-        given are taken as they are.
+        ``even`` and ``rows`` take the largest table first, ``lookups`` the most used table. A table
+        goes to the node with the fewest rows, or lookups, so far. With ``even``, each of k nodes
+        gets n // k of n tables, and n mod k nodes get one more; full nodes are skipped. Ties: more
+        rows first, then the lower table; fewer rows first, then the lower node. Listed nodes are
+        used unchanged.
 
-        ``ValueError`` for a table that no node or no number of lookups was given for.
+        rows: rows of the tables to assign, by number.
+
+        Raises ``ValueError`` for a table without a listed node or without lookups.
         """
         given = given_owners(self.placement)
         if given is not None:
@@ -87,7 +91,7 @@ class Rule:
             raise ValueError(f"lookups must have a number for table {max(rows)}, not "
                              f"{len(looked_up)} numbers")
         least, extra = divmod(len(rows), nodes)
-        # What a node holds so far: lookups, rows, tables.
+        # Lookups, rows and tables of each node so far.
         held = [(0, 0, 0)] * nodes
         found = {}
         for table in sorted(rows, key=lambda t: (-looked_up[t], -rows[t], t)):

@@ -38,7 +38,7 @@ class CacheSets:
         """The key that the last access evicted, or None."""
 
     def access(self, index: int, key: Hashable) -> bool:
-        """Look up ``key`` in set ``index``, inserting it if it is not there; True for a hit.
+        """Look up ``key`` in set ``index``, and insert it after a miss; return True for a hit.
 
         Raises ``IndexError`` for an index out of range.
         """
@@ -66,7 +66,7 @@ class NodeCaches:
 
     Parameters
     ----------
-    sets, ways: of each cache; 0 sets for disabled caches, which never hit.
+    sets, ways: size of each cache; 0 sets disable the caches, which then never hit.
     nodes: number of caches.
     policy: name of the replacement policy.
 

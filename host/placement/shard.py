@@ -17,7 +17,7 @@ from rtl.keys.hash_columns import COLUMNS, KEY_BITS
 __all__ = ["OWNER_BITS", "Placement", "ShardPlan", "foreign_keys", "hash_tables", "key_hash"]
 
 OWNER_BITS = 16
-"""Low bits of the key hash that choose the owner of a row."""
+"""Low bits of the key hash that select the owner of a row."""
 
 
 @cache
@@ -47,9 +47,9 @@ _EVEN = Rule()
 
 @dataclass(frozen=True)
 class Placement:
-    """Placement of one table: the fields of `rtl.formats.TableDescriptor`.
+    """Placement of a table: the fields of `rtl.formats.TableDescriptor`.
 
-    ``kind`` TABLE: all rows at ``owner``. ROW: hashed over ``owners`` nodes from ``owner`` on.
+    ``kind`` TABLE: all rows at ``owner``. ROW: hashed over ``owners`` nodes, starting at ``owner``.
     REPLICATED: a copy at every node.
     """
 
@@ -63,12 +63,12 @@ class Placement:
 class ShardPlan:
     """The placement of every table over ``nodes`` nodes.
 
-    ``rule``: by which whole tables are dealt, also when some of them are dealt anew.
+    rule: rule that assigns whole tables, also when tables are reassigned.
 
     Raises
     ------
     ValueError
-        A table is split by columns, which is not supported; or refers to nodes beyond the cluster
+        A table is split by columns, which is not supported, or refers to nodes beyond the cluster
         or rows beyond the descriptor.
     """
 
@@ -100,16 +100,17 @@ class ShardPlan:
     @classmethod
     def deal(cls, model: Model, nodes: int, placement: str = "even",
              lookups: Sequence[int] | None = None) -> "ShardPlan":
-        """Place the tables of ``model`` by one of `host.placement.deal.PLACEMENTS`, or at nodes
-        that are given, such as ``0,0,1``.
+        """Place the tables of ``model`` by one of `host.placement.deal.PLACEMENTS`, or at listed
+        nodes.
 
-        ``even``, ``rows`` and ``lookups`` place whole tables, see `host.placement.deal.Rule`;
-        ``row`` hashes the rows of every table over all nodes. If there are more nodes than tables,
-        rows are always hashed, unless nodes are given. ``lookups``: measured lookups of each table,
-        needed by the placement of that name.
+        ``even``, ``rows`` and ``lookups`` place whole tables, see `host.placement.deal.Rule`.
+        ``row`` hashes the rows of every table over all nodes. With more nodes than tables, rows are
+        always hashed, unless nodes are listed.
 
-        ``ValueError`` for an unknown placement, and lookups or nodes that are missing or not one a
-        table.
+        lookups: measured lookups of each table, required by the placement ``lookups``.
+
+        Raises ``ValueError`` for an unknown placement, and for missing or too many lookups or
+        nodes.
         """
         rule = Rule(placement, None if lookups is None else tuple(map(int, lookups)))
         if rule.lookups is not None and len(rule.lookups) != model.tables:
@@ -126,9 +127,9 @@ class ShardPlan:
                    rule).dealt_anew()
 
     def dealt_anew(self) -> "ShardPlan":
-        """Return this plan with its whole tables dealt by the rule as if there were no others.
+        """Return this plan with its whole tables reassigned by the rule.
 
-        Tables that are hashed or replicated stay as they are.
+        Hashed and replicated tables do not change and do not count.
         """
         owners = self.rule.owners({number: table.rows for number, table in enumerate(self.tables)
                                    if table.kind == DescriptorKind.TABLE}, self.nodes)
@@ -139,8 +140,8 @@ class ShardPlan:
     def with_copies(self, rows: int) -> "ShardPlan":
         """Return this plan with a copy at every node of each table of at most ``rows`` rows.
 
-        The other whole tables are dealt anew by the plan's rule, as if they were all there are;
-        hashed ones stay in place.
+        The rule reassigns the remaining whole tables as if the copied tables did not exist. Hashed
+        tables do not change.
         """
         small = [table.rows <= rows for table in self.tables]
         if not any(small) or self.nodes == 1:
@@ -152,7 +153,7 @@ class ShardPlan:
     def descriptors(self, bases: Sequence[int] | None = None) -> np.ndarray:
         """Return the descriptor words of each table: uint32 ``[tables, 5]``.
 
-        ``bases``: where each begins in GPU memory, in bytes, for a NIC that reads rows.
+        bases: address of each table in GPU memory, in bytes, for a NIC that reads rows.
         """
         def column(name: str) -> np.ndarray:
             return np.array([getattr(table, name) for table in self.tables], np.int64)
@@ -167,8 +168,8 @@ class ShardPlan:
                  requester: np.ndarray | int = 0) -> np.ndarray:
         """Return the node that answers each lookup: int64 ``[n]``.
 
-        The owner of a row hash is ``owner + ((low 16 bits of key_hash · owners) >> 16)``; a
-        replicated table is looked up at the ``requester`` itself.
+        The owner of a hashed row is ``owner + ((low 16 bits of key_hash · owners) >> 16)``. The
+        ``requester`` looks up replicated tables itself.
         """
         tables = np.asarray(tables, np.int64)
         kind = np.array([table.kind for table in self.tables])[tables]
@@ -193,9 +194,9 @@ class ShardPlan:
 
 
 def foreign_keys(plan: ShardPlan, samples: Samples, shares: Sequence[int]) -> int:
-    """Return the number of distinct keys that nodes need from others for their shares.
+    """Return the number of distinct foreign keys in the shares of all nodes.
 
-    ``shares``: first sample of each node's share, then the number of samples.
+    shares: first sample of each node's share, then the number of samples.
     """
     found = 0
     for node, (first, last) in enumerate(pairwise(shares)):

@@ -15,7 +15,7 @@ from host.systems.workload import Workload
 __all__ = ["CARD_BYTES", "FpgaDense", "all_on_nic", "not_applicable"]
 
 CARD_BYTES = 8 * 10**9
-"""HBM on the card, PG276, which must hold a node's tables."""
+"""Bytes of HBM on the card (PG276), which must hold a node's tables."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class FpgaDense:
 
     Members
     -------
-    dsp: free in the NIC's SLR, 3,072 less 469 (docs/kaggle/resources.md).
-    dsp_per_product: of one exact float32 multiplier.
-    clock_mhz: of the NIC.
+    dsp: free DSPs in the NIC's SLR: 3,072 minus the 469 of the NIC.
+    dsp_per_product: DSPs of an exact float32 multiplier.
+    clock_mhz: clock of the NIC.
     """
 
     dsp: int = 3072 - 469
@@ -39,7 +39,7 @@ class FpgaDense:
 
 
 def not_applicable(w: Workload) -> str | None:
-    """Return why the tables do not fit on the cards, None if they do."""
+    """Return why the tables do not fit on the cards; None if they fit."""
     most = max(w.plan.rows_held()) * vector_bytes(w)
     if most <= CARD_BYTES:
         return None
@@ -51,9 +51,11 @@ def all_on_nic(w: Workload, d: Devices, options: StepOptions, nic: NicTimes,
                fpga: FpgaDense = FpgaDense()) -> Step:
     """Return a step without a GPU: rows in the card's HBM, MLPs on the remaining multipliers.
 
-    Samples go to the NIC by DMA after a doorbell, predictions come back by DMA; no kernel is
-    called. ``nic``: times of NICs whose rows are in HBM. MLPs cost only their multiplications, a
-    lower bound; a training step takes three times those of a forward pass.
+    The NIC fetches samples by DMA after a doorbell and returns predictions by DMA; no kernel is
+    launched. MLPs cost only their multiplications, which is a lower bound. A training step costs
+    three times the MLPs of a forward pass.
+
+    nic: times of NICs whose rows are in HBM.
     """
     step = Step()
     samples = int(w.samples.max())

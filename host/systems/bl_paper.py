@@ -14,10 +14,11 @@ __all__ = ["bl_paper"]
 def bl_paper(w: Workload, d: Devices, options: StepOptions) -> Step:
     """Return a step of the paper's GPU baseline (section 2.1, figure 1), fully sequential.
 
-    MPI exchanges indices and bag offsets between hosts; they are copied to the GPU and sorted by
-    table. One gather per table, or one for all if the software profile fuses them, pools the rows.
-    Pooled vectors go through host memory and MPI to the nodes of their samples. Training sends one
-    gradient per bag back the same way, and sums and applies those of each row.
+    MPI exchanges indices and bag offsets between hosts. The host copies them to the GPU, which
+    sorts them by table. A gather per table, or a single fused gather if the software profile has
+    it, pools the rows. Pooled vectors travel through host memory and MPI to the nodes of their
+    samples. Training returns a gradient per bag in the same way, sums the gradients of each row,
+    and applies the sums.
     """
     program, dense, fused = Program(d), Dense(w, d.kernels), d.software.fused_embedding
     at: tuple[int, ...] = program.exchange(

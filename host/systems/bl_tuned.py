@@ -28,9 +28,11 @@ __all__ = ["bl_tuned"]
 def bl_tuned(w: Workload, d: Devices, options: StepOptions, tuning: Tuning) -> Step:
     """Return a step of the tuned GPU baseline.
 
-    ``w``: the mini-batch under the plan in which the tables that ``tuning`` copies are replicated,
-    see :meth:`host.placement.shard.ShardPlan.with_copies`. Inputs are one packed copy. Between two
-    waits of the host there is one graph, where the software profile has graphs.
+    Inputs are a single packed copy. If the software profile has CUDA graphs, all work between two
+    waits of the host is one graph.
+
+    w: mini-batch under a plan that replicates the tables copied by ``tuning``, see
+    :meth:`host.placement.shard.ShardPlan.with_copies`.
     """
     return _Tuned(w, d, options, tuning).build()
 
@@ -73,7 +75,7 @@ class _Tuned:
             at = program.kernels([("different keys", "irregular", [
                 unique(most, values=rows_of_tables(w))])], at)
             if w.nodes > 1:
-                # The host learns the sizes of messages only after the GPU has found them.
+                # The GPU computes the sizes of messages, for which the host waits.
                 at = program.wait(program.copy("sizes", INDEX * w.nodes, at, to_gpu=False))
         if not tuning.host_indices:
             at = self._indices(at, self._library)
@@ -84,7 +86,7 @@ class _Tuned:
         at = program.kernels([("gather", "embedding_lookup", lookups(
             w, self._d.gpu, tuning.fused, tuning.dedupe, tuning.joined))], at)
         bottom: tuple[int, ...] = ()
-        if tuning.overlap and not tuning.nccl:  # MPI keeps the thread from calling anything else
+        if tuning.overlap and not tuning.nccl:  # MPI blocks the thread
             bottom = program.kernels([self._dense.bottom()], copied)
         at = program.exchange("vectors", "embedding_all_to_all", self._vectors.T, at,
                               self._library)
@@ -96,7 +98,7 @@ class _Tuned:
         return at, bottom
 
     def _indices(self, after: After, library: str) -> tuple[int, ...]:
-        """Exchange indices, those of different keys or those of all bags."""
+        """Exchange indices: of distinct keys with dedupe, else of all bags."""
         w = self._w
         return self._program.exchange(
             "indices", "input_all_to_all",
@@ -128,5 +130,5 @@ class _Tuned:
 
 
 def _copied_rows(w: Workload) -> int:
-    """Return the rows of the tables that every node has a copy of."""
+    """Return the number of rows in replicated tables."""
     return sum(table.rows for table in w.plan.tables if table.kind == DescriptorKind.REPLICATED)

@@ -16,12 +16,13 @@ PHASES = (*STAGE_PHASES, "wait")
 
 @dataclass(frozen=True)
 class Breakdown:
-    """The critical path of a step.
+    """Critical path of a step.
 
     Members
     -------
-    phases: microseconds of each of :data:`PHASES`; their sum is the time from release to finish.
-    path: (stage, its number, microseconds that it waited for a resource), first to last.
+    phases: microseconds of each of :data:`PHASES`; they add up to the time from release to finish.
+    path: pairs of a stage's number and the microseconds that the stage waited for a resource, in
+        order of time.
     """
 
     phases: dict[str, float]
@@ -31,11 +32,10 @@ class Breakdown:
 def breakdown(step: Step, times: Schedule, number: int) -> Breakdown:
     """Follow step ``number`` of ``times`` back from its last stage to its release.
 
-    Of a stage's predecessors, the one that ended last is on the path (in a tie, the first). Time
-    that a stage of the path waited for a resource counts as ``wait``, whether another step or
-    another stage of this one held it. Overhead is what is left of the path's overhead when kernels
-    of the step that run on the GPU meanwhile are taken out: where calls take longer than kernels,
-    calls make the path, and the kernels between them are work all the same.
+    The predecessor that ends last is on the path; ties go to the lowest number. Waiting for a
+    resource counts as ``wait``. Overhead on the path excludes the time in which kernels of the same
+    step run on the GPU: that time counts as the phase of the kernel. If calls take longer than
+    kernels, calls form the path but the kernels between them still count as work.
     """
     phases = dict.fromkeys(PHASES, 0.0)
     path: list[tuple[int, float]] = []
@@ -61,7 +61,9 @@ def breakdown(step: Step, times: Schedule, number: int) -> Breakdown:
 
 def _within(kernels: Sequence[tuple[float, float, str]], begin: float,
             over: float) -> Iterator[tuple[str, float]]:
-    """Yield phases and times of kernels, sorted by start, between two times; each time once."""
+    """Yield the phase and duration of kernels, sorted by start, between two times; count overlaps
+    once.
+    """
     for start, end, phase in kernels:
         if start >= over:
             return

@@ -9,16 +9,17 @@ from host.systems.stage import Part, Step
 __all__ = ["charge", "longest_us"]
 
 _FIRST = frozenset({"cpu"})
-"""Resources that an action needs at its start; it needs the others at its end."""
+"""Resources that an action holds from its start; the other resources are held until its end."""
 
 
 def charge(step: Step, name: str, phase: str, cost: Cost, after: Sequence[int] = (),
            shares: Mapping[str, float] | None = None) -> int:
     """Add an action to ``step`` and return the number of its last stage.
 
-    Its overhead comes first and has the phase ``overhead``. Each resource is held for its busy
-    time: the host's ``cpu`` from the start on, the others up to the end. ``shares``: how much of a
-    resource, by name, where it is not all of it.
+    The overhead precedes the work and has the phase ``overhead``. The action holds ``cpu`` from its
+    start, and every other resource until its end, each for its busy time.
+
+    shares: share of a resource by name; the default is 1.
     """
     shares = shares or {}
     spans = {resource: (0.0, busy) if resource in _FIRST else (cost.us - busy, cost.us)
@@ -38,7 +39,7 @@ def charge(step: Step, name: str, phase: str, cost: Cost, after: Sequence[int] =
 
 
 def longest_us(step: Step) -> float:
-    """Return the length of a step if no stage waits for a resource."""
+    """Return the length of a step in which no stage waits for a resource."""
     ends: list[float] = []
     for stage in step.stages:
         ends.append(stage.us + max((ends[other] for other in stage.after), default=0.0))

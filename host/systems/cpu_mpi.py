@@ -1,4 +1,4 @@
-"""``cpu-mpi``: CPUs and MPI without GPUs, the base of the paper's scalability (section 5.3)."""
+"""``cpu-mpi``: CPUs and MPI without GPUs, the baseline of the paper's scalability (section 5.3)."""
 
 from host.systems.charge import charge
 from host.systems.dense import Dense
@@ -15,7 +15,7 @@ __all__ = ["cpu_mpi"]
 def cpu_mpi(w: Workload, d: Devices, options: StepOptions) -> Step:
     """Return a fully sequential step on CPUs, without copies and launches.
 
-    The GPUs' software profile does not apply; the CPU's own ``operator_us`` does.
+    Framework calls cost the CPU profile's ``operator_us``; the software profile is ignored.
     """
     step, dense = Step(), Dense(w)
     size = vector_bytes(w)

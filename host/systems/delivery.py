@@ -1,4 +1,5 @@
-"""What a NIC has to deliver to its GPU of one mini-batch, and what the GPU looks up itself."""
+"""Vectors of one mini-batch that a NIC delivers to its GPU, and lookups that the GPU does itself.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,19 +12,19 @@ from host.samples import Samples
 __all__ = ["INDEX_BYTES", "Delivery", "delivery_of"]
 
 INDEX_BYTES = 2
-"""Of a slot's place among the different vectors of a share."""
+"""Bytes of an index into the distinct vectors of a share."""
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """Counts of one mini-batch, of the node that has most of each.
+    """Counts of one mini-batch: for each member, the maximum over nodes.
 
     Members
     -------
-    slots, bags: lookups of a share in tables that its GPU has no copy of, and their bags.
-    vectors: different keys of these slots, the least that are delivered where each comes once: a
-        key that the NIC forgets meanwhile comes again.
-    copied_slots, copied_bags: lookups in tables that its GPU has a copy of, and their bags.
+    slots, bags: lookups of a share in tables that its GPU does not copy, and their bags.
+    vectors: distinct keys of these slots, a lower bound for the vectors delivered with ``unique``;
+        an evicted key that is used again is sent again.
+    copied_slots, copied_bags: lookups in tables that its GPU copies, and their bags.
     """
 
     slots: int
@@ -34,17 +35,19 @@ class Delivery:
 
     @property
     def index_bytes(self) -> int:
-        """Bytes that say which vector each slot has."""
+        """Bytes of the indices from slots to vectors."""
         return INDEX_BYTES * self.slots
 
     @property
     def bag_bytes(self) -> int:
-        """Bytes that say where bags begin which are not all of one slot."""
+        """Bytes of the bag offsets; 0 if every bag has exactly one slot."""
         return 0 if self.slots == self.bags else INDEX_BYTES * self.bags
 
     def result_bytes(self, deliver: str, model: Model, samples: int) -> int:
-        """Return the least bytes of a share's results, without headers, for one of
-        `host.systems.en_tuning.DELIVER`."""
+        """Return the minimum bytes of a share's results, without headers.
+
+        deliver: one of `host.systems.en_tuning.DELIVER`.
+        """
         if deliver == "interaction":
             return 4 * model.interaction_width * samples
         if deliver == "pooled":
@@ -53,9 +56,9 @@ class Delivery:
 
 
 def delivery_of(samples: Samples, small: Sequence[bool], nodes: int) -> Delivery:
-    """Return what NICs deliver of a mini-batch that is dealt over ``nodes`` nodes.
+    """Return the delivery of a mini-batch that is split over ``nodes`` nodes.
 
-    ``small``: the tables of which each GPU has a copy.
+    small: for each table, whether every GPU has a copy.
     """
     copied, found = np.array(small), []
     for share in samples.shares(nodes):

@@ -16,9 +16,9 @@ __all__ = ["Dense"]
 
 
 class Dense:
-    """The dense work of the node with the largest share: the nodes work on theirs in parallel.
+    """Dense work of the node with the largest share; nodes work in parallel.
 
-    Parameters: ``w``; ``level``, how much a kernel does (:mod:`host.devices.dense_work`).
+    Parameters: ``w``; ``level``: kernel fusion (:mod:`host.devices.dense_work`).
     """
 
     def __init__(self, w: Workload, level: int = 0):
@@ -62,8 +62,10 @@ class Dense:
         program.wait(program.copy("predictions", 4 * self._samples, after, to_gpu=False))
 
     def learn(self, program: Program, after: After, options: StepOptions) -> tuple[int, ...]:
-        """Run the bottom MLP backward, sum the gradients of the MLPs over the nodes as ``options``
-        say, and update the MLPs; return the last stage."""
+        """Run the bottom MLP backward, all-reduce the gradients of the MLPs, and update the MLPs.
+
+        ``options`` selects the all-reduce. Return the last stage.
+        """
         if not options.all_reduce or self._nodes == 1:
             return program.kernels([self.bottom_backward(), self.update()], after)
         top = 4 * sum((inputs + 1) * outputs for inputs, outputs in self._model.top_layers)

@@ -23,7 +23,7 @@ _NETWORK, _PCIE = "ethernet_100g_switch", "pcie_gen3x16"
 
 
 def profiles_of(software: str, gpu: str) -> dict[str, type]:
-    """Return the profiles of an evaluation with these, each with its dataclass."""
+    """Return the names of the profiles of an evaluation and their dataclasses."""
     return {f"software_{software}": SoftwareProfile, gpu: GpuProfile, _CPU: CpuProfile,
             _MPI: MpiProfile, _NCCL: NcclProfile, _NETWORK: NetworkProfile, _PCIE: PcieProfile}
 
@@ -35,13 +35,14 @@ class Devices:
     Members
     -------
     software, network, pcie: profiles.
-    gpu, cpu, copies: of each node.
-    cpu_mpi: MPI between CPUs. host_mpi: between the host memories of nodes with GPUs. A framework
-        calls an operator for either; a program that launches graphs calls MPI itself.
+    gpu, cpu, copies: devices of each node.
+    cpu_mpi: MPI between CPUs.
+    host_mpi: MPI between the host memories of GPU nodes. A framework calls an operator for each
+        collective; a program that launches graphs calls MPI directly.
     nccl: NCCL between GPU memories.
-    threads: of a host that call operators; each mini-batch has one to itself while it calls.
-    communicators: of NCCL in each GPU; each does one collective after the other.
-    grouped: whether the mini-batches of a graph exchange by one call of NCCL.
+    threads: host threads that call operators; each mini-batch occupies one during its calls.
+    communicators: NCCL communicators per GPU; each runs its collectives in order.
+    grouped: whether a single NCCL call exchanges the data of all mini-batches in a graph.
     """
 
     software: SoftwareProfile
@@ -59,7 +60,7 @@ class Devices:
 
     @property
     def kernels(self) -> int:
-        """How much a kernel does, one of :data:`host.devices.dense_work.LEVELS`."""
+        """Level of kernel fusion, one of :data:`host.devices.dense_work.LEVELS`."""
         return self.software.kernels
 
     @classmethod
@@ -68,10 +69,11 @@ class Devices:
              threads: int = 1, communicators: int = 1, grouped: bool = False) -> "Devices":
         """Return the devices of ``nodes`` nodes behind one switch.
 
-        ``scaled``: (profile.constant, factor), see :func:`host.toml.provenance.scaled`.
-        ``kernels``: how much a kernel does, None for what the software profile says. ``threads``,
-        ``communicators``, ``grouped``: the members. Raises ``ValueError`` for an unused profile or
-        constant.
+        scaled: pairs (profile.constant, factor), see :func:`host.toml.provenance.scaled`.
+        kernels: level of kernel fusion; None takes the level of the software profile.
+        threads, communicators, grouped: see the members.
+
+        Raises ``ValueError`` for an unused profile or constant.
         """
         kinds = profiles_of(software, gpu)
         found = {name: load_profile(name, kind) for name, kind in kinds.items()}

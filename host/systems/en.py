@@ -1,4 +1,4 @@
-"""``en``: SmartNICs with GPUs whose host's thread is out of the loop."""
+"""``en``: SmartNICs and GPUs without the host thread in the critical path."""
 
 from dataclasses import replace
 
@@ -20,9 +20,11 @@ from host.wire.indices import check_share
 __all__ = ["beside_ring", "en", "ring_of"]
 
 def beside_ring(d: Devices) -> Devices:
-    """Return devices whose GPU is without what a resident kernel keeps, at all times: its
-    multiprocessors, and as large a share of the memory's rate. What ``gpu`` and ``gpu_memory`` then
-    are, is what is left of them."""
+    """Return ``d`` with the part of the GPU that a resident kernel leaves free.
+
+    The resident kernel permanently occupies its multiprocessors, and the same share of the memory
+    bandwidth. Raises ``ValueError`` if no multiprocessor is left.
+    """
     gpu = d.gpu.gpu
     left = gpu.multiprocessors - gpu.resident_multiprocessors
     if left < 1:
@@ -35,12 +37,12 @@ def beside_ring(d: Devices) -> Devices:
 
 
 def ring_of(d: Devices) -> Devices:
-    """Return devices as NICs see them whose lists a resident kernel serves.
+    """Return the devices that NICs see if a resident kernel serves their request lists.
 
-    A list is followed by a flag, a short write of the card, which the kernel polls. It gathers at
-    its multiprocessors' share of the memory's rate, and tells the NIC by a store, behind which the
-    NIC reads the vectors: one way, and a round trip in which the vectors come. All that crosses
-    PCIe is part of the times of NICs that have the rings.
+    The NIC writes a list and a flag (a short PCIe write), which the kernel polls. The kernel
+    gathers with its multiprocessors' share of the memory bandwidth and stores a doorbell to the
+    NIC. The NIC then reads the vectors, which takes one way and a round trip. Times of NICs with
+    rings include all PCIe traffic.
     """
     gpu = d.gpu.gpu
     share = gpu.resident_multiprocessors / gpu.multiprocessors
@@ -51,24 +53,24 @@ def ring_of(d: Devices) -> Devices:
 
 def en(w: Workload, d: Devices, options: StepOptions, nic: NicTimes, delivery: Delivery,
        tuning: EnTuning) -> Step:
-    """Return a step of a system with SmartNICs that needs the host's thread for a doorbell, a graph
-    and one wait, with what ``tuning`` has of it.
+    """Return a step in which the host thread rings a doorbell, launches a graph and waits once.
 
-    The thread tells the NIC where the queries are and launches the graph of the mini-batch: a
-    packed copy of what the GPU needs, the bottom MLP, a wait for the NIC's word in GPU memory, the
-    interaction with what NICs deliver, the top MLP, and the copy of the predictions. In training
-    the graph goes on: the last kernel that makes gradients of bags tells the NIC of them, while the
-    bottom MLP goes back and the gradients of the MLPs are summed.
+    The doorbell gives the NIC the address of the queries. The graph contains: a packed copy of the
+    GPU's inputs, the bottom MLP, a wait for the NIC's word in GPU memory, the interaction, the top
+    MLP, and the copy of the predictions. In training, the graph continues: the last kernel that
+    computes bag gradients notifies the NIC, while the bottom MLP runs backward and the gradients of
+    the MLPs are all-reduced.
 
-    ``w``: the mini-batch under the plan of all systems. ``delivery``: what NICs deliver of it, and
-    what the GPU looks up in copies. ``nic``: times of the NICs that deliver it so, to the last
-    word that they write with completions.
+    w: mini-batch under the common plan.
+    nic: times of NICs with this delivery, up to the last completion word.
+    delivery: vectors that NICs deliver, and lookups that the GPU does in copied tables.
+    tuning: options of EN.
 
-    Raises ``ValueError`` for options that do not go together, and for more slots of a share than
-    there are indices where each different vector comes once.
+    Raises ``ValueError`` for contradictory options, and with ``unique`` for a share with more slots
+    than indices.
     """
     if not tuning.possible(options.training):
-        raise ValueError(f"en must have options that go together, not {tuning.in_words()}")
+        raise ValueError(f"en must have consistent options, not {tuning.in_words()}")
     if tuning.deliver == "unique":
         check_share(delivery.slots)
     return _En(w, d, options, nic, delivery, tuning).build()
@@ -91,7 +93,7 @@ class _En:
         """Return the step."""
         program, dense = self._program, self._dense
         rung = program.tell_nic(name="queries")
-        # The NIC reads the queries in host memory; their way to it is part of its times.
+        # The NIC reads the queries in host memory; its times include this read.
         asked = (self._step.add("queries", "overhead", self._d.pcie.one_way_us, after=rung),)
         copied = program.copy("inputs", self._input_bytes(), ())
         bottom = program.kernels([dense.bottom()], copied)
@@ -108,15 +110,16 @@ class _En:
         return self._step
 
     def _input_bytes(self) -> float:
-        """Return the bytes of the copy to the GPU: dense features, keys of its own tables, and
-        what it needs to pool."""
+        """Return the bytes copied to the GPU: dense features, keys of copied tables, and bag
+        offsets.
+        """
         own = self._delivery
         return float(4 * self._w.model.dense * self._samples
                      + INDEX * (own.copied_slots + own.copied_bags)
                      + (own.bag_bytes if self._tuning.deliver == "unique" else 0))
 
     def _answers(self, asked: tuple[int, ...], bottom: After) -> tuple[int, ...]:
-        """Add the NICs' work; return when the GPU may use what they delivered."""
+        """Add the NICs' work; return the stages after which the GPU may use the delivered data."""
         nic, tuning, program = self._nic, self._tuning, self._program
         interacts = tuning.deliver == "interaction"
         phases = {name: us for name, us in nic.phases.items()
@@ -137,8 +140,11 @@ class _En:
         return program.wait_for_flag(self._completed(answered))
 
     def _completed(self, answered: After) -> tuple[int, ...]:
-        """Add what the NIC's word takes beyond the times of NICs, which include a flush and the
-        word's bytes: a short write of the card. Return when it is in GPU memory."""
+        """Add the completion word and return the stage at which it is in GPU memory.
+
+        Times of NICs already include one flush and the bytes of the word; this adds further flushes
+        and the short PCIe write.
+        """
         pcie, more = self._d.pcie, self._d.gpu.gpu.flush_reads - 1
         at = tuple(answered)
         if more > 0:
@@ -146,7 +152,7 @@ class _En:
         return (self._step.add("completion", "overhead", pcie.write_us, "pcie_in", after=at),)
 
     def _interaction(self) -> list[Work]:
-        """Return the expansion of what was delivered, and the interaction."""
+        """Return the kernels that expand delivered vectors and compute the interaction."""
         w, own, deliver = self._w, self._delivery, self._tuning.deliver
         if deliver == "interaction":
             return []

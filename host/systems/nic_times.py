@@ -8,21 +8,22 @@ __all__ = ["NicTimes"]
 
 @dataclass(frozen=True)
 class NicTimes:
-    """Times of one mini-batch on the NICs, with GPUs that answer their lookups, in microseconds.
+    """Times of one mini-batch on the NICs, including the GPUs that answer lookups, in microseconds.
 
     Members
     -------
-    phases: from the first query leaving a host to the last answer in its memory, for a single
-        mini-batch, by phase in chronological order.
-    interval_us: from one mini-batch to the next with several in flight.
-    launches: gathers on the busiest node's GPU that the driver of the NIC launches.
-    gathers: gathers on that GPU, whoever launches them. gathered: rows that they read.
-    sent_bytes: what a NIC sends to others, the mean of all.
-    delivered_bytes: what the NIC that writes most of all writes to its host and GPU: request lists,
-        results and what tells of them, headers of packets included.
-    interaction_us: with the interaction on the NIC, from dense vectors in GPU memory to the last
-        answer, where lookups have done meanwhile what they can.
-    update_us: in training, from the last node's gradients to the last row written.
+    phases: time from the first query to the last answer in host memory, of a single mini-batch, by
+        phase in chronological order.
+    interval_us: time between mini-batches with several in flight.
+    launches: gathers that the NIC's driver launches on the busiest GPU.
+    gathers: all gathers on that GPU.
+    gathered: rows that these gathers read.
+    sent_bytes: bytes that a NIC sends to other nodes, mean over nodes.
+    delivered_bytes: bytes that a NIC writes to its host and GPU, maximum over nodes: request lists,
+        results and notifications, with packet headers.
+    interaction_us: with the interaction on the NIC, time from dense vectors in GPU memory to the
+        last answer if all lookups are done.
+    update_us: in training, time from the last node's gradients to the last row written.
     """
 
     phases: Mapping[str, float] = field(default_factory=dict)

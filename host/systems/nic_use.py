@@ -1,4 +1,4 @@
-"""A step's use of the NICs, and of the resources whose use their times include."""
+"""A step's use of the NICs, and of the resources that the NIC times already contain."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil
@@ -16,7 +16,7 @@ from host.timing.row_reads import answer_bytes
 __all__ = ["LIST_RECORD", "NicUse", "link_us"]
 
 _TURNS = 8
-"""Parts, of a microsecond or more, in which the NIC uses a link."""
+"""Maximum number of parts into which a NIC's use of a link is divided."""
 LIST_RECORD = 8
 """Bytes of a row in a request list (``rtl.formats.LookupRecord``)."""
 
@@ -26,10 +26,12 @@ class NicUse:
 
     Parameters
     ----------
-    step, d: of the busiest node. w: the mini-batch. nic: times of its NICs.
-    resident: whether a resident kernel gathers, whose multiprocessors and memory rate no other
-        kernel has at any time; what the NIC writes to its ring is then charged too.
-    reads: whether the NIC reads rows itself: each is a completion, and none needs a kernel.
+    step, d: step and devices of the busiest node.
+    w: mini-batch.
+    nic: times of its NICs.
+    resident: whether a resident kernel gathers. Its multiprocessors and memory bandwidth are
+        reserved, and its ring writes are charged.
+    reads: whether the NIC reads rows itself: each row is a PCIe completion, without a kernel.
     """
 
     def __init__(self, step: Step, d: Devices, w: Workload, nic: NicTimes, resident: bool = False,
@@ -39,11 +41,13 @@ class NicUse:
 
     def forward(self, after: tuple[int, ...], phases: Mapping[str, float], written: float,
                 dense: float = 0.0) -> tuple[tuple[int, ...], float]:
-        """Add the forward pass, ``phases`` in microseconds one after the other, and what it needs
-        of other resources meanwhile; return also for how much longer the NIC is held.
+        """Add the forward pass: ``phases``, in microseconds, in sequence, and their use of other
+        resources.
 
-        ``written``: bytes that the NIC writes to GPU memory. ``dense``: those that it reads there
-        besides rows.
+        Return the last stages, and the further microseconds for which the NIC is held.
+
+        written: bytes that the NIC writes to GPU memory.
+        dense: bytes that the NIC reads from GPU memory, besides rows.
         """
         hold, at, beside = self._nic.interval_us, after, list(self._beside(after, written, dense))
         for phase, us in phases.items():
@@ -56,7 +60,9 @@ class NicUse:
 
     def held(self, name: str, phase: str, us: float, hold: float,
              after: tuple[int, ...]) -> tuple[int, ...]:
-        """Add ``us`` of the NIC, which holds it for the first ``hold`` of them."""
+        """Add ``us`` microseconds of NIC work that hold the NIC for the first ``hold``
+        microseconds.
+        """
         held = min(us, hold)
         for part, resources in ((held, ("nic",)), (us - held, ())):
             if part > 0:
@@ -64,15 +70,14 @@ class NicUse:
         return after
 
     def update(self, told: Sequence[int]) -> tuple[int, ...]:
-        """Add the NICs' update of rows: gradients are fetched, reduced, exchanged and applied."""
+        """Add the NICs' row update: fetch, reduce, exchange and apply gradients."""
         nic = self._nic
         moving = min(nic.update_us, link_us(self._d, self._w, self._w.requested))
         return (charge(self._step, "rows", "backward_all_to_all",
                        Cost(nic.update_us, 0.0, {"nic": nic.update_us, "link": moving}), told),)
 
     def _gathers(self, us: float) -> tuple[Part, ...]:
-        """Return what the gathers occupy of the GPU, spread over the ``us`` that they are part of.
-        """
+        """Return the GPU shares that gathers occupy, spread over ``us``."""
         nic, d = self._nic, self._d
         if self._reads and us:
             moved = nic.gathered * max(vector_bytes(self._w), d.gpu.gpu.access_bytes)
@@ -87,7 +92,7 @@ class NicUse:
                 Part("gpu_memory", min(1.0, part * each.memory_share)))
 
     def _beside(self, after: Sequence[int], written: float, dense: float) -> tuple[int, ...]:
-        """Add launches, PCIe and the network, whose times the NIC's own include."""
+        """Add launches, PCIe and network; the NIC times already include their durations."""
         nic, d, size = self._nic, self._d, vector_bytes(self._w)
         link = nic.sent_bytes / (d.network.bandwidth_gbit_s / 8 * 1e3)
         flags = d.pcie.write_us * nic.gathers if self._resident else 0.0
@@ -99,8 +104,10 @@ class NicUse:
                      for name, us in used.items() if us)
 
     def _in_turns(self, name: str, us: float, resource: str, after: Sequence[int]) -> int:
-        """Hold a resource for ``us`` in parts, between which others may have it, as links take
-        packets of several senders in turn."""
+        """Hold a resource for ``us`` in parts, so that other stages can use it in between.
+
+        Links alternate between packets of several senders in this way.
+        """
         parts = min(_TURNS, ceil(us))
         at = tuple(after)
         for _ in range(parts):
@@ -109,5 +116,5 @@ class NicUse:
 
 
 def link_us(d: Devices, w: Workload, vectors) -> float:
-    """Return the time of the busiest link for ``vectors`` ``[nodes, nodes]``."""
+    """Return the time of the busiest link for ``vectors``, counts ``[nodes, nodes]``."""
     return float(d.host_mpi.topology.link_us(vector_bytes(w) * vectors).max())

@@ -5,15 +5,20 @@ from dataclasses import dataclass
 __all__ = ["COPIED_ROWS", "StepOptions"]
 
 COPIED_ROWS = (0, 100, 1_000, 10_000, 100_000, 1_000_000)
-"""Tables of at most so many rows may be copied to every node; 0 for none."""
+"""Limits on the rows of tables that are copied to every node; 0 copies no table."""
 
 
 @dataclass(frozen=True)
 class StepOptions:
-    """Members: ``training``, whether the step trains (SGD); ``all_reduce``, whether the MLPs'
-    gradients are then summed over the nodes; ``buckets``, whether those of the top MLP are summed
-    while those of the bottom MLP are computed; ``nccl``, whether GPUs sum gradients by NCCL where
-    the software profile has another library."""
+    """Options of a step.
+
+    Members
+    -------
+    training: whether the step trains (SGD).
+    all_reduce: whether training sums the gradients of the MLPs over the nodes.
+    buckets: whether the all-reduce of the top MLP overlaps the backward pass of the bottom MLP.
+    nccl: whether GPUs all-reduce by NCCL even if the software profile has another library.
+    """
 
     training: bool = False
     all_reduce: bool = True

@@ -1,4 +1,4 @@
-"""The GPU's part of a mini-batch: what the host's thread calls, and what then runs where."""
+"""GPU part of a mini-batch: calls of the host thread, and the stages that they start."""
 
 from collections.abc import Iterable, Sequence
 
@@ -20,26 +20,24 @@ Work = tuple[str, str, Sequence[Operation]]
 
 
 class Program:
-    """A mini-batch under construction, whose stages are added to ``step``.
+    """A mini-batch under construction.
 
-    A thread of the host, of which the resource ``cpu`` has as many as ``devices`` say, calls
-    operators, copies and collectives in the order in which the methods are called, without waiting
-    for them. Each begins when its call has reached the GPU and when what it comes after is done.
-    :meth:`wait` makes the thread wait. With ``graphs`` in the software profile, all that the GPU
-    does between two waits is one graph: one call, after which no call delays anything. What can be
-    done once for several mini-batches is in ``calls`` of the step: the launch of a graph, to which
-    each adds its nodes, the wait, the store to a register of the NIC, and, where ``devices`` say
-    so, a call of NCCL.
+    A host thread calls operators, copies and collectives in the order of the method calls, without
+    waiting. The resource ``cpu`` has as many threads as ``devices`` has. An action starts when its
+    call has reached the GPU and its predecessors have ended. :meth:`wait` blocks the thread. If the
+    software profile has ``graphs``, all GPU work between two waits is one graph with one call.
+    ``calls`` of the step lists the calls that several mini-batches can share: a graph launch (each
+    mini-batch adds its nodes), a wait, a store to a NIC register and, if ``devices`` groups
+    exchanges, an NCCL call.
 
-    A kernel holds the multiprocessors that it fills and its share of the GPU's memory; kernels of
-    other mini-batches may run beside it. A copy holds the direction of PCIe that it crosses. A
-    collective of NCCL holds its communicator, ``nccl``, which does one after the other, those of
-    all mini-batches, and while it moves bytes PCIe in both directions. Several communicators at
-    once were not safe before NCCL 2.26; since then they are if all GPUs launch in the same order
-    (NCCL's user guide, "Using multiple NCCL communicators concurrently").
+    A kernel holds the multiprocessors that it fills and its share of the memory bandwidth; kernels
+    of other mini-batches may run beside it. A copy holds a direction of PCIe. An NCCL collective
+    holds its communicator ``nccl``, which runs collectives of all mini-batches in order, and both
+    directions of PCIe while bytes move. Concurrent communicators require NCCL 2.26 and the same
+    launch order on all GPUs (NCCL user guide, "Using multiple NCCL communicators concurrently").
 
-    With ``relaunched``, a resident kernel of the GPU launches the graph, and what comes behind a
-    flag in a graph of its own: the thread stores a word to GPU memory, which that kernel polls.
+    With ``relaunched``, a resident kernel launches the graphs. The thread stores a word to GPU
+    memory, which the kernel polls. The part behind a flag is a separate graph.
 
     Parameters: ``devices`` of a node; ``relaunched``. Members: ``step``.
     """
@@ -55,10 +53,10 @@ class Program:
         self._cpu = Part("cpu", 1 / devices.threads)
         self._relaunched = relaunched
         if relaunched and not devices.software.graphs:
-            raise ValueError("relaunch must go with software that has graphs")
+            raise ValueError("relaunch requires software with graphs")
 
     def kernels(self, parts: Iterable[Work], after: After) -> tuple[int, ...]:
-        """Run operators one after the other, and return their last stage."""
+        """Run operators in sequence and return their last stage."""
         at = tuple(after)
         for name, phase, operations in parts:
             for operation in operations:
@@ -73,7 +71,9 @@ class Program:
 
     def copy(self, name: str, size: float, after: After, calls: int = 1,
              to_gpu: bool = True) -> tuple[int, ...]:
-        """Copy ``size`` bytes between host and GPU memory by some calls; return the last stage."""
+        """Copy ``size`` bytes between host and GPU memory in ``calls`` calls; return the last
+        stage.
+        """
         called: tuple[int, ...] = ()
         for _ in range(calls):
             called = self._called(name, self._d.copies.call_us, 0.0)
@@ -83,10 +83,9 @@ class Program:
                               "pcie_in" if to_gpu else "pcie_out", after=(begun,)),)
 
     def wait(self, after: After, name: str = "wait for the GPU") -> tuple[int, ...]:
-        """Let the thread wait for the GPU and go on; return the stage at which it does.
+        """Let the thread wait for the GPU; return the stage at which the thread continues.
 
-        Until what it waits for is there, the thread may call for other mini-batches; to find out
-        and go on takes its time.
+        While waiting, the thread may call for other mini-batches. Only the wake-up costs its time.
         """
         at = (self.step.add(name, "overhead", self._software.synchronize_us, self._cpu,
                             after=after),)
@@ -96,19 +95,21 @@ class Program:
         return at
 
     def wait_for_flag(self, after: After, name: str = "wait for the NIC") -> tuple[int, ...]:
-        """Let the GPU go on when a flag is in its memory, without the host; return when it does.
+        """Let the GPU wait for a flag in its memory, without the host; return the stage after the
+        wait.
 
-        A node of the graph, or an operator, that holds no multiprocessor. It takes ``word_us`` to
-        see the flag.
+        The wait is a graph node or an operator that holds no multiprocessor. Seeing the flag takes
+        ``word_us``.
         """
         called = self._called(name, self._software.operator_us)
         us = self._gpu.word_us + (self._gpu.launch_us if self._relaunched else 0.0)
         return (self.step.add(name, "overhead", us, after=[*after, *called]),)
 
     def tell_from_gpu(self, after: After, name: str) -> tuple[int, ...]:
-        """Let the last kernel of ``after`` store to a register of the NIC; return when it is there.
+        """Let the last kernel of ``after`` store to a NIC register; return the stage of its
+        arrival.
 
-        Its store and fence take as long as those of the host's thread, which has no part in it.
+        Store and fence take as long as the same store by the host thread, which is not involved.
         """
         us = self._software.doorbell_us + self._d.pcie.one_way_us
         return (self.step.add(name, "overhead", us, after=after),)
@@ -117,9 +118,10 @@ class Program:
                  library: str, grouped: bool = False) -> tuple[int, ...]:
         """Exchange ``traffic``, bytes ``[from, to]``, between the nodes; return the last stage.
 
-        ``library``: ``nccl`` and ``mpi`` do it from GPU memory to GPU memory, ``host`` is MPI
-        between host memories. ``grouped``: of NCCL, in one call with an exchange of another
-        mini-batch, which holds the communicator for what both have to pay but their bytes.
+        library: ``nccl`` and ``mpi`` exchange between GPU memories, ``host`` is MPI between host
+        memories.
+        grouped: with NCCL, share a call with the exchange of another mini-batch. Only the bytes are
+        then charged here.
         """
         if len(traffic) == 1:
             return tuple(after)
@@ -142,8 +144,10 @@ class Program:
 
     def _nccl(self, name: str, phase: str, cost: Cost, after: After, grouped: bool = False,
               more: float | None = None) -> tuple[int, ...]:
-        """Add a collective that is a kernel of the GPU. ``more``: what a further mini-batch adds to
-        its call, None where each has one of its own."""
+        """Add a collective that is a GPU kernel.
+
+        more: microseconds that a further mini-batch adds to the call; None for separate calls.
+        """
         if not cost.us:
             return tuple(after)
         called = () if grouped else self._called(name, self._software.operator_us)
@@ -165,8 +169,10 @@ class Program:
         return self.copy(name, back, self._mpi(name, phase, cost, at))
 
     def _mpi(self, name: str, phase: str, cost: Cost, after: After) -> tuple[int, ...]:
-        """Add a collective that the thread waits for: the framework's call of it is overhead, its
-        messages and their latency are not."""
+        """Add a collective that the thread waits for.
+
+        The framework's call is overhead; messages and latency belong to ``phase``.
+        """
         if not cost.us:
             return tuple(after)
         own = Cost(cost.us, min(self._d.host_mpi.call_us, cost.us), cost.busy)
@@ -175,9 +181,9 @@ class Program:
         return self._thread
 
     def tell_nic(self, after: After = (), name: str = "doorbell") -> tuple[int, ...]:
-        """Store to a register of the NIC from the thread; return when the NIC has it.
+        """Store to a NIC register from the thread; return the stage of its arrival.
 
-        A framework that calls one operator after the other calls one for this too.
+        Without graphs, the framework calls an operator for the store.
         """
         us = self._software.doorbell_us + (0.0 if self._software.graphs else
                                            self._software.operator_us)
@@ -190,7 +196,8 @@ class Program:
                 nodes: float = 1) -> tuple[int, ...]:
         """Call an action; return the stage at which the call has reached the GPU.
 
-        ``latency``: from the call to the GPU, by default that of a launch. ``nodes``: of a graph.
+        latency: microseconds from the call to the GPU; the default is the latency of a launch.
+        nodes: graph nodes of the action.
         """
         if self._software.graphs:
             if self._graph is None and self._relaunched:

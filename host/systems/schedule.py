@@ -1,4 +1,4 @@
-"""List scheduler: when each stage runs on resources that stages hold whole or share."""
+"""List scheduler of stages over resources that stages hold wholly or in part."""
 
 from bisect import insort
 from collections.abc import Hashable, Sequence
@@ -14,21 +14,20 @@ from host.systems.stage import Step
 __all__ = ["Schedule", "schedule"]
 
 _FULL = 1 + 1e-9
-"""All of a resource, and the rounding errors of sums of shares."""
+"""A whole resource, plus a tolerance for rounding errors in sums of shares."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Result of :func:`schedule`.
+    """Result of :func:`schedule`; all times in microseconds.
 
-    Members, in microseconds
-    ------------------------
-    released: when each step could begin, float64 ``[steps]``.
-    ready, start, end: for each step, float64 ``[stages]``: when all predecessors are done, when
-        the stage starts and when it ends.
-    held: for each step and stage the stage, (step, stage), whose end it waited for on a resource,
-        or None if it started as soon as it was ready.
-    busy: how long each resource served; a stage that holds a share counts with that share.
+    Members
+    -------
+    released: release time of each step, float64 ``[steps]``.
+    ready, start, end: for each step, float64 ``[stages]``: end of the last predecessor, start, end.
+    held: for each step and stage, the (step, stage) whose end it waited for on a resource; None if
+        it started when ready.
+    busy: service time of each resource, weighted by the share held.
     """
 
     released: np.ndarray
@@ -40,21 +39,20 @@ class Schedule:
 
     @property
     def finished(self) -> np.ndarray:
-        """When the last stage of each step ended, float64 ``[steps]``."""
+        """End of the last stage of each step, float64 ``[steps]``."""
         return np.array([end.max() if len(end) else released
                          for end, released in zip(self.end, self.released)])
 
 
 def schedule(steps: Sequence[Step], in_flight: int = 1,
              arrivals: Sequence[float] | None = None) -> Schedule:
-    """Run ``steps`` with at most ``in_flight`` of them at once.
+    """Schedule ``steps`` with at most ``in_flight`` steps at once.
 
-    Step k is released when step k - ``in_flight`` is finished, but not before its arrival and not
-    before step k - 1. A ready stage starts when its shares of all its resources are free; if
-    several could start, the earliest step goes first, then the earliest stage of the step. A stage
-    never waits for one that cannot start yet: resources are granted in time order. Only what is
-    left of a resource that an earlier one waits for is kept for that one, or small shares would
-    keep a large one waiting for ever.
+    Step k is released when step k - ``in_flight`` has finished, but not before its arrival or
+    before step k - 1. A ready stage starts when its shares of all its resources are free. The
+    earliest step has priority, then the earliest stage. Resources are granted in time order: a
+    stage never waits for a stage that cannot start yet. The free part of a resource that an earlier
+    stage waits for is reserved for that stage; otherwise small shares could starve a large one.
 
     Raises ``ValueError`` for ``in_flight`` below 1, or arrivals that are too few or not ascending.
     """
@@ -67,11 +65,15 @@ def schedule(steps: Sequence[Step], in_flight: int = 1,
 
 
 class _Plan:
-    """The stages of a step as the scheduler needs them; steps that are one object share one.
+    """Stages of a step as the scheduler needs them; identical step objects share a plan.
 
-    Members, for each stage: ``us``; ``uses``, pairs of a resource's number and its share; ``mask``,
-    a bit for each of these resources; ``missing``, how many stages it comes after; ``later``, the
-    stages that come after it.
+    Members, for each stage
+    -----------------------
+    us: duration.
+    uses: pairs of a resource's number and share.
+    mask: bit mask of these resources.
+    missing: number of predecessors.
+    later: numbers of the successors.
     """
 
     def __init__(self, step: Step, numbers: dict[Hashable, int]):
@@ -88,7 +90,7 @@ class _Plan:
 
 
 class _Run:
-    """The state of a schedule under construction."""
+    """State of a schedule under construction."""
 
     def __init__(self, steps: Sequence[Step], in_flight: int, arrivals: Sequence[float] | None):
         self._in_flight = in_flight
@@ -110,7 +112,7 @@ class _Run:
         self._events: list[tuple[float, int, int]] = []  # time, step, ending stage; -1: released
         self._waiting: list[tuple[int, int]] = []        # ready stages, by step and number
         count = len(self._numbers)
-        # Of each resource: the last stage to hold it, shares in use, time that it served.
+        # For each resource: last stage to hold it, shares in use, service time.
         self._last: list[tuple[int, int] | None] = [None] * count
         self._taken, self._busy = [0.0] * count, [0.0] * count
         self._unreleased, self._planned = 0, 0.0
@@ -171,14 +173,14 @@ class _Run:
 
     def _begin(self, now: float) -> None:
         waiting, taken, awaited, at = self._waiting, self._taken, 0, 0
-        need: dict[int, float] = {}  # the largest share of a resource that a passed stage waits for
-        # A stage that takes no time may make others ready, which come after it in the order.
+        need: dict[int, float] = {}  # largest share of a resource that a skipped stage waits for
+        # A stage of duration 0 may make later stages ready.
         while at < len(waiting):
             step, number = waiting[at]
             plan = self._plans[step]
             mask, uses = plan.mask[number], plan.uses[number]
             if awaited and mask and not mask & ~awaited:
-                at += 1  # earlier ones wait for all that it needs
+                at += 1  # earlier stages wait for all its resources
                 continue
             short = 0
             for name, share in uses:
@@ -193,7 +195,7 @@ class _Run:
             else:
                 del waiting[at]
                 self._start_stage(step, number, now)
-                for name, _ in uses:  # what is left may now be too little for a passed one
+                for name, _ in uses:  # the rest may now be too small for a skipped stage
                     if name in need and taken[name] + need[name] > _FULL:
                         awaited |= 1 << name
 

@@ -1,4 +1,4 @@
-"""Several mini-batches in one graph: one step whose host's thread calls once for all of them."""
+"""Several mini-batches in one graph: a step in which the host thread calls once for all of them."""
 
 from collections.abc import Sequence
 from math import lcm
@@ -9,24 +9,25 @@ __all__ = ["in_graphs", "in_one_graph"]
 
 
 def in_graphs(steps: Sequence[Step], per_graph: int) -> list[Step]:
-    """Return steps of ``per_graph`` mini-batches each, whose sequence is that of ``steps``, over
-    and over until it ends where a graph does."""
+    """Return steps of ``per_graph`` mini-batches each.
+
+    ``steps`` repeats until it ends at the end of a graph.
+    """
     count = lcm(len(steps), per_graph)
     every = [*steps] * (count // len(steps))
     return [in_one_graph(every[at:at + per_graph]) for at in range(0, count, per_graph)]
 
 
 def in_one_graph(steps: Sequence[Step]) -> Step:
-    """Return one step that does the work of ``steps``, of one system, with the host's calls of one.
+    """Return a step that does the work of all ``steps`` of a system, with shared host calls.
 
-    All else of a mini-batch stays a branch of its own: its copies, kernels, collectives, and its
-    share at the NIC. What a step lists in ``calls`` is done once, when all branches have come to
-    it: the thread launches one graph with the nodes of all of them, rings once for all their
-    shares, and waits until all are done. The thread's other work, such as MPI, is done for one
-    mini-batch after the other. A resource that several branches wait for is granted in the order
-    of ``steps``.
+    Each mini-batch remains a branch with its own copies, kernels, collectives and NIC share. The
+    calls in ``calls`` of a step happen once, after all branches have reached them: the thread
+    launches a graph with all nodes, rings once for all shares, and waits until all branches are
+    done. Other host work, such as MPI, is done for each mini-batch in turn. Branches get a
+    contended resource in the order of ``steps``.
 
-    Raises ``ValueError`` for steps of different calls.
+    Raises ``ValueError`` for steps with different calls.
     """
     first = steps[0]
     if len(steps) == 1:
@@ -42,7 +43,7 @@ def _names(step: Step) -> list[str]:
 
 
 class _Shared:
-    """A step of several branches under construction."""
+    """A step with several branches under construction."""
 
     def __init__(self, branches: Sequence[Step]):
         self._branches, self._step = branches, Step()
@@ -58,7 +59,7 @@ class _Shared:
         return self._step
 
     def _own(self, ends: Sequence[int]) -> None:
-        """Add what each branch does up to a stage of its own."""
+        """Add each branch's own stages up to the stage in ``ends``."""
         for branch, moved, end in zip(self._branches, self._moved, ends):
             for stage in branch.stages[len(moved):end]:
                 after = [moved[number] for number in stage.after]
@@ -70,7 +71,7 @@ class _Shared:
                     self._thread = (moved[-1],)
 
     def _call(self, calls: Sequence[int]) -> None:
-        """Add a call for all branches."""
+        """Add a call shared by all branches."""
         own = [branch.stages[number] for branch, number in zip(self._branches, calls)]
         more = [branch.calls[number] for branch, number in zip(self._branches, calls)]
         after = [moved[number] for stage, moved in zip(own, self._moved) for number in stage.after]

@@ -21,17 +21,17 @@ def smartnic(w: Workload, d: Devices, options: StepOptions, nic: NicTimes,
              computation: bool = False, local_cache: bool = False) -> Step:
     """Return a step of a system with SmartNICs.
 
-    The host's thread rings a doorbell, and its NIC fetches the queries. NICs exchange lookups and
-    vectors; GPUs gather the rows that no cache holds, by launches of the NIC's driver, which has a
-    thread of its own. Meanwhile the GPU gets the dense features and runs the bottom MLP. Pooled
-    vectors land in GPU memory, and the host is notified as at the end of a kernel.
+    The host thread rings a doorbell, and its NIC fetches the queries. NICs exchange lookups and
+    vectors. GPUs gather rows that miss in the caches; the NIC's driver launches these gathers in
+    its own thread. Meanwhile the GPU receives the dense features and runs the bottom MLP. Pooled
+    vectors arrive in GPU memory, and the host is notified as at the end of a kernel.
 
-    ``computation``: in inference, NICs do the interaction once the bottom MLP is done: the host
-    waits for the GPU and rings, and the NIC fetches the dense vectors by DMA. In training, they
-    reduce gradients, exchange them and update rows. Without it in training, NICs carry gradients of
-    bags from GPU to GPU as bytes (analytical), and GPUs work as in ``bl-paper``; updated rows are
-    then written to the ``local_cache``, if there is one. ``nic``: times of the simulated NICs; the
-    step holds the resource ``nic`` for its interval.
+    computation: in inference, NICs compute the interaction after the bottom MLP: the host waits for
+    the GPU and rings, and the NIC fetches the dense vectors by DMA. In training, NICs reduce
+    gradients, exchange them and update rows. Without it, NICs carry bag gradients between GPUs as
+    bytes (analytical), and GPUs work as in ``bl-paper``.
+    local_cache: whether rows that GPUs updated are written to a local cache.
+    nic: times of the simulated NICs. The step holds the resource ``nic`` for its interval.
     """
     return _SmartNic(w, d, options, nic, computation, local_cache).build()
 
@@ -56,7 +56,7 @@ class _SmartNic:
         bottom = program.kernels([dense.bottom()], program.copy("dense features", share, ()))
         if self._interacts:
             told = program.tell_nic(program.wait(bottom), "dense vectors are there")
-            # Either lookups or dense vectors come last; the rest is done behind them.
+            # The rest starts after the later of lookups and dense vectors.
             streamed = self._use.held("interaction on the NIC", "irregular",
                                       self._nic.phases.get("irregular", 0.0), hold, answered)
             behind = self._step.add("interaction on the NIC", "irregular",
@@ -75,11 +75,13 @@ class _SmartNic:
         return self._step
 
     def _lookups(self) -> tuple[tuple[int, ...], float]:
-        """Add the forward pass of the NICs, and what it needs of other resources meanwhile; return
-        also for how much longer the NIC is held."""
+        """Add the forward pass of the NICs and its use of other resources.
+
+        Return the last stages, and the further microseconds for which the NIC is held.
+        """
         nic, step, model = self._nic, self._step, self._w.model
         rung = self._program.tell_nic(name="queries")
-        # The NIC reads the queries in host memory; their way to it is part of its times.
+        # The NIC reads the queries in host memory; its times include this read.
         asked = (step.add("queries", "overhead", self._d.pcie.one_way_us, after=rung),)
         phases = {name: us for name, us in nic.phases.items()
                   if not (self._interacts and name == "irregular")}
@@ -90,7 +92,7 @@ class _SmartNic:
         return self._use.forward(asked, phases, LIST_RECORD * nic.gathered + results, dense)
 
     def _nic_update(self, after: Sequence[int]) -> tuple[int, ...]:
-        """Add the NIC's update: gradients are fetched, reduced, exchanged and applied."""
+        """Add the NIC's update: fetch, reduce, exchange and apply gradients."""
         return self._use.update(self._program.tell_nic(after, "gradients are there"))
 
     def _gpu_update(self, after: Sequence[int]) -> tuple[int, ...]:

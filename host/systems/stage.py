@@ -1,4 +1,4 @@
-"""Stages, which take time on resources after others, and steps, which are graphs of stages."""
+"""Stages (timed work on resources) and steps (graphs of stages)."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ __all__ = ["PHASES", "Part", "Stage", "Step"]
 
 PHASES = ("input_all_to_all", "embedding_lookup", "embedding_all_to_all", "irregular", "mlp",
           "backward_all_to_all", "all_reduce", "overhead")
-"""Purposes of a stage; time in which a step waits for a resource has the further phase ``wait``."""
+"""Phases of a stage; :mod:`host.systems.breakdown` adds the phase ``wait``."""
 
 
 class Part(NamedTuple):
-    """A share of a resource, above 0 and at most 1: several stages may use it at once."""
+    """A share of a resource, above 0 and at most 1; several stages may hold parts at once."""
 
     resource: Hashable
     share: float
@@ -21,18 +21,20 @@ class Part(NamedTuple):
 
 @dataclass(slots=True)
 class Stage:
-    """One piece of work; nothing changes it once it is made. (Not frozen, which takes longer: steps
-    have hundreds, and a search makes hundreds of steps.)
+    """A piece of work; immutable by convention.
+
+    The class is not frozen, because frozen instances are slower to create and a search creates
+    many.
 
     Members
     -------
-    name: for reports.
+    name: label in reports.
     phase: one of :data:`PHASES`.
-    us: its duration in microseconds; 0 for a point where paths meet.
-    resources: what it holds from start to end, such as ``"cpu"``; none for pure delays, such as the
-        latency of a link.
-    shares: how much of each, 1 for all of it.
-    after: numbers of the stages of the same step that end before it starts; each below its own.
+    us: duration in microseconds; 0 for a point where paths meet.
+    resources: resources held from start to end, such as ``"cpu"``; empty for pure delays, such as
+        the latency of a link.
+    shares: share of each resource; the default is 1 each.
+    after: numbers of the stages that end before this stage starts, each below its own number.
 
     Raises ``ValueError`` for an unknown phase, a negative time or a repeated resource.
     """
@@ -60,19 +62,22 @@ class Stage:
 
     @property
     def uses(self) -> list[tuple[Hashable, float]]:
-        """Each resource with its share."""
+        """Pairs of resource and share."""
         return list(zip(self.resources, self.shares))
 
 
 @dataclass
 class Step:
-    """The stages of one mini-batch, or of one of its micro-batches, in topological order.
+    """Stages of one mini-batch, or of one of its micro-batches, in topological order.
 
-    Build it with :meth:`add`, which returns a stage's number for the ``after`` of later ones.
+    Build it with :meth:`add`, which returns the number of a stage for ``after`` of later stages.
 
-    Members: ``stages``; ``calls``, numbers of those in which the host's thread calls or waits once
-    for however many mini-batches, in its order, each with the microseconds that a further one adds
-    (:func:`host.systems.shared_graph.in_one_graph`).
+    Members
+    -------
+    stages: the stages.
+    calls: numbers of the host's calls and waits that several mini-batches can share, in order, each
+        with the microseconds that a further mini-batch adds
+        (:func:`host.systems.shared_graph.in_one_graph`).
     """
 
     stages: list[Stage] = field(default_factory=list)
@@ -80,9 +85,12 @@ class Step:
 
     def add(self, name: str, phase: str, us: float, *resources: Hashable,
             after: tuple[int, ...] | list[int] = ()) -> int:
-        """Append a stage and return its number. Raises ``ValueError`` for a later ``after``.
+        """Append a stage and return its number.
 
-        ``resources``: each whole, or a :class:`Part` of it; a part of nothing is left out.
+        resources: names of whole resources, or :class:`Part` objects; parts with share 0 are
+        omitted.
+
+        Raises ``ValueError`` if ``after`` names a later stage.
         """
         number = len(self.stages)
         before = tuple(sorted(set(after))) if len(after) > 1 else tuple(after)

@@ -22,9 +22,9 @@ def vector_bytes(w: Workload) -> int:
 
 
 def input_bytes(w: Workload, arrived: bool = True) -> float:
-    """Return the bytes of dense features, indices and offsets of the node with most of them.
+    """Return the bytes of dense features, indices and offsets, maximum over nodes.
 
-    ``arrived``: count indices as at owners, after the input all-to-all; otherwise at requesters.
+    arrived: count indices at owners, after the input all-to-all; otherwise at requesters.
     """
     axis = 0 if arrived else 1
     return float((4 * w.model.dense * w.samples
@@ -32,24 +32,24 @@ def input_bytes(w: Workload, arrived: bool = True) -> float:
 
 
 def rows_of_tables(w: Workload) -> int:
-    """Return the rows of all tables: as many values has a key that tells table and row."""
+    """Return the rows of all tables: the number of distinct (table, row) keys."""
     return sum(table.rows for table in w.plan.tables)
 
 
 def by_table(values: int, level: int) -> Operation:
-    """Return the work of ordering ``values`` indices that came from all nodes by table.
+    """Return the work of sorting ``values`` indices from all nodes by table.
 
-    Two operators, from level 2 of :mod:`host.devices.dense_work` on one.
+    Two operators; a single one from level 2 of :mod:`host.devices.dense_work` on.
     """
     return layout(values, operators=1 if level >= 2 else 2)
 
 
 def lookups(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
             requested: bool = False, joined: bool = False) -> tuple[Operation, ...]:
-    """Return the gathers of the node that needs most time for them, one per table or ``fused``.
+    """Return the gathers of the slowest node: one per table, or a single one if ``fused``.
 
-    ``requested``: gather each key of a requester's share once, without pooling. ``joined``: all
-    tables of a node are one, to whose indices an operator adds where each table begins.
+    requested: gather each key of a requester's share once, without pooling.
+    joined: the tables of a node form one table; an operator adds the table's base to each index.
     """
     rows = (w.requested if requested else w.lookups).sum(axis=0)
     bags = rows if requested else w.bags.sum(axis=0)
@@ -61,11 +61,12 @@ def lookups(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
 
 def row_updates(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
                 reduced: bool = False) -> tuple[Operation, ...]:
-    """Return the updates of rows by the arrived gradients, of the node that needs most time.
+    """Return the row updates of the slowest node.
 
-    A bag's gradient is copied for each of its rows; the gradients of a row are grouped, summed and
-    applied: once per table, or for all tables at once if ``fused``. ``reduced``: one gradient per
-    key of a requester's share has arrived.
+    A bag's gradient is copied to each of its rows. The gradients of a row are grouped, summed and
+    applied: per table, or for all tables at once if ``fused``.
+
+    reduced: a gradient per key of a requester's share has arrived, instead of a gradient per bag.
     """
     dimension, nodes = w.model.dimension, []
     values = rows_of_tables(w) if fused else None

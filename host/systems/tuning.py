@@ -1,4 +1,4 @@
-"""The options of ``bl-tuned``, and the search for the best of them."""
+"""Options of ``bl-tuned``, and the search for the best combination."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
@@ -21,21 +21,20 @@ class Tuning:
 
     Members
     -------
-    fused: one batched operator looks up, and one updates, all tables of a node.
-    nccl: GPUs exchange data between their memories, and sum gradients so; otherwise MPI exchanges
-        it through host memory, and gradients are summed as the software profile says.
-    dedupe: a requester asks for each key once, and sends one gradient for it. The host has to wait
-        for the number of keys, which ends a graph.
-    overlap: the bottom MLP and the sum of the MLPs' gradients overlap the exchange of vectors.
-    buckets: gradients of the top MLP are summed over the nodes while those of the bottom MLP are
-        computed, in a collective of their own.
-    copied_rows: every node has a copy of each table of at most so many rows; in training their
-        gradients are summed over the nodes, like those of the MLPs.
-    joined: the tables of a node are one table; instead of ``fused``.
-    host_indices: MPI exchanges indices between the hosts before they are copied to the GPU, which
-        then can't dedupe them.
-    grouped: one call of NCCL exchanges the indices of a mini-batch and the vectors of an earlier
-        one; in inference, with several in flight.
+    fused: a batched operator looks up all tables of a node; another updates them.
+    nccl: GPUs exchange data and sum gradients between their memories. Otherwise MPI exchanges data
+        through host memory, and the software profile selects the all-reduce.
+    dedupe: a requester sends each key once, and a gradient per key. The host must wait for the
+        number of keys, which ends a graph.
+    overlap: the bottom MLP and the all-reduce of the MLPs overlap the exchange of vectors.
+    buckets: the all-reduce of the top MLP overlaps the backward pass of the bottom MLP.
+    copied_rows: every node copies each table of at most this many rows; training all-reduces their
+        gradients.
+    joined: the tables of a node form one table; excludes ``fused``.
+    host_indices: MPI exchanges indices between hosts before they are copied to the GPU; excludes
+        ``dedupe``.
+    grouped: an NCCL call exchanges the indices of a mini-batch and the vectors of an earlier one;
+        inference only, with several mini-batches in flight.
     """
 
     fused: bool = True
@@ -50,7 +49,7 @@ class Tuning:
 
     @property
     def possible(self) -> bool:
-        """Whether its members go together, and no other tuning is the same."""
+        """Whether the options are consistent and not equivalent to another tuning."""
         return not ((self.fused and self.joined) or (self.host_indices and self.dedupe)
                     or (self.grouped and (self.host_indices or not self.nccl))
                     or not (self.nccl or self.dedupe or self.host_indices))
@@ -58,9 +57,10 @@ class Tuning:
 
 @lru_cache(maxsize=64)
 def tunings(training: bool, near: Tuning | None = None) -> tuple[Tuning, ...]:
-    """Return every tuning; inference has no gradients to sum in buckets, training no mini-batch
-    whose exchanges could be grouped. ``near``: only those that differ from it in at most two
-    members, whatever the library."""
+    """Return every tuning; inference excludes ``buckets``, training excludes ``grouped``.
+
+    near: return only tunings that differ from it in at most two members, not counting ``nccl``.
+    """
     both, off = (False, True), (False,)
     every = (Tuning(*chosen) for chosen in product(
         *[both] * 4, both if training else off, COPIED_ROWS, both, both,
@@ -71,8 +71,10 @@ def tunings(training: bool, near: Tuning | None = None) -> tuple[Tuning, ...]:
 
 
 def least_interval_us(steps: Sequence[Step], in_flight: int) -> float:
-    """Return what the mean time from one of these steps to the next cannot be below, whatever
-    follows what: no resource serves them faster, and no more than ``in_flight`` are under way."""
+    """Return a lower bound of the mean interval of ``steps``, in microseconds per step.
+
+    The bound is the busiest resource, or the mean step length divided by ``in_flight``.
+    """
     busy: dict = {}
     for step in steps:
         for stage in step.stages:
@@ -84,10 +86,10 @@ def least_interval_us(steps: Sequence[Step], in_flight: int) -> float:
 
 def best(candidates: Iterable[_T], least: Callable[[_T], tuple[float, ...]],
          cost: Callable[[_T], tuple[float, ...]]) -> _T:
-    """Return the candidate of the least ``cost``, compared to a picosecond, member by member.
+    """Return the candidate with the least ``cost``, compared member by member to a picosecond.
 
-    ``least`` is a bound below the cost that takes less to compute: candidates are tried in its
-    order, and those whose bound is not below the least cost so far are left out.
+    least: a cheap lower bound of the cost. Candidates are tried in its order; the search stops when
+    the bound reaches the least cost found.
     """
     bounds = sorted(((_rounded(least(candidate)), number, candidate)
                      for number, candidate in enumerate(candidates)), key=lambda each: each[:2])

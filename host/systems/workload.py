@@ -14,19 +14,19 @@ __all__ = ["Workload", "workload_of"]
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Counts of one mini-batch, dealt in contiguous shares over the nodes. Compared by identity.
+    """Counts of one mini-batch, split into contiguous shares over the nodes. Compared by identity.
 
     Members, all int64
     ------------------
-    model, plan: of the tables.
-    samples: of each node's share, ``[nodes]``.
-    lookups: keys that a requester's samples have at each owner, ``[requester, owner]``.
-    bags: bags of these keys, each of which an owner pools to one vector, ``[requester, owner]``. A
-        bag whose rows are at several owners counts at each; an empty one nowhere.
+    model, plan: the model and the placement of its tables.
+    samples: samples per share, ``[nodes]``.
+    lookups: keys, ``[requester, owner]``.
+    bags: bags of these keys, each pooled to a vector by an owner, ``[requester, owner]``. A bag
+        with rows at several owners counts at each owner; an empty bag counts at no owner.
     requested: distinct keys of a requester's share at each owner, ``[requester, owner]``.
-    unique: distinct keys of the mini-batch requested from each owner, ``[owner]``. Those of a
-        replicated table count where the samples are.
-    tables: number of tables that each node holds rows of, including replicated ones, ``[node]``.
+    unique: distinct keys of the mini-batch at each owner, ``[owner]``. Keys of replicated tables
+        count at the requester.
+    tables: tables with rows at each node, including replicated tables, ``[node]``.
     distinct: distinct keys of the mini-batch over all owners.
     """
 
@@ -57,7 +57,7 @@ class Workload:
 
 
 def workload_of(samples: Samples, model: Model, plan: ShardPlan) -> Workload:
-    """Return the counts of a mini-batch whose samples are dealt over the nodes of ``plan``."""
+    """Return the counts of a mini-batch whose samples are split over the nodes of ``plan``."""
     nodes = plan.nodes
     shares = np.array(share_sizes(len(samples), nodes))
     requester = samples.requesters(nodes)

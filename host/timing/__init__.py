@@ -1,1 +1,1 @@
-"""Timing models of clock, GPU, PCIe and network, and the cluster that is made of them."""
+"""Timing models of clock, GPU, PCIe and network, and the description of a cluster."""

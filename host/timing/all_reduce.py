@@ -12,21 +12,25 @@ def weight_bytes(model: Model) -> int:
 
 
 class RingAllReduce:
-    """All-reduce of ``size`` bytes over ``nodes`` nodes.
+    """All-reduce of ``size`` bytes over ``nodes`` nodes in a ring.
 
-    A ring: each node sends ``size / nodes`` bytes to the next, ``nodes - 1`` times to sum and as
-    often again to distribute the sums (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms
-    for clusters of workstations", J. Parallel Distrib. Comput. 69, 2009). All links are used at
-    once, in one direction, without other traffic; each turn waits for the latency of the network.
-    Bytes are those of full frames with their overhead.
+    Each node sends ``size / nodes`` bytes to the next node: ``nodes - 1`` times to reduce, and as
+    often to distribute the sums (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for
+    clusters of workstations", J. Parallel Distrib. Comput. 69, 2009). All links carry traffic
+    concurrently, in a single direction, without other traffic; each turn waits for the network
+    latency. Bytes are those of full frames with overhead.
 
     Parameters
     ----------
-    network: of the nodes. payload, header: bytes of a full frame for data, and for headers.
+    network: network of the nodes.
+    payload, header: bytes of data and of headers in a full frame.
 
-    Members: ``cycles``, the duration; ``bytes`` of the frames that leave all nodes together.
+    Members
+    -------
+    cycles: duration.
+    bytes: bytes of all frames sent.
 
-    Raises ``ValueError`` for less than one node or byte.
+    Raises ``ValueError`` for fewer than one node or byte.
     """
 
     def __init__(self, network: Network, nodes: int, size: int, payload: int = 1408,

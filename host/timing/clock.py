@@ -12,7 +12,7 @@ def cycles_of_us(microseconds: float) -> float:
 
 
 class Link:
-    """A resource that moves bytes one after the other.
+    """A resource that moves bytes in sequence.
 
     Parameters: ``gb_s``, its rate in 10^9 bytes per second, above 0.
     """

@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 CACHES = ("local_cache", "remote_cache")
-"""Caches that a NIC may have; those that are implemented have ``_rows`` in ``NicConfig``."""
+"""Possible caches of a NIC; implemented caches have a field ``..._rows`` in ``NicConfig``."""
 
 
 def row_bytes(dimension: int) -> int:
@@ -33,12 +33,12 @@ class Nic:
     Members
     -------
     config: preset of its sizes.
-    local_cache_size_bytes, remote_cache_size_bytes: vectors that the caches hold, in bytes; the
-        preset's by default.
-    set: changes of the preset's fields, and of registers, in the form of ``--set``.
+    local_cache_size_bytes, remote_cache_size_bytes: capacity of the caches in bytes of vectors; the
+        default is the preset's.
+    set: changes of the preset's fields and of registers, in the form of ``--set``.
 
-    Raises ``TypeError`` or ``ValueError`` for an impossible configuration. Fields of ``set`` that
-    `NicConfig` does not have are checked by the writer of the registers.
+    Raises ``TypeError`` or ``ValueError`` for an impossible configuration. Names in ``set`` that
+    are not fields of `NicConfig` are checked when registers are written.
     """
 
     config: str = "kaggle"
@@ -72,7 +72,7 @@ class Nic:
         return tuple(f"{name}={str(value).lower()}" for name, value in values.items())
 
     def _sizes(self) -> dict[str, int]:
-        """Return the rows of each cache that is given in bytes."""
+        """Return the rows of each cache whose size is given in bytes."""
         base = preset(self.config)
         dimension = self.set.get("max_dimension", base.max_dimension)
         try:
@@ -95,7 +95,7 @@ class Nic:
 
 @dataclass(frozen=True)
 class Cluster:
-    """The description that ``--cluster`` names.
+    """The description that ``--cluster`` selects.
 
     Members
     -------
@@ -103,7 +103,7 @@ class Cluster:
     network, pcie, gpu: profiles of the links and of the GPU of each node.
     gpu_memory_bytes: memory of a node's GPU, which holds the rows.
     host_memory_bytes: memory of a node's host.
-    card_memory_bytes: HBM on the card of the SmartNIC.
+    card_memory_bytes: HBM on the SmartNIC's card.
     nic: the SmartNIC.
     name: appears in reports.
     """
@@ -130,20 +130,20 @@ class Cluster:
 
 
 def _folder():
-    # No name of a package: a program may have one of the same name, see embernic_names.
+    # Not a package name: a user's program may shadow it, see embernic_names.
     return Path(__file__).parents[1] / "clusters"
 
 
 def cluster_names() -> list[str]:
-    """Return the names of the clusters that ship."""
+    """Return the names of the shipped clusters."""
     return sorted(file.name.removesuffix(".toml") for file in _folder().iterdir()
                   if file.name.endswith(".toml"))
 
 
 def cluster_files(name_or_path: str | Path) -> list[Path]:
-    """Return the files that `load_cluster` reads: that at the path and the profiles it names.
+    """Return the files that `load_cluster` reads: the cluster file and the profiles that it names.
 
-    None for a cluster that ships. What is malformed is left to `load_cluster`.
+    Empty for a shipped cluster. `load_cluster` reports malformed content.
     """
     path = Path(name_or_path)
     if str(name_or_path) in cluster_names():
@@ -160,15 +160,16 @@ def load_cluster(name_or_path: str | Path,
                  check: Callable[[Cluster], object] = lambda cluster: None) -> Cluster:
     """Return the cluster of that name, or read a TOML file.
 
-    Paths of profiles in a file are relative to its folder. ``check`` may raise ``ValueError`` for
-    what the caller does not support.
+    Profile paths in a file are relative to its folder.
+
+    check: may raise ``ValueError`` for clusters that the caller does not support.
 
     Raises
     ------
     ValueError
         Neither a known name nor the name of a TOML file.
     InputError
-        The file is malformed, or ``check`` rejects it; the error names the place.
+        The file is malformed, or ``check`` rejects it; the error contains the position.
     """
     name = str(name_or_path)
     if name in cluster_names():

@@ -17,16 +17,15 @@ def _weights(layers: tuple[tuple[int, int], ...]) -> int:
 class DenseOperations:
     """float32 operations of a sample's dense part, without biases, ReLUs and the loss.
 
-    A weight costs two forward, two for its own gradient and two for that of its input, which is not
-    needed in the first bottom layer. A dot product costs 2 d forward, and backward a scaled vector
-    for each of its two vectors.
+    A weight costs 2 operations forward, 2 for its gradient, and 2 for the gradient of its input.
+    The first bottom layer omits the gradient of its input. A dot product costs 2 d forward;
+    backward it costs a scaled vector for each of its two vectors.
 
     Members
     -------
-    bottom: the bottom MLP forward.
-    top: from pooled vectors to the gradients of bags: interaction and top MLP, forward and
-        backward.
-    backward: the bottom MLP backward, after which all weights have gradients.
+    bottom: bottom MLP forward.
+    top: from pooled vectors to bag gradients: interaction and top MLP, forward and backward.
+    backward: bottom MLP backward, after which all weights have gradients.
     """
 
     bottom: int
@@ -43,13 +42,13 @@ class DenseOperations:
 
 
 class DenseTime:
-    """A GPU that computes the dense part of its node's share of a step, at its product rate.
+    """A GPU that computes the dense part of its node's share of a step, at its matrix product rate.
 
-    Kernels of later layers are launched while the first computes, so that work that waits for
-    vectors, or begins a step, waits for one launch; see :class:`host.timing.gpu.GpuMlp`.
+    Later layers are launched while the first one computes. Work that starts a step or waits for
+    vectors therefore pays a single launch; see :class:`host.timing.gpu.GpuMlp`.
 
-    Parameters: ``profile`` of the GPU, ``model``. Each method takes a time in cycles and the number
-    of samples, and returns when its results are in GPU memory.
+    Parameters: ``profile`` of the GPU, ``model``. Each method takes a time in cycles and a number
+    of samples, and returns the time at which its results are in GPU memory.
     """
 
     def __init__(self, profile: GpuProfile, model: Model):
@@ -63,11 +62,11 @@ class DenseTime:
         return time + self._launch + samples * self._operations.bottom * self._operation
 
     def top(self, time: float, samples: int) -> float:
-        """Compute gradients of bags; dense and pooled vectors are available at ``time``."""
+        """Compute bag gradients; dense and pooled vectors are available at ``time``."""
         return time + self._launch + samples * self._operations.top * self._operation
 
     def backward(self, time: float, samples: int) -> float:
-        """Compute gradients of all weights; those of bags are available at ``time``."""
+        """Compute the gradients of all weights; bag gradients are available at ``time``."""
         return time + samples * self._operations.backward * self._operation
 
     def weights(self, time: float) -> float:

@@ -1,4 +1,4 @@
-"""Timing model of the GPU as the NIC sees it: lists of rows in, vectors out after some time.
+"""Timing model of the GPU as the NIC sees it: row lists in, vectors out after some time.
 
 It also computes the bottom MLP, whose output the NIC requests like rows.
 """
@@ -22,29 +22,27 @@ class GpuProfile:
 
     Members
     -------
-    name: of the profile.
-    launch_us: from a list in GPU memory to the first row read, and until a kernel computes.
-    memory_bandwidth_gb_s: of the GPU's memory.
-    access_bytes: least bytes that a row read moves.
+    name: name of the profile.
+    launch_us: time from a list in GPU memory to the first row read, and until a kernel computes.
+    memory_bandwidth_gb_s: bandwidth of GPU memory.
+    access_bytes: minimum bytes that a row read moves.
     streams: concurrent gathers.
-    float32_tflops: 10^12 float32 operations per second; default that of the Quadro RTX 8000, for
-        profiles without it.
-    kernel_us: least time from the start of a kernel to that of the next one, which needs its
-        results.
-    gather_fraction, stream_fraction: shares of the memory's bandwidth that kernels reach on random
+    float32_tflops: 10^12 float32 operations per second; the default is the Quadro RTX 8000's.
+    kernel_us: minimum time from the start of a kernel to the start of a dependent kernel.
+    gather_fraction, stream_fraction: fractions of the memory bandwidth that kernels reach on random
         rows, and on sequential bytes.
-    gemm_fraction: share of ``float32_tflops`` that matrix products reach.
-    call_us: time that a launch occupies the host's thread, before ``launch_us`` begins; the thread
-        launches gathers one after the other. 0 if no thread is involved.
-    multiprocessors: of the GPU; default that of the Quadro RTX 8000.
-    block_bytes: bytes that a kernel without products moves on each multiprocessor that it fills.
-    poll_us: from a list in GPU memory to the first row read by a kernel that never ends.
-    word_us: from a word in GPU memory until what is behind a graph's node that waits for it begins.
-    resident_multiprocessors: that such a kernel keeps from all others.
-    bar_gib: GiB of the GPU's memory that other devices see.
-    flush_reads: reads of a device of its own last write that it needs before it may write that it
-        is done: 0 where writes over PCIe are seen in the order in which they came.
-    source: of each number, see :mod:`host.toml.provenance`.
+    gemm_fraction: fraction of ``float32_tflops`` that matrix products reach.
+    call_us: time that a launch occupies the host thread, before ``launch_us`` begins; the thread
+        launches gathers in sequence. 0 if no thread is involved.
+    multiprocessors: number of multiprocessors; the default is the Quadro RTX 8000's.
+    block_bytes: bytes per multiprocessor that a kernel without products moves.
+    poll_us: time from a list in GPU memory to the first row read by a resident kernel.
+    word_us: time from a word in GPU memory until work behind a waiting graph node begins.
+    resident_multiprocessors: multiprocessors that a resident kernel occupies permanently.
+    bar_gib: GiB of GPU memory that other devices can access.
+    flush_reads: reads of its own last write that a device needs before it may signal completion; 0
+        if PCIe writes become visible in order.
+    source: source of each number, see :mod:`host.toml.provenance`.
     """
 
     name: str
@@ -84,11 +82,11 @@ class GpuProfile:
 
     @property
     def latency_us(self) -> float:
-        """Microseconds from a list's arrival at a free thread to the first row read."""
+        """Microseconds from a list's arrival at a free host thread to the first row read."""
         return self.call_us + self.launch_us
 
     def cycles_per_row(self, row_bytes: int) -> float:
-        """Return the memory cycles of a gathered row."""
+        """Return the cycles of memory bandwidth that a gathered row takes."""
         return max(row_bytes, self.access_bytes) / (
             self.memory_bandwidth_gb_s * self.gather_fraction * CYCLE_NS)
 
@@ -99,8 +97,9 @@ class GpuProfile:
 
 @dataclass(frozen=True)
 class Gather(Generic[T]):
-    """One launch: the lists it serves, when it reads the first row, and when their vectors are
-    ready, in cycles."""
+    """A launch: its lists, the cycle of the first row read, and the cycle at which vectors are
+    ready.
+    """
 
     lists: tuple[T, ...]
     start: float
@@ -109,10 +108,10 @@ class Gather(Generic[T]):
 
 
 class LaunchThread:
-    """The thread of a host that launches gathers, one call after the other.
+    """The host thread that launches gathers in sequence.
 
-    During a call, lists wait and join the next launch. Several queues of lists that share the
-    thread take turns. With ``call_us`` 0 in the profile it is always free.
+    Lists that arrive during a call wait and join the next launch. Several queues of lists that
+    share the thread take turns. With ``call_us`` 0, the thread is always free.
 
     Parameters: ``profile``; ``at(time, action)``, which calls ``action(time)`` at that time.
     """
@@ -123,7 +122,7 @@ class LaunchThread:
         self._queues: deque[Callable[[float], None]] = deque()
 
     def join(self, start: Callable[[float], None]) -> None:
-        """Call ``start(time)``, which launches any waiting lists, when the thread is free."""
+        """Call ``start(time)``, which launches waiting lists, when the thread is free."""
         self._queues.append(start)
 
     def take(self, time: float) -> None:
@@ -143,10 +142,10 @@ class LaunchThread:
 
 
 class GpuLookups(Generic[T]):
-    """Serves request lists: all that wait when stream and thread are free share one launch.
+    """Serves request lists: all lists that wait when stream and thread are free share a launch.
 
-    The caller keeps the clock and calls :meth:`arrive` when a list is in GPU memory, :meth:`finish`
-    when a gather ends, and :meth:`start` when the ``thread`` is free again; each returns the gather
+    The caller keeps the clock. It calls :meth:`arrive` when a list is in GPU memory, :meth:`finish`
+    when a gather ends, and :meth:`start` when the ``thread`` is free again. Each returns the gather
     that starts then, if any. Without a thread, calls take time but do not wait for each other.
     """
 
@@ -166,7 +165,7 @@ class GpuLookups(Generic[T]):
 
     @property
     def lookahead(self) -> float:
-        """Least cycles between a list's arrival and the first of its vectors."""
+        """Minimum cycles between a list's arrival and its first vector."""
         return self._launch
 
     def arrive(self, time: float, request: T, rows: int) -> Gather[T] | None:
@@ -189,7 +188,7 @@ class GpuLookups(Generic[T]):
         lists = tuple(request for request, _ in self._waiting)
         rows = sum(count for _, count in self._waiting)
         self._waiting.clear()
-        # Launches overlap, but there is only one memory; and a kernel is never shorter than one.
+        # Launches overlap, but share the memory; a kernel takes at least kernel_us.
         begun = time + self._launch
         first = max(begun, self._memory_free)
         self._memory_free = first + rows * self._cycles_per_row
@@ -203,8 +202,9 @@ class GpuLookups(Generic[T]):
 class GpuMlp:
     """Computes an MLP for consecutive mini-batches, at the GPU's matrix product rate.
 
-    Kernels of later layers are launched while the first computes, so that a mini-batch waits for
-    one launch. Parameters: ``operations`` per sample: a multiplication and an addition per weight.
+    Later layers are launched while the first one computes, so a mini-batch pays a single launch.
+
+    Parameters: ``operations`` per sample: a multiplication and an addition per weight.
     """
 
     def __init__(self, profile: GpuProfile, operations: int):

@@ -11,9 +11,9 @@ from host.toml.provenance import check_source
 __all__ = ["Network", "NetworkProfile"]
 
 _DIRECT_NODES = 3
-"""A U280 has two ports, so cables can join at most three nodes in a full mesh."""
+"""Maximum nodes of a full mesh of cables: a U280 has two ports."""
 _SWITCHED_NODES = 256
-"""Node numbers have eight bits."""
+"""Maximum nodes with a switch: node numbers have eight bits."""
 _LONGEST_FRAME = 1542
 """Bytes on the wire of a frame with 1,500 bytes of payload and a VLAN tag."""
 
@@ -24,14 +24,14 @@ class NetworkProfile:
 
     Members
     -------
-    name: of the profile.
-    one_way_us: latency from MAC to MAC in an empty network.
-    bandwidth_gbit_s: of every link.
+    name: name of the profile.
+    one_way_us: latency from MAC to MAC in an idle network.
+    bandwidth_gbit_s: rate of every link.
     overhead_bytes: bytes on the wire in addition to the frame.
     switched: True for a switch with output queues, False for a cable between each pair of nodes.
-    queue_bytes: room of each output queue of a switch, in bytes on the wire; a frame that does not
-        fit is lost. None: every frame fits.
-    source: of each number, see :mod:`host.toml.provenance`.
+    queue_bytes: capacity of each output queue of a switch, in bytes on the wire; the switch drops a
+        frame that does not fit. None is unlimited.
+    source: source of each number, see :mod:`host.toml.provenance`.
     """
 
     name: str
@@ -59,18 +59,23 @@ class NetworkProfile:
 
 
 class Network:
-    """Delivers frames in order for each pair of nodes; only a full queue of a switch loses any.
+    """Delivers frames in order for each pair of nodes; only a full queue of a switch drops frames.
 
-    A frame is handed over when its last byte has left the sender's MAC (the sender's link is part
-    of its NIC, whose beats are taken at the link's rate). It arrives at the earliest ``lookahead``
-    cycles later, and after the frames queued for the same receiver.
+    A frame enters when its last byte has left the sender's MAC; the sender's NIC models its own
+    link. The frame arrives ``lookahead`` cycles later at the earliest, and after the frames queued
+    for the same receiver.
+
+    Members
+    -------
+    lookahead: minimum latency in cycles.
+    overhead_bytes, switched: from the profile.
+    cycles_per_byte: cycles per byte of a link.
+    overhead_cycles: cycles of a frame's overhead.
+    free: cycle at which each queue can accept the next frame, float64 ``[sources, nodes]``; a
+        switch has a single source.
+    queue_cycles: cycles in which a full queue drains; infinite if unlimited.
 
     Raises ``ValueError`` for more nodes than direct cables can join.
-
-    Members: ``lookahead``; ``overhead_bytes`` and ``switched`` of the profile; ``cycles_per_byte``
-    of a link, ``overhead_cycles`` of a frame; ``free``, the cycle at which each queue can accept
-    the next frame, float64 ``[sources, nodes]``, with one source for a switch; ``queue_cycles``,
-    the time that a full queue takes to leave, infinite for one that is never full.
     """
 
     def __init__(self, profile: NetworkProfile, nodes: int):
@@ -88,10 +93,11 @@ class Network:
         self.free = np.zeros((1 if profile.switched else nodes, nodes))
 
     def deliver(self, time: float, source: int, destination: int, size: int) -> float:
-        """Return when the first byte of a frame of ``size`` bytes reaches ``destination``; infinity
-        where the queue is full and the frame lost.
+        """Return when the first byte of a frame of ``size`` bytes reaches ``destination``.
 
-        ``time`` is when its last byte left ``source``; for each destination, calls must be in time
+        Infinity means that the queue is full and the frame is dropped.
+
+        time: cycle at which its last byte left ``source``; calls per destination must be in time
         order.
         """
         queue = 0 if self.switched else source, destination

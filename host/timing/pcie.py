@@ -1,4 +1,4 @@
-"""Timing model of PCIe between a NIC and its host: latency, and a link in each direction."""
+"""Timing model of PCIe between a NIC and its host: latency, and a link per direction."""
 
 from dataclasses import dataclass, field
 
@@ -10,12 +10,16 @@ __all__ = ["Pcie", "PcieProfile"]
 
 @dataclass(frozen=True)
 class PcieProfile:
-    """Constants of a PCIe connection; ``one_way_us`` and ``bandwidth_gb_s`` per direction;
-    ``write_us``, of a short write of the NIC to GPU memory, such as a flag; ``read_tags``, reads
-    under way; ``request_bytes`` of a read, and ``completion_bytes`` of what brings its data, beside
-    those, on the link.
+    """Constants of a PCIe connection.
 
-    ``source`` of each number: see :mod:`host.toml.provenance`.
+    Members
+    -------
+    one_way_us, bandwidth_gb_s: latency and rate per direction.
+    write_us: a short write of the NIC to GPU memory, such as a flag.
+    read_tags: reads in flight.
+    request_bytes: bytes of a read request on the link.
+    completion_bytes: overhead of a completion on the link.
+    source: source of each number, see :mod:`host.toml.provenance`.
     """
 
     name: str
@@ -36,9 +40,9 @@ class PcieProfile:
 
 
 class Pcie:
-    """One NIC's PCIe connection.
+    """A NIC's PCIe connection.
 
-    ``latency`` is one way, in whole cycles; a reply reaches the NIC at least ``lookahead`` cycles
+    ``latency`` is one way, in whole cycles. A reply reaches the NIC at least ``lookahead`` cycles
     after the request left it.
     """
 

@@ -1,4 +1,4 @@
-"""Profiles: the timing constants that ship, one TOML file each, with their sources."""
+"""Profiles: the shipped timing constants, with their sources; one TOML file each."""
 
 import json
 import tomllib
@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 
 def _folder():
-    # No name of a package: a program may have one of the same name, see embernic_names.
+    # Not a package name: a user's program may shadow it, see embernic_names.
     return Path(__file__).parents[1] / "profiles"
 
 
 def profile_names(prefix: str = "") -> list[str]:
-    """Return the names of the profiles that ship and begin with ``prefix``."""
+    """Return the names of the shipped profiles that begin with ``prefix``."""
     return sorted(f.name.removesuffix(".toml") for f in _folder().iterdir()
                   if f.name.endswith(".toml") and f.name.startswith(prefix))
 
@@ -30,8 +30,9 @@ def load_profile(name: str | T, kind: type[T], folder: str | Path = ".",
                  field: str = "profile") -> T:
     """Return the profile of that name, or the TOML file at that path, as a dataclass.
 
-    A path is relative to ``folder``. A profile object is returned unchanged. ``field``: the option
-    that names it, for complaints.
+    A path is relative to ``folder``. A profile object is returned unchanged.
+
+    field: name of the option, for error messages.
 
     Raises ``ValueError``, which lists the profiles of this kind, for an unknown name, and
     :class:`host.errors.InputError` for a malformed file.

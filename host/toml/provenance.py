@@ -1,4 +1,4 @@
-"""Provenance of a profile's constants: the source of each, and how reliable it is."""
+"""Provenance of a profile's constants: source and reliability of each."""
 
 import re
 from collections.abc import Iterator
@@ -29,12 +29,14 @@ _UNSAID = "the profile does not say"
 
 @dataclass(frozen=True)
 class Constant:
-    """One constant of a profile.
+    """A constant of a profile.
 
     Members
     -------
     name: the field, or the path of a nested field, such as ``levels[1].one_way_us``.
-    value: the number. status: one of `STATUSES`. source: the source, without the status.
+    value: the number.
+    status: one of `STATUSES`.
+    source: the source, without the status.
     """
 
     name: str
@@ -82,9 +84,8 @@ def uncertain(profile: Any) -> tuple[Constant, ...]:
 def scaled(profile: T, name: str, factor: float) -> T:
     """Return ``profile`` with the constant ``name`` (see `Constant`) multiplied by ``factor``.
 
-    Whole numbers stay whole and at least 1; a fraction (``..._fraction``) stays at most 1.
-
-    Raises ``ValueError`` for a name that `constants` does not list.
+    Integers stay integers of at least 1; a fraction (``..._fraction``) stays at most 1. Raises
+    ``ValueError`` for a name that `constants` does not list.
     """
     head, _, rest = name.partition(".")
     place = re.fullmatch(r"(\w+)\[(\d+)\]", head)

@@ -1,4 +1,4 @@
-"""Strict reader of TOML files into frozen dataclasses; every error names its line or its key."""
+"""Strict reader of TOML files into frozen dataclasses; every error contains its line or its key."""
 
 import re
 import tomllib
@@ -20,22 +20,22 @@ Keys = tuple[str | int, ...]
 """Keys and indices from the top level down, such as ``("tables", 2, "rows")``."""
 
 MOST_BYTES = 1 << 20
-"""Of a file."""
+"""Maximum bytes of a file."""
 
 MOST_PARTS = 64
-"""Parts of a dotted key. tomllib takes the square of their number in memory."""
+"""Maximum parts of a dotted key. tomllib uses memory quadratic in their number."""
 
 _PART = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
 _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{MOST_PARTS},}}")
 
 _LARGEST = 1e100
-"""Larger numbers are meaningless, and overflow what is computed from them."""
+"""Limit of numbers; larger ones are meaningless and overflow later computations."""
 
 _LONGEST_US = 1e9
-"""Of longer times, in microseconds, a simulated run would not see the end."""
+"""Limit of times in microseconds; a simulated run would never see the end of a longer time."""
 
 _SLOWEST_GB_S = 1e-6
-"""Nor of slower rates, in gigabits or gigabytes a second."""
+"""Limit of rates in gigabits or gigabytes per second, for the same reason."""
 
 _WORDS = {int: "an integer", float: "a number", str: "a string", bool: "true or false",
           tuple: "a list", dict: "a table"}
@@ -179,7 +179,7 @@ def _quantity(name: str, value: object, hint: Any, at: Keys) -> Any:
 
 
 def _bounded(name: str, value: float, given: object, at: Keys) -> float:
-    """Return ``value``; raise for a time or a rate of which a simulated run would see no end."""
+    """Return ``value``; raise for a time or a rate beyond its limit."""
     if name.endswith("_us") and value > _LONGEST_US:
         raise _Problem(at, f"{name} must be at most {_LONGEST_US:g}, not {shown(given)}")
     if name.endswith(("_gbit_s", "_gb_s")) and 0 < value < _SLOWEST_GB_S:
@@ -212,7 +212,7 @@ def _convert(name: str, value: Any, hint: Any, at: Keys, named: Callable | None)
                 except (TypeError, ValueError) as error:
                     raise _Problem(at, f"{name}: {error}") from None
         elif origin is float and isinstance(value, int | float) and not isinstance(value, bool):
-            if not abs(value) <= _LARGEST:  # nor is NaN
+            if not abs(value) <= _LARGEST:  # also rejects NaN
                 raise _Problem(at, f"{name} must be a number of at most {_LARGEST:g}, "
                                    f"not {shown(value)}")
             return _bounded(name, float(value), value, at)

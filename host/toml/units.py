@@ -13,7 +13,7 @@ _TIMES = {"ns": Fraction(1, 1000), "us": 1, "ms": 10**3, "s": 10**6}
 _BITS_PER_SECOND = {"Mb/s": 10**6, "Gb/s": 10**9, "Tb/s": 10**12,
                     "MB/s": 8 * 10**6, "GB/s": 8 * 10**9, "TB/s": 8 * 10**12}
 
-_FIELDS = {  # suffix of a field's name: its possible units, the value of its own, an example
+_FIELDS = {  # suffix of a field's name: allowed units, value of the suffix's unit, example
     "_gbit_s": (_BITS_PER_SECOND, _BITS_PER_SECOND["Gb/s"], "100 Gb/s"),
     "_gb_s": (_BITS_PER_SECOND, _BITS_PER_SECOND["GB/s"], "12.5 GB/s"),
     "_bytes": (_BYTES, _BYTES["B"], "8 GiB"),
@@ -37,8 +37,8 @@ def quantity_field(field: str) -> str | None:
 def quantity(field: str, given: object) -> Fraction:
     """Convert ``given`` to the unit in the suffix of the name of ``field``.
 
-    Raises ``TypeError`` if it is not a string with a number and a unit, and ``ValueError`` for a
-    unit of another dimension; both list the valid units.
+    Raises ``TypeError`` unless it is a string with a number and a unit, and ``ValueError`` for a
+    unit of another dimension; both messages list the valid units.
     """
     units, own, example = next(entry for end, entry in _FIELDS.items() if field.endswith(end))
     name, known = quantity_field(field), ", ".join(units)

@@ -1,1 +1,1 @@
-"""Packets of every message as numpy arrays, laid out as :mod:`rtl.formats` says."""
+"""Packets of every message as numpy arrays, in the layouts of :mod:`rtl.formats`."""

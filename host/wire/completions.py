@@ -1,4 +1,4 @@
-"""Packets of the opening, the flush and the completion of a step."""
+"""Packets that open, flush and complete a step."""
 
 from typing import NamedTuple
 
@@ -13,11 +13,15 @@ __all__ = ["Completion", "completion_packet", "flush_packet", "flushed_packet",
 
 
 class Completion(NamedTuple):
-    """The word of a completed step, and the slot of the ring that it goes to.
+    """The word of a completed step, and its slot in the ring.
 
-    ``status``: 0, or of the step's first error. ``step``: its number modulo 2^16. ``lap``: how
-    often the ring has come to the slot, this time included, modulo 256. ``address``: of the slot in
-    GPU memory.
+    Members
+    -------
+    status: 0, or the status of the step's first error.
+    step: number of the step modulo 2^16.
+    lap: number of times that the ring has reached the slot, modulo 256.
+    slot: number of the slot.
+    address: address of the slot in GPU memory.
     """
 
     status: int
@@ -30,7 +34,7 @@ class Completion(NamedTuple):
 def step_open_packet(step: int, samples: int, freed: int, *, node: int) -> np.ndarray:
     """Return the STEP_OPEN packet of a step with ``samples`` answers for this host.
 
-    ``freed``: slots of the ring that the host has returned so far.
+    freed: slots of the ring that the host has returned so far.
     """
     record = pack_records(StepOpenRecord, samples=samples, step=step & 0xFFFF,
                           freed=freed & 0xFFFF)
@@ -38,7 +42,7 @@ def step_open_packet(step: int, samples: int, freed: int, *, node: int) -> np.nd
 
 
 def flush_packet(slot: int, tag: int, *, node: int, step: int, **fields: int) -> np.ndarray:
-    """Return a FLUSH packet; ``fields`` are others of the header."""
+    """Return a FLUSH packet; ``fields`` are further header fields."""
     record = pack_records(FlushRecord, slot=slot, tag=tag)
     return record_packet(Opcode.FLUSH, record, node=node, step=step, **fields)
 
@@ -49,7 +53,7 @@ def flushed_packet(flush: np.ndarray, *, node: int, step: int) -> np.ndarray:
 
 
 def completion_packet(word: Completion, *, node: int, **fields: int) -> np.ndarray:
-    """Return a COMPLETION packet; ``fields`` are others of the header."""
+    """Return a COMPLETION packet; ``fields`` are further header fields."""
     record = pack_records(CompletionRecord, status=word.status, step=word.step, lap=word.lap,
                           slot=word.slot)
     packet = record_packet(Opcode.COMPLETION, record, node=node, step=word.step, **fields)

@@ -13,7 +13,7 @@ __all__ = ["RingRead", "parse_read", "parse_ring_index", "read_data_packet", "re
 
 
 class RingRead(NamedTuple):
-    """A read of GPU memory: ``bytes`` from ``address`` on; the answer has the ``tag``."""
+    """A read of ``bytes`` bytes of GPU memory at ``address``; the answer has the ``tag``."""
 
     address: int
     bytes: int
@@ -26,7 +26,7 @@ def parse_ring_index(packet: np.ndarray) -> int:
 
 
 def parse_read(packet: np.ndarray) -> RingRead:
-    """Return what a READ packet asks for."""
+    """Return the read that a READ packet requests."""
     record = parse_records(ReadRecord, packet[1:], 1)
     return RingRead(address_of(packet), int(record["bytes"][0]), int(record["tag"][0]))
 
@@ -44,7 +44,7 @@ def read_packet(read: RingRead, *, node: int) -> np.ndarray:
 
 
 def read_data_packet(data: np.ndarray, tag: int, *, node: int) -> np.ndarray:
-    """Return the READ_DATA packet with the beats ``data``, uint32 ``[n, 16]``, of a read."""
+    """Return the READ_DATA packet with the beats ``data`` of a read, uint32 ``[n, 16]``."""
     head = header_beat(Opcode.READ_DATA, node=node, step=0, acknowledge=tag & 0xFFFF,
                        count=RECORDS_PER_BEAT * len(data))
     return np.concatenate((head, data))

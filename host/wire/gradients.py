@@ -1,4 +1,4 @@
-"""Packets of gradients: one vector per bag, from a GPU's backward pass to the NIC."""
+"""Packets of gradients: a vector per bag, from a GPU's backward pass to the NIC."""
 
 import numpy as np
 
@@ -12,16 +12,16 @@ __all__ = ["end_packet", "gradient_packets", "longest_bag"]
 def gradient_packets(tables: np.ndarray, rows: np.ndarray, bag_lengths: np.ndarray,
                      gradients: np.ndarray, *, node: int, step: int,
                      payload_beats: int) -> list[np.ndarray]:
-    """Return the fewest GRADIENTS packets that hold the bags in order, each bag whole.
+    """Return the minimum number of GRADIENTS packets for the bags, in order and each bag whole.
 
     Parameters
     ----------
-    tables, rows: of the keys, bag by bag: integers ``[keys]``.
-    bag_lengths: keys of each bag: integers ``[bags]``. An empty bag has no row for its gradient
-        and is left out.
+    tables, rows: keys, bag by bag: integers ``[keys]``.
+    bag_lengths: keys of each bag: integers ``[bags]``. An empty bag has no row for its gradient and
+        is omitted.
     gradients: float32 ``[bags, dimension]``.
-    node, step: of the headers.
-    payload_beats: most beats of a packet after its header.
+    node, step: for the headers.
+    payload_beats: maximum beats of a packet after its header.
 
     Raises
     ------
@@ -51,14 +51,14 @@ def gradient_packets(tables: np.ndarray, rows: np.ndarray, bag_lengths: np.ndarr
 
 
 def end_packet(*, node: int, step: int) -> np.ndarray:
-    """Return the GRADIENTS packet that ends a step: one record, of kind EMPTY."""
+    """Return the GRADIENTS packet that ends a step: a single record, of kind EMPTY."""
     record = pack_records(GradientRecord, count=1, kind=RecordKind.EMPTY)
     return np.concatenate((header_beat(Opcode.GRADIENTS, node=node, step=step, count=1),
                            records_to_beats(record)))
 
 
 def longest_bag(payload_beats: int, dimension: int) -> int:
-    """Return the most keys of a bag that fits ``payload_beats`` with its gradient."""
+    """Return the maximum keys of a bag that fits ``payload_beats`` with its gradient."""
     return RECORDS_PER_BEAT * max(0, payload_beats - -(-dimension // LANES))
 
 
@@ -80,5 +80,5 @@ def _check(tables, rows, lengths, gradients, payload_beats: int) -> None:
 
 
 def _beats(keys: np.ndarray, bags: np.ndarray, dimension: int) -> np.ndarray:
-    """Return the payload beats of packets with these numbers of keys and bags."""
+    """Return the payload beats of packets with ``keys`` keys and ``bags`` bags."""
     return -(-keys // RECORDS_PER_BEAT) - -bags * dimension // LANES

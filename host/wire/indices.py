@@ -1,4 +1,4 @@
-"""Packets of indices, which tell the host which vector of a step each slot has."""
+"""Packets of indices, which map each slot to a vector of the step."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from rtl.formats import INDICES_PER_BEAT, NO_INDEX, IndexTag, Opcode
 __all__ = ["MOST_INDICES", "IndexPart", "check_share", "index_packet", "parse_indices"]
 
 MOST_INDICES = NO_INDEX
-"""Indices of a step: 0 to ``MOST_INDICES`` - 1."""
+"""Maximum number of indices of a step: 0 to ``MOST_INDICES`` - 1."""
 
 
 class IndexPart(NamedTuple):
@@ -19,10 +19,10 @@ class IndexPart(NamedTuple):
 
     Members
     -------
-    sample, first_slot: sample of the first slot, and the slot's number in it.
-    samples: samples, numbered in sequence modulo 2^32, that have slots here.
-    last: the last of them ends here.
-    indices: uint16, a slot each.
+    sample, first_slot: sample of the first slot, and the slot's number in the sample.
+    samples: number of consecutive samples, modulo 2^32, with slots in this packet.
+    last: whether the packet ends its last sample.
+    indices: an index per slot, uint16.
     """
 
     sample: int
@@ -33,10 +33,11 @@ class IndexPart(NamedTuple):
 
 
 def check_share(slots: int) -> None:
-    """Raise ``ValueError`` if a share of ``slots`` might have more different keys than indices."""
+    """Raise ``ValueError`` if a share of ``slots`` slots may have more distinct keys than indices.
+    """
     if slots > MOST_INDICES:
-        raise ValueError(f"slots of a share must be at most {MOST_INDICES} where each different "
-                         f"vector is delivered once, not {slots!r}")
+        raise ValueError(f"slots of a share must be at most {MOST_INDICES} with deliver unique, "
+                         f"not {slots!r}")
 
 
 _TAG = [(offset, (1 << width) - 1) for offset, width in map(
@@ -44,9 +45,9 @@ _TAG = [(offset, (1 << width) - 1) for offset, width in map(
 
 
 def parse_indices(packet: np.ndarray, count: int) -> IndexPart:
-    """Return what an INDICES packet of ``count`` indices holds.
+    """Return the content of an INDICES packet of ``count`` indices.
 
-    Raises ``ValueError`` if its beats do not match ``count``, or the tag names no sample.
+    Raises ``ValueError`` if its beats do not match ``count``, or its number of samples is invalid.
     """
     if count < 1 or len(packet) != 2 - -count // INDICES_PER_BEAT:
         raise ValueError(f"count must match {max(len(packet) - 2, 0)} beats of indices, "
@@ -60,7 +61,7 @@ def parse_indices(packet: np.ndarray, count: int) -> IndexPart:
 
 
 def index_packet(part: IndexPart, *, node: int, step: int, **fields: int) -> np.ndarray:
-    """Return an INDICES packet; ``fields`` are others of the header."""
+    """Return an INDICES packet; ``fields`` are further header fields."""
     count = len(part.indices)
     packet = np.zeros((2 - -count // INDICES_PER_BEAT, WORDS), "<u4")
     packet[:1] = header_beat(Opcode.INDICES, node=node, step=step, count=count, **fields)

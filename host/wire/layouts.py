@@ -75,7 +75,7 @@ def pack(layout: data.StructLayout, count: int | None = None, **values: Any) -> 
 
 
 def unpack(layout: data.StructLayout, words: np.ndarray, name: str) -> np.ndarray:
-    """Return one field of records: uint64 ``[n]`` from uint32 words ``[n, word_count(layout)]``."""
+    """Return a field of records: uint64 ``[n]`` from uint32 words ``[n, word_count(layout)]``."""
     offset, width = _place(layout, name)
     if width > 64:
         raise ValueError(f"{name} has {width} bits, at most 64 can be unpacked as an integer")

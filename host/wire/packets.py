@@ -54,7 +54,7 @@ class Header(NamedTuple):
 
 _WIDTHS = dict(EmberHeader.members)
 _SHIFTS = {name: 8 * EMBER_OFFSET + EmberHeader[name].offset for name in _WIDTHS}
-"""First bit of each field in a header beat."""
+"""Lowest bit of each field in a header beat."""
 
 
 def _header_struct() -> Struct:
@@ -94,7 +94,7 @@ def parse_header(beat: np.ndarray) -> Header:
 
 
 def field_place(name: str) -> tuple[int, int]:
-    """Return the first bit and the width of a header's field in the header beat."""
+    """Return the lowest bit and the width of a header's field in the header beat."""
     return _SHIFTS[name], _WIDTHS[name]
 
 
@@ -143,12 +143,12 @@ def values_to_beats(values: np.ndarray) -> np.ndarray:
 def query_records(samples: Samples, first_sample: int) -> np.ndarray:
     """Return the query records of ``samples``, numbered from ``first_sample``: uint64.
 
-    Each sample is a head, then one record per slot: its keys, bag by bag, or one for an empty bag.
+    Each sample is a head and a record per slot: its keys, bag by bag, and a record per empty bag.
     """
     lengths = samples.bag_lengths
     n, tables = lengths.shape
     slots = np.maximum(lengths, 1).reshape(-1).astype(np.int64)
-    # Positions of the slots: each sample has one record before them, its head.
+    # Positions of the slots: each sample begins with a head record.
     slot_sample = np.repeat(np.repeat(np.arange(n), tables), slots)
     total = int(slots.sum())
     place = np.arange(total) + slot_sample + 1
@@ -173,8 +173,7 @@ def query_records(samples: Samples, first_sample: int) -> np.ndarray:
 
 
 def share_end() -> np.ndarray:
-    """Return the query records that end a share whose different vectors are each sent once:
-    uint64 ``[2]``."""
+    """Return the query records that end a share with ``unique`` delivery: uint64 ``[2]``."""
     return np.concatenate((
         pack_records(SampleRecord, sample=END_SAMPLE, slots=1, kind=RecordKind.SAMPLE, ends=1),
         pack_records(QueryRecord, kind=RecordKind.EMPTY)))
@@ -207,7 +206,9 @@ def vectors_packet(head: np.ndarray, tags: np.ndarray, vectors: np.ndarray) -> n
 
 @cache
 def vectors_that_fit(dimension: int, payload_beats: int) -> int:
-    """Return how many vectors, with their tag beats, fit a payload; 0 if none does."""
+    """Return the maximum number of vectors, with their tag beats, in a payload; 0 if no vector
+    fits.
+    """
     return max((k for k in range(1, LANES // 4 * payload_beats)
                 if -(-k // TAGS_PER_BEAT) - -k * dimension // LANES <= payload_beats), default=0)
 
@@ -216,7 +217,7 @@ def gpu_vectors(tags: np.ndarray, vectors: np.ndarray, *, node: int, step: int,
                 payload_beats: int, opcode: Opcode = Opcode.GPU_VECTORS) -> list[np.ndarray]:
     """Return packets that answer the miss ids ``tags`` with ``vectors``.
 
-    With ``opcode`` DENSE_VECTORS they answer requests for dense vectors; the tags are their slots.
+    With ``opcode`` DENSE_VECTORS, they answer requests for dense vectors; the tags are slots.
     """
     per_packet = vectors_that_fit(vectors.shape[1], payload_beats)
     packets = []
@@ -233,10 +234,11 @@ _POOLED_TAG = [(offset, (1 << width) - 1) for offset, width in map(
 
 def parse_pooled(packet: np.ndarray, count: int,
                  dimension: int) -> tuple[int, int, bool, np.ndarray, int]:
-    """Return sample, first bag, whether it ends the sample, the vectors of a POOLED packet, and the
-    status of the last vector.
+    """Return the content of a POOLED packet.
 
-    Raises ``ValueError`` if the packet's beats do not match ``count`` vectors.
+    The result contains sample, first bag, whether the packet ends the sample, vectors, and the
+    status of the last vector. Raises ``ValueError`` if the packet's beats do not match ``count``
+    vectors.
     """
     tag = int.from_bytes(packet[1].tobytes(), "little")
     sample, first_bag, last, status = (tag >> offset & mask for offset, mask in _POOLED_TAG)

@@ -1,7 +1,7 @@
 """Packets of single gradient or row beats: PARTIALS, SPILLED, RETURNED, ROW_UPDATES.
 
-A partial's beat has 16 values, or the whole vector if that has 4 or 8 values: several of those
-share a packet, see :mod:`rtl.stream.packing`.
+A partial's beat has 16 values, or the whole vector of 4 or 8 values. Several short vectors share a
+packet beat, see :mod:`rtl.stream.packing`.
 """
 
 from typing import NamedTuple
@@ -42,9 +42,10 @@ def _check_width(width: int) -> None:
 
 
 def partials_that_fit(payload_beats: int, width: int = LANES) -> int:
-    """Return how many partials of ``width`` values fit ``payload_beats`` after a header.
+    """Return the maximum number of partials of ``width`` values in ``payload_beats`` after a
+    header.
 
-    Raises ``ValueError`` if none fits, or for a width other than 4, 8 and 16.
+    Raises ``ValueError`` if no partial fits, or for a width other than 4, 8 and 16.
     """
     _check_width(width)
     if payload_beats < 2:
@@ -60,12 +61,12 @@ def partial_packets(opcode: Opcode, tables: np.ndarray, rows: np.ndarray, beats:
     Parameters
     ----------
     opcode: PARTIALS, SPILLED, RETURNED or ROW_UPDATES.
-    tables, rows, beats: integers ``[n]``: the key of each partial, and its beat within its vector
-        (0 if every vector is a single beat).
+    tables, rows, beats: integers ``[n]``: key of each partial, and its beat within its vector (0 if
+        every vector is a single beat).
     values: float32 ``[n, 4, 8 or 16]``.
-    node, step: of the headers; ``fields``: further ones, such as ``source`` and ``credit``.
-    payload_beats: most beats of a packet after its header.
-    level: of all records, see :class:`rtl.formats.ReductionLevel`.
+    node, step: for the headers; ``fields``: further fields, such as ``source`` and ``credit``.
+    payload_beats: maximum beats of a packet after its header.
+    level: reduction level of all records, see :class:`rtl.formats.ReductionLevel`.
 
     Raises ``ValueError`` for inconsistent shapes and values that do not fit their fields.
     """

@@ -29,10 +29,11 @@ _PART_TAG = [(offset, (1 << width) - 1) for offset, width in map(
 
 
 def parse_result_part(packet: np.ndarray, count: int) -> tuple[int, int, bool, np.ndarray, int]:
-    """Return sample, first beat, whether it ends the result, beats of a RESULT_PART packet, and the
-    status of the result.
+    """Return the content of a RESULT_PART packet.
 
-    The beats are float32 ``[count, 16]``. Raises ``ValueError`` if their number is not ``count``.
+    The result contains sample, first beat, whether the packet ends the result, beats (float32
+    ``[count, 16]``), and the status of the result. Raises ``ValueError`` if the number of beats is
+    not ``count``.
     """
     tag = int.from_bytes(packet[1].tobytes(), "little")
     sample, first_beat, last, status = (tag >> offset & mask for offset, mask in _PART_TAG)

@@ -1,4 +1,4 @@
-"""Packets of reads of rows in GPU memory."""
+"""Packets that read rows in GPU memory."""
 
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ def parse_row_reads(packet: np.ndarray, count: int) -> RowReadList:
 
 
 def row_reads_packet(reads: RowReadList, address: int, *, node: int, step: int = 0) -> np.ndarray:
-    """Return a READ_ROWS packet of reads from ``address`` on."""
+    """Return a READ_ROWS packet of reads relative to ``address``."""
     records = pack_records(RowReadRecord, offset=reads.offsets, units=reads.units, tag=reads.tags)
     head = header_beat(Opcode.READ_ROWS, node=node, step=step, count=len(records))
     return addressed(np.concatenate((head, records_to_beats(records))), address)

@@ -19,7 +19,7 @@ Answer = Callable[[np.ndarray, int], list[np.ndarray]]
 def row_answers(model: Model, seed: int, node: int, payload_beats: int) -> Answer:
     """Return a function that makes the GPU_VECTORS packets of ``node``.
 
-    ``payload_beats``: most beats of a packet after its header. The function raises ``ValueError``
+    payload_beats: maximum beats of a packet after its header. The function raises ``ValueError``
     for a key outside the model.
     """
     def answer(records: np.ndarray, step: int) -> list[np.ndarray]:
@@ -34,16 +34,17 @@ def row_answers(model: Model, seed: int, node: int, payload_beats: int) -> Answe
 
 @dataclass(frozen=True, eq=False)
 class GivenRows:
-    """Rows in GPU memory that are given, where others are derived from a seed.
+    """Rows in GPU memory with given values, instead of values derived from a seed.
 
-    Members: ``tables``, of each table its rows, float32 ``[rows, d]``. They are read as they are
-    when the NIC asks; vectors are longer than ``d`` by values of +0 where the model's are.
+    Rows are read when the NIC requests them. Vectors longer than ``d`` are padded with +0.
+
+    Members: ``tables``: rows of each table, float32 ``[rows, d]``.
     """
 
     tables: tuple[np.ndarray, ...]
 
     def read(self, tables: np.ndarray, rows: np.ndarray, dimension: int) -> np.ndarray:
-        """Return the vectors of keys as they are now, float32 ``[n, dimension]``."""
+        """Return the current vectors of keys, float32 ``[n, dimension]``."""
         vectors = np.zeros((len(rows), dimension), np.float32)
         for number in np.unique(tables).tolist():
             mine = tables == number
@@ -54,8 +55,8 @@ class GivenRows:
     def answers(self, model: Model, seed: int, node: int, payload_beats: int) -> Answer:
         """Return a function that makes the GPU_VECTORS packets of ``node``.
 
-        The parameters are those of :func:`row_answers`; ``seed`` does not matter. The function
-        raises ``IndexError`` for a key outside the tables.
+        The parameters are those of :func:`row_answers`; ``seed`` is ignored. The function raises
+        ``IndexError`` for a key outside the tables.
         """
         def answer(records: np.ndarray, step: int) -> list[np.ndarray]:
             wanted = record_fields(LookupRecord, records)

@@ -26,10 +26,10 @@ class StepNews(NamedTuple):
 
 def step_packet(opcode: Opcode, news: list[StepNews], *, node: int, step: int,
                 **fields: int) -> np.ndarray:
-    """Return a STEPS or STEP_REPORTS packet; ``fields`` are further fields of its header."""
+    """Return a STEPS or STEP_REPORTS packet; ``fields`` are further header fields."""
     records = pack_records(StepRecord, kind=np.array([item.kind for item in news]),
                            level=np.array([item.level for item in news]))
-    # ``pack_records`` also has a parameter ``count``, so the field, the lowest, is set here.
+    # ``count`` is also a parameter of ``pack_records``; the lowest field is therefore set here.
     records |= np.array([item.count for item in news], np.uint64)
     return np.concatenate((
         header_beat(opcode, node=node, step=step, count=len(news), **fields),

@@ -29,7 +29,7 @@ def load(component: wiring.Component, name: str, engine: str = "verilator",
     (``EMBERNIC_CACHE``, else the user's cache folder), and so is its Verilog if a ``recipe``, with
     the sources of ``rtl``, determines the component. Instances of a ``traced`` model can write
     waveforms; it needs a separate build and is slower. With ``clock_gating``, an untraced model of
-    Verilator does not evaluate idle blocks (docs/engines.md); results do not depend on it.
+    Verilator does not evaluate idle blocks (docs/fidelity.md); results do not depend on it.
     ``ValueError`` for an unknown engine, or one without traces; ``BuildError`` when a tool fails.
     """
     if engine not in ENGINES:

@@ -56,7 +56,7 @@ def load_verilator(component: wiring.Component, name: str, recipe: str | None = 
                    traced: bool = False, clock_gating: bool = True) -> CompiledModel:
     """Return ``component`` compiled, from the cache if nothing has changed.
 
-    docs/engines.md describes the effect of ``traced`` and ``clock_gating`` on its Verilog.
+    docs/fidelity.md describes the effect of ``traced`` and ``clock_gating`` on its Verilog.
     """
     design = describe(component)
     flow = _FLOWS[traced]

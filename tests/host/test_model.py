@@ -98,7 +98,7 @@ def test_tables_with_bags(tmp_path):
      "not 32: tables of different dimensions are not supported"),
     ("rows = 20", "rows = 0", "tables[1]: rows must be between 1 and 68719476735, not 0"),
     ("bag = 2", "bag = -1", "tables[2]: bag must be between 0 and 4096, not -1"),
-    ("[0, 3]", "[3, 0]", "tables[1]: bag must give the fewest keys first, not (3, 0)"),
+    ("[0, 3]", "[3, 0]", "tables[1]: bag must give the minimum first, not (3, 0)"),
     ("[0, 3]", "[3]", "tables[1]: bag must have 2 items, not [3]"),
     ("top = [1]", "top = [2]", "top must end in 1, not (2,)"),
     ("top = [1]", "top = [1]\nrows = [1]", "rows and tables must not both be given"),

@@ -1,4 +1,4 @@
-"""CUDA kernels from their sources, by NVRTC, when they are needed: no toolkit, no compiler."""
+"""Compilation of CUDA kernels by NVRTC at run time, without a CUDA toolkit."""
 
 from collections.abc import Sequence
 from importlib.resources import files
@@ -21,31 +21,33 @@ def kernel_sources() -> list[str]:
 
 
 def target_of(capability: int, supported: Sequence[int]) -> str:
-    """Return NVRTC's name for what to compile for: 90 is compute capability 9.0.
+    """Return NVRTC's target for a compute capability; 90 means 9.0.
 
-    Machine code where NVRTC knows the GPU. For a newer one, code of the latest kind that it knows,
-    which the driver translates. Raises `Missing` for a GPU older than all.
+    The target is machine code if NVRTC supports the GPU. For a newer GPU it is PTX of the latest
+    supported capability, which the driver translates. Raises `Missing` for a GPU older than all
+    targets.
     """
     if capability in supported:
         return f"sm_{capability}"
     older = [known for known in supported if known < capability]
     if not older:
-        raise Missing(f"NVRTC has no compute capability {capability / 10}")
+        raise Missing(f"NVRTC does not support compute capability {capability / 10}")
     return f"compute_{max(older)}"
 
 
 def supported_targets(nvrtc: Any) -> list[int]:
-    """Return the compute capabilities that NVRTC has code for, 90 for 9.0.
+    """Return the compute capabilities that NVRTC supports; 90 means 9.0.
 
-    ``nvrtc``: the module ``cuda.bindings.nvrtc``. Raises `Missing` where its library is absent.
+    nvrtc: the module ``cuda.bindings.nvrtc``. Raises `Missing` if its library is absent.
     """
     return list(_call(nvrtc, "nvrtcGetSupportedArchs"))
 
 
 def compile_kernel(nvrtc: Any, source: str, target: str) -> bytes:
-    """Compile ``source`` (see `kernel_sources`) to PTX or, for ``sm_``, to machine code.
+    """Compile ``source`` (see `kernel_sources`) to PTX or, for a target ``sm_...``, to machine
+    code.
 
-    Raises `Missing` with what NVRTC complains of.
+    Raises `Missing` with NVRTC's error message.
     """
     headers = [file for file in _folder().iterdir() if file.name.endswith(".cuh")]
     program = _call(nvrtc, "nvrtcCreateProgram", (_folder() / f"{source}.cu").read_bytes(),

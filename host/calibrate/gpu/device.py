@@ -1,8 +1,7 @@
-"""What a measurement may ask of a machine: operators of PyTorch, timed, and kernels of its own.
+"""Access of a measurement to a machine: timed PyTorch operators and custom kernels.
 
 A measurement is a function of a `Device` that yields readings. It runs on a GPU, on PyTorch's CPU
-device (for tests: nothing is asynchronous there, and what needs CUDA is missing), and on the tests'
-own devices.
+device (for tests: synchronous, and without CUDA), and on simulated devices of the tests.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,15 +22,19 @@ ROUNDS = 32
 """Calls in a series without waiting: few enough not to fill the driver's queue."""
 
 _FILLER = 2048
-"""Width of the product that keeps the GPU busy while the host gets ahead of it."""
+"""Width of the matrix product that keeps the GPU busy while the host queues work."""
 
 
 class Sizes:
-    """Sizes of what needs much memory on a GPU; ``scale`` shrinks them.
+    """Sizes of objects in GPU memory; ``scale`` shrinks them.
 
-    Members: ``values`` of element-wise operators; ``table_values``, of the table that rows are
-    gathered from; ``rows`` gathered at once where the rate counts; ``side`` of matrices;
-    ``copied`` bytes.
+    Members
+    -------
+    values: values of element-wise operators.
+    table_values: values of the table that gathers read.
+    rows: rows of a gather whose rate is measured.
+    side: width of matrices.
+    copied: bytes of copies.
     """
 
     def __init__(self, scale: float = 1.0):
@@ -48,13 +51,16 @@ class Sizes:
 
 
 class Device:
-    """A device of PyTorch. No gradients are tracked, products are float32.
+    """A device of PyTorch, without gradient tracking and with float32 products.
 
     Parameters
     ----------
-    torch: the module. kind: ``cuda`` or ``cpu``. repeats: measurements of each time.
-    sizes: see `Sizes`. clock: returns seconds. driver: in place of the one that CUDA has, or why
-        there is none.
+    torch: the module.
+    kind: ``cuda`` or ``cpu``.
+    repeats: measurements of each time.
+    sizes: see `Sizes`.
+    clock: returns seconds.
+    driver: replaces the CUDA driver; or a `Missing` with the reason why none exists.
     """
 
     def __init__(self, torch: Any, kind: str, repeats: int = 7, sizes: Sizes | None = None,
@@ -73,12 +79,12 @@ class Device:
 
     @property
     def driver(self) -> Driver:
-        """The CUDA driver. Raises `Missing` where there is none, or not all that it needs."""
+        """The CUDA driver. Raises `Missing` if it, or a part of it, is absent."""
         if self._driver is None:
             try:
                 if not self.cuda:
-                    raise Missing("it needs a CUDA device")
-                self.floats(1)  # PyTorch makes the context that the driver then uses
+                    raise Missing("requires a CUDA device")
+                self.floats(1)  # PyTorch creates the context of the driver
                 self.wait()
                 major, minor = self.torch.cuda.get_device_capability()
                 self._driver = Driver(10 * major + minor)
@@ -89,9 +95,10 @@ class Device:
         return self._driver
 
     def kernel(self, source: str, name: str, grid: int, block: int, *arguments: Any) -> Act:
-        """Return what launches a kernel of the project's own where PyTorch would, see `Driver`.
+        """Return a function that launches a custom kernel in PyTorch's current stream, see
+        `Driver`.
 
-        Raises `Missing` where there is no CUDA driver, or not all that it needs.
+        Raises `Missing` if the CUDA driver, or a part of it, is absent.
         """
         return self.driver.inside(self._stream, source, name, grid, block, *arguments)
 
@@ -99,7 +106,7 @@ class Device:
         return self.torch.cuda.current_stream().cuda_stream if self.cuda else 0
 
     def wait(self) -> None:
-        """Wait for all that the device was given."""
+        """Wait until the device is idle."""
         if self.cuda:
             self.torch.cuda.synchronize()
 
@@ -108,7 +115,7 @@ class Device:
         return self._waited.all_us(action, rounds)
 
     def queued(self, action: Act, rounds: int = ROUNDS) -> list[float]:
-        """Return the host's microseconds of ``action``, without waiting for what it starts."""
+        """Return the host's microseconds of ``action``, without waiting for the device."""
 
         def row() -> None:
             for _ in range(rounds):
@@ -123,7 +130,7 @@ class Device:
         return times
 
     def single(self, action: Act) -> list[float]:
-        """Return the host's microseconds of one ``action`` of an idle device, without waiting."""
+        """Return the host's microseconds of one ``action`` on an idle device, without waiting."""
         action()
         times = []
         for _ in range(4 * self.repeats):
@@ -133,10 +140,10 @@ class Device:
         return times
 
     def capture(self, actions: Sequence[Act]) -> Act:
-        """Return what does all ``actions``: on a GPU, the launch of one graph.
+        """Return a function that runs all ``actions``: on a GPU, the launch of a graph.
 
-        Graphs may run side by side: each is captured in a stream of its own, since libraries have
-        working memory for each stream, with semaphores in it.
+        Each graph is captured in its own stream, because libraries keep working memory with
+        semaphores per stream. Graphs may therefore run concurrently.
         """
         if not self.cuda:
             return lambda: [action() for action in actions]
@@ -156,49 +163,50 @@ class Device:
         self.wait()
 
     def streams(self, count: int) -> list[Any]:
-        """Return streams of PyTorch, each another; without CUDA, None in place of each.
+        """Return distinct PyTorch streams; without CUDA, a list of None.
 
-        Raises `Missing` for more than PyTorch has: those that come twice share working memory.
+        Raises `Missing` if PyTorch has fewer streams: repeated streams would share working memory.
         """
         found = [self.torch.cuda.Stream() if self.cuda else None for _ in range(count)]
         if self.cuda and len({each.cuda_stream for each in found}) < count:
-            raise Missing(f"PyTorch has no {count} streams")
+            raise Missing(f"PyTorch has fewer than {count} streams")
         return found
 
     def within(self, stream: Any) -> AbstractContextManager[object]:
-        """Return what has the body of ``with`` done in ``stream``, one of `streams`."""
+        """Return a context in which work runs in ``stream``, one of `streams`."""
         return nullcontext() if stream is None else self.torch.cuda.stream(stream)
 
     def fork(self, stream: Any) -> None:
-        """Let what ``stream`` is given come after all that the current one was given."""
+        """Let later work of ``stream`` wait for the work of the current stream."""
         if stream is not None:
             stream.wait_stream(self.torch.cuda.current_stream())
 
     def join(self, stream: Any) -> None:
-        """Let what the current stream is given come after all that ``stream`` was given."""
+        """Let later work of the current stream wait for the work of ``stream``."""
         if stream is not None:
             self.torch.cuda.current_stream().wait_stream(stream)
 
     def graph(self, act: Act, root: Any, stream: int) -> Action:
-        """Return the launch, in the driver's ``stream``, of one graph of all that ``act`` does.
+        """Return the launch of a graph of the work of ``act``, in the driver's ``stream``.
 
-        ``root``: the stream of PyTorch in which ``act`` begins and ends. Raises `Missing` where
-        PyTorch does not hand out its graphs.
+        root: PyTorch stream in which ``act`` begins and ends. Raises `Missing` if PyTorch does not
+        expose its graphs.
         """
         driver = self.driver
         try:
             graph = self.torch.cuda.CUDAGraph(keep_graph=True)
         except (TypeError, RuntimeError):
-            raise Missing("this PyTorch does not hand out its graphs; 2.8 does") from None
+            raise Missing("this PyTorch does not expose its graphs; install 2.8 or newer") from None
         self._record(graph, root, [act])
-        self._kept.append(graph)  # and with it the memory of what is between its kernels
+        self._kept.append(graph)  # keeps the memory between its kernels, too
         return driver.launched(graph.raw_cuda_graph(), stream)
 
     def gpu(self, actions: Sequence[Act], cold: bool = False) -> list[float]:
-        """Return the GPU's microseconds of an action, of ``actions`` one after the other.
+        """Return the GPU's microseconds per action of a sequence of ``actions``.
 
-        They are one graph, so that the host's calls don't count; the time from the start of one
-        kernel to the start of the next does. ``cold``: nothing of them is in the GPU's cache.
+        The actions form one graph, so host calls do not count; the time between kernels does.
+
+        cold: whether the GPU's cache is flushed first.
         """
         if not self.cuda:
             return [us / len(actions) for us in self.times(self.capture(actions))]
@@ -217,7 +225,8 @@ class Device:
         return times[1:]
 
     def _ahead(self, cold: bool) -> None:
-        """Give the device some work, so that what follows waits for it and not for the host."""
+        """Queue work on the device, so that later work waits for the device and not for the host.
+        """
         if self._flusher is None or self._busy is None:
             # Several times the largest cache of a GPU.
             self._flusher = self.floats(self.sizes.of(1 << 27, 1024))
@@ -235,16 +244,16 @@ class Device:
             self.wait()
 
     def floats(self, *shape: int) -> Any:
-        """Return float32 of small random values on the device."""
+        """Return small random float32 values on the device."""
         values = self.torch.empty(shape, dtype=self.torch.float32, device=self.kind)
         return values.uniform_(-0.1, 0.1)
 
     def zeros(self, count: int, dtype: Any = None) -> Any:
-        """Return zeros on the device, int64 unless ``dtype`` says otherwise."""
+        """Return zeros on the device; the default type is int64."""
         return self.torch.zeros(count, dtype=dtype or self.torch.int64, device=self.kind)
 
     def indices(self, count: int, most: int) -> Any:
-        """Return int64 on the device, random below ``most``."""
+        """Return random int64 values below ``most`` on the device."""
         return self.torch.randint(0, most, (count,), device=self.kind)
 
     def on_device(self, array: Any) -> Any:
@@ -252,5 +261,5 @@ class Device:
         return self.torch.from_numpy(array).to(self.kind)
 
     def pinned(self, count: int, dtype: Any = None) -> Any:
-        """Return zeros in page-locked host memory, float32 unless ``dtype`` says otherwise."""
+        """Return zeros in page-locked host memory; the default type is float32."""
         return self.torch.zeros(count, dtype=dtype or self.torch.float32, pin_memory=self.cuda)

@@ -1,4 +1,4 @@
-"""The CUDA driver below PyTorch: kernels compiled here, streams, graphs, and their host's times."""
+"""The CUDA driver API: kernels compiled at run time, streams, graphs, and host times."""
 
 import ctypes
 from collections.abc import Callable, Sequence
@@ -15,18 +15,20 @@ __all__ = ["Driver", "Word"]
 
 
 class Word(ctypes.c_uint32):
-    """An argument of 32 bits; other integers are passed as 64."""
+    """A 32-bit argument; other integers are passed as 64 bits."""
 
 
 class Driver:
-    """Calls of the CUDA driver in the context that PyTorch has made.
+    """Calls of the CUDA driver in PyTorch's context.
 
-    Handles of streams, kernels and graphs are integers. Memory is PyTorch's: page-locked host
-    memory has one address for host and GPU. Needs the package ``cuda-bindings`` and NVRTC, which
-    recent PyTorch for CUDA brings, and a C compiler for the host's loops.
+    Handles of streams, kernels and graphs are integers. PyTorch owns the memory; page-locked host
+    memory has the same address for host and GPU. Requires the package ``cuda-bindings`` and NVRTC,
+    which PyTorch for CUDA includes since 2.10, and a C compiler for the host's loops.
 
-    Parameters: ``capability`` of the GPU, 90 for 9.0.
-    Raises :class:`host.calibrate.reading.Missing` without any of these, and for a driver's error.
+    capability: compute capability of the GPU; 90 means 9.0.
+
+    Raises :class:`host.calibrate.reading.Missing` if a requirement is absent, and for driver
+    errors.
     """
 
     def __init__(self, capability: int):
@@ -42,7 +44,7 @@ class Driver:
         self._call("cuInit", 0)
         self.loops = Loops()
         self._capability = capability
-        self._kept: list[Any] = []  # arguments and code, while the driver may read them
+        self._kept: list[Any] = []  # arguments and code that the driver may still read
         self.kernel = cache(self._kernel)
         self._module = cache(self._load)
 
@@ -61,7 +63,7 @@ class Driver:
     def _kernel(self, source: str, name: str) -> int:
         """Return the kernel ``name`` of ``host/calibrate/kernels/source.cu``."""
         function = self._call("cuModuleGetFunction", self._module(source), name.encode())
-        with suppress(Missing):  # at once, not at the first launch, which may be one of a graph
+        with suppress(Missing):  # load now: the first launch may be captured in a graph
             self._call("cuFuncLoad", function)
         return int(function)
 
@@ -72,7 +74,7 @@ class Driver:
         return self._call("cuModuleLoadData", ctypes.addressof(self._kept[-1]))
 
     def stream(self) -> int:
-        """Make a stream that does not wait for the default one."""
+        """Create a stream that does not wait for the default stream."""
         flags = self._cuda.CUstream_flags.CU_STREAM_NON_BLOCKING
         return int(self._call("cuStreamCreate", int(flags)))
 
@@ -87,11 +89,11 @@ class Driver:
                       self.kernel(source, name), stream, ctypes.addressof(array))
 
     def wait(self, stream: int) -> Action:
-        """Return the host's wait for all that a stream has been given."""
+        """Return the host's wait for all work of a stream."""
         return Action(WAIT, 0, 0, 0, self._address("cuStreamSynchronize"), None, stream)
 
     def graph(self, stream: int, actions: Sequence[Action]) -> Action:
-        """Return the launch of a graph of ``actions``, one after the other, in ``stream``."""
+        """Return the launch of a graph of ``actions`` in sequence, in ``stream``."""
         return self.launched(self._captured(stream, actions), stream)
 
     def _captured(self, stream: int, actions: Sequence[Action]) -> Any:
@@ -106,7 +108,7 @@ class Driver:
         return captured
 
     def launched(self, graph: Any, stream: int) -> Action:
-        """Return the launch in ``stream`` of a graph that was captured, by the driver or others."""
+        """Return the launch, in ``stream``, of a graph captured by the driver or by PyTorch."""
         whole = self._call("cuGraphInstantiate", graph, 0)
         self._call("cuGraphUpload", whole, stream)
         self._kept.append(whole)
@@ -114,10 +116,10 @@ class Driver:
 
     def branches(self, stream: int,
                  branches: Sequence[Sequence[Action | tuple[int, int]]]) -> Action:
-        """Return the launch of a graph of ``branches`` side by side in ``stream``.
+        """Return the launch, in ``stream``, of a graph of parallel ``branches``.
 
-        A branch is actions, one after the other; a pair of an address and a value is a node that
-        waits until the word of 32 bits there equals the value, and needs no kernel for it.
+        A branch is a sequence of actions. A pair (address, value) is a node that waits, without a
+        kernel, until the 32-bit word at the address equals the value.
         """
         whole = self._call("cuGraphCreate", 0)
         for branch in branches:
@@ -129,7 +131,7 @@ class Driver:
         return self.launched(whole, stream)
 
     def _waiting(self, graph: Any, before: list[Any], address: int, value: int) -> Any:
-        """Add a node that waits for a word to ``graph``, behind the nodes ``before``."""
+        """Add a node that waits for a word to ``graph``, after the nodes ``before``."""
         wait = self._cuda.CUstreamBatchMemOpParams()
         wait.operation = self._cuda.CUstreamBatchMemOpType.CU_STREAM_MEM_OP_WAIT_VALUE_32
         wait.waitValue.operation = wait.operation
@@ -143,16 +145,18 @@ class Driver:
         return self._call("cuGraphAddBatchMemOpNode", graph, before or None, len(before), node)
 
     def perform(self, action: Action) -> None:
-        """Do one action; the GPU's work goes on by itself."""
+        """Run an action without waiting for the GPU."""
         self.loops.row([action])
 
     def synchronize(self, stream: int) -> None:
-        """Wait for all that a stream has been given."""
+        """Wait for all work of a stream."""
         self._call("cuStreamSynchronize", stream)
 
     def series(self, action: Action, count: int, times: int) -> list[float]:
-        """Return the host's microseconds of one ``action`` in each of ``times`` series of
-        ``count``, each begun when all before it is done and not waited for."""
+        """Return the host's microseconds per ``action`` in each of ``times`` series of ``count``.
+
+        A series starts on an idle GPU and does not wait for the GPU.
+        """
         found = []
         for _ in range(times):
             self.synchronize(action.stream)
@@ -162,7 +166,9 @@ class Driver:
 
     def inside(self, where: Callable[[], int], source: str, name: str, grid: int, block: int,
                *arguments: int | ctypes._SimpleCData) -> Callable[[], None]:
-        """Return a function that launches a kernel in the stream that ``where()`` names then."""
+        """Return a function that launches a kernel in the stream that ``where()`` returns at that
+        time.
+        """
         action = self.launch(0, source, name, grid, block, *arguments)
 
         def act() -> None:

@@ -1,4 +1,4 @@
-"""Finds the device that is measured, and says what it is."""
+"""Selection and description of the measured device."""
 
 import platform
 import re
@@ -22,7 +22,7 @@ def find_device(device: str) -> Any:
         raise ValueError(f"device must be cuda or cpu, not {device!r}")
     torch: Any = require("torch", "host.calibrate gpu")
     if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("gpu needs a CUDA device, and PyTorch sees none")
+        raise ValueError("gpu requires a CUDA device, but PyTorch found no device")
     return torch
 
 
@@ -33,7 +33,7 @@ def default_name(torch: Any, device: str) -> str:
 
 
 def described(device: Device) -> dict[str, Any]:
-    """Return names and versions of what is measured."""
+    """Return names and versions of the measured machine."""
     torch = device.torch
     versions = getattr(torch, "version", None)
     try:

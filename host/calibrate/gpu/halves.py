@@ -1,4 +1,4 @@
-"""The GPU's half of a mini-batch, of EN and of ``bl-tuned``, as branches of graphs."""
+"""The GPU work of a mini-batch in EN and in ``bl-tuned``, as branches of graphs."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,30 +17,39 @@ __all__ = ["LIMIT_NS", "Half"]
 BLOCK = 128
 _MOST_BLOCKS = 1024
 LIMIT_NS = 100_000_000
-"""After this long a kernel gives up its wait for a word: the GPU is free again, come what may."""
+"""Nanoseconds after which a kernel stops waiting for a word, so that an error cannot block the GPU.
+"""
 
 
 class Half:
-    """What the GPU does for each of some mini-batches: a branch of a graph.
+    """GPU work of several mini-batches; each mini-batch is a branch of a graph.
 
-    Of both systems: a copy of the inputs from host memory, the bottom MLP, a kernel that interacts,
-    the top MLP with activations in the products, and a kernel that stores predictions and a done
-    word to host memory. Behind the bottom MLP EN waits for a word in host memory, by a kernel of
-    one thread that polls: behind it are each different vector once and an index a slot, in GPU
-    memory, as a NIC writes them. ``bl-tuned`` looks up all tables there by one kernel, before the
-    bottom MLP. A branch is a straight line, since a graph with the wait or the lookup beside the
-    bottom MLP took the host longer to launch (7 us in place of 4 on an H100) and both systems
-    longer from one mini-batch to the next.
+    Both systems have: a copy of the inputs from host memory, the bottom MLP, an interaction kernel,
+    the top MLP with fused activations, and a kernel that stores predictions and a done word to host
+    memory. After the bottom MLP, EN waits for a word in host memory with a single polling thread;
+    distinct vectors and an index per slot are in GPU memory, as a NIC writes them. ``bl-tuned``
+    looks up all tables with one kernel before the bottom MLP. A branch is sequential: on an H100, a
+    graph with the wait or the lookup in parallel to the bottom MLP takes the host longer to launch,
+    and increases the interval of both systems.
 
-    Members: ``words`` and ``dones`` of the mini-batches, 64 bytes apart; ``predictions``.
+    Parameters
+    ----------
+    device: the device.
+    whole: tables and MLPs.
+    made: its mini-batches.
+    waits: True for EN, False for ``bl-tuned``.
 
-    Parameters: ``device``; ``whole``, with the tables and MLPs; ``made``, its mini-batches;
-    ``waits``: EN, not ``bl-tuned``. Raises `Missing` where PyTorch lacks something.
+    Members
+    -------
+    words, dones: words and done words of the mini-batches, 64 bytes apart.
+    predictions: the predictions.
+
+    Raises `Missing` if PyTorch lacks a required function.
     """
 
     def __init__(self, device: Device, whole: Inference, made: MiniBatches, waits: bool):
         if not hasattr(device.torch, "_addmm_activation"):
-            raise Missing("this PyTorch has no product with an activation")
+            raise Missing("this PyTorch has no _addmm_activation")
         self._device, self._whole, self._waits, self._made = device, whole, waits, made
         self.count, self.samples = made.keys.shape[:2]
         torch = device.torch
@@ -53,7 +62,7 @@ class Half:
         self._acts = [self._branch(nth) for nth in range(self.count)]
 
     def graphs(self, each: int) -> list[Action]:
-        """Return the launches of graphs of ``each`` mini-batches, each in a stream of its own."""
+        """Return the launches of graphs of ``each`` mini-batches, each in its own stream."""
         self.words.fill_(1)
         return [self._device.graph(self._together(range(at, at + each)), self._root,
                                    self._launched[at // each])
@@ -61,7 +70,7 @@ class Half:
 
     def _together(self, numbers: range) -> Act:
         def act() -> None:
-            for nth in numbers:  # all of them, before one has given anything to do
+            for nth in numbers:  # fork all branches before any branch gets work
                 self._device.fork(self._mains[nth])
             for nth in numbers:
                 with self._device.within(self._mains[nth]):
@@ -73,8 +82,9 @@ class Half:
 
     @contextmanager
     def ready(self, words: int) -> Iterator[None]:
-        """Set all words to ``words`` and no done word; after the block, whatever came of it, let
-        all graphs come to their end."""
+        """Set all words to ``words`` and clear the done words; after the block, let all graphs
+        finish.
+        """
         self.words.fill_(words)
         self.dones.zero_()
         try:
@@ -85,12 +95,12 @@ class Half:
                 self._device.driver.synchronize(stream)
 
     def apart(self, wanted: Sequence[Any]) -> float:
-        """Return how far predictions are from ``wanted``, at most."""
+        """Return the maximum difference between the predictions and ``wanted``."""
         return max(float((found - right).abs().max())
                    for found, right in zip(self.predictions, wanted))
 
     def _branch(self, nth: int) -> Act:
-        """Return what the GPU does for mini-batch ``nth``."""
+        """Return the GPU work of mini-batch ``nth``."""
         device, whole, torch = self._device, self._whole, self._device.torch
         model, dense = whole.model, self._made.dense[nth]
         inputs = [dense] if self._waits else [self._made.keys[nth], dense]
@@ -123,7 +133,8 @@ class Half:
         return act
 
     def _awaited(self, nth: int) -> tuple[Any, Any, Act]:
-        """Return vectors and index, as a NIC leaves them in GPU memory, and the wait for a word."""
+        """Return vectors and indices as a NIC writes them to GPU memory, and the wait for a word.
+        """
         device = self._device
         keys, where = np.unique(self._made.joined[nth].reshape(-1), return_inverse=True)
         index = where.reshape(-1).astype(np.uint16).view(np.int16)
@@ -132,7 +143,7 @@ class Half:
         return self._whole.table[device.on_device(keys)], device.on_device(index), wait
 
     def _looked_up(self, keys: int) -> tuple[Any, Any, Act]:
-        """Return room for pooled vectors, their numbers, and the lookup of all tables."""
+        """Return a buffer for pooled vectors, their numbers, and the lookup of all tables."""
         device, model = self._device, self._whole.model
         bags = self.samples * model.tables
         pooled = device.floats(bags, model.dimension)

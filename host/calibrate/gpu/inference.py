@@ -16,14 +16,14 @@ __all__ = ["Inference", "MiniBatches", "mini_batches"]
 
 @dataclass(frozen=True)
 class MiniBatches:
-    """Consecutive mini-batches of samples with one key in each table.
+    """Consecutive mini-batches of samples with one key per table.
 
     Members
     -------
     dense: float32 ``[mini-batches, samples, dense features]``.
-    keys: int64 ``[mini-batches, samples, tables]``, rows of their tables.
-    rows: of each table; fewer than the model's if scaled. first: where each table begins in one
-        that holds all, int64.
+    keys: int64 ``[mini-batches, samples, tables]``, rows within their tables.
+    rows: rows of each table; fewer than the model's if scaled.
+    first: int64, base of each table in a concatenation of all tables.
     """
 
     dense: np.ndarray
@@ -33,15 +33,15 @@ class MiniBatches:
 
     @property
     def joined(self) -> np.ndarray:
-        """The keys as rows of one table that holds all: int64, shaped as ``keys``."""
+        """Keys as rows of the concatenation of all tables: int64, shape of ``keys``."""
         return self.keys + self.first
 
 
 def mini_batches(model: Model, samples: int, count: int, scale: float = 1.0,
                  seed: int = 0) -> MiniBatches:
-    """Return ``count`` mini-batches of ``samples`` samples of the generator.
+    """Return ``count`` mini-batches of ``samples`` generated samples.
 
-    ``scale``: share of the rows of each table that exist; keys beyond them wrap around.
+    scale: fraction of the rows of each table that exist; larger keys wrap around.
     """
     rows = tuple(max(1, int(size * scale)) for size in model.rows)
     made = concatenate(generate(model, samples * count, seed))
@@ -51,9 +51,9 @@ def mini_batches(model: Model, samples: int, count: int, scale: float = 1.0,
 
 
 class Inference:
-    """Inference of ``model`` as facebookresearch/dlrm does it, an operator at a time.
+    """Inference of ``model`` as in facebookresearch/dlrm, one operator at a time.
 
-    The inputs of a mini-batch are one packed array: its keys by table, then its dense features.
+    The inputs of a mini-batch are a packed array: keys by table, then dense features.
 
     Parameters: ``device``; ``model``; ``made``, the mini-batches.
     """
@@ -90,7 +90,9 @@ class Inference:
         return self._network(self._top, interaction, fused, sigmoid=True)
 
     def eager(self, nth: int) -> None:
-        """Predict mini-batch ``nth`` operator by operator; keys and dense are copied apart."""
+        """Predict mini-batch ``nth`` operator by operator, with separate copies of keys and dense
+        features.
+        """
         torch, model, key_bytes = self._torch, self.model, 8 * self.samples * self.model.tables
         source = self.inputs[nth]
         for part in (slice(key_bytes), slice(key_bytes, None)):
@@ -107,10 +109,11 @@ class Inference:
 
     def _network(self, layers: Sequence[tuple[Any, Any]], data: Any, fused: bool,
                  sigmoid: bool) -> Any:
-        """Apply an MLP: ReLU after each layer, after the last a sigmoid if ``sigmoid``.
+        """Apply an MLP with a ReLU after each layer.
 
-        ``layers``: the weight, inputs by outputs, and the bias of each. ``fused``: bias and ReLU
-        are part of the product.
+        layers: weight (inputs by outputs) and bias of each layer.
+        sigmoid: whether the last layer has a sigmoid instead of a ReLU.
+        fused: whether bias and ReLU are part of the product.
         """
         torch = self._torch
         for index, (weight, bias) in enumerate(layers):

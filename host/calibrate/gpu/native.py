@@ -1,7 +1,7 @@
-"""The loops of ``loops.c``: the driver's calls and flags in memory, timed without Python.
+"""The loops of ``loops.c``: driver calls and flags in memory, timed without Python.
 
-They are compiled when they are needed, by the compiler that the environment's ``CC`` names, the
-wheel ``ziglang``, or the system's.
+They are compiled at run time by the command in the environment variable ``CC``, by the wheel
+``ziglang``, or by the system's compiler.
 """
 
 import ctypes
@@ -22,16 +22,16 @@ from host.calibrate.reading import Missing
 __all__ = ["GRAPH", "LAUNCH", "WAIT", "Action", "Loops", "compilers"]
 
 LAUNCH, GRAPH, WAIT = range(3)
-"""Kinds of an `Action`: a kernel, a graph, and the wait for a stream."""
+"""Kinds of an `Action`: launch a kernel, launch a graph, wait for a stream."""
 
 _LIMIT_US = 2e6
-"""After this long, a flag that was not set never will be."""
+"""Microseconds after which an unset flag counts as an error."""
 
 
 class Action(ctypes.Structure):
-    """A call of the driver: ``call`` is the address of its function.
+    """A driver call; ``call`` is the address of its function.
 
-    ``object`` is the kernel or graph, ``arguments`` the address of an array of the addresses of the
+    ``object`` is the kernel or graph; ``arguments`` is the address of an array of pointers to the
     kernel's arguments.
     """
 
@@ -43,8 +43,8 @@ class Action(ctypes.Structure):
 class Loops:
     """Compiles and calls the loops.
 
-    Raises :class:`host.calibrate.reading.Missing` without a C compiler, and from each method when
-    the driver reports an error or a flag is not set in time.
+    Raises :class:`host.calibrate.reading.Missing` without a C compiler. Each method raises it for a
+    driver error, or for a flag that is not set in time.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Loops:
             self._library = ctypes.CDLL(str(_compiled(Path(folder))))
         self._library.action_size.restype = c_size_t
         if self._library.action_size() != ctypes.sizeof(Action):
-            raise Missing("the compiler of loops.c lays out its records differently")
+            raise Missing("the compiled loops.c has a different layout of structs")
         self._library.row.argtypes = [POINTER(Action), c_int, c_int, POINTER(c_double)]
         self._library.until.argtypes = [POINTER(Action), c_void_p, c_uint32, c_double,
                                         POINTER(c_double), POINTER(c_double)]
@@ -62,7 +62,7 @@ class Loops:
                                         c_double, c_double, POINTER(c_double)]
 
     def row(self, actions: Sequence[Action], count: int = 1) -> float:
-        """Perform ``actions`` in order, ``count`` times; return the microseconds of a round."""
+        """Run ``actions`` in order, ``count`` times; return the microseconds of a round."""
         us = c_double()
         _check(self._library.row((Action * len(actions))(*actions), len(actions), count,
                                  ctypes.byref(us)))
@@ -70,8 +70,9 @@ class Loops:
 
     def until(self, action: Action, flag: int, value: int,
               limit_us: float = _LIMIT_US) -> tuple[float, float]:
-        """Perform ``action``; return the microseconds until the call returns, and until the word
-        at the address ``flag`` has ``value``."""
+        """Run ``action``; return the microseconds until the call returns, and until the word at
+        address ``flag`` equals ``value``.
+        """
         call, seen = c_double(), c_double()
         _check(self._library.until(ctypes.byref(action), flag, value, limit_us,
                                    ctypes.byref(call), ctypes.byref(seen)))
@@ -79,19 +80,22 @@ class Loops:
 
     def ring(self, bell: int, what: int, reply: int, value: int,
              limit_us: float = _LIMIT_US) -> float:
-        """Store the 64 bits ``what`` at ``bell``; return the microseconds until the word at
-        ``reply`` has ``value``."""
+        """Store the 64-bit value ``what`` at ``bell``; return the microseconds until the word at
+        ``reply`` equals ``value``.
+        """
         us = c_double()
         _check(self._library.ring(bell, what, reply, value, limit_us, ctypes.byref(us)))
         return us.value
 
     def turns(self, graphs: Sequence[Action], words: int, dones: int, branches: int, rounds: int,
               answer_us: float, limit_us: float = _LIMIT_US) -> float:
-        """Keep all ``graphs`` under way, ``rounds`` in all; return the microseconds of one.
+        """Keep all ``graphs`` in flight for ``rounds`` launches in total; return the microseconds
+        of a round.
 
-        Each has ``branches``, of which each has a word and a done word, 64 bytes apart, from the
-        addresses ``words`` and ``dones`` on. A graph's words are set ``answer_us`` after its launch
-        (below 0: are left alone), and it begins anew when its done words are set.
+        Each graph has ``branches`` branches. Each branch has a word and a done word, 64 bytes
+        apart, starting at ``words`` and ``dones``. A graph's words are set ``answer_us`` after its
+        launch, or never if ``answer_us`` is negative. A graph is launched again when all its done
+        words are set.
         """
         us = c_double()
         _check(self._library.turns((Action * len(graphs))(*graphs), len(graphs), words, dones,
@@ -100,7 +104,7 @@ class Loops:
 
 
 def compilers() -> list[list[str]]:
-    """Return the commands that may compile C here, the preferred first."""
+    """Return the available commands that compile C, in order of preference."""
     found = [shlex.split(os.environ["CC"])] if os.environ.get("CC") else []
     if find_spec("ziglang"):
         found.append([sys.executable, "-m", "ziglang", "cc"])
@@ -110,7 +114,7 @@ def compilers() -> list[list[str]]:
 def _compiled(folder: Path) -> Path:
     source, target = folder / "loops.c", folder / "loops.so"
     source.write_text((files("host.calibrate.gpu") / "loops.c").read_text())
-    said = "no C compiler was found: the wheel ziglang has one"
+    said = "no C compiler was found: install the wheel ziglang"
     for command in compilers():
         try:
             done = subprocess.run([*command, "-O2", "-fno-sanitize=undefined", "-shared",
@@ -130,8 +134,8 @@ def _check(status: int) -> None:
     if status == -1:
         raise Missing("the GPU did not set its flag in time")
     if status == -3:
-        raise Missing("a graph did not wait for its words, or no longer")
+        raise Missing("a graph did not wait for its words, or stopped waiting")
     if status == -2:
-        raise Missing("there are too many graphs, or too few rounds of them")
+        raise Missing("there are too many graphs, or too few rounds")
     if status:
         raise Missing(f"the driver reported error {status}")

@@ -1,4 +1,4 @@
-"""The list of what is measured, and its run: one item after the other within a budget of time."""
+"""The measured items, and their execution in sequence within a time budget."""
 
 from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
@@ -20,21 +20,23 @@ ITEMS: dict[str, Item] = {
     "device": machine, "rates": rates, "operators": operators, "launch": launch, "graph": graph,
     "branches": branches, "gather": gather, "release": release, "resident": resident,
     "held": held, "en": en}
-"""The items, in the order in which they are measured. Names of readings begin with the item's. What
-waits inside the GPU comes last: should it fail in a way that ends CUDA, the others are done."""
+"""Items in the order of measurement; the names of readings begin with the item's name.
+
+Items that wait inside the GPU come last, because an error in them may end the CUDA context.
+"""
 
 
 def wanted(only: str | None) -> list[str]:
-    """Return the names of items that a list like ``launch,graph`` names; all for None.
+    """Return the item names in a list such as ``launch,graph``; None means all items.
 
-    Raises ``ValueError`` for a name that no item has.
+    Raises ``ValueError`` for an unknown name.
     """
     if only is None:
         return list(ITEMS)
     names = [name.strip() for name in only.split(",") if name.strip()]
     for name in names or [only]:
         if name not in ITEMS:
-            raise ValueError(f"only must be of {', '.join(ITEMS)}, not {name!r}")
+            raise ValueError(f"only must be one of {', '.join(ITEMS)}, not {name!r}")
     return [name for name in ITEMS if name in names]
 
 
@@ -42,11 +44,14 @@ def run(device: Device, names: Iterable[str], book: Book, budget: float = float(
         keep: Callable[[], object] = lambda: None,
         progress: Callable[[str], object] = lambda line: None,
         clock: Callable[[], float] = perf_counter) -> None:
-    """Measure the items ``names`` into ``book``, in place of what it holds of them.
+    """Measure the items ``names`` into ``book``, replacing earlier entries of these items.
 
-    An item that fails is missing, with the reason, and the next one begins; what an item found
-    before it failed stays. After ``budget`` seconds no reading begins. ``keep`` is called after
-    each item, and when the run is interrupted. ``progress`` is called with each reading's name.
+    An item that fails is recorded as missing with the reason; its earlier readings stay, and the
+    next item starts.
+
+    budget: seconds after which no reading starts.
+    keep: called after each item, and if the run is interrupted.
+    progress: called with each reading's name.
     """
     end = clock() + budget
     for name in names:
@@ -55,7 +60,7 @@ def run(device: Device, names: Iterable[str], book: Book, budget: float = float(
             _measure(device, name, book, end, progress, clock)
         except Missing as missing:
             book.add(Absent(name, str(missing)))
-        except Exception as error:  # whatever a device, its driver or a version does not support
+        except Exception as error:  # anything that a device, driver or version does not support
             book.add(Absent(name, f"{type(error).__name__}: {_line(error)}"))
         finally:
             keep()
@@ -74,7 +79,7 @@ def _measure(device: Device, name: str, book: Book, end: float, progress: Callab
                 return
             book.add(found)
             progress(found.name)
-        raise Missing("the time was up")
+        raise Missing("the time budget is used up")
     finally:
         steps.close()  # type: ignore[attr-defined]
 

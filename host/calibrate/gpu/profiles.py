@@ -1,8 +1,8 @@
-"""Profiles of a GPU, its link and its software, from readings.
+"""Profiles of a GPU, its link and its software, derived from readings.
 
-A field of a profile is filled where a reading for it exists: the first of those that `_SOURCES`
-names for it, or one whose name with ``_`` for each dot is the field's (``launch.call_us`` fills
-``launch_call_us``). All others keep the value and the source of the profiles that ship.
+A field is filled from the first available reading that `_SOURCES` lists for it, or from the reading
+whose name equals the field's name with ``_`` for each dot (``launch.call_us`` fills
+``launch_call_us``). Other fields keep value and source of the shipped profiles.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,14 +34,17 @@ class Profiles:
 
     @property
     def all(self) -> tuple[Any, ...]:
-        """All of them, in order."""
+        """All profiles, in order."""
         return self.gpu, self.pcie, self.eager, self.tuned
 
 
 @dataclass(frozen=True)
 class _Source:
-    """How a field follows from readings: their names, of which all must be there; what to compute
-    from their values, by default the first; status and text of the source."""
+    """Derivation of a field from readings.
+
+    Members: names of the readings, all required; the function of their values (default: the first
+    value); status and text of the source.
+    """
 
     names: tuple[str, ...]
     compute: Callable[..., float] = lambda *values: values[0]
@@ -58,7 +61,9 @@ def _middle(*values: float) -> float:
 
 
 def _gathered(us: float, rows: int, size: int, stream_gb_s: float) -> float:
-    """Return what a gather of ``rows`` rows of ``size`` bytes reaches of the rate of streams."""
+    """Return the fraction of the streaming rate that a gather of ``rows`` rows of ``size`` bytes
+    reaches.
+    """
     streamed = rows * (size + 8) / (stream_gb_s * 1e3)
     return min(1.0, rows * size / max(us - streamed, 0.05 * us) / (stream_gb_s * 1e3))
 
@@ -79,10 +84,10 @@ _SOURCES: dict[type, dict[str, tuple[_Source, ...]]] = {
             _Source(("gather.65536x64B.kernel.cold_us", "rates.node_us", "rates.stream_gb_s"),
                     lambda us, node, stream: _gathered(us - node, 65536, 64, stream),
                     "65,536 rows of 64 B at random by a kernel of the project, without the time of "
-                    "a kernel and what is read and written in order, of the rate of streams"),
+                    "a kernel and of sequential reads and writes, relative to the rate of streams"),
             _Source(("rates.gather_gb_s", "rates.stream_gb_s"),
                     lambda gather, stream: min(1.0, gather / stream),
-                    "rows of 64 B at random, of the rate of streams")),
+                    "rows of 64 B at random, relative to the rate of streams")),
         "stream_fraction": (_one("rates.stream_gb_s", compute=lambda _: 1.0, status="D",
                                  text="1: the memory rate was measured on streams"),),
         "gemm_fraction": (_one("rates.product_tflops", compute=lambda _: 1.0, status="D",
@@ -92,18 +97,18 @@ _SOURCES: dict[type, dict[str, tuple[_Source, ...]]] = {
              "resident.1.round_trip_us", "resident.1.1_rows_us"),
             lambda held, polled, four, one, row: max(0.1, held - polled)
             + max(0.1, four + row - 2 * one),
-            "what a node that waits for a word takes longer than one that polls, and poll_us"),),
+            "additional time of a waiting node compared with a polling kernel, plus poll_us"),),
         "flush_reads": (_one("device.capability", compute=lambda found: int(found < 9),
-                             text="none from compute capability 9.0 on: writes are seen in the "
-                             "order in which they came (NCCL)", status="D"),),
+                             text="0 from compute capability 9.0 on: writes become visible in "
+                             "order (NCCL)", status="D"),),
         "bar_gib": (_one("device.capability", compute=lambda found: 128.0 if found >= 9 else 0.25,
                          text="128 GiB from compute capability 9.0 on, as of an H100 (fastfetch, "
                          "issue 1658); 256 MiB before, the least", status="D"),),
         "poll_us": (_Source(
             ("resident.4.round_trip_us", "resident.1.round_trip_us", "resident.1.1_rows_us"),
             lambda four, one, row: max(0.1, four + row - 2 * one),
-            "what blocks that poll a flag in the GPU's memory add to one that polls the host's, "
-            "and what a list of one row adds to one of none; at least 0.1"),)},
+            "additional time of blocks that poll a flag in GPU memory instead of host memory, "
+            "plus the additional time of a list of one row; at least 0.1"),)},
     PcieProfile: {"bandwidth_gb_s": (_one("rates.to_device_gb_s"),)},
     SoftwareProfile: {
         "operator_us": (
@@ -114,15 +119,15 @@ _SOURCES: dict[type, dict[str, tuple[_Source, ...]]] = {
         "synchronize_us": (_one("rates.wait_us"),),
         "graph_us": (_one("graph.14.call_us"), _one("graph.14.python_us")),
         "graph_node_us": (_one("branches.4.node_us", compute=lambda us: max(0.0, us),
-                               text="what each kernel of a further branch adds to a launch of 4"),),
+                               text="launch time per kernel of a further branch; 4 branches"),),
         "launch_call_us": (_one("launch.call_us"),)},
 }
 
 
 def derive_profiles(name: str, book: Book) -> Profiles:
-    """Return the profiles of what was measured.
+    """Return the profiles derived from the readings in ``book``.
 
-    ``name`` of the GPU's profile begins with ``gpu_``; the others are named after it.
+    name: name of the GPU's profile, beginning with ``gpu_``; the other profiles are named after it.
     """
 
     def of(kind: type[T], shipped: str, prefix: str) -> T:
@@ -161,7 +166,7 @@ def _filled(base: T, name: str, book: Book) -> T:
 
 
 def _without_graphs(base: Any, field: str) -> bool:
-    """Whether ``field`` is the launch of a graph in software that has none."""
+    """Return whether ``field`` is a graph launch and the software has no graphs."""
     return field == "graph_us" and not base.graphs
 
 

@@ -1,10 +1,10 @@
 """Reader of rows of NumPy arrays, plain or inside a zip archive, a chunk at a time.
 
-An array is never held whole: compressed data are decompressed as they are read. This works for both
-element orders: columns stored one after the other (``fortran_order``, which DLRM's own
-preprocessing uses for its categories) are read with one cursor per column. In a compressed member,
-a cursor is a copy of the decompressor's state at the start of its column, found in one pass over
-the member. Format: ``numpy.lib.format``; zip: PKWARE's APPNOTE, section 4.3.7.
+An array is never held whole: compressed data are decompressed during reading. Both element orders
+work. Columns stored in sequence (``fortran_order``, used by DLRM's preprocessing for categories)
+are read with a cursor per column. In a compressed member, a cursor is a copy of the decompressor's
+state at the start of its column, found in a pass over the member. Format: ``numpy.lib.format``;
+zip: PKWARE's APPNOTE, section 4.3.7.
 """
 
 import struct
@@ -30,7 +30,7 @@ _LOCAL_HEADER = struct.Struct("<4s22xHH")
 
 
 def storage(path: str | Path) -> str | None:
-    """Return ``npy`` or ``npz`` by the first bytes of a file, None for other files and pipes."""
+    """Return ``npy`` or ``npz`` by the first bytes of a file; None for other files and pipes."""
     try:
         first = b"" if is_pipe(path) else _first(path, 8)
     except OSError:
@@ -79,7 +79,7 @@ class _Plain:
 
 
 class _Deflated:
-    """Bytes of a deflated member (RFC 1951). Cursors may share one file."""
+    """Bytes of a deflated member (RFC 1951). Cursors may share a file."""
 
     def __init__(self, packed: _Plain, state=None):
         self._packed = packed
@@ -127,12 +127,13 @@ class _Short:
 
 
 class ArrayFile:
-    """One array in a file, read once from start to end.
+    """An array in a file, read once from start to end.
 
     Parameters
     ----------
-    path, name: for messages; the name of the array in the file.
-    cursor: at the first byte of NumPy's header. size: bytes from there to the end.
+    path, name: file, and name of the array in the file, for messages.
+    cursor: position at the first byte of NumPy's header.
+    size: bytes from there to the end.
     crc: CRC-32 of these bytes, None if unknown.
 
     Members
@@ -166,11 +167,11 @@ class ArrayFile:
                 raise ValueError(f"version {version[0]}.{version[1]} of the format is unknown")
             read = (np.lib.format.read_array_header_1_0 if version == (1, 0)
                     else np.lib.format.read_array_header_2_0)
-            with warnings.catch_warnings():  # about headers written by Python 2
+            with warnings.catch_warnings():  # for headers written by Python 2
                 warnings.simplefilter("ignore")
                 shape, fortran, dtype = read(cursor)
         except (ValueError, TypeError, SyntaxError, TokenError, RecursionError,
-                zlib.error) as error:  # what NumPy's header parser raises
+                zlib.error) as error:  # exceptions of NumPy's header parser
             raise self.error(f"not an array in NumPy's format: {_short(error)}") from None
         if dtype.kind not in "biuf":
             raise self.error(f"dtype must be of integers or floats, not {dtype}")
@@ -203,8 +204,8 @@ class ArrayFile:
                    table: int | None = None) -> None:
         """Raise `InputError` for an element of ``rows [n, columns]`` outside 0 to ``sizes`` - 1.
 
-        ``first``: number of the first row in the array. ``table``: that of all columns; None if
-        each column is a table.
+        first: number of the first row in the array.
+        table: table of all columns; None if each column is a table.
         """
         good = (rows >= 0) & (rows < sizes)
         if good.all():
@@ -216,7 +217,7 @@ class ArrayFile:
                          f"{column if table is None else table}", (first + at[0], at[1]))
 
     def whole(self) -> np.ndarray:
-        """Return the whole array; for small arrays."""
+        """Return the whole array, for small arrays."""
         return next(self.chunks(max(1, self.shape[0])), np.empty(self.shape, self.dtype))
 
     def _columns(self, size: int, width: int) -> Iterator[_Plain | _Deflated]:
@@ -248,7 +249,7 @@ class ArrayFile:
 
 
 def _short(error: Exception) -> str:
-    """Return the message of an error that may quote the whole of a header."""
+    """Return the error message, shortened if it quotes a whole header."""
     text = " ".join(str(error).split())
     return text if len(text) <= 120 else f"{text[:100]}..."
 
@@ -265,7 +266,8 @@ def open_npz(path: Path, file: BinaryIO, wanted: Container[str]) -> dict[str, Ar
     Raises
     ------
     InputError
-        The file is no complete zip archive, or a member has another compression or no array.
+        The file is not a complete zip archive, or a member has an unsupported compression or is not
+        an array.
     """
     try:
         members = zipfile.ZipFile(file).infolist()

@@ -20,7 +20,7 @@ COLUMNS = ("C1", "banner_pos", "site_id", "site_domain", "site_category", "app_i
 """The 21 categorical columns, in the order of the tables."""
 
 NAMES = ("click", "hour", *COLUMNS)
-"""The columns that are read."""
+"""The columns that the reader uses."""
 
 HEADER = ",".join(("id", *NAMES))
 
@@ -28,9 +28,9 @@ HEADER = ",".join(("id", *NAMES))
 def text_hashes(fields: Fields) -> np.ndarray:
     """Return a 64-bit hash of the bytes of each field.
 
-    h starts as the number of bytes. For each 8 bytes, taken as a little-endian integer with the
-    last ones zero-padded, h becomes mix64(h + golden ^ integer); an empty field counts as one
-    integer 0. See :func:`host.hashing.mix64`; golden is `host.hashing.GOLDEN`.
+    h starts as the number of bytes. For each 8 bytes, as a little-endian integer (zero-padded at
+    the end), h becomes mix64(h + golden ^ integer); an empty field counts as a single integer 0.
+    See :func:`host.hashing.mix64`; golden is `host.hashing.GOLDEN`.
     """
     words = fields.chunk.words
     starts, lengths = fields.starts.reshape(-1), fields.lengths.reshape(-1)
@@ -49,10 +49,10 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     """Yield the samples of an Avazu ``train.csv``, a few thousand per chunk.
 
     The first line is `HEADER`, in any order. Columns besides `NAMES` are ignored. The label is
-    ``click``, 0 or 1. The one dense feature is log(1 + the hour of the day), from ``hour``, which
+    ``click``, 0 or 1. The only dense feature is log(1 + the hour of the day), from ``hour``, which
     is YYMMDDHH. The other columns are categories: any text, even an empty one, becomes its
-    `text_hashes` modulo the table's rows, or modulo 2^36 - 1 without a model. Blank lines are left
-    out.
+    `text_hashes` modulo the table's rows, or modulo 2^36 - 1 without a model. Blank lines are
+    skipped.
 
     Raises
     ------

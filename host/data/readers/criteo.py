@@ -18,7 +18,7 @@ __all__ = ["CATEGORIES", "EMPTY_CATEGORY", "INTEGERS", "category_rows", "exactly
 
 INTEGERS, CATEGORIES = 13, 26
 EMPTY_CATEGORY = 1 << 32
-"""The hash input of an empty category: the first value that no 32-bit category has."""
+"""Hash input of an empty category: the smallest value that is not a 32-bit category."""
 
 _LAYOUT = "label, 13 integers, 26 hexadecimal categories, separated by tabs"
 _SHORT = "; for samples without labels, put 0 and a tab before each line"
@@ -33,7 +33,7 @@ def category_rows(values: np.ndarray, rows: np.ndarray | int) -> np.ndarray:
 
 
 Index = Callable[[Fields, np.ndarray], np.ndarray]
-"""Makes rows of the categories of a chunk, ``[lines, 26]``: their fields, and their values."""
+"""Maps the categories of a chunk, ``[lines, 26]``, to rows; arguments: fields and values."""
 
 
 def read(path: str | Path, model: Model | None, index: Index | None = None) -> Iterator[Samples]:
@@ -41,15 +41,14 @@ def read(path: str | Path, model: Model | None, index: Index | None = None) -> I
 
     A line has a label (0 or 1), 13 integers and 26 hexadecimal categories of up to 8 digits,
     separated by tabs; integers and categories may be empty; there is no header. Blank lines are
-    left out. A dense feature is log(1 + max(x, 0)), computed in float64 and rounded once, or 0 if
-    missing. A category, even an empty one, becomes its `category_rows`; without a model it keeps
-    its own value, and an empty one becomes `EMPTY_CATEGORY`. With an ``index``, this makes the rows
-    instead.
+    skipped. A dense feature is log(1 + max(x, 0)), computed in float64 and rounded once, or 0 if
+    missing. A category, even an empty one, becomes its `category_rows`. Without a model a category
+    keeps its value, and an empty one becomes `EMPTY_CATEGORY`. ``index`` replaces this mapping.
 
     Raises
     ------
     InputError
-        The line and column of a malformed field, or of one that ``index`` refuses.
+        The line and column of a malformed field, or of a field that ``index`` rejects.
     ValueError
         The model does not have 13 dense features and 26 tables.
     """
@@ -76,15 +75,15 @@ def read(path: str | Path, model: Model | None, index: Index | None = None) -> I
 
 
 def exactly() -> Callable[[str | Path, Model | None], Iterator[Samples]]:
-    """Return a reader of files that are read one after the other, which numbers their categories.
+    """Return a reader for consecutive files that numbers categories.
 
-    It reads as `read` does, but a category becomes the number of different ones that its table had
-    before it first occurred, in the order of lines and files; an empty one is the category 0. So
-    does `data_utils.py` of facebookresearch/dlrm. One pass, however long the files: the different
-    values are held, see :mod:`host.data.readers.first_seen`.
+    It reads as `read` does, but a category becomes the number of distinct categories that its table
+    had before its first occurrence, in the order of lines and files. An empty category is the
+    category 0. `data_utils.py` of facebookresearch/dlrm does the same. The reader needs a single
+    pass and holds the distinct values, see :mod:`host.data.readers.first_seen`.
 
-    Raises as `read` does, and `InputError` for a number beyond the model's rows, and for more
-    different values than `MOST_VALUES`.
+    Raises as `read` does, and `InputError` for a number beyond the model's rows, and for more than
+    `MOST_VALUES` distinct values.
     """
     tables = [FirstSeen() for _ in range(CATEGORIES)]
 
@@ -95,8 +94,8 @@ def exactly() -> Callable[[str | Path, Model | None], Iterator[Samples]]:
                              for number, table in enumerate(tables)], axis=1)
             held = sum(map(len, tables))
             if held > MOST_VALUES:
-                raise place(fields.chunk, 0, f"up to here there are {held} different categories, "
-                            f"more than the {MOST_VALUES} that are held: index them by hash")
+                raise place(fields.chunk, 0, f"categories must have at most {MOST_VALUES} distinct "
+                            f"values, not {held}: use --index hash")
             if model is not None:
                 fields.require(rows < np.array(model.rows), lambda text, at:
                                f"category {at[1] + 1}, {text!r}, has number {rows[at]}, beyond the "

@@ -11,7 +11,7 @@ __all__ = ["Fields", "decimals", "hexadecimals", "integers", "labels", "split"]
 
 @dataclass(frozen=True)
 class Fields:
-    """Fields of a chunk: byte ``starts`` and ``lengths``, arrays of one shape, in file order."""
+    """Fields of a chunk: byte ``starts`` and ``lengths``, arrays of equal shape, in file order."""
 
     chunk: Chunk
     starts: np.ndarray
@@ -38,11 +38,12 @@ class Fields:
 def split(chunk: Chunk, separator: bytes, columns: int, layout: str, short: str = "") -> Fields:
     """Return the fields of a chunk, ``[lines, columns]``, without blank lines.
 
-    Quotes around a field, in which separators may be, are left out.
+    Quotes around a field, which may contain separators, are removed.
 
     Parameters
     ----------
-    columns: number of fields of a line. layout: their description, for messages.
+    columns: number of fields of a line.
+    layout: description of the fields, for messages.
     short: remedy if every line lacks one field.
 
     Raises `InputError` for a line with more or fewer fields, and for other quotes.
@@ -80,7 +81,9 @@ def split(chunk: Chunk, separator: bytes, columns: int, layout: str, short: str 
 
 
 def _inside(chunk: Chunk, quotes: np.ndarray) -> np.ndarray:
-    """Return which bytes are between a quote and the next one, ``quotes`` being their places."""
+    """Return which bytes are between a quote and the next quote; ``quotes``: positions of the
+    quotes.
+    """
     change = np.zeros(len(chunk.data), bool)
     change[quotes] = True
     inside = np.logical_xor.accumulate(change)
@@ -106,8 +109,8 @@ def _number(fields: Fields, base: int, limit: int, skip: np.ndarray | int = 0,
             ) -> tuple[np.ndarray, np.ndarray]:
     """Return values, and whether each field is 1 to ``limit`` digits after ``skip`` bytes.
 
-    Eight digits are converted at once as the bytes of one word: digits are joined to pairs, pairs
-    to fours, fours to the number.
+    Eight digits are converted at once as the bytes of a word: digits to pairs, pairs to fours,
+    fours to the number.
     """
     lengths = fields.lengths - skip
     ends = fields.starts + fields.lengths
@@ -126,12 +129,12 @@ def _number(fields: Fields, base: int, limit: int, skip: np.ndarray | int = 0,
 
 def _leading(fields: Fields, base: int, lengths: np.ndarray, ends: np.ndarray, which: np.ndarray,
              value: np.ndarray, good: np.ndarray) -> None:
-    """Add the digits before the last eight of the fields ``which``, one by one."""
+    """Add the digits before the last eight of the fields ``which``, digit by digit."""
     lengths, ends = lengths.reshape(-1)[which], ends.reshape(-1)[which]
     high, fine = np.zeros(len(which), np.int64), np.ones(len(which), bool)
     for k in range(int(lengths.max()), 8, -1):
         inside = k <= lengths
-        # The highest of the eight bytes before position p is the one at p - 1.
+        # The highest of the eight bytes before position p is byte p - 1.
         digit = (fields.chunk.digits[np.where(inside, ends - k + 1, 0)]
                  >> np.uint64(56)).astype(np.int64)
         fine &= ~inside | (digit < base)

@@ -1,4 +1,4 @@
-"""Numbers of values in the order in which they first occur, in bounded memory."""
+"""Numbering of values in the order of their first occurrence, in bounded memory."""
 
 import numpy as np
 
@@ -7,21 +7,21 @@ from host.hashing import mix64
 __all__ = ["MOST_VALUES", "FirstSeen"]
 
 MOST_VALUES = 1 << 26
-"""Different values of all tables that are held: twice those of Criteo Kaggle. One takes 16 to 32
-bytes, and 44 for a moment when its table grows: 3 GB at most."""
+"""Maximum distinct values of all tables: twice Criteo Kaggle's. A value takes 16 to 32 bytes, and
+44 while its table grows: 3 GB at most.
+"""
 
 _LEAST_SLOTS = 1 << 10
 _BLOCK = 1 << 16
-"""Values that are put into a larger table at once."""
+"""Values that are moved to a larger table at once."""
 
 
 class FirstSeen:
-    """The different values of one table, numbered from 0 in the order of their first occurrence.
+    """The distinct values of a table, numbered from 0 in the order of their first occurrence.
 
-    As a dictionary does, but on arrays: a hash table with open addressing, at most half full, of
-    8 bytes a slot. The numbers are the same however the values are cut into calls.
-
-    ``len()`` is the number of different values so far.
+    A hash table of arrays with open addressing, at most half full, with 8 bytes per slot. The
+    numbers do not depend on how the values are split into calls. ``len()`` is the number of
+    distinct values so far.
     """
 
     def __init__(self):
@@ -50,7 +50,7 @@ class FirstSeen:
         return (mix64(values.astype(np.uint64)) & np.uint64(self._mask)).astype(np.int64)
 
     def _slots(self, values: np.ndarray) -> np.ndarray:
-        """Return the slot that has each value, or the empty one where its search ends."""
+        """Return the slot that contains each value, or the empty slot at the end of its search."""
         slots, left = self._home(values), np.arange(len(values))
         while len(left):
             at = slots[left]
@@ -59,25 +59,25 @@ class FirstSeen:
         return slots
 
     def _add(self, values: np.ndarray) -> None:
-        """Give the next numbers to different values that have none."""
+        """Give the next numbers to new, distinct values."""
         numbers = np.arange(self._count, self._count + len(values), dtype=np.int32)
         self._count += len(values)
         if 2 * self._count > len(self._values):
             held = self._numbers >= 0
             values = np.concatenate([self._values[held], values])
             numbers = np.concatenate([self._numbers[held], numbers])
-            self._values = self._numbers = np.empty(0, np.uint32)  # gives their memory back
+            self._values = self._numbers = np.empty(0, np.uint32)  # frees their memory
             self._clear(1 << (2 * self._count - 1).bit_length())
         for first in range(0, len(values), _BLOCK):
             self._put(values[first:first + _BLOCK], numbers[first:first + _BLOCK])
 
     def _put(self, values: np.ndarray, numbers: np.ndarray) -> None:
-        """Put different values that are not held into empty slots; at least half are empty."""
+        """Put new, distinct values into empty slots; at least half of the slots are empty."""
         slots, left = self._home(values), np.arange(len(values))
         while len(left):
             at = slots[left]
             free = self._numbers[at] < 0
-            # Of several that find the same slot empty, the last that is written has it.
+            # If several values find the same empty slot, the last write wins.
             self._numbers[at[free]] = numbers[left[free]]
             own = self._numbers[at] == numbers[left]
             self._values[at[own]] = values[left[own]]

@@ -51,8 +51,9 @@ class Chunk:
 
     @cached_property
     def digits(self) -> np.ndarray:
-        """The 8 hexadecimal digits before each position, the last in the highest byte; 255 for a
-        byte that is no digit: uint64, a view that overlaps itself."""
+        """The 8 hexadecimal digits before each position, the last in the highest byte; 255 for
+        other bytes: uint64, a view that overlaps itself.
+        """
         return _words(bytes(8) + self.data.translate(_DIGITS))
 
 
@@ -72,9 +73,8 @@ def read_chunks(path: str | Path, size: int = CHUNK_BYTES) -> Iterator[Chunk]:
     Raises
     ------
     InputError
-        The file does not exist, cannot be read, is empty or contains bytes that are not text, a
-        line is longer than ``size`` bytes, or gzip's data are damaged or end early; then the place
-        is how far the reader got.
+        The file does not exist, is unreadable, is empty or contains binary bytes; a line is longer
+        than ``size`` bytes; or gzip's data are damaged or truncated, at the position reached.
     """
     path = Path(path)
     try:
@@ -95,8 +95,11 @@ def head(path: str | Path, size: int = 1 << 16) -> bytes:
 
 
 def _blocks(raw: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield the decompressed content in blocks of ``size`` bytes. Before raising, yield all that
-    could be read, so that the error has a place and earlier mistakes are reported first."""
+    """Yield the decompressed content in blocks of ``size`` bytes.
+
+    All readable data are yielded before an error is raised, so that the error has a position and
+    earlier mistakes are reported first.
+    """
     packed = raw.peek(2)[:2] == _GZIP_MAGIC  # type: ignore[attr-defined]
     file = gzip.GzipFile(fileobj=raw) if packed else raw
     while True:

@@ -15,7 +15,7 @@ from host.samples import Samples
 __all__ = ["NAMES", "read"]
 
 NAMES = ("userId", "movieId", "rating", "timestamp")
-"""The columns that are read."""
+"""The columns that the reader uses."""
 
 _RATINGS = {text: float(text) for whole in range(6) for text in
             (f"{whole}", f"{whole}.0", f"{whole}.5") if float(text) <= 5}
@@ -25,9 +25,9 @@ _LIKED = 4.0
 def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     """Yield the samples of a ``ratings.csv``, in file order, a few ten thousand per chunk.
 
-    Table 0 is the user, table 1 the movie; their numbers are the rows. The one dense feature is
-    the timestamp, scaled to 0 … 1 between the smallest and the largest of the file (which takes a
-    second pass), or 0 if these are equal. The label is 1 for a rating of 4 or more.
+    Table 0 is the user, table 1 the movie; their numbers are the rows. The only dense feature is
+    the timestamp, scaled to 0 … 1 between the minimum and maximum of the file (which takes a second
+    pass), or 0 if these are equal. The label is 1 for a rating of 4 or more.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def _span(path: str | Path) -> tuple[int, int]:
 
 
 def _ratings(column: Fields) -> np.ndarray:
-    """Return the ratings. They have few values: each text of one to three bytes is looked up."""
+    """Return the ratings, by a table of all valid texts of one to three bytes."""
     drop = (64 - 8 * np.clip(column.lengths, 0, 8)).astype(np.uint64)
     code = (column.chunk.words[column.starts] << drop) >> drop
     values = np.full(column.starts.shape, np.nan)

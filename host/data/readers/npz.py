@@ -34,7 +34,8 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     ``X_int`` ``[n, dense features]``: the dense feature is log(1 + max(x, 0)), computed in float64
     and rounded once; NaN and infinity are errors. ``X_cat`` ``[n, tables]``: the rows. ``y``
     ``[n]``: labels, 0 or 1. ``counts`` ``[tables]``: rows of each table. Files of single days have
-    none: theirs are in the `counts_file` beside them, and may be absent if ``model`` has them.
+    their counts in the `counts_file` beside them; ``model`` replaces a missing file.
+
     (`data_utils.py` of facebookresearch/dlrm, `processCriteoAdData`, `concatCriteoAdData` and
     `getCriteoAdData`.)
 
@@ -42,8 +43,8 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     ------
     InputError
         The archive is incomplete, an array is missing or has a wrong type or shape, or an element
-        is invalid, negative, or beyond ``counts`` or the model's rows. Names the array and the
-        index, and the file that the counts are from.
+        is invalid, negative, or beyond ``counts`` or the model's rows. Names the array, the index,
+        and the file of the counts.
     ValueError
         The model has a different number of dense features or tables.
     """
@@ -85,7 +86,7 @@ def model_shape(path: str | Path) -> tuple[int, tuple[int, ...]]:
 
 
 def counts_file(path: str | Path) -> Path | None:
-    """Return the file that has the ``counts`` of a file of a single day; None for another file.
+    """Return the file with the ``counts`` of a single day's file; None for another file.
 
     `getCriteoAdData` writes the days of ``train.txt`` as ``train_day_0_processed.npz`` and
     ``train_day_0_reordered.npz``, ... and their counts as ``train_fea_count.npz``; those of
@@ -98,8 +99,10 @@ def counts_file(path: str | Path) -> Path | None:
 
 
 def is_beside(path: str | Path) -> bool:
-    """Return whether a file is one that `data_utils.py` writes beside the files of samples:
-    ``*_fea_count.npz``, ``*_fea_dict_0.npz``, ..., ``*_day_count.npz``."""
+    """Return whether a file is an auxiliary file of `data_utils.py`.
+
+    These are ``*_fea_count.npz``, ``*_fea_dict_0.npz``, ..., ``*_day_count.npz``.
+    """
     return re.fullmatch(r".*_(fea_count|fea_dict_[0-9]+|day_count)\.npz",
                         Path(path).name) is not None
 
@@ -152,7 +155,7 @@ def _check(path: Path, arrays: dict[str, ArrayFile]) -> np.ndarray | None:
 
 
 def _counts(counts: ArrayFile, tables: int) -> np.ndarray:
-    """Return the counts of so many tables, checked."""
+    """Return the checked counts of ``tables`` tables."""
     if counts.shape != (tables,):
         raise counts.error(f"must have shape ({tables},), one for each column of X_cat, not "
                            f"{counts.shape}")

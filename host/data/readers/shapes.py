@@ -1,4 +1,4 @@
-"""Check of a model against a reader: its dense features and tables, and its rows."""
+"""Check of a model against a reader: number of dense features and tables, and rows."""
 
 import numpy as np
 
@@ -8,11 +8,13 @@ from rtl.formats import ROW_BITS
 __all__ = ["MOST_ROWS", "check_model", "table_sizes"]
 
 MOST_ROWS = (1 << ROW_BITS) - 1
-"""Rows of the largest possible table."""
+"""Maximum rows of a table."""
 
 
 def check_model(name: str, model: Model | None, dense: int, tables: int) -> None:
-    """Raise ``ValueError`` if a model for data set ``name`` has other dense features or tables."""
+    """Raise ``ValueError`` if a model for data set ``name`` has other numbers of features or
+    tables.
+    """
     if model is not None and (model.dense, model.tables) != (dense, tables):
         raise ValueError(f"a model for {name} must have {dense} dense feature{'s' * (dense != 1)} "
                          f"and {tables} tables, not {model.dense} and {model.tables}")

@@ -29,11 +29,12 @@ def read_columns(path: str | Path, names: Sequence[str], layout: str, content: s
                  label: str | None = None) -> Iterator[Fields]:
     """Yield the fields of the columns ``names`` of a CSV file, ``[lines, names]``.
 
-    The header may name the columns in any order, and others, which are left out.
+    The header may name the columns in any order, and further columns, which are ignored.
 
     Parameters
     ----------
-    layout: usual header, for messages. content: the samples, in words.
+    layout: usual header, for messages.
+    content: the samples, in words.
     label: the column that files without labels lack.
 
     Raises `InputError` for a header without one of ``names``, and if no line follows.
@@ -64,7 +65,7 @@ def read_columns(path: str | Path, names: Sequence[str], layout: str, content: s
 
 
 def header_names(line: bytes) -> list[str]:
-    """Return the names in the first line of a CSV file; none if it is no such line."""
+    """Return the names in the first line of a CSV file; empty if the line is not a header."""
     try:
         return next(csv.reader([line.decode("ascii", "replace")], strict=True), [])
     except csv.Error:

@@ -26,15 +26,16 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
 
     A trace is text, plain or gzip, a ``.npy`` file (:mod:`host.data.readers.trace_array`) or an
     ``.npz`` file (:mod:`host.data.readers.trace_multi_hot`), detected by content. Each line of text
-    is a sample: ``table:row`` in decimal, separated by blanks or tabs, in any order. A table may
-    repeat, which makes its bag longer; a bag keeps its keys in line order. An empty line is a
-    sample of empty bags. A trace has no dense features and no labels: both are zeros. Without a
-    model, a pass over the file finds the number of tables.
+    is a sample: ``table:row`` in decimal, separated by blanks or tabs, in any order. A repeated
+    table makes its bag longer; a bag keeps its keys in line order. An empty line is a sample of
+    empty bags. A trace has no dense features and no labels: both are zeros. Without a model, a pass
+    over the file finds the number of tables.
 
     Raises
     ------
     InputError
-        The line and column of a malformed ``table:row``, or one beyond the model's tables or rows.
+        The line and column of a malformed ``table:row``, or of a key beyond the model's tables or
+        rows.
     """
     if (kind := storage(path)) is not None:
         yield from _ARRAYS[kind].read(path, model)
@@ -56,9 +57,9 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
 
 
 def scan_rows(path: str | Path) -> tuple[int, ...]:
-    """Return one more than the largest row of each table of a trace; 1 for an unused table.
+    """Return the maximum row of each table of a trace, plus 1; 1 for an unused table.
 
-    `InputError` for a pipe: the samples are read after it.
+    Raises `InputError` for a pipe, because the samples need a second pass.
     """
     refuse_pipe(path, ", or name a model")
     if (kind := storage(path)) is not None:

@@ -42,7 +42,7 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
 
 
 def scan_rows(path: str | Path) -> tuple[int, ...]:
-    """Return one more than the largest row of each table."""
+    """Return the maximum row of each table, plus 1."""
     with _opened(Path(path)) as array:
         largest = np.zeros(array.shape[1], np.int64)
         for rows in _checked(array, table_sizes(None, array.shape[1])):

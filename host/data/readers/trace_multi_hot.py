@@ -1,6 +1,6 @@
-"""Reader of key traces stored as an ``.npz`` archive with an array of keys for each table.
+"""Reader of key traces stored as an ``.npz`` archive with an array of keys per table.
 
-MLPerf's DLRM has such files, ``day_N_sparse_multi_hot.npz``, which
+MLPerf's DLRM uses such files, ``day_N_sparse_multi_hot.npz``, which
 ``materialize_synthetic_multihot_dataset.py`` of mlcommons/training writes.
 """
 
@@ -50,7 +50,7 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
 
 
 def scan_rows(path: str | Path) -> tuple[int, ...]:
-    """Return one more than the largest row of each table; 1 for a table without keys."""
+    """Return the maximum row of each table, plus 1; 1 for a table without keys."""
     with _opened(Path(path)) as arrays:
         largest = np.zeros(len(arrays), np.int64)
         for parts in _checked(arrays, table_sizes(None, len(arrays))):

@@ -1,4 +1,4 @@
-"""Models of the replacement policies: which key of a set makes room for a new one.
+"""Models of the replacement policies, which select the key to evict from a set.
 
 Policy ``name`` of :data:`rtl.config.POLICY_CODES` is class ``Name`` of module ``name``.
 """
@@ -14,7 +14,8 @@ __all__ = ["POLICIES", "Lru", "Policy", "policy_of"]
 
 POLICIES = {name: getattr(import_module(f"{__name__}.{name}"), name.capitalize())
             for name in POLICY_CODES}
-"""Classes by name. They are imported at once: later, a program may have modules of our names."""
+"""Classes by name. They are imported early, because a user's program may later shadow module names.
+"""
 
 
 def policy_of(name: str, ways: int) -> Policy:

@@ -9,9 +9,10 @@ __all__ = ["Lru"]
 
 
 class Lru(OrderedDict, Policy):
-    """A set whose victim is the least recently used key, hit or inserted longest ago.
+    """A set whose victim is the least recently used key.
 
-    It is the dictionary itself that holds the keys, the oldest first: hit rates need many lookups.
+    The class is itself the dictionary of keys, oldest first, because predicted hit rates need many
+    fast lookups.
     """
 
     def __init__(self, ways: int):

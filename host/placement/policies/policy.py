@@ -1,4 +1,4 @@
-"""Policy: the keys of a set, and which of them makes room for a new one."""
+"""Policy: the keys of a set, and the choice of the key to evict."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
@@ -7,13 +7,13 @@ __all__ = ["Policy"]
 
 
 class Policy(ABC):
-    """One set of a cache under a replacement policy, as a textbook has it.
+    """A cache set under a textbook replacement policy.
 
-    Model of :class:`rtl.cache.policies.Policy`, with the same names and decisions: of keys in place
-    of ways, so that it need not hold them as the hardware does. A set starts empty, and evicts
-    nothing until it is full. ``key in policy`` says whether the set holds ``key``.
+    Model of :class:`rtl.cache.policies.Policy` with the same names and decisions, for keys instead
+    of ways. A set starts empty and evicts only when full. ``key in policy`` states whether the set
+    holds ``key``.
 
-    Parameter: ``ways``, the most keys that the set holds. Raises ``ValueError`` if it is below 1.
+    Parameter: ``ways``, the maximum number of keys. Raises ``ValueError`` if it is below 1.
     """
 
     def __init__(self, ways: int):
@@ -30,11 +30,11 @@ class Policy(ABC):
 
     @abstractmethod
     def on_hit(self, key: Hashable) -> None:
-        """Take note that a lookup found ``key``, which the set holds."""
+        """Record that a lookup found ``key``, which the set holds."""
 
     @abstractmethod
     def on_insert(self, key: Hashable, distant: bool = False) -> None:
         """Insert ``key``, which the set does not hold, in place of the victim.
 
-        ``distant``: it is not expected again soon.
+        distant: whether the key is not expected to be used again soon.
         """

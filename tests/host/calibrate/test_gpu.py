@@ -119,7 +119,7 @@ def test_an_item_is_measured_again_and_the_others_are_kept(tmp_path, monkeypatch
     assert "graph.14.python_us" not in same
     torch.__version__ = "another"
     capsys.readouterr()
-    assert "only cannot add to" in _complaint(capsys, "gpu", "--scale", "0.001", "--output",
+    assert "torch must be" in _complaint(capsys, "gpu", "--scale", "0.001", "--output",
                                               str(tmp_path), "--only", "graph")
 
 
@@ -136,7 +136,7 @@ def test_without_cuda_it_says_so(monkeypatch, capsys, torch):
     torch.cuda.is_available = lambda: False
     monkeypatch.setitem(sys.modules, "torch", torch)
     assert _complaint(capsys, "gpu") == (
-        "host.calibrate: gpu needs a CUDA device, and PyTorch sees none\n")
+        "host.calibrate: gpu requires a CUDA device, but PyTorch found no device\n")
     monkeypatch.setitem(sys.modules, "torch", None)
     assert _complaint(capsys, "gpu") == (
         "host.calibrate: host.calibrate gpu requires PyTorch: install the extra with "
@@ -145,13 +145,13 @@ def test_without_cuda_it_says_so(monkeypatch, capsys, torch):
 
 @pytest.mark.parametrize("arguments, message", [
     (("gpu", "--device", "tpu"), "device must be cuda or cpu, not 'tpu'"),
-    (("gpu", "--output", "/none"), "output must be a folder, not '/none'"),
-    (("gpu", "--name", "a b"), "name must be of letters, digits and underscores, not 'a b'"),
+    (("gpu", "--output", "/none"), "output must be an existing folder, not '/none'"),
+    (("gpu", "--name", "a b"), "name must consist of letters, digits and underscores"),
     (("gpu", "--scale", "2"), "Invalid value for '--scale'"),
-    (("gpu", "--only", "launch,all"), f"only must be of {', '.join(ITEMS)}, not 'all'"),
+    (("gpu", "--only", "launch,all"), f"only must be one of {', '.join(ITEMS)}, not 'all'"),
     (("gpu", "--budget", "0"), "Invalid value for '--budget'"),
-    (("cpu", "--output", "/none"), "output must be a folder, not '/none'"),
-    (("cpu", "--name", "../x"), "name must be of letters, digits and underscores, not '../x'"),
+    (("cpu", "--output", "/none"), "output must be an existing folder, not '/none'"),
+    (("cpu", "--name", "../x"), "name must consist of letters, digits and underscores"),
     (("cpu", "--repeats", "0"), "Invalid value for '--repeats'"),
     (("tpu",), "No such command 'tpu'"),
 ])

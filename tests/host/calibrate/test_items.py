@@ -38,7 +38,7 @@ def test_the_whole_list_runs_without_a_gpu():
     without = {"device", "launch", "branches", "gather", "release", "resident", "held", "en"}
     assert set(book.missing) == without | {"graph.driver"}
     assert {name.split(".")[0] for name in book.readings} == set(ITEMS) - without
-    assert book.missing["en"] == "it needs a CUDA device"
+    assert book.missing["en"] == "requires a CUDA device"
     assert all(entry.low <= entry.value <= entry.high and entry.count and entry.about
                for entry in book.readings.values())
     assert {f"operators.{name}.python_us" for name in OPERATORS} <= set(book.readings)
@@ -98,5 +98,5 @@ def test_it_runs_where_only_pytorch_and_a_few_more_are_installed(tmp_path):
         "--only", "rates,launch,operators", "--output", str(tmp_path)],
         cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert "launch is missing: it needs a CUDA device" in done.stderr
+    assert "launch is missing: requires a CUDA device" in done.stderr
     assert (tmp_path / "gpu_none.toml").exists()

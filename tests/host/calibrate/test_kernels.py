@@ -51,7 +51,7 @@ def test_what_does_not_compile_is_a_reason(nvrtc, tmp_path, monkeypatch):
 def test_targets():
     assert target_of(90, [75, 80, 90]) == "sm_90"
     assert target_of(120, [75, 80, 90]) == "compute_90"
-    with pytest.raises(Missing, match=r"NVRTC has no compute capability 6\.1"):
+    with pytest.raises(Missing, match=r"NVRTC does not support compute capability 6\.1"):
         target_of(61, [75, 80, 90])
 
 

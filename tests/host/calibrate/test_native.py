@@ -143,7 +143,7 @@ def test_the_drivers_error_ends_a_row(loops):
 
 def test_without_a_compiler_it_says_so(monkeypatch):
     monkeypatch.setattr(native, "compilers", lambda: [])
-    with pytest.raises(Missing, match="no C compiler was found: the wheel ziglang has one"):
+    with pytest.raises(Missing, match="no C compiler was found"):
         Loops()
     monkeypatch.setattr(native, "compilers", lambda: [["/none/cc"], ["false"]])
     with pytest.raises(Missing, match=r"false does not compile loops\.c"):

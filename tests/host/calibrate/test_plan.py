@@ -65,7 +65,7 @@ def test_nothing_begins_after_the_time_is_up(clock):
     book = Book()
     plan.run(_Device(), ["a", "partly", "b"], book, 20.0, clock=clock)
     assert set(book.readings) == {"a.0", "a.1"}
-    assert book.missing == {name: "the time was up" for name in ("a", "partly", "b")}
+    assert book.missing == {name: "the time budget is used up" for name in ("a", "partly", "b")}
 
 
 def test_an_interrupted_run_keeps_what_it_has(clock):
@@ -80,12 +80,12 @@ def test_an_item_measured_again_starts_anew(clock):
     book = Book()
     plan.run(_Device(), ["a"], book, clock=clock)
     plan.run(_Device(), ["a"], book, 10.0, clock=clock)
-    assert set(book.readings) == {"a.0"} and book.missing == {"a": "the time was up"}
+    assert set(book.readings) == {"a.0"} and book.missing == {"a": "the time budget is used up"}
 
 
 def test_wanted_items_come_in_their_order(clock):
     assert plan.wanted(None) == list(plan.ITEMS)
     assert plan.wanted("b, a") == ["a", "b"]
     for text in ("c", "a,c", "", ","):
-        with pytest.raises(ValueError, match=r"only must be of a, missing, .* not "):
+        with pytest.raises(ValueError, match=r"only must be one of a, missing, .* not "):
             plan.wanted(text)

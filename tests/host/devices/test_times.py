@@ -158,6 +158,6 @@ def test_costs_add_up():
     for arguments, message in (
             ((-1.0,), "us must be at least 0"), ((1.0, 2.0), "overhead_us must be between 0 and"),
             ((1.0, 0.0, {"gpu": 2.0}), r"busy\['gpu'\] must be between"),
-            ((1.0, 0.0, {"tpu": 1.0}), "busy must be of gpu, gpu_memory, cpu")):
+            ((1.0, 0.0, {"tpu": 1.0}), "busy must be among gpu, gpu_memory, cpu")):
         with pytest.raises(ValueError, match=f"^{message}"):
             Cost(*arguments)

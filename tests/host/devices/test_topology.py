@@ -100,12 +100,12 @@ def test_the_topologies_of_128_that_ship():
     (lambda: Level("x", 0, 1.0, 1.0), "joins must be at least 1"),
     (lambda: Level("x", 1, 0.0, 1.0), "bandwidth_gb_s must be above 0"),
     (lambda: Level("x", 1, 1.0, 0.0), "one_way_us must be above 0"),
-    (lambda: TopologyProfile("x", ()), "levels must be at least one"),
+    (lambda: TopologyProfile("x", ()), "levels must contain"),
     (lambda: TopologyProfile("x", (Level("a", 5000, 1.0, 1.0),)), "levels must join at most 4096"),
     (lambda: TopologyProfile("x", (Level("a", 2, 1.0, 1.0), Level("b", 2, 1.0, 1.0, True))),
      r"levels\[1\].local must be false"),
-    (lambda: Topology(FLAT).link_us(np.zeros((3, 3))), "traffic must be bytes of 4 by 4"),
-    (lambda: Topology(FLAT).link_us(-np.ones((4, 4))), "traffic must be bytes of 4 by 4"),
+    (lambda: Topology(FLAT).link_us(np.zeros((3, 3))), "traffic must be .* 4 by 4"),
+    (lambda: Topology(FLAT).link_us(-np.ones((4, 4))), "traffic must be .* 4 by 4"),
 ])
 def test_what_cannot_be_is_refused(make, message):
     with pytest.raises(ValueError, match=f"^{message}"):

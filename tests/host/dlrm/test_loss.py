@@ -41,7 +41,7 @@ def test_sure_predictions():
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match=r"at least one sample, not of shape \(0,\)"):
+    with pytest.raises(ValueError, match=r"at least one sample, not shape \(0,\)"):
         binary_cross_entropy(np.zeros(0, np.float32), np.zeros(0, np.float32))
     with pytest.raises(ValueError, match=r"labels must have shape \(2,\), not \(2, 1\)"):
         binary_cross_entropy(np.zeros(2, np.float32), np.zeros((2, 1), np.float32))

@@ -35,7 +35,7 @@ def test_auc_of_ends():
 def test_accuracy():
     predictions = np.array([0.5, 0.49, 0.9, 0.1], np.float32)
     assert accuracy(predictions, np.array([1, 0, 0, 0])) == 0.75
-    with pytest.raises(ValueError, match="labels must be at least one"):
+    with pytest.raises(ValueError, match="labels must not be empty"):
         accuracy(predictions[:0], predictions[:0])
 
 

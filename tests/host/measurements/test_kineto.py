@@ -102,7 +102,7 @@ def test_the_command_counts_equal_kernels_in_one_line(tmp_path):
 
 
 def test_mistakes_are_named(tmp_path):
-    with pytest.raises(ValueError, match=r"folder must have traces \(\*\.json\)"):
+    with pytest.raises(ValueError, match=r"folder must contain traces \(\*\.json\)"):
         read_traces(tmp_path)
     (tmp_path / "a.json").write_text("{")
     with pytest.raises(ValueError, match=r"a\.json is not JSON"):

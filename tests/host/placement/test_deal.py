@@ -63,6 +63,6 @@ def test_nodes_that_are_given_are_taken():
     rule = Rule("2,0,2")
     assert rule.owners({0: 5, 1: 7, 2: 1}, 4) == {0: 2, 1: 0, 2: 2}
     assert rule.owners({2: 1}, 4) == {2: 2}
-    assert described("2,0,2") == "whole tables, each at the node that is given for it"
+    assert described("2,0,2") == "whole tables, each at a listed node"
     with pytest.raises(ValueError, match=r"^placement must have a node for table 3, not 3 nodes$"):
         rule.owners({3: 1}, 4)

@@ -261,7 +261,7 @@ def test_options_that_do_not_go_together():
         fixed_of(("copied_rows=-1",))
     with pytest.raises(ValueError, match="copied_rows must be a number"):
         fixed_of(("copied_rows=\uff18",))
-    with pytest.raises(ValueError, match="options that go together"):
+    with pytest.raises(ValueError, match="consistent options"):
         en_tunings(True, {"deliver": "interaction"})
     assert fixed_of(("ring=false", "copied_rows=100", "deliver=pooled")) == {
         "ring": False, "copied_rows": 100, "deliver": "pooled"}

@@ -90,7 +90,7 @@ def test_common_fields_are_taken_as_far_as_a_system_has_them():
      "copied_rows must be 0 in training, not 9"),
     ({"en": ("ring=false",)}, "en must go with a system that has it, not with 'bl-paper'"),
     ({"system": "en", "en": ("rings=false",)}, "en must name one of ring, reads, completion"),
-    ({"system": "en", "en": ("ring=false", "relaunch=true")}, "options that go together"),
+    ({"system": "en", "en": ("ring=false", "relaunch=true")}, "consistent options"),
     ({"system": "en", "persistent_gather": True},
      "persistent_gather must go with a system that has it, not with 'en'"),
     ({"format": "criteo"}, "format must go with data"),

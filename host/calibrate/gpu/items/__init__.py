@@ -1,1 +1,1 @@
-"""The list of what is measured: each file has one item, a function that yields its readings."""
+"""The measured items: each module yields the readings of one or several items."""

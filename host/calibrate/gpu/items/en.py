@@ -1,4 +1,5 @@
-"""EN's GPU half as a whole: graphs that wait for a NIC's word, beside those of ``bl-tuned``."""
+"""EN's GPU work as a whole: graphs that wait for a NIC's word, beside the graphs of ``bl-tuned``.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -15,38 +16,45 @@ from host.model import MODELS
 __all__ = ["ANSWER_US", "CASES", "HALVES", "IN_FLIGHT", "PER_GRAPH", "en"]
 
 CASES = (("kaggle", 32, 1.0), ("terabyte", 512, 1 / 16))
-"""Models, samples of a share of four nodes, and how much of the tables is kept at most."""
+"""Model, samples per share on four nodes, and maximum fraction of the tables that is kept."""
 HALVES = {"en": "EN's half of a mini-batch, words stored 8 us after the launch",
           "tuned": "bl-tuned's half of a mini-batch, without its exchanges"}
 PER_GRAPH = (1, 2, 4, 8)
 IN_FLIGHT = 16
-"""Mini-batches under way."""
+"""Mini-batches in flight."""
 ANSWER_US = 8.0
-"""From a graph's launch to the NIC's words: about what NICs need for Kaggle's mini-batches."""
+"""Microseconds from a graph's launch to the NIC's words: about a NIC's time for Kaggle's
+mini-batches.
+"""
 _MINI_BATCHES = 512
-"""Of a series, without those that begin and end it."""
+"""Mini-batches of a series, without its first and last ones."""
 _REPLAYS = 20
 _SETTLED_S = 200e-6
-"""After this long the GPU has come to where it waits."""
+"""Seconds after which the GPU has reached its wait."""
 _PRODUCTS = {"": 1e-5, "tf32.": 2e-4}
-"""Products of float32 and of tensor cores (TF32): how far predictions differ at most from those of
-float32, by the order of sums or the rounding of factors. Other vectors make them differ by
-thousandths."""
+"""Maximum difference of predictions from the float32 reference, for float32 and TF32 products.
+
+Differences come from the order of sums and from rounding. Wrong vectors change predictions by
+thousandths.
+"""
 
 
 def en(device: Device) -> Iterator[Reading | Absent]:
-    """Yield times of graphs of `PER_GRAPH` mini-batches of what the GPU does in EN and `bl-tuned`.
+    """Yield times of graphs with `PER_GRAPH` mini-batches of GPU work in EN and ``bl-tuned``.
 
-    A loop in C plays thread and NIC: it launches graphs, stores a word for each mini-batch, and
-    looks for their done words. Latency: one mini-batch, whose graph waits already, from the store
-    of the word to the sight of the done word. Interval: `IN_FLIGHT` mini-batches under way. Replay:
-    words are there, one graph behind the other. All with products of float32 and, ``tf32``, with
-    those of tensor cores. What a NIC writes in front of its words lies in GPU memory beforehand. Of
-    graphs that do not predict what the operators do one by one, no time is told.
+    A loop in C plays host thread and NIC: it launches graphs, stores a word per mini-batch, and
+    polls their done words. Each time is measured with float32 and with TF32 products (``tf32``).
+    The data that a NIC would write before its words are in GPU memory beforehand. Graphs with wrong
+    predictions yield no times.
+
+    - Latency: from the store of the word to the sight of the done word; the graph of the mini-batch
+      is already waiting.
+    - Interval: time per mini-batch with `IN_FLIGHT` mini-batches in flight.
+    - Replay: graphs in sequence with all words present.
     """
     torch = device.torch
-    device.driver  # noqa: B018 - without one, nothing is generated
-    kept: list[Any] = []  # page-locked memory must not be given back while a graph is captured
+    device.driver  # noqa: B018 - raises Missing without a driver
+    kept: list[Any] = []  # page-locked memory must stay allocated during capture
     for name, samples, most in CASES:
         made = mini_batches(MODELS[name], samples, IN_FLIGHT, min(most, device.sizes.scale))
         whole, wanted = Inference(device, MODELS[name], made), []
@@ -68,13 +76,12 @@ def en(device: Device) -> Iterator[Reading | Absent]:
 
 def _checked(device: Device, half: Half, each: int, kind: str, wanted: Sequence[Any],
              most_apart: float, about: str) -> Iterator[Reading | Absent]:
-    """Yield the times of graphs of ``each`` mini-batches, if their predictions are ``wanted``."""
+    """Yield the times of graphs of ``each`` mini-batches if their predictions equal ``wanted``."""
     try:
         found = list(_times(device, half, each, kind, about))
         apart = half.apart(wanted)
         if not apart < most_apart:
-            raise Missing(f"its predictions differ by {apart:.2g} from those of the operators one "
-                          f"by one")
+            raise Missing(f"predictions differ by {apart:.2g} from those of separate operators")
         yield from found
     except Missing as missing:
         yield Absent(about, str(missing))

@@ -11,14 +11,14 @@ __all__ = ["BLOCK", "ROWS", "ROW_BYTES", "gather"]
 ROWS = 65536
 ROW_BYTES = (64, 256)
 _SETS = 16
-"""Sets of row numbers: each kernel of a series reads other rows."""
+"""Sets of row numbers: each kernel of a series reads different rows."""
 BLOCK = 256
 _MOST_BLOCKS = 4096
 """Enough to fill any GPU."""
 
 
 def gather(device: Device) -> Iterator[Reading]:
-    """Yield a gather's time as a kernel in a series, its rows not read before."""
+    """Yield the time of a gather as a kernel in a series; its rows are not in the cache."""
     for size in ROW_BYTES:
         width = size // 4
         table = device.floats(device.sizes.table_values // width, width)

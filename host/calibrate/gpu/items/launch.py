@@ -14,16 +14,16 @@ __all__ = ["KERNELS", "branches", "first_seen", "graph", "launch"]
 KERNELS = 14
 """Kernels of a mini-batch."""
 _BRANCHES = (1, 4)
-"""Mini-batches of a graph: their difference is the cost of a further mini-batch."""
+"""Mini-batches per graph: the difference is the cost of a further mini-batch."""
 _ONE = 1
 """Value that a kernel stores to its flag."""
 
 
 def launch(device: Device) -> Iterator[Reading]:
-    """Yield the host's time of a launch, and the time until the kernel's first instruction.
+    """Yield the host time of a launch, and the time until the kernel's first instruction.
 
-    The first instruction stores to page-locked host memory, where the host waits for it: the time
-    until then includes that store's way back, about a microsecond.
+    The first instruction stores to page-locked host memory, which the host polls. The time includes
+    the way of that store to the host, about a microsecond.
     """
     driver = device.driver
     stream, flag = driver.stream(), device.pinned(1, device.torch.int32)
@@ -38,7 +38,7 @@ def launch(device: Device) -> Iterator[Reading]:
 
 
 def graph(device: Device) -> Iterator[Reading | Absent]:
-    """Yield the host's time of a graph of `KERNELS` kernels, from PyTorch, and from C."""
+    """Yield the host time of a graph of `KERNELS` kernels, from PyTorch and from C."""
     torch, small, name = device.torch, device.floats(16), f"graph.{KERNELS}"
     replay = device.capture([lambda: torch.add(small, small, out=small)] * KERNELS)
     yield reading(f"{name}.python_us", device.single(replay), "host time of PyTorch's replay on "
@@ -55,7 +55,9 @@ def graph(device: Device) -> Iterator[Reading | Absent]:
 
 
 def branches(device: Device) -> Iterator[Reading]:
-    """Yield the host's time of graphs of several mini-batches, a branch of `KERNELS` each."""
+    """Yield the host time of graphs of several mini-batches, with a branch of `KERNELS` kernels
+    each.
+    """
     driver = device.driver
     stream = driver.stream()
     empty = driver.launch(stream, "touch", "nothing", 1, 32)
@@ -70,15 +72,15 @@ def branches(device: Device) -> Iterator[Reading]:
             alone = found.value
         else:
             yield reading(f"branches.{count}.node_us", [
-                (us - alone) / (KERNELS * (count - 1)) for us in series], "what each kernel of a "
-                f"further branch adds to the launch; {count} branches")
+                (us - alone) / (KERNELS * (count - 1)) for us in series], "launch time per kernel "
+                f"of a further branch; {count} branches")
 
 
 def first_seen(device: Device, driver: Driver, action: Action, flag: Any,
                times: int) -> tuple[list[float], list[float]]:
-    """Perform ``action``, which sets ``flag`` to 1, ``times`` times, each after the one before.
+    """Run ``action``, which sets ``flag`` to 1, ``times`` times in sequence.
 
-    Returns the microseconds until each call returned, and until the host saw the flag.
+    Return the microseconds until each call returned, and until the host saw the flag.
     """
     calls, seen = [], []
     with ExitStack() as after:
@@ -87,7 +89,7 @@ def first_seen(device: Device, driver: Driver, action: Action, flag: Any,
             flag.zero_()
             call, saw = driver.loops.until(action, flag.data_ptr(), _ONE)
             driver.synchronize(action.stream)
-            if turn >= 2:  # the first load code and warm up
+            if turn >= 2:  # the first turns load code and warm up
                 calls.append(call)
                 seen.append(saw)
     return calls, seen

@@ -15,21 +15,21 @@ _SAMPLES = 128
 """Samples of the operators whose calls are timed."""
 
 DIMENSION = 16
-"""Dimension of the rows that are gathered for their rate."""
+"""Dimension of the rows whose gather rate is measured."""
 
 _SMALL = 16
-"""Values of an operator so small that only its call takes time."""
+"""Values of an operator that is so small that only its call takes time."""
 
 _LEAST = 0.05
-"""Least share of a time that noise may leave after what is beside it is subtracted."""
+"""Minimum fraction of a time that remains after overhead is subtracted; guards against noise."""
 
 
 def machine(device: Device) -> Iterator[Reading]:
     """Yield properties of the GPU."""
     if not device.cuda:
-        raise Missing("a CPU has none of a GPU's properties")
+        raise Missing("a CPU has no GPU properties")
     said = device.torch.cuda.get_device_properties(0)
-    about = "what the driver says"
+    about = "reported by the driver"
     yield number("device.multiprocessors", said.multi_processor_count, about)
     yield number("device.memory_gib", round(said.total_memory / 2**30, 2), about, "GiB")
     yield number("device.capability", said.major + said.minor / 10, about)
@@ -39,9 +39,9 @@ def machine(device: Device) -> Iterator[Reading]:
 
 
 def operators(device: Device) -> Iterator[Reading]:
-    """Yield the host's time of each of `OPERATORS`, of Kaggle's shape at 128 samples.
+    """Yield the host time of each of `OPERATORS`, in Kaggle's shape at 128 samples.
 
-    The device is not waited for: the time is that of the call until it returns.
+    The time ends when the call returns; it does not include the device.
     """
     torch, model = device.torch, MODELS["kaggle"]
     inputs, outputs = model.top_layers[1]
@@ -62,10 +62,10 @@ def operators(device: Device) -> Iterator[Reading]:
 
 
 def rates(device: Device) -> Iterator[Reading]:
-    """Yield the times of one small operator's parts, then GB/s and TFLOP/s of large operators.
+    """Yield the times of a small operator's parts, then GB/s and TFLOP/s of large operators.
 
-    A small operator's time is that of its call, its launch, its kernel and the wait for it; all but
-    the kernel's is subtracted from the large ones'.
+    The time of a small operator consists of call, launch, kernel and wait. Everything except the
+    kernel is subtracted from the times of large operators.
     """
     torch = device.torch
     small = device.floats(_SMALL)
@@ -117,7 +117,7 @@ def _gathered(device: Device, beside: float, stream_gb_s: float) -> Reading:
     return reading("rates.gather_gb_s", [
         work.row_traffic(64) / us / 1e3
         for us in _rest(times, beside + work.streamed_bytes / (stream_gb_s * 1e3))],
-        f"{rows} rows of {4 * DIMENSION} B, without what is read and written in order", "GB/s")
+        f"{rows} rows of {4 * DIMENSION} B, without sequential reads and writes", "GB/s")
 
 
 def _product(device: Device, beside: float) -> Reading:

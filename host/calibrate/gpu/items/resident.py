@@ -1,4 +1,4 @@
-"""A kernel that stays on the GPU and polls for lists of rows: the round trip of a list."""
+"""A resident kernel that polls for lists of rows: the round trip of a list."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,21 +13,21 @@ __all__ = ["BLOCK", "BLOCKS", "Mailbox", "resident"]
 BLOCK = 256
 """Threads of a block."""
 BLOCKS = (1, 4)
-"""Blocks of the kernel, which take as many multiprocessors at most."""
+"""Blocks of the kernel; each occupies at most one multiprocessor."""
 _MOST_ROWS = 8
-"""Most rows of a list."""
+"""Maximum rows of a list."""
 _BYTES = 64
 _TURNS = 16
-"""Lists in memory; each gathers other rows than the one before."""
+"""Lists in memory; consecutive lists gather different rows."""
 _LIMIT_NS = 2_000_000_000
-"""After this long without a list the kernel ends: whatever goes wrong, the GPU is free again."""
+"""Nanoseconds without a list after which the kernel ends, so that an error cannot block the GPU."""
 _LAST = 0xFFFFFFFF
 
 
 class Mailbox:
-    """The resident kernel's side of memory, and the host's.
+    """Shared memory of the resident kernel and the host.
 
-    Parameters: ``device``; ``table`` of rows. Lists and rows are in the GPU's memory.
+    Parameters: ``device``; ``table`` of rows. Lists and rows are in GPU memory.
     """
 
     def __init__(self, device: Device, table: Any):
@@ -42,8 +42,9 @@ class Mailbox:
 
     @contextmanager
     def served(self, stream: int, blocks: int) -> Iterator[None]:
-        """Keep the kernel on the GPU with ``blocks`` blocks of `BLOCK` threads, meanwhile the
-        body of ``with``."""
+        """Keep the kernel running with ``blocks`` blocks of `BLOCK` threads during the ``with``
+        body.
+        """
         driver, width = self._driver, _BYTES // 16
         for word in (self._mail, self._reply, self._bell, self._ended):
             word.zero_()
@@ -69,9 +70,10 @@ class Mailbox:
 
 
 def resident(device: Device) -> Iterator[Reading]:
-    """Yield the round trip of a list of no rows and of one row.
+    """Yield the round trip of an empty list and of a list with a single row.
 
-    From the host's store to page-locked memory until it sees the reply there.
+    The time starts with the host's store to page-locked memory and ends when the host sees the
+    reply.
     """
     stream = device.driver.stream()
     mailbox = Mailbox(device, device.floats(device.sizes.table_values // 16, 16))

@@ -1,4 +1,4 @@
-"""Graphs that wait for a word in host memory: by a kernel that polls, and by a node that waits."""
+"""Graphs that wait for a word in host memory, by a polling kernel or by a wait node."""
 
 from collections.abc import Iterator
 from time import sleep
@@ -12,10 +12,10 @@ from host.calibrate.reading import Reading, reading
 __all__ = ["held", "release"]
 
 _LIMIT_NS = 2_000_000_000
-"""After this long a kernel gives up waiting: whatever goes wrong, the GPU is free again."""
+"""Nanoseconds after which a kernel stops waiting, so that an error cannot block the GPU."""
 
 _SETTLED_S = 200e-6
-"""After this long the GPU has come to where it waits."""
+"""Seconds after which the GPU has reached its wait."""
 
 
 def release(device: Device) -> Iterator[Reading]:
@@ -29,7 +29,8 @@ def release(device: Device) -> Iterator[Reading]:
 
 
 def held(device: Device) -> Iterator[Reading]:
-    """Yield the time of a graph of a kernel, a node that waits for the word, and a kernel."""
+    """Yield the time of a graph with a kernel, a node that waits for the word, and another kernel.
+    """
     driver, (stream, bell, flag, touch) = device.driver, _parts(device)
     before = driver.launch(stream, "touch", "nothing", 1, 32)
     whole = driver.branches(stream, [[before, (bell.data_ptr(), 1), touch]])
@@ -42,14 +43,14 @@ def _parts(device: Device) -> tuple[int, Any, Any, Action]:
     """Return a stream, a word, a flag, and the launch of the kernel that sets the flag."""
     driver, torch = device.driver, device.torch
     stream = driver.stream()
-    # The bell is 64 bits wide, of which the GPU looks at the lower half.
+    # The bell has 64 bits; the GPU reads the lower half.
     bell, flag = device.pinned(1, torch.int64), device.pinned(1, torch.int32)
     return stream, bell, flag, driver.launch(stream, "touch", "touch", 1, 32, flag.data_ptr(),
                                              Word(1))
 
 
 def _released(device: Device, whole: Action, bell: Any, flag: Any, times: int) -> list[float]:
-    """Return, ``times`` times, the microseconds from the store of the word to the flag."""
+    """Return the microseconds from the store of the word to the flag, measured ``times`` times."""
     driver, found = device.driver, []
     for turn in range(times + 2):
         bell.zero_()

@@ -153,8 +153,7 @@ def test_a_number_beyond_the_rows_of_a_table(tmp_path):
 def test_more_different_categories_than_are_held(tmp_path, monkeypatch):
     monkeypatch.setattr(criteo, "MOST_VALUES", 100)
     path = write(tmp_path, "".join(line + "\n" for line in criteo_lines(9)).encode())
-    with pytest.raises(InputError, match=r"train.txt:1:1: up to here there are [0-9]+ different "
-                                         "categories, more than the 100 that are held: index them "
-                                         "by hash$"):
+    with pytest.raises(InputError, match=r"train.txt:1:1: categories must have at most 100 "
+                                         r"distinct values, not [0-9]+: use --index hash$"):
         list(open_samples(path, "criteo-exact", MODEL))
     assert len(concatenate(open_samples(path, "criteo", MODEL))) == 9
