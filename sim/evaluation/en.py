@@ -24,8 +24,8 @@ from host.timing.clock import CYCLE_NS
 from host.wire.indices import MOST_INDICES
 from rtl.config import LANES
 from sim.evaluation.fields import EnOptions, Fields, Options, SmartNicOptions
+from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
-from sim.evaluation.nic_updates import with_updates
 from sim.evaluation.search import Built, Choice, Search, Site, sums
 from sim.evaluation.system import PARTS, Evaluated, System
 from sim.evaluation.trace import Trace, copied_all, plan_of, without_small

@@ -1,18 +1,18 @@
 """Measure a point: return all of its metrics."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from host.systems import PHASES, Step, breakdown, in_graphs, schedule
 from sim.evaluation.fields import Options
-from sim.evaluation.nic import NicPart
-from sim.evaluation.nic_updates import updates_of
+from sim.evaluation.nic import NicPart, updates_of
 from sim.evaluation.point import Point, Task
 from sim.evaluation.search import Built, Site
 from sim.evaluation.store import Store
 from sim.evaluation.system import System
-from sim.evaluation.timing import alone, busy_us, request_us
-from sim.evaluation.trace import Trace
+from sim.evaluation.trace import Trace, arrivals_of
 from sim.evaluation.workloads import (
     Workloads,
     all_reduce_traffic,
@@ -21,7 +21,8 @@ from sim.evaluation.workloads import (
     totalled,
 )
 
-__all__ = ["measure", "measure_system"]
+__all__ = ["JUDGED", "LOAD", "alone", "busy_us", "measure", "measure_system", "request_us",
+           "speedup"]
 
 _NOTHING = ("service_us", "interval_us", "in_flight", "per_graph", "request_us",
             "samples_per_second", "phases_us", "busy_us", "without_all_reduce", "local_cache",
@@ -180,3 +181,61 @@ def _traffic(point: Point, work: Workloads, nic: NicPart | None, system: Built) 
     if training:
         traffic["all_reduce"] = all_reduce_traffic(plain)
     return totalled(traffic)
+
+
+def alone(steps: Sequence[Step]) -> tuple[float, dict[str, float]]:
+    """Return the mean time of a step that runs alone, and the means of its phases."""
+    total, phases = 0.0, dict.fromkeys(PHASES, 0.0)
+    for step in steps:
+        times = schedule([step])
+        total += float(times.finished[0])
+        for name, us in breakdown(step, times, 0).phases.items():
+            phases[name] += us
+    return total / len(steps), {name: us / len(steps) for name, us in phases.items()}
+
+
+def busy_us(steps: Sequence[Step], per_graph: int = 1) -> dict[str, float]:
+    """Return how long each resource of the busiest node serves a step, the mean of all; a stage
+    that holds a share of one counts with that share. ``per_graph``: as of :func:`interval_us`."""
+    busy: dict[str, float] = {}
+    graphs = in_graphs(steps, per_graph)
+    for step in graphs:
+        for stage in step.stages:
+            for name, share in stage.uses:
+                busy[str(name)] = busy.get(str(name), 0.0) + share * stage.us
+    count = len(graphs) * per_graph
+    return {name: us / count for name, us in sorted(busy.items())}
+
+
+LOAD = 0.7
+"""Arrival rate of requests, as a share of bl-paper's capacity."""
+
+
+def request_us(trace: Trace, steps: Sequence[Step], in_flight: int, capacity: float,
+               seed: int) -> dict[str, float]:
+    """Return median and 99th percentile over the samples of the measured mini-batches.
+
+    Samples arrive as a Poisson process at `LOAD` of ``capacity``, samples a microsecond. A
+    mini-batch is ready when the last sample of its window has arrived; in file order, when its own
+    last sample has.
+    """
+    arrived = arrivals_of(trace, LOAD * capacity, seed)
+    ready = np.maximum.accumulate([arrived[trace.ready(batch)] for batch in trace.measured])
+    done = schedule(steps, in_flight, ready.tolist()).finished
+    waits = np.concatenate([end - arrived[batch.numbers]
+                            for end, batch in zip(done, trace.measured)])
+    return {"p50": float(np.percentile(waits, 50)), "p99": float(np.percentile(waits, 99))}
+
+
+JUDGED = {"inference": "interval_us", "training": "samples_per_second"}
+"""Metric by workload: time per mini-batch in steady state, and a rate."""
+
+
+def speedup(metric: str, own: float | None, base: float | None) -> float | None:
+    """Return how many times faster ``own`` is than ``base``, None where either is missing or 0.
+
+    ``metric``: of both; all but ``samples_per_second`` are times.
+    """
+    if not own or not base:
+        return None
+    return own / base if metric.endswith("samples_per_second") else base / own

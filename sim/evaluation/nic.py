@@ -11,14 +11,16 @@ from host.systems import Devices, NicTimes
 from host.timing.gpu import GpuProfile
 from rtl.config import preset
 from sim.evaluation.fields import Fields
-from sim.evaluation.nic_run import NicRun
-from sim.evaluation.nic_runs import all_runs
+from sim.evaluation.nic_run import NicRun, all_runs
 from sim.evaluation.store import Store
 from sim.evaluation.trace import Trace, plan_of
+from sim.evaluation.workloads import Updates, updates_of_trace
 from sim.job.options import RunOptions
+from sim.job.settings import apply_settings
 from sim.node.dense_vectors import bottom_operations
 
-__all__ = ["HBM", "SEEN_GIB", "NicPart", "Nics", "as_nics_see", "late_us", "nic_part", "serving"]
+__all__ = ["HBM", "SEEN_GIB", "NicPart", "Nics", "as_nics_see", "late_us", "nic_part", "serving",
+           "updates_of"]
 
 HBM = GpuProfile("hbm_u280", launch_us=0.1222, memory_bandwidth_gb_s=152.0, access_bytes=64,
                  streams=32, kernel_us=0.0)
@@ -253,6 +255,14 @@ def reaching(trace: Trace, plan: ShardPlan) -> dict[str, float]:
     return {"local_cache": len(np.unique(np.concatenate(owned))) / nodes,
             "remote_cache": sum(len(np.unique(np.concatenate(found)))
                                 for found in foreign) / nodes}
+
+
+def updates_of(point: Fields, nics: Nics, trace: Trace, nic: NicPart) -> Updates:
+    """Return the rows that the measured steps update, and how many of them miss the cache."""
+    config, _ = apply_settings(preset(point.workload.dataset), list(nics.settings_of(point)))
+    return updates_of_trace(trace, plan_of(point, trace),
+                            nic.local_cache["rows"] if nic.local_cache else 0,
+                            config.local_cache_ways, config.policy)
 
 
 def _delivered(run: NicRun, count: int) -> dict[str, float] | None:

@@ -1,21 +1,27 @@
-"""A run of simulated NICs over given mini-batches: what happened when, and what was counted."""
+"""Runs of simulated NICs over the mini-batches of a trace, each done once for all points."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
 from host.batching import MiniBatch
 from host.timing.clock import CYCLE_NS
 from rtl.formats import Opcode
+from sim.evaluation.fields import Workload
+from sim.evaluation.store import Store
+from sim.evaluation.trace import Trace
+from sim.files.identity import sources_of
 from sim.job.options import RunOptions
 from sim.node.step import Step
 from sim.run.run import Run
 from sim.run.simulation import Simulation
 
-__all__ = ["NicRun", "Record", "run_nics"]
+__all__ = ["NicRun", "Record", "RunOf", "all_runs", "run_nics", "store_of_runs"]
 
 _KINDS = {"lookups": Opcode.LOOKUPS, "vectors": Opcode.VECTORS}
 _LAST = {"lookups": "asked", "vectors": "served"}
@@ -225,3 +231,48 @@ def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0)
         "local_cache", "remote_cache")}
     return NicRun(watch.records, float(run.simulation.network.lookahead), launches, gathered,
                   delivered, traffic, watch.span[1] - watch.span[0], counts, rows)
+
+
+def store_of_runs(folder: str | Path) -> Store:
+    """Return the store of runs in a folder: they outlive changes of the systems around the NICs."""
+    return Store(folder, sources_of(run_nics))
+
+
+@dataclass(frozen=True)
+class RunOf:
+    """All that a run depends on but EmberNIC's sources: its key on disk.
+
+    Members: ``options``; ``workload``, over the mini-batches of whose trace.
+    """
+
+    options: RunOptions
+    workload: Workload
+
+
+def all_runs(wanted: Sequence[RunOptions], trace: Trace, runs: Store | None) -> list[NicRun]:
+    """Return a run over a trace for each of the options, equal ones once.
+
+    ``runs``: keeps the runs of all processes. A run that another process is doing is left for
+    later, and waited for when no other is left. Without ``runs`` this process keeps the last few.
+    """
+    found: dict[RunOptions, NicRun] = {}
+    if runs is None:
+        found = {options: _run(options, trace) for options in wanted}
+    for wait in (False, True) if runs is not None else ():
+        for options in wanted:
+            if options in found:
+                continue
+            kept = runs.once(RunOf(options, trace.of),
+                             partial(_plain_run, options, trace), wait)
+            if kept is not None:
+                found[options] = NicRun.of(kept)
+    return [found[options] for options in wanted]
+
+
+@lru_cache(maxsize=32)
+def _run(options: RunOptions, trace: Trace) -> NicRun:
+    return run_nics(options, trace.batches, trace.warmup)
+
+
+def _plain_run(options: RunOptions, trace: Trace) -> dict:
+    return run_nics(options, trace.batches, trace.warmup).to_json()

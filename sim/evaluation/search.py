@@ -5,18 +5,53 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
+from math import ceil
 from statistics import fmean as mean
 from typing import Any
 
-from host.systems import Devices, Step, StepOptions, best, in_graphs, least_interval_us
+from host.systems import (
+    Devices,
+    Step,
+    StepOptions,
+    best,
+    in_graphs,
+    least_interval_us,
+    schedule,
+)
 from host.systems.charge import longest_us
 from sim.evaluation.fields import Fields, Flights, devices_of
 from sim.evaluation.store import Store
-from sim.evaluation.timing import interval_us
 from sim.evaluation.trace import Trace, plan_of, trace_of
 from sim.evaluation.workloads import Workloads, workloads
 
-__all__ = ["Built", "Choice", "Plain", "Search", "Site", "alone_us", "fastest", "sums"]
+__all__ = ["Built", "Choice", "Plain", "Search", "Site", "alone_us", "fastest", "interval_us",
+           "sums"]
+
+
+def interval_us(steps: Sequence[Step], in_flight: int, per_graph: int = 1) -> float:
+    """Return the mean time from one step's end to the next, in steady state.
+
+    ``per_graph``: steps that the host's thread launches as one graph and waits for at once; as many
+    graphs are in flight as ``in_flight`` steps fill. Few graphs are many steps, whose resources
+    take longer to settle, so that there are more of them.
+
+    The steps are scheduled several times in a row. What counts is the time between two ends of one
+    step, so that neither filling the pipeline counts nor emptying it; the mean for as many steps as
+    are in flight, which may end in bursts. With one in flight no step meets another, and each is
+    scheduled by itself.
+    """
+    if per_graph > 1:
+        graphs = in_graphs(steps, per_graph)
+        graphs *= ceil((2 * in_flight + 2) / len(graphs))
+        return interval_us(graphs, in_flight // per_graph) / per_graph
+    if in_flight == 1:
+        each = {id(step): float(schedule([step]).finished[0]) for step in steps}
+        return sum(each[id(step)] for step in steps) / len(steps)
+    steps = [*steps] * ceil((in_flight + 2) / len(steps))  # at least one burst
+    count = len(steps)
+    turns = ceil((3 * in_flight + count) / count)
+    ends = schedule(steps * turns, in_flight).finished[:-in_flight]
+    return float((ends[-in_flight:] - ends[-in_flight - count:-count]).mean()) / count
 
 
 @dataclass(frozen=True)

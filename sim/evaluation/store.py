@@ -9,7 +9,7 @@ measured it (``made_by``).
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from host.reading import read_regular, read_whole
 from host.toml.schema import MOST_BYTES
 from sim.files.identity import sources_hash, sources_of, versions
 
-__all__ = ["Store", "data_of", "plain"]
+__all__ = ["Outcome", "Results", "Store", "data_of", "plain"]
 
 MOST_POINT = 1 << 28
 """Most bytes of the file of a point."""
@@ -151,3 +151,42 @@ class Store:
 def data_of(point: Any) -> tuple[str, ...]:
     """Return the data files of a point, or of its workload; not every kind of points has some."""
     return getattr(getattr(point, "workload", point), "data", ())
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a point: its ``metrics``, or one line that describes the ``error``."""
+
+    point: Any
+    metrics: dict | None
+    error: str | None = None
+
+
+class Results(Mapping[Any, Outcome]):
+    """Outcomes by point, in the order of the request; ``resumed`` of them were on disk."""
+
+    def __init__(self, outcomes: Mapping[Any, Outcome], resumed: int = 0):
+        self._outcomes = dict(outcomes)
+        self.resumed = resumed
+
+    def __getitem__(self, point: Any) -> Outcome:
+        return self._outcomes[point]
+
+    def __iter__(self):
+        return iter(self._outcomes)
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+    @property
+    def failed(self) -> list[Outcome]:
+        """Outcomes without metrics."""
+        return [outcome for outcome in self._outcomes.values() if outcome.metrics is None]
+
+    def value(self, point: Any, metric: str) -> float | None:
+        """Return a metric, None if it is missing; ``latency_us.p99`` names a nested metric."""
+        outcome = self._outcomes.get(point)
+        found: Any = outcome.metrics if outcome else None
+        for name in metric.split("."):
+            found = found.get(name) if isinstance(found, dict) else None
+        return found

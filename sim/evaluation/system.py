@@ -10,8 +10,8 @@ from typing import Any, ClassVar, TypeVar
 
 from host.systems import Devices, NicTimes
 from sim.evaluation.fields import Fields, NicOptions, Options
+from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
-from sim.evaluation.nic_updates import with_updates
 from sim.evaluation.search import Built, Search, Site
 
 __all__ = ["PARTS", "Evaluated", "System"]
