@@ -23,7 +23,7 @@ __all__ = ["TERMS", "Pass", "Reduction", "Updates", "Workloads", "all_reduce_tra
 
 
 class Workloads:
-    """What each measured mini-batch of a trace asks of the nodes of a plan. Compared by identity.
+    """Work of each measured mini-batch of a trace, for the nodes of a plan. Compared by identity.
     """
 
     def __init__(self, trace: Trace, plan: ShardPlan):
@@ -32,19 +32,19 @@ class Workloads:
 
     @property
     def plain(self) -> list[Workload]:
-        """Each mini-batch with tables placed as for all systems."""
+        """Each mini-batch with the placement that all systems share."""
         return self.copied(0)
 
     @property
     def extremes(self) -> tuple[int, ...]:
-        """Numbers of mini-batches between which all others lie: the graph algorithm forms similar
-        ones first and what is left last; in file order any is as good as another."""
+        """Numbers of the mini-batches with the most and the least similarity. The graph algorithm
+        forms similar mini-batches first. In file order, any mini-batch is representative."""
         count = len(self._trace.measured)
         return (0,) if self._trace.of.batching == "file" else tuple(dict.fromkeys((0, count - 1)))
 
     def copied(self, rows: int) -> list[Workload]:
         """Each mini-batch with tables of at most ``rows`` rows copied to every node and the others
-        dealt again; 0 for none."""
+        placed again; 0 copies no table."""
         return [self.one_copied(rows, number) for number in range(len(self._trace.measured))]
 
     def one_copied(self, rows: int, number: int) -> Workload:
@@ -59,18 +59,18 @@ class Workloads:
 
 @lru_cache(maxsize=8)
 def workloads(trace: Trace, plan: ShardPlan) -> Workloads:
-    """Return what each measured mini-batch asks of the nodes of ``plan``."""
+    """Return the work of each measured mini-batch for the nodes of ``plan``."""
     return Workloads(trace, plan)
 
 
 TERMS = 2
-"""Vectors of float32 that an exact sum of several leaves as: 24 bits of it fit the first, and the
-rest of a sum of like numbers the second."""
+"""Most float32 vectors of an exact sum: the first holds 24 bits, the second the rest of a sum of
+similar values."""
 
 
 class Pass(NamedTuple):
-    """A pass of an owner's table: the ``rows`` that it finishes, and the ``partials`` that come to
-    it, those that it spills included."""
+    """A pass of an owner's table: the ``rows`` that it finishes, and the ``partials`` that arrive
+    for it, including spilled ones."""
 
     rows: int
     partials: int
@@ -78,15 +78,15 @@ class Pass(NamedTuple):
 
 @dataclass(frozen=True)
 class Reduction:
-    """The sums of a mini-batch.
+    """Gradient sums of a mini-batch.
 
     Members
     -------
-    sums: vectors that each node's local table is read out to, ``[requester]``: one for a key with
-        a single gradient, `TERMS` for one with several.
-    partials: vectors that go from each to each, ``[requester, owner]``: these sums, and each
-        gradient of the other keys.
-    passes: of each owner.
+    sums: vectors read from each node's local table, ``[requester]``: one for a key with a single
+        gradient, `TERMS` for a key with several.
+    partials: vectors between nodes, ``[requester, owner]``: these sums, and each gradient of the
+        other keys.
+    passes: passes of each owner.
     """
 
     sums: np.ndarray
@@ -101,11 +101,11 @@ def reductions(trace: Trace, plan: ShardPlan, config: NicConfig) -> tuple[Reduct
 
 
 def reduction(samples: Samples, plan: ShardPlan, config: NicConfig) -> Reduction:
-    """Find for each key whether it has an entry of the local table, and its pass at the owner.
+    """Determine for each key whether it has an entry in the local table, and its pass at the owner.
 
-    A set takes the keys that come first, and keeps them until it is read out
-    (:class:`rtl.gradient.key_table.KeyTable`). Gradients come in the order of the samples; at an
-    owner, those of all nodes at the same rate, and behind them the sums of what they held.
+    A set holds the keys that arrive first, until it is read out
+    (:class:`rtl.gradient.key_table.KeyTable`). Gradients arrive in sample order. At an owner, the
+    nodes' gradients arrive at the same rate, and the sums follow.
     """
     nodes, ways = plan.nodes, config.gradient_ways
     requester = samples.requesters(nodes)
@@ -114,13 +114,13 @@ def reduction(samples: Samples, plan: ShardPlan, config: NicConfig) -> Reduction
     _, keys = np.unique(samples.keys, return_inverse=True)
 
     summed, partials = np.zeros(nodes, np.int64), np.zeros((nodes, nodes), np.int64)
-    came: list[list[np.ndarray]] = []  # key, when and lookup of each partial
+    came: list[list[np.ndarray]] = []  # time and lookup of each partial
     for node in range(nodes):
         mine = np.flatnonzero(requester == node)
         sets = set_of(hashes[mine], config.local_gradient_keys // ways)
         held = _turn(keys[mine], sets) < ways
         _, first, many = np.unique(keys[mine], return_index=True, return_counts=True)
-        # The table is read out set by set, behind the node's last gradient.
+        # The table is read out set by set, after the node's last gradient.
         order = np.lexsort((first, sets[first]))
         order = order[held[first[order]]]
         sums = np.repeat(first[order], np.where(many[order] > 1, TERMS, 1))
@@ -153,7 +153,7 @@ def _turn(keys: np.ndarray, sets: np.ndarray) -> np.ndarray:
 
 
 def _passes(keys: np.ndarray, sets: np.ndarray, ways: int) -> tuple[Pass, ...]:
-    """Return the passes of partials with ``keys`` that come in order."""
+    """Return the passes of partials with ``keys``, in order of arrival."""
     if not len(keys):
         return ()
     number = _turn(keys, sets) // ways
@@ -166,7 +166,7 @@ def _passes(keys: np.ndarray, sets: np.ndarray, ways: int) -> tuple[Pass, ...]:
 
 @dataclass(frozen=True)
 class Updates:
-    """Rows to be updated, ``rows``, and those of them that no cache holds, ``misses``.
+    """Updated rows, ``rows``, and updated rows that miss the cache, ``misses``.
 
     Both ``[mini-batches, owners]``.
     """
@@ -175,7 +175,7 @@ class Updates:
     misses: np.ndarray
 
     def to_json(self) -> dict[str, float]:
-        """Return both of the mean mini-batch, all nodes."""
+        """Return both for the mean mini-batch, summed over nodes."""
         return {name: float(counts.sum(axis=1).mean())
                 for name, counts in (("rows", self.rows), ("misses", self.misses))}
 
@@ -183,24 +183,23 @@ class Updates:
 @lru_cache(maxsize=8)
 def updates_of_trace(trace: Trace, plan: ShardPlan, rows: int, ways: int,
                      policy: str = "lru") -> Updates:
-    """Count those of the measured mini-batches of a trace; see :func:`updates`."""
+    """Return :func:`updates` of the measured mini-batches of a trace."""
     return updates(trace.batches, range(trace.warmup, len(trace.batches)), plan, rows, ways, policy)
 
 
 def updates(batches: Sequence[MiniBatch], measured: Iterable[int], plan: ShardPlan, rows: int,
             ways: int, policy: str = "lru") -> Updates:
-    """Count the rows that each measured mini-batch updates, and those its caches have evicted.
+    """Count the rows that each measured mini-batch updates, and those that the cache has evicted.
 
-    The forward pass looks every key of a mini-batch up in the local cache of its owner; when the
-    gradients come, a row may have been evicted by one that was looked up after it. Counted from the
-    accesses, in the order of the samples and with the sets of the NIC, as ``sim hitrate`` does and
-    with its bounds; ``update_misses`` of ``sim train`` counts the same in RTL.
+    The forward pass looks up every key in its owner's local cache. When the gradients arrive, a
+    later lookup may have evicted the row. The count uses the accesses in sample order and the NIC's
+    sets, like ``sim hitrate``. ``update_misses`` of ``sim train`` is the same count in RTL.
 
     Parameters
     ----------
-    batches: from caches that are empty. measured: the numbers of those that count.
-    plan: of the tables over the nodes. rows, ways, policy: of each node's cache; 0 rows hold
-        nothing.
+    batches: mini-batches, starting with empty caches. measured: numbers of the counted
+        mini-batches.
+    plan: placement of the tables. rows, ways, policy: cache of each node; 0 rows disable it.
     """
     caches = NodeCaches(rows // ways, ways, plan.nodes, policy) if rows else None
     counted, found = frozenset(measured), []
@@ -227,7 +226,7 @@ Traffic = dict[str, dict[str, float]]
 
 def software_traffic(work: Sequence[Workload], training: bool,
                      tuning: Tuning | None = None) -> Traffic:
-    """Return bytes and packets per mini-batch, all nodes, of what software exchanges."""
+    """Return bytes and packets that software exchanges per mini-batch, all nodes."""
     dedupe = tuning is not None and tuning.dedupe
     kinds = {"lookups": [], "vectors": []} | ({"gradients": []} if training else {})
     for w in work:
@@ -241,13 +240,13 @@ def software_traffic(work: Sequence[Workload], training: bool,
 
 def gradient_traffic(work: Sequence[Workload],
                      reduced: Sequence[Reduction] | None = None) -> dict[str, float]:
-    """Return bytes and packets of gradients: those of bags, or the partial sums of ``reduced``."""
+    """Return bytes and packets of gradients: of bags, or of the partial sums of ``reduced``."""
     vectors = [w.bags for w in work] if reduced is None else [sums.partials for sums in reduced]
     return _count(np.array([vector_bytes(w) * of for w, of in zip(work, vectors)]))
 
 
 def all_reduce_traffic(work: Sequence[Workload]) -> dict[str, float]:
-    """Return bytes and packets of a ring over the MLPs' gradients."""
+    """Return bytes and packets of a ring all-reduce of the MLPs' gradients."""
     w = work[0]
     size = 2 * (w.nodes - 1) * 4 * w.model.mlp_parameters
     return {"bytes": float(size), "packets": float(-(-size // MTU_PAYLOAD))}
