@@ -15,7 +15,7 @@ __all__ = ["Bars"]
 
 _OF_SYSTEM = dict(zip(("BL-tuned", "GA", "NIC", "LC", "RC", "SC", "FS"), COLOURS)) | {
     "EN": "#F0E442"}
-"""A system has the same colour wherever it is a bar; the others share the last one."""
+"""Colour of a system's bar in every figure; other systems share the last colour."""
 
 
 @dataclass(frozen=True)
