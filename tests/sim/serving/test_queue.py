@@ -141,5 +141,5 @@ def test_mistakes():
         Load(Arrivals(), float("inf"))
     with pytest.raises(ValueError, match=r"^requests must be at least 1, not 0"):
         Load(Arrivals(), 1.0, 0)
-    with pytest.raises(ValueError, match=r"^measured must hold mini-batches in order"):
+    with pytest.raises(ValueError, match=r"^measured must contain mini-batches in order"):
         System([mini_batches(8, 1.0, graph=True)], 4)
