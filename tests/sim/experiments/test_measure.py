@@ -108,8 +108,8 @@ def test_a_persistent_kernel_takes_the_calls_off_the_host():
 
 def test_a_scaled_constant_reaches_the_simulated_nics_and_the_stages():
     slow = small("nic", in_flight=2, scaled=(("ethernet_100g_switch.one_way_us", 8.0),))
-    # Lookups cross the switch, 7 times 1.3795 us later than before; vectors may wait for rows of
-    # this node meanwhile.
+    # Lookups cross the switch 7 times 1.3795 us later; vectors may wait for rows of
+    # this node in between.
     later = slow["nic_us"]["service"] - small("nic", in_flight=2)["nic_us"]["service"]
     assert later > 7 * 1.37
 
@@ -163,7 +163,7 @@ def test_phases_of_a_record_by_hand():
     assert Record(started=0, finished=1000).phases(250) == {
         "input_all_to_all": 0.0, "embedding_lookup": 4.0, "embedding_all_to_all": 0.0,
         "overhead": 0.0}
-    # Marks never go back, nor beyond the end.
+    # Marks never decrease and never exceed the end.
     odd = Record(started=0, finished=1000, asked=900, served=500)
     assert odd.phases(250) == {"input_all_to_all": 4.0, "embedding_lookup": 0.0,
                                "embedding_all_to_all": 0.0, "overhead": 0.0}
@@ -179,12 +179,12 @@ def step(us: float) -> Step:
 def test_times_of_steps():
     assert alone([step(2), step(4)])[0] == 3 and busy_us([step(2), step(4)]) == {"gpu": 3}
     assert interval_us([step(2)] * 9, 2) == 2 == interval_us([step(2)] * 2, 4)
-    # A stage on nothing before: the resource is what counts, whatever fills and empties.
+    # A first stage without a resource: only the busy resource determines the interval.
     late = Step()
     late.add("b", "mlp", 2, "gpu", after=[late.add("a", "overhead", 50)])
     assert interval_us([late] * 6, 1) == 52 and interval_us([late] * 6, 2) == 26
     assert interval_us([late, *[step(10)] * 9], 4) == pytest.approx(9.2)
-    # With one in flight as if they were scheduled one after the other.
+    # With one in flight, steps run in sequence.
     several = [late, step(3), step(7), late]
     ends = schedule([*several, *several], 1).finished
     assert interval_us(several, 1) == pytest.approx((ends[7] - ends[3]) / 4)
@@ -195,7 +195,7 @@ def test_requests_wait_for_their_window_and_the_system():
     arrived = arrivals_of(trace, 0.7 * 0.5, 3)
     assert np.diff(arrived).mean() == pytest.approx(1 / 0.35, rel=0.4) and (
         np.diff(arrived) > 0).all()
-    # Two windows of 32 samples: the second and third are measured, a mini-batch after the other.
+    # Windows of 32 samples: the second and third are measured, mini-batches in sequence.
     ready = [arrived[63], arrived[63], arrived[95], arrived[95]]
     ends = []
     for time in ready:

@@ -1,4 +1,4 @@
-"""Sweeps: every point once, kept at once, the same bytes whoever measures."""
+"""Sweeps: every point once, stored at once, the same bytes with every backend."""
 
 import json
 import multiprocessing
@@ -76,7 +76,7 @@ def test_what_is_on_disk_is_not_measured_again(tmp_path):
         return third(spot)
 
     again = sweep(SPOTS, count, store, jobs=1)
-    # One that failed is tried again: what was wrong may have been mended.
+    # A failed point is tried again, because its cause may be fixed.
     assert calls == SPOTS[2:] and again.resumed == 2
     assert _dump(again) == _dump(sweep(SPOTS, third, Store(tmp_path / "new", "v"), jobs=1))
     calls.clear()

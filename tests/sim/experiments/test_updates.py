@@ -1,4 +1,4 @@
-"""Rows that a step updates and that its caches have lost, against a list for each set."""
+"""Updated rows that the caches have evicted, compared with a list per set."""
 
 import numpy as np
 import pytest

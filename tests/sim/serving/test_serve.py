@@ -1,4 +1,4 @@
-"""The whole command on a small cluster, and its complaints."""
+"""The whole command on a small cluster, and its error messages."""
 
 import json
 from functools import cache
