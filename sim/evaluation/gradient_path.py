@@ -288,4 +288,4 @@ def with_updates(point: Fields, nics: Nics, trace: Trace, devices: Devices, work
         nic.times, work.plain, sums, updates_of(point, nics, trace, nic).misses)]
     return replace(nic, times=times, traffic=nic.traffic | {
         "gradients": gradient_traffic(work.plain, sums)}, notes=[
-        *nic.notes, "the gradient path of the NICs from its events, not from RTL"])
+        *nic.notes, "gradient path of the NICs: timing model, not RTL"])

@@ -86,7 +86,7 @@ class _Tuned(Search):
         used = [name for name, value in vars(option).items() if value is True]
         rows = option.copied_rows
         used += [f"copies of tables of at most {rows:,} rows"] if rows else []
-        return (f"bl-tuned is fastest with {', '.join(used) or 'none of its options'}",)
+        return (f"bl-tuned is fastest with {', '.join(used) or 'no options'}",)
 
     def _step_of(self, tuning: Tuning, number: int) -> Step:
         return bl_tuned(self.site.work.one_copied(tuning.copied_rows, number), self.site.devices,

@@ -129,6 +129,6 @@ def _fill(axes: Axes, found: Sequence[Comparison]) -> None:
 
 
 EXHIBIT = _Checks(
-    "checks", "Our models against what others measured",
+    "checks", "Our models against published measurements",
     about="Published measurements of kernels, collectives, inference, scaling and a slow network, "
           "against the models of the evaluation.")
