@@ -1,1 +1,1 @@
-"""The evaluation: points, sweeps over them, figures, claims and the page."""
+"""The evaluation: figures, claims, and the page of results."""

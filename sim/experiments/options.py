@@ -22,10 +22,10 @@ class ReproduceOptions:
         "an hour or more each.")
     _: KW_ONLY
     output: AnyPath = option(
-        REQUIRED, "Folder of the figures, claims.json and index.html. Finished points stay in it, "
-        "and the same command continues from them.")
+        REQUIRED, "Folder of the figures, claims.json and index.html. It keeps finished points; "
+        "run the same command again to resume.")
     model: str | None = option(
-        None, "Data set that --data holds samples of: kaggle, terabyte or avazu.")
+        None, "Data set of the samples in --data: kaggle, terabyte or avazu.")
     data: AnyPaths | None = same(Workload, "data")
     format: str | None = same(Workload, "format")
     index: str = same(Workload, "index")
@@ -34,21 +34,20 @@ class ReproduceOptions:
         help="Fidelity of the NICs: fast, or rtl, which takes hours.")
     gpu: Named = option(str(Workload.gpu), "GPU profile.")
     backend: str = option(
-        "loky", "What measures the points: loky (processes on this machine) or dask (the cluster "
-        "whose scheduler DASK_SCHEDULER_ADDRESS names).")
-    jobs: int | None = option(None, "Points measured at once.", shown="processors")
+        "loky", "Executor of the points: loky (processes on this machine) or dask (the cluster of "
+        "the scheduler DASK_SCHEDULER_ADDRESS).")
+    jobs: int | None = option(None, "Points measured in parallel.", shown="processors")
     seed: int = option(Workload.seed, "Seed of all random numbers.")
     seeds: int | Sequence[int] = option(
-        1, "Seeds of the headlines and of fig22, fig25 and paper_like, whose means then have 95 % "
-        "intervals: their number, from --seed on, or several with commas between. All else is "
-        "measured with the first.")
+        1, "Seeds of the headlines, fig22, fig25 and paper_like; several seeds give 95 % "
+        "intervals. A number of seeds, starting at --seed, or a comma-separated list. All other "
+        "points use the first seed.")
     rtl_points: bool = option(
         True, "Also run two points of each figure in rtl, on the Kaggle shape.")
     setting: str = option("reference", f"Setting of the evaluation: {', '.join(SETTING_NAMES)}.")
-    demo: bool = option(False, "Take one data set and few points, which takes minutes.")
+    demo: bool = option(False, "Evaluate one data set and few points, which takes minutes.")
     progress: Callable[[int, int, float], None] | None = option(
-        None, "Called with the points done, the number of points, and the fraction of the work "
-        "done.")
+        None, "Callback: points done, number of points, fraction of the work done.")
 
     def __post_init__(self) -> None:
         check_bounds(self)

@@ -13,11 +13,11 @@ from gen.base.files import write_whole
 from host.systems.devices import profiles_of
 from host.toml.profile import load_profile, profile_hash
 from sim.evaluation.measure import measure
-from sim.evaluation.nic_runs import store_of_runs
+from sim.evaluation.nic_run import store_of_runs
 from sim.evaluation.point import Point, Task, effort, in_turn, in_words
 from sim.evaluation.setting import Setting
-from sim.evaluation.store import Store, plain
-from sim.evaluation.sweep import Outcome, Progress, Results, sweep
+from sim.evaluation.store import Outcome, Results, Store, plain
+from sim.evaluation.sweep import Progress, sweep
 from sim.experiments.claims.headlines import headlines
 from sim.experiments.claims.judge import judge
 from sim.experiments.figures.exhibit import Exhibit
@@ -33,7 +33,7 @@ SCHEMA = "embernic-claims-2"
 
 
 def points_of(names: Iterable[str], setting: Setting) -> list[Point | Task]:
-    """Return every point that figures and tables need, without repeats."""
+    """Return every point that figures and tables need, without duplicates."""
     return list(dict.fromkeys(
         point for name in names for point in exhibit(name).points(setting)))
 
@@ -41,23 +41,23 @@ def points_of(names: Iterable[str], setting: Setting) -> list[Point | Task]:
 def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backend: str = "loky",
               jobs: int | None = None, progress: Progress | None = None,
               how: Callable[[Point | Task], dict] | None = None, command: str = "") -> dict:
-    """Measure what ``names`` need and write figures, tables, ``claims.json`` and ``index.html``.
+    """Measure the points of ``names`` and write figures, tables, ``claims.json`` and
+    ``index.html``.
 
     Parameters
     ----------
     names: of :data:`sim.experiments.figures.registry.NAMES`, or ``all``.
-    setting: of the evaluation.
-    output: folder. Finished points are kept in ``points`` in it, runs of NICs that points share in
-        ``runs``; neither is measured again.
-    backend, jobs: see :mod:`sim.evaluation.backends`. progress: see `sweep`.
-    how: measures a point, in place of :func:`sim.evaluation.measure.measure`.
-    command: further options of the command that asks for this, for the page.
+    setting: setting of the evaluation.
+    output: folder. It keeps finished points in ``points`` and NIC runs in ``runs``.
+    backend, jobs, progress: see :func:`sim.evaluation.sweep.sweep`.
+    how: measures a point; :func:`sim.evaluation.measure.measure` by default.
+    command: further options of the command line, shown on the page.
 
     Returns
     -------
-    What ``claims.json`` holds: ``schema``, ``version``, ``numpy``, ``blas``, ``profiles`` (name to
-    hash), ``setting``, ``sources``, ``figures``, ``seeded`` (those of them that are measured with
-    all seeds), ``points``, ``failed``, ``headlines``, ``claims``.
+    The content of ``claims.json``: ``schema``, ``version``, ``numpy``, ``blas``, ``profiles`` (name
+        to hash), ``setting``, ``sources``, ``figures``, ``seeded`` (figures measured with all
+        seeds), ``points``, ``failed``, ``headlines``, ``claims``.
 
     Raises ``ValueError``, :class:`host.errors.InputError` and ``OSError``.
     """
@@ -92,7 +92,7 @@ def _write(shown: Exhibit, setting: Setting, results: Results, folder: Path,
 
 
 def _made_with(setting: Setting, results: Results) -> dict:
-    """Return what results are made with: versions, profiles, setting, sources of samples."""
+    """Return versions, profiles, setting, and sources of samples."""
     profiles = {name: kind for software in setting.softwares
                 for name, kind in profiles_of(software, setting.gpu).items()}
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[index]
@@ -108,5 +108,5 @@ def _made_with(setting: Setting, results: Results) -> dict:
 
 
 def _failure(outcome: Outcome, setting: Setting) -> dict:
-    """Return a point that failed, in words, and the reason."""
+    """Return a description of a failed point, and the reason."""
     return {"point": in_words(outcome.point, setting.seed), "error": outcome.error}

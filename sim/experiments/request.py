@@ -1,4 +1,4 @@
-"""What ``reproduce`` is asked for: the setting that its options mean, and the options in words."""
+"""The setting that the options of ``reproduce`` select, and the options in words."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from sim.evaluation.setting import DEMO, SETTINGS, Setting, Source, like, sample
 __all__ = ["command_of", "seeds_of", "setting_of"]
 
 _DATASET_OF = {"criteo": "kaggle", "avazu": "avazu", "dlrm-npz": "kaggle"}
-"""The data set whose samples a file gives, where no model is named."""
+"""Default data set of a file format."""
 
 
 _MOST_SEEDS = 1000
@@ -20,7 +20,7 @@ _MOST_SEEDS = 1000
 def command_of(model: str | None, data: Sequence[str], format: str | None, fidelity: str, gpu: str,
                seeds: Sequence[int], rtl_points: bool, demo: bool,
                setting: str = "reference") -> str:
-    """Return the options of the command line that ask for the same, for the page."""
+    """Return the command-line options for the page."""
     said = "".join(f" --{name} {value}" for name, value in (
         ("model", model), *(("data", path) for path in data), ("format", format)) if value)
     if setting != "reference":
@@ -38,10 +38,9 @@ def command_of(model: str | None, data: Sequence[str], format: str | None, fidel
 
 
 def seeds_of(seed: int, seeds: int | Sequence[int]) -> tuple[int, ...]:
-    """Return the seeds that are asked for: so many from ``seed`` on, or those of a list.
+    """Return the seeds: a number of them starting at ``seed``, or a list.
 
-    Raises ``ValueError`` for fewer than one, for one that is not of 64 bits, and for one that is
-    there twice.
+    Raises ``ValueError`` for an empty list, a duplicate, and a seed that does not fit in 64 bits.
     """
     if isinstance(seeds, int) and seeds < 1:
         raise ValueError(f"seeds must be at least 1, not {seeds!r}")
@@ -49,7 +48,7 @@ def seeds_of(seed: int, seeds: int | Sequence[int]) -> tuple[int, ...]:
         raise ValueError(f"seeds must be at most {_MOST_SEEDS:,}, not {seeds!r}")
     found = tuple(range(seed, seed + seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not found or min(found) < 0 or len(set(found)) < len(found):
-        raise ValueError(f"seeds must be at least one, each at least 0 and there once, "
+        raise ValueError(f"seeds must be distinct non-negative integers, "
                          f"not {','.join(map(str, found))!r}")
     for seed in found:
         check_seed(seed)
@@ -60,11 +59,11 @@ def setting_of(model: str | None = None, data: str | tuple[str, ...] | None = No
                format: str | None = None, fidelity: str = "model", gpu: str = Setting.gpu,
                seeds: tuple[int, ...] = Setting.seeds, demo: bool = False,
                name: str = "reference") -> Setting:
-    """Return the setting that these options ask for.
+    """Return the setting that these options select.
 
-    ``data`` takes the place of the generator for the data set ``model``, by default that of the
-    format. The files are read as far as the evaluation will; a shorter one lowers the number of
-    mini-batches' samples. ``name``: of :data:`sim.evaluation.setting.SETTINGS`.
+    ``data`` replaces the generator for the data set ``model``, by default the format's. The files
+    are read as far as the evaluation needs; a short file reduces the samples per mini-batch.
+    ``name``: of :data:`sim.evaluation.setting.SETTINGS`.
 
     Raises ``ValueError`` and :class:`host.errors.InputError`.
     """
@@ -91,7 +90,7 @@ def setting_of(model: str | None = None, data: str | tuple[str, ...] | None = No
 
 
 def _fitting(setting: Setting, dataset: str) -> Setting:
-    """Return the setting with mini-batches so small that the samples of a file are enough."""
+    """Return the setting with mini-batches small enough for the samples of a file."""
     batches = setting.warmup + setting.measured
     wanted = batches * setting.mini_batch(dataset)
     found = len(samples_of(setting, dataset, wanted))

@@ -1,1 +1,1 @@
-"""Serving: requests that arrive one by one, mini-batches made of them, and how long each takes."""
+"""Serving: requests that arrive one by one, their mini-batches, and their latency."""

@@ -1,4 +1,4 @@
-"""When requests arrive: a Poisson process, or one with bursts."""
+"""Arrivals of requests: a Poisson process, or a process with bursts."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,31 +13,31 @@ __all__ = ["ARRIVALS", "Arrivals"]
 ARRIVALS = ("poisson", "bursts")
 
 _CYCLES = 40
-"""Bursts that a run has at least, in the mean."""
+"""Least expected number of bursts in a run."""
 
 _MOST = 4_000_000
-"""Requests that no number of bursts asks for more of: they take a few hundred megabytes."""
+"""Most requests that the number of bursts may require; they take a few hundred megabytes."""
 
 
 @dataclass(frozen=True)
 class Arrivals:
-    """A process of arrivals, open-loop: nobody waits for an answer before sending more.
+    """An open-loop process of arrivals: requests do not wait for answers.
 
-    ``poisson``: independent requests. ``bursts``: a Poisson process whose rate jumps between a calm
-    and a burst, each of a random, exponentially distributed length, the Markov-modulated Poisson
-    process of two states (Fischer and Meier-Hellstern, "The Markov-modulated Poisson process (MMPP)
-    cookbook", Performance Evaluation 18(2), 1993). Its mean rate is that of the other.
+    ``poisson``: independent requests. ``bursts``: a Poisson process whose rate alternates between
+    calm and burst, with exponentially distributed lengths: the Markov-modulated Poisson process of
+    two states (Fischer and Meier-Hellstern, "The Markov-modulated Poisson process (MMPP) cookbook",
+    Performance Evaluation 18(2), 1993). Both have the same mean rate.
 
     Members
     -------
-    kind: one of `ARRIVALS`. seed: of the process.
-    burst_rate: arrivals in a burst, as a multiple of the mean rate. burst_share: of the time that
-        is in bursts. burst_us: mean length of a burst. All three are choices, and of no effect on
-        ``poisson``. A ``burst_rate`` of 1 / ``burst_share`` leaves nothing for the calm: on and
-        off.
+    kind: one of `ARRIVALS`. seed: seed of the process.
+    burst_rate: arrivals in a burst, as a multiple of the mean rate; 1 / ``burst_share`` leaves no
+        arrivals for the calm.
+    burst_share: share of the time in bursts. burst_us: mean length of a burst. These three have no
+        effect on ``poisson``.
 
-    Processes of one seed differ by the rate alone: at twice the rate, the same Poisson process runs
-    twice as fast. The bursts keep their times.
+    Processes with the same seed differ only in the rate: at twice the rate, the same Poisson
+    process runs twice as fast. The bursts keep their times.
 
     Raises ``ValueError`` that names field, value and bound.
     """
@@ -62,19 +62,19 @@ class Arrivals:
 
     @property
     def peak(self) -> float:
-        """The highest rate, as a multiple of the mean."""
+        """Highest rate, as a multiple of the mean."""
         return 1.0 if self.kind == "poisson" else self.burst_rate
 
     def least(self, per_us: float) -> int:
-        """Return how many requests a run must have, so that chance bursts do not decide it."""
+        """Return the least requests of a run, enough to average over bursts."""
         return 0 if self.kind == "poisson" else min(
             _MOST, ceil(_CYCLES * self.burst_us / self.burst_share * per_us))
 
     def times(self, per_us: float, count: int) -> np.ndarray:
-        """Return when the first ``count`` requests arrive, float64, microseconds, ascending.
+        """Return the arrival times of the first ``count`` requests, float64, microseconds,
+        ascending.
 
-        ``per_us``: requests a microsecond, in the mean. The first of a longer sequence are the
-        same.
+        ``per_us``: mean requests per microsecond. A longer sequence starts with the same times.
         """
         events = _unit_events(self.seed, 1 << max(count - 1, 0).bit_length())[:count] / per_us
         if self.kind == "poisson" or not count:
@@ -83,7 +83,7 @@ class Arrivals:
         return np.interp(events, passed, ends)
 
     def _path(self, until: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ends of calms and bursts, and how far a process of the mean rate has come by
+        """Return the ends of calms and bursts, and the progress of a process of the mean rate at
         each of them, up to at least ``until``."""
         calm_us = self.burst_us * (1 - self.burst_share) / self.burst_share
         calm_rate = max(0.0, 1 - self.burst_rate * self.burst_share) / (1 - self.burst_share)

@@ -1,4 +1,4 @@
-"""The batcher: requests become mini-batches, full ones or those whose time-out ends."""
+"""Batcher: collects requests into mini-batches until they are full or a timeout expires."""
 
 from dataclasses import dataclass
 
@@ -9,18 +9,18 @@ __all__ = ["Batcher", "Formed", "form"]
 
 @dataclass(frozen=True)
 class Batcher:
-    """How mini-batches are formed.
+    """Rules for forming mini-batches.
 
-    Requests are collected, from the first on, until there are ``mini_batch`` times ``window`` of
-    them or until ``timeout_us`` after the first. All that are collected are then ready, in
-    mini-batches of ``mini_batch``, the last of which may be short. What is ready waits for the
-    system in the order in which it became ready, and grows no more.
+    Requests are collected until there are ``mini_batch`` times ``window`` of them, or until
+    ``timeout_us`` after the first. They are then ready, in mini-batches of ``mini_batch``; the last
+    may be short. Ready mini-batches wait for the system in order and do not grow.
 
     Members
     -------
-    mini_batch: samples. window: mini-batches that are formed together; above 1, the graph algorithm
-        deals a full window's samples to its mini-batches, each of them as likely to any.
-        timeout_us: 0 for no collecting: what arrives at one moment goes at once.
+    mini_batch: samples.
+    window: mini-batches that are formed together; above 1, the graph algorithm assigns a full
+        window's samples to its mini-batches, modelled as a random assignment.
+    timeout_us: 0 disables collecting: requests that arrive at the same time are ready at once.
 
     Raises ``ValueError`` that names field, value and bound.
     """
@@ -38,7 +38,7 @@ class Batcher:
 
     @property
     def most(self) -> int:
-        """Requests that are collected at most."""
+        """Most collected requests."""
         return self.mini_batch * self.window
 
 
@@ -48,9 +48,9 @@ class Formed:
 
     Members
     -------
-    ready: when, microseconds, ``[mini-batches]``. size: requests in each.
-    place: in its window, for those that the graph algorithm formed; -1 for those in order of
-        arrival. of: the mini-batch of each request, ``[requests]``.
+    ready: time, microseconds, ``[mini-batches]``. size: requests in each.
+    place: position in its window if the graph algorithm formed it; -1 in order of arrival.
+    of: the mini-batch of each request, ``[requests]``.
     """
 
     ready: np.ndarray
@@ -62,8 +62,8 @@ class Formed:
 def form(times: np.ndarray, batcher: Batcher, seed: int = 1) -> Formed:
     """Form mini-batches of requests that arrive at ``times``, ascending.
 
-    ``seed``: of the dealing within windows. A window whose time-out ends before it is full goes in
-    order of arrival.
+    ``seed``: seed of the assignment within windows. A window whose timeout expires before it is
+    full keeps the order of arrival.
     """
     begins, ready = _collect(times, batcher)
     counts = np.diff([*begins, len(times)])
@@ -84,7 +84,7 @@ def form(times: np.ndarray, batcher: Batcher, seed: int = 1) -> Formed:
 
 
 def _collect(times: np.ndarray, batcher: Batcher) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first request of each collection, and when the collection ends."""
+    """Return the first request of each collection, and the time when the collection ends."""
     if batcher.most == 1:
         return np.arange(len(times)), times
     begins, ready, begin, count = [], [], 0, len(times)

@@ -1,6 +1,6 @@
-"""Mini-batches of a point, measured: their steps, and what a sample costs.
+"""Measured mini-batches of a point: their steps, and the cost of a sample.
 
-The only file of this folder that knows how points are measured.
+The only module of this package that knows how points are measured.
 """
 
 from collections.abc import Mapping
@@ -10,11 +10,10 @@ from typing import Any
 
 from host.systems import Stage, Step, schedule
 from sim.evaluation.fields import Workload, devices_of
-from sim.evaluation.measure import measure_system
+from sim.evaluation.measure import busy_us, measure_system
 from sim.evaluation.nic import cache_rows, reaching
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store
-from sim.evaluation.timing import busy_us
 from sim.evaluation.trace import plan_of, trace_of
 
 __all__ = ["COSTS", "WINDOW", "MiniBatches", "finished_us", "measured", "point_of"]
@@ -23,18 +22,19 @@ WINDOW = 16
 """Mini-batches of the graph algorithm's window."""
 
 COSTS = ("gpu_us", "pcie_us", "pcie_bytes", "network_bytes", "cpu_us", "nic_us")
-"""What a sample takes of the whole cluster, were all nodes as busy as the busiest: time of a GPU,
-counted by the multiprocessors that are held; time and bytes of PCIe, both directions; bytes on the
-network, of all nodes; time of the hosts' threads; time of a NIC."""
+"""Cost of a sample on the whole cluster, if all nodes were as busy as the busiest: GPU time,
+weighted by occupied multiprocessors; PCIe time and bytes, both directions; network bytes of all
+nodes; host thread time; NIC time."""
 
 _MEASURED = 2 * WINDOW
 _WARMUP_SAMPLES = 2048
-"""At least so many samples, and a window, fill the caches before mini-batches are measured."""
+"""Least samples, besides a window, that fill the caches before the measurement."""
 
 
 def point_of(mini_batch: int, graph: bool, system: str, **fields: Any) -> Point:
     """Return the point of mini-batches of that many samples, formed by the graph algorithm or in
-    order of arrival; ``fields`` are those of a :class:`Point`, as far as the system has them.
+    order of arrival; ``fields``: fields of a :class:`Point`; fields that the system does not have
+    are ignored.
 
     Raises ``ValueError`` as a point does.
     """
@@ -50,10 +50,10 @@ class MiniBatches:
     Members
     -------
     size: samples of each. graph: whether the graph algorithm formed them; their steps are then
-        those of whole windows, one after the other.
-    steps: of each measured mini-batch. least_us: the time of the fastest of them alone.
-    interval_us: from one to the next with as many as possible in flight.
-    per_sample: what a sample costs, see `COSTS`, in the mean.
+        consecutive whole windows.
+    steps: steps of each measured mini-batch. least_us: time of the fastest mini-batch alone.
+    interval_us: time between mini-batches with as many as possible in flight.
+    per_sample: mean cost of a sample, see `COSTS`.
     """
 
     size: int
@@ -65,7 +65,7 @@ class MiniBatches:
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> "MiniBatches":
-        """Return the mini-batches of what :func:`measured` gave."""
+        """Return the mini-batches from the result of :func:`measured`."""
         steps = [Step([Stage(**{name: _tuples(value) for name, value in stage.items()})
                        for stage in stages]) for stages in found["steps"]]
         return cls(found["mini_batch"], found["graph"], steps, found["least_us"],
@@ -75,12 +75,12 @@ class MiniBatches:
 def measured(point: Point, runs: Store | None = None) -> dict:
     """Measure the mini-batches of a point and return plain values.
 
-    The caches have the rows that they have at the reference mini-batch of the data set, where
-    shares are those of the point: a system does not change its caches with its mini-batch. Without
-    so many keys in the trace, all of them fit.
+    If cache sizes are shares, the caches have the rows of the data set's reference mini-batch,
+    because a system keeps its caches when its mini-batch changes. If the trace has fewer keys, all
+    of them fit.
 
-    ``applicable``, ``why``, ``mini_batch`` (fewer samples than asked for where a file is short),
-    ``graph``, ``source``, ``notes``; and, None where not applicable, ``service_us``, ``least_us``,
+    ``applicable``, ``why``, ``mini_batch`` (fewer samples than requested if a file is short),
+    ``graph``, ``source``, ``notes``; and, None if not applicable, ``service_us``, ``least_us``,
     ``interval_us``, ``steps`` and ``per_sample``, see `COSTS`.
     """
     point = _with_reference_caches(point)
@@ -101,12 +101,13 @@ def measured(point: Point, runs: Store | None = None) -> dict:
 
 
 def finished_us(steps: list[Step], ready: list[float], in_flight: int) -> Any:
-    """Return when each step ends that is ready at a time, float64 ``[steps]``."""
+    """Return the end time of each step, given the times when steps are ready, float64 ``[steps]``.
+    """
     return schedule(steps, in_flight, ready).finished
 
 
 def _costs(busy: Mapping[str, float], nodes_per_sample: float, bytes_per_us: float) -> dict:
-    """Return all `COSTS` but the network's, of the busy times of a mini-batch's resources."""
+    """Return all `COSTS` but the network's, from the busy times of a mini-batch's resources."""
     def total(*names: str) -> float:
         return nodes_per_sample * sum(us for name, us in busy.items() if name in names)
 
@@ -118,7 +119,7 @@ def _costs(busy: Mapping[str, float], nodes_per_sample: float, bytes_per_us: flo
 def _with_reference_caches(point: Point) -> Point:
     """Return the point with the rows of the reference mini-batch as shares of its own trace."""
     shares = {name: getattr(point.system, name) for name in ("local_cache", "remote_cache")}
-    if not any(shares.values()):  # None is all rows of the preset, 0 is none
+    if not any(shares.values()):  # None: all rows of the preset; 0: no rows
         return point
     base = point.changed(mini_batch=None, batching="file", window=None, warmup=Workload.warmup,
                          measured=Workload.measured)
@@ -130,5 +131,5 @@ def _with_reference_caches(point: Point) -> Point:
 
 
 def _tuples(value: Any) -> Any:
-    """Return what JSON made of tuples."""
+    """Return a value with JSON's lists converted to tuples."""
     return tuple(map(_tuples, value)) if isinstance(value, list) else value

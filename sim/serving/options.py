@@ -17,13 +17,13 @@ class ServeOptions:
     """Options of the command ``serve``, and arguments of :func:`sim.api.serve`."""
 
     qps: Sequence[float] | None = option(
-        None, "Requests a second, of all nodes; several with commas between. auto: from 1,000 to "
-        "the rate of the fastest system.", none="auto")
+        None, "Requests per second, all nodes, comma-separated. auto: from 1,000 to the rate of "
+        "the fastest system.", none="auto")
     slo: Sequence[str] = option(
         ("50us", "100us", "1ms", "5ms"), "Bounds on the 99th percentile of a request's latency, "
-        "with commas between.")
+        "comma-separated.")
     system: Sequence[str] | None = option(
-        None, "Systems, with commas between.", shown="cpu-mpi,bl-paper,bl-tuned,fs")
+        None, "Systems, comma-separated.", shown="cpu-mpi,bl-paper,bl-tuned,fs")
     model: str | None = option(
         None, "DLRM and data set: kaggle, terabyte or avazu.", shown="kaggle")
     data: AnyPaths | None = same(Workload, "data")
@@ -37,23 +37,23 @@ class ServeOptions:
         help="Fidelity of the NICs: fast, or rtl, which takes hours.")
     sizes: Sequence[int] = option(
         (1, 8, 32, 128, 512, 2048), "Mini-batches that a system chooses from, in samples over all "
-        "nodes, with commas between.")
+        "nodes, comma-separated.")
     in_flight: int = same(Workload, "in_flight", default=16, most=None)
-    arrivals: str = option("poisson", "How requests come: poisson, or bursts.")
+    arrivals: str = option("poisson", "Arrivals of requests: poisson, or bursts.")
     burst_rate: float = option(4.0, "Arrivals in a burst, as a multiple of the mean rate.")
     burst_share: float = option(0.1, "Share of the time in bursts.")
     burst_length: str = option("1ms", "Mean length of a burst.")
     requests: int = option(
-        20_000, "Requests that count in a run, at least. Mini-batches are at least a twentieth of "
+        20_000, "Least measured requests of a run. Mini-batches are at least a twentieth of "
         "them.")
     seed: int = option(Workload.seed, "Seed of all random numbers.")
-    jobs: int | None = option(None, "Parts of the work done at once.", shown="processors")
+    jobs: int | None = option(None, "Parts of the work done in parallel.", shown="processors")
     points: AnyPath | None = option(
-        None, "Folder that keeps finished parts; the same command continues from them.")
+        None, "Folder that keeps finished parts; run the same command again to resume.")
     json: AnyPath | None = same(Outputs, "json")
     picture: AnyPath | None = same(Outputs, "picture")
     progress: Callable[[int, int, float], None] | None = option(
-        None, "Called with the parts done, the number of parts, and the fraction of the work done.")
+        None, "Callback: parts done, number of parts, fraction of the work done.")
 
     def __post_init__(self) -> None:
         check_bounds(self)

@@ -1,4 +1,4 @@
-"""Picture of ``serve``: the p99 over the load, one line per system, the bounds across."""
+"""Picture of ``serve``: p99 over load, one line per system, with the bounds."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ __all__ = ["draw_serve"]
 
 _MARKERS = "osD^vP*X"
 _ROOM = 1.3
-"""Factor by which the axes go beyond what is drawn."""
+"""Margin of the axes around the data, as a factor."""
 
 
 def draw_serve(result: dict, path: str | Path) -> None:
@@ -25,7 +25,7 @@ def draw_serve(result: dict, path: str | Path) -> None:
     save(grid([options["dataset"]], [""], "99th percentile of a request's latency",
               f"{nodes} \N{MIDDLE DOT} {options['software']} software \N{MIDDLE DOT} {arrivals} "
               f"\N{MIDDLE DOT} at most {options['in_flight']} mini-batches in flight\n"
-              "each system chooses mini-batch and time-out; lines end at saturation; "
+              "each system chooses mini-batch and timeout; lines end at saturation; "
               "bars: load within a bound",
               lambda axes, *_: _draw(axes, result), height=4.4), path)
 
@@ -61,5 +61,5 @@ def _draw(axes: Axes, result: dict) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: said_us(y)))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("requests a second, all nodes", fontsize=9)
+    axes.set_xlabel("requests per second, all nodes", fontsize=9)
     axes.set_ylabel("p99, from arrival to prediction", fontsize=9)

@@ -1,4 +1,4 @@
-"""A queue in front of a system: how long requests take at a load, or that it cannot keep up."""
+"""Queue in front of a system: latency of requests at a load, or saturation."""
 
 from dataclasses import dataclass
 
@@ -11,24 +11,24 @@ from sim.serving.system import System
 __all__ = ["REQUESTS", "Load", "Served", "serve_at"]
 
 REQUESTS = 20_000
-"""Requests that count: 20 of them take longer than the p99.9."""
+"""Measured requests: 20 of them take longer than the p99.9."""
 
 _PER_MINI_BATCH = 20
-"""Of so many requests that are asked for, one mini-batch at least: large ones, too, are many."""
+"""A run has at least one mini-batch per this number of requests, for large mini-batches too."""
 
 _WARMUP = 0.1
-"""Requests before those that count, as a share of them."""
+"""Warm-up requests, as a share of the measured ones."""
 
 _GROWTH = 0.01
-"""Microseconds by which latencies may grow a microsecond: more is a queue that gets longer."""
+"""Growth of the latency, microseconds per microsecond, above which the queue counts as growing."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """How requests come.
+    """Arrivals of a run.
 
-    Members: ``arrivals``; ``qps``, requests a second in the mean; ``requests`` that count, at
-    least: mini-batches are at least a twentieth of them.
+    Members: ``arrivals``; ``qps``, mean requests per second; ``requests``, least measured requests:
+    mini-batches are at least a twentieth of them.
 
     Raises ``ValueError`` that names field, value and bound.
     """
@@ -46,17 +46,17 @@ class Load:
 
 @dataclass(frozen=True)
 class Served:
-    """What became of requests at a load.
+    """Result of requests at a load.
 
     Members
     -------
-    saturated: whether the system cannot keep up; there are then no latencies.
-    p50_us, p99_us, p99_9_us: from a request's arrival to its prediction. None where saturated.
-    utilisation: time that the mini-batches take one right after the other, as a share of the time
-        in which they come. At 1 and above, the system is saturated.
-    mini_batch: requests of one, in the mean. requests: that count.
-    per_sample: what a request costs, see :data:`sim.serving.measured.COSTS`; padding included. None
-        where saturated.
+    saturated: whether the system cannot keep up; there are no latencies then.
+    p50_us, p99_us, p99_9_us: from a request's arrival to its prediction. None if saturated.
+    utilisation: time of the mini-batches in sequence, as a share of the time in which they arrive.
+        The system is saturated at 1 and above.
+    mini_batch: mean requests of a mini-batch. requests: measured requests.
+    per_sample: cost of a request, padding included, see :data:`sim.serving.measured.COSTS`. None if
+        saturated.
     """
 
     saturated: bool
@@ -72,12 +72,12 @@ class Served:
 def serve_at(system: System, batcher: Batcher, load: Load, share: float = 1.0) -> Served:
     """Serve requests and return their latencies.
 
-    The first requests warm the queue up and do not count; more come after the last that counts.
-    ``share``: of the requests and mini-batches of a whole run, for a first look.
+    The first requests warm up the queue and do not count; more arrive after the last measured one.
+    ``share``: share of the requests and mini-batches of a whole run, for trials.
 
-    A queue that grows has no latency. It grows where mini-batches come faster than the system takes
-    them one right after the other; and, what this might overlook, where latencies rise from quarter
-    to quarter of the run: to twice as much, and by more than 1 % of the time passed.
+    A growing queue has no latency. It grows if mini-batches arrive faster than the system processes
+    them in sequence. It also grows if latencies rise from quarter to quarter of the run: to twice
+    the value, and by more than 1 % of the elapsed time.
     """
     per_us = load.qps / 1e6
     count = int(max(share * load.requests * max(1, batcher.mini_batch / _PER_MINI_BATCH),
@@ -101,11 +101,11 @@ def serve_at(system: System, batcher: Batcher, load: Load, share: float = 1.0) -
 
 
 def _utilisation(system: System, formed: Formed) -> float:
-    """Return the time that mini-batches take as a share of that in which they became ready."""
+    """Return the time of the mini-batches as a share of the time in which they became ready."""
     passed = float(formed.ready[-1] - formed.ready[0])
     if not passed:
         return 0.0
-    # As many mini-batches as there are times between two of them.
+    # The number of mini-batches equals the number of intervals between them.
     return system.needed_us(formed) * (1 - 1 / len(formed.ready)) / passed
 
 

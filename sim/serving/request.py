@@ -1,4 +1,4 @@
-"""What ``serve`` is asked for: options of the command as a setting, systems, loads and bounds."""
+"""Request to ``serve``: command options as a setting, systems, loads and bounds."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,7 +12,8 @@ from sim.serving.setting import SYSTEMS, Setting, points_of
 __all__ = ["request_of"]
 
 _LEAST_QPS, _MOST_QPS = 1e-3, 1e12
-"""One in a quarter of an hour; more than any link carries. Latencies beyond are no float64."""
+"""One request per quarter of an hour; more than any link carries. Latencies beyond are not
+representable as float64."""
 
 
 def request_of(found: evaluation.Setting, model: str | None, qps: Sequence[float] | None,
@@ -20,8 +21,8 @@ def request_of(found: evaluation.Setting, model: str | None, qps: Sequence[float
                **fields: Any) -> tuple[Setting, list[str], list[float] | None, list[float]]:
     """Return the setting, the systems, the loads and the bounds in microseconds.
 
-    ``found``: what :func:`sim.experiments.request.setting_of` made of model and data. ``fields``
-    are those of the setting; the other parameters are those of :func:`sim.api.serve`.
+    ``found``: result of :func:`sim.experiments.request.setting_of`. ``fields``: fields of the
+    setting; the other parameters are those of :func:`sim.api.serve`.
 
     Raises ``ValueError`` that names field, value and bound.
     """
@@ -33,7 +34,7 @@ def request_of(found: evaluation.Setting, model: str | None, qps: Sequence[float
         name for name in SYSTEMS
         if max(1, setting.nodes) >= system_of(canonical(name)[0]).least_nodes]
     if not systems:
-        raise ValueError("system must name at least one, not none")
+        raise ValueError("system must name at least one system")
     for name in systems:
         points_of(setting, name)
     for load in qps or ():
@@ -57,7 +58,7 @@ def _microseconds(text: str, field: str) -> float:
 
 
 def _once(given: Iterable[Any], field: str) -> list:
-    """Return what is given; ``ValueError`` for anything that is there twice."""
+    """Return the values; ``ValueError`` for a duplicate."""
     found = list(given)
     for place, value in enumerate(found):
         if value in found[:place]:

@@ -1,4 +1,4 @@
-"""Which mini-batch and time-out a system chooses at a load, and what it serves within a p99."""
+"""Choice of a system's mini-batch and timeout at a load, and its highest load within a p99."""
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -13,37 +13,36 @@ from sim.serving.system import System
 __all__ = ["TIMEOUTS_US", "Choice", "Search"]
 
 TIMEOUTS_US = tuple(round(10 ** (tenths / 10), 2) for tenths in range(7, 44))
-"""Time-outs that a system chooses from: 5 us to 20 ms, ten to a decade."""
+"""Timeouts that a system chooses from: 5 us to 20 ms, ten per decade."""
 
 _PATIENT = 2.0
-"""A time-out of so many times the mean time to fill a mini-batch is one that hardly ever ends; no
-longer one is looked at."""
+"""Longest timeout, as a multiple of the mean time to fill a mini-batch; it hardly ever expires."""
 
 _COMPANY = 0.01
-"""Time-outs that fewer other requests than this fall into, in the mean, leave the p99 as it is."""
+"""Least expected number of further requests within a timeout that can change the p99."""
 
 _SPREAD = 6.0
-"""No time-out collects more than the mean number of requests and so many standard deviations."""
+"""Most requests of a timeout: the mean number plus this many standard deviations."""
 
 _SURE = 0.9
-"""Of the longest wait for a mini-batch, the p99 has at least this share."""
+"""Lower bound of the p99, as a share of the longest wait for a mini-batch."""
 
 _LOOK = 0.2
 """Share of the requests of a trial."""
 
 _TRIES = 3
-"""Best ones of the trials that are run in full, where the first of them are not good enough."""
+"""Best trials that are run in full; later ones only if the first are not good enough."""
 
 _FAR = 1.1
-"""A trial that is above a bound by this factor needs no full run."""
+"""A trial above a bound by this factor needs no full run."""
 
 _CLOSE = 1.03
-"""A served load and one that is not, so close by this factor, end the search between them."""
+"""The search between a served and an unserved load ends at this ratio."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a system chose at a load, and what became of the requests.
+    """A system's choice at a load, and its result.
 
     Members: ``qps``; ``batcher``; ``served``.
     """
@@ -54,9 +53,9 @@ class Choice:
 
 
 class Search:
-    """A system that chooses how it forms mini-batches.
+    """Search of a system's mini-batch and timeout.
 
-    Parameters: ``system``; ``arrivals``; ``requests`` that count in each run.
+    Parameters: ``system``; ``arrivals``; ``requests``, measured requests of each run.
     """
 
     def __init__(self, system: System, arrivals: Arrivals, requests: int = REQUESTS):
@@ -64,8 +63,8 @@ class Search:
         self._known: dict[tuple[float, Batcher, float], Served] = {}
 
     def best(self, qps: float) -> Choice | None:
-        """Return the choice of the least p99, among the best two of the trials that are not
-        saturated in full; None where all are."""
+        """Return the choice with the least p99, among full runs of the best two trials; None if all
+        are saturated."""
         for trials in self._rounds(qps):
             found: list[Choice] = []
             for _, batcher in trials:
@@ -79,7 +78,7 @@ class Search:
         return None
 
     def within(self, qps: float, slo_us: float) -> Choice | None:
-        """Return a choice whose p99 is at most ``slo_us``; None where there is none."""
+        """Return a choice whose p99 is at most ``slo_us``; None if there is none."""
         for trials in self._rounds(qps, slo_us):
             for p99, batcher in trials:
                 if p99 > _FAR * slo_us:
@@ -90,10 +89,10 @@ class Search:
         return None
 
     def most_within(self, slo_us: float, served: float, over: float) -> Choice | None:
-        """Return what is served within a p99, at most, between a load that is served within it and
-        a higher one that is not; None where the first is not, either.
+        """Return the highest load within a p99, between a served load and a higher one that is not
+        served; None if the first is not served.
 
-        By bisection, to 3 %.
+        By bisection, to within 3 %.
         """
         found = self.within(served, slo_us)
         while found is not None and over > _CLOSE * found.qps:
@@ -106,8 +105,8 @@ class Search:
         return found
 
     def _rounds(self, qps: float, most_us: float = inf) -> Iterator[list[tuple[float, Batcher]]]:
-        """Yield the best trials, then, in case they do not do in full, the best of mini-batches of
-        other sizes: close to its capacity, one may do in a trial alone."""
+        """Yield the best trials, then the best trials of other mini-batch sizes: close to the
+        capacity, the best trials may fail in a full run."""
         seen: set[tuple[int, int]] = set()
         while trials := self._trials(qps, most_us, seen)[:_TRIES]:
             yield trials
@@ -117,8 +116,8 @@ class Search:
                 ) -> list[tuple[float, Batcher]]:
         """Return p99 and batcher of trials that are not saturated, the least p99 first.
 
-        No trial is made of a batcher whose p99 cannot be the least, nor ``most_us``, nor of sizes
-        and windows to be left out.
+        Batchers whose bound exceeds the least p99 or ``most_us`` are skipped, and sizes and windows
+        of ``without``.
         """
         bounds = sorted(((self._bound(batcher, qps), batcher) for batcher in self._batchers(qps)
                          if (batcher.mini_batch, batcher.window) not in without),
@@ -143,10 +142,10 @@ class Search:
                     continue
                 fill = _fill_us(size * window, qps)
                 for timeout in _up_to(TIMEOUTS_US, _PATIENT * fill):
-                    if window > 1 and timeout < fill:  # no window would be full, and dealt
+                    if window > 1 and timeout < fill:  # no window would be full
                         continue
                     others = self._arrivals.peak * qps / 1e6 * timeout
-                    # A smaller mini-batch that no time-out fills does the same as a larger one.
+                    # Skip a size if the timeout never fills a smaller one: both are equivalent.
                     smaller = max((each for each in sizes if each < size), default=0) * window
                     if others >= _COMPANY and smaller < 1 + others + _SPREAD * sqrt(others):
                         yield Batcher(size, timeout, window)
@@ -169,5 +168,5 @@ def _fill_us(requests: int, qps: float) -> float:
 
 
 def _up_to(values: Sequence[float], limit: float) -> Sequence[float]:
-    """Return the ascending values below ``limit`` and the first that is not."""
+    """Return the ascending values below ``limit`` and the next value."""
     return values[:sum(value < limit for value in values) + 1]

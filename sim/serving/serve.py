@@ -1,4 +1,4 @@
-"""``serve``: how long requests take at a load, and what each system serves within a p99."""
+"""``serve``: latency of requests at a load, and each system's highest load within a p99."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -12,10 +12,10 @@ import numpy as np
 from host.data.contents import contents
 from host.systems.devices import profiles_of
 from host.toml.profile import load_profile, profile_hash
-from sim.evaluation.nic_runs import store_of_runs
+from sim.evaluation.nic_run import store_of_runs
 from sim.evaluation.point import Point, effort, in_turn
-from sim.evaluation.store import Store, plain
-from sim.evaluation.sweep import Outcome, Results, sweep
+from sim.evaluation.store import Outcome, Results, Store, plain
+from sim.evaluation.sweep import sweep
 from sim.files.identity import sources_of
 from sim.serving.measured import MiniBatches, measured
 from sim.serving.search import Choice, Search
@@ -30,7 +30,7 @@ _NOTHING = ("p50_us", "p99_us", "p99_9_us", "mini_batch", "window", "timeout_us"
             "mean_mini_batch", "utilisation", "requests", "per_sample")
 
 _SHARES = (0.4, 0.4, 0.2)
-"""About how the work divides over mini-batches, loads and bounds."""
+"""Approximate shares of mini-batches, loads and bounds in the work."""
 
 Progress = Callable[[int, int, float], None]
 
@@ -42,33 +42,32 @@ def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | Non
 
     Parameters
     ----------
-    setting: of all of them. systems: their names.
-    loads: requests a second at which each is measured; None for `LADDER`, up to what the fastest
-        system serves.
+    setting: setting of all systems. systems: their names.
+    loads: requests per second at which each system is measured; None for `LADDER`, up to the
+        capacity of the fastest system.
     slos_us: bounds on the p99.
-    folder: keeps mini-batches, runs of NICs and loads that are finished; they are not measured
-        again.
-    jobs: processes, by default one for each processor. progress: as of a sweep.
+    folder: keeps finished mini-batches, NIC runs and loads.
+    jobs: processes, by default one per processor. progress: see :func:`sim.evaluation.sweep.sweep`.
 
     Returns
     -------
     ``schema``, ``version``, ``numpy``, ``blas``, ``profiles`` (name to hash), ``options``,
-    ``source`` of the samples, ``notes``, and lists of rows:
+        ``source`` of the samples, ``notes``, and lists of rows:
 
-    ``mini_batches``: for each ``system``, ``mini_batch`` and ``graph`` (whether the graph
-    algorithm formed it) ``service_us``, ``interval_us``, ``samples_per_second`` and
-    ``per_sample``, see :data:`sim.serving.measured.COSTS`.
+    ``mini_batches``: for each ``system``, ``mini_batch`` and ``graph`` (whether the graph algorithm
+    formed it) ``service_us``, ``interval_us``, ``samples_per_second`` and ``per_sample``, see
+    :data:`sim.serving.measured.COSTS`.
 
-    ``loads``: for each ``system`` and ``qps`` whether it is ``saturated``, and if it is not
-    ``p50_us``, ``p99_us``, ``p99_9_us``; ``mini_batch``, ``window`` (mini-batches formed together)
-    and ``timeout_us``, chosen for the least p99; ``mean_mini_batch``, ``utilisation``,
-    ``requests`` that counted, ``per_sample``.
+    ``loads``: for each ``system`` and ``qps`` whether it is ``saturated``; otherwise ``p50_us``,
+    ``p99_us``, ``p99_9_us``; ``mini_batch``, ``window`` (mini-batches formed together) and
+    ``timeout_us``, chosen for the least p99; ``mean_mini_batch``, ``utilisation``, ``requests``
+    (measured), ``per_sample``.
 
-    ``slos``: for each ``system`` and ``slo_us`` the highest ``qps`` within it, 0 for less than the
-    lowest load, with the same members; ``more`` is True where all loads that were looked at are
-    served; ``alone_us`` is the time of the fastest mini-batch alone: nothing is served within less.
+    ``slos``: for each ``system`` and ``slo_us`` the highest ``qps`` within it, 0 if it is below the
+    lowest load, with the same members; ``more`` is True if every measured load is served;
+    ``alone_us`` is the time of the fastest mini-batch alone, a lower bound of the latency.
 
-    ``failed``: what failed, and why.
+    ``failed``: failed parts, with reasons.
 
     Raises ``ValueError``, :class:`host.errors.InputError` and ``OSError``.
     """
@@ -104,7 +103,7 @@ def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | Non
 
 
 class _Done:
-    """The loads and bounds of a setting, done and kept.
+    """Loads and bounds of a setting, measured and stored.
 
     Parameters: ``setting``; ``folder``; ``jobs``; ``points`` of each system.
     """
@@ -119,7 +118,7 @@ class _Done:
                             for system in self._points for qps in loads], _at_load, progress)
 
     def within(self, at: Results, slos_us: Sequence[float], progress: Progress) -> Results:
-        """Return the outcome of each system and bound that lies between two loads of ``at``."""
+        """Return the outcome of each system and bound that is between two loads of ``at``."""
         wanted = []
         for system in self._points:
             for slo in slos_us:
@@ -136,7 +135,7 @@ class _Done:
 
 
 class _Task:
-    """Calls ``how`` with the search of the task's system; other processes can import it."""
+    """Calls ``how`` with the search of the task's system; picklable."""
 
     def __init__(self, how: Callable[[Search, Any], Choice | None]):
         self._how = how
@@ -168,9 +167,9 @@ def _system(folder: str, points: tuple[Point, ...], in_flight: int, _: tuple[str
 
 def _there(points: dict[str, list[Point]],
            found: Results) -> tuple[list[str], dict[str, list[Point]]]:
-    """Return notes, and the measured points of each system that can be served with.
+    """Return notes, and the measured points of each usable system.
 
-    A system with a point that failed is left out: with the others, it would choose among less.
+    A system with a failed point is excluded, because it would have fewer choices than the others.
     """
     sizes_of: dict[tuple[str, str], list[str]] = {}
     there: dict[str, list[Point]] = {}
@@ -194,10 +193,10 @@ def _there(points: dict[str, list[Point]],
 
 def _bracket(at: Results, setting: Setting, system: str,
              slo_us: float) -> tuple[float | None, float | None]:
-    """Return the highest load that is served within a p99, and the next one; None for none.
+    """Return the highest load that is served within a p99, and the next load; None if missing.
 
-    A load that is served is a fact: with fewer requests, a system that keeps its time-out has less
-    to do. So it does not matter what a coarser choice came to at lower loads.
+    Only the highest served load counts: with fewer requests, a system that keeps its timeout has
+    less work, so a failed choice at a lower load does not matter.
     """
     loads = sorted(task.qps for task in at if task.system == system)
     chosen = {qps: _choice(at[AtLoad(**parts(setting), system=system, qps=qps)]) for qps in loads}
@@ -213,7 +212,7 @@ def _choice(outcome: Outcome | None) -> dict | None:
 
 
 def _row(choice: dict | None) -> dict:
-    """Return what was chosen, and what became of the requests."""
+    """Return a choice and its result."""
     if choice is None:
         return dict.fromkeys(_NOTHING)
     served, batcher = choice["served"], choice["batcher"]
@@ -235,7 +234,7 @@ def _slo_row(at: Results, bounds: Results, setting: Setting, system: str, slo_us
     if served is not None:
         choice = _choice(at[AtLoad(**parts(setting), system=system, qps=served)])
     if served is not None and over is not None:
-        # The search between the two may come to nothing better than the lower one.
+        # The search between the two may find nothing better than the lower load.
         choice = _choice(bounds[Within(**parts(setting), system=system, slo_us=slo_us,
                                        served=served, over=over)]) or choice
     return {"system": system, "slo_us": slo_us, "qps": choice["qps"] if choice else 0.0,
@@ -250,7 +249,7 @@ def _mini_batch_row(system: str, metrics: dict) -> dict:
 
 
 def _made_with(setting: Setting) -> dict:
-    """Return what results are made with: versions and profiles."""
+    """Return versions and profiles."""
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[index]
     return {"schema": SCHEMA, "version": version("embernic"), "numpy": np.__version__,
             "blas": blas["name"],
@@ -267,7 +266,7 @@ def _in_words(point: Point | AtLoad | Within) -> str:
 
 
 class _Told:
-    """Progress of sweeps that follow each other, as that of one.
+    """Report several consecutive sweeps as one progress bar.
 
     Parameters: ``progress``; ``counts`` of points of each sweep.
     """

@@ -1,4 +1,4 @@
-"""What is asked of ``serve``, and the parts of it that are done and kept one by one."""
+"""Setting of ``serve``, and its parts that are measured and stored separately."""
 
 from dataclasses import asdict, dataclass, fields
 
@@ -12,35 +12,35 @@ from sim.serving.queue import REQUESTS
 __all__ = ["LADDER", "SIZES", "SYSTEMS", "AtLoad", "Setting", "Within", "parts", "points_of"]
 
 SYSTEMS = (*BASELINES, FULL)
-"""Systems that are compared unless others are asked for."""
+"""Systems that are compared by default."""
 
 SIZES = (1, 8, 32, 128, 512, 2048)
 """Mini-batches that a system chooses from, in samples over all nodes."""
 
 LADDER = tuple(float(digit * 10 ** power) for power in range(3, 8) for digit in (1, 2, 5))
-"""Requests a second at which each system is measured: 1,000 to 50 million."""
+"""Requests per second at which each system is measured: 1,000 to 50 million."""
 
 _LEAST_REQUESTS = 1000
-"""Fewer have no p99.9."""
+"""Fewer requests have no p99.9."""
 
 _LARGEST_SIZE = 65_536
-"""Samples of a mini-batch: each size is measured with mini-batches of as many."""
+"""Most samples of a mini-batch, which bounds the time to measure a size."""
 
 _MOST_REQUESTS = 10_000_000
-"""All of a run are in memory at once."""
+"""Most requests; all requests of a run are in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What all systems have in common.
+    """Values that all systems share.
 
     Members
     -------
-    dataset, nodes, software, gpu, fidelity, in_flight, seed, data, format: as of a
+    dataset, nodes, software, gpu, fidelity, in_flight, seed, data, format: see
         :class:`sim.evaluation.point.Point`.
-    arrivals, burst_rate, burst_share, burst_us: as of an
-        :class:`sim.serving.arrivals.Arrivals`, which has the same seed.
-    sizes: mini-batches that a system chooses from. requests: that count in a run.
+    arrivals, burst_rate, burst_share, burst_us: see :class:`sim.serving.arrivals.Arrivals`, which
+        has the same seed.
+    sizes: mini-batches that a system chooses from. requests: measured requests of a run.
 
     Raises ``ValueError`` that names field, value and bound.
     """
@@ -64,7 +64,7 @@ class Setting:
     def __post_init__(self) -> None:
         if not self.sizes or min(self.sizes) < 1:
             raise ValueError(f"sizes must be at least 1, not "
-                             f"{', '.join(map(str, self.sizes)) or 'none'}")
+                             f"{', '.join(map(str, self.sizes)) or 'empty'}")
         if max(self.sizes) > _LARGEST_SIZE:
             raise ValueError(f"sizes must be at most {_LARGEST_SIZE}, not {max(self.sizes)}")
         if len(set(self.sizes)) < len(self.sizes):
@@ -82,7 +82,7 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class AtLoad(Setting):
-    """A system at a load: ``qps`` requests a second."""
+    """A system at a load of ``qps`` requests per second."""
 
     system: str
     qps: float
@@ -95,8 +95,8 @@ class AtLoad(Setting):
 
 @dataclass(frozen=True, kw_only=True)
 class Within(Setting):
-    """What a system serves within a p99 of ``slo_us``, between a load ``served`` within it and one
-    ``over`` it."""
+    """Search of a system's highest load within a p99 of ``slo_us``, between a load ``served``
+    within it and a load ``over`` it."""
 
     system: str
     slo_us: float
@@ -105,10 +105,10 @@ class Within(Setting):
 
 
 def points_of(setting: Setting, system: str) -> list[Point]:
-    """Return a point for each size of a system's mini-batches, in order of arrival and, where the
-    system's name has ``ga`` or is ``fs``, also as the graph algorithm forms them.
+    """Return a point for each mini-batch size of a system, in order of arrival and, if the system's
+    name contains ``ga`` or is ``fs``, also formed by the graph algorithm.
 
-    Raises ``ValueError`` for a system or setting that there is not.
+    Raises ``ValueError`` for an unknown system or setting.
     """
     name, graph = canonical(system)
     common = {field: getattr(setting, field) for field in (

@@ -1,4 +1,4 @@
-"""A system as the batcher sees it: which steps mini-batches of so many requests take."""
+"""A system as the batcher sees it: the steps of mini-batches of any size."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ __all__ = ["System", "Work"]
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What formed mini-batches ask of a system.
+    """Work of formed mini-batches on a system.
 
     Members
     -------
-    finished: when each ends, microseconds, ``[mini-batches]``.
-    costs: of all of them together, see :data:`sim.serving.measured.COSTS`.
+    finished: end of each, microseconds, ``[mini-batches]``.
+    costs: total cost, see :data:`sim.serving.measured.COSTS`.
     """
 
     finished: np.ndarray
@@ -28,24 +28,24 @@ class Work:
 class System:
     """A system and its measured mini-batches.
 
-    A mini-batch that the time-out cut short takes the steps of the least measured size that holds
-    its requests: GPUs and graphs of kernels are called with a fixed shape, and what is left of it
-    is padding. A full window takes those of a window of the graph algorithm.
+    A mini-batch that a timeout ended early takes the steps of the smallest measured size that is
+    large enough: GPU kernels and graphs have fixed shapes, and the rest is padding. A full window
+    takes the steps of a window of the graph algorithm.
 
     Parameters
     ----------
-    measured: its mini-batches, of several sizes. in_flight: mini-batches under way at once.
+    measured: mini-batches of several sizes. in_flight: mini-batches in flight.
 
-    Members: ``sizes``, ascending. ``graph``: those also formed by the graph algorithm.
+    Members: ``sizes``, ascending. ``graph``: sizes that the graph algorithm also formed.
 
-    Raises ``ValueError`` without any in order of arrival.
+    Raises ``ValueError`` without mini-batches in order of arrival.
     """
 
     def __init__(self, measured: Iterable[MiniBatches], in_flight: int):
         found = {(each.graph, each.size): each for each in measured}
         self.sizes = sorted(size for graph, size in found if not graph)
         if not self.sizes:
-            raise ValueError("measured must hold mini-batches in order of arrival, not none")
+            raise ValueError("measured must contain mini-batches in order of arrival")
         self.graph = sorted(size for graph, size in found if graph)
         self._found, self._in_flight = found, in_flight
 
@@ -54,18 +54,18 @@ class System:
         return min(each.least_us for (_, size), each in self._found.items() if size <= mini_batch)
 
     def capacity(self) -> float:
-        """Return the most samples a microsecond in full mini-batches."""
+        """Return the most samples per microsecond in full mini-batches."""
         return max(each.size / each.interval_us for each in self._found.values())
 
     def needed_us(self, formed: Formed) -> float:
-        """Return the time that mini-batches would take one right after the other."""
+        """Return the total time of mini-batches in sequence."""
         return sum(float(self._found[kind].interval_us) * count
                    for kind, count in zip(*self._kinds(formed)[1:]))
 
     def run(self, formed: Formed, seed: int) -> Work:
-        """Run mini-batches, each with the steps of a measured one, drawn at random.
+        """Run mini-batches, each with the steps of a measured mini-batch, drawn at random.
 
-        Those of a window take the steps of a whole measured window, in its order.
+        Mini-batches of a window take the steps of a whole measured window, in its order.
         """
         which, kinds, counts = self._kinds(formed)
         draw = np.random.default_rng([seed, 3])
@@ -89,7 +89,7 @@ class System:
         return Work(finished_us(steps, formed.ready.tolist(), self._in_flight), costs)
 
     def _kinds(self, formed: Formed) -> tuple[np.ndarray, list[tuple[bool, int]], list[int]]:
-        """Return the number of the kind of each mini-batch, the kinds, and how many are of each."""
+        """Return the kind number of each mini-batch, the kinds, and their counts."""
         size = np.array(self.sizes)[np.searchsorted(self.sizes, formed.size)]
         kinds, which, counts = np.unique(np.stack([formed.place >= 0, size]), axis=1,
                                          return_inverse=True, return_counts=True)

@@ -1,4 +1,4 @@
-"""Tables of ``serve``: what is served within each bound, latencies by load, costs of a sample."""
+"""Tables of ``serve``: load within each bound, latencies by load, cost of a sample."""
 
 from rich.table import Table
 
@@ -18,7 +18,7 @@ def serve_tables(result: dict) -> list[Table]:
 
 
 def said_us(us: float) -> str:
-    """Return a time in a unit that suits it."""
+    """Return a time in a suitable unit."""
     return f"{us:,.0f} us" if us < 1000 else f"{us / 1000:,.3g} ms"
 
 
@@ -32,8 +32,8 @@ def said_qps(qps: float) -> str:
 
 def _bounds(result: dict, systems: list[str]) -> Table:
     options = result["options"]
-    table = Table(title=f"Requests a second within a p99, {_setting(options)}\n"
-                        "and below: mini-batch, time-out")
+    table = Table(title=f"Requests per second within a p99, {_setting(options)}\n"
+                        "and below: mini-batch, timeout")
     table.add_column("p99 within")
     for system in systems:
         table.add_column(system, justify="right")
@@ -50,7 +50,7 @@ def _bound(row: dict) -> str:
 
 
 def _choice(row: dict) -> str:
-    """Return a mini-batch and a time-out in words."""
+    """Return a mini-batch and a timeout in words."""
     formed = f"{row['mini_batch']:,}"
     if row["window"] > 1:
         formed = f"{row['window']}x{formed}"
@@ -77,12 +77,12 @@ def _latencies(row: dict) -> str:
 
 
 def _costs(result: dict, systems: list[str]) -> Table:
-    """Return what a sample costs in full mini-batches of one size that all systems have."""
+    """Return the cost of a sample in full mini-batches of a size that all systems have."""
     rows = [row for row in result["mini_batches"] if not row["graph"]]
     common = [size for size in sorted({row["mini_batch"] for row in rows})
               if {row["system"] for row in rows if row["mini_batch"] == size} == set(systems)]
     size = min(common, key=lambda each: abs(each - 128), default=0)
-    table = Table(title=f"What a sample costs, in mini-batches of {size:,}")
+    table = Table(title=f"Cost of a sample, in mini-batches of {size:,}")
     table.add_column("system")
     for _, name in _COSTS:
         table.add_column(name, justify="right")

@@ -1,14 +1,14 @@
-"""Our models against what others measured: ours, theirs, error, and why it is what it is.
+"""Comparison of our models with published measurements.
 
-- :mod:`sim.experiments.checks.check`: one figure against another; several as a comparison.
-- A file for each comparison, with its function ``comparison``: :mod:`v100_step` (kernels of a
+- :mod:`sim.experiments.checks.check`: a value against a measured one; a comparison of several.
+- One module per comparison, with its function ``comparison``: :mod:`v100_step` (kernels of a
   training step), :mod:`v100_collectives`, :mod:`v100_kernels` (single kernels),
   :mod:`v100_inference`, :mod:`flattening` (8 to 128 GPUs, two submissions), :mod:`network_drop`
   (two hosts over one NIC).
-- :mod:`hugectr_step`, :mod:`hugectr_shards`: an iteration of these submissions, and what a GPU has
+- :mod:`hugectr_step`, :mod:`hugectr_shards`: an iteration of these submissions, and a GPU's shard
   of the tables.
-- :mod:`sim.experiments.checks.every`: all of them.
-- :mod:`sim.experiments.checks.composed`: the systems of the evaluation on other people's machines.
+- :mod:`sim.experiments.checks.every`: all comparisons.
+- :mod:`sim.experiments.checks.composed`: the systems of the evaluation on other machines.
 
-What was measured lies in :mod:`host.measurements`; no constant of a profile comes from there.
+The measurements are in :mod:`host.measurements`; no constant of a profile is derived from them.
 """

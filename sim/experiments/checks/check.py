@@ -1,4 +1,4 @@
-"""One figure of ours against one that others measured, and comparisons of several."""
+"""A value of ours against a measured one, and comparisons of several values."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ __all__ = ["Check", "Comparison", "geometric_mean", "percent"]
 
 @dataclass(frozen=True)
 class Check:
-    """A figure of a model against a measured one.
+    """A value of a model against a measured value.
 
     Members
     -------
-    name: of the figure. ours, theirs: both in ``unit``.
-    bound: largest share by which ours may miss theirs, set before they were compared; None for a
-        figure that is only reported.
-    gpus, mini_batch, profile: what it was measured on, and the GPU's profile.
+    name: name of the value. ours, theirs: both in ``unit``.
+    bound: largest relative error, set before the comparison; None for a value that is only
+        reported.
+    gpus, mini_batch, profile: measured configuration, and the GPU's profile.
 
-    Raises ``ValueError`` for figures that are not above 0.
+    Raises ``ValueError`` for values that are not above 0.
     """
 
     name: str
@@ -39,25 +39,25 @@ class Check:
 
     @property
     def error(self) -> float:
-        """Share by which ours is larger."""
+        """Relative error of ours."""
         return self.ours / self.theirs - 1
 
     @property
     def good(self) -> bool | None:
-        """Whether ours is within the bound; None without one."""
+        """Whether ours is within the bound; None without a bound."""
         return None if self.bound is None else abs(self.error) <= self.bound
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Figures that are compared with one source.
+    """Values that are compared with one source.
 
     Members
     -------
-    name: short, for the picture. title: what was measured. source: of
+    name: short name for the picture. title: measured quantity. source: of
         :mod:`host.measurements.sources`.
-    compared: which figure is compared and why that one, decided before the models were run on it.
-    checks: the figures. conclusion: what they say, with the cause of what misses.
+    compared: the value to compare and the reason for it, chosen before the model was run.
+    checks: the values. conclusion: result, with the cause of errors.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Comparison:
 
     @property
     def good(self) -> bool | None:
-        """Whether all figures with a bound are within it; None if none has one."""
+        """Whether all values with a bound are within it; None if no value has a bound."""
         judged = [check.good for check in self.checks if check.bound is not None]
         return all(judged) if judged else None
 

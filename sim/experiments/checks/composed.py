@@ -1,6 +1,6 @@
-"""The evaluation's systems on the machines of others.
+"""The evaluation's systems on other machines.
 
-Everything that depends on how these systems are built is here.
+Everything that depends on the composition of these systems is in this module.
 """
 
 from dataclasses import replace
@@ -26,17 +26,18 @@ def cross_model(rows: tuple[int, ...], dimension: int, dense: int, bottom: tuple
                 top: tuple[int, ...], layers: int, rank: int) -> Model:
     """Return a DLRM whose interaction is a low-rank cross network (DCNv2, Wang et al. 2021).
 
-    A cross layer is two products, to ``rank`` values and back, and an elementwise kernel, like two
-    layers of an MLP: they become layers of the top MLP above the concatenated vectors.
+    A cross layer has two products, to ``rank`` values and back, and an elementwise kernel, like two
+    layers of an MLP. The model represents them as layers of the top MLP above the concatenated
+    vectors.
     """
     width = (len(rows) + 1) * dimension
     return Model(rows, dimension, dense, bottom, (rank, width) * layers + top, interaction="cat")
 
 
 def even_plan(model: Model, nodes: int, hot: tuple[int, ...]) -> ShardPlan:
-    """Return whole tables at nodes, so that none looks up much more than another.
+    """Return a placement of whole tables that balances the lookups of the nodes.
 
-    Each table also sends a vector of each sample, which weighs like a lookup.
+    Each table also sends a vector per sample, which counts as one lookup.
     """
     return ShardPlan.deal(model, nodes, "lookups", [keys + 1 for keys in hot])
 
@@ -44,7 +45,7 @@ def even_plan(model: Model, nodes: int, hot: tuple[int, ...]) -> ShardPlan:
 def work_of(model: Model, plan: ShardPlan, samples: int, hot: tuple[int, ...]) -> Workload:
     """Return the work of ``samples`` samples on each node, with ``hot`` keys in each table's bag.
 
-    Keys are taken as all different, but in tables that are smaller than the number of keys.
+    Keys are assumed unique, except in tables with fewer rows than keys.
     """
     nodes = plan.nodes
     lookups, bags, requested = (np.zeros((nodes, nodes), np.int64) for _ in range(3))
@@ -60,15 +61,14 @@ def work_of(model: Model, plan: ShardPlan, samples: int, hot: tuple[int, ...]) -
 
 
 def paper_step_us(work: Workload, gpu: str) -> float:
-    """Return the time of one inference by eager operators, from and to host memory."""
+    """Return the time of an inference with eager operators, from and to host memory."""
     devices = Devices.load(work.nodes, "eager", gpu)
     return _alone_us(bl_paper(work, devices, StepOptions(training=False)))
 
 
 def torchrec_step_us(work: Workload, gpu: str, nccl: NcclProfile, topology: Topology) -> float:
-    """Return the time of a training step as TorchRec makes it: eager operators, fused embedding,
-    NCCL, the bottom MLP beside the exchange, gradients of MLPs summed in buckets, no dedupe.
-    """
+    """Return the time of a TorchRec training step: eager operators, fused embedding, NCCL, the
+    bottom MLP parallel to the exchange, MLP gradients summed in buckets, no dedupe."""
     devices = replace(Devices.load(work.nodes, "eager", gpu), nccl=NcclCollectives(nccl, topology))
     devices = replace(devices, software=replace(devices.software, collective="nccl"))
     tuning = Tuning(fused=True, nccl=True, dedupe=False, overlap=True, buckets=True, copied_rows=0)
@@ -76,5 +76,5 @@ def torchrec_step_us(work: Workload, gpu: str, nccl: NcclProfile, topology: Topo
 
 
 def _alone_us(step: Step) -> float:
-    """Return how long a step takes alone in the system."""
+    """Return the time of a step that runs alone."""
     return float(schedule([step]).finished[0])

@@ -1,4 +1,4 @@
-"""All comparisons with what others measured."""
+"""All comparisons with published measurements."""
 
 from collections.abc import Callable
 from functools import cache
@@ -24,5 +24,5 @@ _EVERY: tuple[Callable[[], Comparison], ...] = (
 
 @cache
 def comparisons() -> tuple[Comparison, ...]:
-    """Return every comparison, made once."""
+    """Return every comparison; the result is cached."""
     return tuple(make() for make in _EVERY)

@@ -1,4 +1,4 @@
-"""MLPs, lookups and EN's expanding kernel on an H100, whose constants were measured in that run."""
+"""MLPs, lookups and EN's expanding kernel on an H100; the constants come from the same run."""
 
 from collections.abc import Iterable, Iterator
 
@@ -31,13 +31,14 @@ def comparison() -> Comparison:
         _mean(f"{len(each)} {kind}", each) for kind, each in kinds.items())]
     return Comparison.of(
         "H100 kernels", "Kernels of a DLRM on an H100", "H100, kernels",
-        "The geometric mean of ours over theirs, reported without a bound: constants come from "
-        "other readings of the same run, such as a graph of empty kernels and large products.",
+        "The geometric mean of ours over theirs, reported without a bound, because the constants "
+        "come from the same run: from a graph of empty kernels and from large products.",
         [*means, *every], _conclusion(gpu, means))
 
 
 def _mlps(gpu: GpuTime) -> Iterator[Check]:
-    """Yield Kaggle's MLPs, a kernel a layer with its activation; the top ends in one more."""
+    """Yield Kaggle's MLPs: one kernel per layer with its activation, and one more for the top's
+    output."""
     model = MODELS["kaggle"]
     for samples in _SAMPLES:
         for part, layers in (("bottom", model.bottom_layers), ("top", model.top_layers)):
@@ -47,9 +48,9 @@ def _mlps(gpu: GpuTime) -> Iterator[Check]:
 
 
 def _beside(gpu: GpuTime) -> Iterator[Check]:
-    """Yield the top MLP in graphs that have several side by side, each MLP's share of the time.
+    """Yield graphs with several top MLPs in parallel, as each MLP's share of the time.
 
-    Ours is the least that the model of a GPU allows: no kernel waits for another mini-batch's.
+    Ours is a lower bound: no kernel waits for another mini-batch.
     """
     layers = MODELS["kaggle"].top_layers
     for samples in (32, 128):
@@ -102,15 +103,15 @@ def _conclusion(gpu: GpuTime, means: list[Check]) -> str:
     wait = found["held.1.in_order.first_us"] - found["release.poll_us"]
     load = found["resident.beside_mlp.load_us"] / found["resident.beside_mlp.load_alone_us"] - 1
     return (f"By kind {kinds}. The constant for short kernels, {gpu.gpu.kernel_us:g} us, is that "
-            "of a graph of empty ones: one that has something to read and to compute takes 3 us "
-            "and more, a layer of few samples 7, since its tiles walk through the whole inner "
-            "dimension one after the other. Side by side that is hidden in part: ours is what the "
-            f"kernels fill of the GPU, theirs with {_BESIDE[-1]} in a graph two to four times as "
-            f"much. A resident kernel of {gpu.gpu.resident_multiprocessors} blocks gathers "
-            f"{lists:.0f} rows of 64 B a microsecond from one list at a time; its share of the "
-            f"memory's rate, as the model has it, is {resident:.0f}. One of 16 blocks makes the "
-            f"top MLP of 2,048 samples take {percent(load)}. A graph's node that waits for a word "
-            f"takes {wait:.1f} us longer than a kernel of one thread that polls. Branches that "
-            "wait hold everything else once they are as many as the process has hardware "
-            "connections (8 unless CUDA_DEVICE_MAX_CONNECTIONS says otherwise); with 32, eight "
-            "that wait took nothing of a load.")
+            "of a graph of empty kernels. A kernel that reads and computes takes 3 us or more, and "
+            "a layer of few samples 7 us, because its tiles process the whole inner dimension in "
+            "sequence. Parallel kernels hide part of that: ours is the share of the GPU that they "
+            f"fill, theirs with {_BESIDE[-1]} in a graph is two to four times as much. "
+            f"A resident kernel of {gpu.gpu.resident_multiprocessors} blocks gathers "
+            f"{lists:.0f} rows of 64 B per microsecond from one list at a time; its share of "
+            f"the memory's rate in the model is {resident:.0f}. A resident kernel of 16 blocks "
+            f"changes the top MLP of 2,048 samples by {percent(load)}. A wait node of a graph "
+            f"takes {wait:.1f} us longer than a kernel of one thread that polls. Waiting branches "
+            "block all other work if they use all hardware connections of the process (8, or "
+            "CUDA_DEVICE_MAX_CONNECTIONS); with 32 connections, eight waiting branches did not "
+            "slow the load.")

@@ -1,8 +1,8 @@
-"""What the GPUs of MLPerf's DLRM-DCNv2 have of its tables, in NVIDIA's HugeCTR.
+"""A GPU's shard of the tables of MLPerf's DLRM-DCNv2 in NVIDIA's HugeCTR.
 
-The submission's ``sharding/planner.py`` deals tables to GPUs or, with several hosts, to hosts. The
-row of a key lies on that of its table's GPUs whose number is the key modulo their number (HugeCTR's
-``embedding/data_distributor/key_filtering_operators.cu``).
+The submission's ``sharding/planner.py`` assigns tables to GPUs or, with several hosts, to hosts. A
+key's row is on the GPU of its table whose number is the key modulo the number of the table's GPUs
+(HugeCTR's ``embedding/data_distributor/key_filtering_operators.cu``).
 """
 
 from collections.abc import Iterable
@@ -13,15 +13,15 @@ from host.measurements.published import Flattening, Run
 __all__ = ["GPUS", "Shard", "shards_of"]
 
 GPUS = 8
-"""GPUs of a host, each with a thread of the host."""
+"""GPUs of a host; each has a thread of the host."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """What a GPU has of the tables.
+    """A GPU's part of the tables.
 
-    ``tables`` that it has rows of; its ``lookups`` for a sample; ``filled``, how many of a sample's
-    bags have a key on it.
+    ``tables``: tables of its rows; ``lookups``: lookups per sample; ``filled``: bags of a sample
+    with a key on this GPU.
     """
 
     tables: int
@@ -30,7 +30,7 @@ class Shard:
 
 
 def shards_of(found: Flattening, run: Run) -> list[Shard]:
-    """Return the shard of a GPU of each bucket."""
+    """Return the shard of one GPU of each bucket."""
     gpus = 1 if run.hosts == 1 else GPUS
 
     def of(tables: Iterable[int]) -> Shard:

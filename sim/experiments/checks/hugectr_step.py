@@ -1,38 +1,39 @@
 """An iteration of MLPerf's DLRM-DCNv2 in NVIDIA's HugeCTR, on the busiest GPU.
 
-It is put together from the operations and collectives of :mod:`host.devices`, in the order in which
-HugeCTR's source starts them and lets one wait for the other. The submission's ``Dockerfile`` names
-the release, v23.04.00 for MLPerf v3.0 and v23.08.00 for v3.1. These files, in the former's folder
-``HugeCTR``, say:
+The model adds the operations and collectives of :mod:`host.devices` in the order of HugeCTR's
+source. The submission's ``Dockerfile`` names the release: v23.04.00 for MLPerf v3.0 and v23.08.00
+for v3.1. Sources in the folder ``HugeCTR`` of v23.04.00:
 
 ``src/pybind/model_pipeline.cpp``
-    The order. Only the dense part (MLPs, cross network, loss) is a CUDA graph; all else is launched
-    one by one. Keys of the next mini-batch are sent beside the dense part; the host's thread waits
-    for their counts.
+    The order. Only the dense part (MLPs, cross network, loss) is a CUDA graph; all other
+    operations are launched one by one. Keys of the next mini-batch are sent during the dense
+    part; the host thread waits for their counts.
 ``embedding/hier_model_parallel_embedding.cpp``
-    Several hosts: a GPU looks up the keys of the whole mini-batch that it has the rows of. It
-    writes a float16 sum for each sample and table to that GPU of its host which has the number of
-    the sample's GPU in its own host. That GPU adds the eight sums and sends the result to the
-    sample's GPU. Gradients take the same way back (``embedding/operators/hier_model_backward.cu``),
-    without bags that have no key on the GPU.
+    Several hosts: a GPU looks up all keys of the mini-batch whose rows it has. It writes a
+    float16 sum for each sample and table to the GPU of its host that has the same number as the
+    sample's GPU in its host. That GPU adds the eight sums and sends the result to the sample's
+    GPU. Gradients return the same way (``embedding/operators/hier_model_backward.cu``), without
+    bags that have no key on the GPU.
 ``embedding/model_parallel_embedding.cpp``
-    One host: sums go straight to the sample's GPU.
+    One host: sums are sent directly to the sample's GPU.
 ``embedding/data_distributor/``
-    A GPU sends each other one a count of keys for each sample and table, then the keys.
+    A GPU sends each other GPU a key count for each sample and table, then the keys.
 ``src/data_readers/multi_hot/``, ``src/pybind/model.cpp``
-    A GPU reads its own samples only, up to 16 mini-batches ahead. For each mini-batch each GPU's
-    thread makes tensor objects for the keys of all GPUs of its host. Release 23.08 keeps them.
+    A GPU reads only its own samples, up to 16 mini-batches ahead. For each mini-batch, each
+    GPU's thread creates tensor objects for the keys of all GPUs of its host. Release 23.08
+    reuses them.
 ``embedding/operators/communication.cpp``, ``src/collectives/all_reduce_comm.cu``
-    All collectives are on one communicator, which NCCL runs in the order of their launches.
+    All collectives use one communicator, which NCCL runs in launch order.
 ``src/layers/multi_cross_layer.cu``
-    A cross layer is two products and an elementwise kernel, which cuBLASLt does not absorb, and so
-    is its way back.
+    A cross layer has two products and an elementwise kernel, which cuBLASLt does not absorb. The
+    backward pass is similar.
 ``embedding_storage/``, ``src/optimizers/adagrad_optimizer.cu``
     Rows, weights and Adagrad's state (one for each value) are float32, gradients float16.
 
-What runs beside something longer costs nothing here: the bottom MLP beside the exchange of vectors,
-float16 copies of weights beside the lookups, the sort of keys for the update and the lookups in
-replicated tables beside the dense part. The all-reduce is a ring; the submission lets switches add.
+Work that overlaps longer work costs nothing here: the bottom MLP during the exchange of vectors,
+float16 copies of weights during the lookups, and the sort of keys for the update and the lookups in
+replicated tables during the dense part. The all-reduce is modelled as a ring; the submission adds
+in the switches.
 """
 
 from dataclasses import dataclass, replace
@@ -55,32 +56,33 @@ __all__ = ["COPIES", "GPU", "LAUNCHES", "Parts", "step_parts"]
 
 GPU = "gpu_h100_mixed"
 LAUNCHES = 46
-"""Kernels and collectives that a thread launches outside of the graph on several hosts: reader 1,
-lookups 5, vectors 2, sorting of keys for the update 11, keys of the next mini-batch 15, gradients
-of vectors 4, all-reduce and dense update 2, sums and update of rows 4, inputs 2. CUB's radix sort
-is counted as a histogram, its sum and a kernel for 8 bits, CUB's prefix sum as two kernels."""
+"""Kernels and collectives per iteration that a thread launches outside the graph on several hosts:
+reader 1, lookups 5, vectors 2, sorting of keys for the update 11, keys of the next mini-batch 15,
+gradients of vectors 4, all-reduce and dense update 2, sums and update of rows 4, inputs 2. CUB's
+radix sort counts as a histogram, its sum and a kernel per 8 bits; CUB's prefix sum as two kernels.
+"""
 COPIES = 13
-"""Copies and fills beside them: reader 1, keys 3, keys of the next mini-batch 9."""
+"""Further copies and fills: reader 1, keys 3, keys of the next mini-batch 9."""
 _LEVEL = 1
-"""Of :mod:`host.devices.dense_work`: HugeCTR's products add biases and apply ReLU
-(cuBLASLt's epilogues)."""
+"""Level of :mod:`host.devices.dense_work`: HugeCTR's products add biases and apply ReLU (cuBLASLt's
+epilogues)."""
 _HALF, _FLOAT = 2, 4
 """Bytes of values."""
 _INDEX = 4
 """Bytes of a key, an offset or a position."""
 _POINTER = 8
-"""Bytes of a pointer: lookups and sums of gradients first write one for each row."""
+"""Bytes of a pointer: lookups and gradient sums first write a pointer per row."""
 
 
 @dataclass(frozen=True)
 class Parts:
     """Microseconds of an iteration's parts.
 
-    ``lookup``: copies of the keys, lookups, and sums inside a host. ``exchange``: of vectors one
-    way, and their order in the sample. ``dense``: top MLP and cross network, and all MLPs' way
-    back. ``keys``: counts and keys of the next mini-batch. ``update``: gradients from the host's
-    GPUs, their sums for each row, and Adagrad. ``all_reduce``: of the dense part's gradients, and
-    Adagrad. ``host``: calls of a host's thread.
+    ``lookup``: copies of the keys, lookups, and sums within a host. ``exchange``: vectors one way,
+    and their reordering. ``dense``: top MLP and cross network, and the backward pass of all MLPs.
+    ``keys``: counts and keys of the next mini-batch. ``update``: gradients from the host's GPUs,
+    their sums per row, and Adagrad. ``all_reduce``: gradients of the dense part, and Adagrad.
+    ``host``: calls of a host thread.
     """
 
     lookup: float
@@ -106,7 +108,7 @@ def step_parts(found: Flattening, run: Run) -> Parts:
 
 
 class _Iteration:
-    """The parts, one method for each."""
+    """The parts, one method each."""
 
     def __init__(self, found: Flattening, run: Run):
         self.found, self.run = found, run
@@ -122,7 +124,8 @@ class _Iteration:
         self.row, self.vector = _FLOAT * found.dimension, _HALF * found.dimension
 
     def lookup(self) -> float:
-        """A kernel reads rows and writes sums to the host's GPUs; another adds eight of each."""
+        """One kernel reads rows and writes sums to the host's GPUs; another adds eight sums each.
+        """
         def of(shard: Shard) -> float:
             rows, bags = round(self.run.mini_batch * shard.lookups), self._bags(shard.tables)
             before = (Operation("copy", 2 * _INDEX * rows), Operation("copy", 2 * _INDEX * bags),
@@ -138,10 +141,10 @@ class _Iteration:
         return max(map(of, self.shards))
 
     def exchange(self) -> float:
-        """Whole buffers, whether bags have keys or not; on several hosts only between GPUs of the
-        same number."""
+        """Whole buffers, including empty bags; on several hosts only between GPUs of the same
+        number."""
         sent = [self.samples * shard.tables * self.vector for shard in self.shards]
-        # On one host a row of the matrix is a GPU's, otherwise each bucket is that of eight GPUs.
+        # On one host a row of the matrix is one GPU; otherwise each bucket is eight GPUs.
         traffic = np.repeat(np.array(sent)[:, None], self.run.gpus, axis=1)
         if self.run.hosts > 1:
             same = np.tile(np.eye(GPUS), (self.run.hosts, self.run.hosts))
@@ -152,11 +155,11 @@ class _Iteration:
             Operation("order", self.vector * self.samples * vectors))
 
     def dense(self) -> float:
-        """What follows the exchange of vectors: all of the graph but the bottom MLP's way there."""
+        """Work after the exchange of vectors: the graph without the bottom MLP's forward pass."""
         samples, model, layers = self.samples, self.model, self.found.cross_layers
-        # Elementwise kernels of the cross network read and write so many float16 of each value that
-        # enters it: 4 for a layer (3 for the first one); back 6, and 1 more that the product adds;
-        # in the end 4 for the sum of all layers' gradients.
+        # Float16 values that the cross network's elementwise kernels read and write per input
+        # value: 4 for a layer (3 for the first one); backward 6, and 1 more that the product adds;
+        # finally 4 for the sum of all layers' gradients.
         moved = layers * (4 + 6 + 1) - 1 + 4
         values = samples * (len(self.found.hot) + 1) * self.found.dimension
         cross = Operation("cross", _HALF * moved * values, kernels=2 * layers + 2)
@@ -166,7 +169,7 @@ class _Iteration:
             *mlp_backward(samples, model.bottom_layers, False, _LEVEL))))
 
     def keys(self) -> float:
-        """Counts, their sums and a sort by GPU; then the host reads how much it has to send."""
+        """Counts, their sums and a sort by GPU; then the host reads the number of keys to send."""
         software, keys = self.gpu.software, self.samples * sum(self.found.hot)
         counts = [float(self.samples * shard.tables * _INDEX) for shard in self.shards]
         sizes = [self.samples * shard.lookups * _INDEX for shard in self.shards]
@@ -178,8 +181,8 @@ class _Iteration:
                             Operation("sort", 2 * 2 * _INDEX * keys, kernels=3)))
 
     def update(self) -> float:
-        """Gradients of bags with keys are read from the host's GPUs, then summed for each row; all
-        rows are taken as different."""
+        """Gradients of bags with keys are read from the host's GPUs, then summed per row. All rows
+        are assumed unique."""
         def of(shard: Shard) -> float:
             rows, bags = round(self.run.mini_batch * shard.lookups), self._bags(shard.filled)
             own = self._sum(
@@ -194,7 +197,7 @@ class _Iteration:
         return max(map(of, self.shards))
 
     def all_reduce(self) -> float:
-        """Of float16 gradients of weights and of all rows of replicated tables."""
+        """Float16 gradients of weights and of all rows of replicated tables."""
         values = self.model.mlp_parameters + self.found.dimension * sum(
             self.found.rows[table] for table in self.run.replicated)
         return self.across.all_reduce(_HALF * values).us + self._sum(
@@ -210,11 +213,11 @@ class _Iteration:
         return self.run.mini_batch * each
 
     def _nvlink(self, bags: float) -> float:
-        """Return the time of a vector for each of a GPU's bags, to or from the host's GPUs."""
+        """Return the time of one vector per bag of a GPU, to or from the host's GPUs."""
         return float(self.inside.link_us(self.inside.uniform(self.vector * bags / GPUS)).max())
 
     def _to_all(self, sizes: list[float]) -> np.ndarray:
-        """Return traffic from every GPU to every other one, by the shard of the latter."""
+        """Return the traffic between all pairs of GPUs, by the shard of the receiver."""
         each = 1 if self.run.hosts == 1 else GPUS
         return np.tile(np.repeat(sizes, each), (self.run.gpus, 1))
 
@@ -226,7 +229,7 @@ class _Iteration:
 
 
 def _half(operation: Operation) -> Operation:
-    """Return an operation whose streamed values are float16."""
+    """Return an operation with float16 streams."""
     return replace(operation, streamed_bytes=operation.streamed_bytes / 2)
 
 

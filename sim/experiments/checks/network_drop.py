@@ -1,4 +1,4 @@
-"""Training on eight GPUs of one host, and on sixteen of two that one 100 Gb/s NIC joins."""
+"""Training on eight GPUs of one host, and on 16 GPUs of two hosts joined by a 100 Gb/s NIC."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ _GPU = "gpu_a100"
 
 
 def comparison() -> Comparison:
-    """Return by how much the second host slows an iteration, and the rates behind it."""
+    """Return the slowdown of an iteration by the second host, and the rates."""
     found = drop()
     one, two = _rate(found.model, 1), _rate(found.model, 2)
     hot = found.model.multi_hot
@@ -46,9 +46,9 @@ def comparison() -> Comparison:
         row.rate, "/s", None, 8, 8 * row.samples_of_gpu, _GPU) for row in found.readme]
     return Comparison.of(
         "100 Gb/s NIC", "TorchRec on 8 A100s, and on 16 over one 100 Gb/s NIC", "dlrm issue 356",
-        "The drop, since a ratio hangs less on what the thread does not say: model, mini-batch and "
-        "command. They are inferred from the rate on one host (host/measurements/"
-        "network_drop.toml); the samples of a GPU stay, as the program's option has them.",
+        "The drop, because a ratio depends less on values that the thread omits: model, mini-batch "
+        "and command. They are inferred from the rate on one host (host/measurements/"
+        "network_drop.toml). The samples per GPU are constant, like the program's option.",
         checks, _conclusion(found, checks, one))
 
 
@@ -66,9 +66,8 @@ def _topology(hosts: int) -> TopologyProfile:
 
 def _rate(found: DropModel, hosts: int, hot: tuple[int, ...] = (), dot: bool = False,
           network_gb_s: float = 0.0) -> float:
-    """Return iterations a second, with ``hot`` lookups of each table or one; ``network_gb_s`` in
-    place of the NIC's rate, if above 0.
-    """
+    """Return iterations per second, with ``hot`` lookups of each table or one; ``network_gb_s``
+    replaces the NIC's rate if above 0."""
     hot = hot or (1,) * len(found.rows)
     model, topology = _model(found, dot), _topology(hosts)
     if network_gb_s:
@@ -90,7 +89,7 @@ def _crossing_bytes(found: DropModel) -> float:
 
 
 def _needed_gb_s(found: Drop, wanted: float) -> float:
-    """Return the rate of the network at which our model has ``wanted`` iterations a second."""
+    """Return the network rate at which our model has ``wanted`` iterations per second."""
     low, high = 0.01, 100.0
     for _ in range(60):
         middle = (low * high) ** 0.5
@@ -105,7 +104,7 @@ def _conclusion(found: Drop, checks: list[Check], one: float) -> str:
     crossing = _crossing_bytes(found.model)
     needed = _needed_gb_s(found, one / (found.one_host / found.two_hosts))
     rate = _topology(2).levels[1].bandwidth_gb_s
-    verdict = "within the bound" if checks[0].good else "outside of the bound"
+    verdict = "within the bound" if checks[0].good else "outside the bound"
     slow, fast = min(found.tcp_gb_s), max(found.tcp_gb_s)
     arithmetic = (_model(found.model).mlp_parameters / _model(found.model, True).mlp_parameters)
     dcn, dot = (next(row.rate for row in found.readme
@@ -113,13 +112,13 @@ def _conclusion(found: Drop, checks: list[Check], one: float) -> str:
                 for kind in ("dcn", "dot"))
     return (f"The drop is {verdict} ({percent(checks[0].error)}). In an iteration "
             f"{crossing / 1e6:,.0f} MB leave a host, {crossing / rate / 1e6:.0f} ms at the NIC's "
-            f"{rate:g} GB/s. Cause: our model drops as theirs if the NIC carries {needed:.2f} "
-            f"GB/s, {needed / rate:.0%} of its rate. {slow:g} to {fast:g} GB/s is the best that "
-            "was measured of NCCL over TCP on 100 Gb/s between hosts of eight GPUs (NVIDIA/nccl, "
-            "issue 450); the thread names no RDMA, and its profile shows the network: the first "
-            f"exchange of indices ends after {found.exchange_ms[0]:g} ms on one host, "
-            f"{found.exchange_ms[1]:g} on two. One host: {percent(checks[1].error)} of the rate "
-            "from which the mini-batch was inferred. The README's own rates show that the GPUs "
-            f"do not set that rate alone: with 2,048 samples a GPU, {dcn:g} and {dot:g} "
-            f"iterations a second for two interactions of which one has {arithmetic:.0f} times "
-            "the weights of the other; what reads and calls, our model does not have.")
+            f"{rate:g} GB/s. Cause: our model shows their drop if the NIC carries {needed:.2f} "
+            f"GB/s, {needed / rate:.0%} of its rate. The best measured rate of NCCL over TCP on "
+            f"100 Gb/s between hosts of eight GPUs is {slow:g} to {fast:g} GB/s (NVIDIA/nccl, "
+            "issue 450). The thread does not mention RDMA, and its profile shows the network: the "
+            f"first exchange of indices ends after {found.exchange_ms[0]:g} ms on one host and "
+            f"{found.exchange_ms[1]:g} on two. One host: error {percent(checks[1].error)} of the "
+            "rate from which the mini-batch was inferred. The README's rates show that the GPUs "
+            f"alone do not set that rate: with 2,048 samples per GPU, {dcn:g} and {dot:g} "
+            f"iterations per second for two interactions, although one has {arithmetic:.0f} times "
+            "the weights. Our model omits the data reader and its calls.")

@@ -1,4 +1,4 @@
-"""The collectives of the same step, as they last on the last rank to arrive."""
+"""The collectives of the same step, timed on the last rank to arrive."""
 
 from dataclasses import replace
 
@@ -14,11 +14,11 @@ __all__ = ["comparison"]
 
 _BOUND = 0.3
 _EARLIER = {"base_ll_us": 3.6, "base_ll128_us": 10.0, "local_hop_ll_us": 0.47}
-"""NCCL's constants up to release 2.17, where they differ."""
+"""NCCL's constants up to release 2.17 that differ from the profile."""
 
 
 def comparison() -> Comparison:
-    """Return the sums of all-to-alls and of all-reduces, and each by itself."""
+    """Return the sums of all-to-alls and of all-reduces, and each collective."""
     profile = load_profile("nccl_nvlink_v100", NcclProfile)
     found = step_collectives()
     model = _model(profile)
@@ -31,9 +31,9 @@ def comparison() -> Comparison:
                      each.last_us, "us", None, 8, 128) for each in found]
     return Comparison.of(
         "V100 step, collectives", "Collectives of the same step, over NVLink", "V100 step",
-        "The shortest time over the ranks, which is that of the last to arrive: the others wait "
-        "for it inside their kernels. All-to-alls and all-reduces are judged apart, since the "
-        "three all-reduces are four times as long as the five all-to-alls.",
+        "The shortest time over the ranks, which is that of the last rank to arrive: the others "
+        "wait for it inside their kernels. All-to-alls and all-reduces are judged separately, "
+        "because the three all-reduces are four times as long as the five all-to-alls.",
         checks, _conclusion(checks, profile, found))
 
 
@@ -52,7 +52,7 @@ def _us(model: NcclCollectives, each: StepCollective) -> float:
 
 
 def _size(each: StepCollective) -> str:
-    """Return what a rank sends in all."""
+    """Return the total bytes that a rank sends, in words."""
     return f"{sum(each.sent):,} B"
 
 
@@ -64,9 +64,9 @@ def _conclusion(checks: list[Check], profile: NcclProfile, found: tuple[StepColl
     errors = [percent(ours / check.theirs - 1) for ours, check in zip(sums, checks)]
     alone = _model(replace(profile, base_ll128_us=1e6, base_simple_us=1e6))
     large = max((each for each in found if each.kind == "all_reduce"), key=lambda e: e.sent[0])
-    return ("NCCL's own constants, of one release for all; with those up to release 2.17 the two "
-            f"sums miss by {errors[0]} and {errors[1]}: the fixed times of releases, not rates, "
-            "are what an exchange of this size hangs on. The model takes the fastest protocol; "
-            f"for the all-reduce of {_size(large)}, {_us(_model(profile), large):.0f} us against "
-            f"{large.last_us:.0f} measured, LL alone would take {_us(alone, large):.0f}, so that "
-            "what is missing is the choice of the protocol.")
+    return ("The constants are NCCL's own, of one release. With those up to release 2.17, the "
+            f"errors of the two sums are {errors[0]} and {errors[1]}: fixed times, not rates, "
+            "determine an exchange of this size. The model uses the fastest protocol. For the "
+            f"all-reduce of {_size(large)} it gives {_us(_model(profile), large):.0f} us against "
+            f"{large.last_us:.0f} measured; LL alone would take {_us(alone, large):.0f}. The "
+            "choice of the protocol therefore explains the error.")

@@ -18,9 +18,9 @@ __all__ = ["comparison"]
 _BOUND = 0.25
 _GPU = "gpu_v100"
 _HALF, _BIG = 8192, 16384
-"""Batches between which the GPU is busy all the time; only for the cause of what misses."""
+"""Batch sizes with a fully busy GPU; used only for the cause of errors."""
 _FLOAT16_TFLOPS = 125.0
-"""Products of float16 on a V100's tensor cores, data sheet; only for the cause of what misses."""
+"""Float16 products on a V100's tensor cores, data sheet; used only for the cause of errors."""
 
 
 def comparison() -> Comparison:
@@ -45,9 +45,9 @@ def comparison() -> Comparison:
                      None, 1, batch, _GPU) for batch in found.batch]
     return Comparison.of(
         "V100 inference", "Inference on one V100 behind Triton, float32", "V100 inference",
-        "The slope, because the model has no server in front of it and a slope leaves out what a "
-        "request costs whatever its size; and the best rate, which is that of one request under "
-        "way. Eager operators, one lookup for each table, as bl-paper on one node.",
+        "The slope, because the model has no server and a slope excludes the constant cost of a "
+        "request; and the best rate, which is that of one request in flight. Eager operators, one "
+        "lookup per table, like bl-paper on one node.",
         checks, _conclusion(model, found, checks))
 
 
@@ -57,7 +57,7 @@ def _us(model: Model, samples: int) -> float:
 
 
 def _gpu_us(model: Model, samples: int, float16: bool = False) -> float:
-    """Return how long the GPU's kernels run, without calls and copies."""
+    """Return the time of the GPU's kernels, without calls and copies."""
     profile = load_profile(_GPU, GpuProfile)
     if float16:
         profile = replace(profile, float32_tflops=_FLOAT16_TFLOPS)
@@ -73,12 +73,12 @@ def _gpu_us(model: Model, samples: int, float16: bool = False) -> float:
 
 
 def _theirs_ns(found: Inference, float16: bool) -> float:
-    """Return their time of a further sample of a large batch."""
+    """Return their time of an additional sample of a large batch."""
     return (found.ms(_BIG, float16) - found.ms(_HALF, float16)) / (_BIG - _HALF) * 1e6
 
 
 def _gpu_ns(model: Model, float16: bool) -> float:
-    """Return our GPU's time of a further sample of a large batch."""
+    """Return our GPU's time of an additional sample of a large batch."""
     return (_gpu_us(model, _BIG, float16) - _gpu_us(model, _HALF, float16)) / (_BIG - _HALF) * 1e3
 
 
@@ -92,12 +92,12 @@ def _conclusion(model: Model, found: Inference, checks: list[Check]) -> str:
     inputs = 4 * model.dense + 8 * model.tables
     return (f"{good} of 2 within the bound (slope {percent(checks[0].error)}, rate "
             f"{percent(checks[1].error)}). Cause: the same page has the model in float16, which "
-            f"changes the GPU's work and nothing around it. From {_HALF:,} to {_BIG:,} samples a "
-            f"further one takes {_theirs_ns(found, False):.0f} ns in float32 and "
+            f"changes only the GPU's work. From {_HALF:,} to {_BIG:,} samples, an additional "
+            f"sample takes {_theirs_ns(found, False):.0f} ns in float32 and "
             f"{_theirs_ns(found, True):.0f} in float16; our GPU works {_gpu_ns(model, False):.0f} "
             f"and {_gpu_ns(model, True):.0f} ns on it. The difference, which is the GPU's alone, "
             f"is {_theirs_ns(found, False) - _theirs_ns(found, True):.0f} ns for theirs and "
-            f"{_saved_ns(model):.0f} for ours. What is left of theirs, {left:.0f} ns in float32 "
-            f"and {_theirs_ns(found, True) - _gpu_ns(model, True):.0f} in float16, is outside of "
-            f"the GPU's kernels: {inputs} bytes of inputs a sample come from the client through "
-            f"gRPC and the server, {inputs / left:.2f} GB/s. Our requests begin in host memory.")
+            f"{_saved_ns(model):.0f} for ours. The rest of theirs, {left:.0f} ns in float32 "
+            f"and {_theirs_ns(found, True) - _gpu_ns(model, True):.0f} in float16, is outside "
+            f"the GPU's kernels: {inputs} bytes of inputs per sample pass from the client through "
+            f"gRPC and the server, {inputs / left:.2f} GB/s. Our requests start in host memory.")

@@ -18,11 +18,12 @@ __all__ = ["comparison"]
 _L2_BYTES = 6 << 20
 """Second-level cache of a V100, data sheet."""
 _MULTIPROCESSORS, _TILE = 80, 64
-"""Multiprocessors of a V100, data sheet; rows and columns of a product's tile. For the cause."""
+"""Multiprocessors of a V100, data sheet; rows and columns of a product's tile. Used for the cause
+of errors."""
 
 
 def comparison() -> Comparison:
-    """Return the geometric mean over all kernels, and each of them."""
+    """Return the geometric mean over all kernels, and each kernel."""
     found = kernel_rows()
     gpu = GpuTime(load_profile("gpu_v100", GpuProfile),
                   load_profile("software_eager", SoftwareProfile))
@@ -43,8 +44,8 @@ def comparison() -> Comparison:
                for kind, each in kinds.items() for name, ours, theirs in each]
     return Comparison.of(
         "V100 kernels", "Single kernels on a V100", "V100 kernel rows",
-        "The geometric mean of ours over theirs, reported without a bound: the rows are what "
-        "notebooks happened to show, chosen by nobody.", checks,
+        "The geometric mean of ours over theirs, reported without a bound: the rows are all "
+        "outputs of published notebooks, not a selection.", checks,
         _conclusion(gpu, found.lookup, found.product, checks))
 
 
@@ -63,7 +64,7 @@ def _update(row: Looked) -> Operation:
     distinct = round(row.rows * (1 - (1 - 1 / row.rows) ** lookups)) * row.tables
     sums = segment_sum(lookups * row.tables, distinct, row.dimension)
     apply = scatter_update(distinct, row.dimension)
-    # One kernel: the sums stay on the chip.
+    # One kernel: the sums remain on the chip.
     return replace(sums, streamed_bytes=_positions(lookups * row.tables),
                    rows=sums.rows + apply.rows, flops=sums.flops + apply.flops)
 
@@ -78,7 +79,7 @@ def _mean(name: str, rows: list[tuple[str, float, float]]) -> Check:
 
 
 def _tiled_us(gpu: GpuTime, row: Multiplied) -> float:
-    """Return the time of a product whose multiprocessors compute whole tiles, one at a time."""
+    """Return the time of a product whose multiprocessors compute whole tiles in sequence."""
     tiles = row.batch * -(-row.rows // _TILE) * -(-row.columns // _TILE)
     rate = gpu.gpu.float32_tflops * gpu.gpu.gemm_fraction * 1e6 / _MULTIPROCESSORS
     each = 2 * _TILE * _TILE * row.inner / rate
@@ -92,8 +93,8 @@ def _conclusion(gpu: GpuTime, lookups: tuple[Looked, ...], products: tuple[Multi
                         for check in checks[1:5])
     tiled = geometric_mean(_tiled_us(gpu, row) / row.us for row in products) - 1
     return (f"By kind {by_kind}. Products: if each multiprocessor computed whole tiles of {_TILE} "
-            f"by {_TILE} results, one after the other, their error would be {percent(tiled)}: "
-            "results that do not fill the tiles or the GPU are what makes them slow. Lookups: the "
-            f"tables of {cached} of {len(lookups)} fit into the V100's second-level cache of 6 "
-            "MiB, which the model does not have; their bytes are charged to its memory. Updates: "
-            "read, change and write of random rows at the rate of sequential bytes is too fast.")
+            f"by {_TILE} results in sequence, the error would be {percent(tiled)}: products are "
+            "slow if their results do not fill the tiles or the GPU. Lookups: the tables of "
+            f"{cached} of {len(lookups)} fit into the V100's second-level cache of 6 MiB. The "
+            "model has no cache and charges the bytes to the memory. Updates: the model reads and "
+            "writes random rows at the rate of sequential bytes, which is too fast.")

@@ -1,8 +1,8 @@
-"""The kernels of a training step of Criteo Kaggle's shape on eight V100s, each timed by our model.
+"""Kernels of a training step of Criteo Kaggle's shape on eight V100s, each timed by our model.
 
-Each kernel of the trace becomes a :class:`host.devices.operation.Operation` with the shapes that it
-had. Elementwise kernels read as many arrays as their operator has inputs of full size and write
-one; a product's second kernel (the sum of its parts) reads and writes the product's result.
+Each kernel of the trace becomes a :class:`host.devices.operation.Operation` with its shapes.
+Elementwise kernels read all full-size inputs of their operator and write one array. A product's
+second kernel (the sum of its parts) reads and writes the product's result.
 """
 
 from collections.abc import Callable
@@ -23,12 +23,12 @@ from sim.experiments.checks.check import Check, Comparison, percent
 __all__ = ["comparison", "operation"]
 
 _DIMENSION = 16
-"""Of the model's embedding vectors."""
+"""Dimension of the model's embedding vectors."""
 _INDEX = 8
 _BOUND = 0.15
 _PRODUCTS = ("addmm", "mm", "bmm")
 _PARTS = ("splitKreduce_kernel", "reduce_1Block_kernel", "elementwise_kernel")
-"""Kernels of a product's operator that only sum parts of its result or begin with the bias."""
+"""Kernels of a product's operator that only sum parts of its result or start with the bias."""
 
 
 def comparison() -> Comparison:
@@ -55,9 +55,9 @@ def comparison() -> Comparison:
         "V100 step, kernels", "Compute kernels of a training step, TorchRec on 8 V100s, 128 "
         "samples",
         "V100 step",
-        "The mean of the eight ranks: every rank's kernels are part of the step, none is more "
-        "typical than another, and sums even out times that the trace rounds to 1 us. Kernels that "
-        "the step before launched, copies, memsets and collectives are left out.",
+        "The mean of the eight ranks, because every rank's kernels are part of the step. The sum "
+        "averages out the trace's rounding to 1 us. Kernels of the previous step, copies, memsets "
+        "and collectives are excluded.",
         checks, _conclusion(checks, gpu, sum(count.values()) / ranks))
 
 
@@ -68,7 +68,7 @@ def operation(kernel: StepKernel) -> tuple[str, Operation]:
     if name in _PRODUCTS:
         return _product(kernel)
     if "lookup" in name:
-        # The offsets follow the indices and are one more than the bags.
+        # The offsets follow the indices; there is one more offset than bags.
         bags = next(shape[0] for before, shape in pairwise(tensors)
                     if before == (kernel.rows,)) - 1
         return "lookup", gather(kernel.rows, bags, _DIMENSION, fused=True)
@@ -93,7 +93,7 @@ def _product(kernel: StepKernel) -> tuple[str, Operation]:
 
 
 def _update(kernel: StepKernel) -> tuple[str, Operation]:
-    """Return a kernel of an embedding's backward pass; few of its rows occur twice."""
+    """Return a kernel of an embedding's backward pass; few of its rows are duplicates."""
     rows, name = kernel.rows, kernel.name
     if "warp_per_row" in name:
         work = segment_sum(rows, rows, _DIMENSION)
@@ -107,7 +107,7 @@ def _update(kernel: StepKernel) -> tuple[str, Operation]:
 
 
 def _sorted(values: int, name: str) -> Operation:
-    """Return a pass of a sort or scan: keys and positions are read and written."""
+    """Return a pass of a sort or scan, which reads and writes keys and positions."""
     return Operation(name, 0 if "Init" in name else 4 * _INDEX * values)
 
 
@@ -131,7 +131,7 @@ _KINDS: dict[str, Callable[[int, StepKernel], tuple[str, Operation]]] = {
     "fbgemm::": lambda _, kernel: (
         "sorts and scans", _sorted(max(shape[-1] for shape in kernel.tensors), kernel.name)),
 }
-"""How operators that are not elementwise become work, by the beginning of their names."""
+"""Work of operators that are not elementwise, by the beginning of their names."""
 
 
 def _conclusion(checks: list[Check], gpu: GpuTime, kernels: float) -> str:
@@ -139,7 +139,7 @@ def _conclusion(checks: list[Check], gpu: GpuTime, kernels: float) -> str:
     least = kernels * gpu.gpu.kernel_us
     by_kind = ", ".join(f"{check.name.split('of these ')[1].split(' (')[0]} "
                         f"{percent(check.error)}" for check in checks[1:])
-    return (f"{kernels:.0f} kernels a rank; the shortest time that our model gives a kernel "
-            f"({gpu.gpu.kernel_us:g} us) alone is {least:.0f} us of our {whole.ours:.0f}, so that "
-            f"the sum checks this constant more than any rate. By kind the errors are "
-            f"{by_kind}: what is within the bound in sum is not so kernel by kind.")
+    return (f"{kernels:.0f} kernels per rank. The least time of a kernel in our model "
+            f"({gpu.gpu.kernel_us:g} us) contributes {least:.0f} us of our {whole.ours:.0f}, so "
+            f"the sum checks this constant more than any rate. The errors by kind are {by_kind}: "
+            f"the sum is within the bound, single kinds are not.")

@@ -1,37 +1,36 @@
-"""The results as claims read them: metrics, speedups and their means over data sets and seeds."""
+"""Results for claims: metrics, speedups, and their means over data sets and seeds."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from sim.evaluation.measure import JUDGED, speedup
 from sim.evaluation.point import Point
 from sim.evaluation.setting import FULL_SYSTEMS, Setting
-from sim.evaluation.sweep import Results
-from sim.evaluation.timing import JUDGED, speedup
+from sim.evaluation.store import Results
 from sim.experiments.figures.estimate import Estimate, combined, estimated
 
 __all__ = ["NIC", "Book", "Found"]
 
 Found = Mapping[str, Estimate | None]
-"""A value for each data set, or whatever else the names are; None where one is missing."""
+"""A value for each data set or other name; None if a value is missing."""
 
 NIC = "nic"
-"""The SmartNIC as transport alone, which dedupes: what each technique is added to."""
+"""The SmartNIC as transport alone, with dedupe: the reference that each technique is added to."""
 
 
 class Book:
-    """Results under the names that claims use.
+    """Results, addressed by the names that claims use.
 
     Parameters
     ----------
     setting, results: the evaluation.
-    software: profile that is charged, ``eager`` or ``tuned``.
+    software: software profile, ``eager`` or ``tuned``.
     base: baseline of speedups.
-    alone: whether inference is judged on mini-batches served alone, not on those in steady state.
+    alone: whether inference is judged on mini-batches that run alone instead of in steady state.
 
-    Members: the parameters; ``asked``: values that claims asked for and that are missing, with
-    reasons; ``timed``: whether a claim asked for a time of inference; ``full``: the full system of
-    the paper.
+    Members: the parameters; ``asked``: missing values that claims requested, with reasons;
+    ``timed``: whether a claim requested a time of inference; ``full``: the paper's full system.
     """
 
     def __init__(self, setting: Setting, results: Results, software: str = "eager",
@@ -56,8 +55,8 @@ class Book:
 
     def value(self, metric: str, dataset: str, system: str, workload: str = "inference",
               **fields: Any) -> Estimate | None:
-        """Return a metric of a point at all seeds that it was measured with, None where there is
-        none. ``fields`` are those of the point, such as the size of a cache."""
+        """Return a metric of a point at all measured seeds, None if there is no value. ``fields``:
+        fields of the point, such as a cache size."""
         point = _point(self.setting, dataset, system, workload, self.software,
                        tuple(fields.items()))
         found = estimated(self.results, point, metric, self.setting.seeds)
@@ -83,9 +82,8 @@ class Book:
                 base_fields: Mapping | None = None, **fields: Any) -> Estimate | None:
         """Return how many times faster than the baseline a system is on a data set.
 
-        ``fields`` are those of the system's point, ``base_fields``, by default none, of the
-        baseline's. ``metric``: by default what the workload is judged on; all but
-        ``samples_per_second`` are times.
+        ``fields``: fields of the system's point. ``base_fields``: fields of the baseline's point.
+        ``metric``: by default the metric of the workload; all but ``samples_per_second`` are times.
         """
         metric = metric or self.metric(workload)
         own = self.value(metric, dataset, system, workload, **fields)
@@ -105,14 +103,14 @@ class Book:
 
     def phases(self, dataset: str, system: str, phases: tuple[str, ...],
                workload: str = "inference") -> Estimate | None:
-        """Return the microseconds that some phases of a mini-batch served alone take together."""
+        """Return the total microseconds of some phases of a mini-batch that runs alone."""
         return combined(lambda *parts: sum(parts), *(
             self.value(f"phases_us.{phase}", dataset, system, workload) for phase in phases))
 
     def noise(self, metric: str, dataset: str, system: str, workload: str = "inference") -> float:
-        """Return how much of a metric the seeds' standard deviation is, at the reference setting.
+        """Return the seeds' standard deviation of a metric, as a share, at the reference setting.
 
-        0 with one seed, which shows none.
+        0 with one seed.
         """
         point = _point(self.setting, dataset, system, workload, self.software, ())
         found = estimated(self.results, point, metric, self.setting.seeds)
@@ -123,8 +121,8 @@ class Book:
         return {dataset: function(dataset) for dataset in self.setting.datasets}
 
     def mostly(self, system: str, workload: str = "inference") -> str:
-        """Return in words on what a system spends a mini-batch: the longest phase of one that is
-        served alone, and the busiest resource."""
+        """Return the longest phase of a mini-batch that runs alone, and the busiest resource, in
+        words."""
         said = []
         for dataset in self.setting.datasets:
             outcome = self.results.get(

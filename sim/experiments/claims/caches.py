@@ -11,7 +11,7 @@ from sim.experiments.figures.estimate import Estimate, combined, mean_of
 __all__ = ["CACHES"]
 
 _BySize = dict[str, dict[str, Estimate | None]]
-"""Values by data set and size of a cache."""
+"""Values by data set and cache size."""
 
 
 @claim("C2", "The local cache alone hardly changes inference latency, whatever its size.", "fig16")
@@ -25,8 +25,8 @@ def local_cache(book: Book) -> Verdict:
                         for size, value in sizes.items()})
     return Verdict("over the NIC alone, by size: " + "; ".join(
         f"{dataset} {times(sizes)}" for dataset, sizes in found.items()), ruling.agrees,
-        f"{ruling.why} A cache shortens what waits for gathers. With the NIC alone a mini-batch is "
-        f"mostly {book.mostly(NIC)}.", found)
+        f"{ruling.why} A cache shortens only the wait for gathers. With the NIC alone a "
+        f"mini-batch is mostly {book.mostly(NIC)}.", found)
 
 
 @claim("C3", "The hit rate of the local cache rises with its size.", "fig18")
@@ -89,10 +89,10 @@ def updates(book: Book) -> Verdict:
     agrees = settled(None if value is None else value.value == 0 for value in every.values())
     missed = {name: value for name, value in every.items() if value and value.value}
     worst = max(missed, key=lambda name: missed[name].value, default=None)
-    why = ("Every row that was looked up is still there when its gradient comes." if worst is None
-           else f"At {worst}, {missed[worst].value:.0%} of the rows were put out by lookups of the "
-                "same step: a cache below the unique keys of one mini-batch cannot hold them all.")
-    return Verdict("rows to be updated that no local cache held: "
+    why = ("Every row is still cached when its gradient arrives." if worst is None
+           else f"At {worst}, lookups of the same step evicted {missed[worst].value:.0%} of the "
+                "rows: a cache below the unique keys of one mini-batch cannot hold them all.")
+    return Verdict("updated rows that miss the local cache: "
                    + (listed(missed) if missed else "none at any size"), agrees,
                    f"{why} Counted from the accesses of each step; sim train counts update_misses "
                    "in RTL.", found)

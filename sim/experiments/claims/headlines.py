@@ -2,7 +2,7 @@
 
 from sim.evaluation.fields import WORKLOADS
 from sim.evaluation.setting import BASES, FULL_SYSTEMS, Setting
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.claims.book import Book
 from sim.experiments.figures.estimate import mean_of
 
@@ -12,8 +12,8 @@ __all__ = ["headlines", "in_words"]
 def headlines(setting: Setting, results: Results) -> list[dict]:
     """Return the speedups of each full system, with each software profile, over each baseline.
 
-    ``mean`` over data sets and seeds, with ``low`` and ``high``, the ends of its interval, None
-    with one seed; ``speedups`` by data set, and their ``intervals``.
+    ``mean`` over data sets and seeds, with the ends ``low`` and ``high`` of its interval (None with
+    one seed); ``speedups`` by data set, and their ``intervals``.
     """
     rows = []
     for system in FULL_SYSTEMS:

@@ -9,11 +9,11 @@ from sim.experiments.figures.estimate import Estimate, combined, mean_of
 __all__ = ["INFERENCE"]
 
 _GRAPH = "ga+nic"
-"""The graph algorithm where it can bring something: over the NIC alone, which dedupes."""
+"""The graph algorithm over the NIC alone, which dedupes and can therefore profit from it."""
 
 
 def _parts(book: Book) -> dict[str, dict[str, Estimate | None]]:
-    """Return what each technique brings over the NIC alone, for each data set."""
+    """Return the gain of each technique over the NIC alone, for each data set."""
     return {name: book.over_nic(system) for name, system in (
         ("GA", _GRAPH), ("LC", "lc"), ("RC", "rc"), ("SC", "sc"))}
 
@@ -28,7 +28,7 @@ def graph(book: Book) -> Verdict:
     own = mean_of(book.speedups(book.graph))
     return Verdict(
         f"over the NIC alone, mean {factor(average)} ({times(found)})", ruling.agrees,
-        f"{ruling.why} Of the unique keys of a mini-batch it leaves out: {listed(kept)}; with it a "
+        f"{ruling.why} Unique keys of a mini-batch that it saves: {listed(kept)}; with it a "
         f"mini-batch is mostly {book.mostly(_GRAPH)}. Over {book.base} without a NIC it brings "
         f"{factor(own)}.", {"mean": average, **found})
 
@@ -38,8 +38,8 @@ def computation(book: Book) -> Verdict:
     found = book.over_nic("sc")
     ruling = unchanged(found)
     return Verdict(f"over the NIC alone {times(found)}", ruling.agrees,
-                   f"{ruling.why} It takes work off the GPU and the host, which matters where they "
-                   f"are busiest. With the NIC alone a mini-batch is mostly {book.mostly(NIC)}.",
+                   f"{ruling.why} It relieves the GPU and the host, which matters only if they are "
+                   f"the bottleneck. With the NIC alone a mini-batch is mostly {book.mostly(NIC)}.",
                    found)
 
 
@@ -87,7 +87,7 @@ def together(book: Book) -> Verdict:
         "over the NIC alone " + "; ".join(
             f"{dataset} {factor(whole[dataset])}, sum {factor(total[dataset])}"
             for dataset in whole), agrees,
-        f"{why}The NIC's own gain is in neither, so that it counts once.",
+        f"{why}The NIC's own gain is in neither of them.",
         {"together": whole, "sum_of_parts": total, **parts})
 
 

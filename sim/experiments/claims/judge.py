@@ -1,10 +1,10 @@
-"""Judge all claims: what the paper says, what our results say, and whether the two agree."""
+"""Verdicts on all claims: the paper's statement, our results, and whether they agree."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from sim.evaluation.setting import BASES, Setting
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.claims.book import Book
 from sim.experiments.claims.registry import CLAIMS
 from sim.experiments.claims.verdict import Claim
@@ -14,17 +14,17 @@ __all__ = ["judge", "judged"]
 
 
 def judge(setting: Setting, results: Results) -> list[dict]:
-    """Return :func:`judged` of every claim, in the order of their numbers."""
+    """Return :func:`judged` of every claim, in numerical order."""
     return [judged(claim, setting, results) for claim in CLAIMS]
 
 
 def judged(claim: Claim, setting: Setting, results: Results) -> dict:
     """Return a claim with its verdicts, as plain values.
 
-    ``verdicts`` holds one for each software profile and baseline. The claim as a whole is judged
-    where the paper stands: eager software, baseline ``bl-paper``. Claims about the time of
-    inference are judged on steady state, since the paper argues from pipelining; ``why`` says where
-    mini-batches served alone give another verdict.
+    ``verdicts`` contains a verdict for each software profile and baseline. The verdict of the claim
+    itself uses the paper's conditions: eager software, baseline ``bl-paper``. Claims about the time
+    of inference are judged in steady state, because the paper argues from pipelining; ``why``
+    states it if mini-batches that run alone give another verdict.
     """
     verdicts = [_verdict(claim, setting, results, software, base)
                 for software in setting.softwares for base in BASES]
@@ -45,14 +45,14 @@ def _verdict(claim: Claim, setting: Setting, results: Results, software: str, ba
     elif book.timed:
         alone = claim.verdict(Book(setting, results, software, base, alone=True))
         if alone.agrees not in (None, verdict.agrees):
-            why += (f" Mini-batches served alone give another verdict, "
+            why += (f" Mini-batches that run alone give another verdict, "
                     f"{'yes' if alone.agrees else 'no'}: {alone.ours}.")
     return {"ours": verdict.ours, "agrees": verdict.agrees, "why": why,
             "values": _plain(verdict.values), "software": software, "base": base}
 
 
 def _plain(value: Any) -> Any:
-    """Return values as JSON knows them; an estimate is its ``value``, ``low`` and ``high``."""
+    """Return values as JSON types; an estimate becomes ``value``, ``low`` and ``high``."""
     if isinstance(value, Estimate):
         return value.to_json()
     if isinstance(value, Mapping):

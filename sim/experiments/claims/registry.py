@@ -1,4 +1,4 @@
-"""The registry of claims: to add one is a function and its name in the tuple of its module."""
+"""Registry of claims. To add a claim, write its function and add it to its module's tuple."""
 
 from sim.experiments.claims.caches import CACHES
 from sim.experiments.claims.inference import INFERENCE
@@ -12,4 +12,4 @@ __all__ = ["CLAIMS"]
 CLAIMS: tuple[Claim, ...] = tuple(sorted(
     (*INFERENCE, *CACHES, *TRAINING, *SCALING, *SYSTEM),
     key=lambda claim: int(claim.name.removeprefix("C"))))
-"""All claims, in the order of their numbers."""
+"""All claims, in numerical order."""

@@ -1,4 +1,4 @@
-"""Rules by which claims are judged: factors, gains, changes and trends."""
+"""Rules for claims: factors, gains, changes and trends."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,25 +13,26 @@ __all__ = ["HARDLY", "SEEN", "WITHIN", "Ruling", "above", "factor_of", "gains", 
            "together", "trend", "unchanged"]
 
 HARDLY = 0.05
-"""The largest change that counts as none."""
+"""Largest change that counts as no change."""
 
 WITHIN = 0.25
-"""How far from a factor of the paper ours may be, to either side, as a share of the paper's."""
+"""Largest deviation from a factor of the paper, to either side, as a share of the factor."""
 
 SEEN = 0.005
-"""The least difference of two factors that the two decimals they are given with can show."""
+"""Least visible difference of two factors that are given with two decimals."""
 
 
 @dataclass(frozen=True)
 class Ruling:
-    """Whether something agrees, None where a value is missing, and the sentence that says why."""
+    """Whether a claim agrees, None if a value is missing, and a sentence with the reason."""
 
     agrees: bool | None
     why: str = ""
 
 
 def settled(parts: Iterable[bool | None]) -> bool | None:
-    """Return whether all parts agree: one that differs settles it, whatever was not measured."""
+    """Return whether all parts agree. A part that disagrees decides, even if others were not
+    measured."""
     known = list(parts)
     if False in known:
         return False
@@ -39,12 +40,12 @@ def settled(parts: Iterable[bool | None]) -> bool | None:
 
 
 def above(own: Estimate | None, other: Estimate | None) -> bool | None:
-    """Return whether a factor is above another, by as much as their decimals can show."""
+    """Return whether a factor is visibly above another, see `SEEN`."""
     return None if own is None or other is None else own.value - other.value > SEEN
 
 
 def together(rulings: Mapping[str, Ruling]) -> Ruling:
-    """Return the ruling of all parts, with the reasons of those that settle it."""
+    """Return the ruling of all parts, with the reasons of the deciding ones."""
     agrees = settled(ruling.agrees for ruling in rulings.values())
     names: dict[str, list[str]] = {}
     for name, ruling in rulings.items():
@@ -54,8 +55,8 @@ def together(rulings: Mapping[str, Ruling]) -> Ruling:
 
 
 def factor_of(claimed: float, found: Estimate | None, name: str = "The mean") -> Ruling:
-    """Judge a factor that the paper gives: ours agrees within `WITHIN` to either side, as long as
-    it is a gain at all, of more than `HARDLY`."""
+    """Judge a factor of the paper: ours agrees within `WITHIN` to either side, and if it is a gain
+    of more than `HARDLY`."""
     if found is None:
         return Ruling(None)
     value, most = found.value, claimed * (1 + WITHIN)
@@ -68,17 +69,17 @@ def factor_of(claimed: float, found: Estimate | None, name: str = "The mean") ->
         why = f"is within {WITHIN:.0%} of the paper's {claimed}x"
     elif least == 1 + HARDLY:
         bound, agrees = least, False
-        why = f"is no gain: up to {HARDLY:.0%} counts as none"
+        why = f"is not a gain: up to {HARDLY:.0%} counts as no change"
     else:
         bound, agrees = least, False
         why = f"is under {least:.2f}x, {WITHIN:.0%} below the paper's {claimed}x"
     if found.interval and found.interval[0] <= bound <= found.interval[1]:
-        why += f"; the interval of the seeds reaches over {bound:.2f}x"
+        why += f"; the interval over seeds includes {bound:.2f}x"
     return Ruling(agrees, f"{name}, {value:.2f}x, {why}.")
 
 
 def gains(found: Found, average: Estimate | None) -> Ruling:
-    """Judge whether there is a gain: in the mean more than `HARDLY`, and on no data set a loss."""
+    """Judge whether there is a gain: the mean more than `HARDLY`, and no data set loses."""
     lost = {name: value for name, value in found.items() if value and 1 - value.value > SEEN}
     if lost:
         name, value = min(lost.items(), key=lambda pair: pair[1].value if pair[1] else 1.0)
@@ -87,8 +88,8 @@ def gains(found: Found, average: Estimate | None) -> Ruling:
         return Ruling(None)
     if average.value > 1 + HARDLY:
         return Ruling(True, f"the mean, {average.value:.2f}x, is a gain of more than {HARDLY:.0%}.")
-    return Ruling(False, f"the mean, {average.value:.2f}x, is no gain: up to {HARDLY:.0%} counts "
-                         "as none.")
+    return Ruling(False, f"the mean, {average.value:.2f}x, is not a gain: up to {HARDLY:.0%} "
+                         "counts as no change.")
 
 
 def unchanged(found: Found) -> Ruling:
@@ -96,7 +97,8 @@ def unchanged(found: Found) -> Ruling:
     known = {name: value for name, value in found.items() if value is not None}
     if known:
         name, value = max(known.items(), key=lambda pair: abs(pair[1].value - 1))
-        why = f"The farthest from 1 is {name}, {factor(value)}; up to {HARDLY:.0%} counts as none."
+        why = f"The farthest from 1 is {name}, {factor(value)}; "
+        why += f"up to {HARDLY:.0%} counts as no change."
         if abs(value.value - 1) > HARDLY:
             return Ruling(False, why)
         if len(known) == len(found):
@@ -107,10 +109,9 @@ def unchanged(found: Found) -> Ruling:
 def trend(values: Sequence[Estimate | None], rises: bool, noise: float = 0.0) -> Ruling:
     """Judge whether values only rise, or only fall, from the first to the last.
 
-    Those of the same seeds are compared, of which a sweep may have one and the reference setting,
-    which is a part of it, more.
-    One step may go the other way by no more than ``noise``, the seeds' standard deviation as a
-    share of the value. The last value must differ from the first all the same.
+    Only seeds common to all values are compared: a sweep may have one seed while the reference
+    point has several. One step may go the other way by at most ``noise``, the seeds' standard
+    deviation as a share of the value. The last value must still differ from the first.
     """
     known = _of_the_same_seeds(values)
     if len(known) < max(2, len(values)):
@@ -118,7 +119,7 @@ def trend(values: Sequence[Estimate | None], rises: bool, noise: float = 0.0) ->
     sign, word = (1, "rises") if rises else (-1, "falls")
     against = [(before, after) for before, after in pairwise(known) if sign * (after - before) < 0]
     if sign * (known[-1] - known[0]) <= 0:
-        return Ruling(False, f"it ends at {_said(known[-1])}, having begun at {_said(known[0])}")
+        return Ruling(False, f"it starts at {_said(known[0])} and ends at {_said(known[-1])}")
     if not against:
         return Ruling(True, f"it {word} from {_said(known[0])} to {_said(known[-1])} at every step")
     before, after = max(against, key=lambda step: abs(step[1] - step[0]) / abs(step[0] or 1))
@@ -135,12 +136,13 @@ def trend(values: Sequence[Estimate | None], rises: bool, noise: float = 0.0) ->
 
 
 def _of_the_same_seeds(values: Sequence[Estimate | None]) -> list[float]:
-    """Return each value's mean over the seeds that all have, none where there is no such seed."""
+    """Return each value's mean over the seeds that all values have; empty if there is no such seed.
+    """
     known = [dict(value.by_seed) for value in values if value is not None]
     seeds = set.intersection(*map(set, known)) if known else set()
     return [fmean(of[seed] for seed in seeds) for of in known if seeds]
 
 
 def _said(value: float) -> str:
-    """Return a value in words, with digits enough to tell steps apart."""
+    """Return a value in words, with enough digits to distinguish steps."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

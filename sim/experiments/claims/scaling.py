@@ -15,7 +15,7 @@ __all__ = ["SCALING"]
 
 def _ends(book: Book, metric: str, dataset: str, system: str,
           workload: str = "inference") -> Estimate | None:
-    """Return a metric at the most nodes over that at the fewest."""
+    """Return the ratio of a metric at the most nodes to that at the fewest."""
     nodes = book.setting.numbers_of_nodes(dataset)
     few, many = (book.value(metric, dataset, system, workload, nodes=count)
                  for count in (min(nodes), max(nodes)))
@@ -43,8 +43,9 @@ def inference(book: Book) -> Verdict:
                    f"{times(found[book.base])}",
                    settled(above(*(values[dataset] for values in found.values()))
                            for dataset in more),
-                   f"{why}Time per mini-batch of the same size: what does not shrink with a node's "
-                   f"share holds it back. That of FS is mostly {book.mostly(book.full)}.", found)
+                   f"{why}Time per mini-batch of the same size: parts that do not shrink with a "
+                   f"node's share limit the scaling. That of FS is mostly "
+                   f"{book.mostly(book.full)}.", found)
 
 
 @claim("C14", "SmartNIC computation drives how training scales with nodes.", "fig15")
@@ -82,9 +83,9 @@ def all_on_nic(book: Book) -> Verdict:
            f"{'Faster' if faster else 'Slower'} everywhere")
     return Verdict(f"against the GPU with the NIC, by samples of a mini-batch: {times(found)}",
                    settled(None if value is None else value.value < 1 for value in found.values()),
-                   f"{why}. A small mini-batch ends before the GPU's launches and calls would, a "
-                   "large one waits for the multipliers. Analytical, from the DSPs that the NIC "
-                   "leaves.", found)
+                   f"{why}. A small mini-batch ends before the GPU's launches and calls would; a "
+                   "large mini-batch waits for the multipliers. Analytical, from the DSPs that the "
+                   "NIC leaves free.", found)
 
 
 @claim("C18", "More nodes: less memory pressure on each, more communication.", "fig14")
@@ -124,7 +125,7 @@ def growth(book: Book) -> Verdict:
     return Verdict(f"exponent of the bytes of lookups and vectors: {said}",
                    settled(None if value is None else value.value > 1.5
                            for value in found.values()),
-                   f"{why}as the bytes of a sample do not depend on how many others are in its "
+                   f"{why}because the bytes of a sample do not depend on the size of its "
                    f"mini-batch. bl-paper, 1 to {last} times the reference mini-batch.", found)
 
 

@@ -12,7 +12,7 @@ from sim.experiments.figures.similarity import compared, similarities
 __all__ = ["SYSTEM"]
 
 _NOTICED = 0.01
-"""The least share that counts as relief of anything."""
+"""Least share that counts as relief."""
 
 _NEARLY_40 = (0.3, 0.5)
 
@@ -27,7 +27,7 @@ _CUTS = (
 
 
 def _less(own: Estimate | None, other: Estimate | None) -> Estimate | None:
-    """Return by which share ``own`` is less; by none where there was nothing."""
+    """Return the relative reduction of ``own`` against ``other``; 0 if ``other`` is 0."""
     return combined(lambda mine, its: 1 - mine / its if its else 0.0, own, other)
 
 
@@ -49,17 +49,17 @@ def breakdown(book: Book) -> Verdict:
     missed = [f"{name} (by {share(cuts[name])}, of {_us(book, workload, phases)})"
               for name, _, workload, phases in _CUTS
               if (value := cuts[name]) and value.value <= _NOTICED]
-    why = f"All-to-all takes {share(part)}; nearly 40 % is taken as {low:.0%} to {high:.0%}. "
-    why += (f"Not so: {', '.join(missed)}" if missed else "Every cut is there") + (
-        ". Cuts are over the NIC alone, so that its own gain counts once, and on the critical path "
-        "of a mini-batch served alone: what is hidden behind other work cannot be cut.")
+    why = f"All-to-all takes {share(part)}; nearly 40 % is read as {low:.0%} to {high:.0%}. "
+    why += (f"Not confirmed: {', '.join(missed)}" if missed else "Every cut is confirmed") + (
+        ". Cuts are relative to the NIC alone and refer to the critical path of a mini-batch that "
+        "runs alone: work that overlaps longer work cannot be cut.")
     return Verdict(f"all-to-all {share(part)} of {book.base}'s mini-batch ({listed(parts)}); "
                    f"over the NIC alone {listed(cuts)}", agrees, why,
                    {"all_to_all": parts, "cuts": each})
 
 
 def _us(book: Book, workload: str, phases: tuple[str, ...]) -> str:
-    """Return in words how long some phases take with the NIC alone."""
+    """Return the time of some phases with the NIC alone, in words."""
     found = mean_of(book.each(lambda dataset: book.phases(dataset, NIC, phases, workload)))
     return "n/a" if found is None else f"{found.value:.0f} us"
 
@@ -79,8 +79,9 @@ def refresh(book: Book) -> Verdict:
     least = min(found, key=lambda name: found[name]["first_similarity"]
                 - found[name]["last_similarity"])
     fall = found[least]["first_similarity"] - found[least]["last_similarity"]
-    again = ("every window begins more alike than the one before it ended" if all(restored.values())
-             else "not every window begins more alike than the one before it ended")
+    again = ("every window begins with more similarity than the previous window ended with"
+             if all(restored.values()) else
+             "not every window begins with more similarity than the previous window ended with")
     return Verdict(f"similarity, first and last mini-batch of windows: {text}",
                    fall > 0 and all(restored.values()),
                    f"Means over windows; it falls least on {least}, by {fall:.2f}; {again}.", found)
@@ -118,16 +119,17 @@ def relief(book: Book) -> Verdict:
     text = "; ".join(f"{name}: {listed(row)}" for name, row in found.items())
     why = "Not as in the figure: " + "; ".join(wrong) if wrong else "Ranked as in the figure"
     if any(each.startswith("GA relieves communication") for each in wrong):
-        why += (". With the merge at the requester off, lookups of the same key travel one by one, "
-                "however alike the samples of a mini-batch are")
+        why += (". Without the requester-side merge, every lookup of a key is sent, however "
+                "similar the samples of a mini-batch are")
     return Verdict(f"relief of {text}", False if wrong else None if missing else True,
                    f"{why}. Bytes on the network (of SC in training, where it reduces gradients; "
-                   "the all-reduce apart), rows read in the busiest GPU's memory and that GPU's "
-                   "busy time, per mini-batch, over the NIC alone.", found)
+                   "without the all-reduce), rows read in the busiest GPU's memory and that GPU's "
+                   "busy time, per mini-batch, relative to the NIC alone.", found)
 
 
 def _backward_bytes(book: Book, dataset: str, system: str) -> Estimate | None:
-    """Return the bytes of a training step without the all-reduce, which is the same for all."""
+    """Return the bytes of a training step without the all-reduce, which is the same for all
+    systems."""
     return combined(lambda total, reduced: total - reduced, *(
         book.value(f"traffic.{kind}.bytes", dataset, system, "training")
         for kind in ("total", "all_reduce")))

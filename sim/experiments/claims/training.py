@@ -59,19 +59,19 @@ def saturation(book: Book) -> Verdict:
     ruling = together(rulings)
     return Verdict("by multiples of the reference mini-batch: " + "; ".join(
         f"{dataset} {times(values)}" for dataset, values in found.items()), ruling.agrees,
-        f"{ruling.why}. Saturated: at most {HARDLY:.0%} up or down with the last doubling, and no "
-        "more up than with the one before.", found)
+        f"{ruling.why}. Saturated: the last doubling changes it by at most {HARDLY:.0%}, and does "
+        "not raise it more than the doubling before.", found)
 
 
 def _saturates(values: Sequence[Estimate | None]) -> Ruling:
-    """Judge whether the last of values hardly differs, and growth slows."""
+    """Judge whether the last value hardly differs, and growth slows."""
     before, last = (combined(lambda less, more: more / less - 1, *pair)
                     for pair in (values[-3:-1], values[-2:]))
     if before is None or last is None:
         return Ruling(None)
     agrees = abs(last.value) <= HARDLY and last.value <= before.value + SEEN
-    return Ruling(agrees, f"the last doubling changes the speedup by {last.value:+.1%}, the one "
-                          f"before by {before.value:+.1%}")
+    return Ruling(agrees, f"the last doubling changes the speedup by {last.value:+.1%}, the "
+                          f"previous one by {before.value:+.1%}")
 
 
 @claim("C21", "The graph algorithm matters less in training than in inference.", "fig22", "fig25")
@@ -81,7 +81,7 @@ def graph(book: Book) -> Verdict:
     less = combined(lambda inference, training: inference - training, *found.values())
     agrees, why = above(*found.values()), ""
     if less is not None:
-        why = f"It brings {_signed(less.value)} more in inference than in training"
+        why = f"It gains {_signed(less.value)} more in inference than in training"
         if less.interval:
             agrees = bool(agrees) and less.interval[0] > 0
             why += ", by the seeds between " + " and ".join(map(_signed, less.interval))

@@ -11,12 +11,12 @@ __all__ = ["Claim", "Verdict", "claim"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What results say about a claim.
+    """Result for a claim.
 
     Members
     -------
-    ours: what we measured, in words. agrees: True, False, or None where it was not measured.
-    why: what decides it, with numbers. values: the numbers by name, perhaps nested, each an
+    ours: our measurement, in words. agrees: True, False, or None if not measured.
+    why: the deciding numbers, in words. values: the numbers by name, possibly nested; each an
         :class:`~sim.experiments.figures.estimate.Estimate`, a plain value or None.
     """
 
@@ -28,8 +28,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper: ``text``, where it is (``figures``), and the function that judges it.
-    """
+    """A claim of the paper: its ``text``, its ``figures``, and the function that judges it."""
 
     name: str
     text: str
@@ -38,5 +37,5 @@ class Claim:
 
 
 def claim(name: str, text: str, *figures: str) -> Callable[[Callable[[Book], Verdict]], Claim]:
-    """Make the decorated function a claim, which it judges."""
+    """Decorate a function as the judge of a claim."""
     return partial(Claim, name, text, figures)

@@ -25,12 +25,12 @@ def share(value: Estimate | None) -> str:
 
 
 def number(value: Estimate | None) -> str:
-    """Return a count, or something between 0 and 1, in words."""
+    """Return a count, or a value between 0 and 1, in words."""
     if value is None:
         return "n/a"
     return f"{value.value:,.0f}" if abs(value.value) > 1 else f"{value.value:.3f}"
 
 
 def listed(values: Found, said=share) -> str:
-    """Return values in words, each behind its name."""
+    """Return values in words, each after its name."""
     return ", ".join(f"{name} {said(value)}" for name, value in values.items())

@@ -1,1 +1,1 @@
-"""The figures and tables of the evaluation, a file each; ``registry`` names them."""
+"""The figures and tables of the evaluation, one module each; ``registry`` lists them."""

@@ -1,4 +1,4 @@
-"""The alternate design of the paper's section 4.3: everything on the SmartNIC, without a GPU."""
+"""Alternate design of the paper's section 4.3: everything on the SmartNIC, without a GPU."""
 
 from dataclasses import dataclass
 
@@ -6,10 +6,10 @@ from host.model import MODELS
 from host.placement.shard import ShardPlan
 from host.systems.all_on_nic import CARD_BYTES
 from sim.evaluation.fields import MINI_BATCH
+from sim.evaluation.measure import speedup
 from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
-from sim.evaluation.sweep import Results
-from sim.evaluation.timing import speedup
+from sim.evaluation.store import Results
 from sim.experiments.figures.estimate import combined, estimated
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.plots.series import cases
@@ -18,16 +18,15 @@ from sim.experiments.figures.row import Row
 __all__ = ["CARD", "EXHIBIT", "GPU", "alternate_fields", "batches"]
 
 CARD, GPU = "all-on-nic", "lc+rc+sc"
-"""Without a GPU, and with one; the NIC has caches and computes in both. In file order."""
+"""Without a GPU, and with one; both NICs have caches and compute. In file order."""
 
 _FACTOR = max(MINI_BATCH.values()) // min(MINI_BATCH.values())
 _LARGE = 8
-"""Mini-batches of the larger size that are measured, after as many of warm-up."""
+"""Measured mini-batches of the larger size, after equally many of warm-up."""
 
 
 def batches(setting: Setting, dataset: str) -> tuple[int, int]:
-    """Return the samples of a mini-batch at which the two are compared: a small and a large one,
-    one of them the reference setting's."""
+    """Return a small and a large mini-batch, in samples; one of them is the reference setting's."""
     size = setting.mini_batch(dataset)
     large = MINI_BATCH[dataset] == max(MINI_BATCH.values())
     return (max(1, size // _FACTOR), size) if large else (size, _FACTOR * size)
@@ -36,8 +35,8 @@ def batches(setting: Setting, dataset: str) -> tuple[int, int]:
 def alternate_fields(setting: Setting, dataset: str, size: int) -> dict:
     """Return the fields of a point with mini-batches of ``size`` samples.
 
-    Where a node's tables do not fit in the card's memory, rows are hashed over the fewest nodes on
-    whose cards they do, with and without a GPU alike.
+    If a node's tables exceed the card's memory, rows are hashed over the fewest nodes whose cards
+    hold them, with and without a GPU.
     """
     few = {} if size == batches(setting, dataset)[0] else {
         name: min(_LARGE, getattr(setting, name)) for name in ("warmup", "measured")}
@@ -69,7 +68,7 @@ class _Alternate(Table):
                 for point in _both(setting, dataset, software, size)]
 
     def rows(self, setting: Setting, results: Results) -> list[Row]:
-        """Return times per mini-batch, and how many times faster it is without a GPU."""
+        """Return times per mini-batch, and the speedup without a GPU."""
         rows = []
         for dataset, software in cases(setting):
             for size in batches(setting, dataset):
@@ -85,11 +84,11 @@ class _Alternate(Table):
         return rows
 
     def notes(self) -> list[tuple[str, str]]:
-        """Return what is compared."""
+        """Return a description of the comparison."""
         return [("all on the NIC", "analytical: rows in the card's memory, MLPs on the multipliers "
-                 "that the NIC leaves; compared with a GPU behind a NIC with both caches and "
-                 "computation, in file order; where tables exceed the card, rows are hashed over "
-                 "more nodes in both")]
+                 "that the NIC leaves free; compared with a GPU behind a NIC with both caches and "
+                 "computation, in file order; if tables exceed the card, both hash rows over "
+                 "more nodes")]
 
 
 def _both(setting: Setting, dataset: str, software: str, size: int) -> tuple[Point, Point]:

@@ -1,15 +1,15 @@
-"""Beyond the paper: what else a NIC can do, each against the full system without it.
+"""Beyond the paper: further NIC options, each against the full system without it.
 
-To add one, add a line to `EXTRAS`.
+To add an option, add a line to `EXTRAS`.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sim.evaluation.measure import JUDGED, speedup
 from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
-from sim.evaluation.sweep import Results
-from sim.evaluation.timing import JUDGED, speedup
+from sim.evaluation.store import Results
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.row import Row
 
@@ -18,16 +18,16 @@ __all__ = ["EXHIBIT", "EXTRAS", "Extra"]
 
 @dataclass(frozen=True)
 class Extra:
-    """Something that the paper does not have.
+    """An option that the paper does not have.
 
     Members
     -------
-    name, about: for people. workload: what it is for.
-    fields: of the full system's point with it, such as settings of the NIC. against: of the point
-        that it is compared with, by default the full system as it is.
-    rtl: whether only RTL tells the two apart. They are then run in it, on the first data set with
-        the first profile, and only where an evaluation runs points in it.
-    datasets: that it is for, all by default.
+    name, about: displayed texts. workload: its workload.
+    fields: fields of the full system's point with it, such as NIC settings. against: fields of the
+        compared point, by default the full system.
+    rtl: whether only RTL shows a difference. The option then runs in RTL, on the first data set
+        with the first profile, if the evaluation runs any points in RTL.
+    datasets: its data sets, all by default.
     """
 
     name: str
@@ -40,25 +40,25 @@ class Extra:
 
 
 EXTRAS = (
-    Extra("requester-side merge", "identical keys on their way to other nodes travel once",
+    Extra("requester-side merge", "identical keys to another node are sent once",
           "inference", (("settings", ("requester_merge=true",)),)),
     Extra("copies of small tables", "tables of at most 10,000 rows are copied to every node",
           "inference", (("copied_rows", 10_000),)),
-    Extra("resident gather", "a kernel that never ends gathers rows, in place of launches",
+    Extra("resident gather", "a persistent kernel gathers rows, instead of launched gathers",
           "inference", (("persistent_gather", True),)),
-    Extra("hold buffer of 2,048 vectors", "in place of 1,024, which are 39 samples of Terabyte: "
-          "what is asked for does not wait for room so often", "inference",
+    Extra("hold buffer of 2,048 vectors", "instead of 1,024, which are 39 samples of Terabyte: "
+          "lookups wait for buffer space less often", "inference",
           (("settings", ("hold_vectors=2048",)),), datasets=("terabyte",)),
-    Extra("greedy mini-batches", "samples chosen greedily in place of the graph algorithm",
+    Extra("greedy mini-batches", "samples chosen greedily instead of by the graph algorithm",
           "inference", (("batching", "greedy"),)),
-    Extra("exact gradients", "partial sums travel exactly, so that the weights do not depend on "
-          "the number of nodes; against partial sums rounded to float32", "training",
+    Extra("exact gradients", "partial sums are sent exactly, so the weights do not depend on the "
+          "number of nodes; against partial sums rounded to float32", "training",
           (("settings", ("gradient_partials=exact",)),),
           (("settings", ("gradient_partials=rounded",)),), rtl=True),
 )
 
 def _cases(setting: Setting) -> Iterator[tuple[Extra, Point, Point]]:
-    """Yield each extra with the point that has it and the point that it is compared with."""
+    """Yield each option with the point that has it and the compared point."""
     for extra in EXTRAS:
         few, run = (1, {"fidelity": "rtl"}) if extra.rtl else (None, {})
         if extra.rtl and not setting.markers and setting.fidelity != "rtl":
@@ -74,15 +74,15 @@ def _cases(setting: Setting) -> Iterator[tuple[Extra, Point, Point]]:
 
 @dataclass(frozen=True)
 class _Beyond(Table):
-    """Each extra against the full system without it."""
+    """Each option against the full system without it."""
 
     def points(self, setting: Setting) -> list[Point]:
-        """Return the points with and without each extra."""
+        """Return the points with and without each option."""
         return [point for _, *both in _cases(setting) for point in both]
 
     def rows(self, setting: Setting, results: Results) -> list[Row]:
-        """Return, for each extra, the speedup that it adds to the full system, and bytes on the
-        network as a share of those without it."""
+        """Return, for each option, the added speedup, and the bytes on the network as a share of
+        those without it."""
         rows = []
         for extra, own, other in _cases(setting):
             metric = JUDGED[extra.workload]
@@ -95,7 +95,7 @@ class _Beyond(Table):
         return rows
 
     def notes(self) -> list[tuple[str, str]]:
-        """Return what each extra is."""
+        """Return descriptions of the options."""
         return [(extra.name, extra.about) for extra in EXTRAS]
 
 

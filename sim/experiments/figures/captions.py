@@ -1,4 +1,4 @@
-"""What stands below the title of a picture: the setting that its values have in common."""
+"""Captions below a picture's title: the setting that its values share."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,7 +14,7 @@ def mini_batches(setting: Setting) -> str:
 
 
 def of_samples(setting: Setting) -> str:
-    """Return where the samples of the data sets come from, in words."""
+    """Return the sources of the data sets' samples, in words."""
     of = {dataset: "a file" if setting.source(dataset).data else "generated"
           for dataset in setting.datasets}
     if len(set(of.values())) == 1:
@@ -23,7 +23,7 @@ def of_samples(setting: Setting) -> str:
 
 
 def of_points(points: Sequence[Point]) -> str:
-    """Return what points have in common: nodes, mini-batches, fidelity, source of samples."""
+    """Return the common values of points: nodes, mini-batches, fidelity, source of samples."""
     sizes: dict[str, set[int]] = {}
     for point in points:
         sizes.setdefault(point.workload.dataset, set()).add(point.workload.samples)

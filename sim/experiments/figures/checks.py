@@ -1,4 +1,4 @@
-"""The checks: our models against what others measured, good or not, and why."""
+"""Checks: our models against published measurements."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from matplotlib.figure import Figure as Canvas
 
 from host.measurements.sources import sources
 from sim.evaluation.setting import Setting
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.checks.check import Check, Comparison
 from sim.experiments.checks.every import comparisons
 from sim.experiments.figures.exhibit import Figure
@@ -21,11 +21,11 @@ __all__ = ["EXHIBIT"]
 
 _TABLE = """\
 <h2>{{ title }}</h2>
-<p>{{ tally }} Sources were divided on {{ split }} into those that constants may come from and those
-that only check the models; no constant of a profile comes from the latter
+<p>{{ tally }} On {{ split }} the sources were split into sources for constants and sources for
+checks; no constant of a profile is derived from a source for checks
 (<code>host/measurements/sources.toml</code>).</p>
 <table>
-<tr><th>what</th><th>ours</th><th>theirs</th><th>error</th><th>bound</th><th>good</th></tr>
+<tr><th>quantity</th><th>ours</th><th>theirs</th><th>error</th><th>bound</th><th>good</th></tr>
 {% for each in comparisons %}
 <tr><th colspan="6">{{ each.title }}</th></tr>
 <tr><td colspan="6"><small>{{ each.where }}. Compared: {{ each.compared }}</small></td></tr>
@@ -42,15 +42,15 @@ that only check the models; no constant of a profile comes from the latter
 """
 
 _LEAST, _MOST = 0.125, 8.0
-"""Ratios at the edges of the picture; what is beyond is drawn at the edge, with its number."""
+"""Ratios at the edges of the picture. A value outside is drawn at the edge, with its number."""
 
 
 @dataclass(frozen=True)
 class _Checks(Figure):
-    """A table of ours, theirs and error; it needs no points, since nothing depends on a setting."""
+    """A table of ours, theirs and error. It needs no points and does not depend on the setting."""
 
     def rows(self, setting: Setting, results: Results) -> list[Row]:
-        """Return ours, theirs, error and bound of each figure."""
+        """Return ours, theirs, error and bound of each value."""
         return [row for each in comparisons() for check in each.checks
                 for row in _rows(each, check)]
 
@@ -69,7 +69,7 @@ class _Checks(Figure):
 
     def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
              path: str | Path) -> None:
-        """Draw ours over theirs; a bar is the bound of what has one."""
+        """Draw ours over theirs; a bar is the bound, if there is one."""
         found = comparisons()
         lines = sum(len(each.checks) + 1 for each in found)
         canvas = Canvas(figsize=(11, 1.2 + 0.2 * lines), layout="constrained")
@@ -97,7 +97,7 @@ def _words(check: Check) -> dict:
 
 
 def _fill(axes: Axes, found: Sequence[Comparison]) -> None:
-    """Draw a line for each figure, the comparisons one below the other."""
+    """Draw a line for each value, one comparison below the other."""
     at, ticks, labels = 0, [], []
     for each in found:
         axes.text(_LEAST, at, f" {each.title}", va="center", fontsize=9, fontweight="bold")
@@ -124,11 +124,11 @@ def _fill(axes: Axes, found: Sequence[Comparison]) -> None:
     axes.grid(axis="x", color="0.92")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_xlabel("ours over theirs; diamonds have a bound (grey), blue within it, red outside; "
-                    "circles are reported", fontsize=9)
+    axes.set_xlabel("ours over theirs; diamonds have a bound (grey): blue within, red outside; "
+                    "circles have no bound", fontsize=9)
 
 
 EXHIBIT = _Checks(
-    "checks", "Our models against what others measured",
-    about="Kernels, collectives, inference, scaling and a slow network, as others published them, "
-          "against the models that the evaluation uses.")
+    "checks", "Our models against published measurements",
+    about="Published measurements of kernels, collectives, inference, scaling and a slow network, "
+          "against the models of the evaluation.")

@@ -1,4 +1,4 @@
-"""EN beside FS and the GPU baselines: by kernel level, option by option, and under fair changes."""
+"""EN against FS and the GPU baselines: by kernel level, by option, and with changes for all."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,10 +9,10 @@ from typing import Any
 from host.devices.dense_work import LEVELS
 from host.toml.profile import profile_names
 from sim.evaluation.fields import PER_GRAPH, WORKLOADS
+from sim.evaluation.measure import JUDGED, speedup
 from sim.evaluation.point import Point
 from sim.evaluation.setting import BASES, Setting
-from sim.evaluation.sweep import Results
-from sim.evaluation.timing import JUDGED, speedup
+from sim.evaluation.store import Results
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.row import Row
 
@@ -23,7 +23,7 @@ _SYSTEMS = ("en", "fs", *BASES)
 
 NOTHING = {"ring": "false", "reads": "false", "completion": "false", "deliver": "interaction",
            "copied_rows": "0", "merge": "false", "dense": "false", "sizes": "false"}
-"""EN with none of its options: the paper's full system without the graph algorithm."""
+"""EN with all options off: the paper's full system without the graph algorithm."""
 
 _SINGLE = {"per_graph": 1}
 """A graph for each mini-batch."""
@@ -31,10 +31,15 @@ _SINGLE = {"per_graph": 1}
 
 @dataclass(frozen=True)
 class Option:
-    """An option of EN. ``without``, ``alone``: what EN is given where it is left out, and where it
-    alone is there, besides `NOTHING`; a None there leaves the choice to EN. ``datasets``: for which
-    it is one, all by default. ``training``: whether training has it too. ``of_all``: whether it is
-    an option of every system, several mini-batches in a graph."""
+    """An option of EN.
+
+    Members
+    -------
+    without, alone: options that EN is given in the ablation without it, and with it alone besides
+        `NOTHING`; None leaves the choice to EN.
+    datasets: its data sets, all by default. training: whether training has it too.
+    of_all: whether it is an option of every system, such as several mini-batches per graph.
+    """
 
     name: str
     without: Mapping[str, str]
@@ -58,8 +63,8 @@ OPTIONS = (
     Option("larger buffers", {"sizes": "false"}, {"sizes": "true"}, True, ("terabyte",)),
     Option("several mini-batches in a graph", {}, of_all=True),
 )
-"""Each is a row of a table. On the GPU of these tables NICs do not see all rows, so that none reads
-them: that is no row."""
+"""Rows of the table. NICs that read rows themselves are not a row, because on the GPU of these
+tables they do not see all rows."""
 
 CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("two threads of each host", {"threads": 2}),
@@ -69,16 +74,15 @@ CHANGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("mini-batches of a graph exchange by one call of NCCL", {"grouped": True}),
     ("one mini-batch in flight", {"in_flight": 1}),
 )
-"""What a sceptic may change for EN and the baselines alike, with the fields of a point."""
+"""Changed assumptions for EN and the baselines alike, with the fields of a point."""
 
 TENSOR_CORES = "products on tensor cores"
-"""The change to a GPU whose products are on tensor cores: its profile's name ends in ``_mixed``.
-For Terabyte, whose MLPs are what binds; what is no product moves bytes and takes as long as before.
-"""
+"""Change to a GPU with products on tensor cores, whose profile name ends in ``_mixed``. For
+Terabyte, whose MLPs are the bottleneck; other operations take the same time."""
 
 MEASURED = ("a measured H100 and its host's calls", {"gpu": "gpu_h100", "software": "tuned_h100"})
-"""The change to a GPU whose constants were measured, with the host's times of CUDA's calls there.
-PCIe, the network and NCCL stay."""
+"""Change to a measured GPU and its host's measured times of CUDA calls. PCIe, network and NCCL do
+not change."""
 
 _RELAUNCHED = {"relaunch": "true"}
 
@@ -89,8 +93,7 @@ def _given(options: Mapping[str, str | None]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Case:
-    """A row of a table: EN's point, under a name, with the fields of the points it is compared to.
-    """
+    """A row of a table: EN's point, its name, and the fields of the compared points."""
 
     name: str
     own: Point
@@ -98,7 +101,7 @@ class _Case:
 
 
 def _cases(setting: Setting) -> Iterator[_Case]:
-    """Yield all points of EN, FS and the baselines that are rows."""
+    """Yield all rows: points of EN, FS and the baselines."""
     if _SOFTWARE not in setting.softwares:
         return
     for dataset, workload in product(setting.datasets, WORKLOADS):
@@ -135,7 +138,7 @@ def _changes(setting: Setting, dataset: str) -> tuple[tuple[str, Mapping[str, An
 
 
 def _alone(options: Mapping[str, str | None], workload: str) -> Mapping[str, str | None]:
-    """Return what EN is given that has these options alone; in training it needs vectors."""
+    """Return EN's options with these alone; training requires vectors."""
     nothing = NOTHING if workload == "inference" else NOTHING | {"deliver": "pooled"}
     return nothing | dict(options)
 
@@ -149,13 +152,13 @@ class _En(Table):
     """EN against the baselines."""
 
     def points(self, setting: Setting) -> list[Point]:
-        """Return the points of all rows, and those that they are compared with."""
+        """Return the points of all rows, and the compared points."""
         found = list(_cases(setting))
         return list(dict.fromkeys([each.own for each in found] + [
             _base(setting, each, base) for each in found for base in BASES]))
 
     def rows(self, setting: Setting, results: Results) -> list[Row]:
-        """Return times, the speedup over each baseline under the same change, and what binds."""
+        """Return times, the speedup over each baseline with the same change, and the bottleneck."""
         rows = []
         for case in _cases(setting):
             own, workload = case.own, case.own.workload.workload
@@ -182,15 +185,15 @@ class _En(Table):
         return rows
 
     def notes(self) -> list[tuple[str, str]]:
-        """Return what the rows are."""
-        return [("EN", "the options that are fastest at each point; rows without an option let it "
-                 "choose the others again, and rows with nothing but one have it beside none"),
+        """Return descriptions of the rows."""
+        return [("EN", "the fastest options at each point; in a row without an option, EN chooses "
+                 "the others again; a row with nothing but an option has only that option"),
                 ("relaunched by the GPU", "the resident kernel launches a mini-batch's graphs; "
-                 "unverified, so EN never has it elsewhere"),
-                ("most busy", "the resource that a mini-batch keeps busy for longest"),
-                ("graphs", "of as many mini-batches as each system is fastest with, of "
-                 f"{', '.join(map(str, PER_GRAPH))}; bl-paper, which is not tuned, of one"),
-                ("changes", "the same for EN and for the baselines that it is compared with")]
+                 "unverified, so no other row uses it"),
+                ("most busy", "the bottleneck: the resource that a mini-batch keeps busy longest"),
+                ("graphs", "of the fastest number of mini-batches for each system, of "
+                 f"{', '.join(map(str, PER_GRAPH))}; one for bl-paper, which is not tuned"),
+                ("changes", "the same for EN and its baselines")]
 
 
 def _point(setting: Setting, dataset: str, workload: str, system: str, **fields: Any) -> Point:
@@ -205,4 +208,4 @@ def _base(setting: Setting, case: _Case, base: str) -> Point:
 
 
 EXHIBIT = _En("en", "EN, the host out of the loop, tuned software",
-              about="EN beside the paper's full system and the GPU baselines.")
+              about="EN against the paper's full system and the GPU baselines.")

@@ -1,7 +1,7 @@
-"""What several seeds say of a value: its mean, and the interval that the mean lies in.
+"""Mean of a value over seeds, and its confidence interval.
 
-The interval is Student's, of 95 % confidence, over the seeds: it holds the mean of all seeds in 19
-of 20 such evaluations, if what seeds change is normally distributed.
+The interval is Student's, of 95 % confidence, over the seeds: it contains the mean of all seeds in
+19 of 20 such evaluations, if the variation over seeds is normally distributed.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,17 +11,17 @@ from math import atan, cos, pi, sin, sqrt
 from statistics import fmean, stdev
 
 from sim.evaluation.point import Point
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 
 __all__ = ["CONFIDENCE", "Estimate", "combined", "estimated", "mean_of", "student"]
 
 CONFIDENCE = 0.95
-"""Of the intervals."""
+"""Confidence of the intervals."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value for each seed; there is at least one.
+    """A value for each of at least one seed.
 
     Members: ``by_seed``, pairs of seed and value; ``value``, their mean.
     """
@@ -35,7 +35,7 @@ class Estimate:
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of a seed's value, 0 with one seed: the noise that seeds show."""
+        """Standard deviation over seeds, 0 with one seed."""
         return stdev(value for _, value in self.by_seed) if len(self.by_seed) > 1 else 0.0
 
     @property
@@ -48,7 +48,7 @@ class Estimate:
         return self.value - half, self.value + half
 
     def to_json(self) -> dict[str, float | None]:
-        """Return ``value``, ``low`` and ``high``; without an interval these two are None."""
+        """Return ``value``, ``low`` and ``high``; the last two are None without an interval."""
         low, high = self.interval or (None, None)
         return {"value": self.value, "low": low, "high": high}
 
@@ -68,10 +68,10 @@ class Estimate:
 
 def combined(function: Callable[..., float | None],
              *estimates: Estimate | None) -> Estimate | None:
-    """Return ``function`` of values of the same seed; None where an estimate is missing, or no seed
+    """Return ``function`` of values of the same seed; None if an estimate is missing, or no seed
     has a result.
 
-    Seed by seed, because what a seed does to all the values alike is no doubt about their ratio.
+    Values are combined by seed, because a seed's common effect cancels in their ratio.
     """
     if None in estimates:
         return None
@@ -83,16 +83,15 @@ def combined(function: Callable[..., float | None],
 
 
 def mean_of(estimates: Mapping[str, Estimate | None]) -> Estimate | None:
-    """Return the mean over data sets, None where one is missing: over fewer it would be another
-    figure."""
+    """Return the mean over data sets, None if one is missing."""
     return combined(lambda *values: fmean(values), *estimates.values()) if estimates else None
 
 
 def estimated(results: Results, point: Point, metric: str,
               seeds: Iterable[int]) -> Estimate | None:
-    """Return a metric of a point at those of ``seeds`` that were measured, None for none.
+    """Return a metric of a point at the measured ones of ``seeds``, None if there are none.
 
-    Without ``seeds``, at that of the point alone.
+    Without ``seeds``: at the point's own seed.
     """
     found = {seed: results.value(point.changed(seed=seed), metric)
              for seed in tuple(seeds) or (point.workload.seed,)}
@@ -102,10 +101,10 @@ def estimated(results: Results, point: Point, metric: str,
 
 @cache
 def student(freedom: int) -> float:
-    """Return how many standard errors of a mean an interval of `CONFIDENCE` reaches to each side.
+    """Return the half-width of an interval of `CONFIDENCE`, in standard errors of a mean.
 
-    ``freedom``: degrees of freedom, one less than there are values. By bisection of Student's
-    distribution, which is a finite sum for whole ``freedom`` (Abramowitz and Stegun, 26.7.3 and
+    ``freedom``: degrees of freedom, the number of values minus 1. Computed by bisection of
+    Student's distribution, a finite sum for whole ``freedom`` (Abramowitz and Stegun, 26.7.3 and
     26.7.4).
     """
     low, high = 0.0, 1e3

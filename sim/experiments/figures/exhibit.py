@@ -1,6 +1,6 @@
-"""What every figure and table of the evaluation has: points to measure, rows, a place on the page.
+"""Base classes of figures and tables: points to measure, rows, and sections of the page.
 
-To add one, write a file in this folder that has an `EXHIBIT`, and add the file's name to
+To add a figure or table, write a module in this folder with an `EXHIBIT`, and add its name to
 :mod:`sim.experiments.figures.registry`.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sim.evaluation.point import Point, Task
 from sim.evaluation.setting import Setting
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.figures.row import Row
 from sim.experiments.figures.section import Section, section_of_rows
 
@@ -24,9 +24,9 @@ class Exhibit(ABC):
 
     Members
     -------
-    name: its file in this folder, its name on the command line and that of its files, such as
-        ``fig22.csv``. title: what it shows. about: how it is made, a sentence or two for the page.
-    demo: whether ``--demo`` makes it too.
+    name: name of the module, on the command line, and of the files, such as ``fig22.csv``.
+    title: displayed title. about: one or two sentences for the page.
+    demo: whether ``--demo`` includes it.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Exhibit(ABC):
     demo: bool = field(default=False, kw_only=True)
 
     def points(self, setting: Setting) -> Sequence[Point | Task]:
-        """Return the points that must be measured; none where data sets alone are described."""
+        """Return the points that must be measured; empty if it only describes data sets."""
         return []
 
     def with_intervals(self, setting: Setting) -> bool:
@@ -44,7 +44,7 @@ class Exhibit(ABC):
 
     @abstractmethod
     def rows(self, setting: Setting, results: Results) -> list[Row]:
-        """Return the rows of the CSV file; a point that failed gives rows without value."""
+        """Return the rows of the CSV file; rows of a failed point have no value."""
 
     def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
         """Return the sections of the page above the pictures."""
@@ -52,12 +52,12 @@ class Exhibit(ABC):
 
     def pictures(self, setting: Setting, results: Results, rows: Sequence[Row],
                  folder: Path) -> list[Path]:
-        """Draw the pictures to ``folder``, and return where they are."""
+        """Draw the pictures into ``folder``, and return their paths."""
         return []
 
 
 class Figure(Exhibit):
-    """An exhibit with a picture, which lies under the heading ``Figures`` of the page."""
+    """An exhibit with a picture, under the heading ``Figures`` of the page."""
 
     @abstractmethod
     def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
@@ -66,7 +66,7 @@ class Figure(Exhibit):
 
     def pictures(self, setting: Setting, results: Results, rows: Sequence[Row],
                  folder: Path) -> list[Path]:
-        """Draw its one picture, which has its name."""
+        """Draw its picture, named like the figure."""
         path = folder / f"{self.name}.png"
         self.draw(setting, results, rows, path)
         return [path]
@@ -78,10 +78,10 @@ class Figure(Exhibit):
 
 
 class Table(Exhibit):
-    """An exhibit without a picture, whose rows are a section of the page."""
+    """An exhibit without a picture; its rows are a section of the page."""
 
     def notes(self) -> list[tuple[str, str]]:
-        """Return names and explanations to put below the table."""
+        """Return names and explanations below the table."""
         return []
 
     def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:

@@ -1,4 +1,4 @@
-"""Figure 6: how unevenly the rows of the tables are used."""
+"""Figure 6: skew of the rows' use."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from host.data.similarity import skew
 from sim.evaluation.setting import Setting, samples_of
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.figures.captions import of_samples
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.picture import COLOURS, grid, save
@@ -23,10 +23,10 @@ _RANK = "accesses_of_rank_"
 
 @dataclass(frozen=True)
 class _Skew(Figure):
-    """Accesses of rows by rank, and the shares of the most used ones."""
+    """Accesses of rows by rank, and the shares of the most used rows."""
 
     def rows(self, setting: Setting, results: Results) -> list[Row]:
-        """Return, for each data set, accesses by rank, and what the most used rows take."""
+        """Return, for each data set, accesses by rank, and the shares of the most used rows."""
         rows = []
         for dataset in setting.datasets:
             samples = samples_of(setting, dataset, _SAMPLES)
@@ -54,16 +54,16 @@ class _Skew(Figure):
             axes.plot(*zip(*curve), color=COLOURS[0], linewidth=1.6)
             axes.set_xscale("log")
             axes.set_yscale("log")
-            axes.set_xlabel("row, by how often it is used", fontsize=9)
+            axes.set_xlabel("row, by number of accesses", fontsize=9)
             axes.set_ylabel("accesses", fontsize=9)
             axes.text(0.97, 0.95, f"top 1 %: {named['top_1_percent_share']:.0%} of accesses\n"
                       f"top 10 %: {named['top_10_percent_share']:.0%}", ha="right", va="top",
                       fontsize=9, transform=axes.transAxes)
 
         save(grid(setting.datasets, [""], self.heading,
-                  f"{rows[0].mini_batch:,} samples in one place, no NIC, no model; "
+                  f"{rows[0].mini_batch:,} samples on one node, no NIC, no model; "
                   f"{of_samples(setting)}", draw), path)
 
 
-EXHIBIT = _Skew("fig06", "How unevenly rows are used", demo=True,
-                about="Rows by how often they are used, both axes logarithmic.")
+EXHIBIT = _Skew("fig06", "Skew of the rows' use", demo=True,
+                about="Rows by number of accesses, both axes logarithmic.")

@@ -1,4 +1,4 @@
-"""Figure 8: how similar the samples of a mini-batch are, and ways to form mini-batches."""
+"""Figure 8: similarity of a mini-batch's samples, and ways to form mini-batches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from sim.evaluation.setting import Setting
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.figures.captions import mini_batches, of_samples
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.picture import COLOURS, grid, save
@@ -22,8 +22,8 @@ _SHOWN = ("graph", "greedy", "file")
 _WAYS = """\
 <h2>Ways to form mini-batches</h2>
 <p>On the same windows of 16 mini-batches, averaged until drained. Time saved is that of
-<code>bl-paper</code> per mini-batch; <code>python -m sim batching</code> measures what each way
-costs.</p>
+<code>bl-paper</code> per mini-batch; <code>python -m sim batching</code> measures the cost of each
+algorithm.</p>
 <table>
 <tr><th>data set</th><th>algorithm</th><th>unique keys</th><th>saved</th>
 <th>time saved, us</th></tr>
@@ -39,10 +39,10 @@ costs.</p>
 
 @dataclass(frozen=True)
 class _Similarity(Figure):
-    """Similarity of mini-batches one after the other, over several windows."""
+    """Similarity of consecutive mini-batches, over several windows."""
 
     def rows(self, setting: Setting, results: Results) -> list[Row]:
-        """Return the similarity of each mini-batch, and what each algorithm saves in unique keys.
+        """Return the similarity of each mini-batch, and the unique keys that each algorithm saves.
         """
         rows = []
         for dataset in setting.datasets:
@@ -61,7 +61,7 @@ class _Similarity(Figure):
 
     def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
              path: str | Path) -> None:
-        """Draw similarity over mini-batches; refreshes of the window are circles."""
+        """Draw similarity over mini-batches; circles mark a new window."""
         def draw(axes: Axes, dataset: str, _: str) -> None:
             for number, name in enumerate(_SHOWN):
                 own = [row for row in rows if row.dataset == dataset and row.system == name
@@ -82,7 +82,7 @@ class _Similarity(Figure):
                   f"{of_samples(setting)}", draw, height=3.2), path)
 
     def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
-        """Return a table of the algorithms: what each saves, and what it costs."""
+        """Return a table of the algorithms: savings and cost."""
         return [Section(_WAYS, {"rows": _ways(setting, results)})]
 
 
@@ -102,5 +102,5 @@ def _ways(setting: Setting, results: Results) -> list[dict]:
     return rows
 
 
-EXHIBIT = _Similarity("fig08", "How alike a mini-batch's samples are", demo=True,
-                      about="Mini-batches one after the other until a window is drained.")
+EXHIBIT = _Similarity("fig08", "Similarity of a mini-batch's samples", demo=True,
+                      about="Consecutive mini-batches until a window is drained.")

@@ -10,4 +10,5 @@ EXHIBIT = Plot(
     "fig18", "Inference: hit rate of the local cache",
     first_profile(over_sizes((("LC", "lc"), ("GA+LC", "ga+lc")), "local_cache")),
     hit_rates("local_cache"), Lines("hit rate per access", LOCAL_SIZE, x_share=True),
-    about="A repeat inside a mini-batch counts as a hit; the CSV has the rate without repeats.")
+    about="A duplicate within a mini-batch counts as a hit; the CSV also has the rate without "
+          "duplicates.")

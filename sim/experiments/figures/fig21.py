@@ -1,4 +1,4 @@
-"""Figure 21: hit rate of the local cache behind a remote cache that grows."""
+"""Figure 21: hit rate of the local cache behind a growing remote cache."""
 
 from sim.experiments.figures.plots.lines import Lines
 from sim.experiments.figures.plots.plot import Plot

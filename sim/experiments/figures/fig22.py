@@ -15,6 +15,6 @@ _SYSTEMS: tuple[System, ...] = (
 EXHIBIT = Plot(
     "fig22", "Inference: speedup by technique", every_seed(side_by_side(_SYSTEMS, "inference")),
     speedups("inference"), Bars("speedup over BL, time per mini-batch"), demo=True,
-    about="Time per mini-batch in steady state; the CSV has mini-batches served alone too, and the "
-          "analytical figure of everything on the NIC. Whiskers: the interval of the mean over "
+    about="Time per mini-batch in steady state; the CSV also has mini-batches that run alone, and "
+          "the analytical value of everything on the NIC. Whiskers: the interval of the mean over "
           "seeds.")

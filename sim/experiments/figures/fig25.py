@@ -14,5 +14,5 @@ _SYSTEMS: tuple[System, ...] = (
 EXHIBIT = Plot(
     "fig25", "Training: speedup by technique", every_seed(side_by_side(_SYSTEMS, "training")),
     speedups("training"), Bars("speedup over BL, samples per second"), demo=True,
-    about="The all-reduce of the MLPs is charged to all; the CSV has speedups without it too. "
+    about="All systems include the MLPs' all-reduce; the CSV also has speedups without it. "
           "Whiskers: the interval of the mean over seeds.")

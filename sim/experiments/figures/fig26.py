@@ -10,13 +10,13 @@ from sim.experiments.figures.plots.series import cases
 __all__ = ["BATCH_FACTORS", "EXHIBIT", "batch_fields"]
 
 BATCH_FACTORS = (1, 2, 4, 8, 16)
-"""Sizes of a mini-batch, in those of the reference setting."""
+"""Mini-batch sizes, as multiples of the reference setting's."""
 
 
 def batch_fields(setting: Setting, dataset: str, factor: int) -> dict[str, int]:
     """Return the fields of a point with mini-batches ``factor`` times as large.
 
-    Fewer of them are measured, so that the largest do not take all the time of the evaluation.
+    Fewer of them are measured, to limit the time of the evaluation.
     """
     return {"mini_batch": factor * setting.mini_batch(dataset)} | {
         name: max(2, count // factor) for name, count in setting.sweep(dataset).items()}
@@ -39,4 +39,4 @@ def _entries(setting: Setting) -> list[Entry]:
 EXHIBIT = Plot(
     "fig26", "Training: speedup over the size of a mini-batch", _entries, speedups("training"),
     Lines("speedup over BL, samples per second", "samples of a mini-batch, all nodes"),
-    about="Larger mini-batches: fewer are measured, over the same samples.")
+    about="The samples are the same for all sizes, so fewer large mini-batches are measured.")

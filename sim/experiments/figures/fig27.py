@@ -1,4 +1,4 @@
-"""Figure 27: where the time of a mini-batch goes."""
+"""Figure 27: phases of a mini-batch."""
 
 from sim.evaluation.setting import Setting
 from sim.experiments.figures.plots.entry import Entry
@@ -24,6 +24,6 @@ def _entries(setting: Setting) -> list[Entry]:
 
 
 EXHIBIT = Plot(
-    "fig27", "Where the time of a mini-batch goes", _entries, PHASE_METRICS,
-    Stacked("time of a mini-batch served alone (us)", "I: inference, T: training"), demo=True,
+    "fig27", "Phases of a mini-batch", _entries, PHASE_METRICS,
+    Stacked("time of a mini-batch that runs alone (us)", "I: inference, T: training"), demo=True,
     about="Each microsecond of the critical path belongs to one phase.")

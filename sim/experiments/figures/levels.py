@@ -1,4 +1,4 @@
-"""Kernel levels: the headlines by how much a kernel of the GPU does, alike for every system."""
+"""Kernel levels: the headlines with more or less kernel fusion, the same for every system."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,21 +6,21 @@ from itertools import product
 
 from host.devices.dense_work import LEVELS
 from sim.evaluation.fields import WORKLOADS
+from sim.evaluation.measure import JUDGED, speedup
 from sim.evaluation.point import Point
 from sim.evaluation.setting import BASES, Setting
-from sim.evaluation.sweep import Results
-from sim.evaluation.timing import JUDGED, speedup
+from sim.evaluation.store import Results
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.row import Row
 
 __all__ = ["EXHIBIT"]
 
 _SOFTWARE = "tuned"
-"""Software whose kernels an engineer may write; eager software has an operator for each."""
+"""Software profile with custom kernels; eager software has an operator for each kernel."""
 
-_MEANING = ("an operator of the framework for each kernel",
-            "activations and gradients of biases in the matrix products",
-            "also one kernel each for interaction, order of indices and update of the weights",
+_MEANING = ("one kernel per operator of the framework",
+            "activations and bias gradients fused into the matrix products",
+            "also one kernel each for interaction, reordering of indices and weight update",
             "also one kernel for an MLP")
 
 
@@ -47,7 +47,7 @@ class _Levels(Table):
         return rows
 
     def notes(self) -> list[tuple[str, str]]:
-        """Return what each level is."""
+        """Return a description of each level."""
         return [(f"L{level}", text) for level, text in zip(LEVELS, _MEANING)]
 
 
@@ -61,4 +61,4 @@ def _point(setting: Setting, dataset: str, system: str, workload: str, level: in
     return setting.point(dataset, system, workload, _SOFTWARE, kernels=level)
 
 
-EXHIBIT = _Levels("levels", "The full system by how much a kernel does, tuned software")
+EXHIBIT = _Levels("levels", "The full system by kernel level, tuned software")

@@ -1,5 +1,4 @@
-"""The Monte Carlo: the speedups of the full system when all uncertain constants are drawn at once.
-"""
+"""Monte Carlo: speedups of the full system when all uncertain constants are drawn together."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,10 +8,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from sim.evaluation.fields import WORKLOADS
+from sim.evaluation.measure import JUDGED, speedup
 from sim.evaluation.point import Point, Task
 from sim.evaluation.setting import BASES, Setting
-from sim.evaluation.sweep import Results
-from sim.evaluation.timing import JUDGED, speedup
+from sim.evaluation.store import Results
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.picture import COLOURS, grid, save
 from sim.experiments.figures.row import Row
@@ -23,26 +22,27 @@ from sim.experiments.sensitivity.constants import frozen_on
 __all__ = ["EXHIBIT", "MOST_ERROR"]
 
 MOST_ERROR = 0.03
-"""The largest error of the interpolation that is good."""
+"""Largest acceptable error of the interpolation."""
 
 _PERCENTILES = (5, 50, 95)
 
 _MARKS = ((0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 6, 8),
           (0.25, 0.5, 0.7, 1, 1.4, 2, 3, 4, 6, 8, 12), (0.125, 0.25, 0.5, 1, 2, 4, 8, 16),
           (0.01, 0.1, 1, 10, 100))
-"""Marks of an axis, from close to wide."""
+"""Candidate ticks of an axis."""
 _MOST_MARKS = 9
 
 _SECTION = """\
 <h2>{{ title }}</h2>
 <p>{{ draws }} joint draws of every constant that was unverified or second hand on {{ day }} and has
-not been measured since ({{ counts }}), each log-uniform from half to double, baselines and full
-system alike. The NICs are run at most at {{ sets }} of them for each data set, EN's at a few more,
-and interpolated between; all else is computed for each draw. EN keeps the options that it has as it
-is, and like its baselines the mini-batches in flight and in a graph.</p>
+not been measured since ({{ counts }}). Each factor is log-uniform from half to double, and the same
+for the baselines and the full system. NICs are simulated at no more than {{ sets }} points for each
+data set, a few more for EN, and interpolated in between; the rest is computed for each draw. EN
+keeps its nominal options. EN and its baselines keep their nominal mini-batches in flight and per
+graph.</p>
 <table>
 <tr><th>full system</th><th>workload</th><th>data set</th><th>software</th><th>over</th>
-<th>as it is</th><th>median</th><th>5 % to 95 %</th><th>draws in which it is faster</th></tr>
+<th>nominal</th><th>median</th><th>5 % to 95 %</th><th>draws with a gain</th></tr>
 {% for row in rows %}
 <tr><td>{{ row.system }}</td><td>{{ row.workload }}</td><td>{{ row.dataset }}</td>
 <td>{{ row.software }}</td>
@@ -51,9 +51,9 @@ is, and like its baselines the mini-batches in flight and in a graph.</p>
 {% endfor %}
 </table>
 <table>
-<tr><th>interpolation</th><th>workload</th><th>data set</th><th>sets of runs</th><th>axes</th>
-<th>error of a speedup with a set left out</th><th>at most</th>
-<th>of the NICs' values, median (most)</th></tr>
+<tr><th>interpolation</th><th>workload</th><th>data set</th><th>NIC runs</th><th>axes</th>
+<th>leave-one-out error of a speedup</th><th>bound</th>
+<th>errors of the NICs' values, median (most)</th></tr>
 {% for row in errors %}
 <tr><td>{{ row.system }}</td><td>{{ row.workload }}</td><td>{{ row.dataset }}</td>
 <td class="n">{{ row.sets }}</td>
@@ -125,7 +125,7 @@ class _MonteCarlo(Figure):
 
 
 def _by_workload(setting: Setting) -> Iterator[Case]:
-    """Yield one case for each full system, data set and workload: software profiles share sets of
+    """Yield one case for each full system, data set and workload, because software profiles share
     runs."""
     for case in cases_of(setting):
         if case.full == case.left_out.full:
@@ -133,7 +133,7 @@ def _by_workload(setting: Setting) -> Iterator[Case]:
 
 
 def _speedups(results: Results, case: Case, base: Point) -> np.ndarray | None:
-    """Return the speedup of every draw; None where a chunk has failed."""
+    """Return the speedup of every draw; None if a chunk failed."""
     found = [results.value(each, f"speedups.{base.kind.name}") for each in case.draws]
     if any(each is None for each in found):
         return None
@@ -207,7 +207,7 @@ def _errors(results: Results, case: Case) -> dict[str, str]:
 
 
 EXHIBIT = _MonteCarlo(
-    "montecarlo", "The full system's speedup when all uncertain constants are drawn at once",
-    about="Every constant that is not verified varies at once, log-uniform from half to double. "
-          "Bars: median, 5 % and 95 %; diamonds: as it is. Draws share runs of NICs; the CSV has "
-          "the errors of the interpolation between them.")
+    "montecarlo", "The full system's speedup when all uncertain constants are drawn together",
+    about="All uncertain constants vary together, log-uniform from half to double. Bars: median, "
+          "5 % and 95 %; diamonds: nominal. Draws share NIC runs; the CSV has the errors of the "
+          "interpolation between them.")

@@ -1,4 +1,4 @@
-"""Pictures: a grid of panels below a title, and how it is written to a file."""
+"""Pictures: a grid of panels below a title, and its output file."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,17 +10,17 @@ from sim.files.pictures import write_picture
 __all__ = ["COLOURS", "grid", "save"]
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#7F7F7F")
-"""Okabe and Ito's palette, told apart by the colour-blind."""
+"""Okabe and Ito's palette, which colour-blind readers can distinguish."""
 
 _WIDEST = 0.97
-"""Share of a picture's width that its title may take; a longer one is set smaller."""
+"""Share of a picture's width that its title may take; a longer title is set in smaller type."""
 
 
 def grid(columns: Sequence[str], rows: Sequence[str], title: str, setting: str,
          draw: Callable, height: float = 2.6, width: float = 3.6) -> Canvas:
     """Return a canvas of panels; ``draw(axes, column, row)`` fills each.
 
-    What all panels have in common is said once: ``title``, and below it the ``setting``.
+    Values that all panels share are in ``title`` and, below it, in ``setting``.
     """
     canvas = Canvas(figsize=(max(7.0, width * len(columns)), 1.3 + height * len(rows)),
                     layout="constrained")
@@ -53,5 +53,5 @@ def grid(columns: Sequence[str], rows: Sequence[str], title: str, setting: str,
 
 
 def save(canvas: Canvas, path: str | Path) -> None:
-    """Write a canvas, the same bytes for the same picture."""
+    """Write a canvas; the bytes are reproducible."""
     write_picture(canvas, path, dpi=110, metadata={"Software": None})

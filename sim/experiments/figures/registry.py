@@ -1,6 +1,6 @@
-"""The registry of figures and tables: to add one is a file in this folder and a line in `NAMES`.
+"""Registry of figures and tables. To add one, add a module to this folder and a line to `NAMES`.
 
-Those that need what claims make of results are files of the folder ``maps``, which is above claims.
+Exhibits that depend on claims are modules of the package ``maps``, which is above claims.
 """
 
 from collections.abc import Iterable
@@ -39,26 +39,25 @@ NAMES: tuple[str, ...] = (
     "montecarlo",
     "phase_map",
 )
-"""Files with an `EXHIBIT`, in the order in which they are measured and shown."""
+"""Modules with an `EXHIBIT`, in the order of measuring and showing."""
 
 HEAVY = ("tornado", "montecarlo", "phase_map", "en")
-"""Those of `NAMES` that take half an hour or more each on two processors: made when asked for by
-name, not by ``all``."""
+"""Names that take half an hour or more each on two processors; ``all`` omits them."""
 
 _MAPS = ("paper_like", "phase_map")
-"""Those of `NAMES` that lie in the folder ``maps``; the others lie in this one."""
+"""Names in the package ``maps``."""
 
 
 def exhibit(name: str) -> "Exhibit":
     """Return the figure or table of a name of `NAMES`."""
-    # Loaded on demand: Matplotlib is slow to load, and the help of a command needs names only.
+    # Imported on demand: Matplotlib is slow to import, and the help needs only the names.
     folder = "maps" if name in _MAPS else "figures"
     return import_module(f"sim.experiments.{folder}.{name}").EXHIBIT
 
 
 def chosen(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names without repeats, in the order of `NAMES`; ``all`` or no name means all but
-    the `HEAVY` ones.
+    """Return the names without duplicates, in the order of `NAMES`; ``all`` or no name means all
+    except `HEAVY`.
 
     Raises ``ValueError`` for an unknown name.
     """
@@ -71,12 +70,13 @@ def chosen(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def demo_names() -> tuple[str, ...]:
-    """Return the names of what ``--demo`` makes."""
+    """Return the names that ``--demo`` includes."""
     return tuple(name for name in NAMES if exhibit(name).demo)
 
 
 def in_words() -> str:
-    """Return the names as a list in which ``fig14 to fig27`` stands for three or more in a row."""
+    """Return the names as a list; ``fig14 to fig27`` abbreviates three or more consecutive names.
+    """
     runs: list[list[str]] = []
     for name in NAMES:
         if runs and _follows(runs[-1][-1], name):
@@ -87,12 +87,12 @@ def in_words() -> str:
 
 
 def _follows(before: str, name: str) -> bool:
-    """Return whether two names differ in their numbers alone, and those by one."""
+    """Return whether two names differ only in their numbers, by one."""
     (stem, first), (other, second) = _split(before), _split(name)
     return stem == other and bool(first and second) and int(second) == int(first) + 1
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Return a name without the number at its end, and the number, empty for none."""
+    """Return a name without its final number, and that number, empty if there is none."""
     stem = name.rstrip("0123456789")
     return stem, name.removeprefix(stem)

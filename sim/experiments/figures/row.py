@@ -11,12 +11,12 @@ __all__ = ["COLUMNS", "Row", "csv_text"]
 
 COLUMNS = ("dataset", "nodes", "mini_batch", "profile", "fidelity", "system", "metric", "value",
            "low", "high", "unit")
-"""Of the CSV files: members of :class:`Row`."""
+"""Columns of the CSV files: members of :class:`Row`."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One value. ``low`` and ``high`` are the ends of its interval, where there is one."""
+    """One value. ``low`` and ``high`` are the ends of its interval, None without an interval."""
 
     dataset: str
     nodes: int
@@ -33,7 +33,7 @@ class Row:
     @classmethod
     def of(cls, point: Point, system: str, metric: str, found: Estimate | None,
            unit: str) -> "Row":
-        """Return the row of a point's metric, of which seeds say what ``found`` holds."""
+        """Return the row of a point's metric; ``found``: its estimate over seeds."""
         low, high = (found and found.interval) or (None, None)
         return replace(cls.at(point, system, metric, found and found.value, unit),
                        low=low, high=high)

@@ -1,4 +1,4 @@
-"""Sections of the page: what a figure or table shows there besides a picture."""
+"""Sections of the page: content of a figure or table besides its picture."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ __all__ = ["Section", "section_of_rows"]
 _ROWS = """\
 <h2>{{ title }}</h2>
 <table>
-<tr><th>what</th><th>data set</th><th>nodes</th><th>mini-batch</th><th>software</th>
+<tr><th>system</th><th>data set</th><th>nodes</th><th>mini-batch</th><th>software</th>
 <th>metric</th><th>value</th></tr>
 {% for row in rows %}
 <tr><td>{{ row.system }}</td><td>{{ row.dataset }}</td><td>{{ row.nodes }}</td>
@@ -31,7 +31,7 @@ class Section:
 
     Members
     -------
-    template: HTML with Jinja's fields. values: of the fields.
+    template: HTML with Jinja's fields. values: values of the fields.
     """
 
     template: str
@@ -40,5 +40,5 @@ class Section:
 
 def section_of_rows(title: str, rows: Sequence[Row],
                     notes: Sequence[tuple[str, str]] = ()) -> Section:
-    """Return a section with a table of rows, and below it ``notes``: names and explanations."""
+    """Return a section with a table of rows and, below it, ``notes``: names and explanations."""
     return Section(_ROWS, {"title": title, "rows": rows, "notes": notes})

@@ -1,13 +1,13 @@
-"""Sensitivity of the full system's speedup to every uncertain constant, and to choices of ours."""
+"""Sensitivity of the full system's speedup to every uncertain constant and to our choices."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sim.evaluation.measure import JUDGED, speedup
 from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
-from sim.evaluation.sweep import Results
-from sim.evaluation.timing import JUDGED, speedup
+from sim.evaluation.store import Results
 from sim.experiments.figures.row import Row
 from sim.experiments.sensitivity.constants import uncertain
 
@@ -17,14 +17,14 @@ __all__ = ["BASE_OF", "FACTORS", "Change", "Knob", "Swing", "knobs", "pairs", "s
 FACTORS = {"halved": 0.5, "doubled": 2.0}
 
 BASE_OF = {"eager": "bl-paper", "tuned": "bl-tuned"}
-"""The baseline that is written for a software profile."""
+"""Baseline of a software profile."""
 
 _UNUSED = {"eager": ("cpu_", "nccl_"), "tuned": ("cpu_", "mpi_")}
-"""Beginnings of the names of profiles that neither the full system nor its baseline is charged:
-their collectives are the other library's, and no CPU computes."""
+"""Name prefixes of profiles that neither the full system nor its baseline is charged: collectives
+of the other library, and CPU profiles."""
 
 _MINI_BATCHES = 16
-"""Measured at most, after as many of warm-up: a few are enough to tell differences."""
+"""Most measured mini-batches, after equally many of warm-up; enough to detect differences."""
 
 _PLACEMENTS = ("rows", "row")
 _DEPTHS = (1, 4)
@@ -33,14 +33,14 @@ _COMMUNICATORS = (2, 16)
 _WINDOWS = (4, 64)
 _SEEDS = 5
 _LEVELS = {"eager": (1, 2, 3), "tuned": (0, 1, 3)}
-"""Other levels of kernels than a software profile's own."""
+"""Kernel levels other than the software profile's own."""
 
 Fields = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)
 class Change:
-    """One other value: ``label`` in words, and the ``fields`` of the points that have it."""
+    """Another value: ``label`` in words, and the ``fields`` of its points."""
 
     label: str
     fields: Fields
@@ -48,14 +48,14 @@ class Change:
 
 @dataclass(frozen=True)
 class Knob:
-    """What is changed.
+    """A constant or a choice to change.
 
     Members
     -------
-    name: ``profile.constant``, or what we chose. status: of a constant, how far it is to be
-        trusted; empty for a choice.
-    changes: to its other values. ground: fields of the points that these are compared with, where
-        they are not those of the setting.
+    name: ``profile.constant``, or the name of a choice. status: evidence for a constant; empty for
+        a choice.
+    changes: its other values. ground: fields of the compared points, if they differ from the
+        setting.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Knob:
 
 @dataclass(frozen=True)
 class Swing:
-    """What a knob does to a speedup: ``values``, by label of a change, None where not measured."""
+    """Effect of a knob on a speedup: ``values`` by label of a change, None if not measured."""
 
     knob: Knob
     values: dict[str, float | None]
@@ -83,14 +83,13 @@ class Swing:
 
 
 def pairs(setting: Setting) -> list[tuple[str, str]]:
-    """Return the cases that are swept: software profile and workload."""
+    """Return the swept cases: software profile and workload."""
     return [(software, workload) for software in setting.softwares for workload in JUDGED]
 
 
 def knobs(setting: Setting, dataset: str, software: str, workload: str) -> list[Knob]:
-    """Return every uncertain constant that the full system or its baseline is charged, and what we
-    chose: placement, depth in flight, threads that call, communicators, window, level of kernels,
-    seed."""
+    """Return every uncertain constant that the full system or its baseline is charged, and our
+    choices: placement, depth, host threads, communicators, window, kernel level, seed."""
     found = [Knob(name, constant.status, tuple(
         Change(label, (("scaled", ((name, factor),)),)) for label, factor in FACTORS.items()))
         for name, constant in uncertain([software], setting.gpu, _UNUSED[software]).items()]
@@ -110,7 +109,7 @@ def _choices(setting: Setting, dataset: str, software: str, workload: str) -> It
                 Change(f"{count}", (("communicators", count),)) for count in _COMMUNICATORS))
     yield Knob("kernels", "", tuple(Change(f"L{level}", (("kernels", level),))
                                     for level in _LEVELS[software]))
-    # Whole windows on either side: the trace is as long as the longest takes, for all of them.
+    # Whole windows: the trace of all of them is as long as the longest one requires.
     size, longest = setting.mini_batch(dataset), max(_WINDOWS)
     whole = (("warmup", longest), ("measured", longest))
     yield Knob("window", "", tuple(Change(f"{window}", (*whole, ("window", window * size)))
@@ -130,9 +129,9 @@ def sensitivity_points(setting: Setting) -> list[Point]:
 
 def swings(setting: Setting, results: Results, dataset: str, software: str,
            workload: str) -> tuple[float | None, list[Swing]]:
-    """Return the speedup of FS as it is and with each knob turned, the strongest first.
+    """Return the nominal speedup of FS, and its speedup with each knob turned, the strongest first.
 
-    A change on another ground counts as a factor on that ground.
+    If a change has its own ground, it counts as a factor on that ground.
     """
     as_is = _speedup(setting, results, dataset, software, workload, ())
     found = []
@@ -180,6 +179,6 @@ def _speedup(setting: Setting, results: Results, dataset: str, software: str, wo
 
 
 def width(swing: Swing, as_is: float | None) -> float:
-    """Return how far a knob moves the speedup at most."""
+    """Return the largest effect of a knob on the speedup."""
     return max((abs(value - as_is) for value in swing.known.values() if as_is is not None),
                default=0.0)

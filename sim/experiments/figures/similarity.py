@@ -1,4 +1,4 @@
-"""Similarity of mini-batches, by the algorithm that forms them, over windows of a data set."""
+"""Similarity of mini-batches, by batching algorithm, over windows of a data set."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -11,18 +11,18 @@ from sim.evaluation.setting import Setting, samples_of
 __all__ = ["compared", "similarities"]
 
 _WINDOWS, _LARGE, _FEWER = 3, 1024, 2
-"""Windows; fewer for mini-batches of so many samples: greedy selection grows with the square."""
+"""Number of windows; fewer for large mini-batches, because greedy selection is quadratic."""
 
 
 def similarities(setting: Setting, dataset: str, algorithm: str) -> Iterator[tuple[bool, float]]:
-    """Yield, for each mini-batch, whether its window is a new one, and its similarity."""
+    """Yield, for each mini-batch, whether its window is new, and its similarity."""
     batcher = Batcher(algorithm_of(algorithm), setting.mini_batch(dataset))
     for batch in batcher.form([_samples(setting, dataset)]):
         yield batch.fresh, batch.similarity
 
 
 def compared(setting: Setting, dataset: str) -> list[dict]:
-    """Return what :func:`host.batching.compare` finds, an entry for each algorithm."""
+    """Return the result of :func:`host.batching.compare`, an entry for each algorithm."""
     return _compared(setting, dataset, contents(setting.source(dataset).data))
 
 

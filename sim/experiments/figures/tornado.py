@@ -1,4 +1,4 @@
-"""The tornado plot: how far each uncertain constant, and each choice of ours, moves the speedup."""
+"""Tornado plot: effect of each uncertain constant, and of each of our choices, on the speedup."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.picture import COLOURS, grid, save
 from sim.experiments.figures.row import Row
@@ -26,24 +26,24 @@ from sim.experiments.figures.sensitivity import (
 __all__ = ["EXHIBIT"]
 
 _SHOWN = 7
-"""Constants of a panel; the CSV has all. Every choice is shown."""
+"""Constants in a panel; the CSV has all. Every choice is shown."""
 _CHOICES = 7
 _APART = 0.02
-"""Share of the speedup; a choice that moves it less has no label, which would hide others."""
+"""Share of the speedup; a choice with a smaller effect has no label, which would cover others."""
 _LEAST = 0.001
-"""Share of the speedup; a constant that moves it less is not drawn."""
+"""Share of the speedup; a constant with a smaller effect is not drawn."""
 
 
 @dataclass(frozen=True)
 class _Tornado(Figure):
-    """Every uncertain constant halved and doubled, and every choice made otherwise."""
+    """Every uncertain constant halved and doubled, and every choice changed."""
 
     def points(self, setting: Setting) -> list[Point]:
         """Return the points of the sensitivity sweep."""
         return sensitivity_points(setting)
 
     def rows(self, setting: Setting, results: Results) -> list[Row]:
-        """Return the speedup as it is and with each change."""
+        """Return the nominal speedup, and the speedup with each change."""
         return sensitivity_rows(setting, results)
 
     def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
@@ -92,17 +92,17 @@ def _fill(axes: Axes, as_is: float | None, found: Sequence[Swing]) -> None:
     axes.axvline(as_is, color="0.2", linewidth=1)
     axes.set_ylim(_SHOWN + _CHOICES - 0.4, -0.8)
     axes.grid(axis="x", color="0.9")
-    axes.use_sticky_edges = False  # room beside the bars, too
+    axes.use_sticky_edges = False  # margin beside the bars
     axes.margins(x=0.08)
     axes.set_xlabel("speedup of FS", fontsize=9)
-    axes.text(0.98, 0.03, f"as it is: {as_is:.2f}x", ha="right", transform=axes.transAxes,
+    axes.text(0.98, 0.03, f"nominal: {as_is:.2f}x", ha="right", transform=axes.transAxes,
               fontsize=8, fontweight="bold")
 
 
 EXHIBIT = _Tornado(
-    "tornado", "What the speedup of the full system hangs on",
-    about="Every constant that is unverified or known at second hand, halved and doubled, each "
-          "alone; the baseline is charged it alike. Below them our choices: where tables lie "
-          "(else even), mini-batches in flight (else as many as each system is fastest with), "
-          "threads of a host that call (else 1), communicators of NCCL that a GPU uses at once "
-          "(else 1), mini-batches of a window (else 16), and the seed.")
+    "tornado", "Sensitivity of the full system's speedup",
+    about="Every unverified or second-hand constant, halved and doubled, one at a time, for the "
+          "full system and its baseline. Below them our choices: placement (default even), "
+          "mini-batches in flight (default: the fastest for each system), host threads (default "
+          "1), NCCL communicators of a GPU (default 1), mini-batches of a window (default 16), "
+          "and the seed.")

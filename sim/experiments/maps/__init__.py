@@ -1,1 +1,1 @@
-"""Maps: what claims make of many settings, and of the setting nearest to the paper."""
+"""Maps: claims over many settings, and in the setting nearest to the paper."""

@@ -1,4 +1,4 @@
-"""The cells of the phase map: what varies, and the setting of each."""
+"""Cells of the phase map: the varied values, and the setting of each cell."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ __all__ = ["INFERENCE", "LARGE", "LINKS", "MINI_BATCHES", "OPERATORS", "PAIRS", 
            "cells_of", "points_of", "setting_of"]
 
 LINKS = (10, 25, 50, 100)
-"""Rates of a link, Gb/s."""
+"""Link rates, Gb/s."""
 
 MINI_BATCHES = (128, 512, 2048, 8192)
 """Samples of a mini-batch over all nodes."""
@@ -22,32 +22,32 @@ OPERATORS = (20, 5)
 """Host time of one operator call, us."""
 
 LARGE = 8192
-"""At this mini-batch, whose NICs take most of the time, only the first and the last of `LINKS` are
-measured, and the first of `OPERATORS`; a window is half as many mini-batches, and `PAIRS` are left
-out."""
+"""The largest mini-batch, whose NICs take most of the time. It is measured only with the first and
+last of `LINKS` and the first of `OPERATORS`, with windows of half as many mini-batches, and without
+`PAIRS`."""
 
 INFERENCE = ("bl-paper", "nic", "ga+nic", "lc", "rc", "sc", "lc+rc", "ga+rc", "fs")
 """The nine compositions of figures 16 to 22: the NIC as transport, the graph algorithm and each
-part over it, both caches (figure 21), remote cache with graph algorithm (figure 19), all."""
+part added to it, both caches (figure 21), remote cache with graph algorithm (figure 19), all."""
 
 TRAINING = ("bl-paper", "nic", "ga+nic", "lc", "sc", "lc+sc", "fs")
-"""Those of them that training has (figures 23 to 26), and both of its parts without GA."""
+"""The compositions in training (figures 23 to 26), and both parts without GA."""
 
 PAIRS = ("lc+rc", "ga+rc")
-"""Of the compositions those of two techniques."""
+"""Compositions of two techniques."""
 
 _WINDOW = 16
-"""Mini-batches measured, after as many of warm-up: one window."""
+"""Mini-batches measured, after equally many of warm-up: one window."""
 
 _SIZES = (0.0, 0.1)
-"""Sizes of caches: a claim about the size of a cache is judged on none against 10 %."""
+"""Cache sizes: claims about sizes compare no cache with 10 %."""
 
 _LINK, _OPERATOR = "ethernet_100g_switch", "software_{}.operator_us"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: ``dataset``, ``link`` in Gb/s, ``mini_batch`` in samples, ``operator`` in us."""
+    """A cell: ``dataset``, ``link`` in Gb/s, ``mini_batch`` in samples, ``operator`` in us."""
 
     dataset: str
     link: int
@@ -71,16 +71,17 @@ def cells_of(dataset: str) -> Iterator[Cell]:
 
 
 def setting_of(setting: Setting, cell: Cell) -> Setting:
-    """Return the setting of a cell: ``setting`` with one data set, one window, and its values."""
+    """Return the setting of a cell: ``setting`` with one data set, one window, and the cell's
+    values."""
     network = load_profile(_LINK, NetworkProfile)
     factors = {f"{_LINK}.bandwidth_gbit_s": cell.link / network.bandwidth_gbit_s}
     for software in setting.softwares:
         profile = load_profile(f"software_{software}", SoftwareProfile)
         factors[_OPERATOR.format(software)] = cell.operator / profile.operator_us
-    # A constant that is as it is takes no factor, so that such points are those of other figures.
+    # A nominal constant has no factor, so that the point is shared with other figures.
     scaled = tuple((name, factor) for name, factor in factors.items() if factor != 1)
     every = dict(setting.every)
-    # The cell's own values take the place of the setting's.
+    # The cell's own values replace the setting's.
     every["scaled"] = (*(each for each in every.get("scaled", ()) if each[0] not in factors),
                        *scaled)
     window = _WINDOW
@@ -97,8 +98,8 @@ def setting_of(setting: Setting, cell: Cell) -> Setting:
 def points_of(setting: Setting, cell: Cell) -> list[Point]:
     """Return the points of a cell.
 
-    The compositions with the first software profile, the eager one as a rule; full systems and both
-    baselines with every profile; and caches of the sizes that claims compare.
+    They are the compositions with the first software profile (normally eager), full systems and
+    both baselines with every profile, and caches of the sizes that claims compare.
     """
     own, dataset = setting_of(setting, cell), cell.dataset
     first, *others = setting.softwares

@@ -1,4 +1,4 @@
-"""The pictures of the phase map: heat maps of cells, and claims by cell."""
+"""Pictures of the phase map: heat maps of cells, and claims by cell."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from sim.experiments.maps.verdicts import JUDGED, RATIOS, agreeing
 __all__ = ["heat_maps"]
 
 _WIDEST = 3.0
-"""Speedups as large, and as small as its inverse, have the deepest colours."""
+"""Speedup with the deepest colour; its inverse has the deepest colour of slowdowns."""
 
 _VERDICTS = ListedColormap(["#F4D9C8", "#0072B2"])
 
@@ -24,8 +24,8 @@ def heat_maps(title: str, caption: str, found: Mapping[Cell, Mapping[str, bool |
               ratios: Mapping[Cell, Mapping[str, float | None]], path: str | Path) -> None:
     """Draw the cells of one data set.
 
-    A row of panels for each operator time: how many claims agree, and each speedup; below them
-    every claim in every cell.
+    A row of panels for each operator time shows the number of agreeing claims and each speedup. The
+    last panel shows every claim in every cell.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def heat_maps(title: str, caption: str, found: Mapping[Cell, Mapping[str, bool |
 
 def _heat(axes: Axes, values: Mapping[Cell, float | None],
           said: Callable[[Cell, float], str], colours: str, limits: tuple[float, float]) -> None:
-    """Draw a panel: a column for each link, a row for each mini-batch; cells without values stay
+    """Draw a panel: a column for each link, a row for each mini-batch; cells without values are
     white."""
     grid = np.full((len(MINI_BATCHES), len(LINKS)), np.nan)
     for cell, value in values.items():

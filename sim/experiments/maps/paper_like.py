@@ -1,4 +1,4 @@
-"""The headline where most of the paper's claims hold, beside the reference setting's."""
+"""The headlines in the paper-like setting, next to the reference setting's."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sim.evaluation.fields import WORKLOADS
 from sim.evaluation.point import Point
 from sim.evaluation.setting import BASES, FULL_SYSTEMS, SETTINGS, Setting, like
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.claims.headlines import headlines, in_words
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.row import Row
@@ -16,7 +16,7 @@ __all__ = ["EXHIBIT"]
 
 _SECTION = """\
 <h2>{{ title }}</h2>
-<p><b>paper-like</b>: {{ said }}. Again, with all its figures and claims: <code>python -m sim
+<p><b>paper-like</b>: {{ said }}. All its figures and claims: <code>python -m sim
 reproduce --setting paper-like --output DIR</code></p>
 <table>
 <tr><th></th><th>workload</th><th>software</th><th>over</th>
@@ -42,7 +42,7 @@ class _PaperLike(Table):
                 for system in (*FULL_SYSTEMS, *BASES)]
 
     def with_intervals(self, setting: Setting) -> bool:
-        """Return whether there are several seeds: a headline has all."""
+        """Return whether there are several seeds; headlines use all of them."""
         return len(setting.seeds) > 1
 
     def rows(self, setting: Setting, results: Results) -> list[Row]:
@@ -66,7 +66,7 @@ class _PaperLike(Table):
 
 
 def _settings(setting: Setting) -> dict[str, Setting]:
-    """Return both settings by name, on the cluster and the data of ``setting``."""
+    """Return both settings by name, with the cluster and data of ``setting``."""
     return {name: like(setting, name) for name in SETTINGS}
 
 

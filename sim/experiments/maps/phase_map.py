@@ -1,4 +1,4 @@
-"""The phase map: which claims agree where, and where the full system beats a tuned baseline."""
+"""Phase map: which claims agree where, and where the full system beats a tuned baseline."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.figures.exhibit import Exhibit
 from sim.experiments.figures.row import Row
 from sim.experiments.figures.section import Section
@@ -17,13 +17,13 @@ from sim.experiments.maps.verdicts import JUDGED, RATIOS, Ratio, agreeing, ratio
 __all__ = ["EXHIBIT", "best"]
 
 _BEST = 5
-"""Settings of the page's table."""
+"""Settings in the page's table."""
 
 _SECTION = """\
 <h2>{{ title }}</h2>
-<p>One seed and one window a point. Compositions in inference: {{ inference }}; in training:
-{{ training }}. Judged, with eager software against <code>bl-paper</code>: {{ judged }}. Which
-claims agree in each cell, and the speedups there, are in <code>phase_map.csv</code>.</p>
+<p>One seed and one window per point. Compositions in inference: {{ inference }}; in training:
+{{ training }}. Claims judged, with eager software against <code>bl-paper</code>: {{ judged }}.
+<code>phase_map.csv</code> contains the verdicts and speedups of each cell.</p>
 <table>
 <tr><th>where most claims agree, over all data sets</th><th>agree</th></tr>
 {% for name, agree in best %}
@@ -48,7 +48,7 @@ class _PhaseMap(Exhibit):
         return [point for cell in _cells(setting) for point in points_of(setting, cell)]
 
     def rows(self, setting: Setting, results: Results) -> list[Row]:
-        """Return of each cell how many claims agree, which, and the speedups."""
+        """Return for each cell the number of agreeing claims, the verdicts, and the speedups."""
         rows = []
         for cell in _cells(setting):
             found = verdicts(setting, results, cell)
@@ -81,7 +81,7 @@ class _PhaseMap(Exhibit):
         return paths
 
     def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
-        """Return where most claims agree, and how often the full system is faster."""
+        """Return the settings where most claims agree, and how often the full system is faster."""
         known, wins = _Known(setting, rows), []
         for dataset in setting.datasets:
             for of in RATIOS:
@@ -97,7 +97,7 @@ class _PhaseMap(Exhibit):
 
 
 class _Known:
-    """What the rows say of each cell."""
+    """Values of each cell, read from the rows."""
 
     def __init__(self, setting: Setting, rows: Sequence[Row]):
         self._software = setting.softwares[0]
@@ -106,7 +106,7 @@ class _Known:
             for row in rows}
 
     def verdicts(self, cell: Cell) -> dict[str, bool | None]:
-        """Return whether each claim agrees, None where it was not measured."""
+        """Return whether each claim agrees, None if not measured."""
         found = {name: self._of(cell, self._software, _agrees(name)) for name in JUDGED}
         return {name: None if value is None else bool(value) for name, value in found.items()}
 
@@ -120,8 +120,8 @@ class _Known:
 
 
 def best(found: Mapping[Cell, Mapping[str, bool | None]]) -> list[tuple[str, int, int]]:
-    """Return each cell's name, how many claims agree over all data sets, and how many were judged,
-    the largest share of agreeing ones first."""
+    """Return each cell's name, the number of agreeing claims over all data sets, and the number of
+    judged claims, the largest share first."""
     counts: dict[str, tuple[int, int]] = {}
     for cell, own in found.items():
         counts[cell.name] = tuple(a + b for a, b in zip(  # type: ignore[assignment]
@@ -154,7 +154,7 @@ def _speedup(of: Ratio) -> str:
 
 EXHIBIT = _PhaseMap(
     "phase_map", "Which claims of the paper agree where, and who wins where",
-    about="Links, mini-batches and the host time of an operator vary; mini-batches of 8,192 are "
+    about="Links, mini-batches and the host time of an operator vary. Mini-batches of 8,192 are "
           "measured at the slowest and the fastest link with the longer operator, in windows of "
-          "8 mini-batches in place of 16, without pairs of techniques. Left: claims "
-          "that agree, of those judged; then speedups of the full system; below: every claim.")
+          "8 mini-batches instead of 16, without pairs of techniques. Left: agreeing claims; "
+          "then speedups of the full system; below: every claim.")

@@ -1,10 +1,10 @@
-"""Which claims agree in each cell of the phase map, and who wins there."""
+"""Verdicts and speedups in each cell of the phase map."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sim.evaluation.setting import FULL_SYSTEMS, Setting
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.claims.book import Book
 from sim.experiments.claims.registry import CLAIMS
 from sim.experiments.maps.cells import Cell, setting_of
@@ -13,8 +13,8 @@ __all__ = ["JUDGED", "RATIOS", "Ratio", "agreeing", "ratio", "verdicts"]
 
 JUDGED = ("C1", "C2", "C5", "C6", "C8", "C9", "C10", "C11", "C15", "C19", "C21", "C22", "C23",
           "C24")
-"""Claims that a cell's points can tell: the others sweep nodes, mini-batches or sizes of caches,
-compare data sets, or describe these alone. C2, C5 and C10 compare no cache with one of 10 %."""
+"""Claims that a cell's points can decide. The other claims sweep nodes, mini-batches or cache
+sizes, compare data sets, or only describe them. C2, C5 and C10 compare no cache with 10 %."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ RATIOS = tuple(Ratio(system, workload, software, base) for system in FULL_SYSTEM
 
 
 def verdicts(setting: Setting, results: Results, cell: Cell) -> dict[str, bool | None]:
-    """Return whether each claim agrees in a cell, None where it was not measured.
+    """Return whether each claim agrees in a cell, None if not measured.
 
-    Judged as the paper stands: with the first software profile, against ``bl-paper``.
+    Conditions of the paper: the first software profile, against ``bl-paper``.
     """
     own = setting_of(setting, cell)
     found = {}
@@ -51,7 +51,7 @@ def verdicts(setting: Setting, results: Results, cell: Cell) -> dict[str, bool |
 
 
 def agreeing(found: Mapping[str, bool | None]) -> tuple[int, int]:
-    """Return how many claims agree, and how many were judged."""
+    """Return the number of agreeing claims, and the number of judged claims."""
     known = [value for value in found.values() if value is not None]
     return sum(known), len(known)
 

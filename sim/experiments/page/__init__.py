@@ -1,1 +1,1 @@
-"""The page of results: what it shows, and how it is rendered."""
+"""The page of results: its content, and its HTML."""

@@ -1,4 +1,4 @@
-"""What the page of results shows."""
+"""Content of the page of results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 from host.placement.deal import described
 from sim.evaluation.fields import DEPTHS, devices_of
 from sim.evaluation.setting import Setting
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.claims.headlines import in_words
 from sim.experiments.figures.captions import mini_batches
 from sim.experiments.figures.estimate import CONFIDENCE
@@ -18,12 +18,12 @@ __all__ = ["Shown", "content_of"]
 
 @dataclass(frozen=True)
 class Shown:
-    """A figure or table that is written, as the page shows it.
+    """A written figure or table, as shown on the page.
 
     Members
     -------
-    name, title, about: of the exhibit. command: that makes it again.
-    pictures: where they are, none for a table. sections: of the page, above the pictures.
+    name, title, about: of the exhibit. command: command that makes it again.
+    pictures: paths, empty for a table. sections: sections of the page, above the pictures.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Shown:
 def content_of(found: dict, setting: Setting, results: Results, shown: Sequence[Shown]) -> dict:
     """Return the fields of ``page.html``.
 
-    ``found``: what ``claims.json`` holds, see :func:`sim.experiments.reproduce.reproduce`.
+    ``found``: content of ``claims.json``, see :func:`sim.experiments.reproduce.reproduce`.
     """
     claims = found["claims"]
     agree, differ = (sum(row["agrees"] is value for row in claims) for value in (True, False))
@@ -56,13 +56,13 @@ def content_of(found: dict, setting: Setting, results: Results, shown: Sequence[
 
 
 def _seeds(found: dict, setting: Setting) -> str:
-    """Return in words what is measured with which seeds."""
+    """Return a description of the seeds."""
     if len(setting.seeds) == 1:
-        return f"{setting.seed}, of everything: no intervals"
+        return f"{setting.seed}, for all points: no intervals"
     seeded = ", ".join(found["seeded"]) or "no figure"
-    said = (f"{', '.join(map(str, setting.seeds))} of headlines and of {seeded}, whose means are "
-            f"given with Student's interval of {CONFIDENCE:.0%} over the seeds; {setting.seed} of "
-            "the other figures. An interval has no width where what binds, such as the host's "
+    said = (f"{', '.join(map(str, setting.seeds))} for the headlines and {seeded}, shown as "
+            f"means with Student's interval of {CONFIDENCE:.0%} over the seeds; {setting.seed} for "
+            "the other figures. An interval has no width if the bottleneck, such as the host's "
             "calls, does not depend on the samples")
     files = [name for name in setting.datasets if setting.source(name).data]
     return said + (f"; the samples of {', '.join(files)} come from files and are the same with "
@@ -72,25 +72,25 @@ def _seeds(found: dict, setting: Setting) -> str:
 def _setting_lines(found: dict, setting: Setting) -> list[tuple[str, str]]:
     return [
         ("data", "; ".join(f"{name}: {source}" for name, source in found["sources"].items())),
-        ("cluster", f"{setting.nodes} nodes where a figure does not sweep them, {setting.gpu}, "
+        ("cluster", f"{setting.nodes} nodes unless a figure sweeps them, {setting.gpu}, "
                     f"{_gbit_s(setting):g} Gb/s through one switch, MTU 1,500"),
-        ("placement", f"{setting.placement}: {described(setting.placement)}; hashed where nodes "
-                      "exceed tables"),
-        ("mini-batch", f"{mini_batches(setting)} samples over all nodes, dealt in contiguous "
-                       "shares"),
+        ("placement", f"{setting.placement}: {described(setting.placement)}; hashed if there are "
+                      "more nodes than tables"),
+        ("mini-batch", f"{mini_batches(setting)} samples over all nodes, in contiguous shares"),
         ("graph algorithm", "window of 16 mini-batches, over the global stream"),
         ("caches", "each of 10 % of the unique keys that reach it; LRU, float32; requester-side "
                    f"merge {_merge(setting)}, dedupe on"),
-        *([("besides", setting.in_words())] if setting.every else []),
+        *([("also", setting.in_words())] if setting.every else []),
         ("measured", f"{setting.measured} mini-batches after {setting.warmup} of warm-up"),
         ("sweeps", "; ".join(
-            f"{name}: {setting.sweep(name)['measured']} mini-batches after as many, where cache "
-            f"sizes or nodes are swept, every other size, {_nodes_swept(setting, name)} nodes"
+            f"{name}: {setting.sweep(name)['measured']} mini-batches after equally many of "
+            f"warm-up if cache sizes or nodes are swept, every other size, "
+            f"{_nodes_swept(setting, name)} nodes"
             for name, _ in setting.swept if name in setting.datasets)
-            or "as many"),
+            or "the same"),
         ("seeds", _seeds(found, setting)),
-        ("in flight", f"in inference the number of {', '.join(map(str, DEPTHS))} mini-batches with "
-         "which a system is fastest, 1 in training"),
+        ("in flight", f"inference: the fastest of {', '.join(map(str, DEPTHS))} mini-batches for "
+         "each system; training: 1"),
         ("NIC fidelity", setting.fidelity + (
             ", and rtl at the diamonds" if setting.markers else "")),
         ("judged on", "inference: time per mini-batch in steady state; training: samples per "
@@ -102,7 +102,7 @@ def _setting_lines(found: dict, setting: Setting) -> list[tuple[str, str]]:
 
 
 def _gbit_s(setting: Setting) -> float:
-    """Return the rate of a link."""
+    """Return the rate of a link, Gb/s."""
     point = setting.point(setting.datasets[0], "bl-paper", software=setting.softwares[0])
     return devices_of(point.cluster).network.bandwidth_gbit_s
 

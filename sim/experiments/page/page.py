@@ -1,4 +1,4 @@
-"""The page of results as one HTML file with its pictures inside."""
+"""The page of results as one HTML file with embedded pictures."""
 
 import base64
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ __all__ = ["embedded", "render"]
 
 
 def embedded(picture: str | Path) -> str:
-    """Return a PNG as an address that holds it."""
+    """Return a PNG as a data URL."""
     return "data:image/png;base64," + base64.b64encode(Path(picture).read_bytes()).decode()
 
 
 def render(content: Mapping) -> str:
     """Return the page as HTML.
 
-    ``content`` holds what ``page.html`` names, see :func:`sim.experiments.page.content.content_of`.
+    ``content``: fields of ``page.html``, see :func:`sim.experiments.page.content.content_of`.
     """
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True,
                                      undefined=jinja2.StrictUndefined)

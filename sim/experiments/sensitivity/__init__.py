@@ -1,1 +1,1 @@
-"""Sensitivity: what follows for a speedup when all uncertain constants are drawn at once."""
+"""Monte Carlo: distribution of a speedup when all uncertain constants are drawn together."""

@@ -1,4 +1,4 @@
-"""The cases of a Monte Carlo: its points, its draws and its sets of runs, in a setting."""
+"""Cases of a Monte Carlo in a setting: points, draws and NIC runs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,21 +16,21 @@ from sim.experiments.sensitivity.tasks import Draws, LeftOut
 __all__ = ["CHUNK", "MINI_BATCHES", "Case", "cases_of", "names_of", "sets_by_workload"]
 
 CHUNK = 50
-"""Draws that are measured and kept at once."""
+"""Draws that are measured and stored together."""
 
 MINI_BATCHES = 16
-"""Measured at most, after as many of warm-up: a window, enough to tell differences."""
+"""Most measured mini-batches, after equally many of warm-up: one window."""
 
 _INFERENCE = 5 / 8
-"""Share of the sets of runs for inference, whose runs depend on more: interaction and depth."""
+"""Share of the NIC runs for inference, which depend on more: interaction and depth."""
 
 _OF_EN = 3 / 8
-"""Sets of runs of EN, in inference with tuned software, as a share of those of the others."""
+"""NIC runs of EN, in inference with tuned software, as a share of those of FS."""
 
 _EN_SOFTWARE = "tuned"
 
 _UNCHARGED = ("cpu_",)
-"""Beginnings of the names of profiles that no compared system is charged: no CPU computes."""
+"""Name prefixes of profiles that no compared system is charged, because no CPU computes."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Case:
 
     Members
     -------
-    full: the full system as it is, the paper's or EN. bases: the baselines as they are. sets:
-    points whose NICs are run. draws: the chunks, in order. left_out: how good the interpolation is,
-    of all software profiles alike.
+    full: the full system (paper's or EN) at nominal constants. bases: baselines at nominal
+        constants. sets: points whose NICs are run. draws: chunks, in order. left_out: error of the
+        interpolation, over all software profiles.
     """
 
     full: Point
@@ -57,8 +57,8 @@ class Case:
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """The points that are measured by themselves. Of EN's sets only those NICs are run that EN
-        chooses as it is, and none by itself."""
+        """Points that are measured directly. For EN, only the NIC settings of its nominal choice
+        are run; its sample sets add no points."""
         sets = () if self.full.kind.chooses_nics else self.sets
         return (*sets, self.full, *self.bases)
 
@@ -69,14 +69,14 @@ def names_of(setting: Setting, software: str) -> tuple[str, ...]:
 
 
 def sets_by_workload(setting: Setting) -> dict[str, int]:
-    """Return how many sets of runs each workload of the paper's full system may have; all together
+    """Return the number of NIC runs per workload of the paper's full system; the sum is
     ``setting.nic_sets``."""
     inference = round(setting.nic_sets * _INFERENCE)
     return dict(zip(WORKLOADS, (inference, setting.nic_sets - inference)))
 
 
 def cases_of(setting: Setting) -> Iterator[Case]:
-    """Yield the cases of each data set, workload and software profile, and those of EN."""
+    """Yield the cases of each data set, workload and software profile, and the cases of EN."""
     for dataset in setting.datasets:
         for workload, sets in sets_by_workload(setting).items():
             yield from _cases(setting, dataset, "fs", workload, setting.softwares, sets)
@@ -87,8 +87,8 @@ def cases_of(setting: Setting) -> Iterator[Case]:
 
 def _cases(setting: Setting, dataset: str, system: str, workload: str,
            softwares: tuple[str, ...], sets: int) -> Iterator[Case]:
-    """Yield the cases of a full system, a workload and software profiles that share sets."""
-    # EN and its baselines launch as many mini-batches at once as they are fastest with.
+    """Yield the cases of a full system, a workload and software profiles that share NIC runs."""
+    # EN and its baselines choose the fastest number of mini-batches per graph.
     fields = {"per_graph": None} if system == EN else {}
     full = tuple(_point(setting, dataset, system, workload, software, **fields)
                  for software in softwares)

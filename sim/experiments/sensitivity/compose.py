@@ -1,8 +1,7 @@
-"""How the points of a draw are put together: the only file of this room that knows how.
+"""Composition of a draw's points. The only module of this package that knows how.
 
-A point's NICs are run, or their times taken from elsewhere; everything else, from the constants to
-the time from one mini-batch to the next, is computed as :func:`sim.evaluation.measure.
-measure` does it.
+A point's NICs are run, or their times are given. Everything else, from the constants to the time
+per mini-batch, is computed as in :func:`sim.evaluation.measure.measure`.
 """
 
 from collections.abc import Sequence
@@ -26,13 +25,12 @@ GATHER = "gpu.launch_us + gpu.kernel_us"
 
 
 def nic_constants(point: Point) -> dict[str, float]:
-    """Return every constant that a point's NICs see, by its name: those of the GPU that serves
-    them, of PCIe and of the network. Points of one trace that agree in all of them share runs.
+    """Return every constant that a point's NICs see, by name: constants of the GPU that serves
+    them, of PCIe and of the network. Points of one trace with equal constants share runs.
 
-    The launch of a gather counts with the least time of its kernel, as `GATHER`: mostly their sum
-    is what a request list waits for, and an interpolator need not find that out. Where EN leaves an
-    option open, it has it. What a short write takes is no part of PCIe for them: it is in the time
-    of a poll.
+    The launch of a gather is counted together with the least time of its kernel, as `GATHER`,
+    because a request list mostly waits for their sum. Open options of EN are on. The time of a
+    short PCIe write is part of the poll time.
     """
     seen_point, nics, devices = point.kind.as_seen(point, devices_of(point.cluster))
     seen = {"gpu": serving(seen_point, nics, devices)[0], "pcie": devices.pcie,
@@ -44,19 +42,19 @@ def nic_constants(point: Point) -> dict[str, float]:
 
 
 def served_ways(point: Point) -> list[Point]:
-    """Return a point in each way in which its NICs may get rows, since constants reach them by it:
-    EN chooses from several what it leaves open, other systems have one."""
+    """Return a point for each way in which its NICs may read rows. EN has several if its option is
+    open."""
     return point.kind.served_ways(point)
 
 
 def run_nics(point: Point, runs: Store | None) -> NicPart | None:
-    """Run a point's NICs, or take their runs from ``runs``; None for a system without."""
+    """Run a point's NICs, or read their runs from ``runs``; None for a system without NICs."""
     return point.kind.run_nics(Site.of(point, runs))
 
 
 def settled(point: Point, runs: Store | None) -> Point:
-    """Return a point with as many mini-batches in flight and in a graph as its system has there,
-    and with every option of EN as EN has it there."""
+    """Return a point with the mini-batches in flight and per graph, and all options of EN, fixed to
+    their best values."""
     return _settled(point, runs, contents(point.workload.data))
 
 
@@ -75,13 +73,13 @@ def interval_of(point: Point, nic: NicPart | None = None,
                 times: Sequence[NicTimes] | None = None, near: Tuning | None = None) -> float:
     """Return a point's time from one mini-batch to the next.
 
-    ``nic``: its NICs, None for a baseline; ``times``: in place of those of ``nic``. ``near``: the
-    options of bl-tuned with which its search begins.
+    ``nic``: its NICs, None for a baseline; ``times``: replaces the times of ``nic``. ``near``:
+    start of the search of bl-tuned's options.
     """
     return point.kind.timed(
         Site.of(point), nic, None if times is None else list(times), near).interval_us
 
 
 def source_of(point: Point) -> str:
-    """Return where a point's samples come from, in words."""
+    """Return the source of a point's samples, in words."""
     return trace_of(point.workload).source

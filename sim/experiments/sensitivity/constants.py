@@ -1,5 +1,4 @@
-"""The constants that are uncertain: what was unverified or second hand once, until it is measured.
-"""
+"""Uncertain constants: listed as unverified or second hand, and not measured since."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -30,10 +29,10 @@ def uncertain(softwares: Iterable[str], gpu: str, without: tuple[str, ...] = ()
              ) -> dict[str, Constant]:
     """Return every uncertain constant of the profiles of an evaluation, by ``profile.constant``.
 
-    A constant is uncertain if it is unverified or second hand, and also one that ``frozen.toml``
-    lists and that nobody has measured (status M) since: a better source alone takes none off.
+    A constant is uncertain if it is unverified or second hand, or if ``frozen.toml`` lists it and
+    it has not been measured (status M). A better source alone does not remove it.
 
-    ``without``: beginnings of the names of profiles to leave out.
+    ``without``: name prefixes of profiles to skip.
     """
     listed = frozen()
     profiles = {name: kind for software in softwares

@@ -1,4 +1,4 @@
-"""At which constants NICs are run: a few points that fill the space of those that reach them."""
+"""Design of the NIC runs: a few points that fill the space of the constants that reach NICs."""
 
 from collections.abc import Sequence
 
@@ -16,8 +16,7 @@ def scaled_by(point: Point, names: Sequence[str], factors: Sequence[float]) -> P
 
 
 def reaching(point: Point, names: Sequence[str]) -> list[str]:
-    """Return those of the constants ``names`` that change what a point's NICs see, whichever way
-    they get rows."""
+    """Return the constants of ``names`` that a point's NICs see, for any way to read rows."""
     seen = [(way, nic_constants(way)) for way in served_ways(point)]
     return [name for name in names if any(
         nic_constants(scaled_by(way, [name], [factor])) != as_is
@@ -26,14 +25,14 @@ def reaching(point: Point, names: Sequence[str]) -> list[str]:
 
 def design(bases: Sequence[Point], names: Sequence[Sequence[str]], sets: int,
            seed: int) -> list[Point]:
-    """Return ``sets`` points whose NICs are run, for all draws to share.
+    """Return ``sets`` points whose NICs are run, shared by all draws.
 
-    First come those of ``bases`` that differ for NICs, then a Latin hypercube over the constants
-    that reach them, dealt to ``bases`` in turn.
+    The first are the points of ``bases`` with different NICs. A Latin hypercube over the constants
+    that reach NICs follows, assigned to ``bases`` in turn.
 
     Parameters
     ----------
-    bases: one point with NICs for each software profile. names: of the uncertain constants of each.
+    bases: one point with NICs for each software profile. names: uncertain constants of each.
 
     Raises ``ValueError`` for fewer sets than twice the bases.
     """
@@ -45,7 +44,7 @@ def design(bases: Sequence[Point], names: Sequence[Sequence[str]], sets: int,
         if all(nic_constants(base) != nic_constants(other) for other in found):
             found.append(base)
     reach = [reaching(base, of) for base, of in zip(bases, names)]
-    # A constant that both software profiles have is one axis.
+    # A constant of both software profiles is one axis.
     axes = list(dict.fromkeys(_role(name) for of in reach for name in of))
     left = sets - len(found)
     for number, place in enumerate(latin_hypercube(left, len(axes), seed)):
@@ -57,6 +56,6 @@ def design(bases: Sequence[Point], names: Sequence[Sequence[str]], sets: int,
 
 
 def _role(name: str) -> str:
-    """Return a constant's name without that of its software profile."""
+    """Return a constant's name without its software profile."""
     profile, _, constant = name.partition(".")
     return f"software.{constant}" if profile.startswith("software_") else name

@@ -1,4 +1,4 @@
-"""Joint draws of constants, and designs that fill the space of them evenly."""
+"""Joint draws of constants, and space-filling designs."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -8,15 +8,15 @@ import numpy as np
 __all__ = ["WIDEST", "drawn", "latin_hypercube"]
 
 WIDEST = 2.0
-"""A draw is at most so many times a constant, and at least one part in so many."""
+"""Largest factor of a draw; the smallest is its inverse."""
 
 
 def drawn(names: Sequence[str], count: int, seed: int) -> np.ndarray:
     """Return ``count`` joint draws, the factor of each constant: float64 ``[draws, names]``.
 
-    Factors are log-uniform from 1 / `WIDEST` to `WIDEST`, and independent. Those of a constant
-    depend on its name, the seed and the number of the draw alone, so a further constant changes no
-    draw of the others, and data sets and software profiles share them.
+    Factors are log-uniform from 1 / `WIDEST` to `WIDEST`, and independent. The factors of a
+    constant depend only on its name, the seed and the number of the draw. Data sets and software
+    profiles therefore share them, and an added constant changes no other draw.
     """
     columns = [np.random.default_rng([seed, int(sha256(name.encode()).hexdigest()[:8], 16)])
                .uniform(-1, 1, count) for name in names]

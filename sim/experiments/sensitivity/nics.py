@@ -1,4 +1,4 @@
-"""Times of NICs at constants at which none was run, from a few sets of runs."""
+"""Interpolation of NIC times over constants, from a few NIC runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -14,19 +14,19 @@ from sim.experiments.sensitivity.smooth import Smooth
 __all__ = ["Interpolated", "sets_of"]
 
 _CALL = "gpu.call_us"
-"""Of the constants of NICs, the time of a call of the driver's thread."""
+"""NIC constant: time of a call of the driver's thread."""
 
 
 class Interpolated:
-    """The NICs of a system over a trace, at any constants.
+    """NICs of a system over a trace, at any constants.
 
     Parameters
     ----------
-    points: whose NICs are run; they differ in constants, software and kernels alone. ``runs``:
-        keeps the runs.
+    points: points whose NICs are run; they differ only in constants, software and kernels.
+    runs: store of the runs.
 
-    Members: ``points``; ``parts``, their NICs, in the same order; ``axes``, names of the constants
-    of NICs in which the points differ.
+    Members: ``points``; ``parts``, their NICs, in the same order; ``axes``, names of the NIC
+    constants in which the points differ.
     """
 
     def __init__(self, points: Sequence[Point], runs: Store | None = None):
@@ -48,15 +48,14 @@ class Interpolated:
                       seen[_CALL])
 
     def left_out(self) -> list[list[NicTimes]]:
-        """Return the times at each of its own points, from the others alone."""
+        """Return the times at each of its own points, interpolated from the other points."""
         values = {name: smooth.left_out() for name, smooth in self._smooth.items()}
         return [_times({name: each[number] for name, each in values.items()}, call_us)
                 for number, call_us in enumerate(self._calls)]
 
     def errors(self) -> dict[str, list[float]]:
-        """Return how far each value of the mean mini-batch is off with its point left out, by
-        name, as shares; ``service_us`` is the sum of the phases. What is 0 throughout is missing.
-        """
+        """Return the leave-one-out error of each value of the mean mini-batch, by name, as shares.
+        ``service_us`` is the sum of the phases. Values that are always 0 are omitted."""
         found: dict[str, list[float]] = {}
         for part, times in zip(self.parts, self.left_out()):
             own, other = (_means(each) for each in (part.times, times))
@@ -70,7 +69,7 @@ class Interpolated:
 
 
 def sets_of(points: Sequence[Point]) -> int:
-    """Return how many sets of runs the NICs of points are, those that agree counted once."""
+    """Return the number of distinct NIC runs of the points."""
     return len({tuple(nic_constants(point).values()) for point in points})
 
 
@@ -88,10 +87,10 @@ def _values(times: Sequence[NicTimes]) -> dict[str, np.ndarray]:
 
 
 def _times(values: Mapping[str, np.ndarray], call_us: float) -> list[NicTimes]:
-    """Return the times of what `_values` gave.
+    """Return the times from the values of `_values`.
 
-    ``call_us``: of the driver's thread for a gather. It makes one call at a time, so that launches
-    are at most those that fit between two mini-batches, whatever the interpolation says.
+    ``call_us``: time of a gather call of the driver's thread. The thread makes one call at a time,
+    which limits the launches between two mini-batches.
     """
     found = []
     for number in range(len(next(iter(values.values())))):

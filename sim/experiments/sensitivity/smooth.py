@@ -1,8 +1,8 @@
-"""A smooth interpolator of positive values: Gaussian processes over the logarithms.
+"""Interpolator of positive values: Gaussian processes over the logarithms.
 
-The mean is linear; covariances are Matern's of order 5/2 with a length for each axis (Rasmussen and
-Williams, "Gaussian Processes for Machine Learning", 2006, chapters 2, 4 and 5). Lengths and noise
-are those of the least error when each point is left out, which needs no second fit.
+The mean is linear. The covariance is Matern's of order 5/2 with a length for each axis (Rasmussen
+and Williams, "Gaussian Processes for Machine Learning", 2006, chapters 2, 4 and 5). Lengths and
+noise minimise the leave-one-out error, which needs no second fit.
 """
 
 from dataclasses import dataclass
@@ -12,16 +12,15 @@ import numpy as np
 __all__ = ["FLOOR", "Smooth"]
 
 FLOOR = 0.1
-"""Added to values before the logarithm, so that a 0 has one: us, or a tenth of a launch."""
+"""Added to values before the logarithm, to allow 0: us, or a tenth of a launch."""
 
 _LENGTHS = 2.0 ** np.arange(-1, 6)
-"""Lengths that are tried, in standard deviations of an axis; the longest hardly bend at all."""
+"""Candidate lengths, in standard deviations of an axis; the longest are almost linear."""
 _NOISES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1)
-"""Shares of the variance that are noise: times of simulated NICs are not smooth to the last digit.
-"""
+"""Candidate noise, as shares of the variance: times of simulated NICs are not perfectly smooth."""
 _LINEAR = 100.0
-"""Variance of the mean and of its slopes, in variances of the values: wide, so that values decide.
-"""
+"""Prior variance of the mean and its slopes, in variances of the values; wide, to let the values
+decide."""
 _ROUNDS = 2
 
 
@@ -41,12 +40,12 @@ class _Covariance:
 
 
 class Smooth:
-    """Values over points, between which it interpolates.
+    """Interpolator of values over points.
 
     Parameters
     ----------
-    points: float64 ``[points, axes]``. values: float64 ``[points, values]``, at least 0; those of
-        one interpolator bend alike. At least three points.
+    points: float64 ``[points, axes]``, at least three points.
+    values: float64 ``[points, values]``, at least 0; all columns share lengths and noise.
     """
 
     def __init__(self, points: np.ndarray, values: np.ndarray):
@@ -66,14 +65,15 @@ class Smooth:
         return self._values(self._covariance.between(to, self._at) @ self._inverse @ self._logs)
 
     def left_out(self) -> np.ndarray:
-        """Return the values at its own points, each from the others alone."""
+        """Return the values at its own points, each from the other points."""
         return self._values(_left_out(self._inverse, self._logs))
 
     def _values(self, logs: np.ndarray) -> np.ndarray:
         return np.maximum(0.0, np.exp(logs * self._height + self._mean) - FLOOR)
 
     def _fitted(self) -> _Covariance:
-        """Return the covariance whose error with a point left out is least, one axis at a time."""
+        """Return the covariance with the least leave-one-out error, optimised one axis at a time.
+        """
         found = []
         for noise in _NOISES:
             lengths = np.full(self._at.shape[1], 2.0)
@@ -94,7 +94,7 @@ def _left_out(inverse: np.ndarray, logs: np.ndarray) -> np.ndarray:
 
 
 def _spread(values: np.ndarray) -> np.ndarray:
-    """Return the standard deviation of each column, 1 where a column has none."""
+    """Return the standard deviation of each column, 1 for a constant column."""
     spread = values.std(0)
     return np.where(spread > 1e-12, spread, 1.0)
 

@@ -1,4 +1,4 @@
-"""What a sweep measures of a Monte Carlo: chunks of draws, and how good their interpolation is."""
+"""Tasks of a Monte Carlo: chunks of draws, and the error of their interpolation."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,19 +16,19 @@ from sim.experiments.sensitivity.nics import Interpolated, sets_of
 __all__ = ["Draws", "LeftOut"]
 
 _COMPOSED = 70.0
-"""Samples through modelled NICs in whose time a mini-batch of a step is put together, for each
-sample: about, since it does not depend on the samples."""
+"""Effort of composing one step, in samples that pass modelled NICs. Approximate; independent of the
+number of samples."""
 
 
 @dataclass(frozen=True)
 class _OfDraws(Task):
-    """What draws of one workload and software profile have in common.
+    """Common part of the draws of a workload and software profile.
 
     Members
     -------
-    full: the full system as it is. sets: points whose NICs are run, see `design`. EN has the
-        options in all of them that it has as it is, and as many mini-batches in flight and in a
-        graph; likewise the baselines of its draws.
+    full: the full system at nominal constants. sets: points whose NICs are run, see `design`. EN
+        keeps its nominal options, and EN and its baselines keep their nominal mini-batches in
+        flight and per graph.
     """
 
     full: Point
@@ -46,18 +46,18 @@ class _OfDraws(Task):
         return full, _interpolated(sets, runs, contents(self.workload.data))
 
     def as_drawn(self, point: Point, runs: Store | None) -> Point:
-        """Return the full system or a baseline with what it does not choose anew in each draw."""
+        """Return the full system or a baseline with the options that draws keep."""
         return settled(point, runs) if _chooses(self.full) else point
 
 
 @dataclass(frozen=True)
 class Draws(_OfDraws):
-    """Some of the joint draws: how many times faster the full system is than each baseline.
+    """Some joint draws: the speedup of the full system over each baseline.
 
     Members
     -------
-    bases: the baselines as they are. names: constants that are drawn.
-    first, count: of the draws. seed: of them.
+    bases: baselines at nominal constants. names: constants that are drawn.
+    first, count: range of the draws. seed: their seed.
     """
 
     bases: tuple[Point, ...]
@@ -68,18 +68,18 @@ class Draws(_OfDraws):
 
     @property
     def effort(self) -> float:
-        """Steps of three systems, put together for each draw."""
+        """Steps of three systems, composed for each draw."""
         return _COMPOSED * self.count * (1 + len(self.bases)) * self.workload.measured
 
     def in_words(self) -> str:
-        """Return which draws these are."""
+        """Return a description of the draws."""
         return (f"draws {self.first} to {self.first + self.count - 1}, {_named(self.full)}, "
                 f"{self.full.cluster.software}")
 
     def measured(self, runs: Store | None) -> dict:
-        """Return ``speedups``: by name of a baseline, one for each draw.
+        """Return ``speedups``: by name of a baseline, one value for each draw.
 
-        The search of bl-tuned's options begins at those that it has with the constants as they are.
+        The search of bl-tuned's options starts at its options for nominal constants.
         """
         as_is, nics = self.nics(runs)
         others = [self.as_drawn(base, runs) for base in self.bases]
@@ -98,21 +98,21 @@ class Draws(_OfDraws):
 
 @dataclass(frozen=True)
 class LeftOut(_OfDraws):
-    """How far the interpolation is off at each of its own points that is left out."""
+    """Leave-one-out error of the interpolation at its own points."""
 
     @property
     def effort(self) -> float:
-        """Steps of the full system, put together twice for each point."""
+        """Steps of the full system, composed twice for each point."""
         return _COMPOSED * 2 * len(self.sets) * self.workload.measured
 
     def in_words(self) -> str:
-        """Return what is left out."""
+        """Return a description of the interpolation."""
         return f"leave-one-out, {_named(self.full)}"
 
     def measured(self, runs: Store | None) -> dict:
-        """Return ``sets`` of runs, ``axes``, ``median`` and ``most``, the errors of the time from
-        one mini-batch to the next, and so of every speedup, and ``nics``: by name of a value of
-        NICs the same two for it. All are shares."""
+        """Return ``sets`` (NIC runs), ``axes``, ``median`` and ``most`` (errors of the time per
+        mini-batch, and therefore of every speedup) and ``nics`` (the same two for each NIC value,
+        by name). All errors are shares."""
         _, nics = self.nics(runs)
         errors = []
         for point, part, times in zip(nics.points, nics.parts, nics.left_out()):
@@ -128,7 +128,7 @@ def _chooses(full: Point) -> bool:
 
 
 def _named(full: Point) -> str:
-    """Return data set and workload, and the system where it is not the paper's."""
+    """Return data set and workload, and the system unless it is the paper's."""
     of = full.workload
     return f"{of.dataset}, {of.workload}" + (f", {full.label}" if _chooses(full) else "")
 

@@ -1,4 +1,4 @@
-"""Points that take no time, and ways of measuring them. Importable, as other processes need it."""
+"""Points that take no time, and functions that measure them. Importable by other processes."""
 
 import os
 import signal
@@ -13,14 +13,14 @@ from host.errors import InputError
 
 @dataclass(frozen=True)
 class Spot:
-    """A point of two members."""
+    """A point with two fields."""
 
     name: str
     number: float = 0.0
 
 
 def third(spot: Spot) -> dict:
-    """Metrics with digits that only survive where floats do; 13 has none."""
+    """Metrics that need all float digits; point 13 fails."""
     if spot.number == 13:
         raise ValueError("number must not\nbe 13")
     return {"third": spot.number / 3, "inside": {"deep": [1, None]}, "process": None}
@@ -36,7 +36,7 @@ def unreadable(spot: Spot) -> dict:
 
 @dataclass(frozen=True)
 class Killed:
-    """A measure that ends its process at the third point, as ``kill -9`` would."""
+    """A measure that kills its process at the third point, like ``kill -9``."""
 
     folder: str
     after: int = 3
@@ -61,10 +61,10 @@ def long(spot: Spot) -> dict:
 
 @dataclass(frozen=True)
 class KillsWorker:
-    """A measure that ends its process, as ``kill -9`` would, in the middle of points.
+    """A measure that kills its process within points, like ``kill -9``.
 
-    ``measure`` the others; ``folder`` of a file for each point begun; ``after`` so many, ``times``
-    so often; at ``number`` alone unless it is None.
+    ``measure`` handles the other points; ``folder`` gets a file for each started point. The process
+    is killed ``after`` so many points, ``times`` times, only at ``number`` unless it is None.
     """
 
     measure: Callable[[Any], dict]

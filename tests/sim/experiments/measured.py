@@ -1,4 +1,4 @@
-"""Made-up metrics of points, by rules that tests know. Importable, as other processes need it."""
+"""Made-up metrics of points, by rules that tests use. Importable by other processes."""
 
 from host.systems import PHASES
 from sim.evaluation.point import Point
@@ -8,7 +8,7 @@ GAINS = {"lc": 0.98, "rc": 0.7, "sc": 0.99}
 
 
 def told(point: Point) -> dict:
-    """Return metrics: each part of a SmartNIC multiplies the time, the graph algorithm too."""
+    """Return metrics: each part of a SmartNIC, and the graph algorithm, multiplies the time."""
     parts = point.kind.name.split("+")
     us = BASE_US.get(point.kind.name, 1600.0)
     for part in parts:
@@ -20,13 +20,13 @@ def told(point: Point) -> dict:
         if name.endswith("launch_us") and point.kind.name != "bl-paper":
             us *= factor ** 0.5
     training = point.workload.training
-    # What a remote cache leaves on the network, and caches of rows to be read in the GPU.
+    # Network bytes behind a remote cache, and GPU reads behind caches.
     sent = us * (0.5 if "rc" in parts else 1)
     rows = None if point.kind.name in BASE_US else 1000 * us / 1600
     phases = {phase: us / 8 for phase in PHASES if phase != "wait"} | {"wait": 0.0}
 
     def cache(share: float | None) -> dict:
-        # The local cache sees less of what is popular the larger the remote one is.
+        # A larger remote cache leaves fewer popular keys for the local cache.
         rate = 0.3 + (share or 0) - (point.system.remote_cache or 0) / 10
         return {"rows": int(1e4 * (share or 0)), "hit_rate": rate, "hit_rate_unique": rate / 2,
                 "hits": 1, "accesses": 2}
@@ -52,7 +52,7 @@ def told(point: Point) -> dict:
 
 
 def wavering(point: Point) -> dict:
-    """Return `told` of a point, slower by 1 % with each further seed, the full system by 2 %."""
+    """Return `told` of a point, 1 % slower with each further seed, the full system 2 %."""
     slower = 1 + 0.01 * (point.workload.seed - 1) * (2 if point.label == "FS" else 1)
     metrics = told(point)
     return metrics | {name: metrics[name] * slower for name in ("service_us", "interval_us")} | {
@@ -60,7 +60,7 @@ def wavering(point: Point) -> dict:
 
 
 def failing(point: Point) -> dict:
-    """Fail for the full system."""
+    """Raise an exception for the full system."""
     if point.label == "FS":
         raise RuntimeError("the full system is <away>")
     return told(point)

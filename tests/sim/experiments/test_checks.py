@@ -1,4 +1,4 @@
-"""Our models against what others measured: the works, the figures, the exhibit."""
+"""Our models against published measurements: work, values, exhibit."""
 
 import csv
 import re
@@ -91,7 +91,7 @@ def test_a_cross_network_has_the_products_of_two_layers():
 
 
 def test_the_work_of_counted_samples_is_that_of_samples():
-    """One key in each table, on two nodes; only what is equal in several samples differs."""
+    """One key in each table, on two nodes; the samples differ only in their rows."""
     model = Model((1 << 20,) * 4, 16, 1, (16,), (1,))
     samples = next(iter(generate(model, 64, seed=1)))
     plan = composed.even_plan(model, 2, (1,) * 4)
@@ -119,7 +119,7 @@ def test_an_iteration_grows_with_the_mini_batch_and_the_bytes():
     assert double.us > 1.5 * whole.us and double.all_reduce == whole.all_reduce
     hot = step_parts(replace(found, hot=tuple(2 * each for each in found.hot)), run)
     assert hot.update > 1.5 * whole.update and hot.dense == whole.dense
-    # Vectors are sent whether their bags have keys or not.
+    # Vectors of empty bags are sent too.
     assert hot.exchange == whole.exchange
 
 
@@ -130,14 +130,14 @@ def test_an_iteration_is_what_waits_for_one_another():
         assert parts.us == pytest.approx(parts.lookup + 2 * parts.exchange + max(
             parts.dense, parts.keys) + max(parts.update, parts.all_reduce))
         assert replace(parts, host=1e9).us == 1e9
-    # The host's calls are the same for any number of GPUs.
+    # The host's calls do not depend on the number of GPUs.
     assert len({step_parts(found, run).host for run in found.runs}) == 1
 
 
 def test_a_shard_is_a_part_of_its_tables():
     found = flattening()
     one, several = shards_of(found, found.runs[0])[1], shards_of(found, found.runs[1])[0]
-    # A quarter of table 20 with all of table 0; on several hosts, a half of it over eight GPUs.
+    # A quarter of table 20 with all of table 0; on several hosts, half of it over eight GPUs.
     assert one == Shard(2, 25 + 3, pytest.approx(2, abs=1e-9))
     assert several == Shard(2, pytest.approx(100 / 16 + 1 / 8), pytest.approx(1 + 1 / 8, abs=0.01))
 
@@ -169,7 +169,7 @@ def test_comparisons_cover_what_was_measured():
     assert bounds == [[0.15], [0.3, 0.3], [], [0.25, 0.25], [], [0.2], [], [0.3]]
     for each in comparisons():
         assert each.compared and not re.search(r"nan|inf\b|None", each.conclusion)
-        # A conclusion that a miss has no cause would be none.
+        # Each conclusion must state the cause of an error.
         assert each.good is not False or "Cause" in each.conclusion
 
 

@@ -1,4 +1,4 @@
-"""Claims judged on made-up results whose figures are known."""
+"""Claims judged on made-up results with known values."""
 
 import dataclasses
 import re
@@ -8,8 +8,8 @@ import pytest
 
 from sim.evaluation.point import Point
 from sim.evaluation.setting import BASES, FULL_SYSTEMS, Setting
-from sim.evaluation.store import Store
-from sim.evaluation.sweep import Outcome, Results, sweep
+from sim.evaluation.store import Outcome, Results, Store
+from sim.evaluation.sweep import sweep
 from sim.experiments.claims import caches, inference, scaling, system, training
 from sim.experiments.claims.book import Book
 from sim.experiments.claims.headlines import headlines
@@ -69,7 +69,7 @@ def test_every_claim_has_a_verdict_for_both_profiles_and_baselines(verdicts):
         assert row["agrees"] is row["verdicts"][0]["agrees"]
 
 
-# Of the rules of `measured.told`: GA 1 / 0.8, NIC 2000 / 1600, RC 1 / 0.7, LC and SC about 1.
+# Rules of `measured.told`: GA 1 / 0.8, NIC 2000 / 1600, RC 1 / 0.7, LC and SC about 1.
 @pytest.mark.thorough
 @pytest.mark.parametrize(("claim", "agrees", "said"), [
     ("C1", True, "over the NIC alone, mean 1.25x"), ("C2", True, "kaggle 10% 1.02x, 50% 1.02x"),
@@ -114,20 +114,20 @@ def _is(system: str, workload: str = "inference", **fields):
 
 
 @pytest.mark.parametrize(("claim", "change", "agrees", "why"), [
-    # What the graph algorithm brings is judged over the NIC, and so a baseline's gain is none.
+    # The graph algorithm is judged over the NIC, so a baseline's gain does not count.
     ("C1", _times("interval_us", 1.25, _is("nic", batching="graph")), False,
-     "The mean, 1.00x, is no gain: up to 5% counts as none. Of the unique keys of a mini-batch it "
-     "leaves out: kaggle 20%"),
+     "The mean, 1.00x, is not a gain: up to 5% counts as no change. Unique keys of a mini-batch "
+     "that it saves: kaggle 20%"),
     ("C1", _times("interval_us", 9, _is("bl-paper", batching="graph")), True, "it brings 0.14x"),
-    # One size of one data set settles it.
+    # A single size of a single data set decides.
     ("C2", _times("interval_us", 0.9, _is("lc", local_cache=0.5, dataset="avazu")), False,
-     "The farthest from 1 is avazu at 50%, 1.13x; up to 5% counts as none"),
+     "The farthest from 1 is avazu at 50%, 1.13x; up to 5% counts as no change"),
     ("C3", _times("local_cache.hit_rate", 0.1, _is("lc", local_cache=0.5, dataset="avazu")), False,
-     "avazu: it ends at 0.08, having begun at 0.4."),
+     "avazu: it starts at 0.4 and ends at 0.08."),
     ("C4", _times("interval_us", 1.4, _is("rc", dataset="avazu")), True, "RC over the NIC alone"),
     ("C4", _times("interval_us", 1.5, _is("rc", dataset="avazu")), False, "avazu loses (0.95x)"),
     ("C4", _times("interval_us", 1.25, _is("rc", batching="graph")), False,
-     "GA over RC: the mean, 1.00x, is no gain"),
+     "GA over RC: the mean, 1.00x, is not a gain"),
     ("C6", _times("interval_us", 0.9, _is("sc", dataset="avazu", batching="file")), False,
      "The farthest from 1 is avazu, 1.12x"),
     # Factors have two sides.
@@ -138,33 +138,33 @@ def _is(system: str, workload: str = "inference", **fields):
     ("C11", _times("samples_per_second", 1.3, _is("lc+sc", "training", batching="graph")), False,
      "The most, 2.09x, is over 1.88x, 25% above the paper's 1.5x. The mean"),
     ("C12", _times("samples_per_second", 1.1, _is("sc", "training", mini_batch=512)), False,
-     "kaggle, avazu: the last doubling changes the speedup by +10.0%, the one before by +0.0%"),
+     "kaggle, avazu: the last doubling changes the speedup by +10.0%, the previous one by +0.0%"),
     ("C12", _times("samples_per_second", 0.9, _is("sc", "training", mini_batch=512)), False,
-     "the last doubling changes the speedup by -10.0%, the one before"),
-    # Hardly more, but more than before: it grows faster and faster.
+     "the last doubling changes the speedup by -10.0%, the previous one"),
+    # A small gain, but larger than the previous one: growth accelerates.
     ("C12", _times("samples_per_second", 1.04, _is("sc", "training", mini_batch=512,
                                                    dataset="avazu")), False,
-     "avazu: the last doubling changes the speedup by +4.0%, the one before by +0.0%."),
+     "avazu: the last doubling changes the speedup by +4.0%, the previous one by +0.0%."),
     ("C12", _times("samples_per_second", 1.04, lambda point: _is("sc", "training")(point)
-                   and point.workload.samples >= 256), True, "by +0.0%, the one before by +4.0%"),
+                   and point.workload.samples >= 256), True, "by +0.0%, the previous one by +4.0%"),
     ("C13", _times("interval_us", 0.9, _is("lc+rc+sc", nodes=16)), True, "make FS 3.14x as fast"),
     ("C14", _times("samples_per_second", 1.1, _is("sc", "training", nodes=16)), True,
      "The throughput with SC becomes 3.11x, with LC, the best of the others, 2.83x"),
     ("C15", _times("service_us", 0.6, _is("bl-paper")), True,
-     "All-to-all takes 42%; nearly 40 % is taken as 30% to 50%. Every cut is there"),
+     "All-to-all takes 42%; nearly 40 % is read as 30% to 50%. Every cut is confirmed"),
     ("C15", _times("phases_us.irregular", 1.1, _is("sc", "training")), False,
-     "All-to-all takes 25%; nearly 40 % is taken as 30% to 50%. Not so: SC cuts irregular (by -9%, "
-     "of 50 us)."),
-    # Faster at one size is not slower.
+     "All-to-all takes 25%; nearly 40 % is read as 30% to 50%. Not confirmed: SC cuts irregular "
+     "(by -9%, of 50 us)."),
+    # Faster at a single size contradicts the claim.
     ("C17", _times("interval_us", 0.1, _is("all-on-nic", mini_batch=32)), False,
      "Slower on kaggle at 512, avazu at 512; faster on kaggle at 32, avazu at 32"),
     ("C18", _times("phases_us.embedding_lookup", 9, _is("bl-paper", nodes=16)), False,
-     "embedding lookup of a node on kaggle, embedding lookup of a node on avazu: it ends at"),
-    # The NIC's own gain is in no part, or the parts would be three times as much.
+     "embedding lookup of a node on kaggle, embedding lookup of a node on avazu: it starts at"),
+    # The parts exclude the NIC's own gain; otherwise they would be three times as large.
     ("C19", _times("interval_us", 1.1, _is("lc+rc+sc", batching="graph")), False,
      "they bring 1.67x together and 1.71x as the sum"),
     ("C21", _times("samples_per_second", 0.9, _is("nic", "training", batching="graph")), True,
-     "It brings +0.125x more in inference than in training."),
+     "It gains +0.125x more in inference than in training."),
     ("C24", _times("interval_us", 0.66, _is("lc", dataset="avazu")), False,
      "GA brings 1.25x, LC 1.28x"),
 ])
@@ -219,14 +219,14 @@ def test_one_step_of_a_trend_may_go_against_it_within_the_noise_of_the_seeds():
 def test_means_come_with_the_interval_of_the_seeds():
     results = _results(setting=SEVERAL, how=wavering)
     row = _judged("C8", results, SEVERAL)
-    # FS is slower by twice the noise of everything else with each further seed.
+    # With each further seed, FS slows down by twice the noise of the other systems.
     each = [2.3007 * (1 + 0.01 * n) / (1 + 0.02 * n) for n in range(3)]
     mean = sum(each) / 3
     assert row["ours"].startswith(f"mean {mean:.2f}x [2.22, 2.33] (kaggle {mean:.2f}x [2.22, 2.33]")
     value = row["verdicts"][0]["values"]["mean"]
     assert value["value"] == pytest.approx(mean, abs=1e-4)
     assert value["low"] < min(each) < max(each) < value["high"]
-    # Sweeps have the first seed alone.
+    # Sweeps use only the first seed.
     assert "[" not in _judged("C2", results, SEVERAL)["ours"].replace("10% 1.02x [1.02, 1.02]", "")
 
 
@@ -279,9 +279,9 @@ def test_mini_batches_served_alone_that_give_another_verdict_are_named():
 
     row = _verdict("C8", slow_alone)
     assert row["agrees"] is True
-    assert "served alone" in row["why"]
-    # Claims that no time decides have one verdict.
-    assert "served alone" not in _verdict("C3", slow_alone)["why"]
+    assert "that run alone" in row["why"]
+    # Claims that do not depend on a time have a single verdict.
+    assert "that run alone" not in _verdict("C3", slow_alone)["why"]
 
 
 def test_training_speedups_are_of_rates_and_inference_of_times():

@@ -1,11 +1,10 @@
-"""``interval_us`` of FS and bl-tuned on Kaggle a second way: sums of the profiles' numbers.
+"""``interval_us`` of FS and bl-tuned on Kaggle, computed independently from the profiles.
 
 The numbers are read from the TOML files, and the formulas are written out here, without steps,
-stages or a scheduler. With enough mini-batches in flight an interval is what the busiest resource
-takes: with eager software the calls of the host's thread, and of the full system with graphs, too.
-With four in flight bl-tuned with graphs waits for the latency of each. A mini-batch alone takes the
-longest path.
-Of the NICs, their simulated times are used.
+stages or a scheduler. With enough mini-batches in flight, an interval is the time of the busiest
+resource. With eager software, and for the full system with graphs, this is the host thread. With
+four in flight, bl-tuned with graphs waits for the latency of each. A mini-batch alone takes the
+longest path. NIC times come from the simulation.
 """
 
 import tomllib
@@ -46,13 +45,13 @@ def note(found: dict) -> str:
 def test_eager_software_is_the_sum_of_its_calls():
     cost = profile("software_eager")
     layers = len(MODEL.bottom) + len(MODEL.top)  # a product and an activation each
-    # FS: both MLPs, dense features and predictions copied, two doorbells, each in an operator, and
+    # FS: both MLPs, copies of dense features and predictions, two doorbells, an operator each, and
     # three waits: for the bottom MLP, answers and predictions.
     assert measured("fs", "eager")["interval_us"] == pytest.approx(
         (2 * layers + 2) * cost["operator_us"] + 2 * cost["copy_us"] + 2 * cost["doorbell_us"]
         + 3 * cost["synchronize_us"], rel=0.02)
-    # bl-tuned: besides a collective for two exchanges, two operators for the order of indices, four
-    # of the interaction, and two that look up the table that a node's tables are; two copies.
+    # bl-tuned: a collective for two exchanges, two operators for the order of indices, four
+    # of the interaction, and two that look up the joined table of a node; two copies.
     tuned = measured("bl-tuned", "eager")
     assert "joined" in note(tuned) and "grouped" in note(tuned) and "dedupe" not in note(tuned)
     calls = 1 + 2 + 2 + 2 * layers + 4
@@ -61,7 +60,7 @@ def test_eager_software_is_the_sum_of_its_calls():
 
 
 def product_us(inputs: int, outputs: int) -> float:
-    """A layer's product: its tiles side by side, at the rate of a multiprocessor each."""
+    """A layer's product: its tiles run in parallel, each at the rate of a multiprocessor."""
     flops = 2 * SHARE * inputs * outputs + SHARE * outputs
     tiles = ceil(SHARE / 64) * ceil(outputs / 64)
     assert tiles <= GPU["multiprocessors"]
@@ -80,15 +79,15 @@ def test_graphs_of_the_full_system_are_called_twice():
     launch = cost["graph_us"] + GPU["launch_us"]
     features = 2 * PCIE["one_way_us"] + 4 * MODEL.dense * SHARE / (PCIE["bandwidth_gb_s"] * 1e3)
     wait = cost["synchronize_us"]
-    # The doorbell of the queries, a graph, dense features, the bottom MLP; the NIC is told, and
+    # The doorbell of the queries, a graph, dense features, the bottom MLP; the NIC is notified and
     # fetches dense vectors.
     before = (cost["doorbell_us"] + launch + features + layers_us(MODEL.bottom_layers) + wait
               + cost["doorbell_us"] + PCIE["one_way_us"])
-    # Results are there, the host launches the top MLP, and predictions are copied.
+    # After the results, the host launches the top MLP, and predictions are copied.
     after = (wait + launch + layers_us(MODEL.top_layers) + PCIE["one_way_us"]
              + 4 * SHARE / (PCIE["bandwidth_gb_s"] * 1e3) + wait)
     path = before + found["nic_us"]["interaction"] + after
-    assert found["nic_us"]["service"] < before  # lookups are done meanwhile
+    assert found["nic_us"]["service"] < before  # lookups finish earlier
     assert found["service_us"] == pytest.approx(path, rel=0.02)
     # Two graphs, a doorbell before each, and three waits.
     assert found["interval_us"] == pytest.approx(
@@ -98,27 +97,27 @@ def test_graphs_of_the_full_system_are_called_twice():
 
 def test_en_needs_its_host_for_a_doorbell_a_graph_and_a_wait():
     cost = profile("software_tuned")
-    # As the test says, not as it chooses: each different vector once, no tables on the GPU.
+    # Fixed options instead of a search: unique delivery, no tables on the GPU.
     found = measure(Point.named("en", software="tuned", warmup=WARMUP, measured=MEASURED,
                                 en=("deliver=unique", "copied_rows=0")))
     assert found["interval_us"] == pytest.approx(
         cost["doorbell_us"] + cost["graph_us"] + cost["synchronize_us"], rel=0.02)
     features = 2 * PCIE["one_way_us"] + 4 * MODEL.dense * SHARE / (PCIE["bandwidth_gb_s"] * 1e3)
-    # The doorbell, a graph, dense features, the bottom MLP; by then the NIC has written its word:
-    # it was told, its results and its word were there, a short write, and the poll of it.
+    # The doorbell, a graph, dense features, the bottom MLP; the NIC has written its word earlier:
+    # a doorbell, results and word, a short write, and a poll.
     before = (cost["doorbell_us"] + cost["graph_us"] + GPU["launch_us"] + features
               + layers_us(MODEL.bottom_layers))
     word = (cost["doorbell_us"] + 2 * PCIE["one_way_us"] + found["nic_us"]["service"]
             + PCIE["write_us"] + GPU["poll_us"])
     assert word < before
-    # One kernel of the shortest time expands and interacts; the top MLP, and the predictions.
+    # A kernel of the least time expands and interacts; then the top MLP and the predictions.
     assert found["service_us"] == pytest.approx(
         before + GPU["kernel_us"] + layers_us(MODEL.top_layers) + PCIE["one_way_us"]
         + 4 * SHARE / (PCIE["bandwidth_gb_s"] * 1e3) + cost["synchronize_us"], rel=0.02)
 
 
 def exchange_us(traffic: np.ndarray) -> float:
-    """A grouped exchange of NCCL between four GPUs: base, a hop, and the busiest link's bytes."""
+    """A grouped NCCL exchange between four GPUs: base, a hop, and the busiest link's bytes."""
     bytes_ = traffic * (1 - np.eye(NODES))
     small = bytes_.max() <= NCCL["ll_most_bytes"]
     kind, data = ("ll", NCCL["ll_fraction"]) if small else ("simple", 1.0)
@@ -132,7 +131,7 @@ def test_graphs_of_the_tuned_baseline_take_a_fourth_of_its_latency():
     cost, found = profile("software_tuned"), measured("bl-tuned", "tuned", 4)
     assert "dedupe" not in note(found) and ("fused" in note(found)) != ("joined" in note(found))
     copied = int(note(found).split(" at most ")[1].split()[0].replace(",", ""))
-    # Tables that are not copied, dealt evenly: the largest first to the node with fewest rows.
+    # Uncopied tables, placed evenly: the largest first, on the node with fewest rows.
     large = [table for table in np.argsort([-rows for rows in MODEL.rows], kind="stable")
              if MODEL.rows[table] > copied]
     most, fuller = divmod(len(large), NODES)
@@ -147,14 +146,14 @@ def test_graphs_of_the_tuned_baseline_take_a_fourth_of_its_latency():
         count[node] += 1
     samples = concatenate(list(generate(MODEL, (WARMUP + MEASURED) * BATCH, 1)))
     assert len(samples) == (WARMUP + MEASURED) * BATCH
-    # Each sample looks a key up in each table: every requester asks each owner of its tables.
+    # Each sample looks up a key in each table: every requester sends a lookup per table.
     lookups = np.array([[SHARE * sum(owner[table] == node for table in owner)
                          for node in range(NODES)] for _ in range(NODES)], float)
     inputs = 4 * MODEL.dense * SHARE + 16 * MODEL.tables * SHARE
     exchanged = exchange_us(16 * lookups) + exchange_us(4 * MODEL.dimension * lookups.T)
     kernel, wait = GPU["kernel_us"], cost["synchronize_us"]
-    # Indices by table, gathers, with one kernel more from joined tables, and the interaction are as
-    # short as a kernel can be.
+    # Indices by table, gathers (an additional kernel for joined tables) and the interaction take
+    # the least time of a kernel.
     sparse = exchanged + (2 + ("joined" in note(found))) * kernel
     bottom = layers_us(MODEL.bottom_layers)
     path = (cost["graph_us"] + GPU["launch_us"] + 2 * PCIE["one_way_us"]

@@ -1,4 +1,4 @@
-"""Sweeps on a cluster: nothing is lost with a worker, and the bytes are those of this machine."""
+"""Sweeps on a cluster: lost workers lose no points, and the bytes equal those of a local run."""
 
 import json
 import os
@@ -15,11 +15,10 @@ import gen
 import host
 import rtl
 import sim
-from sim.evaluation import backends
-from sim.evaluation.backends import each
+from sim.evaluation import sweep as sweeps
 from sim.evaluation.setting import DEMO
 from sim.evaluation.store import Store
-from sim.evaluation.sweep import sweep
+from sim.evaluation.sweep import each, sweep
 from sim.experiments.reproduce import points_of, reproduce
 from sim.files.identity import sources_hash, versions
 from tests.optional import absent
@@ -37,7 +36,7 @@ SPOTS = [Spot("a", number) for number in (1, 2, 13, 7, 0.1)]
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
-    """The address of a scheduler with two workers, each a process that is started again when lost.
+    """The address of a scheduler with two workers; each is a process that is restarted when lost.
     """
     with dask.config.set({"distributed.scheduler.allowed-failures": 1}):
         with distributed.LocalCluster(n_workers=2, threads_per_worker=1,
@@ -46,7 +45,7 @@ def cluster() -> Iterator[str]:
 
 
 def _told_of(cluster: str, program: str, *arguments: object) -> str:
-    """Run a program whose environment names the scheduler, as a user's does."""
+    """Run a program with the scheduler's address in its environment, like a user."""
     ran = subprocess.run([sys.executable, "-c", program, *map(str, arguments)], cwd=ROOT,
                          env=os.environ | {"DASK_SCHEDULER_ADDRESS": cluster,
                                            "PYTHONPATH": str(ROOT)},
@@ -79,7 +78,7 @@ def test_a_worker_killed_in_mid_sweep_loses_no_point_and_changes_no_byte(cluster
     points = len(points_of(["beyond"], SETTING))
     said = _told_of(cluster, _REPRODUCE, there, tmp_path / "begun")
     assert said.split() == [str(points), "0"]
-    # Measured again: the point of the worker that was killed, and what it had not handed over.
+    # Measured again: the killed worker's point, and its results that were not delivered.
     assert (tmp_path / "begun.killed").exists()
     assert len(list((tmp_path / "begun").iterdir())) > points
     reproduce(["beyond"], SETTING, here, "loky", jobs=2, how=told)
@@ -133,7 +132,7 @@ def patched(tmp_path) -> Iterator[str]:
 
 
 def test_a_worker_of_other_code_measures_nothing(patched, tmp_path, monkeypatch):
-    """Also one that comes later, when workers have been asked already."""
+    """Also a worker that joins after the check of the others."""
     store = Store(tmp_path / "kept", "v")
     with dask.config.set({"scheduler-address": patched}):
         for _ in range(2):
@@ -142,7 +141,7 @@ def test_a_worker_of_other_code_measures_nothing(patched, tmp_path, monkeypatch)
             worker, _, text = str(error.value).partition(" must run ")
             assert worker.startswith("worker tcp://127.0.0.1:")
             assert "host/hashing.py" in text and "install the same version" in text
-            monkeypatch.setattr(backends, "_check_worker", lambda code: None)
+            monkeypatch.setattr(sweeps, "_check_worker", lambda code: None)
     assert not (tmp_path / "kept").exists()
 
 

@@ -1,4 +1,4 @@
-"""EN at points: what its NICs see of a trace, what it chooses, options left out or alone."""
+"""EN at points: the trace of its NICs, its choices, and options left out or alone."""
 
 from dataclasses import replace
 
@@ -12,10 +12,9 @@ from sim.evaluation.en import deliveries, en_nic, least_times, nic_point
 from sim.evaluation.fields import devices_of
 from sim.evaluation.measure import measure
 from sim.evaluation.point import Point
-from sim.evaluation.search import Site
+from sim.evaluation.search import Site, interval_us
 from sim.evaluation.setting import DEMO, Setting
-from sim.evaluation.sweep import Outcome, Results
-from sim.evaluation.timing import interval_us
+from sim.evaluation.store import Outcome, Results
 from sim.evaluation.trace import copied_all, plan_of, trace_of, without_small
 from sim.evaluation.workloads import Workloads
 from sim.experiments.figures.en import CHANGES, MEASURED, NOTHING, OPTIONS
@@ -41,7 +40,7 @@ def test_nics_see_no_key_of_a_copied_table():
 @pytest.mark.thorough
 @pytest.mark.parametrize(("gpu", "reads"), [("gpu_rtx8000", False), ("gpu_h100", True)])
 def test_nothing_that_en_may_choose_is_faster(gpu, reads):
-    """Rows are read by the NIC where it sees all of them."""
+    """The NIC reads rows if it sees all of them."""
     point = POINT.changed(per_graph=None, gpu=gpu)
     site = Site.of(point)
     trace, devices, work = site.trace, site.devices, site.work
@@ -84,12 +83,12 @@ def test_nics_deliver_each_different_vector_of_a_share_once():
     part = en_nic(site, EnTuning())
     found, count = part.delivered, len(trace.measured)
     assert found is not None and not found["retired_early"]
-    # With the slots of each share, its end.
+    # The slots of each share include its end.
     assert found["slots"] == (sum(len(share.keys) for share in shares) + len(shares)) / count
     assert found["vectors"] == sum(len(np.unique(share.keys)) for share in shares) / count
     pooled = en_nic(site, EnTuning(deliver="pooled"))
     assert pooled.delivered is None
-    # A table of repeats that is too small forgets keys, which are sent again, and counted.
+    # A small dedupe table evicts keys, which are sent again and counted.
     small = en_nic(replace(site, point=POINT.changed(settings=("unique_keys=16",))), EnTuning())
     assert small.delivered is not None and small.delivered["retired_early"] > 0
     assert found["vectors"] < small.delivered["vectors"] < found["slots"]
@@ -102,7 +101,7 @@ def test_a_word_behind_the_last_answer_is_a_time_of_the_nics():
     way = 2 * devices.pcie.one_way_us
     flushed, plain = (en_nic(site, EnTuning(completion=completion)).times[0]
                       for completion in (True, False))
-    # A flush is a round trip; what else a NIC does for it takes less than another.
+    # A flush is a round trip; the NIC's own time for it is less than another round trip.
     assert way < flushed.service_us - plain.service_us < 2 * way
     none = replace(devices, gpu=GpuTime(replace(devices.gpu.gpu, flush_reads=0), devices.software))
     unflushed = en_nic(replace(site, devices=none), EnTuning()).times[0]
@@ -110,7 +109,7 @@ def test_a_word_behind_the_last_answer_is_a_time_of_the_nics():
 
 
 def test_rows_are_read_only_where_nics_see_them():
-    """The gathers' launches are gone, and each row is a completion on PCIe."""
+    """Gathers are not launched, and each row is a completion on PCIe."""
     with pytest.raises(ValueError, match="row_reads must be false where the tables of a node"):
         measure(POINT.changed(en=("reads=true",)))
     point = POINT.changed(gpu="gpu_h100", en=("ring=false", "copied_rows=0", "deliver=pooled"))
@@ -147,7 +146,7 @@ def test_what_nics_are_set_to():
 
 
 def test_a_point_in_rtl_runs_in_it_only_the_nics_that_it_chooses(monkeypatch):
-    """They are those that are chosen in fidelity model, and take as long."""
+    """They are the NICs chosen in fidelity model, with the same times."""
     asked = []
 
     def noted(site, tuning):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sim.evaluation.point import Point
-from sim.evaluation.sweep import Outcome, Results
+from sim.evaluation.store import Outcome, Results
 from sim.experiments.figures.estimate import Estimate, combined, estimated, mean_of, student
 
 
@@ -46,7 +46,7 @@ def test_one_seed_has_no_interval():
 def test_ratios_are_taken_seed_by_seed():
     own, other = _of(1.0, 2.0, 4.0), _of(2.0, 4.0, 8.0)
     ratio = combined(lambda a, b: b / a, own, other)
-    # The seeds move both alike: of the ratio there is no doubt.
+    # The seeds change both values equally, so the ratio has no spread.
     assert ratio.interval == pytest.approx((2, 2))
     assert combined(lambda a, b: b / a, own, None) is None
     assert combined(lambda a, b: None, own, other) is None

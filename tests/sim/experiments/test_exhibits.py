@@ -1,4 +1,4 @@
-"""Figures and tables: each is a file and a line of the registry."""
+"""Figures and tables: each is a module and a line of the registry."""
 
 import csv
 import importlib
@@ -48,7 +48,7 @@ EXHIBIT = _Counts("counts", "A made-up table")
 
 @pytest.fixture
 def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Add a figure and a table, by a file and a line each."""
+    """Add a figure and a table, with a module and a line each."""
     folder = tmp_path / "added"
     folder.mkdir()
     (folder / "fig99.py").write_text(FIGURE)
@@ -94,7 +94,7 @@ def test_the_command_line_knows_a_made_up_table(made_up, tmp_path):
 
 
 def test_the_help_of_the_command_line_names_a_made_up_figure(made_up):
-    # The help is made when the module is loaded.
+    # The help is built at import.
     kind = runpy.run_path(options.__file__)["ReproduceOptions"]
     said = fields(kind)[0].metadata["option"].help
     assert f"{in_words()}. Default: all but {', '.join(registry.HEAVY[:-1])}" in said

@@ -1,4 +1,4 @@
-"""The time of the gradient path, against training runs in RTL."""
+"""Time of the gradient path, compared with training runs in RTL."""
 
 from dataclasses import replace
 
@@ -12,9 +12,8 @@ from sim.evaluation.fields import devices_of
 from sim.evaluation.gradient_path import GradientPath
 from sim.evaluation.nic import options_of
 from sim.evaluation.point import Point
-from sim.evaluation.reductions import Reduction, reductions, updates
 from sim.evaluation.trace import Trace, plan_of, trace_of
-from sim.evaluation.workloads import workloads
+from sim.evaluation.workloads import Reduction, reductions, updates, workloads
 from sim.training.options import TrainOptions
 from sim.training.train import train
 
@@ -27,12 +26,12 @@ IN_RTL = (
     ("terabyte", 3, 2048, 896, 0.0, 952.88, 28510.0),
     ("terabyte", 4, 256, 1032, 4.0, 122.94, 3704.25), ("avazu", 8, 128, 48, 4.0, 52.22, 847.0),
     ("avazu", 8, 1024, 1216, 4.0, 90.38, 3132.75))
-"""Data set, steps, samples of a mini-batch, rows of the local cache, a call of the host; and what
-RTL, with ``in_rtl`` below, took for an update in us and sent of vectors from node to node."""
+"""Data set, steps, samples of a mini-batch, rows of the local cache, time of a host call; and RTL's
+update time in us and vectors between nodes, measured by ``in_rtl`` below."""
 
 
 class Setting:
-    """A training run of which each step counts."""
+    """A training run in which each step counts."""
 
     def __init__(self, dataset: str, steps: int, mini_batch: int, rows: int, call_us: float):
         self.point = Point.named("lc+sc", dataset=dataset, workload="training", warmup=0,
@@ -97,7 +96,7 @@ def test_more_of_anything_takes_longer():
     none, all_ = (path.us(w, sums, missed) for missed in ([0] * 4, w.unique))
     assert none < all_
     far = replace(setting.devices, network=replace(setting.devices.network, one_way_us=11.3795))
-    # Partials cross the network, and the news that all is done.
+    # Partials and the final notifications cross the network.
     assert GradientPath(setting.config, far, setting.gpu).us(w, sums, [0] * 4) == pytest.approx(
         none + 20, abs=0.02)
     slow = replace(setting.gpu, kernel_us=15.0)

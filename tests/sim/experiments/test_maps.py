@@ -92,7 +92,7 @@ def test_every_judged_claim_is_measured_in_a_cell(tmp_path):
     agree, judged = agreeing(found)
     assert 0 < agree < judged == len(JUDGED)
     assert all(ratio(SETTING, results, CELL, of) for of in RATIOS)
-    # What this cell measured says nothing of another.
+    # Other cells are not measured.
     other = replace(CELL, link=25)
     assert agreeing(verdicts(SETTING, results, other)) == (0, 0)
     assert ratio(SETTING, results, other, RATIOS[0]) is None
@@ -115,7 +115,7 @@ def test_the_best_setting_is_that_of_most_claims_over_all_data_sets():
 
 @pytest.fixture
 def unjudged(monkeypatch):
-    """No claims on the page: some describe the data sets, which takes a while."""
+    """No claims on the page, because claims that describe the data sets take a while."""
     monkeypatch.setattr(reproducing, "judge", lambda setting, results: [])
 
 
@@ -151,7 +151,7 @@ def test_the_fields_of_a_setting_are_those_of_its_points():
     assert fs.workload.samples == 2048 and base.cluster == fs.cluster
     assert not base.system.persistent_gather and base.system.settings == ()
     assert fs.cluster.placement == "even" and fs.cluster.scaled == ((_LINK, 0.1),)
-    # What a point brings along adds to it.
+    # Scaled constants of the point and the setting are joined.
     more = RESIDENT.point("kaggle", "fs", settings=("requester_merge=true", "interaction=true"),
                           scaled=(("gpu_rtx8000.launch_us", 2.0),))
     assert more.system.settings == ("requester_merge=true", "interaction=true")

@@ -10,14 +10,14 @@ import pytest
 from host.placement.deal import PLACEMENTS
 from host.placement.shard import ShardPlan
 from host.systems import Devices, Step, schedule
-from sim.evaluation import nic_runs
-from sim.evaluation.measure import measure
+from sim.evaluation import nic_run
+from sim.evaluation.gradient_path import trained
+from sim.evaluation.measure import alone, busy_us, measure, request_us
 from sim.evaluation.nic import cache_rows, options_of, reaching
 from sim.evaluation.nic_run import Record
-from sim.evaluation.nic_updates import trained
 from sim.evaluation.point import Point
+from sim.evaluation.search import interval_us
 from sim.evaluation.systems import BASELINES
-from sim.evaluation.timing import alone, busy_us, interval_us, request_us
 from sim.evaluation.trace import arrivals_of, plan_of, trace_of
 from sim.job.inputs import SampleSource
 
@@ -93,7 +93,7 @@ def test_the_graph_algorithm_changes_the_workload_only():
 
 def test_a_repeat_gives_the_same_to_the_bit():
     found = small("fs", in_flight=2)
-    nic_runs._run.cache_clear()
+    nic_run._run.cache_clear()
     assert measure(Point.named("fs", **SMALL, in_flight=2)) == found
 
 
@@ -108,8 +108,8 @@ def test_a_persistent_kernel_takes_the_calls_off_the_host():
 
 def test_a_scaled_constant_reaches_the_simulated_nics_and_the_stages():
     slow = small("nic", in_flight=2, scaled=(("ethernet_100g_switch.one_way_us", 8.0),))
-    # Lookups cross the switch, 7 times 1.3795 us later than before; vectors may wait for rows of
-    # this node meanwhile.
+    # Lookups cross the switch 7 times 1.3795 us later; vectors may wait for rows of
+    # this node in between.
     later = slow["nic_us"]["service"] - small("nic", in_flight=2)["nic_us"]["service"]
     assert later > 7 * 1.37
 
@@ -163,7 +163,7 @@ def test_phases_of_a_record_by_hand():
     assert Record(started=0, finished=1000).phases(250) == {
         "input_all_to_all": 0.0, "embedding_lookup": 4.0, "embedding_all_to_all": 0.0,
         "overhead": 0.0}
-    # Marks never go back, nor beyond the end.
+    # Marks never decrease and never exceed the end.
     odd = Record(started=0, finished=1000, asked=900, served=500)
     assert odd.phases(250) == {"input_all_to_all": 4.0, "embedding_lookup": 0.0,
                                "embedding_all_to_all": 0.0, "overhead": 0.0}
@@ -179,12 +179,12 @@ def step(us: float) -> Step:
 def test_times_of_steps():
     assert alone([step(2), step(4)])[0] == 3 and busy_us([step(2), step(4)]) == {"gpu": 3}
     assert interval_us([step(2)] * 9, 2) == 2 == interval_us([step(2)] * 2, 4)
-    # A stage on nothing before: the resource is what counts, whatever fills and empties.
+    # A first stage without a resource: only the busy resource determines the interval.
     late = Step()
     late.add("b", "mlp", 2, "gpu", after=[late.add("a", "overhead", 50)])
     assert interval_us([late] * 6, 1) == 52 and interval_us([late] * 6, 2) == 26
     assert interval_us([late, *[step(10)] * 9], 4) == pytest.approx(9.2)
-    # With one in flight as if they were scheduled one after the other.
+    # With one in flight, steps run in sequence.
     several = [late, step(3), step(7), late]
     ends = schedule([*several, *several], 1).finished
     assert interval_us(several, 1) == pytest.approx((ends[7] - ends[3]) / 4)
@@ -195,7 +195,7 @@ def test_requests_wait_for_their_window_and_the_system():
     arrived = arrivals_of(trace, 0.7 * 0.5, 3)
     assert np.diff(arrived).mean() == pytest.approx(1 / 0.35, rel=0.4) and (
         np.diff(arrived) > 0).all()
-    # Two windows of 32 samples: the second and third are measured, a mini-batch after the other.
+    # Windows of 32 samples: the second and third are measured, mini-batches in sequence.
     ready = [arrived[63], arrived[63], arrived[95], arrived[95]]
     ends = []
     for time in ready:
@@ -228,12 +228,12 @@ def test_rtl_training_is_asked_for_its_update(monkeypatch):
         return {"complete": True, "stuck": None, "phases_us": {"update": 12.5}, "steps": 4,
                 "backward": [{"bytes": 600, "packets": 6}, {"bytes": 200, "packets": 4}]}
 
-    monkeypatch.setattr("sim.evaluation.nic_updates.train", train)
+    monkeypatch.setattr("sim.evaluation.gradient_path.train", train)
     point = Point.named("fs", workload="training", fidelity="rtl", **SMALL)
     trace = trace_of(point.workload)
     devices = Devices.load(2, scaled=(("pcie_gen3x16.bandwidth_gb_s", 2.0),))
-    ran = trained(point, point.kind.nics(point), trace, devices)
-    assert ran.update_us == 12.5 and ran.gradients == {"bytes": 200, "packets": 2.5}
+    update_us, sent = trained(point, point.kind.nics(point), trace, devices)
+    assert update_us == 12.5 and sent == {"bytes": 200, "packets": 2.5}
     run = asked[0].run.workload
     assert (run.nodes, run.mini_batch, run.samples, run.in_flight) == (2, 16, 8 * 16, 1)
     assert (run.batching, run.window_samples) == ("graph", 32)

@@ -19,8 +19,7 @@ SMALL = replace(DEMO, mini_batches=(("kaggle", 16),), draws=60, nic_sets=12)
 
 
 def drawn_from(most: float):
-    """Return a way to measure in which the n-th draw's speedup is n, and the largest error
-    ``most``."""
+    """Return a measure in which the n-th draw's speedup is n and the largest error is ``most``."""
     def how(point) -> dict:
         if isinstance(point, Draws):
             values = [float(number + 1) for number in range(point.first, point.first + point.count)]
@@ -104,7 +103,7 @@ def test_there_are_a_thousand_draws_and_at_most_64_sets_of_runs_for_each_data_se
                         each.full.workload.workload, each.full.cluster.software,
                         each.full.kind.name) == (workload, software, system))
                     assert chunks == [(first, 50) for first in range(0, 1000, 50)]
-        # Every set of runs that a draw may use is one of these.
+        # Draws use only these NIC runs.
         sets = {workload: {point for each in of if each.full.workload.workload == workload
                            and each.full.kind.name != "en" for point in each.sets}
                 for workload in ("inference", "training")}

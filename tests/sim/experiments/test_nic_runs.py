@@ -1,15 +1,14 @@
-"""Runs of NICs: what is counted after the warm-up, and that each is done once."""
+"""Runs of NICs: counts after the warm-up, and runs that points share."""
 
 
 import pytest
 from filelock import FileLock
 
 from host.systems import Devices
-from sim.evaluation import nic_runs
+from sim.evaluation import nic_run
 from sim.evaluation.measure import measure
 from sim.evaluation.nic import cache_rows, options_of
-from sim.evaluation.nic_run import NicRun, Record, run_nics
-from sim.evaluation.nic_runs import RunOf, all_runs
+from sim.evaluation.nic_run import NicRun, Record, RunOf, all_runs, run_nics
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store
 from sim.evaluation.trace import trace_key, trace_of
@@ -44,11 +43,11 @@ def test_what_is_counted_after_the_warm_up_is_what_a_run_of_it_alone_counts_less
         each = [getattr(record, name) for record in rest.records]
         assert sum(each[2:]) == rest.counts[f"local_cache.{name}"] and min(each) >= 0
         assert sum(each) == whole.counts[f"local_cache.{name}"] and each[0] != each[-1]
-    # With several under way there is no moment between warm-up and the rest.
+    # With several in flight, warm-up and measurement overlap.
     two, rest = run_nics(options(depth=2), batches), run_nics(options(depth=2), batches, 2)
     assert rest.counts == two.counts
     assert {(record.hits, record.accesses) for record in two.records} == {(None, None)}
-    # But for what was done: from the end of one to that of another, both with two behind it.
+    # The other counts cover the time between two ends, each with two more in flight.
     assert rest.mini_batches == 1 + 1 and two.mini_batches == 4
     assert 0 < 2 * sum(rest.gathered) < 3 * sum(two.gathered) / 2
 
@@ -69,17 +68,17 @@ def made_up(number: int) -> NicRun:
 
 @pytest.fixture
 def ran(monkeypatch):
-    """What was run, by runs that take no time."""
+    """The options of runs that take no time."""
     asked = []
 
     def run(options, batches, warmup):
         asked.append(options.workload.in_flight)
         return made_up(options.workload.in_flight)
 
-    monkeypatch.setattr(nic_runs, "run_nics", run)
-    nic_runs._run.cache_clear()
+    monkeypatch.setattr(nic_run, "run_nics", run)
+    nic_run._run.cache_clear()
     yield asked
-    nic_runs._run.cache_clear()
+    nic_run._run.cache_clear()
 
 
 def test_a_run_is_done_once_with_and_without_a_store(ran, tmp_path):
@@ -89,7 +88,7 @@ def test_a_run_is_done_once_with_and_without_a_store(ran, tmp_path):
         first = all_runs(wanted, trace, runs)
         assert first == all_runs(wanted, trace, runs) == [made_up(1), made_up(3), made_up(1)]
         assert ran == [1, 3]
-    # Another process, another trace of as many samples, another version of the code.
+    # Another process, another trace with equally many samples, another version of the code.
     other = POINT.changed(batching="graph")
     ran.clear()
     assert all_runs(wanted, trace, Store(tmp_path, "v")) == first and not ran
@@ -111,7 +110,7 @@ def test_what_another_process_is_at_comes_last(ran, tmp_path, monkeypatch):
     once = Store.once
 
     def told(self, point, make, wait=True):
-        if wait:  # The other one is done, as this one is with the rest.
+        if wait:  # The other process finishes its run while this process finishes the others.
             assert ran == [2]
             store.put(key, made_up(7).to_json())
             lock.release()
@@ -126,7 +125,7 @@ def test_a_point_is_the_same_to_the_bit_with_its_runs_on_disk(tmp_path):
     point = POINT.changed(in_flight=2)
     expected = measure(point)
     assert measure(point, runs) == measure(point, runs) == expected
-    # A run with one mini-batch under way, and one with two; another point has the first too.
+    # Runs with one and with two mini-batches in flight; another point shares the first.
     assert len(list(tmp_path.rglob("*.json"))) == 2
     assert measure(point.changed(in_flight=1), runs) == measure(point.changed(in_flight=1))
     assert len(list(tmp_path.rglob("*.json"))) == 2

@@ -1,15 +1,14 @@
-"""Several mini-batches in a graph: who may have them, and what they change at a point."""
+"""Several mini-batches in a graph: which systems may use them, and their effect at a point."""
 
 
 import pytest
 
 from host.model import MODELS
 from sim.evaluation.fields import DEPTHS, PER_GRAPH, devices_of
-from sim.evaluation.measure import measure
+from sim.evaluation.measure import busy_us, measure
 from sim.evaluation.point import Point
-from sim.evaluation.search import Site
+from sim.evaluation.search import Site, interval_us
 from sim.evaluation.setting import DEMO
-from sim.evaluation.timing import busy_us, interval_us
 from sim.experiments.figures.registry import exhibit
 from sim.serving.measured import point_of
 
@@ -48,7 +47,7 @@ def test_the_choice_makes_no_baseline_slower(dataset, fields):
     assert chosen.interval_us <= single.interval_us + 1e-6
     assert single.per_graph == 1
     assert single.interval_us == interval_us(single.steps, single.in_flight)
-    # With one communicator it is bound by collectives, with two by the thread that calls.
+    # The bottleneck is collectives with one communicator, and the host thread with two.
     faster = chosen.interval_us < 0.95 * single.interval_us
     assert faster == (fields.get("communicators", 1) > 1 or fields.get("grouped", False))
 
@@ -59,12 +58,12 @@ def test_the_thread_of_the_full_system_rings_launches_and_waits_once_for_four():
     software = devices_of(Point.named("fs", **FEW).cluster).software
     calls = 2 * (software.doorbell_us + software.graph_us) + 3 * software.synchronize_us
     assert one["busy_us"]["cpu"] == pytest.approx(calls)
-    # Nodes of three further ones: two copies, and a kernel for each layer.
+    # Graph nodes of three further mini-batches: two copies, and a kernel per layer.
     layers = len(MODELS["kaggle"].bottom) + len(MODELS["kaggle"].top)
     assert four["busy_us"]["cpu"] == pytest.approx(
         (calls + 3 * (2 + layers) * software.graph_node_us) / 4)
     assert four["interval_us"] < one["interval_us"]
-    # Alone, a mini-batch is what it was; so is a request, whose mini-batch is launched by itself.
+    # A mini-batch alone, and a request, do not change: each is launched as a single graph.
     assert (one["per_graph"], four["per_graph"]) == (1, 4)
     for metric in ("service_us", "request_us", "phases_us", "nic_us", "traffic"):
         assert four[metric] == one[metric]

@@ -1,4 +1,4 @@
-"""What gradient tables hold, against a list for each set; and rows on their way to GPU memory."""
+"""Entries of gradient tables, compared with a list per set; and rows on their way to GPU memory."""
 
 from collections import Counter, defaultdict
 from dataclasses import replace
@@ -12,12 +12,12 @@ from host.timing.gpu import GpuProfile
 from rtl.config import preset
 from sim.evaluation.fields import Workload
 from sim.evaluation.gradient_path import RowWrites
-from sim.evaluation.reductions import TERMS, Pass, reduction
 from sim.evaluation.trace import trace_of
+from sim.evaluation.workloads import TERMS, Pass, reduction
 
 
 def table(arriving, keys, ways):
-    """Enter keys in their order; return those that find an entry, and what is passed on."""
+    """Enter keys in order; return the keys that find an entry, and the keys that are passed on."""
     lines, held, passed = defaultdict(list), [], []
     for key, hashed in arriving:
         line = lines[int(set_of(hashed, keys // ways))]
@@ -28,7 +28,7 @@ def table(arriving, keys, ways):
 
 
 def by_hand(samples, plan, config):
-    """Partials from each to each, held keys, and the passes of each owner."""
+    """Partials between all pairs of nodes, held keys, and the passes of each owner."""
     count, nodes, ways = len(samples), plan.nodes, config.gradient_ways
     ends = np.cumsum([count // nodes + (node < count % nodes) for node in range(nodes)])
     hashes = key_hash(samples.tables, samples.rows).astype(np.int64)
@@ -79,7 +79,8 @@ def test_tables_hold_the_keys_that_come_first(nodes, keys):
 
 
 GPU = GpuProfile("g", 4.0, 64.0, 64, 2, kernel_us=5.0, gather_fraction=1.0)
-"""A launch takes 2,250 cycles, 250 a microsecond; a row of 64 bytes adds a quarter of one."""
+"""A launch takes 2,250 cycles, 250 cycles per microsecond; a row of 64 bytes adds a quarter of a
+cycle."""
 
 
 def written(rows, missed=0, ring=1024, gpu=GPU, cycles=64.0, start=100.0):
@@ -89,7 +90,7 @@ def written(rows, missed=0, ring=1024, gpu=GPU, cycles=64.0, start=100.0):
 
 
 def test_rows_that_caches_hold_are_written_by_a_launch():
-    # The rows in the optimizer, the packet's time-out, and PCIe; then launch and kernel.
+    # The rows in the optimizer, the packet's timeout, and PCIe; then launch and kernel.
     assert written(8) == pytest.approx(100 + 16 + 64 + 10 + 2250)
 
 

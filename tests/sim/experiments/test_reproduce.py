@@ -1,4 +1,4 @@
-"""``python -m sim reproduce``: what it writes, from made-up measurements, and what it refuses."""
+"""``python -m sim reproduce``: its output, from made-up measurements, and rejected options."""
 
 import csv
 import json
@@ -12,8 +12,8 @@ from matplotlib.container import ErrorbarContainer
 from sim.cli.main import main
 from sim.evaluation.point import in_turn
 from sim.evaluation.setting import DEMO, Setting
-from sim.evaluation.store import Store
-from sim.evaluation.sweep import Results, sweep
+from sim.evaluation.store import Results, Store
+from sim.evaluation.sweep import sweep
 from sim.evaluation.trace import trace_key
 from sim.experiments.figures.beyond import EXTRAS
 from sim.experiments.figures.plots.metric import Metric
@@ -48,7 +48,7 @@ def test_files_claims_and_page(tmp_path):
     fs = [row for row in rows if row[5:7] == ["FS", "throughput_speedup_vs_bl-paper"]]
     assert [row[:5] for row in fs] == [["kaggle", "4", "16", software, "model"]
                                        for software in ("eager", "tuned")]
-    # Without the remote cache, which training has not.
+    # Without the remote cache, which training does not have.
     assert float(fs[0][7]) == pytest.approx(2000 / 1600 / 0.98 / 0.99 / 0.8)
     headline = next(row for row in found["headlines"] if row["workload"] == "training")
     assert headline["mean"] == pytest.approx(float(fs[0][7]))
@@ -89,8 +89,8 @@ def test_several_seeds_give_headlines_and_their_figures_intervals(tmp_path):
         [float(fs[name]) for name in ("value", "low", "high")])
     said = f"{float(fs['value']):.2f}x [{float(fs['low']):.2f}, {float(fs['high']):.2f}]"
     page = (tmp_path / "index.html").read_text()
-    assert page.count(said) > 3  # the headline, its data set, the claim and what it says
-    assert "4, 5, 6 of headlines and of fig22" in page and "4 of the other figures" in page
+    assert page.count(said) > 3  # the headline, its data set, the claim and its text
+    assert "4, 5, 6 for the headlines and fig22" in page and "4 for the other figures" in page
     assert said in next(row for row in found["claims"] if row["claim"] == "C8")["ours"]
 
 
@@ -98,7 +98,7 @@ def test_one_seed_gives_no_intervals(tmp_path):
     found = reproduce(["fig22"], SMALL, tmp_path, jobs=1, how=told)
     assert found["seeded"] == [] and found["headlines"][0]["low"] is None
     page = (tmp_path / "index.html").read_text()
-    assert "1, of everything: no intervals" in page and "x [" not in page
+    assert "1, for all points: no intervals" in page and "x [" not in page
 
 
 @pytest.mark.parametrize("name", ["fig16", "fig22"])
@@ -121,7 +121,7 @@ def test_seeds():
     assert seeds_of(1, 1) == (1,) and seeds_of(3, 5) == (3, 4, 5, 6, 7)
     assert seeds_of(3, [9, 2]) == (9, 2)
     for seeds in (0, [], [1, 1], [-1, 2]):
-        with pytest.raises(ValueError, match="seeds must be at least"):
+        with pytest.raises(ValueError, match="seeds must be "):
             seeds_of(1, seeds)
 
 
@@ -150,7 +150,7 @@ def test_points_of_a_trace_are_begun_one_after_the_other_and_long_ones_first():
     everything = points_of(chosen(["all"]), Setting(markers=True))
     points = in_turn(everything)
     assert sorted(map(repr, points)) == sorted(map(repr, everything))
-    # One for each NIC to compile: with the interaction, with training, with neither.
+    # A point for each NIC to compile: with the interaction, with training, with neither.
     assert {(point.workload.workload, "sc" in point.kind.parts) for point in points[:3]} == {
         ("inference", True), ("training", True), ("inference", False)}
     assert all(point.system.fidelity == "rtl" for point in points[:4])
@@ -204,7 +204,7 @@ def test_extras_differ_from_what_they_are_compared_with():
     modelled = [extra for extra in EXTRAS if not extra.rtl]
     here = [extra for extra in modelled if set(SMALL.datasets) & set(
         extra.datasets or SMALL.datasets)]
-    assert 0 < len(here) < len(modelled)  # one is for a data set that is not there
+    assert 0 < len(here) < len(modelled)  # one figure is for a missing data set
     assert len(beyond.points(SMALL)) == 2 * len(here) * len(SMALL.softwares)
     points = beyond.points(replace(SMALL, markers=True))
     assert len(points) == len(beyond.points(SMALL)) + 2 * (len(EXTRAS) - len(modelled))
@@ -220,7 +220,7 @@ def test_extras_differ_from_what_they_are_compared_with():
     ("fig22 --backend slurm", "backend must be one of loky, dask, not 'slurm'"),
     ("fig22 --seeds 0", "seeds must be at least 1, not 0"),
     ("fig22 --seeds 2147483647", "seeds must be at most 1,000, not 2147483647"),
-    ("fig22 --seeds 2,2", "seeds must be at least one, each at least 0 and there once, not '2,2'"),
+    ("fig22 --seeds 2,2", "seeds must be distinct non-negative integers, not '2,2'"),
     ("fig22 --seeds few", "seeds must be integers with commas between, not 'few'"),
     ("fig22 --jobs 0", "jobs must be at least 1, not 0"),
     ("fig22 --model netflix", "model must be one of kaggle, terabyte, avazu, not 'netflix'"),
@@ -270,7 +270,7 @@ def test_two_points_of_a_figure_and_those_of_en_are_run_in_rtl_besides(tmp_path)
             continue
         marked = figure.marked(setting)
         own = [entry for entry in marked if entry.point.kind.name == "en"]
-        # EN, where the figure has it, with each software profile.
+        # EN, if the figure includes it, with each software profile.
         assert len(own) == (2 if name in ("fig22", "fig25") else 0), name
         others = len(marked) - len(own)
         assert others == (0 if name in ("fig26", "fig21") and not marked else 2), name

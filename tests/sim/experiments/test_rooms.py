@@ -1,4 +1,4 @@
-"""The folders of the evaluation: each imports from those below it alone."""
+"""The packages of the evaluation: each imports only from packages below it."""
 
 import ast
 from pathlib import Path
@@ -12,7 +12,7 @@ FOLDER = Path(sim.experiments.__file__).parent
 
 
 def _imported(path: Path) -> set[str]:
-    """Return the rooms from which a file imports."""
+    """Return the packages from which a file imports."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     modules = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     modules += [name.name for node in ast.walk(tree) if isinstance(node, ast.Import)

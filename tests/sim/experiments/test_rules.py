@@ -23,7 +23,7 @@ def _of(*values: float) -> Estimate:
 @pytest.mark.parametrize(("claimed", "found", "agrees"), [
     (2.1, 10.0, False), (2.1, 2.63, False), (2.1, 2.62, True), (2.1, 2.1, True),
     (2.1, 1.58, True), (2.1, 1.57, False), (2.1, 1.0, False),
-    # Within 25 % of 1.2 lies no change at all, which is not what the paper claims.
+    # No change at all is within 25 % of 1.2, but is not a gain.
     (1.2, 1.0, False), (1.2, 1.04, False), (1.2, 1.06, True), (1.2, 1.5, True), (1.2, 1.51, False),
     (1.1, 0.9, False), (1.1, 1.37, True)])
 def test_a_factor_agrees_within_a_quarter_to_either_side(claimed, found, agrees):
@@ -32,7 +32,7 @@ def test_a_factor_agrees_within_a_quarter_to_either_side(claimed, found, agrees)
 
 
 def test_a_factor_whose_interval_reaches_over_the_bound_says_so():
-    said = "the interval of the seeds reaches over 2.62x"
+    said = "the interval over seeds includes 2.62x"
     for found in (_of(2.6, 2.8), _of(2.5, 2.6)):
         assert said in factor_of(2.1, found).why
     assert "reaches" not in factor_of(2.1, _of(2.1, 2.1)).why
@@ -59,17 +59,17 @@ def test_unchanged():
 @pytest.mark.parametrize(("values", "rises", "noise", "agrees"), [
     ((1, 2, 2), True, 0, True), ((3, 2, 1), False, 0, True), ((3, 2, 1), True, 0, False),
     ((2, 2, 2), True, 0, False), ((2, 2, 2), False, 0, False),
-    # One step within the noise, but not two, and not one beyond it.
+    # A single step within the noise is allowed; two steps, or a larger step, are not.
     ((1, 2, 1.99, 3), True, 0.01, True), ((1, 2, 1.99, 3), True, 0.001, False),
     ((1, 2, 1.99, 3), True, 0.0, False), ((1, 2, 1.99, 3, 2.99, 4), True, 0.01, False),
-    # The ends must differ, however large the noise is.
+    # The ends must differ for any noise.
     ((1, 0.99), True, 0.5, False), ((3, 2, 2.01, 1), False, 0.01, True)])
 def test_a_trend_may_have_one_step_within_the_noise(values, rises, noise, agrees):
     assert trend([_of(value) for value in values], rises, noise).agrees is agrees
 
 
 def test_a_trend_compares_values_of_the_same_seeds():
-    # The mean over seeds of the second would be above the third.
+    # The mean over all seeds of the second would be above the third.
     assert trend([_of(1.0), _of(2.0, 4.0), _of(2.5)], True).agrees is True
     assert trend([_of(1.0), Estimate(((2, 2.0),))], True).agrees is None
 

@@ -1,4 +1,4 @@
-"""The tornado: constants halved and doubled, and choices of ours made otherwise."""
+"""The tornado: constants halved and doubled, and our choices changed."""
 
 from dataclasses import replace
 
@@ -6,8 +6,8 @@ import pytest
 
 from sim.evaluation.point import Point
 from sim.evaluation.setting import DEMO
-from sim.evaluation.store import Store
-from sim.evaluation.sweep import Results, sweep
+from sim.evaluation.store import Results, Store
+from sim.evaluation.sweep import sweep
 from sim.experiments.figures.registry import exhibit
 from sim.experiments.figures.sensitivity import (
     FACTORS,
@@ -24,7 +24,7 @@ CASE = ("kaggle", "eager", "inference")
 
 
 def told_with_choices(point: Point) -> dict:
-    """Made-up metrics that depend on our choices, too; a longer trace slows all but the baseline.
+    """Made-up metrics that also depend on our choices; a longer trace slows all but the baseline.
     """
     metrics = told(point)
     us = metrics["interval_us"] * {"even": 1, "rows": 1.5, "row": 0.9}[point.cluster.placement]
@@ -73,7 +73,7 @@ def test_each_change_has_points_of_both_systems_on_every_data_set():
         full = [point for point in own if point.label == "FS"]
         assert {point.kind.name for point in own if point not in full} == {"bl-paper"}
         changes = [change for knob in knobs(setting, *CASE) for change in knob.changes]
-        # As it is, the changes, and the longer trace that windows are compared on.
+        # Nominal, the changes, and the longer trace on which windows are compared.
         assert len(full) == 1 + len(changes) + 1
         # The baseline forms no windows.
         assert len(own) - len(full) == len(full) - 2
@@ -94,11 +94,11 @@ def test_choices_are_made_otherwise(results):
     values = {swing.name: swing.values for swing in found}
     assert as_is is not None
     assert values["placement"] == {"rows": pytest.approx(as_is), "row": pytest.approx(as_is)}
-    # All have 16 in flight as they are, and four times the speed of four.
+    # Nominal is 16 in flight, four times as fast as four.
     assert values["in flight"]["4"] == pytest.approx(as_is / 4)
     assert values["kernels"]["L2"] == pytest.approx(as_is / 0.81)
     assert values["seed"]["5"] == pytest.approx(as_is / 1.04)
-    # Against a window of 16 on a trace as long: that the trace is longer does not count.
+    # Compared with a window of 16 on the same trace: the length of the trace does not count.
     assert values["window"]["4"] == pytest.approx(as_is * 1.2 ** 0.75)
     assert values["window"]["64"] == pytest.approx(as_is / 1.2 ** 3)
 

@@ -1,4 +1,4 @@
-"""Doubt: which constants are drawn, how, and at how few of the draws NICs are run."""
+"""Sensitivity: drawn constants, their distribution, and the NIC runs of a few draws."""
 
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -46,7 +46,7 @@ NAMES = ("gpu_rtx8000.launch_us", "gpu_rtx8000.gemm_fraction", "mpi_ethernet.mes
 # The constants.
 
 def test_the_frozen_list_has_every_uncertain_constant():
-    """A newer one is to be listed too, under the day on which it came."""
+    """New uncertain constants must be added, under the day of their addition."""
     kinds = {name: kind for gpu in profile_names("gpu_") for software in ("eager", "tuned")
              for name, kind in profiles_of(software, gpu).items()}
     now = {f"{name}.{constant.name}" for name, kind in kinds.items()
@@ -134,12 +134,12 @@ def test_the_sets_of_both_workloads_are_not_more_than_the_setting_allows():
     assert [(case.workload.workload, case.full.cluster.software) for case in cases] == [
         ("inference", "eager"), ("inference", "tuned"), ("training", "eager"),
         ("training", "tuned"), ("inference", "tuned")]
-    # EN has sets of its own besides, of which none is measured as a point.
+    # EN has further sets, which are not measured as points.
     assert cases[-1].full.kind.name == "en" and not set(cases[-1].sets[1:]) & set(cases[-1].points)
     assert 2 < sets_of(cases[-1].sets) <= 5
 
 
-# What NICs see.
+# Constants that NICs see.
 
 def test_gpus_that_serve_nics_alike_share_runs():
     as_is = replace(load_profile("gpu_rtx8000", GpuProfile), memory_bandwidth_gb_s=672.0,
@@ -170,7 +170,7 @@ def test_a_run_takes_as_long_with_what_nics_see_of_a_gpu_as_with_its_profile():
 # The interpolator.
 
 def nic_like(at: np.ndarray) -> np.ndarray:
-    """Times that bend with what a launch costs, and that are never below a floor."""
+    """Times that depend nonlinearly on the launch time and have a floor."""
     launch, rate = np.exp(at.T)
     return np.array([20 + 3 * np.maximum(launch, 4.0) + 8 / rate, launch ** 1.5 + 2]).T
 
@@ -181,7 +181,7 @@ def test_it_finds_what_lies_between_its_points():
     smooth = Smooth(at, nic_like(at))
     errors = np.abs(smooth.at(other) / nic_like(other) - 1)
     assert np.median(errors) < 0.002 and errors.max() < 0.03
-    # At its points it is nearly exact; what it says of its error is about what it is elsewhere.
+    # It is nearly exact at its points; the leave-one-out error is close to the error elsewhere.
     assert np.allclose(smooth.at(at), nic_like(at), rtol=2e-3)
     left_out = np.abs(smooth.left_out() / nic_like(at) - 1)
     assert np.median(errors) / 4 < np.median(left_out) < 4 * np.median(errors)
@@ -194,7 +194,7 @@ def test_leaving_a_point_out_is_fitting_without_it():
     for number in range(8):
         rest = np.delete(np.arange(8), number)
         fewer = Smooth(at[rest], values[rest])
-        # With the same covariance, centre and scale, whatever it would fit itself.
+        # With the same covariance, centre and scale, without a new fit.
         fewer._centre, fewer._scale = smooth._centre, smooth._scale
         fewer._mean, fewer._height = smooth._mean, smooth._height
         fewer._at = smooth._at[rest]
@@ -205,7 +205,7 @@ def test_leaving_a_point_out_is_fitting_without_it():
 
 
 def test_the_error_tells_where_it_cannot_interpolate():
-    """Noise, or a jump at each point, is no smooth function of the constants."""
+    """Noise, or a jump at each point, is not a smooth function of the constants."""
     at = latin_hypercube(30, 2, 1)
     rough = 20 * np.exp(np.random.default_rng(3).normal(0, 0.2, (30, 1)))
     errors = np.abs(Smooth(at, rough).left_out() / rough - 1)
@@ -231,14 +231,14 @@ def test_constants_of_what_en_adds_are_drawn():
     assert {"gpu_rtx8000.poll_us", "gpu_rtx8000.resident_multiprocessors", "pcie_gen3x16.write_us",
             "software_tuned.doorbell_us", "software_tuned.graph_us",
             "software_tuned.synchronize_us"} <= set(names)
-    # Of these its NICs see what a resident kernel makes of a list, those of FS none.
+    # EN's NICs see the resident kernel's constants; FS's NICs do not.
     own = set(reaching(EN, names)) - set(reaching(TUNED, names))
     assert own == {"gpu_rtx8000.poll_us", "gpu_rtx8000.resident_multiprocessors",
                    "pcie_gen3x16.write_us"}
 
 
 def test_sets_of_en_differ_in_what_its_nics_see_whichever_way_they_get_rows():
-    """The way is chosen later: a launched gather takes other constants than a ring."""
+    """The way is chosen later: a launched gather depends on other constants than a ring."""
     names = names_of(DEMO, "tuned")
     sets = design([EN], [names], 12, 1)
     for ring in ("true", "false"):
@@ -254,7 +254,7 @@ def test_en_keeps_its_options_while_constants_are_drawn(runs):
     nic = run_nics(settled_one, runs)
     as_is = measure(EN, runs)["interval_us"]
     assert interval_of(settled_one, nic) == measure(settled_one, runs)["interval_us"] == as_is
-    # A draw is what it is when its NICs are run.
+    # A draw equals a run of its NICs.
     names = ("gpu_rtx8000.poll_us", "software_tuned.graph_us")
     sets = tuple(design([EN], [names], 6, 1))
     base = replace(EN, system=Options("bl-tuned", per_graph=None))
@@ -304,7 +304,7 @@ def test_times_between_the_sets_are_near_those_of_runs(sets, runs):
 
 
 def test_launches_fit_between_two_mini_batches(sets, runs):
-    """The driver's thread makes one call at a time: so it is in each run, and so between them."""
+    """The driver's thread makes one call at a time, in runs and in the interpolation."""
     nics = Interpolated(sets, runs)
     runs_of = [(point, part.times) for point, part in zip(nics.points, nics.parts)]
     slow = scaled_by(FULL, ("software_eager.launch_call_us",), (16.0,))  # far beyond all sets
@@ -321,7 +321,7 @@ def test_draws_change_with_their_constants_and_chunks_do_not_matter(sets, runs):
     assert set(found) == {"bl-paper", "bl-tuned"} and len(set(found["bl-paper"])) == 6
     assert replace(whole, first=4, count=2).measured(runs)["speedups"] == {
         base: values[4:] for base, values in found.items()}
-    # As the same draw is when its NICs are run.
+    # Equal to the same draw with its NICs run.
     full, base = (scaled_by(point, NAMES, drawn(NAMES, 6, 1)[5]) for point in (FULL, BASES[0]))
     own, other = (measure(point, runs)["interval_us"] for point in (full, base))
     assert found["bl-paper"][5] == pytest.approx(other / own, rel=0.03)
@@ -351,7 +351,7 @@ def test_tasks_are_measured_after_points_and_kept_like_them(sets, tmp_path):
 
 
 def test_points_that_differ_for_nics_never_share_an_axis_value_in_all():
-    """Launch and kernel are one axis together, and the kernel another."""
+    """Launch plus kernel is one axis, and kernel another."""
     points = [scaled_by(FULL, ["gpu_rtx8000.launch_us", "gpu_rtx8000.kernel_us"], factors)
               for factors in ((1, 1), (1, 2), (2, 1), (0.5, 2), (2, 0.5))]
     assert sets_of(points) == len(points) and sets_of([*points, points[0]]) == len(points)

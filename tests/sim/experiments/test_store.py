@@ -1,4 +1,4 @@
-"""What the name of a result depends on, and what a damaged file does."""
+"""Dependencies of a result's name, and damaged files."""
 
 import os
 import pickle
@@ -15,8 +15,7 @@ import host.data.contents
 from host.data.contents import contents
 from host.errors import InputError
 from sim.evaluation.measure import measure
-from sim.evaluation.nic_run import run_nics
-from sim.evaluation.nic_runs import RunOf
+from sim.evaluation.nic_run import RunOf, run_nics
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store, plain
 from sim.evaluation.sweep import sweep
@@ -58,7 +57,7 @@ def test_profiles_and_data_count_with_their_contents(tmp_path):
     assert len(set(keys)) == 3
     os.utime(data, ns=(0, 0))
     assert store.key(point) == keys[-1]
-    # Those of a point's workload too, and of a task's.
+    # Also the data of a point's and a task's workload.
     asked = Point.named("bl-paper", data=(str(data),), format="criteo")
     wanted = (asked, LeftOut(asked, ()), RunOf(RunOptions.of(), asked.workload))
     before = [store.key(each) for each in wanted]
@@ -126,7 +125,7 @@ def test_what_was_made_of_data_that_change_meanwhile_is_not_kept(tmp_path):
 
 
 def _in_place(path: Path, text: str) -> None:
-    """Change a file as ``cp`` onto it and ``touch -r`` do: size and time are as before."""
+    """Overwrite a file like ``cp`` followed by ``touch -r``: size and time do not change."""
     before = path.stat()
     path.write_text(text)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -135,7 +134,7 @@ def _in_place(path: Path, text: str) -> None:
 
 
 def _aged(path: Path) -> None:
-    """Wait until the checksum of a file is remembered."""
+    """Wait until the checksum of a file is cached."""
     while not contents(str(path)) or os.path.abspath(path) not in host.data.contents._known:
         time.sleep(0.05)
 
@@ -192,7 +191,7 @@ def test_what_measures_a_point_and_its_class_are_part_of_its_name(tmp_path, monk
         monkeypatch.setattr(identity, "_paths", lambda: paths | {name: tmp_path / "other.py"})
         return [before != after for before, after in zip(own, keys())]
 
-    # Later tests find nothing of the changed sources, also when this test fails.
+    # Restore the cached sources for later tests, even if this test fails.
     request.addfinalizer(_forget_sources)
 
     paths, own = identity._paths(), keys()
@@ -215,7 +214,7 @@ def test_plain_values():
 
 @pytest.mark.parametrize("kind", LEFT)
 def test_what_is_no_file_of_a_point_is_named(tmp_path, kind):
-    """No sweep waits for it, reads it whole, or writes into it."""
+    """A sweep must not wait for it, read it whole, or write to it."""
     store, spot = Store(tmp_path, "v"), Spot("a")
     store.put(spot, {"x": 1})
     path = next(tmp_path.rglob("*.json"))
@@ -235,7 +234,7 @@ def test_the_profile_of_a_point_is_bounded(tmp_path):
 
 
 def test_each_file_of_a_folder_counts(tmp_path):
-    """Each by its name's place and by its contents, and each that is there."""
+    """Files count by position and contents."""
     folder = tmp_path / "days"
     folder.mkdir()
     days = [folder / f"day_{number}.txt" for number in range(3)]
@@ -243,7 +242,7 @@ def test_each_file_of_a_folder_counts(tmp_path):
         day.write_text(f"{number}\n")
     store, point = Store(tmp_path / "points", "v"), Files("none", (str(folder),))
     keys = [store.key(point)]
-    assert store.key(Files("none", tuple(map(str, days)))) != keys[0]  # named in another way
+    assert store.key(Files("none", tuple(map(str, days)))) != keys[0]  # another name
     for day in days:
         text = day.read_text()
         _in_place(day, "x\n")
@@ -288,7 +287,7 @@ def test_each_profile_and_each_field_counts(tmp_path):
     gpu.write_text("a = 1\n")
     keys.append(store.key(point))
     assert len(set(keys)) == 9
-    # A name that is no profile is no file.
+    # A name without a profile is not a file.
     assert store.key(Machines("a100", "h100", "nowhere/data.txt"))
 
 
@@ -299,7 +298,7 @@ def test_stores_are_equal_by_folder_and_version(tmp_path):
 
 
 def test_a_file_of_another_point_or_schema_counts_as_none(tmp_path):
-    """Even with the checksum of its metrics, as after a copy to another name."""
+    """Even with a valid checksum of its metrics, such as after a copy to another name."""
     store, spot = Store(tmp_path, "v"), Spot("a")
     store.put(Spot("b"), {"x": 1})
     other = next(tmp_path.rglob("*.json"))

@@ -1,4 +1,4 @@
-"""Signals to a sweep in several processes: one line, and no process that stays."""
+"""Signals to a sweep in several processes: one line, and all processes end."""
 
 import os
 import signal
@@ -15,8 +15,8 @@ _SWEEP = """
 import sys, time
 from gen.base.signals import Interrupted, interruptible
 from pathlib import Path
-from sim.evaluation.sweep import sweep
 from sim.evaluation.store import Store
+from sim.evaluation.sweep import sweep
 from tests.sim.experiments.fakes import Spot, long
 
 try:
@@ -33,7 +33,7 @@ except Interrupted as error:
 
 
 def _session(leader: int) -> list[int]:
-    """Return the processes of a session that have not ended."""
+    """Return the processes of a session that are still running."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -54,7 +54,7 @@ def _gone(leader: int, seconds: float) -> bool:
 
 @pytest.fixture
 def sweeping(tmp_path):
-    """A sweep, in a session of its own, that has measured two points of ten."""
+    """A sweep in its own session that has measured two of ten points."""
     with subprocess.Popen([sys.executable, "-c", _SWEEP, str(tmp_path), "10"],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           start_new_session=True) as process:
@@ -79,12 +79,12 @@ def test_workers_end_with_the_process_that_is_killed(sweeping):
 @pytest.mark.parametrize("to_all", [True, False])
 def test_a_signal_is_one_line(sweeping, name, to_all):
     number = getattr(signal, name)
-    if to_all:  # as a terminal does
+    if to_all:  # like a terminal
         os.killpg(sweeping.pid, number)
     else:
         sweeping.send_signal(number)
     _, said = sweeping.communicate(timeout=300)
     assert sweeping.returncode == 128 + number
     assert said.startswith(f"stopped by {name}; ") and said.count("\n") == 1, said
-    assert said.endswith(" of 10 points are finished; the same command goes on\n")
+    assert said.endswith(" of 10 points are finished; run the same command again to resume\n")
     assert _gone(sweeping.pid, 30)

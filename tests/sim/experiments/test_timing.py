@@ -1,13 +1,13 @@
-"""The time from one step to the next: how many steps it is told from does not matter."""
+"""The time from one step to the next does not depend on the number of steps."""
 
 import pytest
 
 from host.systems import Part, Step, least_interval_us
-from sim.evaluation.timing import interval_us
+from sim.evaluation.search import interval_us
 
 
 def step(*stages: tuple[float, object]) -> Step:
-    """Return stages, each after the one before: how long, and of what."""
+    """Return consecutive stages: time and resource."""
     made, at = Step(), ()
     for us, resource in stages:
         at = (made.add("s", "mlp", us, *([resource] if resource else []), after=at),)
@@ -24,7 +24,7 @@ def test_an_interval_is_that_of_latency_or_of_what_is_busiest(in_flight, us, cou
 
 @pytest.mark.parametrize("in_flight", [1, 2, 4, 8, 16])
 def test_steps_that_differ_are_not_slower_than_each_resource_allows(in_flight):
-    """One needs the host for 10 us and the next the GPU: side by side 5 us each."""
+    """One step needs the host for 10 us and the next the GPU: 5 us each in parallel."""
     steps = [step((10, "cpu")), step((10, "gpu"))]
     assert interval_us(steps, in_flight) == (10 if in_flight == 1 else 5)
     assert least_interval_us(steps, in_flight) == interval_us(steps, in_flight)

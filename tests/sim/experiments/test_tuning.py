@@ -1,4 +1,4 @@
-"""What systems choose: nothing that they may do is faster, in file order and in that of GA."""
+"""Choices of systems: no allowed choice is faster, in file order and with GA."""
 
 from functools import cache
 
@@ -7,8 +7,7 @@ import pytest
 from host.systems import Devices, Step, StepOptions, Tuning, bl_paper, bl_tuned, tunings
 from sim.evaluation.fields import DEPTHS
 from sim.evaluation.point import Point
-from sim.evaluation.search import Built, Site
-from sim.evaluation.timing import interval_us
+from sim.evaluation.search import Built, Site, interval_us
 from sim.evaluation.workloads import Workloads
 
 
@@ -39,7 +38,7 @@ def test_no_combination_of_options_is_faster(dataset, workload, software, fields
         assert point.depths == (DEPTHS if workload == "inference" else (1,))
     every = {(flight, tuning): cost(flight, tuning) for flight in point.flights
              for tuning in tunings(options.training)}
-    # All mini-batches decide between the best of all, and the best of a graph each.
+    # All mini-batches decide between the two finalists.
     single = min(us for ((_, count), _), us in every.items() if count == 1)
     own = every[(found.in_flight, found.per_graph), found.tuning]
     assert own == pytest.approx(min(every.values()), abs=1e-6) or (
@@ -48,7 +47,7 @@ def test_no_combination_of_options_is_faster(dataset, workload, software, fields
 
 @pytest.mark.thorough
 def test_behind_the_graph_algorithm_the_choice_suits_all_mini_batches():
-    """Its first mini-batch of a window has few different keys, its last ones many."""
+    """The first mini-batch of a window has few unique keys, the last ones many."""
     point = Point.named("ga+bl-tuned", dataset="terabyte", software="tuned", mini_batch=2048,
                         window=8 * 2048, warmup=0, measured=8)
     work, devices, options, found = chosen(point)
@@ -72,7 +71,7 @@ def test_a_systems_own_depth_is_the_least_of_the_fastest():
 
 
 def test_gradients_are_summed_by_the_faster_library():
-    """With eager software that is NCCL, which needs no copies to the hosts."""
+    """With eager software the faster library is NCCL, which needs no copies to the hosts."""
     point = Point.named("bl-paper", workload="training", warmup=0, measured=2)
     work, devices, options, found = chosen(point)
     mpi = [bl_paper(w, devices, options) for w in work.plain]

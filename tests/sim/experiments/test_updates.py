@@ -1,4 +1,4 @@
-"""Rows that a step updates and that its caches have lost, against a list for each set."""
+"""Updated rows that the caches have evicted, compared with a list per set."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,8 @@ from host.placement.sets import set_of
 from host.placement.shard import ShardPlan, key_hash
 from host.systems import workload_of
 from sim.evaluation.fields import Workload
-from sim.evaluation.reductions import updates
 from sim.evaluation.trace import trace_of
+from sim.evaluation.workloads import updates
 
 
 def by_hand(trace, plan, rows, ways):

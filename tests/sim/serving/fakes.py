@@ -8,7 +8,7 @@ COST = {name: float(number) for number, name in enumerate(COSTS, 1)}
 
 
 def step(us: float, latency_us: float = 0.0) -> Step:
-    """A step that holds one resource, and then only waits."""
+    """A step that occupies a resource, and then only waits."""
     made = Step()
     at = made.add("work", "mlp", us, "gpu")
     if latency_us:
@@ -23,5 +23,5 @@ def mini_batches(size: int, us: float, latency_us: float = 0.0, graph: bool = Fa
 
 
 def server(us_of: dict[int, float], latency_us: float = 0.0, in_flight: int = 64) -> System:
-    """A system that takes so many microseconds for mini-batches of so many requests."""
+    """A system with given times for given mini-batch sizes."""
     return System([mini_batches(size, us, latency_us) for size, us in us_of.items()], in_flight)

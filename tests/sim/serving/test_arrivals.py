@@ -31,7 +31,7 @@ def test_bursts_have_the_mean_rate_and_their_share_of_requests():
     per_us, count = 1.0, 2_000_000
     times = process.times(per_us, count)
     assert count / times[-1] == pytest.approx(per_us, rel=0.03)
-    # In windows much shorter than a burst there are 5 requests a microsecond, or 5 / 9.
+    # Windows much shorter than a burst have 5 requests per microsecond, or 5 / 9.
     each = np.bincount((times / 10).astype(int))
     assert (each > 27).mean() == pytest.approx(0.1, abs=0.015)
     assert each[each > 27].sum() / count == pytest.approx(0.5, abs=0.03)
@@ -49,7 +49,7 @@ def test_a_run_has_many_bursts():
     times = process.times(0.5, process.least(0.5))
     assert times[-1] > 20 * 1000 / 0.1
     assert Arrivals().least(0.5) == 0
-    assert process.least(50.0) == 4_000_000  # no more than fit in memory
+    assert process.least(50.0) == 4_000_000  # limited by memory
 
 
 @pytest.mark.parametrize(("fields", "said"), [

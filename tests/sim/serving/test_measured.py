@@ -1,4 +1,4 @@
-"""Mini-batches of real systems, small ones."""
+"""Small mini-batches of real systems."""
 
 import json
 
@@ -33,7 +33,7 @@ def test_steps_come_back_from_json_as_they_were(system, graph):
     assert sum(alone) / 16 == pytest.approx(found["service_us"])
     busy = module.busy_us(kept.steps)
     assert {name for stage in kept.steps[0].stages for name in stage.resources} <= set(busy)
-    # Half of the samples are at either node.
+    # Each node has half of the samples.
     assert kept.per_sample["cpu_us"] == pytest.approx(2 / 8 * sum(
         busy.get(name, 0) for name in ("cpu", "driver")))
     assert set(kept.per_sample) == set(COSTS) and kept.per_sample["network_bytes"] > 0
@@ -58,8 +58,7 @@ def test_points():
 
 
 def test_caches_are_those_of_the_reference_mini_batch():
-    """A trace of fewer samples must not have smaller caches, nor one of more samples larger ones.
-    """
+    """The number of samples in the trace must not change the caches."""
     base = Point.named("lc+rc", nodes=2)
     rows, _ = nic.cache_rows(base, base.kind.nics(base), trace_of(base.workload))
     for size, measures in ((8, 16), (512, 32)):

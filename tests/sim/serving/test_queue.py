@@ -1,4 +1,4 @@
-"""Queues with a known answer, and those that have none."""
+"""Queues with a known latency, and queues without one."""
 
 import numpy as np
 import pytest
@@ -20,14 +20,14 @@ def _waits(system: System, batcher: Batcher, per_us: float, count: int) -> np.nd
 
 @pytest.mark.parametrize("share", [0.5, 0.8])
 def test_mean_wait_of_m_d_1(share):
-    """Pollaczek and Khinchine: of one server, constant service, Poisson arrivals."""
+    """Pollaczek and Khinchine: one server, constant service, Poisson arrivals."""
     waits = _waits(server({1: 10.0}), Batcher(1), share / 10, 40_000) - 10
     assert waits.mean() == pytest.approx(10 * share / (2 * (1 - share)), rel=0.05)
 
 
 def test_waits_follow_lindley():
-    """To the bit but for rounding, also with mini-batches: each begins when it is ready and the one
-    before it has ended."""
+    """Equal except for rounding, also with mini-batches: each starts when it is ready and the
+    previous one has ended."""
     times = Arrivals(seed=4).times(0.5, 3000)
     formed = form(times, Batcher(4, 6.0))
     done = server({4: 7.5}).run(formed, 1).finished
@@ -38,14 +38,14 @@ def test_waits_follow_lindley():
 
 
 def test_percentiles_are_those_of_an_exponential_time_out():
-    """An idle system: a request alone waits for the time-out, then for its mini-batch."""
+    """An idle system: a request alone waits for the timeout, then for its mini-batch."""
     served = serve_at(server({8: 1.0}, latency_us=30.0), Batcher(8, 5.0), Load(Arrivals(), 100.0))
     assert not served.saturated
     assert served.p50_us == pytest.approx(36) == served.p99_us
 
 
 def test_percentiles_of_m_d_1_at_a_load():
-    """P(W = 0) = 1 - rho: at a load of 0.4 the median waits for nobody."""
+    """P(W = 0) = 1 - rho: at a load of 0.4 the median does not wait."""
     served = serve_at(server({1: 10.0}), Batcher(1), Load(Arrivals(), 40_000.0))
     assert served.p50_us == pytest.approx(10)
     assert 10 < served.p99_us < served.p99_9_us
@@ -82,7 +82,7 @@ def test_a_system_that_keeps_up_is_not(share):
 
 
 def test_a_queue_that_grows_is_seen_where_the_interval_is_wrong():
-    """Mini-batches that the interval promises twice as often as the system takes them."""
+    """The interval claims twice the rate at which the system processes mini-batches."""
     each = mini_batches(1, 10.0)
     wrong = type(each)(1, False, each.steps, 10.0, 5.0, COST)
     served = serve_at(System([wrong], 64), Batcher(1), Load(Arrivals(), 120_000.0, 4000))
@@ -90,7 +90,7 @@ def test_a_queue_that_grows_is_seen_where_the_interval_is_wrong():
 
 
 def test_at_most_so_many_are_in_flight():
-    """With one in flight, a latency that holds nothing counts as service."""
+    """With one in flight, latency without a resource counts as service."""
     formed = form(np.arange(40.0) * 10, Batcher(1))
     for in_flight, last in ((1, 40 * 25), (4, 39 * 10 + 25)):
         system = server({1: 5.0}, 20.0, in_flight)
@@ -107,7 +107,7 @@ def test_a_short_mini_batch_takes_the_steps_of_the_next_size():
 
 
 def test_a_full_window_takes_the_steps_of_a_measured_one():
-    """Each measured mini-batch of the graph algorithm has a time of its own."""
+    """Each measured mini-batch of the graph algorithm has its own time."""
     graph = mini_batches(2, 1.0, graph=True, steps=[step(us) for us in (1.0, 2, 3, 11, 12, 13)])
     system = System([mini_batches(2, 50.0), graph], 64)
     formed = form(np.arange(0.0, 1300, 10), Batcher(2, 55.0, 3))
@@ -121,7 +121,7 @@ def test_a_full_window_takes_the_steps_of_a_measured_one():
 
 def test_what_a_request_costs_has_the_padding_in_it():
     served = serve_at(server({8: 10.0}), Batcher(8, 5.0), Load(Arrivals(), 1000.0, 1000))
-    # Nearly every request comes alone, in a mini-batch of eight.
+    # Nearly every request is alone in a mini-batch of eight.
     assert served.mini_batch == pytest.approx(1, rel=0.02)
     assert served.per_sample and served.per_sample["gpu_us"] == pytest.approx(
         8 * COST["gpu_us"] / served.mini_batch)
@@ -141,5 +141,5 @@ def test_mistakes():
         Load(Arrivals(), float("inf"))
     with pytest.raises(ValueError, match=r"^requests must be at least 1, not 0"):
         Load(Arrivals(), 1.0, 0)
-    with pytest.raises(ValueError, match=r"^measured must hold mini-batches in order"):
+    with pytest.raises(ValueError, match=r"^measured must contain mini-batches in order"):
         System([mini_batches(8, 1.0, graph=True)], 4)

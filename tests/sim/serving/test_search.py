@@ -1,4 +1,4 @@
-"""What a system chooses, and the load that it serves within a p99."""
+"""A system's choice, and its highest load within a p99."""
 
 from dataclasses import replace
 from math import exp
@@ -22,7 +22,7 @@ def _search(system: System, kind: str = "poisson") -> Search:
 
 @pytest.fixture
 def launched() -> System:
-    """A system with a constant time, and little for each request."""
+    """A system with a constant time, and little time per request."""
     return server({1: 20.5, 8: 24.0, 64: 52.0}, latency_us=40.0, in_flight=8)
 
 
@@ -53,7 +53,7 @@ def test_above_the_capacity_there_is_no_choice(launched):
 
 
 def test_what_does_in_trials_alone_keeps_no_other_size_from_being_found(monkeypatch, launched):
-    """Close to its capacity a mini-batch may do in a trial and not in full."""
+    """Close to the capacity, a mini-batch may pass a trial and fail in full."""
     def shortsighted(system: System, batcher: Batcher, load: Load, share: float = 1.0) -> Served:
         served = serve_at(system, batcher, load, share)
         if batcher.mini_batch != 8:
@@ -99,7 +99,7 @@ def test_nothing_is_served_within_less_than_a_mini_batch_takes(launched):
 
 
 def test_bisection_ends_between_a_load_that_is_served_and_one_that_is_not(monkeypatch, launched):
-    """On a bound that is known, and as many looks as the width asks for."""
+    """With a known bound, and the number of steps that the width requires."""
     asked = []
 
     def within(self, qps, slo_us):
@@ -120,7 +120,7 @@ def test_bursts_cost_load(launched):
 
 
 def test_the_graph_algorithm_is_chosen_where_it_pays():
-    """Windows cost time: only a system that could not keep up otherwise takes them."""
+    """Windows cost time: only an otherwise overloaded system chooses them."""
     graph = mini_batches(8, 5.0, graph=True, steps=[step(5.0)] * 32)
     system = System([mini_batches(8, 20.0), graph], 64)
     search = _search(system)

@@ -1,4 +1,4 @@
-"""The whole command on a small cluster, and its complaints."""
+"""The whole command on a small cluster, and its error messages."""
 
 import json
 from functools import cache
@@ -96,7 +96,7 @@ def test_the_command(points, capsys, tmp_path):
     told = capsys.readouterr()
     assert end.value.code == 0
     assert json.loads(told.out) == json.loads(json.dumps(_kept(points)))
-    assert "Requests a second within a p99" in told.err and "saturated" in told.err
+    assert "Requests per second within a p99" in told.err and "saturated" in told.err
     assert (tmp_path / "serve.png").read_bytes().startswith(b"\x89PNG")
     assert api.frame(_kept(points))["system"].tolist() == ["bl-tuned"] * 2 + ["nic"] * 2
 

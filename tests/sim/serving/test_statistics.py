@@ -1,5 +1,4 @@
-"""Statistics of `serve` on queues whose every latency is known: each percentile, what counts, and
-when a queue grows."""
+"""Statistics of `serve` on queues with known latencies: percentiles, counted requests, growth."""
 
 from dataclasses import dataclass
 
@@ -20,7 +19,7 @@ class Regular:
     fewest: int = 0
 
     def least(self, per_us: float) -> int:
-        assert per_us == 0.1  # 100,000 a second
+        assert per_us == 0.1  # 100,000 per second
         return self.fewest
 
     def times(self, per_us: float, count: int) -> np.ndarray:
@@ -30,8 +29,8 @@ class Regular:
 
 @dataclass(frozen=True)
 class Known:
-    """A system whose mini-batch ``k`` takes ``waits(k)`` microseconds, and needs ``share`` of the
-    time in which they come."""
+    """A system whose mini-batch ``k`` takes ``waits(k)`` microseconds, with a utilisation of
+    ``share``."""
 
     waits: object
     share: float = 0.5
@@ -55,7 +54,7 @@ def steady(numbers):
 
 
 def test_percentiles_are_of_the_requests_that_count():
-    """A hundred requests and the first one warm the queue up; one more comes at the end."""
+    """A hundred requests and the first one warm up the queue; one more arrives at the end."""
     def waits(numbers):
         assert numbers[-1] == 1101  # 1 + 0.1 x 1000 before, 1 behind
         found = (numbers - 101.0) * 7919 % 1000  # 0 to 999, in no order
@@ -75,8 +74,8 @@ def test_percentiles_are_of_the_requests_that_count():
     ({"requests": 100, "mini_batch": 20}, 100), ({"requests": 100, "mini_batch": 60}, 300),
     ({"requests": 1, "share": 1e-6}, 1)])
 def test_so_many_requests_count(given, count):
-    """At least a mini-batch in twenty, at least so many that chance bursts do not decide, and a
-    share of that for a first look."""
+    """At least one mini-batch per 20 requests, enough requests to average over bursts, and a share
+    of that for a trial."""
     share = given.pop("share", 1.0)
     found = serve_at(Known(steady), Batcher(given.pop("mini_batch", 1), 1e3), Load(
         Regular(fewest=given.pop("fewest", 0)), 1e5, **given), share)
@@ -86,7 +85,7 @@ def test_so_many_requests_count(given, count):
 
 @pytest.mark.parametrize("share, saturated", [(0.5, False), (0.999, False), (1.0, True)])
 def test_a_system_is_saturated_from_a_utilisation_of_one_on(share, saturated):
-    """There is one time less between mini-batches than there are mini-batches."""
+    """There is one interval less than there are mini-batches."""
     found = served(steady, share=share)
     assert found.saturated == saturated
     assert found.utilisation == pytest.approx(share)
@@ -95,7 +94,7 @@ def test_a_system_is_saturated_from_a_utilisation_of_one_on(share, saturated):
 
 
 def test_utilisation_of_mini_batches_that_are_ready_at_once():
-    """No time passes between them, so none is needed."""
+    """No time passes between them, so the utilisation is 0."""
     @dataclass(frozen=True)
     class Formed:
         ready: np.ndarray
@@ -113,8 +112,8 @@ TIMES = 10.0 * np.arange(400)
     (29.0, 58.9, False), (29.0, 59.1, True), (40.0, 79.0, False), (40.0, 81.0, True),
     (40.0, 10.0, False)])
 def test_a_queue_grows_at_twice_the_latency_and_a_hundredth_of_the_time(before, after, grows):
-    """The quarters' means are 3,000 us apart: latencies must rise by more than 30 us, and to more
-    than twice as much. What is between the quarters does not count."""
+    """The quarters' means are 3,000 us apart. Latencies must rise by more than 30 us, and to more
+    than twice the value. Values between the quarters do not count."""
     waits = np.concatenate([np.full(100, before), np.full(200, 1e6), np.full(100, after)])
     assert _grows(TIMES, waits) == grows
 
@@ -129,6 +128,6 @@ def test_a_growing_queue_has_no_latency():
     found = served(lambda numbers: numbers * 1.0)
     assert found.saturated and found.p50_us is found.p99_us is found.p99_9_us is None
     assert found.per_sample is None and found.utilisation == pytest.approx(0.5)
-    # What grows before the requests that count, or behind them, is no growth.
+    # Growth before or after the measured requests does not count.
     assert not served(lambda numbers: np.where(numbers < 101, numbers * 9.0, 1000.0)).saturated
     assert not served(lambda numbers: np.where(numbers > 1100, 1e9, 1000.0)).saturated

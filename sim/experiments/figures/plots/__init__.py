@@ -1,1 +1,1 @@
-"""Figures made of points: what they measure, which metrics they show, how they are drawn."""
+"""Figures made of points: their entries, metrics and drawing."""

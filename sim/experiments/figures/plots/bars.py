@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.figures.picture import COLOURS
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric, estimate_of
@@ -15,7 +15,7 @@ __all__ = ["Bars"]
 
 _OF_SYSTEM = dict(zip(("BL-tuned", "GA", "NIC", "LC", "RC", "SC", "FS"), COLOURS)) | {
     "EN": "#F0E442"}
-"""A system has the same colour wherever it is a bar; the others share the last one."""
+"""Colour of a system's bar in every figure; other systems share the last colour."""
 
 
 @dataclass(frozen=True)

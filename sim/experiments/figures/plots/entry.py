@@ -1,4 +1,4 @@
-"""Entries of a plot: a point, and where it stands."""
+"""Entries of a plot: a point, and its position."""
 
 from dataclasses import dataclass
 
@@ -13,11 +13,11 @@ class Entry:
 
     Members
     -------
-    panel: column of the picture, a data set. series: line, or group of bars. x: place in it.
-    system: name in the CSV file, the size of a cache included.
-    point: measured. bases: the points of baselines by name, for metrics that are speedups.
-    drawn: whether it is in the picture; it is in the CSV file anyway.
-    seeds: that it is measured with, none for that of the point alone.
+    panel: column of the picture, a data set. series: line, or group of bars. x: position in it.
+    system: name in the CSV file, including a cache size.
+    point: measured point. bases: points of baselines by name, for speedups.
+    drawn: whether it is in the picture; the CSV file always contains it.
+    seeds: seeds to measure; empty means the point's own seed.
     """
 
     panel: str

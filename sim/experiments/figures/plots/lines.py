@@ -1,4 +1,4 @@
-"""Panels of lines, one for each system, over something that grows."""
+"""Panels of lines, one for each system, over a growing quantity."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.figures.picture import COLOURS
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric, estimate_of, value_of
@@ -21,8 +21,7 @@ _MARKERS = "osD^vP*X"
 class Lines(Panel):
     """The first metric as lines.
 
-    Members: ``x_label`` of the axis, whose scale is logarithmic; ``x_share`` for shares in percent,
-    of which one may be 0.
+    Members: ``x_label`` of the logarithmic axis; ``x_share`` for shares in percent, which may be 0.
     """
 
     x_label: str
@@ -55,9 +54,9 @@ class Lines(Panel):
         axes.set_ylabel(self.y_label, fontsize=8)
 
     def _scale(self, axes: Axes, places: list[float]) -> None:
-        """Scale the x axis and put a tick at each place."""
+        """Scale the x axis and put a tick at each position."""
         if self.x_share:
-            # Linear below the smallest size: a logarithmic axis has no place for 0.
+            # Linear below the smallest size, because a logarithmic axis cannot show 0.
             smallest = next((x for x in places if x), 1)
             axes.set_xscale("symlog", linthresh=smallest, linscale=0.5)
             axes.set_xlim(-0.1 * smallest, 1.15 * max(places))
@@ -71,8 +70,8 @@ class Lines(Panel):
 
 def _count_missing(axes: Axes, results: Results, entries: Sequence[Entry],
                    metric: Metric) -> None:
-    """Write into a panel how many of its points have no value."""
+    """Write the number of points without a value into a panel."""
     none = sum(value_of(results, entry, metric) is None for entry in entries)
     if none:
-        axes.text(0.98, 0.02, f"{none} of {len(entries)} points: none", fontsize=7, ha="right",
-                  transform=axes.transAxes)
+        axes.text(0.98, 0.02, f"{none} of {len(entries)} points without a value", fontsize=7,
+                  ha="right", transform=axes.transAxes)

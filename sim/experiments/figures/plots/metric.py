@@ -1,9 +1,9 @@
-"""Metrics of a plot: a value of a point, or the ratio of it to a baseline's."""
+"""Metrics of a plot: a value of a point, or its ratio to a baseline's."""
 
 from dataclasses import dataclass
 
-from sim.evaluation.sweep import Results
-from sim.evaluation.timing import speedup
+from sim.evaluation.measure import speedup
+from sim.evaluation.store import Results
 from sim.experiments.figures.estimate import Estimate, combined, estimated
 from sim.experiments.figures.plots.entry import Entry
 
@@ -12,13 +12,13 @@ __all__ = ["Metric", "estimate_of", "speedups", "value_of"]
 
 @dataclass(frozen=True)
 class Metric:
-    """What is taken from a point.
+    """A metric of a point.
 
     Members
     -------
-    name: in the CSV file. path: in the metrics of a point, such as ``local_cache.hit_rate``.
-    unit: of the value.
-    base: name of the baseline that the value is a speedup over; None for the value itself.
+    name: name in the CSV file. path: in the metrics of a point, such as ``local_cache.hit_rate``.
+    unit: unit of the value.
+    base: baseline of a speedup; None for the value itself.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Metric:
 
 
 def estimate_of(results: Results, entry: Entry, metric: Metric) -> Estimate | None:
-    """Return a metric at an entry over its seeds, None where a point of it has none."""
+    """Return a metric of an entry over its seeds, None if a point has no value."""
     own = estimated(results, entry.point, metric.path, entry.seeds)
     if metric.base is None:
         return own
@@ -37,7 +37,7 @@ def estimate_of(results: Results, entry: Entry, metric: Metric) -> Estimate | No
 
 
 def value_of(results: Results, entry: Entry, metric: Metric) -> float | None:
-    """Return the mean of :func:`estimate_of`, None where there is none."""
+    """Return the mean of :func:`estimate_of`, None if there is no value."""
     found = estimate_of(results, entry, metric)
     return found and found.value
 
@@ -45,8 +45,8 @@ def value_of(results: Results, entry: Entry, metric: Metric) -> float | None:
 def speedups(workload: str) -> tuple[Metric, ...]:
     """Return the metrics of a speedup.
 
-    First the one over the paper's kind of baseline, which is drawn and judged, then the one over
-    the tuned baseline, then the values themselves.
+    The first is the speedup over the paper's baseline, which is drawn and judged. The speedup over
+    the tuned baseline and the values themselves follow.
     """
     if workload == "training":
         return (Metric("throughput_speedup_vs_bl-paper", "samples_per_second", "x", "bl-paper"),

@@ -1,4 +1,4 @@
-"""What every kind of panel has: it fills its axes, and knows where a marker stands."""
+"""Base class of panels: draws into axes, and computes the height of markers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.figures.estimate import Estimate
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric, value_of
@@ -16,7 +16,7 @@ __all__ = ["Panel", "reach_of"]
 
 @dataclass(frozen=True)
 class Panel(ABC):
-    """How the panels of a plot are drawn; each kind has a file in this folder.
+    """Kind of panel of a plot, one module each in this package.
 
     Members: ``y_label`` of the axis.
     """
@@ -29,10 +29,10 @@ class Panel(ABC):
         """Draw entries into ``axes``."""
 
     def height(self, metrics: Sequence[Metric], results: Results, entry: Entry) -> float | None:
-        """Return where the marker of an entry stands: at the metric that is drawn."""
+        """Return the height of an entry's marker: the drawn metric."""
         return value_of(results, entry, metrics[0])
 
 
 def reach_of(found: Estimate | None) -> float:
-    """Return how far a whisker reaches to each side of a mean, 0 without interval."""
+    """Return the length of a whisker on each side of a mean, 0 without an interval."""
     return found.interval[1] - found.value if found and found.interval else 0.0

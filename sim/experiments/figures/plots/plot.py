@@ -1,4 +1,4 @@
-"""A plot: a figure of which every value is a metric of a measured point."""
+"""A plot: a figure whose values are metrics of measured points."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.figures.captions import of_points
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.picture import grid, save
@@ -28,8 +28,9 @@ class Plot(Figure):
 
     Members
     -------
-    entries: its points in a setting. metrics: of each of them; a panel draws the first, or all.
-    panel: how a panel is drawn.
+    entries: its points in a setting. metrics: metrics of each point; a panel draws the first, or
+        all.
+    panel: kind of panel.
     """
 
     entries: Callable[[Setting], list[Entry]]
@@ -37,9 +38,9 @@ class Plot(Figure):
     panel: Panel
 
     def marked(self, setting: Setting) -> list[Entry]:
-        """Return the entries whose NICs are run in ``rtl`` besides: at most two, at the reference
-        setting, the full system or caches alone where the figure has them; and EN's, which with a
-        resident kernel share their runs."""
+        """Return the entries whose NICs also run in ``rtl``: at most two, at the reference setting,
+        preferably the full system or caches alone; and EN's entries, which share their runs with a
+        resident kernel."""
         if not setting.markers or setting.fidelity == "rtl" or "kaggle" not in setting.datasets:
             return []
         there = [entry for entry in self.entries(setting) if entry.drawn and _at_reference(
@@ -70,9 +71,9 @@ class Plot(Figure):
 
     def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
              path: str | Path) -> None:
-        """Draw a column of panels for each data set, and a row of them for each software profile.
+        """Draw a column of panels for each data set, and a row for each software profile.
 
-        Without rows of panels where the points have fewer profiles than the setting.
+        If the points have fewer profiles than the setting, there is one row.
         """
         entries = [entry for entry in self.entries(setting) if entry.drawn]
         marked = self.marked(setting)

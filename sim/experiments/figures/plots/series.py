@@ -1,4 +1,4 @@
-"""Entries that several plots have: systems side by side, over nodes, over sizes of a cache."""
+"""Entries that several plots share: systems side by side, over nodes, over cache sizes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 System = tuple[str, str]
-"""Name of a line or bar, and the system that it stands for."""
+"""Name of a line or bar, and its system."""
 
 Entries = Callable[[Setting], list[Entry]]
 
@@ -49,7 +49,7 @@ REMOTE_SIZE = "remote cache (% of the unique keys that reach it)"
 """Labels of axes."""
 
 _TABLE_ONLY = ("all-on-nic",)
-"""An analytical bound, far from what is simulated: beside it nothing else can be seen."""
+"""An analytical bound, not drawn because its scale would hide the other bars."""
 
 
 def cases(setting: Setting) -> Iterator[tuple[str, str]]:
@@ -60,7 +60,7 @@ def cases(setting: Setting) -> Iterator[tuple[str, str]]:
 
 
 def side_by_side(systems: Sequence[System], workload: str) -> Entries:
-    """Return the entries of bars, a system each, at the reference setting."""
+    """Return the entries of bars, one per system, at the reference setting."""
     def entries(setting: Setting) -> list[Entry]:
         return [Entry(dataset, software, label, label,
                       setting.point(dataset, system, workload, software),
@@ -86,7 +86,7 @@ def over_sizes(systems: Sequence[System], cache: str, workload: str = "inference
                bases: Sequence[str] = BASES) -> Entries:
     """Return the entries of lines over the sizes of ``cache``; the other cache keeps its size.
 
-    ``bases``: that metrics are speedups over, measured for as many mini-batches.
+    ``bases``: baselines of speedups, measured with the same number of mini-batches.
     """
     def entries(setting: Setting) -> list[Entry]:
         return [Entry(dataset, label, 100 * share, f"{label} {100 * share:g}%",
@@ -99,14 +99,15 @@ def over_sizes(systems: Sequence[System], cache: str, workload: str = "inference
 
 
 def every_seed(entries: Entries) -> Entries:
-    """Measure entries with every seed of the setting, of which the first alone is the default."""
+    """Measure entries with every seed of the setting instead of the first alone."""
     def of_all(setting: Setting) -> list[Entry]:
         return [replace(entry, seeds=setting.seeds) for entry in entries(setting)]
     return of_all
 
 
 def first_profile(entries: Entries) -> Entries:
-    """Leave out all software profiles but the first: hits and lookups do not depend on them."""
+    """Keep the entries of the first software profile: hits and lookups do not depend on the
+    profile."""
     def of_first(setting: Setting) -> list[Entry]:
         return [entry for entry in entries(setting)
                 if entry.point.cluster.software == setting.softwares[0]]
@@ -114,6 +115,6 @@ def first_profile(entries: Entries) -> Entries:
 
 
 def hit_rates(cache: str) -> tuple[Metric, ...]:
-    """Return the hit rate of a cache, with repeats inside a mini-batch as hits and without."""
+    """Return the hit rate of a cache, with duplicates within a mini-batch as hits and without."""
     return (Metric(f"{cache}_hit_rate", f"{cache}.hit_rate", "1"),
             Metric(f"{cache}_hit_rate_unique", f"{cache}.hit_rate_unique", "1"))

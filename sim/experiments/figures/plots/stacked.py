@@ -1,4 +1,4 @@
-"""Panels of stacked bars: the phases of a mini-batch that is served alone."""
+"""Panels of stacked bars: the phases of a mini-batch that runs alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 
 from host.systems import PHASES
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.figures.picture import COLOURS
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric, value_of
@@ -15,15 +15,15 @@ from sim.experiments.figures.plots.panel import Panel
 __all__ = ["PHASE_METRICS", "Stacked"]
 
 PHASE_METRICS = tuple(Metric(f"phase_{phase}", f"phases_us.{phase}", "us") for phase in PHASES)
-"""The metrics of such a plot, from the lowest part of a bar to the highest."""
+"""Metrics of the plot, from the bottom of a bar to the top."""
 
 _LIGHT = (*COLOURS[:7], "#F0E442", "#BBBBBB")
-"""Colours of areas, large enough for yellow to be seen."""
+"""Colours of areas, in which yellow is visible."""
 
 
 @dataclass(frozen=True)
 class Stacked(Panel):
-    """All metrics, which must be `PHASE_METRICS`, on top of each other.
+    """All metrics, which must be `PHASE_METRICS`, stacked.
 
     Members: ``x_label`` of the axis.
     """
@@ -52,5 +52,5 @@ class Stacked(Panel):
         axes.set_ylabel(self.y_label, fontsize=8)
 
     def height(self, metrics: Sequence[Metric], results: Results, entry: Entry) -> float | None:
-        """Return where the marker of an entry stands: at the sum of the phases."""
+        """Return the height of an entry's marker: the sum of the phases."""
         return results.value(entry.point, "service_us")
