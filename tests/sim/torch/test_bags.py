@@ -74,7 +74,7 @@ def test_what_no_nic_serves(arguments, options, why):
 def test_what_stays_with_pytorch():
     arguments = (TABLE, torch.tensor([1]), torch.tensor([0]))
     assert bags_of(arguments, {"mode": 2}) == "the NIC pools as sum or mean, not max"
-    assert "not plain ones" in str(bags_of((TABLE.to("meta"), *arguments[1:]), {}))
+    assert "must be plain tensors" in str(bags_of((TABLE.to("meta"), *arguments[1:]), {}))
 
 
 def test_pooling_is_in_the_order_of_keys_and_weights_come_first():

@@ -132,8 +132,8 @@ def test_a_pool_of_threads_that_was_there_before():
         session, missed = attached_to(program)
     assert sum(lookups(session)) == 12 and missed == {
         (f"{__file__}:{program.__code__.co_firstlineno + 2}",
-         "torch.nn.modules.sparse.EmbeddingBag is not caught: its thread is not one that the "
-         "program began with threading"): 1}
+         "torch.nn.modules.sparse.EmbeddingBag is not caught: its thread was not started by "
+         "the program with threading"): 1}
 
 
 def test_a_thread_that_outlives_the_program():

@@ -117,8 +117,8 @@ def test_the_page_of_a_script(script, tmp_path):
     (["--seed", "-1"], "seed must be at least 0, not -1"),
     (["--set", "colour=red"], None),
     *((["--set", "interaction=true", "--fidelity", fidelity],
-       "interaction must be left to the systems, of which each says whether its NICs compute it, "
-       "not set to 'true'") for fidelity in ("fast", "rtl")),
+       "interaction must be left to the systems, not set to 'true': a system decides whether its "
+       "NICs compute it") for fidelity in ("fast", "rtl")),
     # What only shows when systems are timed is told before the script runs.
     (["--set", "step_timeout=5"], "step_timeout must be 0 with fidelity fast, not 5"),
     (["--set", "row_reads=true"], None),
@@ -180,24 +180,24 @@ def test_a_notebook_is_no_script(tmp_path, capsys):
     path.write_text('{"cells": []}')
     assert ended(str(path)) == 2
     assert complaints(capsys.readouterr().err) == [
-        f"sim: script must be Python, not the notebook {str(path)!r}: sim.api.attach is for what "
-        f"is in one"]
+        f"sim: script must be Python, not the notebook {str(path)!r}: use sim.api.attach in "
+        f"a notebook"]
 
 
 def test_a_script_that_is_not_there_or_looks_nothing_up(tmp_path, capsys):
     assert ended(str(tmp_path / "none.py")) == 2
-    assert "script must be a file" in capsys.readouterr().err
+    assert "does not exist or is not a file" in capsys.readouterr().err
     (tmp_path / "idle.py").write_text("import torch\n")
     assert ended(str(tmp_path / "idle.py")) == 2
     assert complaints(capsys.readouterr().err) == [
-        f"sim: {tmp_path / 'idle.py'} must look up bags with torch.nn.EmbeddingBag, but none was "
-        f"caught"]
+        f"sim: {tmp_path / 'idle.py'} must look up bags with torch.nn.EmbeddingBag, but no "
+        f"lookup was caught"]
 
 
 def test_a_script_that_is_a_folder_or_does_not_parse(tmp_path, capsys):
     assert ended(str(tmp_path)) == 2
     assert complaints(capsys.readouterr().err) == [
-        f"sim: script must be a file, but {str(tmp_path)!r} is none"]
+        f"sim: script {str(tmp_path)!r} does not exist or is not a file"]
     path = tmp_path / "script.py"
     path.write_text("import torch\ndef (\n")
     assert ended("--json", str(tmp_path / "out.json"), str(path)) == 1

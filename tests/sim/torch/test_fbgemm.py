@@ -156,8 +156,8 @@ def test_tables_that_an_optimizer_of_pytorch_trains():
     (lambda: SplitTableBatchedEmbeddingBagsCodegen(
         [(9, 8, EmbeddingLocation.HOST, ComputeDevice.CPU)], pooling_mode=PoolingMode.NONE)(
             *keys_of(1, 1)),
-     "split_embedding_nobag_codegen_forward_unweighted_pt2_wrapper is not caught: it gives the "
-     "vector of each key, and the NIC's bags are pooled"),
+     "split_embedding_nobag_codegen_forward_unweighted_pt2_wrapper is not caught: it "
+     "returns a vector for each key, and NICs pool bags"),
     (lambda: tables(output_dtype=SparseType.FP16)(*keys_of(1)),
      "split_embedding_codegen_forward_unweighted_pt2_wrapper is not caught: its vectors are not "
      "float32"),

@@ -114,7 +114,7 @@ def test_an_answer_of_another_call_is_no_proof(server):
 
 def test_a_caller_tells_a_hub_that_has_no_key(server):
     """Whoever took the port gets no proof that it can use, and no message."""
-    with pytest.raises(AuthenticationError, match=r"not that of a server|does not have"):
+    with pytest.raises(AuthenticationError, match=r"a different program than|does not have"):
         connect(server.address._replace(key=bytes(32), port=_impostor(wire._HELLO + bytes(32), 96)))
     with pytest.raises(AuthenticationError):
         connect(server.address._replace(port=_impostor(b"SSH-2.0" + bytes(60), 0)))
@@ -285,4 +285,4 @@ def test_a_store_that_an_attacker_writes_starts_nothing(monkeypatch, tmp_path, c
         process._join(store, 1, 2)
     said = capfd.readouterr().err
     assert error.value.status == 2 and said.count("\n") == 1
-    assert said.startswith("sim: the processes of the program do not find each other: ")
+    assert said.startswith("sim: the processes of the program cannot connect: ")

@@ -163,8 +163,8 @@ def test_processes_on_several_machines_are_refused(tmp_path):
                     "torch", "--json", str(tmp_path / "out.json"), str(SHARDED), "embernic", "4",
                     "1", "look")
     complaints = [line for line in done.stderr.splitlines() if line.startswith("sim: ")]
-    assert complaints == ["sim: processes must be on one machine to be nodes of a cluster, but 2 "
-                          "are on several"]
+    assert complaints == ["sim: processes must run on the same machine, but 2 processes run on "
+                          "several: start torchrun on a single machine"]
     assert done.returncode != 0 and not list(tmp_path.iterdir())
 
 
@@ -192,6 +192,6 @@ def test_a_program_that_fails_has_a_report_of_what_each_process_did(
     for rank, (tables, count) in enumerate(zip((3, 2), steps)):
         assert found[rank] in (count * tables * SAMPLES, (count + 1) * tables * SAMPLES)
     # Of one that says nothing more, what it counted is there.
-    silent = "process 1 ended without a word"
+    silent = "process 1 ended without a report"
     assert any(note.startswith(silent) for note in result["notes"]) == (what == "1:killed")
     assert len(result["steps"]) in (2, 3)

@@ -124,9 +124,9 @@ def test_an_optimizer_that_steps_in_the_backward_pass():
                                     "optimizer_on nic, not True"),
     (RWSAdagrad, {"eps": 0}, "epsilon must be finite and above 0 as a float32, not 0.0"),
     (RWSAdagrad, {}, "gradients of a table must be sparse with RWSAdagrad with optimizer_on nic: "
-                     "of dense ones it keeps a state for each value, not for each row"),
+                     "dense gradients have a state for each value, not for each row"),
     (Other, {"eps": 1.0}, "rows of the optimizer of a table must be those of rowwise-adagrad with "
-                          "optimizer_on nic, but are up to .* of their largest value away"),
+                          "optimizer_on nic, but differ by up to .* of their largest value"),
 ])
 def test_what_the_nics_row_wise_adagrad_is_not(kind, options, said):
     bag = bag_of(sparse=kind is not torchrecs and bool(options))

@@ -83,7 +83,7 @@ def test_a_process_beside_the_group_is_said():
     found = together([seen(0, (50,)), seen(1, (50,)), lone, seen(0, (50,))])
     assert [step["lookups"] for step in found.record.steps] == [16] * 3
     assert [(what, count) for (_, what), count in found.missed.items()] == [
-        ("lookups of a process beside the group of the others", 48)]
+        ("lookups of a process outside the process group", 48)]
     assert len(together([replace(seen(0, ()), rank=None, size=1), lone]).tables) == 1
 
 
