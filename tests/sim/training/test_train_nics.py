@@ -195,7 +195,7 @@ def test_a_bag_that_fits_no_packet_is_named(path, tmp_path):
     data.write_text("0:1 1:1\n" + "0:1 " * 505 + "1:1\n")
     given = {"data": str(data), "format": "trace", "model": None, "samples": None,
              "settings": ("hold_vectors=2048", "dedupe_keys=64")}
-    with pytest.raises(ValueError, match="bags must have at most 504 keys to be trained with host_"
+    with pytest.raises(ValueError, match="bags must have at most 504 keys in training with host_"
                                          "payload_beats of 64, not 505 as in sample 1"):
         trained(path, **given)
     assert train(options(path, **given))["complete"]
