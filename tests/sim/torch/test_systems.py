@@ -1,4 +1,4 @@
-"""Times of each system for the mini-batches that a program had."""
+"""Times of each system for a program's mini-batches."""
 
 from itertools import pairwise
 

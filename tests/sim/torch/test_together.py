@@ -1,4 +1,4 @@
-"""What several processes have seen, put together."""
+"""Merged observations of several processes."""
 
 import json
 from dataclasses import replace
@@ -18,7 +18,7 @@ from tests.sim.torch.programs import attached_to
 
 def seen(rank: int, rows: tuple[int, ...], steps: int = 3, samples: int = 8,
          exchanged: bool = True) -> Seen:
-    """Return what a process of two has seen that looks up a key of each table for each sample."""
+    """Return the observations of a process of two, with a key per table and sample."""
     bags = [torch.nn.EmbeddingBag(count, 16, mode="sum") for count in rows]
 
     def program():

@@ -183,7 +183,7 @@ def test_training_is_no_choice_of_these_nics(path):
 def test_every_stall_counter_of_training_has_a_cause():
     nic = SmartNic(replace(preset("tiny"), training=True))
     counted = {register.name for register in nic.registers if ".stall_" in register.name}
-    # Packagers towards the host, and of ends of steps, need no credit.
+    # Packagers to the host and of step ends need no credit.
     assert counted - set(CAUSES) - set(TRAINING_CAUSES) == {
         f"{name}_packager.stall_credit" for name in (
             "request", "step", "spill", "row", "state", "state_request", "report")}
