@@ -1,8 +1,8 @@
-"""PyTorch programs whose embedding bags go through the NICs: capture, values, times, report.
+"""Simulation of PyTorch programs on NICs: capture, values, times, report.
 
-``program`` runs a script; ``modules`` are for programs that are written for the NICs. Below them:
-``report`` (what is told at the end), ``processes`` (several as one cluster), ``catching``
-(operators, and the session that answers them), ``values`` (NICs in RTL, their optimizer),
+``program`` runs a script; ``modules`` contains modules that run only on NICs. Packages, from the
+top: ``report`` (results), ``processes`` (several processes as a cluster), ``catching`` (captured
+operators and the session that answers them), ``values`` (NICs in RTL and their optimizer),
 ``lookups`` (bags, tables, mini-batches).
 """
 

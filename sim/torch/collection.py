@@ -1,4 +1,4 @@
-"""TorchRec's collection of embedding bags, for programs that are written for the NICs."""
+"""TorchRec collection of embedding bags that runs only on NICs."""
 
 from typing import Any
 
@@ -13,19 +13,19 @@ __all__ = ["NicEmbeddingBagCollection"]
 
 
 class NicEmbeddingBagCollection(EmbeddingBagCollection):
-    """A :class:`torchrec.EmbeddingBagCollection` whose bags only NICs look up.
+    """A :class:`torchrec.EmbeddingBagCollection` that runs only on NICs.
 
-    It has the signature, the parameters and the vectors of its parent, and refuses what the parent
-    would do without NICs, as :class:`sim.torch.modules.NicEmbeddingBag` does. It is not sharded:
-    the NICs' placement deals its tables.
+    Signature, parameters and vectors are those of the parent class. It raises an error instead of
+    running on PyTorch, like :class:`sim.torch.modules.NicEmbeddingBag`. It is not sharded: the
+    NICs' placement distributes its tables.
 
     Raises
     ------
     ValueError
-        A table's ``data_type`` is not ``DataType.FP32`` or its ``embedding_dim`` above 256, or
+        A table's ``data_type`` is not ``DataType.FP32``, its ``embedding_dim`` exceeds 256, or
         ``device`` is not the CPU.
     RuntimeError
-        Called where bags do not go to NICs.
+        Called outside :func:`sim.api.attach` and ``sim torch``.
     """
 
     def __init__(self, tables: list[EmbeddingBagConfig], *args: Any, **kwargs: Any) -> None:
@@ -41,6 +41,6 @@ class NicEmbeddingBagCollection(EmbeddingBagCollection):
             raise ValueError(f"device must be cpu, not {str(self.device)!r}")
 
     def forward(self, features: KeyedJaggedTensor) -> KeyedTensor:
-        """Return the vectors of the bags of each feature, as the parent does."""
+        """Return the pooled vectors of each feature."""
         check_captured(type(self).__name__)
         return super().forward(features)

@@ -1,4 +1,4 @@
-"""How a PyTorch script ends that does not run to its end."""
+"""Early ends of a PyTorch script: exceptions and signals."""
 
 import signal
 import threading
@@ -15,10 +15,10 @@ _OURS = join(dirname(realpath(__file__)), "")
 
 
 class ProgramError(Exception):
-    """A program ended with an exception of its own, which is the cause of this one.
+    """A program ended with its own exception, which is the cause of this exception.
 
-    Members: ``result``, the report of what it did before; None in a process that does not report;
-    ``shown``, whether the program's ``sys.excepthook`` was called with it.
+    result: report up to the exception; None in a process that does not report.
+    shown: True if the program's ``sys.excepthook`` has handled the exception.
     """
 
     result: dict | None = None
@@ -28,8 +28,8 @@ class ProgramError(Exception):
 class ProgramStopped(KeyboardInterrupt):
     """A signal ended a program.
 
-    Members: ``number`` of the signal; ``result``, the report of what the program did before; None
-    in a process that does not report.
+    number: number of the signal.
+    result: report up to the signal; None in a process that does not report.
     """
 
     result: dict | None = None
@@ -41,7 +41,7 @@ class ProgramStopped(KeyboardInterrupt):
 
 
 def as_alone(error: BaseException) -> BaseException:
-    """Return an exception without EmberNIC's frames in its traceback and those of its causes."""
+    """Remove EmberNIC's frames from the tracebacks of an exception and its causes; return it."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
@@ -68,9 +68,9 @@ def _of_program(trace: TracebackType | None) -> TracebackType | None:
 
 @contextmanager
 def unhurried() -> Iterator[Callable[[], object]]:
-    """Give a function after which signals wait until the block is over.
+    """Yield a function that makes signals wait until the block ends.
 
-    ``torchrun`` ends the processes of a program when one has failed, also the one that reports.
+    If a process fails, ``torchrun`` stops all other processes, including the process that reports.
     """
     with ExitStack() as stack:
         yield lambda: stack.enter_context(handling(lambda *_: None))
@@ -78,7 +78,7 @@ def unhurried() -> Iterator[Callable[[], object]]:
 
 @contextmanager
 def as_python() -> Iterator[None]:
-    """Let Ctrl-C raise ``KeyboardInterrupt``, which scripts may catch, unless it is ignored."""
+    """Let Ctrl-C raise ``KeyboardInterrupt``, which scripts may catch, unless SIGINT is ignored."""
     if (threading.current_thread() is not threading.main_thread()
             or not callable(signal.getsignal(signal.SIGINT))):
         yield

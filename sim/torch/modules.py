@@ -1,4 +1,4 @@
-"""Modules for programs that are written for the NICs."""
+"""Modules that run only on NICs."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ __all__ = ["NicEmbeddingBag", "NicEmbeddingBagCollection"]
 
 
 def __getattr__(name: str) -> Any:
-    # TorchRec takes seconds to import, and may not be there.
+    # TorchRec is optional and takes seconds to import.
     if name != "NicEmbeddingBagCollection":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     require("torchrec", name)
@@ -24,19 +24,18 @@ def __getattr__(name: str) -> Any:
 
 
 class NicEmbeddingBag(torch.nn.EmbeddingBag):
-    """A :class:`torch.nn.EmbeddingBag` whose bags only NICs look up.
+    """A :class:`torch.nn.EmbeddingBag` that runs only on NICs.
 
-    It has the signature, the parameters and the vectors of its parent, and refuses what the parent
-    would do without NICs: to be made as what no NIC serves, and to be called outside of
-    :func:`sim.api.attach` and ``sim torch``.
+    Signature, parameters and vectors are those of the parent class. It raises an error instead of
+    running on PyTorch.
 
     Raises
     ------
     ValueError
-        ``mode`` is ``max``, ``dtype`` not float32, ``device`` not the CPU, or ``embedding_dim``
-        above 256.
+        ``mode`` is ``max``, ``dtype`` is not float32, ``device`` is not the CPU, or
+        ``embedding_dim`` exceeds 256.
     RuntimeError
-        Called where bags do not go to NICs.
+        Called outside :func:`sim.api.attach` and ``sim torch``.
     """
 
     def __init__(self, num_embeddings: int, embedding_dim: int, *args: Any, **kwargs: Any) -> None:
@@ -52,6 +51,6 @@ class NicEmbeddingBag(torch.nn.EmbeddingBag):
 
     def forward(self, input: torch.Tensor, offsets: torch.Tensor | None = None,
                 per_sample_weights: torch.Tensor | None = None) -> torch.Tensor:
-        """Return the vectors of bags, as the parent does."""
+        """Return the pooled vectors of the bags."""
         check_captured(type(self).__name__)
         return super().forward(input, offsets, per_sample_weights)

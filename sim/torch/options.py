@@ -20,15 +20,17 @@ __all__ = ["TorchOptions", "from_environment", "to_environment"]
 
 _NICS = {name: kind.program_settings for name, system in SYSTEMS.items()
          if (kind := system_of(canonical(system)[0])).has_nics}
-"""Systems with NICs, and what theirs do for a program. FS pools; EN gives each different vector of
-a share once, and the hosts pool. Either leaves the interaction to the program."""
+"""Settings of each system with NICs. FS pools on the NIC; EN delivers each distinct vector of a
+share once, and the hosts pool. Both leave the interaction to the program."""
 _ALONE = 4
-"""Nodes over which the mini-batches of one process are dealt."""
+"""Default number of nodes for a program with a single process."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TorchOptions(ProgramOptions):
-    """Options of a program, checked. ``timed``: the setting that its mini-batches are timed in.
+    """Checked options of a program.
+
+    timed: setting in which its mini-batches are timed.
 
     Raises ``ValueError`` that names field, value and bound.
     """
@@ -52,8 +54,8 @@ class TorchOptions(ProgramOptions):
         for each in self.set:
             name, _, value = each.partition("=")
             if name.strip() == "interaction":
-                raise ValueError(f"interaction must be left to the systems, of which each says "
-                                 f"whether its NICs compute it, not set to {value.strip()!r}")
+                raise ValueError(f"interaction must be left to the systems, not set to "
+                                 f"{value.strip()!r}: a system decides whether its NICs compute it")
         base, _ = apply_settings(preset(self.config or "kaggle"), list(self.set))
         if not 1 <= self.count <= base.nodes:
             raise ValueError(f"nodes must be between 1 and {base.nodes}, not {self.count!r}")
@@ -72,8 +74,8 @@ class TorchOptions(ProgramOptions):
 
     @property
     def widest(self) -> int:
-        """The most values of a vector of the NICs that run: `DIMENSIONS`, unless ``max_dimension``
-        is set."""
+        """The most values of a vector: `DIMENSIONS`, or ``max_dimension`` if that is set for RTL.
+        """
         own = [each for each in self.set if each.partition("=")[0].strip() == "max_dimension"]
         if self.fidelity != "rtl" or not own:
             return DIMENSIONS
@@ -81,9 +83,9 @@ class TorchOptions(ProgramOptions):
         return min(DIMENSIONS, config.max_dimension)
 
     def of_processes(self, size: int) -> "TorchOptions":
-        """Return the options of a program with so many processes, each of them a node.
+        """Return the options of a program with ``size`` processes, each of them a node.
 
-        ``ValueError`` where another number of nodes was asked for.
+        Raises ``ValueError`` if the options name a different number of nodes.
         """
         if self.nodes not in (None, size):
             raise ValueError(f"nodes must be {size}, the processes of the program, not "
@@ -92,13 +94,18 @@ class TorchOptions(ProgramOptions):
 
     def cluster(self, tables: int, dimension: int, slots: int,
                 placement: str | None = None) -> RunOptions:
-        """Return the options of NICs for so many tables, vectors of a padded ``dimension``, and
-        samples of at most so many slots."""
+        """Return the options of a cluster of NICs.
+
+        tables: number of tables.
+        dimension: padded dimension of the vectors.
+        slots: most slots of a sample.
+        placement: placement of the tables; None for the program's option.
+        """
         name = self.config or dataset_of(dimension)
         own = (*_NICS[self.system], *self.set)
         if self.optimizer_on == "nic" and not any(
                 each.partition("=")[0].strip() == "remote_cache" for each in own):
-            own = ("remote_cache=false", *own)  # its copies would not follow what NICs write
+            own = ("remote_cache=false", *own)  # its copies would become stale
         base, _ = apply_settings(preset(name), list(own))
         return RunOptions.of(
             config=name, settings=(*sizes_beyond(base, {
@@ -114,15 +121,17 @@ class TorchOptions(ProgramOptions):
 
 
 def to_environment(options: TorchOptions, server: str) -> str:
-    """Return the options of a program and the path of its server's key file as text, without the
-    key: other programs print their environment."""
+    """Return a program's options and the path of its server's key file as text.
+
+    The text does not contain the key, because other programs print their environment.
+    """
     given = asdict(options)
     del given["timed"]
     return json.dumps({"options": given, "server": server})
 
 
 def from_environment(text: str) -> tuple[TorchOptions, str]:
-    """Return the arguments that :func:`to_environment` was called with."""
+    """Return the options and the key file's path from a text of :func:`to_environment`."""
     given = json.loads(text)
     options = given["options"]
     options["set"] = tuple(options["set"])

@@ -1,4 +1,4 @@
-"""A PyTorch program on NICs: runs it, or stands around a part of it, and reports."""
+"""Run a PyTorch program, or a part of it, on NICs and report the results."""
 
 import os
 import sys
@@ -30,11 +30,12 @@ Warn = Callable[[str], None]
 
 
 class Attached:
-    """What is known of a program.
+    """State and results of a program.
 
-    Members: ``result``, its report, None while it runs, and in processes other than the first;
-    ``exit_status`` of its script; ``seconds``, that it ran; ``ended``, what ended it before its
-    end, None for nothing.
+    result: report; None while the program runs, and in processes that do not report.
+    exit_status: exit status of the script.
+    seconds: wall time of the program.
+    ended: cause of an early end; None after a normal end.
     """
 
     def __init__(self):
@@ -48,8 +49,11 @@ class Attached:
         self.finish: Callable[[], None] = lambda: None
 
     def end(self, error: ProgramError | ProgramStopped) -> None:
-        """The program has ended before its end. Raises ``error`` where it has other processes,
-        which are to hear of that; else there is a report of what it did."""
+        """Note an early end of the program.
+
+        Raises ``error`` if the program has several processes, to end the others; a single process
+        reports normally.
+        """
         if self.processes is not None and not self.processes.alone:
             if self.session is not None and isinstance(error, ProgramError):
                 self.session.leave_off()
@@ -61,19 +65,21 @@ class Attached:
 def attached(options: TorchOptions, warn: Warn | None = None, script: str | None = None,
              arguments: Sequence[str] = (), leads: bool = False,
              hush: Callable[[], object] = lambda: None) -> Iterator[Attached]:
-    """Lead the embedding bags of what is done inside through NICs; the report is there afterwards.
+    """Run the embedding bags of the block on NICs; the report is complete after the block.
 
-    ``warn``: called with a line for each lookup that is not caught, by default written to standard
-    error. ``script``, ``arguments``: of the program, for the report. ``leads``: whether processes
-    that it begins are caught too. ``hush``: called before what is left of a program of several
-    processes is reported, of which one has failed; signals should wait then.
+    warn: called with a line for each lookup that is not caught; by default, the line goes to
+        standard error.
+    script, arguments: command line of the program, for the report.
+    leads: True if processes that the program starts are caught too.
+    hush: called before the report of a failed program with several processes; signals should wait
+        from then on.
 
-    The report is there, as ``result`` of an exception too, however the program ends.
+    The report is available however the program ends, also as ``result`` of an exception.
 
-    Raises ``ValueError`` for an optimizer that no NIC has, and where the program looked up nothing;
-    :class:`sim.torch.values.nics.NicsError` where NICs do not answer; ``RuntimeError`` where this
-    process is inside another such context. Where the program has several processes, `ProcessError`
-    for all of that.
+    Raises ``ValueError`` for an unsupported optimizer and for a program without caught lookups;
+    :class:`sim.torch.values.nics.NicsError` if NICs do not answer; ``RuntimeError`` inside a second
+    context of the same process. In a program with several processes, `ProcessError` replaces all of
+    them.
     """
     check_setting(options.timed)
     session = Session(options)
@@ -84,7 +90,7 @@ def attached(options: TorchOptions, warn: Warn | None = None, script: str | None
 @contextmanager
 def _attached(session: Session, warn: Warn | None, script: str | None, arguments: Sequence[str],
               leads: bool, hush: Callable[[], object]) -> Iterator[Attached]:
-    """Do what `attached` says with a session that may capture."""
+    """Implement `attached` with a session that may capture."""
     begin()
     known, began = Attached(), perf_counter()
     processes, own = Processes(session, leads), os.getpid()
@@ -101,9 +107,9 @@ def _attached(session: Session, warn: Warn | None, script: str | None, arguments
                          arguments=arguments, ended=ended, timed=timed)
 
     def finish() -> None:
-        """Report what the program did."""
+        """Report the results of the program."""
         known.seconds = perf_counter() - began
-        if session.mistake is not None:  # the program may have swallowed it
+        if session.mistake is not None:  # the program may have caught and dropped it
             raise session.mistake
         if isinstance(known.ended, ProgramStopped):
             session.stop()
@@ -116,7 +122,7 @@ def _attached(session: Session, warn: Warn | None, script: str | None, arguments
         if known.ended is None and not known.exit_status and not any(
                 part.tables or part.missed for part in parts):
             raise ValueError(f"{script or 'the program'} must look up bags with "
-                             f"torch.nn.EmbeddingBag, but none was caught")
+                             f"torch.nn.EmbeddingBag, but no lookup was caught")
 
     known.finish = finish
     try:
@@ -128,7 +134,7 @@ def _attached(session: Session, warn: Warn | None, script: str | None, arguments
             if leads:
                 follow_forks(capture)
             yield known
-        if os.getpid() == own:  # else the program has forked this process, which ends by itself
+        if os.getpid() == own:  # a process that the program has forked ends by itself
             finish()
     except BaseException as error:
         if os.getpid() != own:
@@ -155,30 +161,31 @@ def _attached(session: Session, warn: Warn | None, script: str | None, arguments
 
 
 def check_script(script: str) -> None:
-    """Raise ``ValueError`` where there is no such script, or none that can be read."""
+    """Raise ``ValueError`` if the script does not exist or cannot be read."""
     if not isfile(script):
-        raise ValueError(f"script must be a file, but {script!r} is none")
+        raise ValueError(f"script {script!r} does not exist or is not a file")
     if script.endswith(".ipynb"):
-        raise ValueError(f"script must be Python, not the notebook {script!r}: sim.api.attach is "
-                         f"for what is in one")
+        raise ValueError(f"script must be Python, not the notebook {script!r}: use sim.api.attach "
+                         f"in a notebook")
     if not access(script, R_OK):
-        raise ValueError(f"script must be readable, but {script!r} is not")
+        raise ValueError(f"script {script!r} must be readable: check its permissions")
 
 
 def run_script(options: TorchOptions, script: str, arguments: Sequence[str] = (),
                warn: Warn | None = None, hush: Callable[[], object] = lambda: None,
                left: Callable[[dict], bool] = lambda result: True) -> dict:
-    """Run a script as ``python SCRIPT ARGUMENTS`` does, with its embedding bags on NICs.
+    """Run a script like ``python SCRIPT ARGUMENTS``, with its embedding bags on NICs.
 
-    ``hush``: see `attached`. ``left``: called with the report where the script ends its process
-    without a word to Python; returns whether the NICs were right.
+    hush: see `attached`.
+    left: called with the report if the script ends its process by a system call; returns True if
+        the NICs' values were correct.
 
-    Returns the report; ``exit_status`` in it is the script's own. Processes other than the first of
-    several return only ``exit_status``.
+    Returns the report, whose ``exit_status`` is the script's own. A process that does not report
+    returns only ``exit_status``.
 
-    Raises ``ValueError`` as `attached` does and where there is no such script; `ProgramError` for
-    what the script raises, and `ProgramStopped` for a signal, with the report of what it did
-    before; `ProcessError` where the program has several processes.
+    Raises the exceptions of `attached`; ``ValueError`` if the script does not exist; `ProgramError`
+    for an exception of the script, and `ProgramStopped` for a signal, both with the report;
+    `ProcessError` if the program has several processes.
     """
     check_script(script)
     main = Script(script, arguments)
@@ -195,9 +202,10 @@ def run_script(options: TorchOptions, script: str, arguments: Sequence[str] = ()
 
 def _leave(known: Attached, left: Callable[[dict], bool], script: str, what: str, status: int,
            again: bool) -> int:
-    """Report what a script did that ends its process by a call; return the exit status.
+    """Report the results of a script that ends its process by a system call; return the exit
+    status.
 
-    Whatever goes wrong is told in one line: the call ends the process in any case.
+    Errors are printed in one line, because the call ends the process anyway.
     """
     assert known.capture is not None and known.processes is not None
     known.exit_status, known.processes.joins = status, False
@@ -210,15 +218,15 @@ def _leave(known: Attached, left: Callable[[dict], bool], script: str, what: str
                 if known.result is not None and not again:
                     status = status if left(known.result) else status or 1
             else:
-                said = "another thread was at work"
+                said = "another thread was inside a lookup"
     except Exception as error:
         said = one_line(str(error))
     finally:
         known.processes.close()
     if said is not None:
-        print(f"sim: {known.ended}: its report is lost: {said}", file=sys.stderr, flush=True)
+        print(f"sim: {known.ended}: the report is lost: {said}", file=sys.stderr, flush=True)
     elif again and known.result is not None and known.result["tables"]:
-        print(f"sim: {known.ended}: the report has only what the new process looks up",
+        print(f"sim: {known.ended}: the report contains only lookups of the new process",
               file=sys.stderr, flush=True)
     elif what.startswith("exec") and not again:
         print(f"sim: {known.ended}, which runs without NICs", file=sys.stderr, flush=True)
@@ -226,8 +234,8 @@ def _leave(known: Attached, left: Callable[[dict], bool], script: str, what: str
 
 
 def _run_part(known: Attached, main: Script, part: Callable[[], None], script: str) -> bool:
-    """Run a part of a script, and take note of how it ends; return whether Python continues after
-    such an end."""
+    """Run a part of a script and note its end; return whether Python continues after such an end.
+    """
     try:
         try:
             part()
@@ -235,7 +243,7 @@ def _run_part(known: Attached, main: Script, part: Callable[[], None], script: s
             raise
         except BaseException as error:
             if known.session is not None and known.session.mistake is not None:
-                return True  # the program may have made another exception of it
+                return True  # the program may have replaced the exception
             shown = main.raised(error)
             if isinstance(error, KeyboardInterrupt):
                 raise

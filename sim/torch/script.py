@@ -1,4 +1,4 @@
-"""A script in this process, run as ``python SCRIPT ARGUMENTS`` runs it."""
+"""A script that runs in this process like ``python SCRIPT ARGUMENTS``."""
 
 import atexit
 import builtins
@@ -24,7 +24,7 @@ __all__ = ["Script"]
 
 _HOOKS = ("excepthook", "displayhook", "unraisablehook", "stdin", "stdout", "stderr", "path",
           "argv", "orig_argv")
-"""Attributes of ``sys`` that a script may set, and that are the caller's again after it."""
+"""Attributes of ``sys`` that a script may set; the caller's values return after the script."""
 
 _Handler = tuple[Callable[..., object], tuple, dict[str, Any]]
 
@@ -32,12 +32,13 @@ _Handler = tuple[Callable[..., object], tuple, dict[str, Any]]
 class Script:
     """A script and its ``arguments``.
 
-    The caller calls `run`, `raised` for an exception of that, and `leave`, inside `entered`.
+    Inside `entered`, the caller calls `run`, then `raised` for an exception of the script, then
+    `leave`.
     """
 
     def __init__(self, path: str, arguments: Sequence[str] = ()):
         self._path, self._arguments = path, list(arguments)
-        # As Python makes it: neither normal nor without links.
+        # Python neither normalizes the path nor resolves links.
         self._file = path if os.path.isabs(path) else join(os.getcwd(), path)
         self._packed = get_importer(path) is not None  # an archive with a __main__.py
         self._handlers: list[_Handler] = []
@@ -45,7 +46,7 @@ class Script:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Let ``sys``, ``__main__`` and the names of modules be those of the script."""
+        """Set ``sys``, ``__main__`` and the names of modules for the script."""
         folder = dirname(realpath(self._path))
         self._threads = set(threading.enumerate())
         with ExitStack() as stack:
@@ -83,14 +84,15 @@ class Script:
         try:
             exec(code, vars(main))
         finally:
-            for owner in (sys, threading):  # what follows is not the script
+            for owner in (sys, threading):  # end the script's tracing and profiling
                 owner.settrace(None)
                 owner.setprofile(None)
 
     def raised(self, error: BaseException) -> bool:
-        """Let the script's ``sys.excepthook`` handle an exception; return whether it has one.
+        """Call the script's ``sys.excepthook`` for an exception; return whether the script has set
+        it.
 
-        The traceback of ``error`` has the script's frames afterwards, as it does alone.
+        Afterwards the traceback of ``error`` contains only the script's frames.
         """
         as_alone(error)
         sys.last_type, sys.last_value, sys.last_traceback = (
@@ -109,12 +111,12 @@ class Script:
         return True
 
     def leave(self) -> None:
-        """Wait for the script's threads, and call its exit handlers, as Python does at its end."""
+        """Wait for the script's threads and call its exit handlers, as Python does at its end."""
         try:
             while threads := self._own_threads():
                 for thread in threads:
                     thread.join()
-        except KeyboardInterrupt as error:  # Python stops waiting, too
+        except KeyboardInterrupt as error:  # Python stops waiting too
             sys.__excepthook__(KeyboardInterrupt, as_alone(error), error.__traceback__)
         while self._handlers:
             call, arguments, named = self._handlers.pop()
@@ -128,8 +130,10 @@ class Script:
                 stream.flush()
 
     def _own_threads(self) -> list[threading.Thread]:
-        """Return the threads of the script that Python waits for. An executor's threads wait for
-        the end of the process."""
+        """Return the threads of the script that Python waits for.
+
+        Threads of an executor are excluded: they wait for the end of the process.
+        """
         return [thread for thread in threading.enumerate()
                 if not thread.daemon and thread not in self._threads
                 and thread is not threading.current_thread()
@@ -138,7 +142,7 @@ class Script:
     @contextmanager
     def _exit_handlers(self) -> Iterator[None]:
         """Collect the exit handlers of the script."""
-        weakref.finalize(self, bool).detach()  # its handler is Python's, not the script's
+        weakref.finalize(self, bool).detach()  # register Python's own handler first
         register, unregister = atexit.register, atexit.unregister
 
         def registered(func: Any, *args: Any, **kwargs: Any) -> Any:
@@ -154,18 +158,18 @@ class Script:
             yield
         finally:
             atexit.register, atexit.unregister = register, unregister
-            for call, arguments, named in self._handlers:  # the script was ended before `leave`
+            for call, arguments, named in self._handlers:  # the script ended before `leave`
                 register(call, *arguments, **named)
 
 
 def _interpreter() -> list[str]:
-    """Return the command that runs Python, without ``-m`` and what follows."""
+    """Return the command of the Python interpreter, up to ``-m``."""
     given = list(sys.orig_argv)
     found = given[:given.index("-m")] if "-m" in given else given[:1]
     return [each for each in found if each != "-P"]
 
 
 def _restored(owner: Any, names: Sequence[str]) -> Callable[[], None]:
-    """Return a function that gives ``owner`` the attributes again that it has now."""
+    """Return a function that restores the current attributes of ``owner``."""
     values = {name: getattr(owner, name) for name in names}
     return lambda: vars(owner).update(values)

@@ -1,4 +1,4 @@
-"""What the mini-batches of a PyTorch program take on each system."""
+"""Estimated times of a program's mini-batches on each system."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,21 +29,27 @@ __all__ = ["SYSTEMS", "Setting", "check_setting", "dataset_of", "no_times",
            "sizes_beyond", "times_of"]
 
 SYSTEMS = {"EN": EN, "FS": FULL, "bl-tuned": "bl-tuned", "bl-paper": "bl-paper"}
-"""The systems of the report, by the names that the evaluation has for them. FS without its graph
-algorithm, which forms mini-batches from a window: these are formed by the program."""
+"""Systems of the report and their names in the evaluation. FS runs without its graph algorithm,
+because the program forms its own mini-batches."""
 
 INTERACTION_VECTORS = 64
 """The most vectors of an interaction on a NIC, see :class:`rtl.config.NicConfig`."""
-_LARGE = f"the GPUs do the interaction: a NIC's has at most {INTERACTION_VECTORS} vectors"
+_LARGE = f"the GPUs compute the interaction: a NIC supports at most {INTERACTION_VECTORS} vectors"
 _LEAST = 2
-"""Mini-batches whose ends tell the time from one to the next."""
+"""The fewest mini-batches that give an interval."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Members: ``nodes``; ``placement`` of the tables, unless ``owners`` has the node of each table
-    of the program; ``software`` and ``gpu``, profiles; ``settings``, ``field=value`` of the NICs;
-    ``seed``."""
+    """Setting in which mini-batches are timed.
+
+    nodes: number of nodes.
+    placement: placement of the tables, unless ``owners`` is set.
+    software, gpu: names of profiles.
+    settings: ``field=value`` of the NICs.
+    seed: seed of the systems.
+    owners: node of each table of the program; None to use ``placement``.
+    """
 
     nodes: int = 4
     placement: str = "even"
@@ -54,7 +60,7 @@ class Setting:
     owners: tuple[int, ...] | None = None
 
     def of(self, tables: Sequence[int]) -> "Setting":
-        """Return this setting for a model whose columns are of these tables of the program."""
+        """Return this setting for a model whose columns use these tables of the program."""
         if self.owners is None:
             return self
         return replace(self, owners=None,
@@ -62,23 +68,29 @@ class Setting:
 
 
 def dataset_of(dimension: int) -> str:
-    """Return the data set whose NIC and mini-batches are made for vectors of this dimension."""
+    """Return the data set whose NIC preset and mini-batches fit vectors of this dimension."""
     return "kaggle" if dimension <= MODELS["kaggle"].dimension else "terabyte"
 
 
 def times_of(kept: list[Kept], chains: Chains, training: bool, setting: Setting) -> dict:
     """Return the times of each system for mini-batches of one shape, as plain values.
 
-    The first half of them warms the caches. The NICs are modelled, with the caches of the NIC's
-    preset; each call of a forward pass is a table of its own.
+    The first half of the mini-batches warms the caches. NICs are modelled with the caches of their
+    preset. Each call of a forward pass counts as a separate table.
 
-    Members: ``mini_batches``, how many are measured; ``warmup``, how many come before them;
-    ``steps``, the numbers of those that are measured; ``samples``, of each; ``model``, that is
-    timed, in words; ``notes``; ``rows``, of each system, see :func:`_row`, or ``why`` there are
-    none.
+    Members
+    -------
+    mini_batches: number of measured mini-batches.
+    warmup: number of mini-batches before them.
+    steps: numbers of the measured mini-batches in the record.
+    samples: samples of each mini-batch.
+    model: timed model, in words.
+    notes: remarks for the user.
+    rows: a row for each system, see :func:`_row`.
+    why: reason for missing rows; None if there are rows.
     """
     if len(kept) < _LEAST:
-        return no_times(len(kept), f"times need {_LEAST} mini-batches of the same shape, not "
+        return no_times(len(kept), f"times require {_LEAST} mini-batches of the same shape, not "
                                    f"{len(kept)}")
     trace, notes = _trace(kept, chains)
     setting = setting.of(kept[0].tables)
@@ -90,15 +102,18 @@ def times_of(kept: list[Kept], chains: Chains, training: bool, setting: Setting)
 
 
 def no_times(count: int, why: str) -> dict:
-    """Return what `times_of` does where so many mini-batches are not timed, and why, in words."""
+    """Return the result of `times_of` for ``count`` mini-batches without times; ``why`` is the
+    reason."""
     return {"mini_batches": count, "warmup": 0, "steps": [], "samples": None, "model": None,
             "notes": [], "rows": [], "why": why}
 
 
 @lru_cache(maxsize=8)
 def check_setting(setting: Setting) -> None:
-    """Raise ``ValueError`` for settings with which no system can be timed, before a program has run
-    for hours: a made-up one of two mini-batches is timed."""
+    """Raise ``ValueError`` if no system can be timed with a setting.
+
+    Times two generated mini-batches, to find the error before a program runs for hours.
+    """
     if not setting.settings:
         return
     table, keys = torch.empty((setting.nodes, 4), device="meta"), np.arange(setting.nodes)
@@ -109,7 +124,7 @@ def check_setting(setting: Setting) -> None:
 
 
 def _shape(model: Model) -> str:
-    """Return in words the model that is timed."""
+    """Describe the timed model in words."""
     layers = ["-".join(map(str, widths)) for widths in (
         (model.dense, *model.bottom), (model.interaction_width, *model.top))]
     pairs = {"dot": "dots", "cat": "a concatenation"}[model.interaction]
@@ -118,7 +133,7 @@ def _shape(model: Model) -> str:
 
 
 def _trace(kept: list[Kept], chains: Chains) -> tuple[Trace, list[str]]:
-    """Return mini-batches as the systems take them, and notes."""
+    """Return mini-batches as a trace for the systems, and notes."""
     columns = kept[0].columns
     dimension = max(bags.dimension for bags in columns)
     name, held = dataset_of(dimension), padded(dimension)
@@ -127,13 +142,13 @@ def _trace(kept: list[Kept], chains: Chains) -> tuple[Trace, list[str]]:
         Model(tuple(len(bags.weight) for bags in columns), held, 1, (held,), (1,), "pytorch",
               pooling="mean" if means else "sum"), chains, dimension, MODELS[name])
     if len(set(kept[0].tables)) < len(columns):
-        notes.append("a table that a forward pass looks up several times counts as several")
+        notes.append("a table with several lookups in a forward pass counts as several tables")
     count, size = len(kept), len(columns[0])
     warmup = count // 2 if count - count // 2 >= _LEAST else 0
     again = _again(kept, warmup)
     if again:
-        notes.append(f"{again} of {count - warmup} mini-batches that are measured look up what an "
-                     f"earlier one did, key by key: hits are those of data that comes again")
+        notes.append(f"{again} of {count - warmup} measured mini-batches repeat an earlier "
+                     f"mini-batch key by key: the hit rates are those of repeated data")
     batches = tuple(_batch(samples_of(each.columns, range(len(columns)), model.dense), number)
                     for number, each in enumerate(kept))
     of = Workload(name, mini_batch=size, seed=0, warmup=warmup, measured=count - warmup)
@@ -141,7 +156,7 @@ def _trace(kept: list[Kept], chains: Chains) -> tuple[Trace, list[str]]:
 
 
 def _again(kept: list[Kept], warmup: int) -> int:
-    """Return how many of the mini-batches after the warm-up are the same as an earlier one."""
+    """Return how many mini-batches after the warm-up repeat an earlier mini-batch."""
     seen, again = set[tuple[int, ...]](), 0
     for number, each in enumerate(kept):
         same = tuple(hash(bags.rows.tobytes()) for bags in each.columns)
@@ -157,12 +172,22 @@ def _batch(samples: Samples, number: int) -> MiniBatch:
 
 
 def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:
-    """Return what a system takes: ``system``; ``service_us``, a mini-batch alone; ``interval_us``,
-    from one to the next; ``in_flight``, for the shortest interval; ``samples_per_second``;
-    ``phases_us`` of a mini-batch alone; ``busy_us`` of each resource; ``hit_rate`` of the local
-    caches, and ``saved`` lookups that do not travel, per mini-batch, None without; ``local_cache``,
-    ``hits`` and ``accesses`` of these caches in each mini-batch alone, None without; ``notes``; or
-    ``why`` it cannot be."""
+    """Return the times and counts of a system.
+
+    Members
+    -------
+    system: name of the system.
+    service_us: time of a mini-batch alone.
+    interval_us: time between two mini-batches.
+    in_flight: mini-batches in flight for the shortest interval.
+    samples_per_second: throughput.
+    phases_us: phases of a mini-batch alone.
+    busy_us: busy time of each resource.
+    hit_rate: of the local caches; None without NICs.
+    saved: lookups per mini-batch that the network does not transport; None without NICs.
+    local_cache: ``hits`` and ``accesses`` of these caches in each mini-batch; None without NICs.
+    notes: remarks for the user.
+    """
     workload = "training" if training else "inference"
     size, own = trace.mini_batch, system_of(canonical(SYSTEMS[name], workload)[0])
     large = not training and trace.model.tables + 1 > INTERACTION_VECTORS
@@ -192,8 +217,10 @@ def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:
 
 def _caches(settings: tuple[str, ...],
             dataset: str) -> tuple[dict[str, float | None], tuple[str, ...]]:
-    """Return the size of each cache, 0 of one that is switched off and None for all of its rows,
-    and the settings without those two: a size sets its cache on or off itself."""
+    """Return the size of each cache, and the settings without the two cache switches.
+
+    Size 0 means off; None means all rows. A size switches its cache on or off itself.
+    """
     _, runtime = apply_settings(WideConfig.of(preset(dataset)), list(settings))
     sizes = {name: None if getattr(runtime, name) else 0.0 for name in (
         "local_cache", "remote_cache")}
@@ -202,10 +229,9 @@ def _caches(settings: tuple[str, ...],
 
 
 def _sizes(trace: Trace, large: bool, settings: tuple[str, ...]) -> tuple[str, ...]:
-    """Return sizes of the NICs beyond their preset that the program needs, but for those that are
-    set.
+    """Return the NIC sizes beyond the preset that the program requires, except for set fields.
 
-    ``large``: its interaction has more vectors than one of a NIC.
+    large: True if the interaction exceeds the vectors of a NIC.
     """
     base, _ = apply_settings(WideConfig.of(preset(trace.of.dataset)), list(settings))
     slots = max(int(batch.samples.slots.max()) for batch in trace.batches)
@@ -217,7 +243,7 @@ def _sizes(trace: Trace, large: bool, settings: tuple[str, ...]) -> tuple[str, .
 
 
 def sizes_beyond(config: NicConfig, wanted: dict[str, int]) -> tuple[str, ...]:
-    """Return ``field=value`` for each size that is wanted beyond that of ``config``."""
+    """Return ``field=value`` for each size in ``wanted`` that exceeds the size in ``config``."""
     return tuple(f"{name}={_power(size) if name == 'hold_vectors' else size}"
                  for name, size in wanted.items() if size > getattr(config, name))
 

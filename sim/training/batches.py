@@ -1,4 +1,4 @@
-"""Mini-batches of all epochs of a training, in sequence."""
+"""Mini-batches of all epochs of a training, in order."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -21,13 +21,14 @@ def epoch_batches(options: TrainOptions, source: SampleSource, config: NicConfig
                   batcher: Batcher, done: int = 0,
                   left_out: Callable[[Samples], None] = lambda samples: None,
                   ) -> Iterator[tuple[int, MiniBatch]]:
-    """Yield (epoch, mini-batch) for every mini-batch except the first ``done``, whose samples
-    ``left_out`` gets.
+    """Yield (epoch, mini-batch) for every mini-batch after the first ``done``.
 
-    Epochs count from 0. The last mini-batch of an epoch may be short; the next epoch starts a new
-    one. ``ValueError`` if there are no mini-batches, or no more than ``done``, or if the gradient
-    of a bag with its keys does not fit into one packet to the NIC. :class:`host.errors.InputError`
-    at the end of an epoch that had other samples than the first: a file was changed meanwhile.
+    ``left_out`` gets the samples of the skipped mini-batches. Epochs count from 0. The last
+    mini-batch of an epoch may be short.
+
+    Raises ``ValueError`` if there are no mini-batches after ``done``, or if the gradient of a bag
+    with its keys does not fit into a packet to the NIC; :class:`host.errors.InputError` at the end
+    of an epoch whose samples differ from the first epoch's.
     """
     seen, most, first = 0, None, ""
     data, again = options.run.workload.data, options.learning.epochs > 1
@@ -46,7 +47,7 @@ def epoch_batches(options: TrainOptions, source: SampleSource, config: NicConfig
             else:
                 left_out(batch.samples)
         if seen == before:
-            raise ValueError("samples must be at least 1, but the input holds none")
+            raise ValueError("samples must be at least 1, but the input is empty")
         first = first or read.hexdigest()
         if data and read.hexdigest() != first:
             raise InputError(input_files(data)[0], 0, 0, (
@@ -62,6 +63,6 @@ def _check_bags(batch: MiniBatch, most: int, config: NicConfig) -> None:
     longest = batch.samples.bag_lengths.max(axis=1, initial=0)
     if len(longest) and int(longest.max()) > most:
         at = int(longest.argmax())
-        raise ValueError(f"bags must have at most {most} keys to be trained with "
+        raise ValueError(f"bags must have at most {most} keys in training with "
                          f"host_payload_beats of {config.host_payload_beats}, "
                          f"not {longest[at]} as in sample {batch.numbers[at]}")

@@ -1,4 +1,4 @@
-"""Checkpoints of a training: when to write them, and where from to continue."""
+"""Checkpoints of a training: when to write them, and how to resume."""
 
 import hashlib
 import time
@@ -22,7 +22,7 @@ PERIOD = 60.0
 
 
 def take_samples(total: "hashlib._Hash", samples: Samples) -> None:
-    """Take samples into a hash of what a training was made from."""
+    """Add samples to the hash of a training's input."""
     for name in ("dense", "labels", "bag_lengths", "tables", "rows"):
         values = np.ascontiguousarray(getattr(samples, name))
         total.update(str((name, values.dtype, values.shape)).encode())
@@ -30,13 +30,15 @@ def take_samples(total: "hashlib._Hash", samples: Samples) -> None:
 
 
 class Checkpoints:
-    """The checkpoint of a training, or none.
+    """The optional checkpoint of a training.
 
     Parameters
     ----------
-    path: of the file, or None. dense, optimizer: of the training.
-    run: other settings that a training which continues from the checkpoint must share, see
+    path: path of the file; None for no checkpoint.
+    dense, optimizer: MLPs and optimizer of the training.
+    run: other settings that a resumed training must share, see
         :func:`host.dlrm.checkpoint.save_checkpoint`.
+    period: seconds between checkpoints.
     """
 
     def __init__(self, path: str | None, dense: DenseTrainer, optimizer: Optimizer,
@@ -50,7 +52,7 @@ class Checkpoints:
     def load(self, rows: RowStore) -> int:
         """Load the file, if it exists, into ``rows`` and the MLPs; return the steps done.
 
-        :class:`host.errors.InputError` if this training cannot continue from it.
+        Raises :class:`host.errors.InputError` if this training cannot resume from it.
         """
         if self._path is None or not Path(self._path).exists():
             return 0
@@ -58,14 +60,14 @@ class Checkpoints:
         return self._resumed.steps
 
     def learn(self, samples: Samples) -> None:
-        """Take the samples of the next step into the hash of what the training was made from."""
+        """Add the samples of the next step to the hash of the training's input."""
         if self._path is None:
             return
         take_samples(self._learned, samples)
 
     def check_samples(self) -> None:
-        """Raise :class:`host.errors.InputError` unless the samples that :meth:`learn` took are
-        those of the loaded steps."""
+        """Raise :class:`host.errors.InputError` unless the samples of :meth:`learn` equal those of
+        the loaded steps."""
         if self._path is not None and self._resumed.steps and (
                 self._resumed.samples != self._learned.hexdigest()):
             raise InputError(self._path, 0, 0, (
@@ -74,7 +76,7 @@ class Checkpoints:
 
     @property
     def due(self) -> bool:
-        """Whether it is time for the next one."""
+        """True if the next checkpoint is due."""
         return self._path is not None and time.monotonic() >= self._next
 
     def save(self, steps: int, rows: RowStore) -> None:
@@ -84,5 +86,5 @@ class Checkpoints:
         with written_whole(self._path) as file:
             save_checkpoint(file, steps, self._dense, rows, self._optimizer, self._run,
                             self._learned.hexdigest())
-        # Counted from the end of the write, so that slow writes never take most of the time.
+        # Counted from the end of the write, to limit the share of slow writes.
         self._next = time.monotonic() + self._period

@@ -1,4 +1,4 @@
-"""Cluster of NICs that train: builds it, drives it step by step, and measures it."""
+"""A cluster of training NICs: builds it, runs its steps, and measures it."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ _MODES = {"sgd": OptimizerMode.SGD, "rowwise-adagrad": OptimizerMode.ROWWISE_ADA
 
 def training_config(config: NicConfig, model: Model, runtime: Runtime,
                     workload: Workload) -> NicConfig:
-    """Return ``config`` with training; ``ValueError`` if the model does not fit such NICs."""
+    """Return ``config`` with training; ``ValueError`` if the model does not fit the NICs."""
     if any("".join(setting.split()) == "training=false" for setting in workload.settings):
         raise ValueError("training must be true where NICs train, not false")
     return fitting_nic(config.with_fields(training=True), model, runtime, workload)
@@ -56,12 +56,12 @@ def training_registers(config: NicConfig, runtime: Runtime, optimizer: Optimizer
             "optimizer": int(_MODES[optimizer.name]),
             "learning_rate": word(optimizer.learning_rate), "epsilon": word(optimizer.epsilon),
             "gradient_timeout": runtime.gradient_timeout,
-            # An eighth of each share is never granted: only a misbehaving peer fills it.
+            # An eighth of each share is never granted; only a faulty peer fills it.
             "gradient_window": share - share // 8, "gradient_share": share}
 
 
 def check_windows(registers: Sequence[Mapping[str, int]]) -> None:
-    """Raise ``ValueError`` if a node's window exceeds the buffer share that an owner gives it."""
+    """Raise ``ValueError`` if a node's window exceeds its buffer share at an owner."""
     for node, mine in enumerate(registers):
         for owner, its in enumerate(registers):
             if owner != node and mine["gradient_window"] > its["gradient_share"]:
@@ -71,7 +71,8 @@ def check_windows(registers: Sequence[Mapping[str, int]]) -> None:
 
 
 def check_single_copies(plan: ShardPlan) -> ShardPlan:
-    """Return ``plan``; ``ValueError`` if a table is replicated: its copies would diverge."""
+    """Return ``plan``; ``ValueError`` if a table is replicated, because its copies would diverge.
+    """
     for number, table in enumerate(plan.tables):
         if table.kind == DescriptorKind.REPLICATED:
             raise ValueError(f"table {number} must be of kind TABLE or ROW in training, not "
@@ -80,7 +81,7 @@ def check_single_copies(plan: ShardPlan) -> ShardPlan:
 
 
 def split_rows(rows: RowStore, plan: ShardPlan) -> list[RowStore]:
-    """Return the written rows split by owner: one store for each node."""
+    """Split the written rows by owner; return a store for each node."""
     stores = [RowStore(rows.model, rows.seed) for _ in range(plan.nodes)]
     keys, vectors, states = rows.written()
     owners = plan.owner_of(keys >> KEY_ROW_BITS, keys & (1 << KEY_ROW_BITS) - 1)
@@ -91,15 +92,18 @@ def split_rows(rows: RowStore, plan: ShardPlan) -> list[RowStore]:
 
 
 class NicCluster:
-    """Cluster of NICs that train, and its measurements.
+    """A cluster of training NICs and its measurements.
 
     Parameters
     ----------
-    options: of the training. config, runtime, model: derived from them; see `training_config`.
-    plan: of the tables. rows: the rows written so far.
-    backend: the implementations.
+    options: options of the training.
+    config, runtime, model: derived from the options, see `training_config`.
+    plan: plan of the tables.
+    rows: rows written so far.
+    backend: implementations.
 
-    Members: ``tables``, the embedding tables as a trainer uses them; ``simulation``, the cluster.
+    tables: member; embedding tables in the form that a trainer uses.
+    simulation: member; the cluster.
     """
 
     def __init__(self, options: TrainOptions, config: NicConfig, runtime: Runtime, model: Model,
@@ -123,7 +127,7 @@ class NicCluster:
                                     ended=self._step_ended, unique=runtime.deliver == "unique")
 
     def _step_ended(self, steps: int) -> None:
-        """Tell every NIC the oldest open step, before the next one begins."""
+        """Send every NIC the oldest open step, before the next step begins."""
         self.simulation.write(self.clock.ready, step_floor=steps & 0xFFFF)
 
     def close(self) -> None:
@@ -134,7 +138,7 @@ class NicCluster:
                  stuck: dict | None = None) -> dict:
         """Return the measurements of the NICs for the report; counters only if the run ``ended``.
 
-        ``steps``, ``samples``: those that are finished.
+        ``steps`` and ``samples`` count finished steps and samples.
         """
         simulation, tables, clock = self.simulation, self.tables, self.clock
         cycles = max(0, ceil(clock.last) - simulation.start)
@@ -184,7 +188,7 @@ def _backward(counters: dict[str, int]) -> dict[str, int]:
     """Return the traffic of a node's PARTIALS packets, from its counters."""
     packets, beats = (counters[f"partial_packager.{name}"] for name in ("packets", "beats"))
     return {"partials": counters["partial_packager.partials"], "packets": packets, "beats": beats,
-            # UDP payload: the header and the beats after it.
+            # UDP payload: header and beats.
             "bytes": packets * EmberHeader.size // 8 + beats * BEAT_BYTES}
 
 

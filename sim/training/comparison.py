@@ -13,16 +13,18 @@ __all__ = ["Comparison"]
 
 
 class Comparison:
-    """Compares the tables of a cluster with a reference that gets the same gradients.
+    """Comparison of a cluster's tables with a reference that gets the same gradients.
 
-    Parameters: ``reference``; ``stores``, of each node; ``plan``, which node owns which row.
+    reference: tables of the reference.
+    stores: rows of each node.
+    plan: plan that assigns rows to nodes.
 
     Members
     -------
-    rows, different: rows compared, and rows that differed or were not written.
+    rows, different: compared rows, and rows that differed or were not written.
     extra: rows that were written without a gradient.
-    first: the first wrong row: ``step``, ``table``, ``row``, ``node``, and ``what`` is wrong with
-        it; None if there is none.
+    first: the first wrong row: ``step``, ``table``, ``row``, ``node`` and the error (``what``);
+        None if all rows are correct.
     """
 
     def __init__(self, reference: EmbeddingTables, stores: Sequence[RowStore], plan: ShardPlan):
@@ -32,14 +34,14 @@ class Comparison:
 
     @property
     def good(self) -> bool:
-        """Whether every row so far was correct."""
+        """True if every row so far was correct."""
         return not (self.different or self.extra)
 
     def step(self, number: int, samples: Samples, gradients: np.ndarray,
              written: Sequence[np.ndarray]) -> None:
-        """Update the reference and compare the rows of step ``number``.
+        """Update the reference, and compare the rows of step ``number``.
 
-        ``written``: ascending keys of the rows that each node wrote in the step.
+        written: ascending keys of the rows that each node wrote in the step.
         """
         self.reference.update(samples, gradients)
         keys = np.unique(samples.keys)

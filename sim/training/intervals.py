@@ -13,12 +13,12 @@ __all__ = ["Intervals", "finite"]
 
 
 def finite(value: float | None) -> float | None:
-    """Return ``value`` as JSON can hold it: None if it is not a finite number."""
+    """Return ``value`` for JSON: None if it is not a finite number."""
     return value if value is not None and math.isfinite(value) else None
 
 
 class _Step(NamedTuple):
-    """What an interval keeps of a step: neither its samples nor its gradients, which are large."""
+    """Data of a step in an interval, without its samples and gradients, which are large."""
 
     epoch: int
     number: int
@@ -28,13 +28,12 @@ class _Step(NamedTuple):
 
 
 class Intervals:
-    """Quality of predictions, each made before the training on its sample.
+    """Quality of predictions; each prediction precedes the training on its sample.
 
-    Parameters: ``size``, mini-batches per interval. The last interval of an epoch may be shorter.
-
-    Members: ``rows``, the finished intervals as they appear in the report: ``epoch``,
-    ``first_step``, ``steps``, ``samples``, ``loss`` (mean over samples), ``accuracy`` and ``auc``;
-    None for a value that is not finite, or for an AUC if all samples have the same label.
+    size: mini-batches per interval. The last interval of an epoch may be shorter.
+    rows: member; finished intervals of the report: ``epoch``, ``first_step``, ``steps``,
+        ``samples``, ``loss`` (mean over samples), ``accuracy`` and ``auc``. Values that are not
+        finite are None, and so is the AUC if all samples have the same label.
     """
 
     def __init__(self, size: int):

@@ -1,4 +1,4 @@
-"""A training together with the files that it writes."""
+"""A training with its output files."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ from sim.training.train import Training
 __all__ = ["TrainProgress", "train_to_files"]
 
 TrainProgress = Callable[[int, int | None, float, dict | None], None]
-"""Called with the steps done, the total (None if unknown), the loss of the last step, and the
+"""Callback with the steps done, the total (None if unknown), the loss of the last step, and the
 interval that it ended or None."""
 
 
@@ -25,9 +25,9 @@ def train_to_files(options: TrainOptions,
 
     Parameters
     ----------
-    progress: called when the training is set up, with the steps of the checkpoint and no loss
-        (NaN), and after each step.
-    stop: returns the name of a signal when the training is to end early, see
+    progress: called after set-up, with the steps of the checkpoint and loss NaN, and after each
+        step.
+    stop: returns the name of a signal to end the training early, see
         :meth:`sim.training.train.Training.execute`.
     tell: called at the end with each line of information that the result does not contain.
 
@@ -45,7 +45,7 @@ def _to_files(options: TrainOptions, progress: TrainProgress, stop: Callable[[],
     total = training.expected_steps
     live = LiveJson(outputs.json)
     with note_kept_results(live, outputs.json), ExitStack() as files:
-        # Opened only after the set-up: a mistake found there leaves an older file untouched.
+        # Opened after the set-up, whose errors then leave an older file untouched.
         frames = files.enter_context(PcapFile(outputs.pcap)) if outputs.pcap else None
         progress(training.first_step, total, float("nan"), None)
         result = training.execute(

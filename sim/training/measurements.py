@@ -13,18 +13,21 @@ __all__ = ["Measurements"]
 
 @dataclass(frozen=True)
 class Measurements:
-    """Measurements of a training, at its end or while it goes on.
+    """Measurements of a training, at its end or in progress.
 
     Members
     -------
-    options: of the training. config, runtime, model: derived from them.
+    options: options of the training.
+    config, runtime, model: derived from the options.
     nics: measurements of the NICs; empty without NICs.
-    complete: whether every step is done. interrupted: the signal that ended it, or None.
-    first_step: steps already in the checkpoint. losses, intervals, samples, lookups, batching: of
-    the steps done since. wall: seconds.
-    rows: number of rows written. weights: hash of all weights. Both are None while training goes
-    on, because they take long to compute. predictions: hash of the predictions, None if there are
-    none.
+    complete: True if every step is done.
+    interrupted: signal that ended the training, or None.
+    first_step: steps of the loaded checkpoint.
+    losses, intervals, samples, lookups, batching: values of the steps since the checkpoint.
+    wall: seconds.
+    rows: number of written rows; None during the training, because counting takes long.
+    weights: hash of all weights; None during the training, because hashing takes long.
+    predictions: hash of the predictions; None without predictions.
     """
 
     options: TrainOptions

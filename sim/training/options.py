@@ -1,4 +1,4 @@
-"""Options of a training: what is learned, how it is simulated, and what is written."""
+"""Options of a training: learning, simulation and outputs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -17,7 +17,7 @@ __all__ = ["Learning", "Method", "Record", "TrainArguments", "TrainOptions"]
 
 @dataclass(frozen=True, kw_only=True)
 class Learning:
-    """What is learned from the samples."""
+    """Options of learning."""
 
     optimizer: str = option(Optimizer.name, "Optimizer of the rows: sgd or rowwise-adagrad.")
     learning_rate: float = option(
@@ -37,7 +37,7 @@ class Learning:
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """How the steps of a training are simulated."""
+    """Options of the simulation of steps."""
 
     reference: bool = option(
         False, "Train with the numpy reference alone, without NICs.")
@@ -57,12 +57,12 @@ class Method:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What is recorded while a training goes on."""
+    """Options of records during a training."""
 
     interval: int = option(
         100, "Mini-batches per report of loss, accuracy and AUC.", least=1)
     checkpoint: AnyPath | None = option(
-        None, "Go on from this file if it exists, and save the state of the training to it: at "
+        None, "Resume from this file if it exists, and save the state of the training to it: at "
         "the end, when stopped, and every minute.")
 
     def __post_init__(self) -> None:
@@ -93,10 +93,11 @@ class TrainOptions:
 
     Members
     -------
-    run: the workload, the simulation of the cluster and its outputs, see
-        :class:`sim.job.options.RunOptions`; ``in_flight`` is 1, ``first_sample``,
-        ``warmup`` and ``copied_rows`` are 0.
-    learning: what is learned. method: how it is simulated. record: what is recorded.
+    run: workload, simulation of the cluster and outputs, see :class:`sim.job.options.RunOptions`;
+        ``in_flight`` is 1; ``first_sample``, ``warmup`` and ``copied_rows`` are 0.
+    learning: options of learning.
+    method: options of the simulation.
+    record: options of records.
     """
 
     run: RunOptions = field(default_factory=lambda: RunOptions.of(in_flight=1))
@@ -128,7 +129,7 @@ class TrainOptions:
     def of(cls, **given: Any) -> "TrainOptions":
         """Return options from `TrainArguments` or members of the parts.
 
-        None stands for the default. See :meth:`RunOptions.of`.
+        None means the default. See :meth:`RunOptions.of`.
         """
         given = {"in_flight": 1} | {name: value for name, value in given.items()
                                     if value is not None}
@@ -141,7 +142,7 @@ class TrainOptions:
         return cls(RunOptions.of(**given), learning, method, record)
 
     def check_files(self) -> None:
-        """Raise ``ValueError`` if an output would overwrite an input or another output.
+        """Raise ``ValueError`` if an output would overwrite an input or a different output.
 
         Call this before any file is opened.
         """
@@ -149,11 +150,11 @@ class TrainOptions:
 
     @property
     def files(self) -> dict[str, AnyPath | None]:
-        """The files that are written, by the names of their options."""
+        """Output files by option name."""
         return self.run.outputs.files | {"checkpoint": self.record.checkpoint}
 
     def checkpoint_identity(self, partials: str) -> Mapping[str, object]:
-        """Return the settings that a training must share with the checkpoint it continues from.
+        """Return the settings that a training must share with the checkpoint that it resumes.
 
         The number of nodes matters only if their partial sums are rounded.
         """

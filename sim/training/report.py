@@ -15,7 +15,7 @@ SCHEMA = "embernic/train/1"
 
 
 def summary(training: Measurements) -> dict:
-    """Return everything that was measured, as plain values."""
+    """Return all measurements as plain values."""
     options, run, model = training.options, training.options.run, training.model
     return {
         "schema": SCHEMA,
@@ -57,7 +57,7 @@ _NO_NICS = dict.fromkeys((
 
 
 def failures(result: dict) -> list[str]:
-    """Return the faults of a finished training, one line each; empty if there are none."""
+    """Return the errors of a finished training, a line each; empty if there are none."""
     found = []
     compared, outcome = result["rows_compared"], result["results"]
     if compared and compared["first"] is not None:
@@ -83,21 +83,21 @@ def failures(result: dict) -> list[str]:
 
 
 def stopped(result: dict) -> str | None:
-    """Return how to continue a training that was stopped; None for any other training."""
+    """Return how to resume a training that was stopped; None for any other training."""
     if result["interrupted"] is None:
         return None
     said = f"stopped by {result['interrupted']}"
     done = result["first_step"] + result["steps"]
     if not result["steps"]:
-        return f"{said} before a step was finished: run the same command again"
+        return f"{said} before the first step finished: run the same command again"
     if result["checkpoint"] is None:
         return f"{said} after {done:,} steps, which are lost: no --checkpoint was given"
     return (f"{said} after {done:,} steps, which {result['checkpoint']} holds: run the same "
-            f"command again to continue")
+            f"command again to resume")
 
 
 def interval_line(row: dict) -> str:
-    """Return one line with the loss, accuracy and AUC of an interval."""
+    """Return a line with the loss, accuracy and AUC of an interval."""
     last = row["first_step"] + row["steps"]
     return (f"epoch {row['epoch'] + 1}, step {last:,}: loss {_digits(row['loss'])}, accuracy "
             f"{_digits(row['accuracy'])}, AUC {_digits(row['auc'])}")
@@ -112,7 +112,7 @@ def table(result: dict) -> Table:
     engine = result["engine"] or "numpy"
     shown = Table(title=f"EmberNIC training: {result['model']['name']} on {result['nodes']} x "
                         f"{result['config']['name']}, {engine}", title_justify="left")
-    for column, justify in (("what", "left"), ("value", "right"), ("unit", "left")):
+    for column, justify in (("measurement", "left"), ("value", "right"), ("unit", "left")):
         shown.add_column(column, justify=justify)
     last = result["intervals"][-1] if result["intervals"] else {}
     for what, value in (
@@ -140,9 +140,9 @@ def _add_nics(shown: Table, result: dict) -> None:
             ("bit-identical to the numpy reference", result["bit_identical"], ""),
             ("simulated time", result["simulated_seconds"] * 1e6, "us"),
             ("samples per simulated second", result["samples_per_second"], ""),
-            *((f"of a step: {name}", time, "us") for name, time in phases.items()),
-            ("all-reduce: adds to all steps", result["all_reduce"]["exposed_us"], "us"),
-            ("rows updated that were not in a local cache", result["update_misses"], ""),
+            *((f"time per step: {name}", time, "us") for name, time in phases.items()),
+            ("all-reduce: exposed time of all steps", result["all_reduce"]["exposed_us"], "us"),
+            ("updated rows that missed the local cache", result["update_misses"], ""),
             ("dedupe: requests", dedupe.get("requests"), ""),
             ("dedupe: unique keys", dedupe.get("unique"), ""),
             ("local cache: hit rate, every lookup", cache.get("hit_rate"), ""),
@@ -151,7 +151,8 @@ def _add_nics(shown: Table, result: dict) -> None:
             ("messages refused", len(result["errors"]), ""),
             ("partial gradients to other nodes", sum(
                 node["partials"] for node in result["backward"] or ()), ""),
-            ("bytes of them", sum(node["bytes"] for node in result["backward"] or ()), "B"),
+            ("bytes of partial gradients", sum(
+                node["bytes"] for node in result["backward"] or ()), "B"),
             ("network packets", result["network"]["packets"], ""),
             ("network bytes", result["network"]["bytes"], "B"),
             ("PCIe bytes to and from the NIC", sum(result["pcie"].values()), "B"),

@@ -1,4 +1,4 @@
-"""Embedding tables held by a cluster of NICs: runs the steps of training cycle by cycle."""
+"""Embedding tables on a cluster of NICs: runs the steps of training cycle by cycle."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -41,20 +41,23 @@ class Clock:
     """Timing of the steps of a training, in cycles.
 
     A step begins when all rows of the previous step are written, all nodes know this, and the new
-    weights of the MLPs are there; lookups that overtake may be answered earlier. A node's GPU
-    computes its bottom MLP while its NIC looks up, and the rest once its pooled vectors are there.
-    Its gradients go to its NIC only after every node has its vectors and the front end knows this,
-    which delays only nodes that are far ahead of the others. Gradients of the MLPs are summed over
-    the nodes while the NICs reduce the gradients of rows.
+    weights of the MLPs are present. Overtaking lookups may be answered earlier. A node's GPU
+    computes its bottom MLP during the lookups, and the rest after its pooled vectors arrive.
+    Gradients go to the NIC only after every node has its vectors and the front end knows this; the
+    rule delays only nodes that are far ahead. Gradients of the MLPs are summed over the nodes while
+    the NICs reduce the gradients of rows.
 
-    Parameters: ``dense``, timing of the GPU; ``all_reduce``; ``hand_out``, cycles from the last
-    answer of a node until the front end can act on it at another; ``ready``, when the first step
-    begins.
+    dense: timing of the GPU.
+    all_reduce: timing of the all-reduce.
+    hand_out: cycles from the last answer of a node until the front end can act on it at a different
+        node.
+    ready: begin of the first step.
 
-    Members: sums over the steps, in cycles: ``lookup``, from the start of a step to its last pooled
-    vector; ``compute``, from there to the last node's gradients of bags; ``update``, from there to
-    the last row written; ``exposed``, by which the all-reduce lengthens steps. ``last``, when the
-    last step ended.
+    lookup: member; sum over the steps, from the start of a step to its last pooled vector.
+    compute: member; sum over the steps, from there to the last node's gradients of bags.
+    update: member; sum over the steps, from there to the last written row.
+    exposed: member; sum over the steps, additional time due to the all-reduce.
+    last: member; end of the last step.
     """
 
     dense: DenseTime
@@ -68,7 +71,8 @@ class Clock:
     last: float = 0.0
 
     def gradients(self, step: Step) -> list[float]:
-        """Return when each node hands its gradients to its NIC; ``step``'s lookups are done."""
+        """Return when each node sends its gradients to its NIC; the lookups of ``step`` are done.
+        """
         known = max(step.finished + self.hand_out, self.ready)
         bags, self._weights = [], 0.0
         for node, (first, last) in enumerate(zip(step.shares, step.shares[1:])):
@@ -86,7 +90,7 @@ class Clock:
         return bags
 
     def end(self, rows: float) -> None:
-        """End the step; its last row is written at cycle ``rows``."""
+        """End the step, whose last row is written at cycle ``rows``."""
         self.update += rows - self._bags
         ends = [max(rows + self.hand_out, self.dense.weights(self._weights + cycles))
                 for cycles in (0.0, self.all_reduce.cycles)]
@@ -96,24 +100,26 @@ class Clock:
 
 
 class ClusterTables:
-    """Embeddings of a :class:`host.dlrm.trainer.Trainer`, held by NICs.
+    """Embeddings of a :class:`host.dlrm.trainer.Trainer` on NICs.
 
     Parameters
     ----------
-    cluster: of nodes that train.
+    cluster: cluster of training nodes.
     clock: timing of the steps.
-    comparison: with the reference; None to compare nothing.
-    ended: called with the number of steps finished, after each step.
-    unique: whether the NICs send each different vector of a share once.
+    comparison: comparison with the reference; None for no comparison.
+    ended: called with the number of finished steps, after each step.
+    unique: True if the NICs send each distinct vector of a share once.
 
     Members
     -------
-    steps: number of steps begun. step: the last of them. latencies: of the lookups of each step, in
-        microseconds.
-    verdicts: number of samples by whether their pooled vectors equal those of the reference.
+    steps: number of begun steps.
+    step: the last begun step.
+    latencies: lookup time of each step, in microseconds.
+    verdicts: number of samples whose pooled vectors are equal to the reference's, different, or
+        rejected.
     injected: extra packets that node ``n`` sends before its gradients of step ``s``, by ``(s, n)``.
-    next_samples: samples of the step after the one to be updated, if their lookups are to follow
-        its gradients immediately (overtaking); the next call of `pooled` must be for them.
+    next_samples: samples of the following step, if their lookups follow the gradients immediately
+        (overtaking); the next call of `pooled` must use them.
     """
 
     def __init__(self, cluster: TrainingCluster, clock: Clock,
@@ -168,7 +174,8 @@ class ClusterTables:
         return step
 
     def update(self, samples: Samples, gradients: np.ndarray) -> None:
-        """Hand the gradients ``[n, tables, d]`` of the step's bags to the hosts and finish it."""
+        """Send the gradients ``[n, tables, d]`` of the step's bags to the hosts, and finish the
+        step."""
         step, nodes = self.step, self.cluster.nodes
         assert step is not None and step.samples is samples
         if self.next_samples is not None:

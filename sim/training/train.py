@@ -35,7 +35,8 @@ from sim.training.report import summary
 __all__ = ["Progress", "Training", "train"]
 
 Progress = Callable[[int, float, dict | None], None]
-"""Called after each step with the steps done, its loss, and the interval that it ended or None."""
+"""Callback after each step with the steps done, its loss, and the interval that it ended or None.
+"""
 
 
 def train(options: TrainOptions, progress: Progress = lambda done, loss, interval: None) -> dict:
@@ -51,15 +52,16 @@ def train(options: TrainOptions, progress: Progress = lambda done, loss, interva
 
 
 class Training:
-    """A training, set up: the first mini-batch is read, the checkpoint loaded, the NICs built.
+    """A training after set-up: first mini-batch read, checkpoint loaded, NICs built.
 
     Members
     -------
-    model, config, runtime: what is trained, and the NICs it is trained for.
-    trainer: the dense part and the tables. dense: the MLPs. nics: the cluster, None for the
-    reference alone.
-    first_step: steps already in the checkpoint.
-    losses, intervals, samples, lookups, similarity: of the steps done since.
+    model, config, runtime: trained model, and its NICs.
+    trainer: MLPs and tables.
+    dense: the MLPs.
+    nics: the cluster; None for the reference alone.
+    first_step: steps of the loaded checkpoint.
+    losses, intervals, samples, lookups, similarity: values of the steps since the checkpoint.
     """
 
     def __init__(self, options: TrainOptions, backend: Backend | None = None):
@@ -84,7 +86,7 @@ class Training:
         self._batches = epoch_batches(options, self._source, self.config,
                                       batcher_of(workload), self.first_step,
                                       self._checkpoints.learn)
-        # The first mini-batch is read before anything is built, so that a bad file fails at once.
+        # Read the first mini-batch before building the NICs, to fail early for a bad file.
         self._next = next(self._batches)
         self._checkpoints.check_samples()
         self.nics: NicCluster | None = None
@@ -114,15 +116,14 @@ class Training:
 
     @property
     def expected_steps(self) -> int | None:
-        """Total steps, including those of the checkpoint; None when the number depends on the
-        length of a file."""
+        """Total steps, including the checkpoint's; None if they depend on the length of a file."""
         workload = self.options.run.workload
         samples = workload.sample_count
         return samples and -(-samples // workload.mini_batch) * self.options.learning.epochs
 
     @property
     def steps(self) -> int:
-        """Steps done, including those of the checkpoint."""
+        """Steps done, including the checkpoint's."""
         return self.first_step + len(self.losses)
 
     def execute(self, progress: Progress = lambda done, loss, interval: None,
@@ -134,12 +135,12 @@ class Training:
         Parameters
         ----------
         progress: see `Progress`.
-        observer: sees every frame between the NICs.
-        stop: returns the name of a signal when training is to end early; the result then holds the
-            steps done and ``interrupted``, and the checkpoint holds the same steps.
-        live: JSON file that is kept up to date while training goes on.
+        observer: observer of every frame between the NICs.
+        stop: returns the name of a signal to end the training early. The result then contains the
+            steps done and ``interrupted``; the checkpoint contains the same steps.
+        live: JSON file that is updated during the training.
         injected: extra packets, by ``(s, n)``, that the host of node ``n`` sends its NIC before its
-            gradients of step ``s`` (from 0 in this run); for tests of what a NIC refuses.
+            gradients of step ``s`` (from 0 in this run), for tests of rejected packets.
         """
         live = live or LiveJson(None)
         self._began = time.perf_counter()
@@ -172,7 +173,7 @@ class Training:
             stuck = self.nics.simulation.diagnose(error)
         if (interval := self.intervals.close()) is not None:
             progress(self.steps, self.losses[-1], interval)
-        # No checkpoint of a stuck step: some of its rows may be written already.
+        # Do not save a stuck step: some of its rows may be written already.
         if self.losses and stuck is None:
             self._save()
         rows = self.trainer.embeddings.rows
@@ -191,8 +192,10 @@ class Training:
         progress(self.steps, done.loss, interval)
 
     def _save(self) -> None:
-        """Write a checkpoint, unless the comparison found wrong rows or the loss is no number any
-        more: from such rows no training goes on."""
+        """Write a checkpoint, unless rows were wrong or the loss is not finite.
+
+        A training cannot resume from such rows.
+        """
         compared = self.nics and self.nics.tables.comparison
         if (compared is None or compared.good) and math.isfinite(self.losses[-1]):
             self._checkpoints.save(self.steps, self.trainer.embeddings.rows)

@@ -1,1 +1,1 @@
-"""How operators of a PyTorch program are caught, and answered."""
+"""Capture of a PyTorch program's operators, and the session that answers them."""

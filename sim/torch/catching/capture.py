@@ -1,4 +1,4 @@
-"""Capture of what a PyTorch program does with its embedding tables, operator by operator."""
+"""Capture of a PyTorch program's operators on embedding tables."""
 
 import os
 import sys
@@ -29,18 +29,19 @@ from sim.torch.values.fused_updates import fused_updates
 __all__ = ["Capture", "capturing", "check_captured", "claiming"]
 
 _SOON = 1.0
-"""Seconds."""
+"""Seconds to wait for the operators of other threads."""
 
 
 class Capture(TorchDispatchMode):
-    """Leads the embedding bags of a program through a session; all else PyTorch does as ever.
+    """Dispatch mode that answers embedding bags by a session; all other operators stay with
+    PyTorch.
 
-    PyTorch computes each call too: what it keeps for the backward pass is its own, and its vectors
-    are compared with those of the session.
+    PyTorch computes each lookup too: its backward pass uses its own data, and its vectors are
+    compared with the session's.
 
-    Parameters: the ``session``; ``warn``, called with a line for each lookup that is not caught.
-
-    Members: ``missed``, how often each lookup was not caught, by its place and why.
+    session: session that answers lookups.
+    warn: called with a line for each lookup that is not caught.
+    missed: member; number of lookups that were not caught, by source line and reason.
     """
 
     def __init__(self, session: Session, warn: Callable[[str], None]):
@@ -50,18 +51,18 @@ class Capture(TorchDispatchMode):
         on_fork(self)
 
     def begin_anew(self, session: Session) -> None:
-        """Lead what follows through another session, with nothing missed yet."""
+        """Use a new session from here on, and clear `missed`."""
         self._session, self._lock = session, threading.RLock()
         self._forked = False
         self.missed = Counter[tuple[str, str]]()
 
     def end(self) -> None:
-        """Catch nothing any more, whatever threads go on."""
+        """Stop capturing, also in threads that continue."""
         self._over = True
 
     @contextmanager
     def still(self) -> Iterator[bool]:
-        """Let no operator of another thread begin, if those under way end soon; whether they did.
+        """Hold back new operators of other threads; yield True if running operators ended in time.
         """
         taken = self._lock.acquire(timeout=_SOON)
         try:
@@ -71,13 +72,12 @@ class Capture(TorchDispatchMode):
                 self._lock.release()
 
     def forked(self) -> None:
-        """This is a copy in a process of its own: nobody gets what it would catch, unless it begins
-        anew."""
-        self._forked, self._lock = True, threading.RLock()  # another thread may have had the lock
+        """Stop capturing in a forked process, unless it calls `begin_anew`."""
+        self._forked, self._lock = True, threading.RLock()  # another thread may hold the old lock
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (),
                            kwargs: dict | None = None) -> Any:
-        """Do one operator."""
+        """Run an operator."""
         kwargs = kwargs or {}
         name, kind, written = operator_of(func)
         if self._over or self._forked:
@@ -141,7 +141,7 @@ class Capture(TorchDispatchMode):
                 self._session.leave(indices)
         for why in missed:
             self.miss(name, why)
-        if calls and result.requires_grad:  # its backward pass is no operator
+        if calls and result.requires_grad:  # its backward pass calls no operator
             if self._session.nic_optimizer is not None:
                 with self._refusing():
                     raise ValueError(
@@ -155,8 +155,7 @@ class Capture(TorchDispatchMode):
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
-        """End the program with an exception that is raised inside, which the program may swallow.
-        """
+        """Note an exception that must end the program, even if the program catches it."""
         try:
             yield
         except Exception as error:
@@ -165,7 +164,8 @@ class Capture(TorchDispatchMode):
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
-        """End the program with ``ValueError`` raised inside, which gets the program's line."""
+        """End the program with a ``ValueError`` from the block, prefixed with the program's source
+        line."""
         with self._ending():
             try:
                 yield
@@ -186,7 +186,7 @@ class Capture(TorchDispatchMode):
                 self._session.nic_optimizer.backward(given)
 
     def _update(self, name: str, given: dict[str, Any], func: Any, args: Any, kwargs: dict) -> Any:
-        """Do an update of FBGEMM's, or let the NICs' take its place."""
+        """Run an update of FBGEMM, or let the NICs' optimizer replace it."""
         if self._session.nic_optimizer is None:
             self._session.updates[fused.optimizer_of(name)] += 1
             return func(*args, **kwargs)
@@ -201,7 +201,7 @@ class Capture(TorchDispatchMode):
 
     @contextmanager
     def optimizing(self) -> Iterator[None]:
-        """Let the NICs' optimizer, if there is one, take the place of PyTorch's."""
+        """Let the NICs' optimizer, if enabled, replace PyTorch's."""
         if self._session.nic_optimizer is None:
             yield
             return
@@ -226,7 +226,7 @@ class Capture(TorchDispatchMode):
                 nics.close()
 
     def _before(self, name: str, written: tuple[int, ...], args: Any, kwargs: dict) -> None:
-        """Let the session know what an operator reads and writes, before it does."""
+        """Report the reads and writes of an operator to the session, before it runs."""
         session = self._session
         with self._ending():
             if any(map(session.touches, tensors_among((*args, *kwargs.values())))):
@@ -240,7 +240,7 @@ class Capture(TorchDispatchMode):
                 session.chains.add(inputs[0], inputs[1], weights[0] + weights[1] - inputs[1])
 
     def miss(self, name: str, why: str) -> None:
-        """Take note of a lookup that is not caught."""
+        """Count a lookup that is not caught; warn about the first at each source line."""
         missed = place(), f"{name} is not caught: {why}"
         with self._lock:
             if missed not in self.missed:
@@ -249,23 +249,25 @@ class Capture(TorchDispatchMode):
 
 
 def check_captured(name: str) -> None:
-    """Raise ``RuntimeError`` where what this thread looks up does not go to NICs; ``name``: of the
-    module that must."""
+    """Raise ``RuntimeError`` if lookups of this thread are not caught.
+
+    name: class name of the module that requires NICs.
+    """
     if not _caught():
         raise RuntimeError(f"a {name} must be called inside sim.api.attach or by a script of sim "
                            f"torch")
 
 
 def _caught() -> bool:
-    """Return whether the operators of this thread are caught."""
+    """Return True if the operators of this thread are caught."""
     return any(isinstance(mode, Capture) for mode in _get_current_dispatch_mode_stack())
 
 
 @contextmanager
 def capturing(session: Session, warn: Callable[[str], None] | None = None) -> Iterator[Capture]:
-    """Capture what this thread does, and what threads do that are begun meanwhile.
+    """Capture operators of this thread and of all threads that it starts in the block.
 
-    Raises ``RuntimeError`` where another session is `claiming` this process.
+    Raises ``RuntimeError`` if another session is `claiming` this process.
     """
     capture = Capture(session, warn or _to_stderr)
     try:
@@ -278,9 +280,9 @@ def capturing(session: Session, warn: Callable[[str], None] | None = None) -> It
 
 @contextmanager
 def claiming(session: Session) -> Iterator[None]:
-    """Let only ``session`` capture in this process: PyTorch has one set of hooks.
+    """Let only ``session`` capture in this process, because PyTorch's hooks are global.
 
-    Raises ``RuntimeError`` where another session does.
+    Raises ``RuntimeError`` if another session captures.
     """
     process = os.getpid()  # a fork captures for itself
     first = process not in _capturing
@@ -295,5 +297,5 @@ def claiming(session: Session) -> Iterator[None]:
 
 
 _capturing: dict[int, Session] = {}
-"""The session that captures, by the number of its process."""
+"""The capturing session, by process number."""
 _to_stderr = partial(print, file=sys.stderr)

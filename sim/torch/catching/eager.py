@@ -1,4 +1,4 @@
-"""PyTorch's compiler while operators are caught: it compiles nothing."""
+"""Disable PyTorch's compiler while operators are caught."""
 
 import sys
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ __all__ = ["eager"]
 
 @contextmanager
 def eager() -> Iterator[None]:
-    """Let what ``torch.compile`` makes run as it is written.
+    """Run functions of ``torch.compile`` uncompiled.
 
-    Where operators are caught, PyTorch's compiler skips what it is given, and raises where it may
-    not (``fullgraph``). This asks it for that before it finds out itself. It is not imported unless
-    the program uses it: that takes a second.
+    While operators are caught, PyTorch's compiler skips its input and raises an error with
+    ``fullgraph``. Setting the stance beforehand avoids both. The compiler is imported only if the
+    program uses it, because the import takes a second.
     """
     compile = torch.compile
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Operators of PyTorch and its libraries, and what each means for embedding bags."""
+"""Operators of PyTorch and its libraries, classified for embedding bags."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -16,9 +16,9 @@ _BAGS = frozenset(("aten::_embedding_bag", "aten::_embedding_bag_forward_only",
 _BACKWARD = frozenset(("aten::_embedding_bag_backward", "aten::_embedding_bag_dense_backward",
                        "aten::_embedding_bag_sparse_backward"))
 LINEAR = {"aten::addmm": (1, 2), "aten::linear": (0, 1)}
-"""Linear layers: which arguments are their inputs and their weights."""
+"""Argument numbers of the inputs and the weights of linear layers."""
 LOOKUPS = ("bags", "fused", "other")
-"""Kinds of operators that look up."""
+"""Kinds of operators that look up rows."""
 
 
 class Operator(NamedTuple):
@@ -26,10 +26,12 @@ class Operator(NamedTuple):
 
     Members
     -------
-    name: in its schema. written: numbers of the arguments that it writes to.
-    kind: ``bags`` and ``fused`` for lookups that may be caught, of one table and of many; ``other``
-    for those that are not; ``gradients`` of bags; ``update`` where it also writes the rows by
-    them; ``exchange`` of another process group than ours; empty for all else.
+    name: name in the schema.
+    written: numbers of the arguments that it writes to.
+    kind: class of the operator. ``bags`` and ``fused``: lookups of a single table and of many
+        tables. ``other``: lookups that are never caught. ``gradients``: gradients of bags.
+        ``update``: gradients of bags that also write rows. ``exchange``: all-to-all exchange of
+        another process group. Empty: all other operators.
     """
 
     name: str
@@ -39,7 +41,7 @@ class Operator(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def operator_of(func: Any) -> Operator:
-    """Return what an operator of ``torch.ops`` is."""
+    """Return the class of an operator of ``torch.ops``."""
     name = func._schema.name
     return Operator(name, _kind(name), tuple(
         number for number, argument in enumerate(func._schema.arguments)
@@ -57,14 +59,14 @@ def _kind(name: str) -> str:
     if library == "fbgemm":
         return ("fused" if fused.is_lookup(name) else
                 "update" if fused.is_update(name) else "")
-    # A lookup of PyTorch's, or what sounds like one of a library that is not known here.
+    # PyTorch's lookup, or an operator of an unknown library whose name suggests a lookup.
     lookup = name == "aten::embedding" or (
         library != "aten" and "embedding" in own and "backward" not in own)
     return "other" if lookup else ""
 
 
 def tensors_among(arguments: Any) -> Iterator[torch.Tensor]:
-    """Yield the tensors among arguments, and in lists among them."""
+    """Yield the tensors among arguments and in their lists."""
     for each in arguments:
         if isinstance(each, torch.Tensor):
             yield each

@@ -1,7 +1,7 @@
-"""The process group ``embernic``: what the processes of a PyTorch program say to each other.
+"""The process group ``embernic``, which records the collectives of a PyTorch program.
 
-``torch.distributed.init_process_group("embernic")``, or ``--dist-backend embernic`` where a script
-has that option, makes it once :func:`register` was called. Each rank is a node.
+After :func:`register`, ``torch.distributed.init_process_group("embernic")`` creates the group.
+Scripts with the option ``--dist-backend`` can name it there. Each rank is a node.
 """
 
 from collections.abc import Callable
@@ -24,24 +24,28 @@ _GIVEN = {
     "_reduce_scatter_base": 1, "reduce_scatter_tensor_coalesced": 1, "alltoall": 1,
     "alltoall_base": 1, "recv": None, "recv_anysource": None, "barrier": None,
     "monitored_barrier": None}
-"""The collectives of Gloo, and of each the argument with what this process gives, if any."""
+"""Collectives of Gloo. The value is the number of the argument that this process sends, if any."""
 _ALSO = {
     "all_gather_single": "_allgather_base", "reduce_scatter_single": "_reduce_scatter_base",
     "all_to_all_single": "alltoall_base",
     "all_gather_single_coalesced": "allgather_into_tensor_coalesced",
     "reduce_scatter_single_coalesced": "reduce_scatter_tensor_coalesced"}
-"""Names of some of them since PyTorch 2.13."""
+"""Names of some collectives since PyTorch 2.13."""
 BETWEEN_TWO = frozenset(("send", "recv", "recv_anysource"))
-"""Those of two processes, for which the others do not wait."""
+"""Operations of two processes, which do not block the others."""
 OF_ALL = frozenset(("alltoall", "alltoall_base", "scatter", "reduce_scatter",
                      "_reduce_scatter_base"))
-"""Collectives in which a process gives others parts that differ: so vectors travel that each holds
-of some tables, or some rows."""
+"""Collectives in which a process sends different parts to different processes, as tables or rows
+that are sharded require."""
 
 
 class Collective(NamedTuple):
-    """A collective of this process. ``bytes`` that it gives; ``to``: of an exchange of all with
-    all, those for each process."""
+    """A collective of this process.
+
+    name: name of the collective.
+    bytes: bytes that this process sends.
+    to: in an all-to-all exchange, the bytes for each process.
+    """
 
     name: str
     bytes: int
@@ -49,23 +53,23 @@ class Collective(NamedTuple):
 
 
 class EmberNicGroup(distributed.ProcessGroup):
-    """A group of processes that talk over Gloo, and a record of what they exchange.
+    """A process group that uses Gloo and records its collectives.
 
-    The NICs carry the exchanges of embedding vectors and gradients, whose times are those of the
-    simulation; what the program itself gets comes over Gloo, unchanged.
+    In the simulation the NICs transport embedding vectors and gradients. The program itself gets
+    its data over Gloo, unchanged.
 
-    Parameters: ``store``, ``rank``, ``size``, ``timeout``, as a backend of ``torch.distributed``
-    gets them.
+    Parameters: ``store``, ``rank``, ``size``, ``timeout``, as for a backend of
+    ``torch.distributed``.
 
-    Members: ``record``, every :class:`Collective` so far.
+    record: member; every :class:`Collective` so far.
     """
 
     made: list["EmberNicGroup"] = []
-    """Groups of this process, in the order in which they were made."""
+    """Groups of this process, in order of creation."""
     met: list[Callable[["EmberNicGroup", Any], None]] = []
-    """Called with each new group and its store."""
+    """Callbacks for each new group and its store."""
     came: list[Callable[["EmberNicGroup", str], None]] = []
-    """Called before each collective with its group and its name."""
+    """Callbacks before each collective, with its group and its name."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta):
         super().__init__(rank, size)
@@ -76,7 +80,7 @@ class EmberNicGroup(distributed.ProcessGroup):
         for call in self.met:
             call(self, store)
 
-    # ``DeviceMesh`` and the functional collectives ask for a name.
+    # ``DeviceMesh`` and the functional collectives require a name.
 
     def getBackendName(self) -> str:
         return NAME
@@ -122,14 +126,14 @@ class EmberNicGroup(distributed.ProcessGroup):
 
 
 def _tensors(given: Any) -> list[torch.Tensor]:
-    """Return the tensors of an argument: one, a list, or lists of lists."""
+    """Return the tensors of an argument: a tensor, a list, or nested lists."""
     if isinstance(given, torch.Tensor):
         return [given]
     return [tensor for each in given for tensor in _tensors(each)]
 
 
 def _passed_on(name: str) -> Callable[..., Any]:
-    """Return the collective ``name`` of a group: recorded, and done by Gloo."""
+    """Return a method that records the collective ``name`` and calls Gloo's."""
 
     @wraps(getattr(distributed.ProcessGroupGloo, name))
     def collective(self: EmberNicGroup, *arguments: Any, **options: Any) -> Any:
@@ -145,8 +149,7 @@ for _name in (*_GIVEN, *_ALSO):
 
 
 def collectives() -> list[dict]:
-    """Return the collectives of this process by name: how many there were, and the bytes that it
-    gave."""
+    """Return the number and the bytes of this process's collectives, by name."""
     sums: dict[str, list[int]] = {}
     for group in EmberNicGroup.made:
         for each in group.record:
@@ -161,17 +164,17 @@ _exchanged = [0]
 
 
 def note_exchange(given: Any) -> None:
-    """Take note that this process gives others tensors in an exchange of all with all."""
+    """Count the bytes that this process sends in an all-to-all exchange."""
     _exchanged[0] += sum(each.numel() * each.element_size() for each in _tensors(given))
 
 
 def exchanged() -> int:
-    """Return the bytes that this process has given others so far in exchanges of all with all."""
+    """Return the bytes that this process has sent in all-to-all exchanges."""
     return _exchanged[0]
 
 
 def begin() -> None:
-    """Let ``torch.distributed`` know the backend, and forget what was recorded before."""
+    """Register the backend, and clear earlier records."""
     register()
     for group in EmberNicGroup.made:
         group.record.clear()
@@ -179,7 +182,6 @@ def begin() -> None:
 
 @cache
 def register() -> None:
-    """Let ``torch.distributed`` know the backend ``embernic``, on the CPU, where PyTorch was built
-    with Gloo."""
+    """Register the backend ``embernic`` for the CPU, if PyTorch includes Gloo."""
     if distributed.is_available() and distributed.is_gloo_available():
         distributed.Backend.register_backend(NAME, EmberNicGroup, devices=["cpu"])

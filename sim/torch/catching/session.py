@@ -1,4 +1,4 @@
-"""A session: takes the bags that a PyTorch program looks up, and gives it their vectors."""
+"""Session that answers the embedding bags of a PyTorch program."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -34,8 +34,13 @@ __all__ = ["Session"]
 
 @dataclass(frozen=True, eq=False)
 class _Waiting:
-    """A call whose vectors are to come from the NICs. Members: its ``bags``; their ``table``;
-    ``output``, what the script reads, float32 ``[n, d]``; ``expected``, by the numerics."""
+    """A call that waits for vectors of the NICs.
+
+    bags: bags of the call.
+    table: number of their table.
+    output: tensor that the script reads, float32 ``[n, d]``.
+    expected: vectors of the numerics.
+    """
 
     bags: Bags
     table: int
@@ -43,39 +48,47 @@ class _Waiting:
     expected: np.ndarray
 
     def give(self, values: np.ndarray) -> None:
-        """Write what the script reads, unless it has given the memory back."""
+        """Write the script's output, unless the script has freed its memory."""
         if self.output.untyped_storage().nbytes() >= 4 * self.output.numel():
             array_of(self.output)[...] = values
 
 
 class Session:
-    """The embedding bags of one program.
+    """The embedding bags of a program.
 
-    With fidelity ``model``, vectors come from the numerics, bit for bit as a NIC computes them.
-    With ``rtl`` they come from NICs: the calls of a forward pass wait until the program reads one
-    of their vectors or writes to a table; then the NICs look them up together, as one mini-batch.
-    Until then the vectors of the numerics stand there, and each is compared with the NIC's.
+    With fidelity ``model``, the numerics compute the vectors, bit for bit like a NIC. With ``rtl``,
+    NICs return the vectors. The calls of a forward pass wait until the program reads a vector or
+    writes to a table; then the NICs look them up as a mini-batch. Until then, the output contains
+    the vectors of the numerics, and the NICs' vectors are compared with them.
 
     Parameters
     ----------
-    options: of the program; their ``fidelity`` is where values come from.
-    steps: mini-batch under way in the process of each node; by default, that of the record.
+    options: options of the program; ``fidelity`` selects the source of vectors.
+    steps: number of the current mini-batch in the process of each node; default: the number in the
+        record.
 
     Members
     -------
-    tables, record, chains: what was seen. comparison: with PyTorch's own vectors.
-    verdicts: samples of mini-batches that NICs looked up, ``equal`` to the numerics or
-    ``different``. latencies: of these mini-batches, in microseconds. row_times: of the updates that
-    NICs made, likewise. counts: of NICs that are gone. resets: how often NICs were set up anew, by
-    reason. caches: what the local caches of these NICs counted, by the node, the number of the
-    mini-batch, and the name in :data:`sim.torch.lookups.record.COUNTED`. uncached: mini-batches
-    that NICs looked up with their caches off. weighted: calls with weights.
-    gradients: bags whose gradients came back. updates: how often an optimizer that is fused with
-    the backward pass wrote rows, by its name. nic_optimizer: what stands in for PyTorch's, None
-    where that stays; written: what it wrote. mistake: what ended the program, None for nothing.
-    first: called before the first call is taken; over: when a mini-batch is. elsewhere,
-    update_elsewhere: look up and write what NICs would here, where they are in another process.
-    owners: node of each table; while it is empty, the options place tables.
+    tables, record, chains: observed tables, mini-batches and linear layers.
+    comparison: comparison with PyTorch's vectors.
+    verdicts: number of samples from NICs that are ``equal`` to the numerics or ``different``.
+    latencies: lookup time of each mini-batch on NICs, in microseconds.
+    row_times: time of each update on NICs, in microseconds.
+    counts: counters of NICs that have ended.
+    resets: number of times that NICs were rebuilt, by reason.
+    caches: counts of local caches, by node, mini-batch and name in
+        :data:`sim.torch.lookups.record.COUNTED`.
+    uncached: mini-batches on NICs with disabled caches.
+    weighted: calls with weights.
+    gradients: bags whose gradients returned.
+    updates: number of updates by a fused optimizer, by its name.
+    nic_optimizer: replacement of PyTorch's optimizer; None if PyTorch's is used.
+    written: rows that the replacement wrote.
+    mistake: exception that ended the program; None if there is none.
+    first: callback before the first call.
+    over: callback after each mini-batch.
+    elsewhere, update_elsewhere: lookup and update functions if another process owns the NICs.
+    owners: node of each table; if empty, the options place the tables.
     """
 
     def __init__(self, options: TorchOptions, steps: Sequence[int] = ()):
@@ -115,11 +128,11 @@ class Session:
              kept: torch.Tensor) -> None:
         """Take calls that the program makes at once.
 
-        calls: bags of each, and the output that contains PyTorch's vectors, into which the vectors
-            of the session are put.
-        indices: tensor by which the gradients of the calls are recognised.
-        kept: tensor that is given to the backward pass of these calls only; ``indices`` if there
-            is no such tensor.
+        calls: bags of each call, and the output with PyTorch's vectors, which the session
+            overwrites.
+        indices: tensor that identifies the gradients of the calls.
+        kept: tensor that only the backward pass of these calls gets; ``indices`` if there is no
+            such tensor.
         """
         tables = [self.tables.number_of(bags) for bags, _ in calls]
         if not all(self._batch.takes(bags, table) for (bags, _), table in zip(calls, tables)):
@@ -133,14 +146,14 @@ class Session:
             self._take(bags, output, table)
 
     def _take(self, bags: Bags, output: torch.Tensor, table: int) -> None:
-        # The script's memory, so that what is put there later is what the script reads.
+        # Shared with the script, which reads vectors that arrive later.
         values = array_of(output)
         expected = pooled(bags, array_of(bags.weight)[bags.rows])
         self.comparison.add(expected, values, bags)
         values[...] = expected
         if not self._batch.columns:
             self._exchanged = exchanged()
-        self._batch.columns.append(bags.without_rows())  # the table is the script's to drop
+        self._batch.columns.append(bags.without_rows())  # do not keep the script's table alive
         self._batch.tables.append(table)
         if output.numel():
             self._outputs[storage_of(output)] = StorageWeakRef(output.untyped_storage())
@@ -150,34 +163,34 @@ class Session:
             self._waiting.append(_Waiting(bags, table, output.detach(), expected))
 
     def touches(self, tensor: torch.Tensor) -> bool:
-        """Return whether ``tensor`` shares memory with a vector that was not read yet."""
+        """Return True if ``tensor`` shares memory with an unread vector."""
         return bool(self._outputs) and storage_of(tensor) in self._outputs
 
     def read(self) -> None:
-        """Give the program its vectors: it is about to read one."""
+        """Complete all vectors, because the program is about to read a vector."""
         self.look_up()
         self._batch.read = True
         self._outputs.clear()
 
     def write(self) -> None:
-        """The program is about to write to a table."""
+        """Note that the program is about to write to a table."""
         self.look_up()
         self.tables.changed = True
 
     def updating(self) -> None:
-        """The program's optimizer is about to write rows, in whose place those of the NICs' come.
-        """
+        """Note that the program's optimizer is about to write rows that the NICs' rows will
+        replace."""
         self.look_up()
         self._changed = self.tables.changed
 
     @own_numerics()
     def update(self, updates: Sequence[Update]) -> None:
-        """Write the rows of updates by the NICs' optimizer, over those of the program's.
+        """Write the rows of updates by the NICs' optimizer, over those of the program's optimizer.
 
-        ``ValueError`` for what no NIC does; :class:`sim.torch.values.nics.NicsError` where NICs do
-        not answer.
+        Raises ``ValueError`` for an update that NICs do not support;
+        :class:`sim.torch.values.nics.NicsError` if NICs do not answer.
         """
-        self.tables.changed = self._changed  # rows that PyTorch has written are not there any more
+        self.tables.changed = self._changed  # PyTorch's rows will be replaced
         try:
             for update in updates:
                 update.write(self.written, self.updated if self._rtl else None)
@@ -202,7 +215,7 @@ class Session:
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Note that the NICs are at work, also where they do not get done."""
+        """Mark the NICs as busy during the block, and afterwards if they do not finish."""
         self._busy = True
         try:
             yield
@@ -213,14 +226,17 @@ class Session:
         self._busy = False
 
     def leave(self, kept: torch.Tensor) -> None:
-        """Leave a call to PyTorch; ``kept``: see `take`."""
+        """Leave a call to PyTorch.
+
+        kept: see `take`.
+        """
         self._left.add(kept.data_ptr())
 
     def backward(self, indices: torch.Tensor, kept: torch.Tensor, bags: int | None = None) -> bool:
-        """Take note that gradients of a call came back; return whether the call was taken.
+        """Count the returned gradients of a call; return True if the call was taken.
 
         indices, kept: see `take`.
-        bags: whose gradients came back; None for all that were taken with ``indices``.
+        bags: number of bags with gradients; None for all bags of ``indices``.
         """
         taken = self._forwards.get(indices.data_ptr())
         if taken is None or kept.data_ptr() in self._left:
@@ -238,13 +254,13 @@ class Session:
         self._outputs.clear()
 
     def finish(self) -> None:
-        """End the session: look up what waits, and read the counters of the NICs."""
+        """End the session: look up waiting calls, and read the counters of the NICs."""
         self.look_up()
         self._close()
         self._retire("")
 
     def stop(self) -> None:
-        """End the session in the middle of a mini-batch, which is left out."""
+        """End the session in the middle of a mini-batch, and drop that mini-batch."""
         self._waiting, self._batch = [], MiniBatch()
         if self._busy and self._nics is not None:
             self._nics.abandon()
@@ -252,14 +268,16 @@ class Session:
         self._retire("")
 
     def leave_off(self) -> None:
-        """The program ends early, with other processes that may wait for this one: a mini-batch
-        whose vectors are not there is left out."""
+        """End the program early while other processes may wait for this process.
+
+        A mini-batch without its vectors is dropped.
+        """
         if not self._waiting:
             self._close()
 
     @own_numerics()
     def look_up(self) -> None:
-        """Let the NICs look up the calls that wait, as one mini-batch."""
+        """Let the NICs look up the waiting calls as a mini-batch."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
@@ -287,8 +305,7 @@ class Session:
         self.verdicts["different"] += int((~same).sum())
 
     def _ready(self, waiting: list[_Waiting], slots: int) -> LookupNics:
-        """Return NICs that hold all tables, samples of so many slots, and no row that PyTorch has
-        changed since."""
+        """Return NICs that hold all tables, accept ``slots`` per sample, and cache no stale row."""
         means = all(call.bags.pooling == "mean" for call in waiting)
         pooling = "mean" if means else "sum"
         changed, self.tables.changed = self.tables.changed, False
@@ -317,11 +334,11 @@ class Session:
         return self._nics
 
     def _steps(self) -> tuple[int, ...]:
-        """Return the number of the mini-batch under way, for each node."""
+        """Return the number of the current mini-batch for each node."""
         return tuple(self.steps or [len(self.record.steps)] * self.options.count)
 
     def _model(self, pooling: str) -> Model:
-        """Return a model with the tables seen so far; its MLPs say nothing."""
+        """Return a model with the known tables and placeholder MLPs."""
         dimension = self.tables.dimension
         return Model(tuple(table.shape[0] for table in self.tables.all), dimension, 1,
                      (dimension,), (1,), "pytorch", pooling=pooling)

@@ -1,4 +1,4 @@
-"""Threads and processes of a PyTorch program: those whose operators are caught, and the others."""
+"""Threads and processes of a PyTorch program, with and without capture."""
 
 import os
 import threading
@@ -16,13 +16,13 @@ __all__ = ["FORKED", "STRANGER", "OwnThread", "entering", "on_fork", "watching"]
 
 FORKED = "it is in another process"
 _OURS = f"{sim.torch.__name__}."
-"""Modules whose threads are not the program's."""
+"""Modules whose threads do not belong to the program."""
 
-STRANGER = "its thread is not one that the program began with threading"
+STRANGER = "its thread was not started by the program with threading"
 
 
 class OwnThread(threading.Thread):
-    """A thread of ours, which does not run the program, and in which nothing is caught."""
+    """A thread of EmberNIC, which does not run the program and is not captured."""
 
     def __init__(self, run: Callable[..., None], *arguments: Any):
         super().__init__(daemon=True)
@@ -35,9 +35,11 @@ class OwnThread(threading.Thread):
 
 @contextmanager
 def entering(mode: AbstractContextManager) -> Iterator[None]:
-    """Let every thread that the program begins inside run in ``mode``: a mode holds in one thread.
+    """Run every thread that the program starts in the block in ``mode``.
+
+    A mode otherwise applies to a single thread.
     """
-    bootstrap = threading.Thread._bootstrap  # above it, a thread's traceback has no frame
+    bootstrap = threading.Thread._bootstrap  # the outermost frame of a thread's traceback
 
     def entered(thread: threading.Thread) -> None:
         if type(thread).__module__.startswith(_OURS):
@@ -55,8 +57,10 @@ def entering(mode: AbstractContextManager) -> Iterator[None]:
 
 @contextmanager
 def watching(caught: Callable[[], bool], miss: Callable[[str, str], None]) -> Iterator[None]:
-    """Call ``miss`` with name and reason for lookups of modules in threads of which ``caught`` says
-    no: those of a pool that was there before, and those that were begun without threading."""
+    """Call ``miss`` with name and reason for lookups in threads that ``caught`` rejects.
+
+    These are threads of an existing pool, and threads that were started without ``threading``.
+    """
     def called(module: torch.nn.Module, _: Any) -> None:
         if isinstance(module, _LOOKUPS) and not caught():
             miss(f"{type(module).__module__}.{type(module).__qualname__}", STRANGER)

@@ -1,1 +1,1 @@
-"""What a PyTorch program looks up: bags, tables, mini-batches, and their record."""
+"""Lookups of a PyTorch program: bags, tables, mini-batches, and their record."""

@@ -1,4 +1,4 @@
-"""The bags of one call of ``aten::_embedding_bag``, in the form that the NICs' hosts have."""
+"""Bags of a call of ``aten::_embedding_bag``, in the form that the NICs' hosts use."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ __all__ = ["DIMENSIONS", "OUTSIDE", "UNEVEN", "Bags", "bags_of", "in_table", "on
            "why_not_table"]
 
 _MODES = ("sum", "mean", "max")
-"""Poolings by the numbers that ``aten::_embedding_bag`` has for them."""
+"""Poolings, indexed by the mode numbers of ``aten::_embedding_bag``."""
 
 DIMENSIONS = 256
 """The most values of a vector, see :func:`rtl.config.check_dimension`."""
@@ -34,15 +34,15 @@ _UNSAID = {"scale_grad_by_freq": False, "mode": 0, "sparse": False, "per_sample_
 
 @dataclass(frozen=True, eq=False)
 class Bags:
-    """The bags that one call looks up: one for each sample.
+    """The bags that a call looks up, one for each sample.
 
     Members
     -------
     weight: the script's table, float32 ``[rows, d]``.
-    rows: of each key, int64 ``[k]``, bag by bag; padding is left out.
+    rows: row of each key, int64 ``[k]``, bag by bag, without padding.
     lengths: keys of each bag, int64 ``[n]``.
     pooling: ``sum`` or ``mean``.
-    weights: of each key, float32 ``[k]``; None for none.
+    weights: weight of each key, float32 ``[k]``; None for bags without weights.
     """
 
     weight: torch.Tensor
@@ -56,7 +56,7 @@ class Bags:
 
     @property
     def single(self) -> bool:
-        """Whether every bag has one key."""
+        """True if every bag has exactly one key."""
         return self.lengths is one_key(len(self))[1] or bool((self.lengths == 1).all())
 
     @property
@@ -65,15 +65,15 @@ class Bags:
         return self.weight.shape[1]
 
     def without_rows(self) -> "Bags":
-        """Return the same bags of a table that has a shape and no rows."""
+        """Return the same bags with a table that has a shape and no memory."""
         return replace(self, weight=torch.empty(self.weight.shape, device="meta"))
 
 
 def bags_of(args: Sequence, kwargs: dict, widest: int = DIMENSIONS) -> Bags | str:
-    """Return the bags of a call, or in words why no NIC serves them.
+    """Return the bags of a call, or in words why NICs do not support it.
 
-    args, kwargs: arguments of ``aten::_embedding_bag`` or ``aten::embedding_bag`` that PyTorch has
-        computed, so that PyTorch itself has rejected wrong ones.
+    args, kwargs: arguments of ``aten::_embedding_bag`` or ``aten::embedding_bag``. PyTorch has
+        already computed the call, and so has rejected wrong arguments.
     widest: the most values of a vector.
     """
     given = _UNSAID | dict(zip(_NAMES, args)) | kwargs
@@ -81,13 +81,13 @@ def bags_of(args: Sequence, kwargs: dict, widest: int = DIMENSIONS) -> Bags | st
     weights = given["per_sample_weights"]
     if not all(type(each) in (torch.Tensor, torch.nn.Parameter) and each.device.type == "cpu"
                for each in (weight, indices, offsets, *([] if weights is None else [weights]))):
-        return "its tensors are not plain ones in the host's memory"
+        return "its tensors must be plain tensors in the host's memory"
     pooling = _MODES[given["mode"]]
     if pooling == "max":
         return "the NIC pools as sum or mean, not max"
     if why := why_not_table(weight, widest):
         return why
-    # A copy: a script may fill the same tensor with its next mini-batch.
+    # Copy: a script may fill the same tensor with its next mini-batch.
     rows = array_of(indices).reshape(-1).astype(np.int64)
     lengths = _lengths(array_of(offsets), len(rows), bool(given["include_last_offset"]))
     if lengths is None:
@@ -120,20 +120,23 @@ def why_not_table(weight: torch.Tensor, widest: int = DIMENSIONS) -> str:
 
 
 def in_table(rows: np.ndarray, count: int) -> bool:
-    """Return whether all ``rows``, int64, are in a table of ``count`` rows."""
-    # Seen as unsigned, a negative number is huge.
+    """Return True if all ``rows``, int64, are in a table of ``count`` rows."""
+    # As unsigned numbers, negative numbers are huge.
     return int(rows.view(np.uint64).max(initial=0)) < count
 
 
 @lru_cache(maxsize=16)
 def one_key(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the offsets and the lengths of so many bags of one key."""
+    """Return the offsets and the lengths of ``count`` bags of one key."""
     return np.arange(count), np.ones(count, np.int64)
 
 
 def _lengths(offsets: np.ndarray, keys: int, last: bool) -> np.ndarray | None:
-    """Return the lengths of bags that have all ``keys``; None where some key is in no bag or in
-    several."""
+    """Return the lengths of bags; None if a key is in no bag or in several.
+
+    offsets: begin of each bag, and with ``last`` the end of the last bag.
+    keys: number of keys.
+    """
     if not last and len(offsets) == keys:
         ascending, ones = one_key(keys)
         if np.array_equal(offsets, ascending):
@@ -146,12 +149,12 @@ def _lengths(offsets: np.ndarray, keys: int, last: bool) -> np.ndarray | None:
 def pooled(bags: Bags, vectors: np.ndarray) -> np.ndarray:
     """Return the pooled vectors ``[n, d]`` of bags from the vectors of their keys ``[k, d]``.
 
-    Bit for bit what a NIC makes of them (:func:`host.dlrm.dlrm.pool`); weights, which no NIC has,
-    are multiplied before.
+    The result equals a NIC's bit for bit (:func:`host.dlrm.dlrm.pool`). The host multiplies by
+    weights before, because NICs do not support weights.
     """
     if bags.weights is not None:
         with quiet():
             vectors = canonical(vectors * bags.weights[:, None])
     if bags.single and bags.pooling == "sum":
-        return vectors  # of a bag of one key, what `pool` gives too
+        return vectors  # equal to the result of `pool` for bags of one key
     return pool(vectors, bags.lengths, bags.pooling)

@@ -1,4 +1,4 @@
-"""How the pooled vectors of the NICs differ from PyTorch's own."""
+"""Comparison of the NICs' pooled vectors with PyTorch's."""
 
 from dataclasses import dataclass, field
 
@@ -10,13 +10,16 @@ __all__ = ["Comparison", "apart", "same", "ulps"]
 
 
 def same(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """Return where two float32 arrays have the same bits, or NaN of any bits: bool."""
+    """Return where two float32 arrays have equal bits or are both NaN: bool."""
     return (ours.view(np.uint32) == theirs.view(np.uint32)) | (np.isnan(ours) & np.isnan(theirs))
 
 
 def ulps(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """Return how many float32 lie between each two values: int64. +0 and -0 are one value; where
-    either is NaN it is 0 if both are, else 2^32."""
+    """Return the distance of each two values in units in the last place: int64.
+
+    The distance of +0 and -0 is 0, and so is that of two NaN. If exactly one value is NaN, the
+    distance is 2^32.
+    """
     def place(values: np.ndarray) -> np.ndarray:
         bits = np.ascontiguousarray(values, np.float32).view(np.int32).astype(np.int64)
         return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
@@ -27,8 +30,10 @@ def ulps(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 
 
 def apart(ours: np.ndarray, theirs: np.ndarray) -> float:
-    """Return the largest difference of a value of rows ``[n, d]`` as a share of the largest finite
-    value of its row; values that are not finite are left out."""
+    """Return the largest difference of two values in rows ``[n, d]``, relative to the row.
+
+    The unit is the largest finite value of the row. Values that are not finite are ignored.
+    """
     finite = np.isfinite(ours) & np.isfinite(theirs)
     with np.errstate(all="ignore"):
         shares = np.abs(ours.astype(np.float64) - theirs).max(axis=1, initial=0, where=finite) / (
@@ -38,10 +43,12 @@ def apart(ours: np.ndarray, theirs: np.ndarray) -> float:
 
 @dataclass
 class Comparison:
-    """Counts over bags, by whether they have one key.
+    """Counts over bags, each ``[bags of one key, other bags]``.
 
-    Members: ``bags``, ``equal`` and ``ulp``, the most that a value is away, each ``[one key,
-    others]``; ``most``, the largest difference of a value as a share of the largest of its vector.
+    bags: number of bags.
+    equal: bags with equal vectors.
+    ulp: largest difference of a value, in units in the last place.
+    most: largest difference of a value, relative to the largest value of its vector.
     """
 
     bags: list[int] = field(default_factory=lambda: [0, 0])
@@ -69,7 +76,7 @@ class Comparison:
         self.most = max(self.most, apart(ours[~equal], theirs[~equal]))
 
     def with_(self, other: "Comparison") -> "Comparison":
-        """Return the counts of both."""
+        """Return the sum of two comparisons."""
         found = Comparison()
         for name in ("bags", "equal"):
             setattr(found, name, list(map(sum, zip(getattr(self, name), getattr(other, name)))))
@@ -78,7 +85,7 @@ class Comparison:
         return found
 
     def to_json(self) -> dict:
-        """Return plain values."""
+        """Return the counts as plain values."""
         return {"one_key": self._of(0), "others": self._of(1) | {"most_difference": self.most}}
 
     def _of(self, kind: int) -> dict:

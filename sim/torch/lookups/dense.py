@@ -1,4 +1,4 @@
-"""The MLPs of a PyTorch program, recognised by the shapes of its linear layers."""
+"""MLPs of a PyTorch program, recognised by the shapes of its linear layers."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -10,9 +10,9 @@ __all__ = ["Chains", "with_mlps"]
 
 @dataclass
 class Chains:
-    """Chains of linear layers: each takes what the one before gives, for as many samples.
+    """Chains of linear layers: each layer takes the output of the previous layer.
 
-    Members: ``seen``, how often each chain was, as the widths of its input and its layers.
+    seen: number of occurrences of each chain, a tuple of its input width and its layers' widths.
     """
 
     seen: Counter[tuple[int, ...]] = field(default_factory=Counter)
@@ -20,7 +20,7 @@ class Chains:
     _samples: int = 0
 
     def add(self, samples: int, inputs: int, outputs: int) -> None:
-        """Take note of a linear layer."""
+        """Add a linear layer to the current chain, or begin a new chain."""
         if self._chain and (self._samples, self._chain[-1]) == (samples, inputs):
             self._chain.append(outputs)
             return
@@ -28,27 +28,29 @@ class Chains:
         self._samples, self._chain = samples, [inputs, outputs]
 
     def end(self) -> None:
-        """Whatever comes next is not of the last chain."""
+        """End the current chain."""
         if self._chain:
             self.seen[tuple(self._chain)] += 1
             self._chain = []
 
 
 def with_mlps(model: Model, chains: Chains, dimension: int, like: Model) -> tuple[Model, list[str]]:
-    """Return ``model`` with the MLPs of a program, and notes on what was not recognised.
+    """Return ``model`` with the MLPs of a program, and notes on unrecognised MLPs.
 
-    The bottom MLP is the most frequent chain that ends in ``dimension`` values, the top MLP the
-    most frequent that ends in one. ``like``: its MLPs stand in for those that are not there.
+    The bottom MLP is the most frequent chain that ends in ``dimension`` values. The top MLP is the
+    most frequent chain that ends in a single value.
+
+    like: model whose MLPs replace unrecognised MLPs.
     """
     chains.end()
     bottom, top = (_most(chains, width) for width in (dimension, 1))
     notes = []
     if bottom is None or dimension == 1:
         bottom = (like.dense, *like.bottom)
-        notes.append(f"no bottom MLP was recognised: times are with that of {like.name}")
+        notes.append(f"no bottom MLP was recognised: times assume the bottom MLP of {like.name}")
     if top is None:
         top = (0, *like.top)
-        notes.append(f"no top MLP was recognised: times are with that of {like.name}")
+        notes.append(f"no top MLP was recognised: times assume the top MLP of {like.name}")
     found = replace(model, dense=bottom[0], bottom=(*bottom[1:-1], model.dimension), top=top[1:])
     if top[0]:
         kinds = [replace(found, interaction=kind, interaction_itself=itself)
@@ -56,13 +58,13 @@ def with_mlps(model: Model, chains: Chains, dimension: int, like: Model) -> tupl
         fitting = [each for each in kinds if _width(each, dimension) == top[0]]
         if fitting:
             return fitting[0], notes
-        notes.append(f"the top MLP takes {top[0]} values, which is neither dots nor a "
-                     f"concatenation of {found.tables + 1} vectors: times are with dots")
+        notes.append(f"the top MLP takes {top[0]} values, which fit neither dot products nor a "
+                     f"concatenation of {found.tables + 1} vectors: times assume dot products")
     return found, notes
 
 
 def _width(model: Model, dimension: int) -> int:
-    """Return the width of the interaction of a model whose vectors have ``dimension`` values."""
+    """Return the width of the interaction for vectors of ``dimension`` values."""
     vectors = model.tables + 1
     more = dimension - model.dimension
     return model.interaction_width + more * (vectors if model.interaction == "cat" else 1)

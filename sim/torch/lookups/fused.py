@@ -1,4 +1,4 @@
-"""The bags of FBGEMM's operators, which look up many tables at once; TorchRec shards call them."""
+"""Bags of FBGEMM's operators, which look up many tables at once. Shards of TorchRec call them."""
 
 import re
 from collections.abc import Sequence
@@ -27,27 +27,27 @@ _CAUGHT = frozenset(f"fbgemm::{name}" for name in (
     "split_embedding_codegen_forward_unweighted_pt2_wrapper",
     "split_embedding_codegen_forward_weighted_pt2_wrapper",
     "split_embedding_codegen_forward_cpu", "dense_embedding_codegen_lookup_function"))
-"""Lookups of which a NIC can serve calls."""
+"""Lookups that NICs support, depending on their arguments."""
 
 _LOOKUP = re.compile(r"fbgemm::(.*embedding.*_(forward|lookup)_.*|batched_unary_embeddings|"
                      r"embedding_bag_.*)")
 _GRADIENT = re.compile(r"fbgemm::split_embedding_backward_codegen_(?!dense)(\w+?)_"
                        r"((?:un)?weighted_(?:vbe_)?pt2_wrapper|cpu)")
 _WEIGHTS = ("host_weights", "dev_weights", "weights")
-"""Names of the argument with the rows of all tables, of which a call has values for one."""
+"""Alternative arguments with the rows of all tables; only one of them has values in a call."""
 
 _STATES = ("momentum1_host", "momentum1_dev")
-"""Names of the argument with the states of the rows of all tables."""
+"""Alternative arguments with the states of the rows of all tables."""
 
 _POOLINGS = ("sum", "mean")
-"""Poolings by their numbers; the next one is none."""
+"""Supported poolings, indexed by FBGEMM's mode numbers."""
 
 
 class Looked(NamedTuple):
-    """The bags of a feature.
+    """Lookup of a feature.
 
-    Members: ``bags``, or in words why no NIC serves them; ``columns``, where in a call's output
-    their vectors are.
+    bags: the bags, or in words why NICs do not support them.
+    columns: columns of the bags' vectors in the output of the call.
     """
 
     bags: Bags | str
@@ -55,17 +55,17 @@ class Looked(NamedTuple):
 
 
 def is_lookup(name: str) -> bool:
-    """Return whether an operator of FBGEMM looks rows up."""
+    """Return True if an operator of FBGEMM looks up rows."""
     return bool(_LOOKUP.fullmatch(name)) and "backward" not in name
 
 
 def is_update(name: str) -> bool:
-    """Return whether an operator of FBGEMM takes gradients of bags, and writes the rows."""
+    """Return True if an operator of FBGEMM takes gradients of bags and writes rows."""
     return bool(_GRADIENT.fullmatch(name))
 
 
 def optimizer_of(name: str) -> str:
-    """Return the name of the optimizer in an operator for which `is_update` holds."""
+    """Return the name of the optimizer in the name of an update operator, see `is_update`."""
     found = _GRADIENT.fullmatch(name)
     assert found
     return found[1]
@@ -73,7 +73,7 @@ def optimizer_of(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def _unsaid(func: Any) -> dict[str, Any]:
-    """Return the arguments of an operator, each with its default, in their order."""
+    """Return the arguments of an operator in order, each with its default."""
     return {argument.name: argument.default_value for argument in func._schema.arguments}
 
 
@@ -85,11 +85,11 @@ def named(func: Any, args: Sequence, kwargs: dict) -> dict[str, Any]:
 
 def bags_of_fused(name: str, given: dict[str, Any], widest: int = DIMENSIONS
                   ) -> list[Looked] | str:
-    """Return the bags of a call, feature by feature, or in words why no NIC serves the call.
+    """Return the bags of a call, feature by feature, or in words why NICs do not support the call.
 
-    name: of the operator, one that `is_lookup`.
-    given: arguments by their names; FBGEMM has computed the call, so that it has rejected wrong
-        ones itself.
+    name: name of an operator for which `is_lookup` holds.
+    given: arguments by name. FBGEMM has already computed the call, and so has rejected wrong
+        arguments.
     widest: the most values of a vector.
     """
     if name not in _CAUGHT:
@@ -99,14 +99,14 @@ def bags_of_fused(name: str, given: dict[str, Any], widest: int = DIMENSIONS
         return "its tables have no rows"
     if not all(type(each) in (torch.Tensor, torch.nn.Parameter) and each.device.type == "cpu"
                for each in (weights, given["indices"], given["offsets"])):
-        return "its tensors are not plain ones in the host's memory"
+        return "its tensors must be plain tensors in the host's memory"
     if given.get("B_offsets") is not None:
         return "its features have different numbers of samples"
     if given["pooling_mode"] >= len(_POOLINGS):
         return "the NIC pools as sum or mean"
     if given["output_dtype"] != 0:
         return "its vectors are not float32"
-    if weights.dtype != torch.float32:  # rows may have more than their values
+    if weights.dtype != torch.float32:  # rows may contain more than values
         return why_not_table(weights)
     return features_of(given, widest)
 
@@ -115,7 +115,7 @@ def _why_not(name: str) -> str:
     if "int_nbit" in name:
         return "its rows are quantised, and the NIC's are float32"
     if "nobag" in name:
-        return "it gives the vector of each key, and the NIC's bags are pooled"
+        return "it returns a vector for each key, and NICs pool bags"
     if "_vbe_" in name:
         return "its features have different numbers of samples"
     return "no NIC serves this operator"
@@ -129,7 +129,7 @@ def _weights(given: dict[str, Any]) -> torch.Tensor | None:
 def features_of(given: dict[str, Any], widest: int = DIMENSIONS) -> list[Looked]:
     """Return the bags of each feature.
 
-    given: arguments of a lookup that is caught, or of an update of its rows, by their names.
+    given: arguments of a caught lookup, or of an update of its rows, by name.
     widest: the most values of a vector.
     """
     weights, indices, offsets = _weights(given), given["indices"], given["offsets"]
@@ -138,14 +138,14 @@ def features_of(given: dict[str, Any], widest: int = DIMENSIONS) -> list[Looked]
     begins = given["weights_offsets"].tolist()
     columns = given["D_offsets"].tolist()
     counts = _row_counts(given["hash_size_cumsum"].tolist())
-    # A copy: a script may fill the same tensor with its next mini-batch.
+    # Copy: a script may fill the same tensor with its next mini-batch.
     keys, bounds = array_of(indices).astype(np.int64), array_of(offsets).astype(np.int64)
     lengths = np.diff(bounds)
     even = bounds[0] == 0 and bounds[-1] <= len(keys) and not (lengths < 0).any()
     key_weights = given["indice_weights"]
     key_weights = None if key_weights is None else array_of(key_weights)
     samples, pooling = len(lengths) // len(begins), _POOLINGS[given["pooling_mode"]]
-    # Bags know these lengths.
+    # `Bags.single` recognises this array.
     single = one_key(samples)[1] if (lengths == 1).all() else None
     features = []
     for number, (begin, count) in enumerate(zip(begins, counts)):
@@ -163,9 +163,9 @@ def features_of(given: dict[str, Any], widest: int = DIMENSIONS) -> list[Looked]
 
 
 def states_of(given: dict[str, Any], feature: int, rows: int) -> np.ndarray:
-    """Return the states of the ``rows`` rows of a feature's table, in FBGEMM's own memory.
+    """Return the states of the ``rows`` rows of a feature's table, in FBGEMM's memory.
 
-    ``given``: arguments of an update by an optimizer with a state for each row.
+    given: arguments of an update by an optimizer with a state for each row.
     """
     states = next(given[each] for each in _STATES
                   if given.get(each) is not None and given[each].numel())
@@ -174,8 +174,10 @@ def states_of(given: dict[str, Any], feature: int, rows: int) -> np.ndarray:
 
 
 def _row_counts(cumulated: list[int]) -> list[int]:
-    """Return the rows of each feature's table. ``cumulated``: the rows of all tables before it,
-    feature by feature, and those of all."""
+    """Return the rows of each feature's table.
+
+    cumulated: for each feature, the rows of all tables before its table; then the total.
+    """
     above = sorted(set(cumulated))
     following = dict(pairwise(above))
     return [following[before] - before for before in cumulated[:-1]]

@@ -1,4 +1,4 @@
-"""The memory of a program's tensors: read and written in place, never held."""
+"""Access to the memory of a program's tensors, without keeping it alive."""
 
 import ctypes
 from functools import cache
@@ -18,7 +18,7 @@ def _numpy_dtype(dtype: torch.dtype) -> np.dtype:
 
 
 class _Memory:
-    """What an array shares: ``owner`` keeps it alive."""
+    """Shared memory of an array; ``owner`` keeps it alive."""
 
     def __init__(self, owner: object, address: int, shape: tuple[int, ...],
                  strides: tuple[int, ...], dtype: np.dtype):
@@ -31,8 +31,8 @@ class _Memory:
 def array_of(tensor: torch.Tensor) -> np.ndarray:
     """Return an array that shares the memory of a plain tensor on the CPU.
 
-    ``tensor.numpy()`` would forbid the program to resize the tensor's storage from then on. The
-    array is valid while the program does not.
+    ``tensor.numpy()`` would prevent the program from resizing the tensor's storage later. The array
+    is invalid after a resize.
     """
     if tensor.is_neg():
         tensor = tensor.resolve_neg()
@@ -43,8 +43,10 @@ def array_of(tensor: torch.Tensor) -> np.ndarray:
 
 
 def storage_of(tensor: torch.Tensor) -> int:
-    """Return a number of a tensor's storage, which stays as it is resized; 0 where it has none.
-    Another storage may have the number after its end."""
+    """Return an identifier of a tensor's storage, or 0 without storage.
+
+    A resize keeps the identifier. A later storage may reuse it.
+    """
     try:
         return tensor.untyped_storage()._cdata
     except (RuntimeError, NotImplementedError):
@@ -52,10 +54,9 @@ def storage_of(tensor: torch.Tensor) -> int:
 
 
 class Held:
-    """The place of a float32 tensor in its storage, which this does not keep alive.
+    """Position of a float32 tensor in its storage, without keeping the storage alive.
 
-    Members: ``known``, a number of the storage, the offset, shape and strides: no other tensor has
-    them while this exists.
+    known: identifier of the storage, offset, shape and strides; unique while this object exists.
     """
 
     def __init__(self, tensor: torch.Tensor):
@@ -64,17 +65,17 @@ class Held:
 
     @property
     def alive(self) -> bool:
-        """Whether the program has the storage still."""
+        """True if the storage still exists."""
         return not self._storage.expired()
 
     @property
     def address(self) -> int:
-        """The address of the first value; 0 where the storage is gone or too short."""
+        """Address of the first value; 0 if the storage is gone or too short."""
         return self._found()[1]
 
     @property
     def values(self) -> np.ndarray:
-        """The values, in the program's memory; zeros where the storage is gone or too short."""
+        """The values in the program's memory; zeros if the storage is gone or too short."""
         storage, address = self._found()
         _, _, shape, strides = self.known
         if not address:
@@ -91,14 +92,16 @@ class Held:
 
 
 def known(tensor: torch.Tensor) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
-    """Return what tells tables apart: views of one storage are different ones."""
+    """Return an identifier of a tensor as a table; views of a storage have different identifiers.
+    """
     return (storage_of(tensor), int(tensor.storage_offset()), tuple(tensor.shape), tensor.stride())
 
 
 def trim() -> None:
-    """Give the system memory that is free, where the C library can.
+    """Return free memory to the system, if the C library can.
 
-    Small records between a program's tables keep free memory from the next table.
+    Small allocations between a program's tables otherwise keep the next table from using free
+    memory.
     """
     if _trim is not None:
         _trim(0)

@@ -1,4 +1,4 @@
-"""The lookups of a mini-batch: the bags of one forward pass, a column for each call."""
+"""Lookups of a mini-batch: the bags of a forward pass, a column for each call."""
 
 from collections.abc import Sequence
 
@@ -12,10 +12,11 @@ __all__ = ["columns_of", "one_key_columns", "samples_of", "vectors_of"]
 
 
 def samples_of(columns: Sequence[Bags], tables: Sequence[int], dense: int = 1) -> Samples:
-    """Return samples whose bags are those of ``columns``, each looked up in one of ``tables``.
+    """Return samples with the bags of ``columns``, each looked up in an entry of ``tables``.
 
-    Columns need not ascend in their tables, and a table may have several. Every column has a bag
-    for each sample. ``dense``: features of each sample, all 0.
+    Tables may occur in any order and more than once. Every column has a bag for each sample.
+
+    dense: dense features of each sample, all 0.
     """
     count = len(columns[0])
     lengths = np.stack([bags.lengths for bags in columns], axis=1).astype(np.int32)
@@ -31,9 +32,9 @@ def samples_of(columns: Sequence[Bags], tables: Sequence[int], dense: int = 1) -
 
 
 def one_key_columns(bags: Bags) -> list[Bags]:
-    """Return bags as columns of bags of at most one key: the first keys, the second ones, ...
+    """Split bags into columns of at most one key: first keys, second keys, and so on.
 
-    So a NIC gives every key's vector by itself, which the host weights and pools.
+    NICs then return every key's vector separately, and the host weights and pools them.
     """
     starts = np.cumsum(bags.lengths) - bags.lengths
     columns = []
@@ -45,8 +46,10 @@ def one_key_columns(bags: Bags) -> list[Bags]:
 
 
 def columns_of(calls: Sequence[tuple[Bags, int]]) -> tuple[list[Bags], list[int], list[slice]]:
-    """Return the columns of calls, each its bags and their table; the table of each column; which
-    columns are those of each call."""
+    """Return the columns of calls, the table of each column, and the columns of each call.
+
+    calls: bags and table of each call.
+    """
     columns, tables, spans = [], [], []
     for bags, table in calls:
         mine = [bags] if bags.weights is None else one_key_columns(bags)
@@ -57,9 +60,10 @@ def columns_of(calls: Sequence[tuple[Bags, int]]) -> tuple[list[Bags], list[int]
 
 
 def vectors_of(bags: Bags, answers: np.ndarray, pooling: str) -> np.ndarray:
-    """Return the vectors of bags, float32 ``[n, d]``, from what NICs answer to their columns.
+    """Return the vectors of bags, float32 ``[n, d]``, from the NICs' answers to their columns.
 
-    ``answers``: float32 ``[n, columns, dimension]``, pooled as the NICs' ``pooling`` says.
+    answers: float32 ``[n, columns, dimension]``.
+    pooling: pooling of the NICs.
     """
     answers = answers[:, :, :bags.dimension]
     if bags.weights is not None:

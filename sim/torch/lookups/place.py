@@ -1,5 +1,5 @@
-"""Where a PyTorch program stands: the innermost line that is neither ours nor that of PyTorch and
-its libraries for embeddings."""
+"""Source position in a PyTorch program: the innermost line outside EmberNIC, PyTorch and its
+embedding libraries."""
 
 import contextlib
 import sys
@@ -18,12 +18,13 @@ _FOLDERS = (realpath(contextlib.__file__), join(_OURS, ""), *(
 
 @lru_cache(maxsize=1024)
 def _of_user(file: str) -> bool:
-    """Return whether ``file`` is the user's; text that was never in a file is not."""
+    """Return True if ``file`` belongs to the user; text that was never in a file does not."""
     return not file.startswith("<") and not realpath(file).startswith(_FOLDERS)
 
 
 def place() -> str:
-    """Return ``file:line`` of the line that led here; ``?`` where all lines are PyTorch's."""
+    """Return ``file:line`` of the user's innermost line; ``?`` if the stack contains no such line.
+    """
     frame = sys._getframe(1)
     while frame is not None and not _of_user(frame.f_code.co_filename):
         frame = frame.f_back

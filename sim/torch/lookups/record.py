@@ -1,4 +1,4 @@
-"""The record of a PyTorch program: what each mini-batch looked up."""
+"""Record of a PyTorch program: the lookups of each mini-batch."""
 
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
@@ -12,22 +12,24 @@ from sim.torch.lookups.bags import Bags
 __all__ = ["COUNTED", "RECENT", "Kept", "MiniBatch", "Record"]
 
 COUNTED = ("hits", "accesses")
-"""What local caches count in a mini-batch. An access is a key that comes to the cache of the node
-where its row lies, after equal keys were merged."""
+"""Counts of local caches in a mini-batch. An access is a distinct key that reaches the cache of its
+owner."""
 
 RECENT = 64
-"""The last mini-batches of each kind whose lookups are kept, for the times of systems."""
+"""Number of recent mini-batches of each kind whose lookups are kept, to time systems."""
 
 
 @dataclass
 class MiniBatch:
-    """The calls of one forward pass, in their order.
+    """The calls of a forward pass, in order.
 
     Members
     -------
-    columns: the bags of each call. tables: the table of each.
-    read: whether the script has read one of its vectors. trained: whether gradients came back.
-    exchanged: bytes that the process gave others in exchanges of all with all since.
+    columns: bags of each call.
+    tables: table of each call.
+    read: True if the script has read a vector.
+    trained: True if gradients have returned.
+    exchanged: bytes that the process has sent in all-to-all exchanges since the first call.
     """
 
     columns: list[Bags] = field(default_factory=list)
@@ -37,10 +39,10 @@ class MiniBatch:
     exchanged: int = 0
 
     def takes(self, bags: Bags, table: int) -> bool:
-        """Return whether a call belongs to this mini-batch and not to the next one.
+        """Return True if a call belongs to this mini-batch, False if it begins the next mini-batch.
 
-        It does while samples are as many, no gradients have come back, and the table was not yet
-        looked up or no vector was read yet.
+        A new mini-batch begins if the number of samples changes, if gradients have returned, or if
+        a table is looked up again after a vector was read.
         """
         return not self.columns or (len(bags) == len(self.columns[0]) and not self.trained
                                     and not (self.read and table in self.tables))
@@ -50,7 +52,9 @@ class MiniBatch:
 class Kept:
     """The lookups of a mini-batch.
 
-    Members: ``columns``; ``tables``, of each column; ``step``, its number in the record.
+    columns: bags of each call.
+    tables: table of each column.
+    step: number of the mini-batch in the record.
     """
 
     columns: tuple[Bags, ...]
@@ -59,20 +63,19 @@ class Kept:
 
     @property
     def shape(self) -> tuple:
-        """What two mini-batches must share to be of one model: samples, tables and poolings."""
+        """Samples, tables and poolings; mini-batches of equal shape belong to the same model."""
         return (len(self.columns[0]), self.tables,
                 tuple(bags.pooling for bags in self.columns))
 
 
 @dataclass
 class Record:
-    """The mini-batches that are over.
+    """The finished mini-batches.
 
-    Members: ``steps``, counts of each as plain values, those of local caches None while nobody has
-    told them; ``recent``, the lookups of the last `RECENT`
-    of each kind, by whether they trained; ``exchanges``, mini-batches whose vectors this process
-    gave others in exchanges of all with all: at least half of their bytes, since half precision may
-    travel.
+    steps: counts of each mini-batch as plain values; cache counts are None until they are known.
+    recent: lookups of the last `RECENT` mini-batches of each kind, by ``trained``.
+    exchanges: mini-batches whose vectors this process sent in all-to-all exchanges. At least half
+        of the vectors' bytes count as sent, because they may travel in half precision.
     """
 
     steps: list[dict] = field(default_factory=list)
@@ -84,7 +87,7 @@ class Record:
                        for trained in (False, True)}
 
     def add(self, batch: MiniBatch) -> None:
-        """Add a mini-batch that is over."""
+        """Add a finished mini-batch."""
         lookups = sum(len(bags.rows) for bags in batch.columns)
         self.steps.append({
             "workload": "training" if batch.trained else "inference",
@@ -99,14 +102,13 @@ class Record:
                 Kept(tuple(batch.columns), tuple(batch.tables), len(self.steps) - 1))
 
     def cached(self, counts: Mapping[tuple[int, str], int]) -> None:
-        """Add to the counts of mini-batches what local caches counted in them, by their numbers
-        and the names in `COUNTED`."""
+        """Add counts of local caches, by mini-batch number and name in `COUNTED`."""
         for (number, name), count in counts.items():
-            if number < len(self.steps):  # one that was left out is not there
+            if number < len(self.steps):  # an unfinished mini-batch is not recorded
                 self.steps[number][f"local_cache_{name}"] = count
 
     def without_rows(self) -> "Record":
-        """Return this record with tables that have shapes and no rows."""
+        """Return this record with tables that have a shape and no memory."""
         found = Record()
         found.steps, found.exchanges = self.steps, self.exchanges
         for trained, kept in self.recent.items():
@@ -115,7 +117,7 @@ class Record:
         return found
 
     def alike(self, trained: bool) -> list[Kept]:
-        """Return the recent mini-batches of a kind that have the shape of most of them."""
+        """Return the recent mini-batches of a kind with the most frequent shape."""
         kept = self.recent[trained]
         shapes = Counter(each.shape for each in kept)
         return [each for each in kept if each.shape == shapes.most_common(1)[0][0]]

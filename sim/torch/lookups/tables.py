@@ -1,4 +1,4 @@
-"""The tables of a PyTorch program: its own tensors, which are the rows in GPU memory."""
+"""Tables of a PyTorch program: its own tensors, which represent the rows in GPU memory."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ __all__ = ["Table", "Tables", "padded"]
 
 
 def padded(dimension: int) -> int:
-    """Return the dimension that a NIC has for vectors of ``dimension`` values: 4, 8 or 16 k."""
+    """Return the dimension of a NIC for vectors of ``dimension`` values: 4, 8 or a multiple of 16.
+    """
     for held in (4, 8):
         if dimension <= held:
             return held
@@ -27,8 +28,9 @@ def padded(dimension: int) -> int:
 class Table:
     """A table of the script.
 
-    Members: ``held``, its place in memory, which is the script's alone; its ``shape``, rows and
-    values of each; ``place``, the line that first looked it up.
+    held: position in the script's memory.
+    shape: rows, and values of each row.
+    place: source line of the first lookup.
     """
 
     held: Held
@@ -37,24 +39,25 @@ class Table:
 
     @property
     def values(self) -> np.ndarray:
-        """Its rows as they are now, float32 ``[rows, d]``: the script's memory, not a copy; zeros
-        of a table that is gone."""
+        """Current rows, float32 ``[rows, d]``, in the script's memory; zeros if the table is gone.
+        """
         return self.held.values
 
     def to_json(self) -> dict:
-        """Return plain values: its shape, what padding adds to a vector, and no node."""
+        """Return shape, source line and padding as plain values; the node is None."""
         rows, dimension = self.shape
         return {"rows": rows, "dimension": dimension, "place": self.place,
                 "padding": padded(dimension) - dimension, "node": None}
 
 
 class Tables:
-    """The tables that a script has looked up so far, numbered in the order of their first lookup.
+    """The tables that a script has looked up so far, numbered by first lookup.
 
-    A table that the script makes and drops again gives its number to the next one of the same
-    shape and line.
+    A table that the script drops leaves its number to the next table of the same shape and source
+    line.
 
-    Members: ``all``; ``changed``, whether PyTorch has written to one since this was last false.
+    all: the tables.
+    changed: True if PyTorch has written to a table since the flag was reset.
     """
 
     def __init__(self):
@@ -65,7 +68,7 @@ class Tables:
         self._gone: defaultdict[tuple, list[int]] = defaultdict(list)
 
     def number_of(self, bags: Bags) -> int:
-        """Return the number of the table of ``bags``, a new one at its first lookup."""
+        """Return the number of the table of ``bags``; the first lookup assigns it."""
         found = known(bags.weight)
         if found not in self._by_place:
             self._by_place[found] = self._new(bags.weight)
@@ -83,7 +86,7 @@ class Tables:
         return len(self.all) - 1
 
     def _forget(self) -> None:
-        """Let go of tables that are gone."""
+        """Drop tables whose memory is gone."""
         before = len(self._by_place)
         for found, number in list(self._by_place.items()):
             table = self.all[number]
@@ -95,24 +98,24 @@ class Tables:
             trim()
 
     def find(self, tensor: torch.Tensor) -> int | None:
-        """Return the number of the table that ``tensor`` is, None if it is none."""
+        """Return the number of the table in ``tensor``; None if it is not a table."""
         return self._by_place.get(known(tensor)) if self.holds(tensor) else None
 
     def holds(self, tensor: torch.Tensor) -> bool:
-        """Return whether a tensor shares memory with a table."""
+        """Return True if a tensor shares memory with a table."""
         return storage_of(tensor) in self._storages
 
     @property
     def dimension(self) -> int:
-        """The dimension of the NICs' vectors: of the longest, padded."""
+        """Dimension of the NICs' vectors: the padded dimension of the widest table."""
         return padded(max(table.shape[1] for table in self.all))
 
     @property
     def rows(self) -> GivenRows:
-        """The rows of all tables, for the NICs' hosts: the script's memory, not a copy."""
+        """The rows of all tables for the NICs' hosts, in the script's memory."""
         return GivenRows(tuple(table.values for table in self.all))
 
     @property
     def addresses(self) -> tuple[int, ...]:
-        """The address of each table's rows; 0 of a table that is gone."""
+        """Address of each table's rows; 0 if a table is gone."""
         return tuple(table.held.address for table in self.all)

@@ -1,1 +1,1 @@
-"""The processes of a PyTorch program, put together as the nodes of one cluster."""
+"""Processes of a PyTorch program, merged as the nodes of a cluster."""

@@ -1,4 +1,4 @@
-"""A process that a PyTorch program begins while ``sim torch`` runs it."""
+"""A process that a PyTorch program starts while ``sim torch`` runs it."""
 
 import atexit
 import os
@@ -22,16 +22,19 @@ __all__ = ["begin", "follow_forks"]
 
 @cache  # more than one distribution may have the entry point
 def begin(asked: str) -> None:
-    """Catch what this process looks up until it ends, and tell the server then.
+    """Catch lookups of this process until it ends, and then report to the server.
 
-    ``asked``: what the environment says, see :mod:`sim.torch.options`.
+    asked: value of the environment variable, see :mod:`sim.torch.options`.
     """
     _begin(asked)
 
 
 def follow_forks(capture: Capture) -> None:
-    """Do the same in processes that multiprocessing forks from this one, which has a ``capture``
-    already, as long as the environment asks for it."""
+    """Catch lookups in processes that multiprocessing forks from this process, too.
+
+    capture: capture of this process. Forked processes are caught only if the environment requests
+    it.
+    """
     util.register_after_fork(capture, _forked)
 
 
@@ -40,7 +43,7 @@ def _forked(capture: Capture) -> None:
         for name in ("SIGINT", "SIGTERM", "SIGHUP"):
             number = getattr(signal, name)
             if getattr(signal.getsignal(number), "__module__", None) == signals.__name__:
-                # The launcher's own; a process of the program ends as Python does.
+                # The launcher's handler; a process of the program ends as under Python.
                 signal.signal(number, signal.default_int_handler if name == "SIGINT" else
                               signal.SIG_DFL)
         _begin(asked, capture)
@@ -51,7 +54,7 @@ def _begin(asked: str, capture: Capture | None = None) -> None:
     try:
         server = read_address(path)
     except FileNotFoundError:
-        return  # the program has ended, or has replaced itself by another one
+        return  # the program has ended or replaced itself
     begin_groups()
     session, stack = Session(options), ExitStack()
     processes = Processes(session, server=server)
@@ -69,7 +72,7 @@ def _begin(asked: str, capture: Capture | None = None) -> None:
 
     processes.so_far = so_far
 
-    @cache  # once, whichever of the two comes first
+    @cache  # called twice, runs once
     def end() -> None:
         stack.close()
         try:
@@ -83,6 +86,6 @@ def _begin(asked: str, capture: Capture | None = None) -> None:
         except Exception as error:
             processes.failed(error)
 
-    # Processes of multiprocessing end without running what atexit has, if they were forked.
+    # Forked processes of multiprocessing end without running atexit handlers.
     util.Finalize(None, end, exitpriority=100)
     atexit.register(end)

@@ -1,10 +1,10 @@
-"""The side of a process that reports to the server of its program."""
+"""Connection of a process to the server of its program."""
 
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from os import _exit  # the program may have been given another one
+from os import _exit  # `leaving` replaces os._exit
 from queue import SimpleQueue
 from traceback import format_exception
 from typing import Any, NamedTuple
@@ -25,14 +25,18 @@ from sim.torch.values.nics import NicsError
 __all__ = ["Client", "Failure", "ProcessError", "failure_of"]
 
 GRACE = 10.0
-"""Seconds in which a process ends by itself after another has failed."""
+"""Seconds that a process gets to end by itself after a failure of a different process."""
 REPORTING = 60.0
-"""The same of the process that reports, which waits for others until they are gone."""
+"""The same for the process that reports, which waits until the others have ended."""
 
 
 class Failure(NamedTuple):
-    """Why a program ended: the exit ``status``, and ``text`` in words. ``ended``: the same in a
-    line, where what the program did before is reported; empty after a mistake of the user's."""
+    """Cause of a program's end.
+
+    status: exit status.
+    text: message for the user.
+    ended: message for the report, in a line; empty after a user error, which has no report.
+    """
 
     status: int
     text: str
@@ -40,10 +44,10 @@ class Failure(NamedTuple):
 
 
 class ProcessError(Exception):
-    """A process of the program failed, and the user was told why.
+    """A process of the program failed, and the user has seen the reason.
 
-    Members: ``status``, to exit with; ``result``, the report of what the program did before, None
-    where there is none, and in processes other than the one that reports.
+    status: exit status.
+    result: report up to the failure; None without a report, and in processes that do not report.
     """
 
     result: dict | None = None
@@ -54,8 +58,11 @@ class ProcessError(Exception):
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return how an error ends a program: in one line where it is a mistake of the user's, or NICs
-    do not answer; else with its traceback, or that of what the script raised."""
+    """Return the failure for an error.
+
+    The text is a single line for user errors and for NICs that do not answer; otherwise it contains
+    the traceback of the error, or of the script's exception.
+    """
     text = " ".join(str(error).split())
     if isinstance(error, ValueError | TypeError | OSError | BuildError):
         return Failure(2, text)
@@ -66,13 +73,15 @@ def failure_of(error: Exception) -> Failure:
 
 
 class Client:
-    """Reports of a process to the server; the process has a ``rank`` among ``size``.
+    """Connection of a process to the server.
 
-    ``so_far``: returns what was seen of it until now, None for nothing; called in another thread.
-    ``grace``: seconds in which the process ends by itself after another has failed. ``bound``:
-    whether the process ends when the server does; else it goes on, as it would alone.
+    address: address of the server.
+    rank, size: rank of this process, and number of processes.
+    so_far: function that returns the observations so far, or None; called in a separate thread.
+    grace: seconds that the process gets to end by itself after a failure of a different process.
+    bound: True if the process ends when the server ends; otherwise it continues.
 
-    Raises as :func:`sim.torch.processes.wire.connect` does.
+    Raises the exceptions of :func:`sim.torch.processes.wire.connect`.
     """
 
     def __init__(self, address: Address, rank: int | None, size: int,
@@ -103,7 +112,7 @@ class Client:
                 OwnThread(self.tell).start()
             self._over.set()
             return
-        if not self._over.is_set():  # the server itself has ended
+        if not self._over.is_set():  # the server has ended
             failed = self._failed.is_set()
             self._answers.put(None)
             if not self._bound:
@@ -116,49 +125,53 @@ class Client:
             self._end()
 
     def _end(self) -> None:
-        """End this process, which may wait for one that is no more, unless it ends by itself."""
+        """End this process after `grace`, unless it ends by itself: it may wait for a dead process.
+        """
         if not self._leaving.wait(self._grace):
             _exit(1)
 
     def leave(self) -> None:
-        """This process ends by itself."""
+        """Note that this process ends by itself."""
         self._leaving.set()
 
     def others_failed(self, seconds: float) -> bool:
-        """Return whether another process has failed, or does so within some ``seconds``."""
+        """Return True if a different process fails within ``seconds``."""
         return self._failed.wait(seconds)
 
     def come(self) -> None:
-        """Say that this process comes to a collective of all."""
+        """Report that this process enters a collective of all processes."""
         with self._lock, suppress(OSError):
             self._collectives += 1
             write(self._channel, "come", self._collectives)
 
     def wait(self) -> None:
-        """Say that this process may wait for some of the others."""
+        """Report that this process may wait for some of the other processes."""
         with self._lock, suppress(OSError):
             write(self._channel, "waits")
 
     def ask(self, asked: Sequence[Query] | AskedUpdate, changed: bool,
             step: int) -> list[np.ndarray]:
-        """Return the pooled vectors of queries, or the rows and states of an update, by the NICs at
-        the server; see :data:`sim.torch.lookups.query.Elsewhere` and
-        :data:`sim.torch.values.asked.UpdateElsewhere`. ``step``: the number of the mini-batch.
+        """Return the answer of the NICs at the server: pooled vectors of queries, or rows and
+        states of an update.
 
-        `ProcessError` where a process has failed.
+        See :data:`sim.torch.lookups.query.Elsewhere` and
+        :data:`sim.torch.values.asked.UpdateElsewhere`.
+
+        step: number of the mini-batch.
+
+        Raises `ProcessError` if a process has failed.
         """
         with self._lock, suppress(OSError):
             write(self._channel, "update" if isinstance(asked, AskedUpdate) else "look up",
                   self._collectives, asked, changed, step)
         answers = self._answers.get()
         if answers is None:
-            self._answers.put(None)  # for whoever asks again
+            self._answers.put(None)  # for the next call
             raise ProcessError(1)
         return answers
 
     def counted(self, session: Session) -> None:
-        """Say what a session has counted since the last time: it is all that is known of a process
-        that is killed."""
+        """Send the counts since the last call. If the process is killed, the report uses them."""
         tables, steps = self._counted
         new = Counts([table.to_json() for table in session.tables.all[tables:]],
                      session.record.steps[steps:], session.record.exchanges)
@@ -167,18 +180,18 @@ class Client:
             write(self._channel, "counted", new)
 
     def seen(self, seen: Seen) -> None:
-        """Say what was seen of this process."""
+        """Send the final observations of this process."""
         self._say("seen", seen)
 
     def tell(self) -> None:
-        """Say what was seen of this process until now."""
+        """Send the observations of this process so far."""
         with suppress(OSError):
             if (seen := self._so_far()) is not None:
                 with self._lock:
                     write(self._channel, "so far", seen)
 
     def failed(self, failure: Failure) -> None:
-        """Say that this process failed, which is shown to the user if it is the first."""
+        """Report the failure of this process; the server shows the first failure to the user."""
         self._say("failed", *failure)
 
     def _say(self, *said: Any) -> None:

@@ -1,4 +1,4 @@
-"""The key file of a server: the only way to learn its port and its key."""
+"""Key file of a server, which contains its port and its key."""
 
 import os
 import secrets
@@ -13,13 +13,15 @@ __all__ = ["Address", "publish", "read_address", "withdraw"]
 _FIRST_LINE = "EmberNIC server 1"
 _NAME = "server"
 _LONGEST = 4096
-"""Bytes of a key file at most."""
+"""The most bytes of a key file."""
 
 
 class Address(NamedTuple):
-    """Where a server listens on this machine.
+    """Address of a server on this machine.
 
-    Members: ``path`` of its key file; ``port`` of TCP on the loopback interface; ``key``, 32 bytes.
+    path: path of its key file.
+    port: TCP port on the loopback interface.
+    key: 32 bytes.
     """
 
     path: str
@@ -28,9 +30,9 @@ class Address(NamedTuple):
 
 
 def publish(port: int) -> Address:
-    """Make a key for a server and write it to a file that only this user can read.
+    """Create a key for a server, and write it to a file that only this user can read.
 
-    The file has mode 0600, in a folder of its own with mode 0700 and a random name.
+    The file has mode 0600, in a new folder with mode 0700 and a random name.
     """
     path, key = os.path.join(mkdtemp(prefix="embernic-"), _NAME), secrets.token_bytes(32)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -48,9 +50,9 @@ def withdraw(address: Address) -> None:
 def read_address(path: str) -> Address:
     """Return the address in a key file.
 
-    Raises ``FileNotFoundError`` where the file does not exist, and ``ValueError`` where it is not a
-    key file or where another user could have written or read it: whoever names the path may be
-    another user.
+    The path may come from a different user. Raises ``FileNotFoundError`` if the file does not
+    exist, and ``ValueError`` if it is not a key file or if other users could have read or written
+    it.
     """
     folder, name = os.path.split(path)
     if name != _NAME or not os.path.isabs(path) or "\0" in path:
@@ -72,7 +74,7 @@ def read_address(path: str) -> Address:
 
 @contextmanager
 def _opened(path: str, flags: int, folder: int | None = None) -> Iterator[int]:
-    """Open a path that another user may have named: neither a link nor a pipe is followed."""
+    """Open a path that a different user may have named, without following links or pipes."""
     found = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | flags, dir_fd=folder)
     try:
         yield found
@@ -84,6 +86,6 @@ def _check(path: str, opened: int, kind, mode: int) -> None:
     state = os.fstat(opened)
     if not kind(state.st_mode) or state.st_uid != os.getuid() or (
             stat.S_IMODE(state.st_mode) & ~mode):
-        raise ValueError(f"{path} must belong to user {os.getuid()} with mode {mode:04o}, which no "
-                         f"other user can read or write, not to user {state.st_uid} with mode "
+        raise ValueError(f"{path} must belong to user {os.getuid()} with mode {mode:04o}, private "
+                         f"to that user, not to user {state.st_uid} with mode "
                          f"{stat.S_IMODE(state.st_mode):04o}")

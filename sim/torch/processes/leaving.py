@@ -1,4 +1,4 @@
-"""Calls that end a script's process without a word to Python: ``os._exit``, ``os.abort``, exec."""
+"""Calls that end a script's process without Python's cleanup: ``os._exit``, ``os.abort``, exec."""
 
 import os
 import sys
@@ -9,8 +9,8 @@ from typing import Any
 __all__ = ["Leave", "command_before", "leaving"]
 
 Leave = Callable[[str, int, bool], int]
-"""Called before the process ends, with the call that ends it in words, the exit status, and whether
-the same command runs a script again. Returns the exit status."""
+"""Callback before the process ends. Its arguments are the call in words, the exit status, and True
+if the same command runs a new script. It returns the exit status."""
 
 _ABORTED = 134
 """Exit status that a shell shows for ``os.abort``."""
@@ -18,12 +18,12 @@ _ABORTED = 134
 
 @contextmanager
 def leaving(leave: Leave, command: Sequence[str] | None) -> Iterator[None]:
-    """Call ``leave`` in this process before a call of the block ends the process.
+    """Call ``leave`` in this process before a call in the block ends the process.
 
-    ``command``: the command line of this process up to the script, None where the process runs no
-    script. A script that replaces itself by a script in the same Python is run by this command.
+    command: command line of this process up to the script; None if the process runs no script. If a
+    script replaces itself by a script of the same Python, this command runs the new script.
 
-    A process that is forked from this one ends as it does alone.
+    Processes that are forked from this process end without the callback.
     """
     own, before = os.getpid(), (os._exit, os.abort, os.execv, os.execve)
     really_exit, really_abort, really_execv, really_execve = before
@@ -37,7 +37,7 @@ def leaving(leave: Leave, command: Sequence[str] | None) -> Iterator[None]:
         really_abort()
 
     def replaced(path: Any, args: Any) -> Any:
-        """Return the arguments of the program that is about to replace this one."""
+        """Return the arguments of the program that is about to replace this process."""
         if os.getpid() != own or isinstance(path, int) or not os.access(path, os.X_OK):
             return args
         given = [*command, *args[1:]] if command and _runs_script(path, args) else None
@@ -58,15 +58,15 @@ def leaving(leave: Leave, command: Sequence[str] | None) -> Iterator[None]:
 
 
 def _runs_script(path: Any, args: Sequence[Any]) -> bool:
-    """Return whether a program is this Python, which runs a file."""
+    """Return True if a command runs a file with this Python."""
     return (os.path.realpath(os.fsdecode(path)) == os.path.realpath(sys.executable)
             and len(args) > 1 and not os.fsdecode(args[1]).startswith("-")
             and os.path.isfile(args[1]))
 
 
 def command_before(script: str, arguments: Sequence[str]) -> list[str] | None:
-    """Return the command line of this process without the ``script`` and its ``arguments`` at its
-    end; None where they are not there."""
+    """Return the command line of this process up to the script; None if it does not end in the
+    ``script`` and its ``arguments``."""
     own = [script, *arguments]
     given = sys.orig_argv
     return given[:-len(own)] if len(given) > len(own) and given[-len(own):] == own else None

@@ -1,4 +1,4 @@
-"""Observations of the processes of a PyTorch program, merged as nodes of one cluster."""
+"""Merge of the observations of a program's processes into those of a cluster's nodes."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -22,8 +22,11 @@ __all__ = ["Counts", "Seen", "caches_of", "differences", "together", "with_nics"
 
 
 class Counts(NamedTuple):
-    """What a process says when a mini-batch is over: ``tables`` and ``steps``, new ones as plain
-    values; ``exchanges`` so far, see :class:`sim.torch.lookups.record.Record`."""
+    """Counts that a process sends after a mini-batch.
+
+    tables, steps: new tables and mini-batches as plain values.
+    exchanges: total, see :class:`sim.torch.lookups.record.Record`.
+    """
 
     tables: list[dict]
     steps: list[dict]
@@ -32,18 +35,19 @@ class Counts(NamedTuple):
 
 @dataclass
 class Seen:
-    """What is reported of a process, or of several that are put together.
+    """Observations of a process, or of several merged processes.
 
     Members
     -------
-    rank, size: of the process in the program; None and 1 for the only process.
-    tables: as plain values. record, chains, comparison, verdicts, latencies, row_times, counts,
-        resets, updates, written, weighted, gradients, uncached: those of its
-        :class:`sim.torch.catching.session.Session`.
-    missed: how often each lookup was not caught, by its place and why.
-    collectives: of this process, as plain values.
-    exit_status: with which its script ended. silent: whether it ended without a word, so that only
-        its rank, tables and counts of mini-batches are known.
+    rank, size: rank of the process and number of processes; None and 1 for a single process.
+    tables: tables as plain values.
+    record, chains, comparison, verdicts, latencies, row_times, counts, resets, updates, written,
+        weighted, gradients, uncached: see :class:`sim.torch.catching.session.Session`.
+    missed: number of lookups that were not caught, by source line and reason.
+    collectives: collectives of this process, as plain values.
+    exit_status: exit status of its script.
+    silent: True if the process was lost; only its rank, tables and counts of mini-batches are
+        known.
     """
 
     rank: int | None
@@ -70,7 +74,7 @@ class Seen:
     @classmethod
     def of(cls, session: Session, capture: Capture, exit_status: int = 0,
            rank: int | None = None, size: int = 1) -> "Seen":
-        """Return what was seen by a session that is over."""
+        """Return the observations of an ended session."""
         session.record.cached(caches_of(session))
         same = ("chains", "comparison", "verdicts", "latencies", "counts", "resets", "updates",
                 "row_times", "written", "weighted", "gradients", "uncached")
@@ -81,26 +85,26 @@ class Seen:
 
     @classmethod
     def counted(cls, rank: int | None, size: int) -> "Seen":
-        """Return what was seen of a process that has not looked up anything, for `add`."""
+        """Return empty observations of a process, for `add`."""
         return cls(rank, size, [], Record(), Chains(), Comparison(), {"equal": 0, "different": 0},
                    [], [], Counter(), Counter(), Counter(), Written(), 0, 0, 0, Counter(), [],
                    silent=True)
 
     def add(self, counts: Counts) -> None:
-        """Add mini-batches that are over, and tables, of a process that may end without a word."""
+        """Add tables and finished mini-batches of a process that may be lost later."""
         self.tables += counts.tables
         self.record.steps += counts.steps
         self.record.exchanges = counts.exchanges
 
     def by_itself(self) -> "Seen":
-        """Return these observations as those of a program of one process."""
+        """Return these observations as a program with a single process."""
         return replace(self, rank=None, size=1)
 
 
 def caches_of(session: Session, node: int | None = None) -> Counter[tuple[int, str]]:
-    """Return what the local caches of a session's NICs counted, by mini-batch and name.
+    """Return the counts of a session's local caches, by mini-batch and name.
 
-    ``node``: whose cache; None for all.
+    node: node of the cache; None for the sum over all nodes.
     """
     found = Counter[tuple[int, str]]()
     for (number, step, name), count in session.caches.items():
@@ -110,27 +114,26 @@ def caches_of(session: Session, node: int | None = None) -> Counter[tuple[int, s
 
 
 def together(parts: Sequence[Seen]) -> Seen:
-    """Return what processes have seen as if one process had.
+    """Merge the observations of processes.
 
-    A mini-batch is what each process looked up as its mini-batch of the same number. Where the
-    vectors of most travelled in exchanges of all with all, each process holds tables of its own,
-    and looks up the bags of all samples in them: tables and columns stand beside each other, and
-    the node of a table is the rank of its process. Elsewhere the processes have copies of the same
-    tables, and samples of their own: these stand behind each other.
+    Mini-batches of the same number are merged. If all-to-all exchanges transported the vectors of
+    most mini-batches, each process has its own tables and looks up the bags of all samples in them.
+    Tables and columns are then concatenated, and the node of a table is the rank of its process.
+    Otherwise the processes have copies of the same tables and different samples, and the samples
+    are concatenated.
 
-    What a process looked up that is none of the group, or was begun after another of its rank, is
-    counted as not caught.
+    Lookups of processes outside the group, or with a rank that already exists, count as not caught.
     """
     parts, others = _group(parts)
     found = parts[0].by_itself() if len(parts) == 1 else _merged(parts)
     for other in others:
-        place = other.tables[0]["place"], "lookups of a process beside the group of the others"
+        place = other.tables[0]["place"], "lookups of a process outside the process group"
         found.missed[place] += sum(step["lookups"] for step in other.record.steps)
     return found
 
 
 def _group(parts: Sequence[Seen]) -> tuple[list[Seen], list[Seen]]:
-    """Return the processes that are put together, by their ranks, and others that have tables."""
+    """Return the processes to merge, by rank, and other processes with tables."""
     ranks: dict[int, Seen] = {}
     for part in parts:
         if part.rank is not None:
@@ -142,7 +145,7 @@ def _group(parts: Sequence[Seen]) -> tuple[list[Seen], list[Seen]]:
 
 
 def _merged(parts: Sequence[Seen]) -> Seen:
-    """Return what the processes of a group have seen, put together."""
+    """Return the merged observations of a group."""
     sharded = _sharded(parts)
     tables = max((part.tables for part in parts), key=len)
     if sharded:
@@ -167,32 +170,31 @@ def _merged(parts: Sequence[Seen]) -> Seen:
 
 
 def differences(parts: Sequence[Seen]) -> list[str]:
-    """Return in words where processes are not as one might take them for."""
+    """Describe in words the differences between processes that affect the report."""
     parts, _ = _group(parts)
     if len(parts) == 1:
         return []
     notes, counts = [], sorted({len(part.record.steps) for part in parts} - {0})
     if not _sharded(parts):
-        notes.append(f"the {len(parts)} processes have copies of the same tables, and samples of "
-                     f"their own: the NICs' tables are placed as the options say")
-    notes += [f"process {part.rank} ended without a word: what its mini-batches looked up is "
-              f"counted, and not timed" for part in parts if part.silent]
+        notes.append(f"the {len(parts)} processes have copies of the same tables and different "
+                     f"samples: the option placement distributes the NICs' tables")
+    notes += [f"process {part.rank} ended without a report: its mini-batches are counted, but "
+              f"not timed" for part in parts if part.silent]
     if len(counts) > 1:
-        notes.append(f"the processes had {counts[0]:,} to {counts[-1]:,} mini-batches: those that "
-                     f"others lack are counted, and not timed")
+        notes.append(f"the processes had {counts[0]:,} to {counts[-1]:,} mini-batches: incomplete "
+                     f"mini-batches are counted, but not timed")
     return notes
 
 
 def _sharded(parts: Sequence[Seen]) -> bool:
-    """Return whether the vectors of most mini-batches were exchanged, or tables are not the same
-    anyway."""
+    """Return True if most mini-batches' vectors were exchanged, or if the tables differ."""
     steps = sum(len(part.record.steps) for part in parts)
     shapes = {tuple((table["rows"], table["dimension"]) for table in part.tables) for part in parts}
     return len(shapes) > 1 or 2 * sum(part.record.exchanges for part in parts) > steps
 
 
 def _record(parts: Sequence[Seen], sharded: bool) -> Record:
-    """Return the mini-batches of processes, those of the same number together."""
+    """Merge the mini-batches of the same number."""
     found = Record()
     for steps in zip_longest(*(part.record.steps for part in parts)):
         found.steps.append(_step([step for step in steps if step is not None], sharded))
@@ -213,7 +215,7 @@ def _record(parts: Sequence[Seen], sharded: bool) -> Record:
 
 
 def _step(steps: Sequence[dict], sharded: bool) -> dict:
-    """Return the counts of a mini-batch from those of each process."""
+    """Merge the counts of a mini-batch from all processes."""
     trained = any(step["workload"] == "training" for step in steps)
     one = {"workload": "training" if trained else "inference"}
     for name in list(steps[0])[1:]:
@@ -225,7 +227,7 @@ def _step(steps: Sequence[dict], sharded: bool) -> dict:
 
 
 def _beside(kept: Sequence[Kept], bases: Sequence[int]) -> Kept | None:
-    """Return the bags of all samples in the tables of each process; None where samples differ."""
+    """Concatenate the tables of all processes; None if the numbers of samples differ."""
     if len({len(each.columns[0]) for each in kept}) > 1:
         return None
     return Kept(tuple(bags for each in kept for bags in each.columns),
@@ -234,8 +236,7 @@ def _beside(kept: Sequence[Kept], bases: Sequence[int]) -> Kept | None:
 
 
 def _behind(kept: Sequence[Kept], _: Sequence[int]) -> Kept | None:
-    """Return the bags of the samples of each process in the same tables; None where these differ.
-    """
+    """Concatenate the samples of all processes; None if the tables differ."""
     if len({each.shape[1:] for each in kept}) > 1:
         return None
     columns = tuple(Bags(bags[0].weight, np.concatenate([each.rows for each in bags]),
@@ -262,8 +263,8 @@ def _summed(counters: Sequence[Counter]) -> Counter:
 
 
 def with_nics(parts: list[Seen], nics: Session) -> None:
-    """Add to what processes have seen what the NICs of all did: to the first, and by mini-batch to
-    each."""
+    """Add the NICs' results to the observations: totals to the first part, cache counts to each
+    part."""
     parts[0] = replace(parts[0], verdicts=nics.verdicts, latencies=nics.latencies,
                        row_times=nics.row_times, counts=nics.counts,
                        resets=nics.resets, uncached=nics.uncached)

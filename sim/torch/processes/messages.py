@@ -1,4 +1,4 @@
-"""The messages between a process of a program and its server: names, types and plain values."""
+"""Messages between a process of a program and its server: names, types and plain values."""
 
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _PLAIN = (bool, int, float, str, NoneType)
 
 
 def plain(value: Any, arrays: list[np.ndarray]) -> Any:
-    """Return a value as plain ones for JSON; its arrays are appended to ``arrays``.
+    """Return a value as plain values for JSON; arrays are appended to ``arrays``.
 
     A tensor is sent as its shape.
     """
@@ -45,9 +45,9 @@ def plain(value: Any, arrays: list[np.ndarray]) -> Any:
 
 
 def typed(kind: Any, value: Any, arrays: Sequence[np.ndarray]) -> Any:
-    """Return the value of a type that `plain` made plain.
+    """Return the value of type ``kind`` from the plain value of `plain`.
 
-    ``MessageError`` where the plain value does not have the type.
+    Raises ``MessageError`` if the plain value does not have the type.
     """
     try:
         return _typed(kind, value, arrays)
@@ -102,7 +102,7 @@ def _each(kinds: Sequence[Any], values: Sequence[Any], arrays: Sequence[np.ndarr
 
 @cache
 def _members(kind: Any) -> list[Any]:
-    """Return the types of the members of a class, in their order."""
+    """Return the types of a class's members, in order."""
     hints = get_type_hints(kind)
     names = getattr(kind, "_fields", None) or [each.name for each in fields(kind)]
     return [hints[name] for name in names]
@@ -119,8 +119,7 @@ TO_SERVER: Mapping[str, Any] = {
     "seen": tuple[Seen],
     "failed": tuple[int, str, str],
 }
-"""Types of the values of each message to a server, see
-:class:`sim.torch.processes.client.Client`."""
+"""Value types of each message to a server, see :class:`sim.torch.processes.client.Client`."""
 
 TO_PROCESS: Mapping[str, Any] = {
     "answer": tuple[list[np.ndarray]],
@@ -128,11 +127,11 @@ TO_PROCESS: Mapping[str, Any] = {
     "failed": tuple[()],
     "over": tuple[()],
 }
-"""Types of the values of each message to a process."""
+"""Value types of each message to a process."""
 
 
 def write(channel: Channel, what: str, *said: Any) -> None:
-    """Send a message. Raises as :meth:`sim.torch.processes.wire.Channel.send` does."""
+    """Send a message. Raises the exceptions of :meth:`sim.torch.processes.wire.Channel.send`."""
     arrays: list[np.ndarray] = []
     values = plain(said, arrays)
     channel.send([what, values], arrays)
@@ -141,7 +140,7 @@ def write(channel: Channel, what: str, *said: Any) -> None:
 def read(channel: Channel, kinds: Mapping[str, Any]) -> tuple[str, tuple[Any, ...]]:
     """Return the name and the values of the next message of these ``kinds``.
 
-    Raises as :meth:`sim.torch.processes.wire.Channel.receive` does.
+    Raises the exceptions of :meth:`sim.torch.processes.wire.Channel.receive`.
     """
     said, arrays = channel.receive()
     if not isinstance(said, list) or len(said) != 2 or not isinstance(said[0], str) or (

@@ -1,4 +1,4 @@
-"""NICs in one process that look up for all processes of a program."""
+"""NICs in a process that answers all processes of a program."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -18,16 +18,16 @@ from sim.torch.values.rules import Rule
 __all__ = ["Served", "Turns"]
 
 Asked = tuple[Sequence[Query] | AskedUpdate, bool, int]
-"""What a process asks for; whether it has written to its tables since the last time; the number of
-its mini-batch."""
+"""Request of a process: queries or an update; True if the process has written to its tables since
+the last request; the number of its mini-batch."""
 
 
 class Served:
-    """A cluster of NICs, each of which holds the tables of one process.
+    """A cluster of NICs; each NIC holds the tables of a process.
 
-    It has a copy of the rows that processes ask for, as they are when they ask.
+    It copies the requested rows at the time of each request.
 
-    Members: ``session``, which has what the NICs did.
+    session: member; session that contains the NICs' results.
     """
 
     def __init__(self, options: TorchOptions):
@@ -38,11 +38,11 @@ class Served:
         self._none = torch.empty(0, dtype=torch.int64)
 
     def answer(self, asked: Mapping[int, Asked]) -> dict[int, list[np.ndarray]]:
-        """Return what processes ask for, by their ranks: pooled vectors of queries, or rows and
-        states of an update, as the NICs make them.
+        """Return the NICs' answers by rank: pooled vectors of queries, or rows and states of an
+        update.
 
-        Queries are one mini-batch; where they are bags of different numbers of samples, several. So
-        are updates by one rule, of tables of one dimension, one update.
+        Queries with the same number of samples form a mini-batch. Updates with the same rule and
+        dimension form an update.
         """
         queries, updates = {}, {}
         for rank, (each, changed, step) in sorted(asked.items()):
@@ -91,19 +91,19 @@ class Served:
     def _weight(self, rank: int, query: Query) -> torch.Tensor:
         known = rank, query.table
         if known not in self._weights:
-            # Memory is taken only for the rows that are written.
+            # The system allocates memory only for written rows.
             self._weights[known] = torch.from_numpy(np.zeros(query.shape, np.float32))
             self.session.owners.append(rank)
         return self._weights[known]
 
 
 class Turns:
-    """What processes ask for, put together by turns.
+    """Grouping of the processes' requests into turns.
 
-    Between two collectives of the group of all, what a process asks for first goes with what the
-    others ask for first, and so on. A turn is complete when each process has asked, or has come to
-    a later collective, or has ended: so none waits for one that waits for it. Nor does it wait for
-    a process that may wait for some of the others, until that is heard of again.
+    Between two collectives of all processes, the first requests of all processes form a turn, then
+    the second requests, and so on. A turn is complete when each process has sent its request,
+    entered a later collective, ended, or announced that it may wait for some processes. A turn
+    therefore never waits for a process that waits for the turn.
     """
 
     def __init__(self):
@@ -115,40 +115,42 @@ class Turns:
         self._over = False
 
     def ask(self, rank: int, collectives: int, *asked: Any) -> None:
-        """A process asks, after so many collectives."""
+        """Add a request of a process after its number of ``collectives``."""
         with self._changed:
             self._asked[rank] = collectives, asked
             self._waiting.discard(rank)
             self._changed.notify_all()
 
     def come(self, rank: int, collectives: int) -> None:
-        """A process comes to a collective: the last of so many."""
+        """Note that a process enters a collective; ``collectives`` includes it."""
         with self._changed:
             self._after[rank] = collectives
             self._waiting.discard(rank)
             self._changed.notify_all()
 
     def wait(self, rank: int) -> None:
-        """A process may wait for some of the others."""
+        """Note that a process may wait for some of the other processes."""
         with self._changed:
             self._waiting.add(rank)
             self._changed.notify_all()
 
     def leave(self, rank: int) -> None:
-        """A process has ended."""
+        """Note that a process has ended."""
         with self._changed:
             self._left.add(rank)
             self._changed.notify_all()
 
     def end(self) -> None:
-        """The program has ended: no further turn is complete."""
+        """End the program: no further turn is complete."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
 
     def next(self, size: int) -> dict[int, Asked] | None:
-        """Return what is asked for in the next turn of ``size`` processes, by their ranks, when it
-        is complete; None when all have ended."""
+        """Wait for the next turn of ``size`` processes; return its requests by rank.
+
+        Returns None when all processes have ended.
+        """
         with self._changed:
             self._changed.wait_for(lambda: (
                 self._over or len(self._left & set(range(size))) == size or self._complete(size)))

@@ -1,4 +1,4 @@
-"""The processes of a PyTorch program: how one of them knows the others."""
+"""Processes of a PyTorch program, from the view of each process."""
 
 import multiprocessing
 import os
@@ -28,34 +28,33 @@ from sim.torch.values.asked import AskedUpdate
 __all__ = ["ProcessError", "Processes", "is_first"]
 
 _PATIENCE = 0.5
-"""Seconds in which it shows whether a failure is only what another's has led to."""
+"""Seconds to wait for an earlier failure that may have caused this failure."""
 _LAST_WORDS = 3.0
-"""Seconds in which the processes of a program that has failed say what they have seen."""
+"""Seconds that the processes of a failed program get to send their observations."""
 _MEETING = 30.0
-"""Seconds in which the first process makes the key file that the store names."""
+"""Seconds that the first process gets to create its key file."""
 _programs = [0]
 
 
 def is_first() -> bool:
-    """Return whether this is the first of the processes that ``torchrun`` began, or the only one.
-    """
+    """Return True in a single process, and in rank 0 of ``torchrun``."""
     return os.environ.get("RANK", "0") == "0"
 
 
 class Processes:
-    """The processes of one program, as one of them sees them.
+    """The processes of a program, from the view of a process.
 
-    One process has the server, which collects the observations of all. It is the process that
-    begins the others, and their environment names the address of the server. Where ``torchrun``
-    began the processes, or they only meet in a process group ``embernic``, the process with rank 0
-    has it.
+    The server collects all observations. It runs in the process that starts the others, which find
+    its address in their environment. With ``torchrun``, or if the processes only meet in a process
+    group ``embernic``, it runs in rank 0.
 
-    Parameters: ``session`` of this process; ``leads``, whether the environment of processes to come
-    shall say where the server is; ``server``, where that is, if the environment has said so.
+    session: session of this process.
+    leads: True to write the server's address to the environment of later processes.
+    server: address of the server, if the environment contains it.
 
-    Members: ``options`` of the program, with a node for each process once they know each other;
-    ``so_far``, returns what was seen of this process until now, None while nobody sees it;
-    ``joins``, whether the report waits for the processes that the program has begun.
+    options: member; options of the program, with a node for each known process.
+    so_far: member; function that returns the observations so far; None before capture begins.
+    joins: member; True if the report waits for processes that the program has started.
     """
 
     def __init__(self, session: Session, leads: bool = False, server: Address | None = None):
@@ -71,7 +70,7 @@ class Processes:
         self._name = f"embernic/program/{restart}/{_programs[0]}"
 
     def begin(self) -> None:
-        """Meet the processes that are known already, and those to come."""
+        """Connect to known processes, and prepare for later processes."""
         EmberNicGroup.met[:] = [self._meet]
         size = int(os.environ.get("WORLD_SIZE", "1"))
         if self._address is None and size > 1 and (
@@ -85,17 +84,17 @@ class Processes:
             os.environ[VARIABLE] = to_environment(self.options, self._server.address.path)
 
     def _meet(self, group: EmberNicGroup, store: Any) -> None:
-        """Meet the others in a new process group."""
+        """Connect to the processes of a new process group."""
         if self._client is None and group.size() > 1:
             self._join(store, group.rank(), group.size())
 
     def _join(self, store: Any, rank: int, size: int) -> None:
-        """Become one of ``size`` processes, which share a ``store``."""
+        """Join ``size`` processes that share a ``store``."""
         if int(os.environ.get("LOCAL_WORLD_SIZE", size)) != size:
-            raise ValueError(f"processes must be on one machine to be nodes of a cluster, but "
-                             f"{size} are on several")
+            raise ValueError(f"processes must run on the same machine, but {size} processes run on "
+                             f"several: start torchrun on a single machine")
         if self._address is None:
-            if rank > 0 and self._server is not None:  # that of the first is the one
+            if rank > 0 and self._server is not None:  # rank 0 runs the only server
                 self._server.close()
                 self._server = None
             if rank == 0:
@@ -108,7 +107,7 @@ class Processes:
         self._know(rank, size)
 
     def look_around(self) -> None:
-        """Join the others, if this process looks something up and was begun by the program."""
+        """Join the processes of the program, if the program started this process."""
         if self._client is not None or self._address is None:
             return
         if distributed.is_available() and distributed.is_initialized():
@@ -124,9 +123,9 @@ class Processes:
                               GRACE if self._server is None else REPORTING, not self._begun)
         except (OSError, AuthenticationError) as error:
             self._address = None
-            if self._begun:  # the program has ended, and this process goes on
+            if self._begun:  # the program has ended; this process continues
                 return
-            raise ValueError(f"the processes of the program do not find each other: {error}"
+            raise ValueError(f"the processes of the program cannot connect: {error}"
                              ) from None
         self._session.over = partial(self._client.counted, self._session)
         try:
@@ -136,11 +135,11 @@ class Processes:
                     self._session.elsewhere = self._session.update_elsewhere = self._ask
                     EmberNicGroup.came[:] = [self._come]
         except ValueError as error:
-            self._mistake = error  # which the script may swallow
+            self._mistake = error  # the script may catch and drop it
             raise
 
     def _come(self, group: EmberNicGroup, name: str) -> None:
-        """A collective begins."""
+        """Report the begin of a collective to the server."""
         if self._client is None:
             return
         if group.size() == self._client.size and name not in BETWEEN_TWO:
@@ -152,42 +151,42 @@ class Processes:
         assert self._client is not None
         if not any(group.size() == self._client.size for group in EmberNicGroup.made):
             raise ValueError("the process group must be embernic with fidelity rtl and several "
-                             "processes, which is how NICs know what the processes wait for")
+                             "processes: pass it as the backend")
         return self._client.ask(asked, changed, len(self._session.record.steps))
 
     @property
     def rank(self) -> int | None:
-        """The rank of this process; None where it knows no others."""
+        """Rank of this process; None for a single process."""
         return self._client and self._client.rank
 
     @property
     def alone(self) -> bool:
-        """Whether this process has met no other."""
+        """True if this process has not met a second process."""
         return self._client is None and not (self._server and self._server.met)
 
     @property
     def size(self) -> int:
-        """Processes of the program that this one knows, itself among them."""
+        """Number of known processes, including this process."""
         return self._client.size if self._client else 1
 
     def leave(self) -> None:
-        """This process ends early, by itself: what it has seen is said."""
+        """Send the observations of this process, which ends early."""
         if self._client is not None and not self._over:
             self._client.leave()
             self._client.tell()
 
     def failed(self, error: BaseException) -> ProcessError | None:
-        """Return what to raise for an error in this process, None for the error itself.
+        """Return the exception to raise for an error in this process; None for the error itself.
 
-        Where there are other processes, what went wrong is said once: of an exception in the script
-        itself with its traceback.
+        If there are other processes, the server shows the first failure, with a traceback for an
+        exception of the script.
         """
-        if self._over:  # what went wrong since is not the others' concern
+        if self._over:  # later errors do not affect the other processes
             return None
         if self._client is None:
             failure = self._server and self._server.failed(_PATIENCE * isinstance(error, Exception))
             return failure and ProcessError(failure.status)
-        if not isinstance(error, Exception):  # a signal, perhaps because another one failed
+        if not isinstance(error, Exception):  # a signal, perhaps after a failure elsewhere
             return ProcessError(1) if self._client.others_failed(0) else None
         failure = failure_of(self._mistake or error)
         if not self._client.others_failed(_PATIENCE):
@@ -195,9 +194,9 @@ class Processes:
         return ProcessError(failure.status)
 
     def gathered(self, seen: Seen) -> list[Seen] | None:
-        """Return what all processes have seen, in the one that reports; None in the others.
+        """Return the observations of all processes in the process that reports; None in the others.
 
-        `ProcessError` where another process failed.
+        Raises `ProcessError` if a different process failed.
         """
         if self._mistake is not None:
             raise self._mistake
@@ -225,10 +224,12 @@ class Processes:
         return parts
 
     def remains(self, error: BaseException, told: bool) -> tuple[list[Seen], str] | None:
-        """Return what processes have seen of a program that has failed, and what ended it in words;
-        None where this process does not report, and after a mistake of the user's.
+        """Return the observations of a failed program, and the reason of its end in words.
 
-        ``error``: of this process, whether others were ``told``.
+        Returns None in a process that does not report, and after a user error.
+
+        error: error of this process.
+        told: True if the other processes were notified.
         """
         if self._server is None or self._over or self.alone:
             return None
@@ -248,7 +249,7 @@ class Processes:
         return parts, ended
 
     def close(self) -> None:
-        """Hear no more of the others."""
+        """Close the connection to the other processes."""
         EmberNicGroup.met.clear()
         EmberNicGroup.came.clear()
         if self._server is not None:
@@ -260,14 +261,14 @@ class Processes:
 def _address(store: Any, name: str, rank: int) -> Address:
     """Return the address of the server whose key file a ``store`` names.
 
-    Whoever reaches the store may have put another path there.
+    Other users may have access to the store, so the path is not trusted.
     """
     deadline = time.monotonic() + _MEETING
     while True:
         path = store.get(name).decode(errors="replace")
         try:
             return read_address(path)
-        except FileNotFoundError as error:  # perhaps of a program that has replaced itself
+        except FileNotFoundError as error:  # perhaps the program has replaced itself
             if time.monotonic() < deadline:
                 time.sleep(0.1)
                 continue
@@ -276,8 +277,8 @@ def _address(store: Any, name: str, rank: int) -> Address:
             text = f"{path[:200]!r}: {error.strerror}"
         except ValueError as error:
             text = str(error)
-        text = (f"the processes of the program do not find each other: {text}; all must run on one "
-                f"machine, as one user")
+        text = (f"the processes of the program cannot connect: {text}; run all processes on one "
+                f"machine as the same user")
         if rank == 0:
             raise ValueError(text)
         sys.stderr.write(f"sim: {text}\n")
@@ -285,7 +286,7 @@ def _address(store: Any, name: str, rank: int) -> Address:
 
 
 def _join_children() -> None:
-    """Wait for the processes that Python itself would wait for at the end of a script."""
+    """Wait for the processes that Python waits for at the end of a script."""
     for child in multiprocessing.active_children():
         if not child.daemon:
             child.join()

@@ -1,4 +1,4 @@
-"""Where the processes of a program are put together: one of them hears all the others."""
+"""Server that collects the observations of a program's processes."""
 
 import socket
 import sys
@@ -22,16 +22,14 @@ from sim.torch.processes.wire import HOST, AuthenticationError, Channel, Message
 __all__ = ["Gate", "Server"]
 
 _PENDING = 64
-"""Callers at most that have not proved yet that they have the key; the oldest is dropped."""
+"""The most callers without authentication; a further caller displaces the oldest."""
 
 
 class Gate:
     """A port of the loopback interface.
 
-    Parameters: ``admitted``, called in a thread of its own with the channel of each caller that has
-    proved that it has the key.
-
-    Members: ``address``.
+    admitted: called in a separate thread with the channel of each authenticated caller.
+    address: member; address of the port.
     """
 
     def __init__(self, admitted: Callable[[Channel], None]):
@@ -73,7 +71,7 @@ class Gate:
         self._admitted(channel)
 
     def close(self) -> None:
-        """Admit no more callers, and remove the key file."""
+        """Reject further callers, and remove the key file."""
         self._closed = True
         withdraw(self.address)
         with suppress(OSError):
@@ -81,17 +79,19 @@ class Gate:
 
 
 _MOST = 1 << 16
-"""Processes of a program at most."""
+"""The most processes of a program."""
 _LAST_SECONDS = 10.0
-"""Seconds in which a process takes the last message."""
+"""Seconds that a process gets to receive the last message."""
 
 
 class _Peer:
-    """A process, as the server sees it. What it is sent waits in a queue: it may be slow.
+    """A process, as the server sees it. Messages wait in a queue, because the process may be slow.
 
-    Members: ``rank``, -1 for none; ``size``; ``seen``, what it said last of itself, None for
-    nothing; ``counted``, what it counted in mini-batches; ``over``, whether it has ended with a
-    word.
+    rank: rank of the process; -1 without a rank.
+    size: number of processes.
+    seen: latest observations from the process; None before the first.
+    counted: counts of its mini-batches.
+    over: True after its final message.
     """
 
     def __init__(self, channel: Channel):
@@ -108,11 +108,11 @@ class _Peer:
         return "a process" if self.rank < 0 else f"process {self.rank} of {self.size}"
 
     def send(self, *said: Any) -> None:
-        """Send a message, later."""
+        """Queue a message."""
         self._queue.put(said)
 
     def finish(self) -> None:
-        """Send what waits, if the process takes it in time."""
+        """Send queued messages, if the process receives them in time."""
         self._queue.put(None)
         self._writer.join(_LAST_SECONDS)
 
@@ -123,17 +123,22 @@ class _Peer:
 
 
 class Server:
-    """Hears what each process has seen, or that it ended without a word.
+    """Server that collects the observations of each process, and notices lost processes.
 
-    The first that fails is said in words to standard error, at once, and to all the others. With
-    fidelity ``rtl`` the NICs of all processes are here.
+    The first failure is printed to standard error and sent to all processes. With fidelity ``rtl``,
+    the server owns the NICs of all processes.
 
-    Parameters: ``options`` of the program.
+    options: options of the program.
 
-    Members: ``address``; ``failure`` of the program, None for none; ``nics``, the session that had
-    the NICs, None for none; ``met``, whether a process has said something; ``size``, the processes
-    of the group; ``first_of_group``, whether this process has a rank itself: then the end of
-    another with a rank ends the program. The end of any other process is the program's own concern.
+    Members
+    -------
+    address: address of the server.
+    failure: failure of the program; None if there is none.
+    nics: session with the NICs; None without NICs.
+    met: True if a process has connected.
+    size: number of processes in the group.
+    first_of_group: True if this process has a rank. The loss of a process with a rank then ends the
+        program; the program itself handles the end of any other process.
     """
 
     def __init__(self, options: TorchOptions):
@@ -150,7 +155,7 @@ class Server:
         self.address = self._gate.address
 
     def _hear(self, channel: Channel) -> None:
-        """Do what a process says, until it ends."""
+        """Handle the messages of a process until it ends."""
         peer, malformed = _Peer(channel), ""
         with self._changed:
             self._peers.append(peer)
@@ -178,7 +183,7 @@ class Server:
         channel.drain(_LAST_SECONDS)
 
     def _do(self, peer: _Peer, what: str, *said: Any) -> None:
-        """Do what a message says."""
+        """Handle a message."""
         if what == "rank":
             self._know(peer, *said)
         elif what in ("look up", "update"):
@@ -197,7 +202,7 @@ class Server:
                 peer.seen, = said
 
     def _know(self, peer: _Peer, rank: int, size: int) -> None:
-        """Serve the processes, if there are NICs, when the first is known."""
+        """Register a process; start the NICs for the first."""
         if not 0 <= rank < size <= _MOST:
             raise MessageError(f"a rank must be between 0 and {size - 1}, not {rank}")
         peer.rank, peer.size = rank, size
@@ -208,7 +213,7 @@ class Server:
             OwnThread(self._serve, size).start()
 
     def _serve(self, size: int) -> None:
-        """Let the NICs look up what processes ask for, until all have ended."""
+        """Let the NICs answer requests until all processes have ended."""
         try:
             served = Served(self._options.of_processes(size))
             self.nics = served.session
@@ -223,7 +228,7 @@ class Server:
             self._changed.notify_all()
 
     def _lost(self, peer: _Peer, malformed: str) -> None:
-        """A process has ended without a word, or has sent a ``malformed`` message."""
+        """Handle a process that ended without a final message or sent a ``malformed`` message."""
         text = f"{peer.name} {malformed or 'ended before the program did'}"
         if self.first_of_group and peer.rank >= 0:
             self._fail(Failure(1, text, text))
@@ -243,15 +248,14 @@ class Server:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Hear no more processes."""
+        """Accept no more processes."""
         self._gate.close()
 
     def gathered(self, seconds: float) -> list[Seen]:
-        """Return what each process has seen, by their ranks; after a failure nothing is certain.
+        """Return the observations of each process, by rank; empty after a failure.
 
-        In the first process of a group it waits until the others have ended. Processes without a
-        rank, and those that the program itself has begun, may outlive the program: they have some
-        ``seconds`` to say what they have seen so far.
+        In rank 0 of a group, wait until the other ranks have ended. Processes without a rank may
+        outlive the program; they get ``seconds`` to send their observations.
         """
         if self.first_of_group:
             self._wait(lambda: not self._serving and len(
@@ -269,8 +273,10 @@ class Server:
             self._changed.wait_for(lambda: self.failure is not None or met())
 
     def so_far(self, seconds: float) -> list[Seen]:
-        """Return what each process has seen until now, by their ranks: of those that say so within
-        some ``seconds``, and of others what they counted in mini-batches."""
+        """Return the observations of each process so far, by rank.
+
+        Processes that do not answer within ``seconds`` are represented by their counts.
+        """
         with self._changed:
             for peer in self._peers:
                 if peer.seen is None:
@@ -283,7 +289,7 @@ class Server:
         return sorted(found, key=lambda seen: seen.rank or 0)
 
     def failed(self, seconds: float) -> Failure | None:
-        """Return why the program failed, if it has, or does so within some ``seconds``."""
+        """Return the failure of the program if it occurs within ``seconds``."""
         with self._changed:
             if self.met:
                 self._changed.wait_for(lambda: self.failure is not None, seconds)

@@ -1,6 +1,6 @@
-"""Messages between the processes of a program: a fixed format, read only after authentication.
+"""Messages between the processes of a program, in a fixed format, after authentication.
 
-A message is a prefix, a JSON text and the bytes of numpy arrays. Nothing in it is executed.
+A message is a prefix, a JSON text and the bytes of numpy arrays. No message content is executed.
 """
 
 import hmac
@@ -26,7 +26,7 @@ __all__ = ["HANDSHAKE_SECONDS", "HOST", "AuthenticationError", "Channel", "Messa
 
 HOST = "127.0.0.1"
 HANDSHAKE_SECONDS = 30.0
-"""Seconds in which a caller must prove that it has the key."""
+"""Seconds that a caller gets to prove that it has the key."""
 _CONNECT_SECONDS = 60.0
 
 _HELLO = b"EmberNIC server 1\n"
@@ -36,26 +36,26 @@ _PREFIX = struct.Struct("<IIQ")
 """Magic number; bytes of the JSON text; bytes of all arrays."""
 _MAGIC = 0x314E4245
 _TEXT = 1 << 30
-"""Bytes of a JSON text at most: the counts of some millions of mini-batches."""
+"""The most bytes of a JSON text: the counts of some millions of mini-batches."""
 _ARRAYS = 1 << 36
-"""Bytes of the arrays of a message at most."""
+"""The most bytes of the arrays of a message."""
 _CHUNK = 1 << 20
-"""Bytes that are received at once: memory grows with what arrives, not with what is announced."""
+"""Bytes per receive call. Memory grows with received bytes, not with announced bytes."""
 _DTYPES = ("<i8", "<f4", "<f8", "<i4", "|b1")
 
 
 class AuthenticationError(Exception):
-    """The other side of a connection does not have the key."""
+    """The peer of a connection does not have the key."""
 
 
 class MessageError(ValueError):
-    """A message does not have the format."""
+    """A message violates the format."""
 
 
 class Owned:
-    """A socket whose file descriptor the program may close, and use for a file of its own.
+    """A socket whose file descriptor the program may close and reuse.
 
-    Members: ``socket``.
+    socket: member; the socket.
     """
 
     def __init__(self, opened: socket.socket):
@@ -68,7 +68,7 @@ class Owned:
         return state.st_dev, state.st_ino
 
     def check(self) -> None:
-        """Raise ``OSError`` where the program has closed the descriptor."""
+        """Raise ``OSError`` if the program has closed the descriptor."""
         if self.socket.fileno() != -1:
             try:
                 same = self._now(self.socket) == self._identity
@@ -76,11 +76,11 @@ class Owned:
                 same = False
             if same:
                 return
-            self.socket.detach()  # the number is not ours
+            self.socket.detach()  # the program reuses the number
         raise OSError("the program has closed a descriptor of the connection")
 
     def close(self) -> None:
-        """Close the socket, unless the program has."""
+        """Close the socket, unless the program has closed it."""
         try:
             self.check()
         except OSError:
@@ -88,12 +88,12 @@ class Owned:
         self.socket.close()
 
     def forked(self) -> None:
-        """Close the copy in a process that is forked."""
+        """Close the copy in a forked process."""
         self.close()
 
 
 class Channel(Owned):
-    """A connection whose two sides have proved that they have the key."""
+    """A connection between two authenticated sides."""
 
     def __init__(self, opened: socket.socket):
         super().__init__(opened)
@@ -102,7 +102,7 @@ class Channel(Owned):
     def send(self, said: Any, arrays: Sequence[np.ndarray] = ()) -> None:
         """Send plain values and arrays.
 
-        ``MessageError`` for a message beyond the bounds.
+        Raises ``MessageError`` for a message that exceeds the bounds.
         """
         shapes = [[each.dtype.str, each.shape] for each in arrays]
         text = json.dumps({"said": said, "arrays": shapes}, separators=(",", ":")).encode()
@@ -118,8 +118,8 @@ class Channel(Owned):
     def receive(self) -> tuple[Any, list[np.ndarray]]:
         """Return the plain values and arrays of the next message.
 
-        ``EOFError`` and ``OSError`` where the connection has ended; ``MessageError`` for bytes that
-        are not a message.
+        Raises ``EOFError`` or ``OSError`` at the end of the connection, ``MessageError`` for bytes
+        that are not a message.
         """
         magic, length, size = _PREFIX.unpack(self._exactly(_PREFIX.size))
         if magic != _MAGIC:
@@ -134,13 +134,15 @@ class Channel(Owned):
             raise MessageError(f"the text of a message is malformed: {error}") from None
         sizes = [dtype.itemsize * math.prod(shape) for dtype, shape in shapes]
         if sum(sizes) != size:
-            raise MessageError(f"arrays of {sum(sizes)} bytes are announced as {size}")
+            raise MessageError(f"the arrays of a message must have {size} bytes, not {sum(sizes)}")
         return said, [np.frombuffer(self._exactly(count), dtype).reshape(shape)
                       for (dtype, shape), count in zip(shapes, sizes)]
 
     def drain(self, seconds: float) -> None:
-        """Close the connection once the other side has, or after some ``seconds``: what was sent
-        last would be lost if bytes of the other side were never read."""
+        """Close the connection after the peer, or after ``seconds``.
+
+        Unread bytes of the peer would otherwise destroy the last message on its way.
+        """
         with suppress(OSError):
             self.check()
             self.socket.shutdown(socket.SHUT_WR)
@@ -167,8 +169,11 @@ def _index(value: Any) -> int:
 
 
 def _exactly(owned: Owned, count: int, deadline: float | None = None) -> bytearray:
-    """Return the next ``count`` bytes; ``TimeoutError`` at a ``deadline`` of the monotonic clock,
-    ``EOFError`` where the connection ends before."""
+    """Return the next ``count`` bytes.
+
+    Raises ``TimeoutError`` at a ``deadline`` of the monotonic clock, ``EOFError`` if the connection
+    ends.
+    """
     found = bytearray()
     while len(found) < count:
         owned.check()
@@ -188,9 +193,10 @@ def _proof(key: bytes, side: bytes, nonces: bytes) -> bytes:
 
 
 def admit(opened: socket.socket, key: bytes) -> Channel:
-    """Return the channel of a caller that has the key.
+    """Return the channel of an authenticated caller.
 
-    Raises `AuthenticationError`, ``TimeoutError``, ``EOFError`` or ``OSError`` for another caller.
+    Raises `AuthenticationError`, ``TimeoutError``, ``EOFError`` or ``OSError`` for any other
+    caller.
     """
     channel, deadline = Channel(opened), time.monotonic() + HANDSHAKE_SECONDS
     mine = secrets.token_bytes(_NONCE)
@@ -208,8 +214,9 @@ def admit(opened: socket.socket, key: bytes) -> Channel:
 def connect(address: Address) -> Channel:
     """Return a channel to a server.
 
-    Raises `AuthenticationError` where the server does not have the key, and ``OSError`` where it
-    does not answer. The server may drop a caller while strangers call it; so the call is repeated.
+    Retries, because the server may drop a caller when other users call it. Raises
+    `AuthenticationError` if the server does not have the key, and ``OSError`` if it does not
+    answer.
     """
     deadline = time.monotonic() + _CONNECT_SECONDS
     while True:
@@ -233,7 +240,7 @@ def _introduced(channel: Channel, key: bytes, deadline: float) -> Channel:
     try:
         found = bytes(_exactly(channel, len(_HELLO) + _NONCE, deadline))
         if found[:len(_HELLO)] != _HELLO:
-            raise AuthenticationError("the port of the server is not that of a server")
+            raise AuthenticationError("the port belongs to a different program than the server")
         nonces = found[len(_HELLO):] + secrets.token_bytes(_NONCE)
         channel.socket.sendall(nonces[_NONCE:] + _proof(key, b"caller", nonces))
         proof = bytes(_exactly(channel, _PROOF, deadline))

@@ -1,1 +1,1 @@
-"""What a PyTorch program is told at its end: values, tables, a page."""
+"""Report of a PyTorch program: values, tables, a page."""

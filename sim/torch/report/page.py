@@ -22,18 +22,18 @@ _PHASES = {
     "embedding_lookup": "rows read", "embedding_all_to_all": "vectors back",
     "irregular": "interaction, keys by table, vectors to bags", "mlp": "MLPs, forward and back",
     "backward_all_to_all": "gradients to the owners", "all_reduce": "gradients of the MLPs",
-    "overhead": "calls and waits of the host", "wait": "for what is in use"}
+    "overhead": "calls and waits of the host", "wait": "for busy resources"}
 _ABOUT = {
-    "EN": "NICs that take the host out of the loop: one graph and one wait for a mini-batch.",
-    "FS": "The paper's full system: NICs with caches, each key of a mini-batch looked up once.",
-    "bl-tuned": "No such NICs: GPUs and NCCL, as well as we can.",
-    "bl-paper": "No such NICs: the paper's baseline of GPUs."}
+    "EN": "NICs without the host in the loop: one graph and one wait per mini-batch.",
+    "FS": "The paper's full system: NICs with caches; each key of a mini-batch is looked up once.",
+    "bl-tuned": "GPUs and NCCL with tuned software, without these NICs.",
+    "bl-paper": "The paper's GPU baseline, without these NICs."}
 
 
 def write_report(result: dict, folder: str) -> None:
-    """Write ``index.html``, its pictures and ``steps.csv`` to a folder that is there.
+    """Write ``index.html``, its pictures and ``steps.csv`` to an existing folder.
 
-    ``result``: of :func:`sim.torch.report.result.result_of`.
+    result: from :func:`sim.torch.report.result.result_of`.
     """
     place = Path(folder)
     pictures = {}
@@ -64,12 +64,18 @@ def write_report(result: dict, folder: str) -> None:
 
 
 def verdict(rows: list[dict], system: str) -> dict:
-    """Return how a system does beside the ``best`` without NICs, which takes ``best_us`` from a
-    mini-batch to the next: in ``text``, and whether it ``loses``."""
+    """Compare a system with the fastest system without NICs.
+
+    Members
+    -------
+    best, best_us: name and interval of the fastest system without NICs.
+    loses: True if ``system`` is slower.
+    text: the comparison in words.
+    """
     own = next(row for row in rows if row["system"] == system)["interval_us"]
     best_us, best = min((row["interval_us"], row["system"]) for row in rows
                         if row["system"].startswith("bl-"))
-    said = f"{system} takes {own:,.0f} us from one mini-batch to the next"
+    said = f"{system} takes {own:,.0f} us per mini-batch"
     if system != best:
         said += f", {best} {best_us:,.0f} us: {best_us / own:,.2f} times as fast"
     return {"best": best, "best_us": best_us, "loses": own > best_us, "text": f"{said}."}

@@ -21,16 +21,18 @@ _KINDS = {"inference": False, "training": True}
 def result_of(parts: Sequence[Seen], options: TorchOptions, *, seconds: float,
               script: str | None, arguments: Sequence[str], ended: str | None = None,
               timed: bool = True) -> dict:
-    """Return the report of a program that is over.
+    """Return the report of an ended program.
 
-    ``parts``: what was seen of each of its processes. ``seconds``: that the program took.
-    ``ended``: what ended it before its end, in words. ``timed``: whether systems are timed.
+    parts: observations of each process.
+    seconds: wall time of the program.
+    ended: reason of an early end, in words; None after a normal end.
+    timed: True to time the systems.
     """
     seen = together(parts)
     record, rtl = seen.record, options.fidelity == "rtl"
     setting = replace(options.timed, owners=_owners(seen))
     systems = {kind: _times(record.alike(trained), seen.chains, trained, setting) if timed else
-               no_times(len(record.recent[trained]), "no system was timed: the program has failed")
+               no_times(len(record.recent[trained]), "no system was timed: the program failed")
                for kind, trained in _KINDS.items() if record.recent[trained]}
     if not rtl:
         for times in systems.values():
@@ -61,13 +63,13 @@ def result_of(parts: Sequence[Seen], options: TorchOptions, *, seconds: float,
                        for (place, what), count in seen.missed.items()],
         "collectives": seen.collectives,
         "systems": systems,
-        "notes": [*([f"this is what the program did before it was over: {ended}"] * bool(ended)),
+        "notes": [*([f"the report ends early: {ended}"] * bool(ended)),
                   *_notes(seen, parts, options, systems)],
     }
 
 
 def failures(result: dict) -> list[str]:
-    """Return in a line each what went wrong on the NICs."""
+    """Return a line for each error of the NICs."""
     wrong, rows = result["values"]["results"], result["gradients"]["nic"]
     return [f"{found['different']:,} {what} differ from the numerics"
             for found, what in ((wrong, "samples"), (rows, "rows"))
@@ -75,20 +77,22 @@ def failures(result: dict) -> list[str]:
 
 
 def _owners(seen: Seen) -> tuple[int, ...] | None:
-    """Return the node of each table, None where processes do not hold different ones."""
+    """Return the node of each table; None if the processes have copies of the same tables."""
     found = tuple(table["node"] for table in seen.tables)
     return None if None in found else found
 
 
 def _process(seen: Seen) -> dict:
-    """Return what is told of one process."""
+    """Return the report of a process."""
     return {"rank": seen.rank, "tables": len(seen.tables), "exit_status": seen.exit_status,
             "lookups": sum(step["lookups"] for step in seen.record.steps)}
 
 
 def _times(kept: list[Kept], chains: Chains, trained: bool, setting: Setting) -> dict:
-    """Return the times of each system; where settings do not fit the program, in words why not:
-    what it looked up is told all the same."""
+    """Return the times of each system.
+
+    If settings do not fit the program, the result contains the reason instead of times.
+    """
     try:
         return times_of(kept, chains, trained, setting)
     except ValueError as error:
@@ -96,8 +100,10 @@ def _times(kept: list[Kept], chains: Chains, trained: bool, setting: Setting) ->
 
 
 def _modelled(times: dict, system: str) -> dict[tuple[int, str], int]:
-    """Return what the local caches of the modelled NICs of a system counted, by mini-batch and
-    name; nothing of a system without."""
+    """Return counts of the local caches of a system's modelled NICs, by mini-batch and name.
+
+    Empty for a system without local caches.
+    """
     return {(number, name): count for row in times["rows"]
             if row["system"] == system and row["local_cache"]
             for name, counts in row["local_cache"].items()
@@ -105,7 +111,7 @@ def _modelled(times: dict, system: str) -> dict[tuple[int, str], int]:
 
 
 def _totals(steps: list[dict]) -> dict:
-    """Return sums over mini-batches; those of local caches over the ones in which they counted."""
+    """Return sums over mini-batches; cache counts cover only mini-batches with counts."""
     counted = [step for step in steps if step["local_cache_accesses"] is not None]
     return {"count": len(steps)} | {
         name: sum(step[name] for step in steps)
@@ -115,7 +121,7 @@ def _totals(steps: list[dict]) -> dict:
 
 
 def _nics(seen: Seen) -> dict:
-    """Return what the NICs did."""
+    """Return counts and times of the NICs."""
     return {"mini_batches": len(seen.latencies), "latencies_us": seen.latencies,
             "updates_us": seen.row_times,
             "uncached": seen.uncached, "counts": dict(seen.counts),
@@ -124,37 +130,37 @@ def _nics(seen: Seen) -> dict:
 
 def _notes(seen: Seen, parts: Sequence[Seen], options: TorchOptions,
            systems: dict) -> list[str]:
-    """Return in words where the report is not what one might take it for."""
+    """Return remarks that correct likely misreadings of the report."""
     notes, written = differences(parts), seen.written
     if written.rows:
         source = "their RTL" if options.fidelity == "rtl" else "the bit-exact numerics"
         notes.append(f"the NICs' {called(written.to_json()['optimizer'])}, by {source}, wrote "
-                     f"{written.rows:,} rows; {written.equal:,} of them are as the program's "
-                     f"optimizer makes them, bit for bit, the others at most {written.most:.1e} of "
-                     f"their largest value away")
+                     f"{written.rows:,} rows; {written.equal:,} rows equal those of the program's "
+                     f"optimizer bit for bit, the others differ by at most {written.most:.1e} of "
+                     f"their largest value")
     if written.states:
-        notes.append(f"it wrote {written.states:,} states of rows; {written.equal_states:,} of "
-                     f"them are as the program's optimizer makes them, bit for bit, the others at "
-                     f"most {written.ulp:,} ulp away")
+        notes.append(f"it wrote {written.states:,} states of rows; {written.equal_states:,} states "
+                     f"equal those of the program's optimizer bit for bit, the others differ by at "
+                     f"most {written.ulp:,} ulp")
     if "rowwise-adagrad" in written.optimizers:
-        notes.append("the times of training are of systems that write the rows with SGD")
+        notes.append("training times assume that the systems update rows with SGD")
     if seen.gradients and (seen.updates or not written.rows):
         fused = ", ".join(f"{name} {count:,} times" for name, count in seen.updates.items())
         whose = f"FBGEMM's fused optimizer ({fused})" if fused else "PyTorch's optimizer"
-        notes.append(f"{whose} on the host wrote the rows; the times of training are of systems "
-                     f"that do so themselves, with SGD")
+        notes.append(f"{whose} on the host wrote the rows; training times assume that the systems "
+                     f"update rows themselves, with SGD")
     if seen.weighted:
-        notes.append(f"the host multiplied by the weights of keys: {seen.weighted:,} "
+        notes.append(f"the host multiplied vectors by per-sample weights: {seen.weighted:,} "
                      f"call{'s' * (seen.weighted != 1)}")
     if seen.uncached:
         notes.append(f"the NICs' caches were off in {seen.uncached:,} mini-batches, because "
                      f"PyTorch had changed rows")
     padding = sum(table["padding"] > 0 for table in seen.tables)
     if padding:
-        notes.append(f"vectors of {padding} tables are padded with zeros to a dimension that the "
-                     f"NIC has")
+        notes.append(f"vectors of {padding} tables are padded with zeros to a dimension of the "
+                     f"NIC")
     for why, count in seen.resets.items():
-        notes.append(f"NICs were set up anew, with cold caches, for {why}: {count:,} "
+        notes.append(f"NICs were rebuilt with cold caches for {why}: {count:,} "
                      f"time{'s' * (count != 1)}")
     for kind, times in systems.items():
         notes += [f"{kind}: {note}" for note in times["notes"]]
@@ -164,6 +170,6 @@ def _notes(seen: Seen, parts: Sequence[Seen], options: TorchOptions,
         for row in times["rows"]:
             best = min((other["interval_us"], other["system"]) for other in others)
             if row["system"] == options.system and row["interval_us"] > best[0]:
-                notes.append(f"{kind}: {row['system']} loses here: a mini-batch every "
-                             f"{row['interval_us']:,.0f} us, {best[1]} every {best[0]:,.0f} us")
+                notes.append(f"{kind}: {row['system']} is slower than {best[1]}: "
+                             f"{row['interval_us']:,.0f} us per mini-batch, not {best[0]:,.0f} us")
     return notes

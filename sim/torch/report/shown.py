@@ -1,4 +1,4 @@
-"""Tables of a PyTorch program on NICs, for a terminal."""
+"""Tables of a PyTorch program's report, for a terminal."""
 
 from rich.table import Table
 
@@ -15,7 +15,7 @@ def tables_of(result: dict) -> list[Table]:
 
 
 def _program(result: dict) -> Table:
-    """Return what the program looked up, and where its vectors came from."""
+    """Return the table of lookups and sources of vectors."""
     table = Table(title=f"Embedding bags of {result['script'] or 'the program'}", show_header=False)
     table.add_column()
     table.add_column()
@@ -25,12 +25,12 @@ def _program(result: dict) -> Table:
     for kind, sums in result["mini_batches"].items():
         count = sums["count"]
         table.add_row(f"mini-batches, {kind}", f"{count:,}")
-        table.add_row("  in the mean", f"{sums['samples'] / count:,.1f} samples, "
+        table.add_row("  mean", f"{sums['samples'] / count:,.1f} samples, "
                       f"{sums['lookups'] / count:,.1f} lookups, "
-                      f"{sums['unique'] / count:,.1f} different keys, "
+                      f"{sums['unique'] / count:,.1f} unique keys, "
                       f"{sums['bytes'] / count:,.0f} bytes")
         if cache := sums["local_cache"]["mini_batches"]:
-            some = "" if cache == count else f", in {cache:,} of them"
+            some = "" if cache == count else f", in {cache:,} mini-batches"
             table.add_row("  hits of the local caches", f"{sums['local_cache']['hits']:,} of "
                           f"{sums['local_cache']['accesses']:,}{some}")
     values = result["values"]
@@ -41,14 +41,14 @@ def _program(result: dict) -> Table:
         table.add_row("  bit-identical to the numerics",
                       f"{found['equal']:,} of {found['equal'] + found['different']:,} samples")
         if nics["latencies_us"]:
-            table.add_row("  a mini-batch's lookups", f"{_mean(nics['latencies_us']):,.1f} us")
+            table.add_row("  lookups of a mini-batch", f"{_mean(nics['latencies_us']):,.1f} us")
     else:
         table.add_row("vectors", "from the bit-exact numerics")
-    for name, kind in (("of one key", "one_key"), ("of none or several keys", "others")):
+    for name, kind in (("bags of one key", "one_key"), ("other bags", "others")):
         against = values["against_pytorch"][kind]
         if against["bags"]:
             worst = f", at most {against['most_ulp']:,} ulp" if against["most_ulp"] else ""
-            table.add_row(f"  bags {name}, as PyTorch's",
+            table.add_row(f"  {name}, equal to PyTorch's",
                           f"{against['equal']:,} of {against['bags']:,}{worst}")
     gradients = result["gradients"]
     if gradients["bags"]:
@@ -57,19 +57,19 @@ def _program(result: dict) -> Table:
                  f"{'FBGEMM' if gradients['fused'] else 'PyTorch'} on the host")
         table.add_row("gradients of bags", f"{gradients['bags']:,}, rows written by {whose}")
         if nic and nic["rows"]:
-            worst = (f", at most {nic['most_difference']:.1e} of the largest value away"
+            worst = (f", difference at most {nic['most_difference']:.1e} of the largest value"
                      if nic["equal"] < nic["rows"] else "")
-            table.add_row("  rows, as the program's optimizer writes them",
+            table.add_row("  rows, equal to the program's optimizer",
                           f"{nic['equal']:,} of {nic['rows']:,}{worst}")
             if values["source"] == "rtl":
                 table.add_row("  bit-identical to the numerics",
                               f"{nic['rows'] - nic['different']:,} of {nic['rows']:,}")
                 if times := result["nics"]["updates_us"]:
-                    table.add_row("  an update", f"{_mean(times):,.1f} us")
+                    table.add_row("  update", f"{_mean(times):,.1f} us")
             if nic["states"]:
-                worst = (f", at most {nic['most_state_ulp']:,} ulp away"
+                worst = (f", at most {nic['most_state_ulp']:,} ulp"
                          if nic["equal_states"] < nic["states"] else "")
-                table.add_row("  states of rows, likewise",
+                table.add_row("  states, equal to the program's optimizer",
                               f"{nic['equal_states']:,} of {nic['states']:,}{worst}")
     missed = sum(each["count"] for each in result["not_caught"])
     table.add_row("lookups not caught", f"{missed:,}")
@@ -81,7 +81,7 @@ def _program(result: dict) -> Table:
 
 
 def _systems(kind: str, times: dict, options: dict) -> Table:
-    """Return what a mini-batch takes on each system."""
+    """Return the table of times on each system."""
     rows = times["rows"]
     table = Table(title=f"{kind.capitalize()}: a mini-batch of {times['samples']:,} samples on "
                         f"{options['nodes']} nodes, in us")
@@ -89,17 +89,17 @@ def _systems(kind: str, times: dict, options: dict) -> Table:
     for row in rows:
         chosen = row["system"] == options["system"]
         table.add_column(row["system"], justify="right", style="bold" if chosen else None)
-    table.add_row("from one to the next", *(f"{row['interval_us']:,.0f}" for row in rows))
-    table.add_row("  with so many in flight", *(str(row["in_flight"]) for row in rows),
+    table.add_row("interval between mini-batches", *(f"{row['interval_us']:,.0f}" for row in rows))
+    table.add_row("  mini-batches in flight", *(str(row["in_flight"]) for row in rows),
                   end_section=True)
-    table.add_row("one alone", *(f"{row['service_us']:,.0f}" for row in rows))
+    table.add_row("a mini-batch alone", *(f"{row['service_us']:,.0f}" for row in rows))
     for phase in PHASES:
         if any(row["phases_us"][phase] >= _LEAST for row in rows):
             table.add_row(f"  {phase.replace('_', ' ')}",
                           *(f"{row['phases_us'][phase]:,.0f}" for row in rows))
     table.add_section()
     for name, field, form in (("hits of the local caches", "hit_rate", ".1%"),
-                              ("lookups that do not travel", "saved", ",.1f")):
+                              ("lookups saved on the network", "saved", ",.1f")):
         table.add_row(name, *("" if row[field] is None else format(row[field], form)
                               for row in rows))
     return table
@@ -110,4 +110,4 @@ def _mean(values: list[float]) -> float:
 
 
 _LEAST = 0.5
-"""Microseconds of a phase that are shown."""
+"""Phases below this number of microseconds are omitted."""

@@ -1,1 +1,1 @@
-"""Where vectors and rows come from: NICs in RTL, and their optimizer."""
+"""Sources of vectors and rows: NICs in RTL, and their optimizer."""

@@ -1,4 +1,4 @@
-"""An update that a process asks NICs for that are in another one."""
+"""Update request to the process that owns the NICs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,14 +15,16 @@ __all__ = ["AskedPart", "AskedUpdate", "UpdateElsewhere"]
 
 @dataclass(frozen=True, eq=False)
 class AskedPart:
-    """What an update does to a table, with the rows that it changes.
+    """Changes of an update to a table, with the affected rows.
 
     Members
     -------
-    table: its number in the process. shape: of the table.
-    gradients: see :class:`sim.torch.values.rows.Part`; the bags' table has a shape and no rows.
-    rows: that are changed, int64 ``[m]``, ascending. vectors: of these before, float32 ``[m, d]``.
-    states: of these before, float32 ``[m]``; None where the optimizer has none.
+    table: number of the table in the process.
+    shape: shape of the table.
+    gradients: see :class:`sim.torch.values.rows.Part`; the bags' table has a shape and no memory.
+    rows: changed rows, int64 ``[m]``, ascending.
+    vectors: these rows before the update, float32 ``[m, d]``.
+    states: their states before the update, float32 ``[m]``; None for an optimizer without states.
     """
 
     table: int
@@ -33,8 +35,8 @@ class AskedPart:
     states: np.ndarray | None
 
     def part(self, table: int, weight: torch.Tensor, states: np.ndarray) -> Part:
-        """Return it as a change of another tensor, whose number is ``table``, and of ``states`` of
-        its rows, to both of which what is changed is written."""
+        """Copy rows and states to ``weight`` and ``states``, and return the part of table
+        ``table``."""
         values = weight.numpy()
         values[self.rows] = self.vectors
         if self.states is not None:
@@ -45,14 +47,18 @@ class AskedPart:
 
 @dataclass(frozen=True, eq=False)
 class AskedUpdate:
-    """An update as it is sent. Members: ``rule``; ``parts``."""
+    """An update in transferable form.
+
+    rule: optimizer of the update.
+    parts: changes of each table.
+    """
 
     rule: Rule
     parts: Sequence[AskedPart]
 
     @classmethod
     def of(cls, update: Update) -> "AskedUpdate":
-        """Return an update whose rows are there as they were before it."""
+        """Return the request for an update whose rows are not written yet."""
         return cls(update.rule, [
             AskedPart(part.table, part.values.shape,
                       [(bags.without_rows(), each) for bags, each in part.gradients],
@@ -62,5 +68,5 @@ class AskedUpdate:
 
 
 UpdateElsewhere = Callable[[AskedUpdate, bool], Sequence[np.ndarray]]
-"""A function that returns the rows, float32 ``[n, d]``, and states ``[n]`` of an update as NICs
-wrote them. It is told whether the process has written to its tables since the last time."""
+"""Function that returns the rows, float32 ``[n, d]``, and states ``[n]`` of an update as NICs wrote
+them. The second argument is True if the process has written to its tables since the last call."""

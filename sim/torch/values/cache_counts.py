@@ -1,4 +1,4 @@
-"""Hits and accesses of the NICs' local caches, by the mini-batches of a program."""
+"""Hits and accesses of the NICs' local caches in each mini-batch of a program."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,10 +15,10 @@ _REGISTERS = tuple(f"local_cache.{name}" for name in COUNTED)
 class CacheCounts:
     """Counts of the local caches of a cluster.
 
-    The NICs' counters are read between two mini-batches, when nothing is under way; that disturbs
-    nothing else in a NIC.
+    The NICs' counters are read between two mini-batches, when the NICs are idle. Reading them does
+    not affect the NICs.
 
-    Parameter: ``registers`` of each node.
+    registers: registers of each node.
     """
 
     def __init__(self, registers: Sequence[RegisterFile]):
@@ -26,7 +26,7 @@ class CacheCounts:
         self._steps: list[tuple[int, ...]] = []
 
     def begin(self, steps: tuple[int, ...]) -> None:
-        """What is counted from now on is of these mini-batches: of each node, the number of one."""
+        """Assign following counts to mini-batches; ``steps`` contains the number for each node."""
         if self._steps and self._steps[-1] == steps:
             return
         if self._steps:
@@ -35,9 +35,9 @@ class CacheCounts:
         self._steps.append(steps)
 
     def end(self, counters: Sequence[Mapping[str, int]]) -> Counter[tuple[int, int, str]]:
-        """Return what was counted, by node, mini-batch, and name.
+        """Return the counts by node, mini-batch, and name.
 
-        ``counters``: of each node, at the end.
+        counters: final counters of each node.
         """
         found = Counter[tuple[int, int, str]]()
         for node, (registers, last) in enumerate(zip(self._registers, counters)):

@@ -1,4 +1,4 @@
-"""Updates of rows by the NICs' optimizer, in place of one that FBGEMM fuses with the gradients."""
+"""Updates of rows by the NICs' optimizer, in place of an optimizer that FBGEMM fuses."""
 
 from collections import defaultdict
 from functools import partial
@@ -19,20 +19,20 @@ __all__ = ["fused_updates"]
 
 @own_numerics()
 def fused_updates(name: str, given: dict[str, Any], tables: Tables, widest: int) -> list[Update]:
-    """Return what NICs write in place of FBGEMM, for tables of each dimension.
+    """Return the updates by NICs in place of FBGEMM's, one for each table dimension.
 
-    name: of an operator for which :func:`sim.torch.lookups.fused.is_update` holds.
-    given: its arguments by their names.
-    tables: of the program.
+    name: name of an operator for which :func:`sim.torch.lookups.fused.is_update` holds.
+    given: its arguments by name.
+    tables: tables of the program.
     widest: the most values of a vector of the NICs.
 
-    Raises ``ValueError`` for an optimizer that the NIC does not have.
+    Raises ``ValueError`` for an optimizer that NICs do not support.
     """
     rule, gradients = rule_of_fused(name, given), array_of(given["grad_output"])
     found: defaultdict[int, list[tuple[Bags, np.ndarray]]] = defaultdict(list)
     states = {}
     for number, looked in enumerate(features_of(given, widest)):
-        if isinstance(looked.bags, str):  # its rows stay with FBGEMM, as its lookups do
+        if isinstance(looked.bags, str):  # its rows and lookups stay with FBGEMM
             continue
         table = tables.number_of(looked.bags)
         found[table].append((looked.bags, gradients[:, looked.columns]))

@@ -1,4 +1,4 @@
-"""NICs that look up the rows of a PyTorch program, cycle by cycle: values come from their RTL."""
+"""NICs in RTL that look up the rows of a PyTorch program, cycle by cycle."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -30,30 +30,38 @@ _COUNTED = {"local_cache": ("hits", "accesses", "misses"),
 
 
 class NicsError(Exception):
-    """NICs did not answer a program as they must."""
+    """NICs did not answer a program correctly."""
 
 
 class LookupNics:
-    """A cluster of NICs that answers one mini-batch after the other.
+    """A cluster of NICs that answers consecutive mini-batches.
 
-    It stands between mini-batches as long as the script computes. Its caches stay warm over them,
-    unless they are switched off, since a NIC of inference is not told of rows that others write.
+    The cluster is idle between mini-batches. Its caches stay warm, unless they are switched off:
+    the host does not notify inference NICs when it writes rows.
 
     Parameters
     ----------
-    options: of the cluster. model: of its tables. rows: those in GPU memory.
-    to_build: returns the NIC to build; its parameters are those of
+    options: options of the cluster.
+    model: model with the tables.
+    rows: rows in GPU memory.
+    to_build: function that returns the NIC to build; its parameters are those of
         :func:`sim.job.fit.fitting_nic`, which is the default.
-    written: returns the rows that the NICs train, from the NIC, the run-time settings and the plan;
-        None for NICs that only look up.
+    written: function that returns the trained rows, from the NIC, the run-time settings and the
+        plan; None for NICs that only look up.
 
-    Members: ``model``; ``sample_slots``, of the largest sample that they take; ``cached``, whether
-    the caches are on; ``latencies``, of each mini-batch in microseconds, first query leaves a host
-    to last result; ``caches``, what the local ones counted by mini-batch, once the cluster has
-    ended; ``simulation``, the cluster; ``steps``, of the cluster that are over; ``ready``, the
-    cycle at which the next can begin.
+    Members
+    -------
+    model: model with run-time settings applied.
+    sample_slots: most slots of a sample.
+    cached: True if the caches are on.
+    latencies: time of each mini-batch in microseconds, from the first query at a host to the last
+        result.
+    caches: counts of local caches by mini-batch, once the cluster has ended.
+    simulation: the cluster.
+    steps: number of finished steps of the cluster.
+    ready: cycle at which the next step can begin.
 
-    ``ValueError`` where model and NIC do not fit each other.
+    Raises ``ValueError`` if the model does not fit the NIC.
     """
 
     def __init__(self, options: RunOptions, model: Model, rows: GivenRows,
@@ -79,27 +87,27 @@ class LookupNics:
         self.caches = Counter[tuple[int, int, str]]()
 
     def begin(self, steps: tuple[int, ...]) -> None:
-        """What is looked up and written from now on is of the program's mini-batches with these
-        numbers, one for each node."""
+        """Assign following lookups and updates to the program's mini-batches ``steps``, one per
+        node."""
         self._by_step.begin(steps)
 
     def switch_caches_off(self) -> None:
-        """From the next mini-batch on, read every row from GPU memory once in a mini-batch."""
+        """From the next mini-batch on, read every row from GPU memory once per mini-batch."""
         self.simulation.write(self.ready, local_cache_enable=0, remote_cache_enable=0)
         self.cached = False
 
     def look_up(self, samples: Samples) -> np.ndarray:
-        """Return what the NICs answer to a mini-batch, float32 ``[n, columns, dimension]``.
+        """Return the NICs' answers to a mini-batch, float32 ``[n, columns, dimension]``.
 
-        :class:`NicsError` where a NIC refuses a sample, :class:`sim.cluster.watchdog.StuckError`
-        where one does not answer.
+        Raises :class:`NicsError` if a NIC rejects a sample,
+        :class:`sim.cluster.watchdog.StuckError` if a NIC does not answer.
         """
         answers = self.answers(samples)
         self.end_step()
         return answers
 
     def answers(self, samples: Samples) -> np.ndarray:
-        """Return what :meth:`look_up` does, without ending the step."""
+        """Return the result of :meth:`look_up` without ending the step."""
         simulation = self.simulation
         step = Step.of(self.steps, self._samples, samples, simulation.plan.nodes,
                        (samples.table_count, self.model.dimension),
@@ -109,7 +117,7 @@ class LookupNics:
         simulation.finished()
         if step.status.any():
             at = int(step.status.argmax())
-            raise NicsError(f"a NIC refused sample {at} of mini-batch {self.steps}: "
+            raise NicsError(f"a NIC rejected sample {at} of mini-batch {self.steps}: "
                             f"{Status(int(step.status[at])).name}")
         self._samples += len(samples)
         self.ready = step.finished + simulation.hand_out
@@ -117,12 +125,12 @@ class LookupNics:
         return step.answers
 
     def end_step(self) -> None:
-        """End the step, and tell every NIC the oldest open one."""
+        """End the step, and send every NIC the oldest open step."""
         self.steps += 1
         self.simulation.write(self.ready, step_floor=self.steps & 0xFFFF)
 
     def diagnose(self, error: StuckError) -> dict:
-        """Return the diagnosis of the cluster, which is stuck; see :mod:`sim.cluster.stuck`."""
+        """Return the diagnosis of the stuck cluster, see :mod:`sim.cluster.stuck`."""
         return self.simulation.diagnose(error)
 
     def abandon(self) -> None:
@@ -130,7 +138,7 @@ class LookupNics:
         self.simulation.close()
 
     def close(self) -> Counter[str]:
-        """End the cluster; return what its NICs, GPUs and network counted, by name."""
+        """End the cluster; return the counts of its NICs, GPUs and network, by name."""
         cluster, counts = self.simulation.cluster, Counter[str]()
         cluster.settle()
         counters = self.simulation.counters()

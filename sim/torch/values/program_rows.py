@@ -1,4 +1,4 @@
-"""A program's own tensors as the rows and states in GPU memory, which NICs that train write."""
+"""A program's tensors as rows and states in GPU memory, which training NICs write."""
 
 from collections.abc import Mapping
 
@@ -13,12 +13,12 @@ __all__ = ["ProgramRows"]
 
 
 class ProgramRows(RowStore):
-    """Rows that are read from a program's tensors, and written to them.
+    """Row store in a program's tensors.
 
-    Parameters: ``model`` of the NICs; ``rows`` of the program.
-
-    Members: ``states``, by the number of a table the states of its rows, float32 ``[rows]``, the
-    program's memory; other tables have none.
+    model: model of the NICs.
+    rows: rows of the program.
+    states: member; states of a table's rows by table number, float32 ``[rows]``, in the program's
+        memory. Tables without states are absent.
     """
 
     def __init__(self, model: Model, rows: GivenRows):
@@ -27,9 +27,9 @@ class ProgramRows(RowStore):
         self.states: Mapping[int, np.ndarray] = {}
 
     def read(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the vectors, float32 ``[n, d]``, and states ``[n]`` of ``keys`` as they are now.
+        """Return the current vectors, float32 ``[n, d]``, and states ``[n]`` of ``keys``.
 
-        Vectors are padded with +0; the state of a row that has none is +0.
+        Vectors are padded with +0. The state of a row without state is +0.
         """
         tables, rows = keys >> KEY_ROW_BITS, keys & (1 << KEY_ROW_BITS) - 1
         states = np.zeros(len(keys), np.float32)
@@ -39,7 +39,7 @@ class ProgramRows(RowStore):
         return self._rows.read(tables, rows, self.model.dimension), states
 
     def write(self, keys: np.ndarray, vectors: np.ndarray, states: np.ndarray) -> None:
-        """Write the rows of the distinct ``keys`` to the program's tensors, but for padding."""
+        """Write the rows of distinct ``keys`` to the program's tensors, without padding."""
         tables, rows = keys >> KEY_ROW_BITS, keys & (1 << KEY_ROW_BITS) - 1
         for number in np.unique(tables).tolist():
             mine = tables == number

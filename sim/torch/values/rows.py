@@ -1,4 +1,4 @@
-"""An update of rows by the NICs' optimizer, where PyTorch's or FBGEMM's makes one too."""
+"""Update of rows by the NICs' optimizer, in place of PyTorch's or FBGEMM's."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,19 +18,20 @@ from sim.torch.values.written import Written
 __all__ = ["ByNics", "Part", "Update", "of_bags", "of_keys"]
 
 _CLOSE = 1e-3
-"""How far rows of an optimizer that is known by its name may be from a NIC's, as a share of the
-largest value of a row."""
+"""Largest accepted difference from a NIC's rows for an optimizer that is identified by its name,
+relative to the largest value of a row."""
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What an update does to a table.
+    """Changes of an update to a table.
 
     Members
     -------
-    table: its number in the program. values: its rows, float32 ``[rows, d]``, the program's memory.
-    state: see :data:`sim.torch.values.rules.State`; None for an optimizer without.
-    gradients: bags, and the gradient of each, float32 ``[n, d]``.
+    table: number of the table in the program.
+    values: rows, float32 ``[rows, d]``, in the program's memory.
+    state: see :data:`sim.torch.values.rules.State`; None for an optimizer without states.
+    gradients: bags, and the gradient of each bag, float32 ``[n, d]``.
     """
 
     table: int
@@ -40,19 +41,20 @@ class Part:
 
 
 class Update:
-    """The rows of tables of one dimension that an optimizer is about to write.
+    """Rows of tables of the same dimension that an optimizer is about to write.
 
-    Gradients of a row are summed exactly, the sum is rounded once, and then comes the arithmetic of
-    the optimizer, each operation rounded. Rows are as they were when this is made. Then the
-    program's optimizer writes them; `write` compares them with the NICs', which take their place.
+    Gradients of a row are summed exactly and rounded once. The optimizer then rounds each
+    operation. The constructor saves the old rows; the program's optimizer writes its rows; `write`
+    compares them with the NICs' rows and replaces them.
 
-    Parameters: ``rule`` of the NICs; ``parts``, one for each table; ``dimension`` of the NICs'
-    vectors.
+    rule: optimizer of the NICs.
+    parts: a part for each table.
+    dimension: dimension of the NICs' vectors.
 
-    Members: ``keys`` of the rows, ascending, with the number of the part as their table; ``sums``
-    of their gradients, float32 ``[n, d]``.
+    keys: member; keys of the rows, ascending, with the number of the part as table.
+    sums: member; sums of their gradients, float32 ``[n, d]``.
 
-    ``ValueError`` where a NIC's mean over a vector is not that over the table's dimension.
+    Raises ``ValueError`` if row-wise Adagrad on a NIC would average over a different dimension.
     """
 
     def __init__(self, rule: Rule, parts: Sequence[Part], dimension: int):
@@ -78,7 +80,7 @@ class Update:
     @cached_property
     @quiet()
     def magnitudes(self) -> np.ndarray:
-        """Of each key the sum of the magnitudes of its gradients."""
+        """Sum of the magnitudes of the gradients of each key."""
         keys, gradients = map(np.concatenate, zip(*self._all))
         if not len(keys):
             return gradients
@@ -88,12 +90,13 @@ class Update:
         return np.add.reduceat(np.abs(gradients[order]), starts)
 
     def write(self, written: Written, by_nics: "ByNics | None" = None) -> None:
-        """Put the NICs' rows and states in the place of those that the program's optimizer wrote.
+        """Replace the rows and states of the program's optimizer by the NICs'.
 
-        ``written``: counts them. ``by_nics``: returns rows and states from NICs; None for those of
-        the numerics.
+        written: counters to update.
+        by_nics: function that returns rows and states from NICs; None to use the numerics.
 
-        ``ValueError`` where the program's optimizer is not what it is called.
+        Raises ``ValueError`` if the program's optimizer does not compute the rows that its name
+        implies.
         """
         written.steps += len(self.parts)
         if not self.rule.rate and not self.rule.keeps:
@@ -102,8 +105,8 @@ class Update:
         new, states = self.rule.apply(self.old, self.old_states, self.sums)
         if self.rule.keeps and apart(new, theirs) > _CLOSE:
             raise ValueError(f"rows of the optimizer of a table must be those of {self.rule.name} "
-                             f"with optimizer_on nic, but are up to {apart(new, theirs):.1e} of "
-                             f"their largest value away")
+                             f"with optimizer_on nic, but differ by up to "
+                             f"{apart(new, theirs):.1e} of their largest value")
         if by_nics is not None and len(self.keys):
             self._put(self.old, self.old_states)
             expected = new, states
@@ -117,12 +120,12 @@ class Update:
             written.add_states(states, their_states)
 
     def _vectors(self) -> np.ndarray:
-        """Return the vectors of the rows as they are now."""
+        """Return the current vectors of the rows."""
         return np.concatenate([part.values[self.rows(number)]
                                for number, part in enumerate(self.parts)])
 
     def _states(self) -> np.ndarray:
-        """Return the states of the rows as they are now; of an optimizer without, zeros."""
+        """Return the current states of the rows; zeros for an optimizer without states."""
         states = np.zeros(len(self.keys), np.float32)
         for number, part in enumerate(self.parts):
             if part.state is not None:
@@ -141,19 +144,19 @@ class Update:
 
 
 ByNics = Callable[[Update], tuple[np.ndarray, np.ndarray]]
-"""A function that returns the rows ``[n, d]`` and states ``[n]`` of an update's keys, as NICs wrote
+"""Function that returns the rows ``[n, d]`` and states ``[n]`` of an update's keys as NICs wrote
 them."""
 
 
 @quiet()
 def of_keys(bags: Bags, gradients: np.ndarray) -> np.ndarray:
-    """Return the gradient of each key, float32 ``[k, d]``, from those of bags."""
+    """Return the gradient of each key, float32 ``[k, d]``, from the gradients of bags."""
     each = np.repeat(of_bags(bags, gradients), bags.lengths, axis=0)
     return each if bags.weights is None else canonical(each * bags.weights[:, None])
 
 
 def of_bags(bags: Bags, gradients: np.ndarray) -> np.ndarray:
-    """Return what each key of a bag has of the bag's gradient, but for its weight: ``[n, d]``."""
+    """Return the unweighted gradient of each key of a bag: ``[n, d]``."""
     if bags.pooling == "mean":
         return means(gradients, bags.lengths)
     return gradients

@@ -1,4 +1,4 @@
-"""The NICs' optimizers, and which of PyTorch's, TorchRec's and FBGEMM's they stand in for."""
+"""The NICs' optimizers, and their counterparts in PyTorch, TorchRec and FBGEMM."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,28 +19,27 @@ _UNUSED = {
     "RowWiseAdagrad": {"lr_decay": 0, "weight_decay": 0, "maximize": False},
     "RWSAdagrad": {"lr_decay": 0, "weight_decay": 0},
 }
-"""Optimizers of programs that a NIC has, by the names of their classes, and what these have that
-the NIC has not."""
+"""Supported optimizers of programs by class name, and the required values of options that NICs do
+not support."""
 _MADE_BY = {"SGD": "torch.optim.sgd", "RowWiseAdagrad": "torchrec.optim.rowwise_adagrad"}
-"""Modules of these classes; that of facebookresearch/dlrm may have any name."""
+"""Modules of these classes. The module of facebookresearch/dlrm's class may have any name."""
 _STATES = {"RowWiseAdagrad": "sum", "RWSAdagrad": "momentum"}
-"""Where an optimizer keeps the state of each row."""
+"""Name of the entry with the state of each row."""
 _FUSED = {"sgd": "sgd", "rowwise_adagrad": "rowwise-adagrad"}
 _UNUSED_FUSED = {"weight_decay": 0, "max_norm": 0}
 
 State = Callable[[], np.ndarray | float]
-"""Returns the state of each row of a table, float32 ``[rows]``, in the program's own memory; what
-each is to begin with, while there is none."""
+"""Function that returns the state of each row of a table, float32 ``[rows]``, in the program's
+memory, or the initial state of all rows before the first step."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """An optimizer of a NIC with a rate of the moment.
+    """An optimizer of a NIC with its current rate.
 
-    Members: ``name``, ``rate`` and ``epsilon``, see :class:`host.dlrm.optimizer.Optimizer`; the
-    rate may be 0.
+    name, rate, epsilon: see :class:`host.dlrm.optimizer.Optimizer`; the rate may be 0.
 
-    ``ValueError`` for a number that is not finite and positive as a float32.
+    Raises ``ValueError`` for a number that is not finite and positive as a float32.
     """
 
     name: str
@@ -52,24 +51,28 @@ class Rule:
 
     @property
     def keeps(self) -> bool:
-        """Whether it has a state of each row."""
+        """True if the optimizer has a state for each row."""
         return self.name != "sgd"
 
     def apply(self, vectors: np.ndarray, states: np.ndarray,
               sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return new vectors ``[n, d]`` and states ``[n]``, bit for bit as a NIC makes them from
-        the sums ``[n, d]`` of gradients."""
+        """Return new vectors ``[n, d]`` and states ``[n]`` from sums ``[n, d]`` of gradients.
+
+        The result equals a NIC's bit for bit.
+        """
         return follow(self.name, self.rate, self.epsilon, vectors, states, sums)
 
 
 def rule_of(optimizer: torch.optim.Optimizer, group: dict, gradient: torch.Tensor,
             closures: tuple) -> Rule:
-    """Return what a NIC does in place of an optimizer of a program.
+    """Return the NICs' counterpart of a program's optimizer.
 
-    ``group``: of its parameters, in which the table is. ``gradient``: of the table. ``closures``:
-    arguments of its step.
+    optimizer: optimizer of the program.
+    group: parameter group that contains the table.
+    gradient: gradient of the table.
+    closures: arguments of the step.
 
-    Raises ``ValueError`` for an optimizer that the NIC does not have.
+    Raises ``ValueError`` for an optimizer that NICs do not support.
     """
     name = type(optimizer).__name__
     if name not in _UNUSED or _MADE_BY.get(name, type(optimizer).__module__) != (
@@ -81,21 +84,21 @@ def rule_of(optimizer: torch.optim.Optimizer, group: dict, gradient: torch.Tenso
             raise ValueError(f"{field} of the optimizer of a table must be {unused} {_WITH}, "
                              f"not {group[field]!r}")
     if any(callable(each) for each in closures):
-        raise ValueError(f"closure of an optimizer's step must be None {_WITH}, "
-                         f"which takes the gradients that are there before it")
+        raise ValueError(f"closure of an optimizer's step must be None {_WITH}: "
+                         f"compute the gradients before the step")
     if name == "SGD":
         return Rule("sgd", float(group["lr"]))
     if name == "RWSAdagrad" and not gradient.is_sparse:
-        raise ValueError(f"gradients of a table must be sparse with RWSAdagrad {_WITH}: of dense "
-                         f"ones it keeps a state for each value, not for each row")
+        raise ValueError(f"gradients of a table must be sparse with RWSAdagrad {_WITH}: dense "
+                         f"gradients have a state for each value, not for each row")
     return Rule("rowwise-adagrad", float(group["lr"]), float(group["eps"]))
 
 
 def state_of(optimizer: torch.optim.Optimizer, parameter: torch.Tensor) -> State:
-    """Return where an optimizer of a program has the states of a table's rows."""
+    """Return a function for the states of a table's rows in a program's optimizer."""
     def state() -> np.ndarray | float:
         found = optimizer.state[parameter].get(_STATES.get(type(optimizer).__name__, ""))
-        if found is None:  # facebookresearch/dlrm's has none before the first step
+        if found is None:  # facebookresearch/dlrm creates states in the first step
             return float(optimizer.defaults.get("initial_accumulator_value", 0))
         return array_of(found.detach().view(-1))
 
@@ -103,12 +106,12 @@ def state_of(optimizer: torch.optim.Optimizer, parameter: torch.Tensor) -> State
 
 
 def rule_of_fused(name: str, given: dict[str, Any]) -> Rule:
-    """Return what a NIC does in place of an optimizer that FBGEMM fuses with the gradients.
+    """Return the NICs' counterpart of an optimizer that FBGEMM fuses.
 
-    ``name``: of an operator for which :func:`sim.torch.lookups.fused.is_update` holds. ``given``:
-    its arguments by their names.
+    name: name of an operator for which :func:`sim.torch.lookups.fused.is_update` holds.
+    given: its arguments by name.
 
-    Raises ``ValueError`` for an optimizer that the NIC does not have.
+    Raises ``ValueError`` for an optimizer that NICs do not support.
     """
     optimizer = optimizer_of(name)
     if optimizer not in _FUSED:

@@ -1,4 +1,4 @@
-"""NICs that look up the rows of a PyTorch program and write them, cycle by cycle."""
+"""NICs in RTL that look up and write the rows of a PyTorch program, cycle by cycle."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -31,8 +31,12 @@ __all__ = ["TrainingNics"]
 
 
 class _Gradients(NamedTuple):
-    """What a host hands its NIC: the tables and rows of keys, bag by bag; keys of each bag; the
-    gradient of each, float32 ``[n, dimension]``."""
+    """Gradients that a host sends its NIC.
+
+    tables, rows: table and row of each key, bag by bag.
+    lengths: keys of each bag.
+    values: gradient of each bag, float32 ``[n, dimension]``.
+    """
 
     tables: np.ndarray
     rows: np.ndarray
@@ -50,16 +54,18 @@ def _nic_to_build(config: NicConfig, model: Model, runtime: Runtime,
 
 
 class TrainingNics(LookupNics):
-    """A cluster of NICs that answers mini-batches, and writes the rows of the program.
+    """A cluster of NICs that answers mini-batches and writes the rows of the program.
 
-    A step of the NICs is a mini-batch of lookups, or the gradients of an update, or both, one after
-    the other: it ends where its gradients are in, or where the next mini-batch begins, without any.
-    The NICs keep their caches up to date with what they write.
+    A step of the NICs is a mini-batch of lookups, the gradients of an update, or lookups followed
+    by gradients. Without gradients, the step ends when the next mini-batch begins. The NICs update
+    their caches with the rows that they write.
 
-    Parameters, members: as of :class:`sim.torch.values.nics.LookupNics`; ``updates``, of each
-    update in microseconds, from the first gradient that leaves a host to the last row written.
+    Parameters and members are those of :class:`sim.torch.values.nics.LookupNics`.
 
-    ``ValueError`` where model and NIC do not fit each other, or NICs could not train.
+    updates: member; time of each update in microseconds, from the first gradient at a host to the
+    last written row.
+
+    Raises ``ValueError`` if the model does not fit the NIC, or if the NICs cannot train.
     """
 
     def __init__(self, options: RunOptions, model: Model, rows: GivenRows):
@@ -78,7 +84,7 @@ class TrainingNics(LookupNics):
                                 np.empty((0, self.model.dimension), np.float32))
 
     def look_up(self, samples: Samples) -> np.ndarray:
-        """Return what the NICs answer to a mini-batch; see the parent's."""
+        """Return the NICs' answers to a mini-batch; see the parent class."""
         self._end_lookups()
         self._begin()
         return self.answers(samples)
@@ -86,8 +92,8 @@ class TrainingNics(LookupNics):
     def update(self, update: Update) -> tuple[np.ndarray, np.ndarray]:
         """Write the rows of an update; return them, float32 ``[n, d]``, and their states ``[n]``.
 
-        :class:`NicsError` where a NIC refuses a gradient or writes other rows,
-        :class:`sim.cluster.watchdog.StuckError` where one does not answer.
+        Raises :class:`NicsError` if a NIC rejects a gradient or writes other rows,
+        :class:`sim.cluster.watchdog.StuckError` if a NIC does not answer.
         """
         rule = update.rule
         simulation = self.simulation
@@ -108,13 +114,13 @@ class TrainingNics(LookupNics):
                                for number, part in enumerate(update.parts)])
         written = np.concatenate([host.keys for host in self._hosts])
         if not np.array_equal(np.sort(written), np.sort(keys)):
-            raise NicsError(f"the NICs wrote {len(written):,} rows of step {self.steps - 1}, "
-                            f"whose gradients are of {len(keys):,}")
+            raise NicsError(f"the NICs wrote {len(written):,} rows in step {self.steps - 1}, but "
+                            f"{len(keys):,} rows have gradients")
         vectors, states = self._store.read(keys)
         return vectors[:, :update.sums.shape[1]], states
 
     def close(self) -> Counter[str]:
-        """End the cluster; see the parent's."""
+        """End the cluster; see the parent class."""
         self._end_lookups()
         return super().close()
 
@@ -125,25 +131,25 @@ class TrainingNics(LookupNics):
         self._open = True
 
     def _end_lookups(self) -> None:
-        """End a step of lookups alone, if there is one."""
+        """End a step without gradients, if it is open."""
         if self._open:
             self._end([self._none] * len(self._hosts))
 
     def _end(self, shares: Sequence[_Gradients]) -> None:
-        """Hand the hosts their gradients, and end the step."""
+        """Send the hosts their gradients, and end the step."""
         for host, share in zip(self._hosts, shares):
             host.bags(*share, self.ready)
         self.simulation.advance(lambda: any(host.finished is None for host in self._hosts))
         refused = [error for host in self._hosts for error in host.refused]
         if refused:
-            raise NicsError(f"a NIC refused gradients of step {refused[0].step}: "
+            raise NicsError(f"a NIC rejected gradients of step {refused[0].step}: "
                             f"{Status(refused[0].status).name}")
         self._open = False
         self.ready = max(map(_finished, self._hosts)) + self.simulation.hand_out
         self.end_step()
 
     def _shares(self, update: Update) -> list[_Gradients]:
-        """Return what each host hands its NIC: the gradients of its samples."""
+        """Return the gradients of each host's samples."""
         nodes = len(self._hosts)
         parts: list[list[_Gradients]] = [[self._none] for _ in range(nodes)]
         for part in update.parts:
@@ -159,10 +165,10 @@ class TrainingNics(LookupNics):
 
     def _whole(self, bags: Bags, gradients: np.ndarray
                ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return bags as a NIC takes them, each in a packet: rows, lengths, and gradients."""
+        """Return bags that fit in a packet: rows, lengths, and gradients."""
         most = longest_bag(gradient_payload(self.simulation.config), self.model.dimension)
         fits = int(bags.lengths.max(initial=0)) <= most
-        # A NIC that pools as mean divides the gradient of a bag.
+        # A NIC with mean pooling divides the gradient of a bag.
         divides = self.model.pooling == "mean"
         if bags.weights is None and fits and bags.pooling == ("mean" if divides else bags.pooling):
             lengths, values = bags.lengths, gradients if divides else of_bags(bags, gradients)

@@ -20,25 +20,27 @@ from sim.torch.values.rules import Rule, rule_of, state_of
 __all__ = ["RowUpdates"]
 
 _CALLS = 4096
-"""Calls whose gradients may still come back."""
+"""The most calls that may wait for gradients."""
 _CLOSE = 1e-5
-"""How far PyTorch's sum of a row's gradients may be from the exact one, as a share of the sum of
-their magnitudes."""
+"""Largest accepted difference of PyTorch's sum of a row's gradients from the exact sum, relative to
+the sum of their magnitudes."""
 
 Gradients = tuple[Bags, np.ndarray]
-"""Bags, and the gradient of each, float32 ``[n, d]``."""
+"""Bags, and the gradient of each bag, float32 ``[n, d]``."""
 
 
 class RowUpdates:
     """Gradients of bags, collected until a step of PyTorch's optimizer.
 
-    When that has written the rows, those of the NICs' optimizer take their place.
+    After PyTorch has written the rows, the NICs' optimizer replaces them.
 
     Parameters
     ----------
-    tables: of the program. begin: called before rows are written. write: writes the NICs'.
+    tables: tables of the program.
+    begin: called before rows are written.
+    write: writes the NICs' rows.
 
-    Methods raise ``ValueError`` for what no NIC does.
+    Methods raise ``ValueError`` for operations that NICs do not support.
     """
 
     def __init__(self, tables: Tables, begin: Callable[[], None],
@@ -52,8 +54,11 @@ class RowUpdates:
         self._updates: list[Update] = []
 
     def forward(self, bags: Bags, kept: torch.Tensor) -> None:
-        """Take note of a call whose gradients may come back. ``kept``: its output ``bag_size``,
-        by which they are recognised; calls may share all their inputs but the table."""
+        """Note a call whose gradients may return.
+
+        kept: output ``bag_size`` of the call. It identifies the gradients, because calls may share
+        all inputs except the table.
+        """
         weight = bags.weight
         if not (torch.is_grad_enabled() and weight.requires_grad and weight.is_leaf and len(kept)):
             return
@@ -68,7 +73,10 @@ class RowUpdates:
             self._pending.pop(table, None)
 
     def backward(self, given: dict[str, Any]) -> None:
-        """Take the gradients of a call; ``given``: arguments of the backward pass by name."""
+        """Take the gradients of a call.
+
+        given: arguments of the backward pass by name.
+        """
         called = self._calls.get(given["bag_size"].data_ptr())
         if called is None:
             return
@@ -87,7 +95,7 @@ class RowUpdates:
         return not any(array_of(gradient)[bags.rows].any() for bags, _ in self._pending[table])
 
     def _accumulated(self, table: int) -> None:
-        """What came back is in the table's gradient now."""
+        """Move returned gradients to the pending gradients of the table."""
         if self._fresh.pop(table, False):
             self._pending[table].clear()
         self._pending[table] += self._coming.pop(table, [])
@@ -95,9 +103,9 @@ class RowUpdates:
     @own_numerics()
     @quiet()
     def step(self, optimizer: torch.optim.Optimizer, closures: tuple) -> None:
-        """Take the gradients and rows of the tables of which a step of PyTorch's optimizer begins.
+        """Save gradients and rows before a step of PyTorch's optimizer.
 
-        ``closures``: arguments of the step.
+        closures: arguments of the step.
         """
         self._updates = []
         alike: defaultdict[tuple[Rule, int], list[tuple[int, torch.Tensor, Part]]]
@@ -126,27 +134,27 @@ class RowUpdates:
                         raise ValueError(
                             f"gradients of the table of {self._tables.all[table].place} must "
                             f"reach its optimizer as the backward pass gives them with "
-                            f"optimizer_on nic, but are others, such as clipped ones, or means "
-                            f"over copies of a table (DistributedDataParallel)")
+                            f"optimizer_on nic, but were changed: do not clip them or average "
+                            f"them over copies of a table (DistributedDataParallel)")
                 self._updates.append(update)
 
     @own_numerics()
     def stepped(self) -> None:
-        """The step is over: the program's optimizer has written its rows."""
+        """Replace the rows after a step of PyTorch's optimizer."""
         updates, self._updates = self._updates, []
         with _disable_current_modes(), torch.no_grad():
             if updates:
                 self._write(updates)
 
     def close(self) -> None:
-        """Leave the program's parameters as they were found."""
+        """Remove all hooks from the program's parameters."""
         for _, hook in self._watched.values():
             hook.remove()
 
 
 def _own(gradient: torch.Tensor, rows: np.ndarray) -> np.ndarray | None:
-    """Return a table's gradient in PyTorch as one of ``rows`` alone, ascending; None where other
-    rows have one."""
+    """Return a table's gradient as gradients of ``rows``, ascending; None if other rows have
+    gradients."""
     if not gradient.is_sparse:
         own = gradient[torch.from_numpy(rows)]
         return (own.numpy() if int(torch.count_nonzero(gradient)) == int(torch.count_nonzero(own))

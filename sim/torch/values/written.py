@@ -1,4 +1,4 @@
-"""What the NICs' optimizers wrote, beside what PyTorch's or FBGEMM's would have."""
+"""Rows of the NICs' optimizers, compared with those of PyTorch or FBGEMM."""
 
 from dataclasses import dataclass, field, fields
 
@@ -13,13 +13,17 @@ _CALLED = {"sgd": "SGD", "rowwise-adagrad": "row-wise Adagrad"}
 
 @dataclass
 class Written:
-    """Rows that the NICs' optimizers wrote.
+    """Counts of rows that the NICs' optimizers wrote.
 
-    Members: ``optimizers``, their names; ``steps`` of tables; ``rows``; ``equal``, of them, as
-    PyTorch or FBGEMM makes them bit for bit; ``most``, the largest difference of a value as a share
-    of the largest of its row; ``states``, ``equal_states``, ``ulp``: states of rows, those that are
-    theirs bit for bit, and the most that one is away; ``different``, rows from RTL that are not
-    those of the numerics.
+    optimizers: names of the optimizers.
+    steps: steps of tables.
+    rows: written rows.
+    equal: rows equal to PyTorch's or FBGEMM's bit for bit.
+    most: largest difference of a value, relative to the largest value of its row.
+    states: written states of rows.
+    equal_states: states equal bit for bit.
+    ulp: largest difference of a state in units in the last place.
+    different: rows from RTL that differ from the numerics.
     """
 
     optimizers: set[str] = field(default_factory=set)
@@ -33,7 +37,7 @@ class Written:
     different: int = 0
 
     def add(self, name: str, ours: np.ndarray, theirs: np.ndarray) -> None:
-        """Count rows ``[n, d]`` of an optimizer, and compare them with those of the program's."""
+        """Count rows ``[n, d]``, and compare them with the rows of the program's optimizer."""
         self.optimizers.add(name)
         self.rows += len(ours)
         equal = same(ours, theirs).all(axis=1)
@@ -42,13 +46,13 @@ class Written:
             self.most = max(self.most, apart(ours[~equal], theirs[~equal]))
 
     def add_states(self, ours: np.ndarray, theirs: np.ndarray) -> None:
-        """Count states ``[n]`` of rows, and compare them with those of the program's optimizer."""
+        """Count states ``[n]``, and compare them with the states of the program's optimizer."""
         self.states += len(ours)
         self.equal_states += int(same(ours, theirs).sum())
         self.ulp = max(self.ulp, int(ulps(ours, theirs).max(initial=0)))
 
     def with_(self, more: "Written") -> "Written":
-        """Return this and what another process wrote."""
+        """Return the sum of the counts of two processes."""
         found = Written(self.optimizers | more.optimizers)
         for each in fields(self)[1:]:
             mine, other = getattr(self, each.name), getattr(more, each.name)
@@ -57,7 +61,7 @@ class Written:
         return found
 
     def to_json(self) -> dict:
-        """Return plain values."""
+        """Return the counts as plain values."""
         return {"optimizer": ", ".join(sorted(self.optimizers)), "steps": self.steps,
                 "rows": self.rows, "equal": self.equal, "most_difference": self.most,
                 "states": self.states, "equal_states": self.equal_states,
@@ -66,5 +70,5 @@ class Written:
 
 
 def called(optimizers: str) -> str:
-    """Return in words the optimizers that `Written.to_json` names."""
+    """Return the user's names of the optimizers in `Written.to_json`."""
     return " and ".join(_CALLED[name] for name in optimizers.split(", ") if name)

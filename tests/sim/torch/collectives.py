@@ -1,7 +1,7 @@
-"""Collectives of ``torch.distributed``, each with what every process must get of it.
+"""Collectives of ``torch.distributed`` with the expected result of each.
 
-Run as a program, it does every ordered pair of them in a number of processes of one group
-``embernic``, or lets the last process end in the middle: ``collectives.py PROCESSES STORE [dies]``.
+As a program, it runs every ordered pair of collectives in a process group ``embernic``, or ends the
+last process early: ``collectives.py PROCESSES STORE [dies]``.
 """
 
 import itertools
@@ -88,7 +88,7 @@ def all_to_all(rank: int, size: int) -> None:
 
 
 def all_to_all_single(rank: int, size: int) -> None:
-    """Process k gets k + 1 numbers of each."""
+    """Process k receives k + 1 numbers from each process."""
     got = torch.zeros(size * (rank + 1))
     counts = [k + 1 for k in range(size)]
     dist.all_to_all_single(got, torch.full((sum(counts),), float(rank)), [rank + 1] * size, counts)
@@ -126,7 +126,7 @@ EVERY = (all_reduce, broadcast, reduce, all_gather, all_gather_into_tensor, gath
 
 
 def work(rank: int, size: int, store: str, dies: bool) -> None:
-    """Do what a process of the group does, and print what the first one recorded."""
+    """Run the collectives of a process; the first process prints its record."""
     register()
     torch.set_num_threads(1)
     dist.init_process_group("embernic", init_method=f"file://{store}", rank=rank, world_size=size)

@@ -1,4 +1,4 @@
-"""A row-wise Adagrad for sparse gradients, with the interface of facebookresearch/dlrm's."""
+"""Row-wise Adagrad for sparse gradients, with the interface of facebookresearch/dlrm's."""
 
 import torch
 
@@ -6,7 +6,7 @@ __all__ = ["Other", "RWSAdagrad"]
 
 
 class RWSAdagrad(torch.optim.Optimizer):
-    """A state for each row, which is made in the first step."""
+    """Optimizer with a state for each row, created in the first step."""
 
     inside = False
     """Whether epsilon is added below the root."""
@@ -45,4 +45,4 @@ class RWSAdagrad(torch.optim.Optimizer):
 
 
 Other = type("RWSAdagrad", (RWSAdagrad,), {"inside": True})
-"""One of the same name that computes something else."""
+"""Optimizer of the same name with different arithmetic."""

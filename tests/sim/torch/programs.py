@@ -1,4 +1,4 @@
-"""PyTorch programs for tests: a small DLRM, and what is read of a session around them."""
+"""PyTorch programs for tests: a small DLRM, and functions that run it on a session."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ ROWS = (50, 7, 300)
 
 
 def with_threads(count: int):
-    """Return a fixture that gives PyTorch so many threads in every test of a file."""
+    """Return a fixture that sets PyTorch's number of threads in every test of a file."""
     @pytest.fixture(autouse=True)
     def threads():
         before = torch.get_num_threads()
@@ -25,7 +25,7 @@ def with_threads(count: int):
 
 
 class Dlrm(torch.nn.Module):
-    """A DLRM with a table for each of ``rows``, dimension 16 unless said."""
+    """A DLRM with a table for each of ``rows``; default dimension 16."""
 
     def __init__(self, rows=ROWS, dimension: int = 16, **options):
         super().__init__()
@@ -50,7 +50,7 @@ class Dlrm(torch.nn.Module):
 
 
 def mini_batches(count: int, samples: int = 12, keys: int = 1, rows=ROWS):
-    """Return dense features, indices and offsets of mini-batches with bags of so many keys."""
+    """Return dense features, indices and offsets of mini-batches with bags of the given lengths."""
     torch.manual_seed(5)
     return [(torch.rand(samples, 5),
              [torch.randint(0, each, (samples * keys,)) for each in rows],
@@ -58,7 +58,7 @@ def mini_batches(count: int, samples: int = 12, keys: int = 1, rows=ROWS):
 
 
 def trained(model: Dlrm, batches, train: bool = True, optimizer=None) -> list[float]:
-    """Return the losses of a program that trains, with SGD unless said, or only looks."""
+    """Return the losses of a program that trains, by default with SGD, or only infers."""
     optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []
     for batch in batches:
@@ -73,7 +73,8 @@ def trained(model: Dlrm, batches, train: bool = True, optimizer=None) -> list[fl
 
 
 def attached_to(program, **options) -> tuple[Session, dict]:
-    """Run ``program()`` on a session; return the session that is over, and what was not caught."""
+    """Run ``program()`` on a session; return the ended session and the lookups that were not
+    caught."""
     session = Session(TorchOptions(**{"nodes": 2, "config": "tiny", "threads": 1} | options))
     with capturing(session, lambda line: None) as capture:
         program()

@@ -1,7 +1,7 @@
-"""A PyTorch program of several processes: each holds whole tables, and exchanges their vectors.
+"""PyTorch program with several processes that hold whole tables and exchange vectors.
 
-Begun by ``torchrun``: ``sharded.py BACKEND STEPS KEYS WHAT``, where ``WHAT`` is ``train`` or
-``look``, or ``PROCESS:END`` for how a process ends in the middle. It prints a loss for each step.
+``torchrun`` starts ``sharded.py BACKEND STEPS KEYS WHAT``. ``WHAT`` is ``train``, ``look``, or
+``PROCESS:END`` to end a process early. The program prints a loss for each step.
 """
 
 import os
@@ -15,7 +15,7 @@ SAMPLES, DIMENSION = 12, 16
 
 
 class Exchange(torch.autograd.Function):
-    """Vectors of some tables and all samples, for those of all tables and some samples."""
+    """Exchange of vectors: from some tables and all samples to all tables and some samples."""
 
     @staticmethod
     def forward(ctx, vectors, tables):
@@ -40,7 +40,10 @@ class Exchange(torch.autograd.Function):
 
 
 def work(backend: str, steps: int, keys: int, what: str, **known) -> None:
-    """Do what each process does; ``known``: how it finds the others, if not by ``torchrun``."""
+    """Run a process.
+
+    known: arguments of ``init_process_group`` without ``torchrun``.
+    """
     distributed.init_process_group(backend, **known)
     rank, size = distributed.get_rank(), distributed.get_world_size()
     torch.manual_seed(1)

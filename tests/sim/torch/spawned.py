@@ -1,6 +1,6 @@
-"""A PyTorch program that begins its own processes: ``spawned.py HOW BACKEND WHAT``.
+"""PyTorch program that starts its own processes: ``spawned.py HOW BACKEND WHAT``.
 
-``HOW``: with ``spawn`` or ``fork`` of multiprocessing, or by ``torchrun``.
+``HOW``: ``spawn`` or ``fork`` of multiprocessing, or ``torchrun``.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A script on NICs observes and prints what it does alone."""
+"""A script on NICs observes and prints the same as without NICs."""
 
 import re
 import subprocess
@@ -15,8 +15,8 @@ from sim import api
 from tests.sim.shown import complaints
 
 NAMES = ("gen", "host", "sim", "rtl", "rich", "typer", "csv")
-"""Modules of the script that are called as EmberNIC's packages, packages of others that the command
-imports before it runs the script, and a module of Python's library."""
+"""Modules of the script with the names of EmberNIC's packages, of packages that the command imports
+before the script, and of a module in Python's library."""
 
 OBSERVED = '''"""A script with modules of its own."""
 import __main__, atexit, builtins, inspect, multiprocessing, os, pickle, signal, sys, threading
@@ -106,7 +106,7 @@ def on_nics(folder: Path, script: str, *options: str) -> subprocess.CompletedPro
 
 
 def as_alone(alone: subprocess.CompletedProcess, done: subprocess.CompletedProcess) -> None:
-    """Check that stdout begins with that of the script alone, and what follows is the report."""
+    """Check that stdout begins with the output of the script alone; the report follows."""
     assert done.stdout[:len(alone.stdout)] == alone.stdout, done.stderr
     assert "Embedding bags of" in done.stdout[len(alone.stdout):].lstrip().splitlines()[0]
     assert done.returncode == alone.returncode
@@ -128,7 +128,8 @@ def test_all_that_a_script_observes(tmp_path):
 
 @pytest.mark.thorough
 def test_names_of_the_script_with_nics_in_rtl(tmp_path):
-    """Alone, a traceback has these frames; the RTL and the NICs' optimizer use EmberNIC's names."""
+    """A traceback has only the script's frames; the RTL and the optimizer use EmberNIC's modules.
+    """
     own_modules(tmp_path)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -184,7 +185,7 @@ def test_a_folder_that_hides_a_package_is_left_out_with_p(tmp_path):
 
 
 def test_one_attach_at_a_time():
-    """PyTorch is as it was after the last, however it ends."""
+    """PyTorch is unchanged after the last context, however it ends."""
     patched = torch.compile, threading.Thread._bootstrap, threading.Thread.start
     bag = torch.nn.EmbeddingBag(100, 16, mode="sum")
     inside, over, found = threading.Event(), threading.Event(), []

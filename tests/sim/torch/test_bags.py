@@ -1,4 +1,4 @@
-"""What a call of an embedding bag asks of the NICs, and what they refuse."""
+"""Bags of embedding bag calls, and calls that NICs do not support."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def test_keys_are_those_of_the_call():
      "its vectors have 4 values, and the NIC's between 1 and 3"),
     ((TABLE[:, :0], [1], [0]), {}, "its vectors have 0 values, and the NIC's between 1 and 256"),
     ((TABLE[:0], [], [0]), {}, "its table has 0 rows, and the NIC's between 1 and 68719476735"),
-    # A table of no memory: all its rows are one.
+    # A table without memory: all its rows share the same values.
     ((torch.zeros(1, 4).expand(1 << 36, 4), [1], [0]), {},
      "its table has 68719476736 rows, and the NIC's between 1 and 68719476735"),
 ])
@@ -74,7 +74,7 @@ def test_what_no_nic_serves(arguments, options, why):
 def test_what_stays_with_pytorch():
     arguments = (TABLE, torch.tensor([1]), torch.tensor([0]))
     assert bags_of(arguments, {"mode": 2}) == "the NIC pools as sum or mean, not max"
-    assert "not plain ones" in str(bags_of((TABLE.to("meta"), *arguments[1:]), {}))
+    assert "must be plain tensors" in str(bags_of((TABLE.to("meta"), *arguments[1:]), {}))
 
 
 def test_pooling_is_in_the_order_of_keys_and_weights_come_first():

@@ -1,5 +1,5 @@
-"""Hits of the local caches, mini-batch by mini-batch: they are there where NICs ran, and add up to
-what the NICs counted."""
+"""Local cache counts of each mini-batch: present where NICs ran, and equal in sum to the NICs'
+counters."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def cells(steps: list[dict]) -> list[tuple]:
 
 
 def told(session) -> list[tuple]:
-    """Return the cells of each mini-batch, once they were found to add up."""
+    """Check that the cells of the mini-batches add up, and return them."""
     found = cells(Seen.of(session, Capture(session, print)).record.steps)
     assert [sum(of) for of in zip(*found)] == [
         session.counts[f"local_cache.{name}"] for name in NAMES]
@@ -59,7 +59,7 @@ def test_a_mini_batch_that_nics_look_up_in_parts_is_one():
 
     session, _ = attached_to(program, fidelity="rtl", set=("remote_cache=false",))
     assert len(session.record.steps) == 3 and sum(session.resets.values()) == 2
-    # Each new table has NICs set up anew, with cold caches.
+    # Each new table rebuilds the NICs, with cold caches.
     assert told(session) == [(0, 24), (8, 24), (24, 24)]
 
 
@@ -81,7 +81,7 @@ def test_training_adds_up(on):
     session, _ = attached_to(lambda: trained(model, mini_batches(5, keys=3)), fidelity="rtl",
                              optimizer_on=on)
     found = told(session)
-    # PyTorch's optimizer changes rows, with caches off then; the NICs' own leaves them on.
+    # PyTorch's optimizer changes rows, which switches caches off; the NICs' optimizer does not.
     assert [hits > 0 for hits, _ in found] == [False] + [on == "nic"] * 4
 
 
@@ -121,7 +121,7 @@ def test_modelled_nics_tell_of_the_mini_batches_that_are_measured(monkeypatch, s
 
 
 def test_each_process_has_the_hits_in_its_own_tables():
-    """The first process is two mini-batches ahead, which the second does not have."""
+    """The first process is two mini-batches ahead of the second."""
     served = Served(TorchOptions(nodes=2, fidelity="rtl", config="tiny", threads=1,
                                  set=("remote_cache=false",)))
     tables = [torch.randn(rows, 16) for rows in (20, 30)]

@@ -1,4 +1,4 @@
-"""Every lookup of a program is caught, or said with its place."""
+"""Every lookup of a program is caught, or reported with its source line."""
 
 import multiprocessing
 import subprocess
@@ -69,7 +69,7 @@ def test_compiled_whole():
 @pytest.mark.thorough
 @pytest.mark.parametrize("known", [False, True])
 def test_a_program_that_compiles_first_when_it_is_caught(known):
-    # In a process of its own, where nothing has used the compiler.
+    # In a separate process, which has not used the compiler.
     code = f"""
 import torch
 from sim.torch.catching.eager import eager
@@ -99,7 +99,7 @@ def test_inference_mode_and_no_grad():
 
 
 class OfItsOwn(threading.Thread):
-    """A thread whose class says what it does."""
+    """A thread that overrides ``run``."""
 
     def run(self):
         BAG(KEYS, OFFSETS)
@@ -132,8 +132,8 @@ def test_a_pool_of_threads_that_was_there_before():
         session, missed = attached_to(program)
     assert sum(lookups(session)) == 12 and missed == {
         (f"{__file__}:{program.__code__.co_firstlineno + 2}",
-         "torch.nn.modules.sparse.EmbeddingBag is not caught: its thread is not one that the "
-         "program began with threading"): 1}
+         "torch.nn.modules.sparse.EmbeddingBag is not caught: its thread was not started by "
+         "the program with threading"): 1}
 
 
 def test_a_thread_that_outlives_the_program():
@@ -186,7 +186,7 @@ def forked_by_torchscript(weight: torch.Tensor, keys: torch.Tensor, offsets: tor
 
 
 class Twice(torch.nn.Module):
-    """Two bags of one table, whose vectors are made again in the backward pass."""
+    """Two bags of the same table, whose vectors are recomputed in the backward pass."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,5 @@
-"""Processes that a program begins itself are caught too, and `import torch` alone knows nothing."""
+"""Processes that a program starts are caught too; `import torch` alone imports nothing of EmberNIC.
+"""
 
 import json
 import os
@@ -23,7 +24,7 @@ SPAWNED = Path(__file__).with_name("spawned.py")
 
 @pytest.fixture
 def installed(tmp_path) -> dict[str, str]:
-    """Return the environment of processes where EmberNIC is installed, entry points too."""
+    """Return an environment in which EmberNIC is installed, with entry points."""
     entry = tmp_path / "site" / "embernic_of_a_test-0.dist-info"
     entry.mkdir(parents=True)
     (entry / "METADATA").write_text("Metadata-Version: 2.1\nName: embernic_of_a_test\nVersion: 0\n")
@@ -94,7 +95,7 @@ def test_a_process_that_fails_leaves_a_report(installed, tmp_path, what):
     complaints = messages(done.stderr)
     assert len(complaints) == 1 and done.returncode == 1
     if what == "1:killed" and not out.exists():
-        return  # multiprocessing may have ended the other one before it could say anything
+        return  # multiprocessing may have ended the other process before its report
     result = json.loads(out.read_text())
-    # Of what multiprocessing ends, the first to be gone may be the other process.
+    # multiprocessing may end either process first.
     assert result["ended"] and result["ended"].split("\n")[0] in complaints[0] and result["steps"]

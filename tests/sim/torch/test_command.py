@@ -1,4 +1,4 @@
-"""``sim torch``: an unedited script, what it prints and returns, and its mistakes in one line."""
+"""Command ``sim torch``: output and results of an unedited script, and messages for errors."""
 
 import csv
 import json
@@ -54,7 +54,7 @@ def test_a_script_runs_as_it_is(script, tmp_path, capsys, fidelity):
     cache = sums.pop("local_cache")
     assert result["mini_batches"] == {"inference": {
         "count": 4, "samples": 32, "bags": 32, "lookups": 32, "unique": 32, "bytes": 2048}}
-    # What is printed is the sum of what each mini-batch has, and where NICs ran, what they counted.
+    # Printed counts are sums over mini-batches, and equal the NICs' counters where NICs ran.
     assert cache["mini_batches"] == (4 if fidelity == "rtl" else 2)
     assert f"{cache['hits']} of {cache['accesses']}" in shown
     for name in ("hits", "accesses"):
@@ -83,7 +83,7 @@ def test_the_page_of_a_script(script, tmp_path):
     rows = result["systems"]["inference"]["rows"]
     assert "script.py on NICs" in page and all(
         f"<td>{row['system']}</td>" in page for row in rows)
-    # What it comes to, what was timed, and the tables.
+    # The verdict, the timed model, and the tables.
     assert f"FS takes {rows[1]['interval_us']:,.0f} us" in page
     assert f"{rows[1]['samples_per_second']:,.0f}</td>" in page
     assert result["systems"]["inference"]["model"].startswith("1 tables of dimension 16, ")
@@ -117,9 +117,9 @@ def test_the_page_of_a_script(script, tmp_path):
     (["--seed", "-1"], "seed must be at least 0, not -1"),
     (["--set", "colour=red"], None),
     *((["--set", "interaction=true", "--fidelity", fidelity],
-       "interaction must be left to the systems, of which each says whether its NICs compute it, "
-       "not set to 'true'") for fidelity in ("fast", "rtl")),
-    # What only shows when systems are timed is told before the script runs.
+       "interaction must be left to the systems, not set to 'true': a system decides whether its "
+       "NICs compute it") for fidelity in ("fast", "rtl")),
+    # Errors of the timing are reported before the script runs.
     (["--set", "step_timeout=5"], "step_timeout must be 0 with fidelity fast, not 5"),
     (["--set", "row_reads=true"], None),
     (["--report", __file__], f"report must be a folder, not the file {__file__!r}"),
@@ -180,24 +180,24 @@ def test_a_notebook_is_no_script(tmp_path, capsys):
     path.write_text('{"cells": []}')
     assert ended(str(path)) == 2
     assert complaints(capsys.readouterr().err) == [
-        f"sim: script must be Python, not the notebook {str(path)!r}: sim.api.attach is for what "
-        f"is in one"]
+        f"sim: script must be Python, not the notebook {str(path)!r}: use sim.api.attach in "
+        f"a notebook"]
 
 
 def test_a_script_that_is_not_there_or_looks_nothing_up(tmp_path, capsys):
     assert ended(str(tmp_path / "none.py")) == 2
-    assert "script must be a file" in capsys.readouterr().err
+    assert "does not exist or is not a file" in capsys.readouterr().err
     (tmp_path / "idle.py").write_text("import torch\n")
     assert ended(str(tmp_path / "idle.py")) == 2
     assert complaints(capsys.readouterr().err) == [
-        f"sim: {tmp_path / 'idle.py'} must look up bags with torch.nn.EmbeddingBag, but none was "
-        f"caught"]
+        f"sim: {tmp_path / 'idle.py'} must look up bags with torch.nn.EmbeddingBag, but no "
+        f"lookup was caught"]
 
 
 def test_a_script_that_is_a_folder_or_does_not_parse(tmp_path, capsys):
     assert ended(str(tmp_path)) == 2
     assert complaints(capsys.readouterr().err) == [
-        f"sim: script must be a file, but {str(tmp_path)!r} is none"]
+        f"sim: script {str(tmp_path)!r} does not exist or is not a file"]
     path = tmp_path / "script.py"
     path.write_text("import torch\ndef (\n")
     assert ended("--json", str(tmp_path / "out.json"), str(path)) == 1
@@ -236,7 +236,7 @@ def test_a_script_that_is_interrupted(tmp_path, capsys, name, fidelity):
         f"sim: stopped by {name}; {out} holds what the program did before"]
     result = json.loads(out.read_text())
     assert result["ended"] == f"stopped by {name}"
-    # The mini-batch under way is left out.
+    # The current mini-batch is omitted.
     assert result["mini_batches"]["inference"]["count"] == 3
 
 

@@ -1,4 +1,4 @@
-"""A lookup gives what it gives without NICs: PyTorch's vectors, or PyTorch's exception."""
+"""A lookup has the same result as without NICs: PyTorch's vectors or PyTorch's exception."""
 
 import copy
 from collections.abc import Callable
@@ -83,7 +83,7 @@ TAKEN: dict[str, Callable[[], torch.Tensor]] = {
     "weights": lambda: bag(per_sample_weights=torch.tensor([1.0, 2.0, 4.0, 8.0, 16.0])),
     "strided weights": lambda: bag(per_sample_weights=torch.ones(10)[::2]),
 }
-"""Calls that NICs serve."""
+"""Calls that run on NICs."""
 
 LEFT: dict[str, tuple[Callable[[], torch.Tensor], str]] = {
     **{str(each): (lambda each=each: bag(table=TABLE.to(each)),
@@ -97,9 +97,9 @@ LEFT: dict[str, tuple[Callable[[], torch.Tensor], str]] = {
     "no rows": (lambda: bag(NONE, of(0, 0), TABLE[:0]),
                 "its table has 0 rows, and the NIC's between 1 and 68719476735"),
     "meta": (lambda: bag(*(each.to("meta") for each in (KEYS, OFFSETS, TABLE))),
-             "its tensors are not plain ones in the host's memory"),
+             "its tensors must be plain tensors in the host's memory"),
     "meta table": (lambda: bag(table=TABLE.to("meta")),
-                   "its tensors are not plain ones in the host's memory"),
+                   "its tensors must be plain tensors in the host's memory"),
     "max": (lambda: bag(mode="max"), "the NIC pools as sum or mean, not max"),
     "keys in no bag": (lambda: bag(offsets=NONE),
                        "its offsets do not divide all of its indices into bags"),
@@ -108,7 +108,7 @@ LEFT: dict[str, tuple[Callable[[], torch.Tensor], str]] = {
         "its offsets do not divide all of its indices into bags"),
     "embedding": (lambda: embedding(KEYS, TABLE), "no NIC serves this operator"),
 }
-"""Calls that stay with PyTorch, and why."""
+"""Calls that stay with PyTorch, and the reasons."""
 
 RAISING: dict[str, Callable[[], torch.Tensor]] = {
     **{f"index {each} of {mode}, {len(offsets)} bags": (
@@ -148,7 +148,7 @@ RAISING: dict[str, Callable[[], torch.Tensor]] = {
 
 
 def outcome(call: Callable[[], torch.Tensor]) -> tuple:
-    """Return what a call gives: type, shape and values, or its exception."""
+    """Return the type, shape and values of a call, or its exception."""
     try:
         found = call()
     except Exception as error:
@@ -158,7 +158,7 @@ def outcome(call: Callable[[], torch.Tensor]) -> tuple:
 
 
 def outcomes(calls: dict[str, Callable[[], torch.Tensor]], **options) -> tuple:
-    """Return outcomes of calls on a session, by name, the session and what it missed."""
+    """Return outcomes of calls on a session by name, the session, and its missed lookups."""
     found = {}
 
     def program() -> None:
@@ -181,10 +181,10 @@ def test_every_call_ends_as_it_does_alone(options):
     calls = {f"{number} {name}": call for number, calls in enumerate(
         (TAKEN, {name: call for name, (call, _) in LEFT.items()}, RAISING))
         for name, call in calls.items()}
-    if options.get("optimizer_on") == "nic":  # which refuses gradients by frequency
+    if options.get("optimizer_on") == "nic":  # rejects gradients by frequency
         calls = {name: call for name, call in calls.items() if "by frequency" not in name}
     alone = {name: outcome(call) for name, call in calls.items()}
-    # What PyTorch computes, and what it rejects, is as the lists say.
+    # PyTorch computes and rejects the calls as listed.
     assert {name for name, found in alone.items() if isinstance(found[0], type)} == {
         name for name in calls if name.startswith("2 ")}
     found, session, _ = outcomes(calls, **options)

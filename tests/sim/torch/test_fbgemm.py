@@ -1,4 +1,4 @@
-"""FBGEMM's lookups of many tables at once come from the NICs; its fused optimizers stay its own."""
+"""NICs answer FBGEMM's lookups of many tables; its fused optimizers stay with FBGEMM."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def tables(shapes=SHAPES, **options) -> SplitTableBatchedEmbeddingBagsCodegen:
 
 
 def keys_of(step: int, keys: int = 1, dtype=torch.int64) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the indices and offsets of a mini-batch whose bags have so many keys."""
+    """Return the indices and offsets of a mini-batch with bags of the given lengths."""
     torch.manual_seed(step)
     indices = torch.cat([torch.randint(0, SHAPES[table][0], (SAMPLES * keys,), dtype=dtype)
                          for table in FEATURES])
@@ -78,7 +78,7 @@ def test_one_key_bags_leave_every_loss_as_it_is(fidelity, pooling, dtype):
     bags = 4 * SAMPLES * len(FEATURES)
     assert session.comparison.equal == session.comparison.bags == [bags, 0]
     if fidelity == "rtl":
-        # Rows that FBGEMM has written are those that the NICs get.
+        # The NICs get the rows that FBGEMM has written.
         assert session.verdicts == {"equal": 4 * SAMPLES, "different": 0}
         assert session.uncached == 3
 
@@ -92,7 +92,7 @@ def test_other_fused_optimizers_stay_on_the_host(optimizer):
 
 
 def looked_up(made, *arguments, **options):
-    """Return the vectors that FBGEMM gives and those of a session, and that session."""
+    """Return FBGEMM's vectors, the session's vectors, and the session."""
     out = []
     with torch.no_grad():
         session, missed = attached_to(lambda: out.append(made(*arguments) + 0), **options)
@@ -108,7 +108,7 @@ def test_sums_of_several_keys_are_fbgemms(fidelity):
 
 
 def test_means_are_an_ulp_from_fbgemms():
-    # FBGEMM multiplies by a rounded 1 / n, where the NIC divides by n.
+    # FBGEMM multiplies by a rounded 1 / n; the NIC divides by n.
     _, _, session = looked_up(tables(pooling_mode=PoolingMode.MEAN), *keys_of(1, keys=5))
     assert session.comparison.ulp[1] <= 1
 
@@ -156,8 +156,8 @@ def test_tables_that_an_optimizer_of_pytorch_trains():
     (lambda: SplitTableBatchedEmbeddingBagsCodegen(
         [(9, 8, EmbeddingLocation.HOST, ComputeDevice.CPU)], pooling_mode=PoolingMode.NONE)(
             *keys_of(1, 1)),
-     "split_embedding_nobag_codegen_forward_unweighted_pt2_wrapper is not caught: it gives the "
-     "vector of each key, and the NIC's bags are pooled"),
+     "split_embedding_nobag_codegen_forward_unweighted_pt2_wrapper is not caught: it "
+     "returns a vector for each key, and NICs pool bags"),
     (lambda: tables(output_dtype=SparseType.FP16)(*keys_of(1)),
      "split_embedding_codegen_forward_unweighted_pt2_wrapper is not caught: its vectors are not "
      "float32"),
@@ -253,7 +253,7 @@ def test_the_nics_sgd_in_place_of_a_fused_one(pooling):
             np.concatenate([indices.numpy().reshape(len(FEATURES), -1)[n] for n in features]),
             np.concatenate([np.repeat(one, 3, axis=0) for one in each]))
         old[rows], _ = Optimizer("sgd", 0.1).apply(old[rows], np.empty(0, np.float32), sums)
-        # A mean's vectors, and so their gradients, are an ulp from FBGEMM's.
+        # Vectors and gradients of means differ from FBGEMM's by an ulp.
         np.testing.assert_allclose(new.numpy(), old, rtol=0, atol=(
             0 if pooling == PoolingMode.SUM else 1e-6))
         torch.testing.assert_close(new, theirs)
@@ -263,7 +263,7 @@ def test_the_nics_sgd_in_place_of_a_fused_one(pooling):
 
 @pytest.mark.parametrize("steps", [1, 3])
 def test_the_nics_rowwise_adagrad_in_place_of_a_fused_one(steps):
-    """Rows and states are those of the numerics, and lie where FBGEMM has them."""
+    """Rows and states equal the numerics and are in FBGEMM's memory."""
     shapes, features = ((50, 16), (300, 16)), (0, 1, 1)
     options = {"optimizer": EmbOptimType.EXACT_ROWWISE_ADAGRAD, "eps": 1e-6,
                "shapes": shapes, "feature_table_map": list(features)}

@@ -1,4 +1,5 @@
-"""The port of a server: callers without the key, and peers with it that send nonsense."""
+"""The port of a server: callers without the key, and authenticated peers with malformed messages.
+"""
 
 import os
 import pickle
@@ -49,7 +50,7 @@ def call(server: Server) -> socket.socket:
 
 
 def meets(server: Server, rank: int | None = 1) -> None:
-    """A process with the key is heard, at once."""
+    """Check that the server immediately hears a process with the key."""
     began = time.monotonic()
     client = Client(server.address, rank, 2, lambda: None)
     client.seen(Seen.counted(rank, 2))
@@ -57,7 +58,7 @@ def meets(server: Server, rank: int | None = 1) -> None:
 
 
 def ends(caller: socket.socket) -> bool:
-    """The server ends a connection without a further word."""
+    """Return True if the server closes the connection without an answer."""
     caller.settimeout(5)
     try:
         return not caller.recv(1 << 16)[len(wire._HELLO) + 32:] and not caller.recv(1)
@@ -84,7 +85,7 @@ def test_silent_callers_hold_up_nobody(server, monkeypatch):
     monkeypatch.setattr(wire, "HANDSHAKE_SECONDS", 60)
     callers = [call(server) for _ in range(3 * server_module._PENDING)]
     meets(server)
-    assert ends(callers[0])  # makes room for those that come
+    assert ends(callers[0])  # makes room for later callers
     for caller in callers:
         caller.close()
     meets(server, 0)
@@ -104,7 +105,7 @@ def test_a_caller_that_drips_is_sent_away_in_time(server):
 
 
 def test_an_answer_of_another_call_is_no_proof(server):
-    """Who listens to one handshake, or asks the server to answer itself, has no proof."""
+    """An eavesdropped handshake gives no proof, and the server's own answers give none either."""
     with call(server) as first, call(server) as second:
         hello, other = first.recv(47), second.recv(47)
         nonces = hello[-32:] + other[-32:]
@@ -113,8 +114,8 @@ def test_an_answer_of_another_call_is_no_proof(server):
 
 
 def test_a_caller_tells_a_hub_that_has_no_key(server):
-    """Whoever took the port gets no proof that it can use, and no message."""
-    with pytest.raises(AuthenticationError, match=r"not that of a server|does not have"):
+    """An impostor at the port gets neither a usable proof nor a message."""
+    with pytest.raises(AuthenticationError, match=r"a different program than|does not have"):
         connect(server.address._replace(key=bytes(32), port=_impostor(wire._HELLO + bytes(32), 96)))
     with pytest.raises(AuthenticationError):
         connect(server.address._replace(port=_impostor(b"SSH-2.0" + bytes(60), 0)))
@@ -153,7 +154,8 @@ def test_only_the_user_can_read_the_key(server):
 
 @pytest.mark.parametrize("made", ["text", "zeros", "fifo", "client", "folder", "long"])
 def test_a_path_from_the_store_is_not_trusted(tmp_path, made):
-    """Whoever reaches torchrun's store may name any file: only a key file of this user is read."""
+    """The store of torchrun may contain any path; a process reads only key files of its own user.
+    """
     tmp_path.chmod(0o700)
     path = tmp_path / "server"
     if made == "fifo":
@@ -261,7 +263,7 @@ def test_a_message_beyond_the_bounds_is_not_sent(server, monkeypatch):
 
 
 class Store(dict):
-    """A store of torchrun, which any user can write."""
+    """A store of torchrun, writable for any user."""
 
     set = dict.__setitem__
 
@@ -271,7 +273,7 @@ class Store(dict):
 
 @pytest.mark.parametrize("named", ["theirs", "/etc/passwd", "a\0b", "/none/server"])
 def test_a_store_that_an_attacker_writes_starts_nothing(monkeypatch, tmp_path, capfd, named):
-    """Before the first process has set the path, or after."""
+    """The attacker writes before or after the first process."""
     from sim.torch.catching.session import Session
     from sim.torch.processes import peers
 
@@ -285,4 +287,4 @@ def test_a_store_that_an_attacker_writes_starts_nothing(monkeypatch, tmp_path, c
         process._join(store, 1, 2)
     said = capfd.readouterr().err
     assert error.value.status == 2 and said.count("\n") == 1
-    assert said.startswith("sim: the processes of the program do not find each other: ")
+    assert said.startswith("sim: the processes of the program cannot connect: ")

@@ -1,4 +1,4 @@
-"""Scripts whose processes end, fork or are replaced: each does what it does alone."""
+"""Scripts whose processes end, fork or are replaced behave the same as without NICs."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def test_a_script_does_what_it_does_alone(installed, tmp_path, case, fidelity): 
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Return what was called in place of what ends this process."""
+    """Return calls that would have ended this process."""
     found = []
     for name in ("_exit", "abort", "execv", "execve"):
         monkeypatch.setattr(os, name, lambda *given, name=name: found.append((name, *given)))

@@ -1,4 +1,4 @@
-"""docs/pytorch.md: its script runs as it is, its context prints what stands there."""
+"""docs/pytorch.md: its script runs unedited, and its context prints the shown output."""
 
 import pytest
 

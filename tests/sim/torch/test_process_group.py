@@ -1,4 +1,4 @@
-"""The process group: what each collective gives, in any order, and what is recorded of it."""
+"""The process group: results and records of all collectives, in any order."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Processes that ``torchrun`` begins are the nodes of one cluster, with one report."""
+"""Processes that ``torchrun`` starts are the nodes of a cluster, with a common report."""
 
 import json
 import subprocess
@@ -71,7 +71,7 @@ def test_vectors_of_processes_come_from_the_nics_of_one(tmp_path, keys, what, pr
     assert losses(done.stdout) == losses(plain.stdout) and len(losses(plain.stdout)) == 4
     result = json.loads((tmp_path / "out.json").read_text())
     assert result["options"]["nodes"] == processes
-    # Bags of all processes are one mini-batch of the NICs.
+    # The bags of all processes form a mini-batch of the NICs.
     assert result["values"]["results"] == {"equal": 4 * SAMPLES, "different": 0}
     assert len(result["nics"]["latencies_us"]) == 4
     assert result["nics"]["counts"]["network.packets"] > 0
@@ -79,7 +79,7 @@ def test_vectors_of_processes_come_from_the_nics_of_one(tmp_path, keys, what, pr
 
 
 def check_hits(result: dict, count: int) -> None:
-    """Hits of local caches are there in each of so many mini-batches, and add up."""
+    """Check the sums and the number of local cache counts."""
     assert len(result["steps"]) == count
     for name in ("hits", "accesses"):
         assert sum(step[f"local_cache_{name}"] for step in result["steps"]) == (
@@ -89,7 +89,7 @@ def check_hits(result: dict, count: int) -> None:
 @pytest.mark.thorough
 @pytest.mark.few(1)
 def test_rows_of_processes_are_written_by_the_nics_of_one(tmp_path):
-    """Losses with RTL are those with the numerics, and so is every row."""
+    """Losses and rows with RTL equal those with the numerics."""
     shown, results = [], []
     for fidelity in ("model", "rtl"):
         out = tmp_path / f"{fidelity}.json"
@@ -104,7 +104,7 @@ def test_rows_of_processes_are_written_by_the_nics_of_one(tmp_path):
     assert rtl["gradients"]["nic"] == model["gradients"]["nic"]
     assert rtl["gradients"]["nic"]["rows"] > 0 and rtl["gradients"]["nic"]["different"] == 0
     assert rtl["values"]["results"] == {"equal": 4 * SAMPLES, "different": 0}
-    # Updates of all processes are one, and the caches of NICs that write stay on.
+    # The updates of all processes are merged, and the caches of NICs that write stay on.
     assert len(rtl["nics"]["updates_us"]) == 4 and rtl["nics"]["uncached"] == 0
     check_hits(rtl, 4)
 
@@ -163,8 +163,8 @@ def test_processes_on_several_machines_are_refused(tmp_path):
                     "torch", "--json", str(tmp_path / "out.json"), str(SHARDED), "embernic", "4",
                     "1", "look")
     complaints = [line for line in done.stderr.splitlines() if line.startswith("sim: ")]
-    assert complaints == ["sim: processes must be on one machine to be nodes of a cluster, but 2 "
-                          "are on several"]
+    assert complaints == ["sim: processes must run on the same machine, but 2 processes run on "
+                          "several: start torchrun on a single machine"]
     assert done.returncode != 0 and not list(tmp_path.iterdir())
 
 
@@ -188,10 +188,10 @@ def test_a_program_that_fails_has_a_report_of_what_each_process_did(
     assert result["ended"] == said and said in (page / "index.html").read_text()
     assert done.stdout.count("Embedding bags of") == 1 and said in " ".join(done.stdout.split())
     found = {each["rank"]: each["lookups"] for each in result["processes"]}
-    # Mini-batches under way count where a process has all vectors of them.
+    # Current mini-batches count if the process has all their vectors.
     for rank, (tables, count) in enumerate(zip((3, 2), steps)):
         assert found[rank] in (count * tables * SAMPLES, (count + 1) * tables * SAMPLES)
-    # Of one that says nothing more, what it counted is there.
-    silent = "process 1 ended without a word"
+    # The counts of a lost process are kept.
+    silent = "process 1 ended without a report"
     assert any(note.startswith(silent) for note in result["notes"]) == (what == "1:killed")
     assert len(result["steps"]) in (2, 3)

@@ -1,4 +1,4 @@
-"""Where a mini-batch of a program begins, and what is counted of it."""
+"""Begin of a program's mini-batches, and their counts."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def batch(*columns: Bags, tables=None, **options) -> MiniBatch:
 
 
 @pytest.mark.parametrize(("known", "samples", "table", "taken"), [
-    ({}, 2, 1, True), ({}, 2, 0, True),  # a table twice, of which nothing was read
+    ({}, 2, 1, True), ({}, 2, 0, True),  # a table twice, without a read in between
     ({"read": True}, 2, 1, True), ({"read": True}, 2, 0, False),
     ({"trained": True}, 2, 1, False), ({"trained": True}, 2, 0, False),
     ({}, 3, 1, False), ({}, 1, 1, False), ({"read": True}, 3, 1, False),
@@ -49,7 +49,7 @@ def test_counts_of_a_mini_batch():
         {"workload": "inference", "samples": 2, "bags": 2, "lookups": 2, "unique": 1,
          "bytes": 2 * 16, "local_cache_hits": None, "local_cache_accesses": None}]
     assert record.steps[3]["unique"] == record.steps[3]["lookups"] == 0
-    # At least half of the bytes of its vectors: 64 and 16 do, 32 do not, nor does nothing.
+    # Counts as exchanged from half the bytes of its vectors: 64 and 16 do, 32 and 0 do not.
     assert record.exchanges == 2
     assert [each.step for each in record.recent[True]] == [0]
     assert [each.step for each in record.recent[False]] == [1, 2]

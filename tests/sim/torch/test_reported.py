@@ -20,7 +20,7 @@ optimizer = torch.optim.Adam(bag.parameters())
 out = bag(torch.arange(8), torch.arange(8))
 print(out.shape)
 """
-"""A script that looks up one mini-batch, of which no system is timed."""
+"""A script with a single mini-batch, which is too few to time a system."""
 
 BAG = torch.nn.EmbeddingBag(10, 4, mode="sum")
 KEYS = torch.arange(4)
@@ -106,4 +106,4 @@ def test_a_context_that_an_exception_leaves(error):
             BAG(KEYS, KEYS).sum()
         raise error("left")
     assert program.result["ended"] == f"{error.__name__}: left"
-    assert len(program.result["steps"]) == 1  # without the mini-batch under way
+    assert len(program.result["steps"]) == 1  # without the current mini-batch

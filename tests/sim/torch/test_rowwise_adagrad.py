@@ -1,4 +1,4 @@
-"""``optimizer_on nic`` with row-wise Adagrad: rows and their states are those of the NIC's."""
+"""``optimizer_on nic`` with row-wise Adagrad: rows and states equal the NIC's."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ LENGTHS = np.array([2, 0, 1, 2, 2])
 
 
 def torchrecs(*arguments, **options):
-    """Return TorchRec's optimizer, which takes dense gradients alone."""
+    """Return TorchRec's optimizer, which accepts only dense gradients."""
     pytest.importorskip("torchrec", reason=absent("torchrec"))
     from torchrec.optim import RowWiseAdagrad
 
@@ -79,7 +79,7 @@ def test_a_rate_of_nothing_changes_states_alone():
     optimizer, before = RWSAdagrad(bag.parameters(), lr=0.0), bag.weight.detach().clone()
     on_nic(bag, optimizer, [torch.ones(5, 16)])
     assert torch.equal(bag.weight, before)
-    # The gradient of row 3 is 3, those of 1, 7 and 9 are 2, 1 and 1.
+    # The gradient of row 3 is 3; rows 1, 7 and 9 have 2, 1 and 1.
     assert state_of(optimizer, bag).tolist() == [0, 4, 0, 9, 0, 0, 0, 1, 0, 1]
 
 
@@ -124,9 +124,9 @@ def test_an_optimizer_that_steps_in_the_backward_pass():
                                     "optimizer_on nic, not True"),
     (RWSAdagrad, {"eps": 0}, "epsilon must be finite and above 0 as a float32, not 0.0"),
     (RWSAdagrad, {}, "gradients of a table must be sparse with RWSAdagrad with optimizer_on nic: "
-                     "of dense ones it keeps a state for each value, not for each row"),
+                     "dense gradients have a state for each value, not for each row"),
     (Other, {"eps": 1.0}, "rows of the optimizer of a table must be those of rowwise-adagrad with "
-                          "optimizer_on nic, but are up to .* of their largest value away"),
+                          "optimizer_on nic, but differ by up to .* of their largest value"),
 ])
 def test_what_the_nics_row_wise_adagrad_is_not(kind, options, said):
     bag = bag_of(sparse=kind is not torchrecs and bool(options))

@@ -1,4 +1,4 @@
-"""NICs of one process that look up for others: whose turn it is, and what they answer."""
+"""NICs in a process that answers other processes: turns and answers."""
 
 from threading import Thread
 
@@ -20,7 +20,7 @@ from sim.torch.values.rules import Rule
 
 
 def taken(turns: Turns, size: int) -> list[int] | None:
-    """Return the processes of the next turn; None where it is not complete."""
+    """Return the processes of the next turn; None if it is incomplete."""
     found = []
     thread = Thread(target=lambda: found.append(turns.next(size)), daemon=True)
     thread.start()
@@ -103,7 +103,7 @@ def test_vectors_are_of_the_rows_that_come_with_a_query():
 
 @pytest.mark.parametrize("rule", ["sgd", "rowwise-adagrad"])
 def test_rows_are_written_as_the_numerics_write_them(rule):
-    """Two processes look up and update, a third only looks up; rows are those that they send."""
+    """Two processes look up and update, a third only looks up; each sends its rows."""
     served = Served(TorchOptions(nodes=3, fidelity="rtl", optimizer_on="nic", config="tiny",
                                  threads=1))
     tables = [torch.randn(rows, 16) for rows in (20, 30, 9)]

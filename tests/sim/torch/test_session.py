@@ -1,4 +1,4 @@
-"""A program's vectors come from the NICs, from the program's own rows, and its numbers stay."""
+"""NICs return a program's vectors from its own rows, and the program's results stay the same."""
 
 import gc
 from dataclasses import replace
@@ -102,7 +102,7 @@ def test_a_program_that_reads_each_vector_at_once():
 
     session, _ = attached_to(program, fidelity="rtl")
     assert session.verdicts == {"equal": 2 * 12 * len(ROWS), "different": 0}
-    # Its mini-batches are the same, whenever vectors are read.
+    # Reads of vectors do not change its mini-batches.
     assert [step["bags"] for step in session.record.steps] == [12 * len(ROWS)] * 2
     assert session.resets == {"a table that they did not hold": len(ROWS) - 1}
 
@@ -162,7 +162,7 @@ def test_a_mini_batch_without_samples_and_bags_without_keys():
 
 @pytest.mark.parametrize("system", ["FS", "EN"])
 def test_hosts_in_python_and_compiled_ones_give_the_same(monkeypatch, system):
-    """Tables of several dimensions, of which one has its values apart from each other."""
+    """Tables of several dimensions, including a table with strided values."""
     torch.manual_seed(7)
     weights = [torch.rand(20, 16), torch.rand(10, 20).t(), torch.rand(9, 3),
                torch.rand(50, 32)[:, ::2]]
@@ -195,7 +195,7 @@ def test_hosts_in_python_and_compiled_ones_give_the_same(monkeypatch, system):
 
 @pytest.mark.parametrize("fidelity", ["model", "rtl"])
 def test_tables_end_with_the_program_s_last_reference(fidelity):
-    """The next table of the same line and shape has the number of one that is gone."""
+    """A new table of the same line and shape gets the number of a dropped table."""
     ones, keys, alive = torch.ones(50, 16), torch.arange(8), []
 
     def program():
@@ -208,7 +208,7 @@ def test_tables_end_with_the_program_s_last_reference(fidelity):
             alive.append(storage)
 
     session, _ = attached_to(program, fidelity=fidelity)
-    gc.collect()  # NICs that are gone
+    gc.collect()  # retired NICs
     assert all(each.expired() for each in alive)
     assert sum(step["lookups"] for step in session.record.steps) == 24
     assert fidelity == "rtl" or len(session.tables.all) == 1

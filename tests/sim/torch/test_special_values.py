@@ -1,5 +1,7 @@
-"""Rows with NaN of any bits, infinities, subnormals and huge values: NICs in RTL look them up and
-write them as the numerics do, and a NaN of PyTorch equals theirs."""
+"""Rows with NaN of any bits, infinities, subnormals and huge values.
+
+NICs in RTL look up and write them like the numerics, and PyTorch's NaN count as equal.
+"""
 
 import warnings
 
@@ -33,7 +35,7 @@ def special(*shape: int, seed: int = 0) -> torch.Tensor:
 
 
 def keys_of(samples: int, longest: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return indices and offsets of bags of 0 to ``longest`` keys; that of bag 1 is alone."""
+    """Return indices and offsets of bags of 0 to ``longest`` keys; bag 1 has a single key."""
     rng = np.random.default_rng(longest)
     lengths = rng.integers(0, longest + 1, samples)
     lengths[1] = 1
@@ -60,7 +62,7 @@ def test_lookups_in_rtl(pooling, settings):
     assert torch.equal(torch.isposinf(ours), torch.isposinf(alone))
     several = torch.diff(keys[1], append=torch.tensor([len(keys[0])])) != 1
     made = nan if pooling == "mean" else nan & several[:, None]
-    # `* 1` keeps the bits of the NaN that the NICs made: PyTorch's product is another NaN of it.
+    # `* 1` keeps the bits of the NICs' NaN; PyTorch's NaN have different bits.
     assert (bits(ours)[made.numpy()] == 0x7FC00000).all()
 
 
@@ -91,7 +93,7 @@ def test_subnormals_stay_where_pytorch_flushes_its_own(flush):
         try:
             with torch.no_grad():
                 bag(*keys).sum().item()
-            assert (float(torch.tensor(1e-40) * 1) == 0) == flush  # as the program has set it
+            assert (float(torch.tensor(1e-40) * 1) == 0) == flush  # the program's setting
         finally:
             torch.set_flush_denormal(False)
 
@@ -148,7 +150,7 @@ def test_updates_in_rtl(optimizer):
 
 
 def test_a_rate_of_zero_is_computed_too():
-    """As in the NIC: -0 - 0 * -1 is +0, and an infinite gradient makes NaN."""
+    """Like in the NIC, -0 - 0 * -1 is +0, and an infinite gradient makes NaN."""
     found, _ = Rule("rowwise-adagrad", 0.0).apply(
         np.full((1, 3), -0.0, np.float32), np.zeros(1, np.float32),
         np.array([[-1, 1, 0]], np.float32))

@@ -1,4 +1,4 @@
-"""Times of each system for the mini-batches that a program had."""
+"""Times of each system for a program's mini-batches."""
 
 from itertools import pairwise
 
@@ -63,7 +63,7 @@ def test_data_that_comes_again_is_told_of(count, again):
         Dlrm(), (mini_batches(count) * 4)[:8], False))
     notes = [note for note in times(session)["notes"] if "key by key" in note]
     assert [note.split(" mini-batches")[0] for note in notes] == (
-        [f"{again} of 4"] if again else [])
+        [f"{again} of 4 measured"] if again else [])
 
 
 def test_one_mini_batch_tells_no_time():

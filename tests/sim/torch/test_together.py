@@ -1,4 +1,4 @@
-"""What several processes have seen, put together."""
+"""Merged observations of several processes."""
 
 import json
 from dataclasses import replace
@@ -18,7 +18,7 @@ from tests.sim.torch.programs import attached_to
 
 def seen(rank: int, rows: tuple[int, ...], steps: int = 3, samples: int = 8,
          exchanged: bool = True) -> Seen:
-    """Return what a process of two has seen that looks up a key of each table for each sample."""
+    """Return the observations of a process of two, with a key per table and sample."""
     bags = [torch.nn.EmbeddingBag(count, 16, mode="sum") for count in rows]
 
     def program():
@@ -83,7 +83,7 @@ def test_a_process_beside_the_group_is_said():
     found = together([seen(0, (50,)), seen(1, (50,)), lone, seen(0, (50,))])
     assert [step["lookups"] for step in found.record.steps] == [16] * 3
     assert [(what, count) for (_, what), count in found.missed.items()] == [
-        ("lookups of a process beside the group of the others", 48)]
+        ("lookups of a process outside the process group", 48)]
     assert len(together([replace(seen(0, ()), rank=None, size=1), lone]).tables) == 1
 
 

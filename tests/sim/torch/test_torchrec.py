@@ -1,4 +1,4 @@
-"""Models of TorchRec, sharded or not, look up on the NICs, and their numbers stay."""
+"""TorchRec models, sharded or not, look up on the NICs with unchanged results."""
 
 import json
 
@@ -30,7 +30,7 @@ from tests.sim.torch.test_processes import torchrun
 TABLES = len(torchrec_dlrm.ROWS)
 
 
-one_thread = with_threads(1)  # threads wait for each other where processors are busy
+one_thread = with_threads(1)  # more threads are slower on busy processors
 
 
 def tables(**options) -> list[EmbeddingBagConfig]:
@@ -42,7 +42,7 @@ def tables(**options) -> list[EmbeddingBagConfig]:
 
 
 def features(weights: torch.Tensor | None = None) -> KeyedJaggedTensor:
-    """Return four samples of the features ``a`` and ``b``, whose bags have none to three keys."""
+    """Return four samples of the features ``a`` and ``b``, with bags of zero to three keys."""
     return KeyedJaggedTensor(["a", "b"], torch.tensor([7, 49, 8, 8, 1, 5, 2, 8, 0]), weights,
                              lengths=torch.tensor([1, 0, 3, 1, 1, 2, 0, 1]))
 
@@ -150,7 +150,8 @@ def test_the_script_of_the_page(tmp_path, monkeypatch):
 
 
 def of_two_processes(*arguments: str) -> tuple[list[str], str]:
-    """Return the lines with losses that a program of two processes prints, sorted, and the rest."""
+    """Run a program with two processes; return its lines with losses, sorted, and the other output.
+    """
     done = torchrun(*arguments)
     assert done.returncode == 0, done.stderr[-2000:]
     lines = done.stdout.splitlines(keepends=True)
@@ -189,7 +190,7 @@ def test_a_sharded_model_in_two_processes(tmp_path, sharding, keys, fidelity, no
     assert ours == alone and len(ours) == 2 * (steps + steps // 10)
     assert shown.count("Embedding bags of") == 1
     result = json.loads((tmp_path / "out.json").read_text())
-    # As the plan says: whole tables in turn, or of each table a part.
+    # According to the plan: whole tables in turn, or a part of each table.
     assert [(table["rows"], table["node"]) for table in result["tables"]] == nodes
     samples = 2 * torchrec_dlrm.SAMPLES
     for kind, count in (("training", steps), ("inference", steps // 10)):

@@ -1,4 +1,4 @@
-"""Rows that NICs in RTL write for a program are those of the numerics, bit for bit."""
+"""Rows that NICs in RTL write for a program equal the numerics bit for bit."""
 
 import numpy as np
 import pytest
@@ -17,8 +17,7 @@ RULES = pytest.mark.parametrize("rule", list(OPTIMIZERS))
 
 
 def both(program, **options) -> list:
-    """Run ``program()``, which returns tensors, on the numerics and in RTL; return the sessions,
-    once the tensors were found to be equal."""
+    """Run ``program()`` with numerics and RTL, compare its tensors, and return both sessions."""
     found, sessions = [], []
     for fidelity in ("model", "rtl"):
         torch.manual_seed(1)
@@ -52,7 +51,7 @@ def test_a_model_learns_the_same(system, mode, rule):
 
     _, rtl = both(program, system=system)
     assert rtl.written.steps == 4 * len(ROWS) and rtl.verdicts == {"equal": 72, "different": 0}
-    # The NICs know the rows that they wrote: their caches stay on.
+    # The NICs cache the rows that they write: their caches stay on.
     assert rtl.uncached == 0 and not rtl.resets and rtl.counts["local_cache.hits"] > 0
     assert len(rtl.row_times) == 4 and min(rtl.row_times) > 0
 
@@ -136,7 +135,7 @@ def test_rows_that_the_program_writes_between_steps(rule):
         return [bag.weight, *states_of(optimizer)]
 
     _, rtl = both(program)
-    # Switched off before the NICs write, and cold, but on again, when they look up.
+    # Off before the NICs write; cold but on again when they look up.
     assert rtl.uncached == 0 and sum(rtl.resets.values()) == 1
 
 

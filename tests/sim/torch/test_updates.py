@@ -1,4 +1,4 @@
-"""``optimizer_on nic``: rows are updated as NICs do it, and PyTorch leaves them alone."""
+"""``optimizer_on nic``: NICs update the rows in place of PyTorch."""
 
 from math import fsum
 
@@ -29,8 +29,7 @@ def factors(seed: int) -> torch.Tensor:
 
 
 def updated(rows: np.ndarray, *gradients: np.ndarray, mode: str = "sum") -> np.ndarray:
-    """Return the rows that a NIC writes: the exact sum, the product and the difference, each
-    rounded once."""
+    """Return the rows that a NIC writes: exact sum, product and difference, each rounded once."""
     terms: dict[int, list] = {}
     for each in gradients:
         bags = each / np.maximum(LENGTHS, 1).astype(np.float32)[:, None] if mode == "mean" else each
@@ -80,7 +79,7 @@ def test_gradients_add_up_until_they_are_dropped(none, sparse):
     def program():
         (bag(KEYS, OFFSETS) * first).sum().backward()
         optimizer.zero_grad(set_to_none=none)
-        # Two calls in one backward pass, and a pass of its own.
+        # Two calls in the same backward pass, and a separate pass.
         (bag(KEYS, OFFSETS) * second + bag(KEYS.clone(), OFFSETS) * third).sum().backward()
         (bag(KEYS, OFFSETS) * second).sum().backward()
         optimizer.step()
@@ -198,7 +197,7 @@ def test_gradients_that_the_nics_have_not_seen(change, said):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("share", [0.0, 0.9, -0.9, 1.1, -1.1])
 def test_gradients_may_be_a_rounding_away(share, sparse):
-    """At most 1e-5 of the sum of the magnitudes of a row's gradients, value by value."""
+    """Differences up to 1e-5 of the sum of magnitudes of a row's gradients, value by value."""
     bag = bag_of(sparse=sparse)
     optimizer = torch.optim.SGD(bag.parameters(), lr=RATE)
     gradients = torch.tensor([1.0, -0.5, 4.0])[:, None].expand(3, 16)

@@ -1,9 +1,9 @@
-"""A program of TorchRec: a DLRM whose tables are dealt over processes; it prints each step's loss.
+"""TorchRec program: a DLRM whose tables are sharded over processes. It prints each step's loss.
 
-``torchrec_dlrm.py BACKEND SHARDING STEPS KEYS [OPTIMIZER]``: ``BACKEND`` of ``torch.distributed``;
-``SHARDING`` is ``table_wise``, ``row_wise`` or ``data_parallel``; ``STEPS`` of training, and a
-tenth as many of inference; bags of ``KEYS`` keys; ``OPTIMIZER`` of the tables, ``SGD`` or
-``RowWiseAdagrad``. It runs in one process, and in several by ``torchrun``.
+``torchrec_dlrm.py BACKEND SHARDING STEPS KEYS [OPTIMIZER]``. ``BACKEND``: of ``torch.distributed``.
+``SHARDING``: ``table_wise``, ``row_wise`` or ``data_parallel``. ``STEPS``: training steps; a tenth
+as many inference steps follow. ``KEYS``: keys per bag. ``OPTIMIZER``: ``SGD`` or
+``RowWiseAdagrad``. ``torchrun`` starts several processes.
 """
 
 import sys
@@ -27,8 +27,8 @@ FEATURES = [f"feature{number}" for number in range(len(ROWS))]
 
 
 def made(sharding: str, size: int, optimizer: str = "SGD") -> DistributedModelParallel:
-    """Return the model; its tables learn by an optimizer that FBGEMM fuses, if they are not
-    everywhere."""
+    """Return the model; FBGEMM's fused optimizer trains its tables, unless they are data-parallel.
+    """
     bags = EmbeddingBagCollection(device=torch.device("meta"), tables=[
         EmbeddingBagConfig(name=f"table{number}", embedding_dim=16, num_embeddings=rows,
                            feature_names=[FEATURES[number]]) for number, rows in enumerate(ROWS)])
@@ -46,7 +46,7 @@ def made(sharding: str, size: int, optimizer: str = "SGD") -> DistributedModelPa
 
 def main(backend: str, sharding: str, steps: int, keys: int,
          tables: str = "SGD") -> list[float]:
-    """Train and look; return the losses."""
+    """Train and infer; return the losses."""
     alone = {} if "RANK" in environ else {
         "rank": 0, "world_size": 1, "init_method": "tcp://localhost:0"}
     dist.init_process_group(backend, **alone)
@@ -64,7 +64,7 @@ def main(backend: str, sharding: str, steps: int, keys: int,
             found = model(dense, KeyedJaggedTensor(FEATURES, values, lengths=lengths))
             loss = torch.nn.functional.binary_cross_entropy_with_logits(found, label)
         losses.append(loss.item())
-        # One write, since processes may share the output.
+        # A single write, because processes may share the output.
         print(f"loss {dist.get_rank()} {step} {losses[-1]}\n", end="", flush=True)
         if step < steps:
             optimizer.zero_grad()
@@ -75,5 +75,5 @@ def main(backend: str, sharding: str, steps: int, keys: int,
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)  # threads of a process wait for each other where processors are busy
+    torch.set_num_threads(1)  # more threads are slower on busy processors
     main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:5]), *sys.argv[5:])

@@ -1,7 +1,7 @@
-"""Compiled NICs that train, small enough for `make test`: one build per engine serves all tests.
+"""Compiled NICs that train, small enough for `make test`: all tests share a build per engine.
 
-Tests change only registers and the model. The NICs' tables hold far fewer keys than a mini-batch
-has. Arbitrary gradients may also be given by hand.
+Tests change only registers and the model. The NICs' tables hold far fewer keys than a mini-batch.
+Tests may supply arbitrary gradients.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ ROOMY = ("max_dimension=32", "tables=4", "local_cache_rows=1024", "remote_cache_
 """The same with tables that hold all keys of any mini-batch here: another build."""
 
 ROWS = (50, 1, 400, 1 << 20)
-# A row that every sample has: its sum has many terms, so that rounding shows.
+# Every sample uses this row; its sum has many terms, which makes rounding visible.
 _BAGS = ((1, 2), (1, 1), (0, 3), (1, 2))
 
 
@@ -47,7 +47,7 @@ def write(folder: Path, dimension: int = 16) -> str:
 
 def options(path: str, *, nic: Sequence[str] = NIC, settings: Sequence[str] = (),
             **changes) -> TrainOptions:
-    """Return options of a training of 20 steps on two nodes, over which rows are hashed."""
+    """Return options of a training of 20 steps on two nodes with hashed rows."""
     return TrainOptions.of(**{
         "config": "tiny", "model": path, "nodes": 2, "samples": 80, "mini_batch": 4, "threads": 1,
         "placement": "row", "settings": (*nic, *settings), **changes})
@@ -72,7 +72,7 @@ def samples_of(bags: Sequence[Sequence[Sequence[int]]]) -> Samples:
 
 
 class Given:
-    """NICs whose hosts get the gradients of bags from the test instead of computing them.
+    """NICs whose hosts get the gradients of bags from the test.
 
     Parameters: those of `options`; ``observer`` sees every frame between NICs.
     """

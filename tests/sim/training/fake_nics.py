@@ -1,7 +1,7 @@
 """Fake NICs for tests of the host's side of training: real protocol, numpy arithmetic.
 
-A NIC receives what its host sends some cycles later and answers at once. What it spills, and how it
-splits packets, is drawn from a seed. Sums are the exact ones of :mod:`host.dlrm.exact_keys`.
+A NIC receives messages of its host some cycles later and answers at once. A seed determines which
+beats it spills and how it splits packets. Sums are the exact sums of :mod:`host.dlrm.exact_keys`.
 """
 
 import random
@@ -200,7 +200,7 @@ class FakeNic:
         return min(16, self.node.cluster.model.dimension)
 
     def _pass(self, level: int, now: float) -> None:
-        """Sum what has arrived, except for what is spilled; continue when nothing is spilled."""
+        """Sum the beats that have arrived, except spilled beats; end when no beat is spilled."""
         cluster = self.node.cluster
         places, values = (np.concatenate(parts) for parts in zip(
             (np.empty(0, np.int64), np.empty((0, self.width), np.float32)), *self.here[level]))
@@ -330,9 +330,9 @@ class FakeNic:
 
 
 class FakeNics(NicCluster):
-    """A cluster of fake NICs, with the interface that `Training` expects of `NicCluster`.
+    """A cluster of fake NICs, with the interface of `NicCluster` that `Training` uses.
 
-    ``entries``: see `FakeCluster`. ``stuck_after``: number of events after which no more happen.
+    ``entries``: see `FakeCluster`. ``stuck_after``: number of events before the cluster stops.
     """
 
     entries, stuck_after = 1 << 20, float("inf")

@@ -30,7 +30,8 @@ class Case(NamedTuple):
 
 @st.composite
 def keys(draw) -> Samples:
-    """Return samples with one key, a few, or more than any table holds; some bags are empty."""
+    """Return samples with a single key, a few keys, or more keys than any table holds; some bags
+    are empty."""
     few = draw(st.sampled_from((1, 4, 1 << 20)))
     tables = [st.integers(0, min(few, rows) - 1) for rows in ROWS]
     if few == 1:
@@ -91,7 +92,7 @@ def check(path: str, case: Case) -> None:
 
 
 def check_lanes(gradients: dict[int, np.ndarray], before: np.ndarray, after: np.ndarray) -> None:
-    """Check that NaN and infinities are in the lanes that got them, and in no others."""
+    """Check that NaN and infinities are exactly in the lanes that got them."""
     for key, old, new in zip(sorted(gradients), before, after):
         terms = gradients[key]
         both = np.isposinf(terms).any(axis=0) & np.isneginf(terms).any(axis=0)
@@ -125,9 +126,8 @@ EVERYTHING = np.array(SPECIAL, np.uint32).view(np.float32)
 
 @pytest.mark.parametrize("settings", [("gradient_partials=rounded", "pooling=mean"), ()])
 def test_everything_at_once(paths, settings):
-    """One key of all samples, more keys than tables hold, empty bags, in turn; every special value
-    meets every other in some lane.
-    """
+    """All samples with the same key, more keys than tables hold, and empty bags, in turn; every
+    special value meets every other in some lane."""
     rng = np.random.default_rng(3)
     crowd = [[[n, n + 20], [0, 0], [] if n % 4 else [n], [n * 1000, 7, n]] for n in range(8)]
     steps = []

@@ -29,12 +29,12 @@ def set_of(key: int) -> int:
 
 
 def reduced(keys: list[int], beats: np.ndarray, partials: str) -> Counter:
-    """Return the number of partials for each key of one node's samples in one step.
+    """Return the number of partials for each key of a node's samples in a step.
 
-    ``beats [keys, n, lanes]`` are those of each key in turn.
+    beats: beats of each key, ``[keys, n, lanes]``.
     """
     if partials == "rounded":
-        # What does not fit returns from the host until it does.
+        # Beats that do not fit return from the host in later passes.
         return Counter(dict.fromkeys(keys, beats.shape[1]))
     held: list[dict[int, list[np.ndarray]]] = [{} for _ in range(SETS)]
     counts = Counter()
@@ -53,7 +53,7 @@ def reduced(keys: list[int], beats: np.ndarray, partials: str) -> Counter:
 
 
 def values(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Return float32 of many magnitudes, whose exact sums take more than one float32."""
+    """Return float32 of many magnitudes, whose exact sums need several float32."""
     return np.ldexp(rng.standard_normal(shape), rng.integers(-20, 20, shape)).astype(np.float32)
 
 
@@ -115,5 +115,5 @@ def test_beats_and_bytes(tmp_path, partials, dimension):
         sent_in_all[local] = sum(found.values()), sum(payload.values())
     print(f"{partials}, dimension {dimension}: beats and bytes {sent_in_all[True]} with local "
           f"reduction, {sent_in_all[False]} without")
-    # An exact sum may take more beats than its terms, and what leaves pass by pass more packets.
+    # An exact sum may need more beats than its terms, and several passes more packets.
     assert partials == "exact" or sent_in_all[True][0] < sent_in_all[False][0]

@@ -1,4 +1,4 @@
-"""A training NIC whose idle blocks stand still does in each cycle what the emitted Verilog does."""
+"""A training NIC with clock gating behaves like the emitted Verilog in each cycle."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ TIMES = {"wall_seconds", "node_cycles_per_second"}
 MOVED = ("gradient_check.packets", "local_reducer.passed", "gradient_sender.remote",
          "partial_receiver.partials", "returned_receiver.partials", "global_reducer.passed",
          "row_updater.rows", "row_packager.packets")
-"""Counters of every block that may stand still."""
+"""Counters of every block with clock gating."""
 
 
 def trained(path: str, capture: Path, clock_gating: bool) -> tuple[dict, bytes]:

@@ -82,7 +82,7 @@ def test_queries_may_follow_the_gradients_of_the_step_before(overtake):
         before = tables.clock.lookup
         tables.update(samples, rng.standard_normal(pooled.shape, np.float32))
         ended.append(max(node.training.finished for node in cluster.nodes))
-        # Lookups of the first step overtake nothing.
+        # Lookups of the first step have no earlier step to overtake.
         assert tables.clock.lookup >= before and tables.clock.lookup > 0
     assert tables.comparison.good and tables.verdicts["equal"] == sum(map(len, parts))
     assert tables.rows.digest() == tables.comparison.reference.rows.digest()
@@ -169,7 +169,7 @@ def test_rows_that_nothing_was_for_are_counted():
     gradients = np.zeros((21, 4, 16), np.float32)
     keys = np.unique(samples.keys)
     other = int(np.setdiff1d(np.arange(50), keys)[0])
-    # Gradients of zero change no bit: what was not written differs by that alone.
+    # Zero gradients change no bit; a missing write is the only difference.
     comparison.step(0, samples, gradients, [np.union1d(keys[1:], [other])])
     assert (comparison.different, comparison.extra) == (1, 1) and not comparison.good
     assert comparison.first is not None and comparison.first["what"] == "was not written"

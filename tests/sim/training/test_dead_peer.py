@@ -1,4 +1,4 @@
-"""Training with a dead peer: both sides of the dead links go on with the rows that they have."""
+"""Training with a dead peer: both sides of the dead links continue with their own rows."""
 
 from itertools import pairwise
 
@@ -28,7 +28,7 @@ def path(tmp_path_factory) -> str:
 
 
 class Side:
-    """The reference of the ``nodes`` on one side: the others' rows read as zeros."""
+    """Reference of the ``nodes`` on a side; rows of the other nodes read as zeros."""
 
     def __init__(self, training: Training, nodes: range):
         nics, workload = training.nics, training.options.run.workload
@@ -42,7 +42,7 @@ class Side:
         return np.isin(owners, self.nodes)
 
     def step(self, step, samples: Samples, gradients: np.ndarray) -> int:
-        """Check the answers of a step, follow its gradients; return the samples that are lost."""
+        """Check the answers of a step, follow its gradients; return the lost samples."""
         share = slice(step.shares[self.nodes.start], step.shares[self.nodes.stop])
         samples, model = samples.slice(share.start, share.stop), self.tables.rows.model
         vectors, _ = self.tables.rows.read(samples.keys)
@@ -71,8 +71,10 @@ class Side:
 
 
 def _train(path: str, nodes: int, faults: str | None, **given) -> tuple[Training, dict, list]:
-    """Train; return the training, its result, and each step with its samples and gradients. The
-    last node owns the table of which many samples need no row."""
+    """Train; return the training, its result, and each step with its samples and gradients.
+
+    The last node owns a table that many samples do not use.
+    """
     training = Training(options(
         path, **{"nodes": nodes, "samples": SAMPLES, "mini_batch": 4 * nodes, "compare": False,
                  "placement": f"0,1,{nodes - 1},0", "faults": faults, **given,

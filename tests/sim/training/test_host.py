@@ -1,4 +1,4 @@
-"""A host in training: what it sends when, and which messages it rejects."""
+"""A host in training: times and contents of its messages, and rejected messages."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,8 @@ STEP = 0x1_0007
 
 
 class Host:
-    """The host of node 1, which owns table 1, in step 65,543; records what it sends and when."""
+    """The host of node 1, which owns table 1, in step 65,543; records its messages and their times.
+    """
 
     def __init__(self, window: int = 64):
         self.events, self.store = EventQueue(), RowStore(MODEL, 5)
@@ -110,7 +111,8 @@ def test_a_node_without_samples_sends_the_end_alone():
 
 
 def test_packets_wait_for_what_is_acknowledged():
-    """32 bags of a key each: 7 in a packet of 8 beats, of which a window of 16 holds two."""
+    """32 bags of a single key: a packet of 8 beats contains 7, and a window of 16 beats two
+    packets."""
     host = Host(16).begin(16)
     assert [len(packet) - 1 for _, packet in host.sent] == [8, 8] and host.training.waiting == 4
     host.news(StepNews(StepKind.PASSED), acknowledge=5, now=50.0)
@@ -154,7 +156,7 @@ def test_states_are_read_by_a_gather_and_rows_written_by_scatters():
     landings, states = parse_states(packet, 2)
     assert landings.tolist() == [5, 900] and states.tolist() == [7.0, 0.0]
     host.sent.clear()
-    # The first scatter takes what is there; what comes while it runs goes with the second.
+    # The first scatter takes the present rows; later rows go with the second scatter.
     host.partials(Opcode.ROW_UPDATES, [30], now=2000.0)
     host.partials(Opcode.ROW_UPDATES, [31], now=2010.0)
     host.take(state_packets(Opcode.STATE_UPDATES, np.array([900, 5]),
@@ -176,7 +178,7 @@ def test_states_are_read_by_a_gather_and_rows_written_by_scatters():
 
 
 def test_a_landing_may_be_asked_under_again_before_its_update_is_here():
-    """Requests and updates are packets of different blocks; of each, the order is that of rows."""
+    """Different blocks send requests and updates; each block sends in the order of rows."""
     host = Host().begin()
     host.ask([30], [5])
     host.ask([31], [5], now=200.0)

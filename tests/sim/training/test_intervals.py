@@ -1,4 +1,4 @@
-"""Intervals of a training keep what their report needs, and nothing that grows with the model."""
+"""Intervals of a training store only the data of their report, independent of the model's size."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Training with a reliable link over a network that loses and changes frames: the weights stay."""
+"""Training over a reliable link: lost and changed frames do not change the weights."""
 
 import pytest
 

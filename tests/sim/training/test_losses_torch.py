@@ -1,4 +1,4 @@
-"""200 steps on NICs: every row is the numpy reference's, and losses are PyTorch's.
+"""200 steps on NICs: rows equal the numpy reference, and losses equal PyTorch's.
 
 The same from the command line: python -m sim train --config kaggle --nodes 4 --mini-batch 128
 --samples 25600 --optimizer rowwise-adagrad --learning-rate 0.02 [--data ratings.csv --format
@@ -26,7 +26,7 @@ OPTIMIZERS = {"sgd": 0.1, "rowwise-adagrad": 0.02}
 
 
 class Seen:
-    """The samples of each step, and what its ReLUs let through, as a training computes them."""
+    """Samples and active ReLUs of each step of a training."""
 
     def __init__(self, patch: pytest.MonkeyPatch):
         self.samples: list[Samples] = []
@@ -55,7 +55,7 @@ def options_of(optimizer: str, data: str | None, steps: int = STEPS, **changes) 
 
 
 def check(options: TrainOptions, seen: Seen) -> dict:
-    """Train; PyTorch has the same losses, and takes our side at a kink of a ReLU."""
+    """Train; compare the losses with PyTorch's, with the same side at a kink of a ReLU."""
     training = Training(options)
     result = training.execute()
     assert failures(result) == [] and result["complete"]
@@ -68,7 +68,7 @@ def check(options: TrainOptions, seen: Seen) -> dict:
           f"are within {apart.max():.2g} of PyTorch's; {theirs.sided} of "
           f"{sum(map(np.size, chain(*gates)))} gates at a kink")
     assert len(apart) == COMPARED and apart.max() < 1e-5
-    # A handful of millions: with many the comparison would say little.
+    # Few of millions; many would make the comparison meaningless.
     assert theirs.sided <= 10
     return result
 

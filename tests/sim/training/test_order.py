@@ -1,4 +1,4 @@
-"""Frames of training may come in any order: rows and weights are those of frames in order."""
+"""Training frames may arrive in any order without changing rows and weights."""
 
 import pytest
 

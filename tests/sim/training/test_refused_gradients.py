@@ -1,4 +1,4 @@
-"""Gradient messages that NICs refuse: dropped, answered, counted, and reported."""
+"""Gradient messages that NICs reject: dropped, answered, counted, and reported."""
 
 import json
 from itertools import chain
@@ -46,7 +46,7 @@ def test_bad_gradients_are_dropped_answered_counted_and_said(tmp_path, monkeypat
                   ) == [(NODE, STEP - 1, "STEP"), (NODE, STEP, "LENGTH"), (NODE, STEP, "LENGTH"),
                         (NODE, STEP, "ROW"), (NODE, STEP, "TABLE"), (NODE, STEP + 1, "STEP")]
     assert [node["gradient_check.dropped"] for node in result["counters"]] == [0, 6]
-    # None of them changed a row, and everything else went on.
+    # They changed no row and did not disturb other messages.
     assert result["complete"] and result["bit_identical"] and result["steps"] == 3
     expected = train(options(path, samples=12, fidelity="model"))
     assert result["weights_sha256"] == expected["weights_sha256"]

@@ -1,4 +1,4 @@
-"""Resets of NICs that train and have a link: no packet is cut, and they train as new afterwards."""
+"""Resets of training NICs with a link: no packet is cut, and the NICs train like new NICs."""
 
 import random
 
@@ -18,7 +18,7 @@ from tests.sim.training.compiled_nics import options, write
 ALIGNED = 1 << 12
 """A training begins at a multiple of this many cycles: the NIC's deadlines depend on ``time``."""
 SETTLED = 2000
-"""Cycles from the end of a reset in which everything that waited has come and left."""
+"""Cycles from the end of a reset until all waiting traffic has ended."""
 MEASURED = ("wall_seconds", "cpu_seconds", "node_cycles_per_second", "node_cycles")
 SAME = ("weights_sha256", "predictions_sha256", "loss")
 RESTS = [f"{stream.replace('rx', 'receiver')}.{name}" for stream in INPUTS
@@ -27,10 +27,11 @@ RESTS = [f"{stream.replace('rx', 'receiver')}.{name}" for stream in INPUTS
 
 
 class Life:
-    """What the NIC on ``engine`` is given in a training, and what leaves it.
+    """Inputs and outputs of the NIC on ``engine`` in a training.
 
-    Members: ``outputs``, beats that left, by stream; ``length``, cycles; ``busy``, the cycles in
-    which a beat came or left.
+    outputs: beats of each output stream.
+    length: cycles.
+    busy: cycles in which a beat entered or left.
     """
 
     def __init__(self, engine: Engine, monkeypatch):
@@ -82,7 +83,7 @@ class Life:
         self.busy = np.unique(np.concatenate(came + [cycles for _, cycles in left.values()]))
 
     def replay(self, engine: Engine, until: int) -> None:
-        """Run ``engine`` up to cycle ``until``. The rest of a packet that it has begun waits."""
+        """Run ``engine`` up to cycle ``until``; the rest of a started packet waits."""
         counts = {}
         for name, taken in self._taken.items():
             ends = np.flatnonzero(is_last(self._inputs[name][0])) + 1
@@ -100,10 +101,11 @@ class Life:
 
 
 class Lives:
-    """Trainings on two NICs that a reset has hit in the middle of another training.
+    """Trainings on two NICs after a reset in the middle of an earlier training.
 
-    Members: ``lives``, of the NICs of that other training. ``first``, the result on NICs that are
-    reset before any traffic. ``cuts``, packets cut, by stream.
+    lives: records of the NICs in the earlier training.
+    first: result on NICs that are reset before any traffic.
+    cuts: packets cut, by stream.
     """
 
     def __init__(self, folder, monkeypatch, seed: int):
@@ -125,8 +127,10 @@ class Lives:
         assert all(self.first[name] == result[name] for name in SAME)
 
     def again(self, moment: int | None = None) -> dict:
-        """Return the result on new NICs that were reset in cycle ``moment`` of their lives; None
-        for random cycles in which they are busy."""
+        """Return the result on new NICs that were reset in cycle ``moment`` of their lives.
+
+        None selects random cycles in which the NICs are busy.
+        """
         lives = iter(self.lives)
 
         def reset(model, *, skip=True):

@@ -1,4 +1,4 @@
-"""The weights after training, under every setting that must not change them, and some that may."""
+"""Weights after training under settings that must not change them, and settings that may."""
 
 from itertools import pairwise
 
@@ -20,7 +20,7 @@ def path(tmp_path_factory) -> str:
 
 
 def reference(path: str, **given) -> tuple[str, RowStore]:
-    """Return the weights' hash and the rows of the numpy reference, which has no NICs."""
+    """Return the weights' hash and the rows of the numpy reference without NICs."""
     result, rows = trained(path, fidelity="model", **given)
     return result["weights_sha256"], rows
 
@@ -42,9 +42,8 @@ def check_exact(path: str, variants, **given) -> None:
 
 
 def ulps(rows: RowStore, others: RowStore) -> tuple[float, int, int]:
-    """Return the largest difference of two sets of rows, absolute and in units in the last place,
-    and the number of values that differ.
-    """
+    """Return the largest difference of two sets of rows, absolute and in ulp, and the number of
+    different values."""
     (keys, ours, _), (same, theirs, _) = rows.written(), others.written()
     assert np.array_equal(keys, same)
     ordered = [np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
@@ -86,7 +85,7 @@ def test_rounded_partials(path):
     check_rounded(path, ({}, {"nodes": 4, "settings": NO_CACHE, "threads": 2}), **ADAGRAD)
 
 
-# 200 steps, every choice by itself; tables that hold all keys are another build, as is CXXRTL's.
+# 200 steps, each choice separately; full-size tables and CXXRTL need their own builds.
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", [

@@ -1,4 +1,4 @@
-"""Training on mini-batches formed by an algorithm: the same samples in another order."""
+"""Training on mini-batches formed by an algorithm: the same samples in a different order."""
 
 import re
 

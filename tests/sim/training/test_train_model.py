@@ -135,7 +135,7 @@ def test_a_real_signal(path, tmp_path):
     assert found is not None and said.count("\n") == 1
     steps = int(found[1])
     assert steps < 60_000 // BATCH
-    # As if it had ended there.
+    # The same result as after a normal end.
     looks = iter([None] * steps)
     alone = Training(options(path, samples=60_000)).execute(
         stop=lambda: next(looks, "SIGINT"))
@@ -178,7 +178,7 @@ def _halted(path, checkpoint, **changes):
 
 
 def test_data_that_changed_under_the_same_name_are_refused(tmp_path):
-    """Where they were learned already, and where their number changed."""
+    """Changed samples that were already learned, and a changed number of samples."""
     data, checkpoint = tmp_path / "data.txt", str(tmp_path / "c.npz")
     lines = [f"0:{n % 7} 1:{n % 5}\n" for n in range(150)]
     given = {"data": str(data), "model": None, "samples": None, "format": "trace"}

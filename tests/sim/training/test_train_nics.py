@@ -183,7 +183,7 @@ def test_training_is_no_choice_of_these_nics(path):
 def test_every_stall_counter_of_training_has_a_cause():
     nic = SmartNic(replace(preset("tiny"), training=True))
     counted = {register.name for register in nic.registers if ".stall_" in register.name}
-    # Packagers towards the host, and of ends of steps, need no credit.
+    # Packagers to the host and of step ends need no credit.
     assert counted - set(CAUSES) - set(TRAINING_CAUSES) == {
         f"{name}_packager.stall_credit" for name in (
             "request", "step", "spill", "row", "state", "state_request", "report")}
@@ -195,7 +195,7 @@ def test_a_bag_that_fits_no_packet_is_named(path, tmp_path):
     data.write_text("0:1 1:1\n" + "0:1 " * 505 + "1:1\n")
     given = {"data": str(data), "format": "trace", "model": None, "samples": None,
              "settings": ("hold_vectors=2048", "dedupe_keys=64")}
-    with pytest.raises(ValueError, match="bags must have at most 504 keys to be trained with host_"
+    with pytest.raises(ValueError, match="bags must have at most 504 keys in training with host_"
                                          "payload_beats of 64, not 505 as in sample 1"):
         trained(path, **given)
     assert train(options(path, **given))["complete"]

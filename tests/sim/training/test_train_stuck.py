@@ -1,4 +1,5 @@
-"""A training that is stuck names every silent node, the nodes that it waits for, and the remedy."""
+"""The message of a stuck training names every silent node, the nodes that it waits for, and the
+remedy."""
 
 import pytest
 

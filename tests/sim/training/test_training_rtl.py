@@ -1,6 +1,6 @@
-"""``sim train`` on compiled NICs: the rows of the reference, bit for bit, whatever the cluster.
+"""``sim train`` on compiled NICs: rows equal the reference bit for bit on any cluster.
 
-One build serves them all; it is one more than `make test` has time for.
+All tests share a build, which takes too long for `make test`.
 """
 
 from itertools import chain
@@ -34,7 +34,7 @@ ROUNDED = {"settings": ("gradient_partials=rounded",)}
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """Writes a model of vectors of some dimension; a mini-batch of it exceeds every table."""
+    """Write a model of vectors of some dimension; its mini-batch exceeds every table."""
     folder = tmp_path_factory.mktemp("models")
 
     def written(dimension: int = 16) -> str:
@@ -99,7 +99,7 @@ def test_rows_that_caches_have_lost_are_those_of_the_accesses(model, nodes, sets
 
 
 def test_without_local_reduction_more_is_sent(model):
-    """Sums are exact whatever ``gradient_partials`` is."""
+    """Sums are exact with any ``gradient_partials``."""
     path, frames = model(), []
     job = Training(options(path, settings=("local_reduction=false", "gradient_partials=rounded")))
     apart = job.execute(observer=lambda news: frames.extend(frame for *_, frame in news))
