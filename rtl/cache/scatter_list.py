@@ -145,7 +145,7 @@ class ScatterList(wiring.Component):
 
     def _walk(self, m: Module, free: FreeList, metas: Ram, following: Ram, some: Value,
               ends: tuple, load: Signal) -> Value:
-        """Walk lists, the next one from its ``ends`` on; return whether a waiter is inside."""
+        """Walk the lists, beginning with the ``ends`` of the next; return whether one is inside."""
         m.submodules.out = out = CreditQueue(self._layout, OUT)
         wiring.connect(m, out.o, wiring.flipped(self.waiters))
         id_, head, before, last = (Signal.like(end, reset_less=True) for end in ends)
