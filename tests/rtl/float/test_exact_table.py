@@ -122,8 +122,8 @@ def test_memory_is_67_columns():
     ({"entries": True}, "entries must be an integer of at least 2, not True"),
     ({"entries": 8, "lanes": 17}, "lanes must be an integer between 1 and 16, not 17"),
     ({"entries": 8, "lanes": 0}, "lanes must be an integer between 1 and 16, not 0"),
-    ({"entries": 8, "lanes": 4, "units": 3}, "units must be an integer of which lanes, 4, is 1, 2"),
-    ({"entries": 8, "lanes": 1, "units": True}, "units must be an integer of .* not True"),
+    ({"entries": 8, "lanes": 4, "units": 3}, r"units must be lanes \(4\) divided by 1, 2"),
+    ({"entries": 8, "lanes": 1, "units": True}, "units must be lanes .* not True"),
 ])
 def test_arguments(arguments, said):
     with pytest.raises(ValueError, match=said):

@@ -100,5 +100,5 @@ def test_a_sum_in_two_cycles_whoever_has_the_turn():
 
 @pytest.mark.parametrize("units", [3, True])
 def test_arguments(units):
-    with pytest.raises(ValueError, match="units must be an integer of which lanes, 4, is 1, 2"):
+    with pytest.raises(ValueError, match=r"units must be lanes \(4\) divided by 1, 2"):
         RounderBank(16, lanes=4, units=units)
