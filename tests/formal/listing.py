@@ -1,4 +1,4 @@
-"""The list of all proofs: how far each reaches, what it takes, and how many mutants it finds.
+"""The list of all proofs: their reach, their time, and the number of mutants that they detect.
 
 ::
 
@@ -6,9 +6,9 @@
     python -m tests.formal.listing --output out/proofs.md --measure test_tags test_streams
 
 collects the tests of this folder and writes the list as Markdown. With ``--measure``, it first runs
-those of the modules that are named, or of all, and notes the processor's time and the mutants found
-in ``tests/formal/times.json``; further arguments go to pytest. What was proved before is kept among
-built files and takes no time: set ``EMBERNIC_CACHE`` to an empty folder.
+the named modules, or all, and stores processor time and detected mutants in
+``tests/formal/times.json``. Further arguments go to pytest. A cached proof takes no time: set
+``EMBERNIC_CACHE`` to an empty folder to measure it.
 """
 
 import argparse
@@ -39,8 +39,8 @@ _PROVERS = ("prove", "by_induction")
 
 @dataclass
 class Found:
-    """What the tests of a module are: their title, the cycles that their proofs reach (0: any run),
-    and the number of mutants."""
+    """The tests of a module: their title, the cycles that their proofs reach (0: any run), and the
+    number of mutants."""
 
     title: str
     cycles: set[int] = field(default_factory=set)
@@ -48,10 +48,13 @@ class Found:
 
 
 class Proofs:
-    """A plugin of pytest: notes what there is as it is collected, and what is found as it runs.
+    """A pytest plugin that records the collected proofs and the results of a run.
 
-    Members: ``found``, by module; ``times``, by module: seconds of the processor for proofs and for
-    mutants, mutants run, and those of them that were found.
+    Members
+    -------
+    found: collected proofs, by module.
+    times: by module: processor seconds for proofs and for mutants, mutants run, and mutants
+        detected.
     """
 
     def __init__(self):
@@ -60,7 +63,7 @@ class Proofs:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list) -> None:
-        """Note mutants, and the depth of each call of ``prove`` that is to hold."""
+        """Record mutants, and the depth of each call of ``prove`` that must hold."""
         for item in items:
             title = (item.module.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
             found = self.found.setdefault(item.module.__name__.rpartition(".")[2], Found(title))
@@ -74,13 +77,13 @@ class Proofs:
             for call in ast.walk(ast.parse(source)):
                 if isinstance(call, ast.Call) and getattr(call.func, "id", "") in _PROVERS:
                     found.cycles |= {
-                        eval(ast.unparse(keyword.value), names) or 0  # a depth of a test's own
+                        eval(ast.unparse(keyword.value), names) or 0  # a depth defined in a test
                         for keyword in call.keywords if keyword.arg == "depth"
                     } or {0}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item) -> Iterator[None]:
-        """Run a test with provers whose time is taken."""
+        """Run a test with provers whose time is measured."""
         originals = {name: getattr(item.module, name) for name in _PROVERS
                      if hasattr(item.module, name)}
         if not originals:
@@ -109,7 +112,7 @@ class Proofs:
 
 
 def table(found: dict[str, Found], times: dict[str, list[float]]) -> str:
-    """Return the list as a table in Markdown."""
+    """Return the list as a Markdown table."""
     lines = ["| proof | reach | time | mutants | found in that time |", "|---|---|---|---|---|"]
     for name, each in sorted(found.items()):
         if not each.cycles or not each.mutants:
@@ -125,7 +128,7 @@ def table(found: dict[str, Found], times: dict[str, list[float]]) -> str:
 
 
 def contracts() -> str:
-    """Return the contracts that the graph of waiting rests upon, as a table in Markdown."""
+    """Return the contracts of the wait-for graph as a Markdown table."""
     groups = defaultdict(list)
     beside = {f"{port} beside {out}": contract for (port, out), contract in APART.items()}
     for name, contract in (*TAKEN.items(), *beside.items(), *ENVIRONMENT.items()):
@@ -138,7 +141,7 @@ def contracts() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Collect the tests, or run them, and write the list; return pytest's status."""
+    """Collect the tests or run them, and write the list; return pytest's status."""
     parser = argparse.ArgumentParser(prog="python -m tests.formal.listing")
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--measure", nargs="*", metavar="MODULE")
