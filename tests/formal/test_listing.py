@@ -1,4 +1,4 @@
-"""The list of proofs: what is in it, and that docs/proofs.md has every proof and contract."""
+"""The list of proofs: its content, and docs/proofs.md contains every proof and contract."""
 
 from tests.formal.listing import HERE, Found, contracts, table
 from tests.pages import DOCS
