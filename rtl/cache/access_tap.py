@@ -12,9 +12,8 @@ from rtl.stream import StreamFIFO
 __all__ = ["ACCESS_TAP_COUNTERS", "Access", "AccessEvent", "AccessTap"]
 
 Access = data.StructLayout({"key": Key, "hit": 1, "pending": 1, "conflict": 1, "unmerged": 1})
-"""A lookup of a cache: whether its key was there (``pending``: being fetched), and, for a miss,
-whether it found no place (``conflict``) or its key was in flight and merging is off (``unmerged``).
-"""
+"""A lookup of a cache. ``hit``: its key was cached; ``pending``: the hit waits for a fetch. For a
+miss, ``conflict``: no place for the key; ``unmerged``: the key was in flight and merging is off."""
 
 AccessEvent = tap_layout(Key)
 
@@ -22,13 +21,19 @@ ACCESS_TAP_COUNTERS = CounterLayout("events", "lost")
 
 
 class AccessTap(wiring.Component):
-    """Turn the events of one of two caches into a stream that never stalls the cache.
+    """Convert the events of one of two caches to a stream that never stalls the cache.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. An event that finds the FIFO full, because the
-    listener is slow, is lost and counted.
+    An event is dropped and counted if the FIFO is full because the sink is slow. The order is kept.
 
-    Ports: ``events``, the caches'; ``select``, 1 or 2, whose, and 0 for no one's; ``o``, stream of
-    :data:`Access`; ``counters``; ``idle``.
+    Parameters: ``depth`` of the FIFO.
+
+    Ports
+    -----
+    events: array of the events of both caches.
+    select: the logged cache, 1 or 2; 0 for neither.
+    o: stream of :data:`Access`.
+    counters: ``events`` logged, and events ``lost``.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("event", "access"): 3}
@@ -45,8 +50,8 @@ class AccessTap(wiring.Component):
         m = Module()
         m.submodules.fifo = fifo = StreamFIFO(Access, self._depth)
         wiring.connect(m, fifo.o, wiring.flipped(self.o))
-        # The events are at the end of the caches' critical paths, so they are registered before one
-        # is chosen.
+        # The events end the critical paths of the caches, so they are registered before the
+        # selection.
         events = [Signal(AccessEvent, reset_less=True, name=f"event{k}") for k in (1, 2)]
         select, event = Signal(2), Signal(AccessEvent)
         m.d.sync += [select.eq(self.select),

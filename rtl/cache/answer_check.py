@@ -1,4 +1,4 @@
-"""Answer check: a vector is taken only from the node that owes it, and only once."""
+"""Answer check: accepts a vector only from the node that owes it, and only once."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -12,35 +12,35 @@ from rtl.memory import Ram, sweep
 __all__ = ["AnswerCheck", "Asked"]
 
 Asked = data.StructLayout({"valid": 1, "id": LANDING_BITS, "node": NODE_BITS})
-"""Event: the vector of a miss id is asked for, of ``node``."""
+"""Event: the vector of a miss id is requested from ``node``."""
 
 _LANDED = FillWriter.LATENCY["last beat", "write"]
 
 
 class AnswerCheck(wiring.Component):
-    """Keep who owes the vector of each miss id, and tell which vectors are owed.
+    """Store which node owes the vector of each miss id, and check whether a vector is owed.
 
-    An id is used again once its vector is here. So what goes to the owner, and comes back as the
-    vector's tag, is the id and, in the bits above it, its lap: how often the id was asked for,
-    modulo 2^(16 - bits of an id). A vector is owed if it comes from the node that was last asked
-    for its id, with the lap of that question, and has not been taken yet. So a vector that comes
-    twice is refused the second time, also after its id is in use again, up to as many laps later;
-    and so is one of a node that was not asked.
+    An id is reused once its vector has arrived. The request therefore contains the id and, in the
+    bits above it, its lap: the number of requests of the id, modulo 2^(16 - bits of an id). The
+    owner echoes both as the vector's tag.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    A vector is owed if it comes from the node of the last request of its id, with the lap of that
+    request, and has not been taken yet. A duplicate is therefore rejected, even after its id is in
+    use again, until the lap repeats. A vector of another node is rejected too.
 
     Parameters: ``in_flight``, the number of ids, a power of two, at most 2^15.
 
     Ports
     -----
-    asked: event :data:`Asked`. Its vector must come two cycles later or after that: it is not owed
-        in the next cycle. tag: the tag of ``asked.id`` for the owner to echo, combinational.
-    vector: ``tag``, and ``source``, the node that has sent it, of a beat of a vector.
-    owed: in the cycle after: the vector is owed.
-    landed: the vector whose last beat came :data:`rtl.cache.fills.FillWriter.LATENCY` ``"last
-        beat", "write"`` cycles ago was taken, and is owed no more.
-    idle: nothing moves until an input does; before it is 1 for the first time, ``in_flight`` cycles
-        after reset, nothing is asked.
+    asked: event :data:`Asked`. Its vector must arrive at least two cycles later: in the next cycle
+        it is not owed yet.
+    tag: tag of ``asked.id`` for the owner to echo, combinational.
+    vector: ``tag`` and ``source``, the sending node, of a beat of a vector.
+    owed: the vector is owed, one cycle after ``vector``.
+    landed: the vector whose last beat arrived :data:`rtl.cache.fills.FillWriter.LATENCY` ``"last
+        beat", "write"`` cycles ago was taken, and is no longer owed.
+    idle: inactive until an input changes. It is 0 during the sweep, ``in_flight`` cycles after
+        reset; ``asked`` must wait for it.
     """
 
     LATENCY = {("vector", "owed"): 1}
@@ -62,15 +62,15 @@ class AnswerCheck(wiring.Component):
         id_bits = ceil_log2(self._count)
         word = data.StructLayout({"node": NODE_BITS, "lap": LANDING_BITS - id_bits})
         address, swept = sweep(m, self._count)
-        # The lap of the next question of an id.
+        # The lap of the next request of an id.
         m.submodules.laps = laps = Ram(
             LANDING_BITS - id_bits, self._count, style="lutram", latency=0)
-        # What was last asked; block RAM, as its answer is only compared in the same cycle.
+        # The last request; block RAM, because its output is only compared in the same cycle.
         m.submodules.questions = questions = Ram(
             word.size, self._count, style="bram" if self._count > 64 else "lutram", latency=1)
         # The lowest bit of the lap that was last taken.
         m.submodules.taken = taken = Ram(1, self._count, style="lutram", latency=1)
-        # Written a cycle later, for short paths: an answer takes longer.
+        # Written one cycle later, for short paths: an answer takes longer.
         number, question = Signal(id_bits, reset_less=True), Signal(word, reset_less=True)
         pending, lap = Signal(), laps.read_data
         m.d.sync += [number.eq(self.asked.id), pending.eq(self.asked.valid),
@@ -80,11 +80,11 @@ class AnswerCheck(wiring.Component):
             laps.write_en.eq(pending | ~swept),
             laps.write_addr.eq(Mux(swept, number, address)),
             laps.write_data.eq(Mux(swept, question.lap + 1, 1)),
-            # Lap 0 is taken from the start.
+            # Lap 0 counts as taken after reset.
             questions.write_en.eq(laps.write_en), questions.write_addr.eq(laps.write_addr),
             questions.write_data.eq(Mux(swept, question, 0)),
         ]
-        # A vector on its way to ``landed``.
+        # Tags of vectors on their way to ``landed``.
         tag, source = self.vector.tag, Signal(NODE_BITS, reset_less=True)
         stages = [tag]
         for k in range(_LANDED):

@@ -33,85 +33,90 @@ def tap_layout(key_shape) -> data.StructLayout:
 
 
 class EmbeddingCache(wiring.Component):
-    """Answer every lookup with the vector of its key, fetching each vector that is not here.
+    """Answer every lookup with the vector of its key; fetch vectors that are not cached.
 
-    A replacement policy in each set, by default exact LRU, and allocation at lookup (paper, section
-    4.1.1). A lookup whose vector is here reads its slot; one whose vector is being fetched waits in
-    the scatter list of that fetch (a hit, also counted in ``hits_pending``); any other takes a miss
-    id and requests the vector, with the way that is the policy's victim or, if that is still being
-    fetched, without one (a conflict miss, see :class:`TagPipeline`). Hits are served while misses
-    are outstanding, so answers are not in lookup order; ``meta`` identifies them.
+    Each set has a replacement policy, by default exact LRU, and allocates at lookup (paper, section
+    4.1.1). A lookup has one of three outcomes:
+
+    * The vector is cached: the lookup reads its slot.
+    * The vector is being fetched: the lookup waits in the scatter list of that fetch. This is a
+      hit, also counted in ``hits_pending``.
+    * A miss: the lookup takes a miss id and requests the vector. It allocates the policy's victim,
+      or no way if the victim is still being fetched (a conflict miss, see :class:`TagPipeline`).
+
+    Hits are served while misses are outstanding. Answers are therefore not in lookup order;
+    ``meta`` identifies them.
 
     **No row is overwritten while a read of it is queued.** Direct hits and misses leave the tag
     pipeline through one queue. A miss passes to ``misses`` only after the reads of all earlier
-    direct hits were issued, so the requested vector cannot reach the slot before. A waiting lookup
+    direct hits were issued, so the requested vector cannot reach the slot earlier. A waiting lookup
     reads the landing row of its miss id, which is released after its last read.
 
-    **Rows are updated** in place through ``updated``. While ``frozen`` is 1, lookups hit, or fetch
-    only for themselves, and no slot changes its key. So where a vector was ``held``, its new values
-    may be written to its ``slot``, as long as ``frozen`` stays 1. A fetch that began earlier could
-    still write an old row to a slot: ``settled`` says that there is none, and lookups for updates
+    **Rows are updated** in place with ``updated``. While ``frozen`` is 1, lookups hit, or fetch
+    only for themselves, and no slot changes its key. New values of a ``held`` vector may therefore
+    be written to its ``slot`` as long as ``frozen`` stays 1. A fetch that began earlier could still
+    write an old row to a slot. ``settled`` is 1 when no such fetch is left; lookups for updates
     wait for it.
 
-    **Progress.** Fills are accepted in every cycle, whatever else waits. A lookup waits for a miss
-    id or a node of the scatter lists, which are released as fills arrive and vectors leave; a full
-    table thus slows lookups down but never changes an answer.
+    **Progress.** Fills are accepted in every cycle. A lookup waits for a miss id or a node of the
+    scatter lists. Both are released as fills arrive and vectors leave, so a full table delays
+    lookups but never changes an answer.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. After reset the block sweeps its tables for
-    max(rows / ways, in_flight) cycles and accepts nothing.
+    After reset, a sweep of the tables takes max(rows / ways, in_flight) cycles, without accepting
+    input.
 
     Parameters
     ----------
     key_bits: bits of a key.
     meta_shape: shape of the data returned with the vector.
-    rows: vectors that it holds, a multiple of ``ways``, at least two sets.
+    rows: capacity in vectors, a multiple of ``ways``, at least two sets.
     ways: ways of a set, a power of two.
     in_flight: fetches that may be outstanding, a power of two.
     waiters: lookups that may wait in scatter lists.
     vector_beats: beats of the longest vector.
     hash_key: maps the value of a key to 32 hash bits.
     store_style: style of the RAM of the slots.
-    store_bits: bits of a beat that are stored; the others, of unused lanes, are read as 0.
-    updated: rows may be updated. checked: which vectors may be taken is decided elsewhere. Without
-        them the ports marked so do not exist. lossy: a vector may be ``lost``, for all lookups that
-        it serves.
+    store_bits: bits of a beat that are stored; the other bits, of unused lanes, are read as 0.
+    updated: rows may be updated; adds ports.
+    checked: another block decides which vectors may be taken; adds a port.
+    lossy: a vector may be ``lost``, for all lookups that it serves.
     policy: the replacement policy, of :data:`rtl.config.POLICY_CODES`.
 
     Ports
     -----
     lookups: input stream of ``key`` and ``meta``.
-    vectors: output stream of ``data``, ``meta``, ``last``: the beats of a vector one after another;
-        (updated) also ``slot`` and ``held``: the vector lies in that slot; 0 for one that was
-        fetched, or waited for a fetch.
-    misses: output stream of ``key``, ``id`` and the ``meta`` of the lookup that missed: vectors to
-        be fetched.
-    fills: input stream of ``id``, ``data``, ``last``: a vector, in any order of ids. Ready is
-        always 1, except during the sweep. A vector whose id is not outstanding or that does not
-        have ``vector_beats`` beats is dropped and counted in ``bad_fills``.
-    owed (checked): a cycle after a vector's first beat: it may be taken; else it is dropped, too.
-    sets: sets in use, 1 to ``rows / ways``: set = hash[31:8] * sets / 2^24. Change it while the
-        block is idle; rows in unused sets are not found.
-    enable: vectors that have arrived serve later lookups. merge: a vector in flight serves the
-        lookups of its key. Both 0: each lookup is fetched for itself; see :class:`TagPipeline`.
-    vector_beats: beats of a vector now. Fixed once there were lookups; reset to change it.
+    vectors: output stream of ``data``, ``meta``, ``last``: the beats of a vector are consecutive.
+        With ``updated`` also ``slot`` and ``held``: the vector is in that slot; ``held`` is 0 for a
+        vector that was fetched, or waited for a fetch.
+    misses: output stream of ``key``, ``id`` and the ``meta`` of the lookup: vectors to fetch.
+    fills: input stream of ``id``, ``data``, ``last``: a vector, in any order of ids. Always ready,
+        except during the sweep. A vector is dropped and counted in ``bad_fills`` if its id is not
+        outstanding or if it does not have ``vector_beats`` beats.
+    owed: one cycle after a vector's first beat: 1 if it may be taken, 0 to drop it (checked).
+    sets: sets in use, 1 to ``rows / ways``: set = hash[31:8] * sets / 2^24. May change while idle;
+        rows in unused sets are not found.
+    enable: vectors that have arrived serve later lookups.
+    merge: a vector in flight serves the lookups of its key. With ``enable`` and ``merge`` 0, each
+        lookup is fetched separately; see :class:`TagPipeline`.
+    vector_beats: beats of a vector. Must not change after the first lookup; reset to change it.
     forget: clear all entries, as after reset; only while no lookup is inside or waits for a fill,
         and none arrives in that cycle.
-    frozen (updated): lookups leave slots, sets and their policy's state unchanged.
-    settled (updated): ``frozen``, and every slot's row is here.
-    write (updated): input stream of :func:`~rtl.cache.vectors.row_write_layout`: a beat of a row
-        for its slot. One a cycle, but for those in which a fill is written to a slot, of which
-        there is none while ``settled``; then lookups taken after it see it.
-    evicted: event: a key that was here no longer is. landed: event: a requested vector has
-        arrived.
+    frozen: lookups leave slots, sets and the state of their policy unchanged (updated).
+    settled: ``frozen``, and the row of every slot has arrived (updated).
+    write: input stream of :func:`~rtl.cache.vectors.row_write_layout`: a beat of a row for its slot
+        (updated). One per cycle, except in cycles that write a fill to a slot. No such cycle occurs
+        while ``settled``; lookups taken after the write then read it.
+    evicted: event: a cached key was removed.
+    landed: event: a requested vector has arrived.
     tap: event: a lookup was decided, in order.
-    counters: see :data:`CACHE_COUNTERS`. ``hits`` includes ``hits_pending``, ``misses`` includes
+    counters: see :data:`CACHE_COUNTERS`. ``hits`` includes ``hits_pending``; ``misses`` includes
         ``conflict_misses`` and ``unmerged``, of a key in flight; ``stall_*`` are cycles in which a
-        lookup waits, by cause. Lookups while ``frozen`` are not in these, nor in ``tap``; (updated)
-        ``frozen`` counts them.
-    idle: nothing moves until an input does. Lookups that wait for a fill are idle.
+        lookup waits, by cause. Lookups while ``frozen`` count only in ``frozen`` (updated), and are
+        not in ``tap``.
+    idle: inactive until an input changes. Lookups that wait for a fill do not clear it.
 
     Raises ``TypeError`` or ``ValueError`` for a size that is not an integer or out of range, and
-    where there is no such policy.
+    for an unknown policy.
     """
 
     LATENCY = {
@@ -187,7 +192,7 @@ class EmbeddingCache(wiring.Component):
             updated=self._updated, lossy=self._lossy, **sizes)
         m.submodules.asking = asking = SkidBuffer(self._miss)
 
-        # After reset, and on forget, the words whose contents matter are written once.
+        # After reset, and on forget, a sweep writes the words whose contents matter.
         sweep_length = max(self._rows // self._ways, self._ids)
         sweeping, sweep = Signal(init=1), Signal(range(sweep_length))
         with m.If(sweeping):
@@ -252,7 +257,7 @@ class EmbeddingCache(wiring.Component):
             scatter.close.eq(closed), scatter.close_id.eq(closed_id),
         ]
         m.d.comb += [writer.owed.eq(self.owed)] if self._checked else []
-        # A lookup that found a fetch outstanding appends itself two cycles later.
+        # A lookup that found an outstanding fetch appends itself two cycles later.
         m.d.sync += [closed.eq(writer.complete), closed_id.eq(writer.complete_id)]
         wiring.connect(m, writer.write, store.write)
         wiring.connect(m, writer.filled, tags.filled)
@@ -285,12 +290,12 @@ class EmbeddingCache(wiring.Component):
         return m
 
     def _freeze(self, m: Module) -> None:
-        """Let lookups leave the slots unchanged, and write rows in place."""
+        """Connect the ports for updates: frozen lookups, and writes of rows in place."""
         tags, store, writer = m.submodules.tags, m.submodules.store, m.submodules.writer
         done = m.submodules.resolver.done
         wiring.connect(m, wiring.flipped(self.write), store.updates)
-        # Lookups that may still take a slot, and those that wait for the slot's vector. Whether one
-        # enters is known late in a cycle, so it is counted in the next.
+        # Lookups that may still take a slot, and those that wait for the slot's vector. The entry
+        # of a lookup is a late signal, counted in the next cycle.
         unsettled, entered = Signal(range(self._ids + 64)), Signal()
         m.d.sync += [
             entered.eq(tags.lookups.valid & tags.lookups.ready & ~self.frozen),

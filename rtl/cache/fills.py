@@ -12,7 +12,8 @@ __all__ = ["FILL_ID_BITS", "FillBeat", "FillWriter", "write_signature"]
 
 FILL_ID_BITS = 16
 FillBeat = data.StructLayout({"id": FILL_ID_BITS, "data": BEAT_BITS, "last": 1, "lost": 1})
-"""A beat of a fetched vector, with the miss id of its request. ``lost``: zeros in its place."""
+"""A beat of a fetched vector, with the miss id of its request. ``lost``: zeros replace the vector.
+"""
 
 
 def write_signature(rows: int, in_flight: int, vector_beats: int) -> wiring.Signature:
@@ -30,27 +31,25 @@ def write_signature(rows: int, in_flight: int, vector_beats: int) -> wiring.Sign
 class FillWriter(wiring.Component):
     """Write the vectors that arrive, one beat per cycle, and close their miss ids.
 
-    A vector is good when its id is outstanding at the first beat, all its beats have that id, and
-    it has exactly ``vector_beats`` beats; with ``checked`` also only if it is ``owed``. Any other
-    is dropped and counted once, and its id, if outstanding, stays so: the beats already written are
-    not read before a good vector of the id has overwritten them. ``fills.ready`` is always 1.
-
-    Latency: see ``LATENCY``.
+    A vector is valid if its id is outstanding at the first beat, all its beats have that id, and it
+    has exactly ``vector_beats`` beats; with ``checked`` it must also be ``owed``. Any other vector
+    is dropped and counted once. Its id, if outstanding, stays so: the written beats are not read
+    before a valid vector of the id has overwritten them. ``fills.ready`` is always 1.
 
     Parameters: ``rows``, ``in_flight``, ``vector_beats``, ``checked``: see
     :class:`rtl.cache.EmbeddingCache`.
 
     Ports
     -----
-    fills: input stream of :data:`FillBeat`, the beats of a vector one after the other.
-    vector_beats: beats of a vector now, at least 1.
+    fills: stream of :data:`FillBeat`, the beats of a vector consecutive.
+    vector_beats: beats of a vector, at least 1.
     owed: in the cycle after the first beat: the vector may be taken (checked only).
-    fill_id, busy, fill_slot, fill_allocated, fill_phase, close: to the miss table, which answers a
-        cycle after ``fill_id``.
+    fill_id, busy, fill_slot, fill_allocated, fill_phase, close: connections to the miss table,
+        which answers one cycle after ``fill_id``.
     write: see :func:`write_signature`.
     filled: the slot of an allocated fetch has its vector.
     complete, complete_id: the waiters of the id can be served.
-    bad: 1 in the cycle in which a bad vector ends that is not ``lost``.
+    bad: 1 in the cycle in which an invalid vector ends, unless it is ``lost``.
     idle: no beat inside.
     """
 
@@ -76,8 +75,8 @@ class FillWriter(wiring.Component):
         m = Module()
         came, asked = Signal(), Signal(FillBeat, reset_less=True)
         valid, beat = Signal(), Signal(FillBeat, reset_less=True)
-        # Whether a beat has the id of the one before, and whether it is one of the miss table's and
-        # may be taken.
+        # The beat has the id of the previous beat; the id is within the miss table and may be
+        # taken.
         before, same = Signal(FILL_ID_BITS, reset_less=True), Signal(reset_less=True)
         known = Signal(reset_less=True)
         m.d.comb += [self.fills.ready.eq(1), self.fill_id.eq(asked.id[:self._id_bits])]
@@ -94,10 +93,10 @@ class FillWriter(wiring.Component):
         first, good, final, close = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             first.eq(number == 0),
-            # While none is bad, the id of the beat before is that of the first.
+            # While no beat is invalid, the id of the previous beat equals that of the first one.
             good.eq(Mux(first, self.busy & known, ~spoiled & same)),
             final.eq(number + 1 == self.vector_beats),
-            # Closed at once, so that a second vector with the same id is already bad.
+            # Closed at once, so that a second vector with the same id is invalid.
             close.eq(valid & beat.last & good & final),
             self.close.eq(close),
             self.bad.eq(valid & beat.last & ~close & ~beat.lost),
@@ -109,7 +108,7 @@ class FillWriter(wiring.Component):
             with m.Elif(~final & good):
                 m.d.sync += [number.eq(number + 1), offset.eq(offset + self._rows)]
             with m.Elif(first):
-                m.d.sync += number.eq(1)  # past the first beat, although the vector is bad
+                m.d.sync += number.eq(1)  # past the first beat, although the vector is invalid
 
         write, written = self.write, Signal(BEAT_BITS, reset_less=True)
         allocated, phase, complete = Signal(), Signal(), Signal()

@@ -1,4 +1,4 @@
-"""Flush: empties a cache in mid-traffic."""
+"""Flush: empties a cache during traffic."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
@@ -18,8 +18,8 @@ class CacheFlush(wiring.Component):
 
     Ports
     -----
-    flush: event: clear the cache. A second event while ``flushing`` changes nothing: no lookup has
-        entered since the first.
+    flush: event: clear the cache. A second event while ``flushing`` has no effect, because no
+        lookup has entered since the first.
     flushing: a flush is in progress; the cache must get no lookup.
     asked, landed: events: a fetch leaves the cache; a fetched vector has arrived.
     idle, forget: port ``idle`` of the cache; its input ``forget``
@@ -38,7 +38,7 @@ class CacheFlush(wiring.Component):
         swept, cleared = Signal(), Signal()
         over = swept & cleared & ~self.flush
         m.d.comb += self.forget.eq(self.flushing & ~swept & drained & (owed == 0))
-        # A cycle late: a lookup that entered in the cycle before ``flushing`` has been seen.
+        # One cycle late, to include a lookup that entered in the cycle before ``flushing``.
         m.d.sync += [
             owed.eq(owed + self.asked - self.landed),
             drained.eq(self.flushing & self.idle), cleared.eq(swept & self.idle),

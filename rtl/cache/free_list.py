@@ -10,15 +10,18 @@ __all__ = ["FreeList"]
 
 
 class FreeList(wiring.Component):
-    """Hand out the numbers 0 to ``count`` - 1, each to one user at a time.
+    """Allocate the numbers 0 to ``count`` - 1, each to one user at a time.
 
-    After reset numbers come fresh from a counter, so that nothing has to be filled in first; later
-    those given back come again, oldest first. Latency and rate: see ``LATENCY`` and ``RATE``.
+    After reset, numbers come from a counter, so no initial fill is necessary. Later, released
+    numbers are allocated again, oldest first.
+
+    Parameters: ``count``, at least 2.
 
     Ports
     -----
-    taken: output stream of numbers.
-    given: ``valid`` and ``number`` given back; always accepted, since there is room for each.
+    taken: stream of numbers.
+    given: ``valid`` and ``number``: a released number; always accepted, because every number has
+        room.
     idle: no number is moving to ``taken``.
 
     Raises ``ValueError`` for a count below 2.

@@ -17,43 +17,45 @@ from rtl.monitor.counters import CounterLayout
 __all__ = ["LOCAL_CACHE_COUNTERS", "LocalCache"]
 
 LOCAL_CACHE_COUNTERS = tuple(name for name in CACHE_COUNTERS if name != "unmerged")
-"""Counters of an :class:`EmbeddingCache` in which a key in flight always serves its lookups. In
-training there is also ``frozen``."""
+"""Counters of an :class:`EmbeddingCache` in which a key in flight always serves its lookups.
+Training adds ``frozen``."""
 
 
 class LocalCache(Gateable, wiring.Component):
-    """Cache of the rows that this node owns; the GPU looks up its misses (paper, 4.1.1).
+    """Cache the rows that this node owns; the GPU looks up its misses (paper, 4.1.1).
 
-    Its lookups come from the dedupe table, so ``meta`` is the id of the fetch there, and there are
-    at most ``dedupe_in_flight`` lookups at once: each has a scatter node.
+    Lookups come from the dedupe table, so ``meta`` is the id of the fetch in that table, and at
+    most ``dedupe_in_flight`` lookups are inside. Each has a scatter node.
 
     With ``config.training``, rows are updated: they are looked up (``updates``, ``updated``) while
     the cache is ``frozen`` and, if they are cached, written back (``write``). A lookup for an
-    update waits until the cache has settled: a row still being fetched would be stale once the
-    update is done. With honest peers there is none: gradients follow from the vectors of all
-    lookups of their step. Without ``enable`` nothing is cached, and in unused sets nothing is
-    found; rows stored there become stale meanwhile, so once rows were updated the cache must be
-    reset before it is enabled again or ``sets`` change.
+    update waits until the cache has settled, because a row still being fetched would be stale after
+    the update. With honest peers no such fetch exists: gradients follow from the vectors of all
+    lookups of their step.
 
-    An :class:`EmbeddingCache` of ``config.local_cache_rows``: latency, throughput, progress and
-    the meaning of the ports are found there. The first lookup of a run for updates takes two
-    cycles more; they take turns with other lookups.
+    Without ``enable``, no row is cached; in unused sets, no row is found. Rows stored there become
+    stale meanwhile. After an update of rows, the cache must therefore be reset before it is enabled
+    again or ``sets`` changes.
+
+    The block is an :class:`EmbeddingCache` of ``config.local_cache_rows``; see there for latency,
+    throughput, progress and the meaning of the ports. The first lookup of a run for updates takes
+    two more cycles; updates and other lookups take turns.
 
     Ports
     -----
     lookups: input stream of ``key`` (:data:`rtl.formats.Key`) and ``meta``, 16 bits.
     vectors: output stream of ``data``, ``meta``, ``last``.
-    updates (training): input stream like ``lookups``: rows to be updated.
-    updated (training): output stream of their vectors, with ``slot`` and ``held``.
-    frozen (training): from before the first lookup for an update until its row is written, here
-        and in GPU memory.
-    write (training): see :class:`EmbeddingCache`.
-    misses: output stream of ``key`` and ``id``, 16 bits: vectors to be fetched.
+    updates: input stream like ``lookups``: rows to update (training).
+    updated: output stream of their vectors, with ``slot`` and ``held`` (training).
+    frozen: 1 from before the first lookup for an update until its row is written, in the cache and
+        in GPU memory (training).
+    write: see :class:`EmbeddingCache` (training).
+    misses: output stream of ``key`` and ``id``, 16 bits: vectors to fetch.
     fills: input stream of ``id``, ``data``, ``last``; always ready after the sweep.
     enable: 0: each lookup is fetched separately.
     flush, flushing: see :class:`~rtl.cache.flush.CacheFlush`.
-    sets, vector_beats, evicted, landed, tap, idle: as in :class:`EmbeddingCache`. counters: see
-        :data:`LOCAL_CACHE_COUNTERS`.
+    sets, vector_beats, evicted, landed, tap, idle: as in :class:`EmbeddingCache`.
+    counters: see :data:`LOCAL_CACHE_COUNTERS`.
     """
 
     LATENCY = EmbeddingCache.LATENCY
@@ -123,11 +125,11 @@ class LocalCache(Gateable, wiring.Component):
         return m
 
     def _share(self, m: Module, cache: EmbeddingCache, flushing: Signal) -> None:
-        """Let lookups and updates use the cache in turns, and route the vectors: the top bit of
-        the meta tells whose they are.
+        """Let lookups and updates use the cache in turn, and route the vectors by the top bit of
+        the meta.
 
-        The turn is decided in the previous cycle, so that no ready depends on the other input's
-        valid; lookups, which must not wait, have the turn unless there are updates.
+        The turn is decided in the previous cycle, so no ready depends on the other input's valid.
+        Lookups have the turn unless an update waits.
         """
         wiring.connect(m, wiring.flipped(self.write), cache.write)
         turn = Signal()

@@ -1,4 +1,4 @@
-"""Lost misses: zero vectors in place of those that nodes that were given up owe."""
+"""Lost misses: zero vectors in place of the vectors that failed nodes owe."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -15,36 +15,37 @@ __all__ = ["LOST_MISSES_COUNTERS", "LostMisses"]
 LOST_MISSES_COUNTERS = CounterLayout("kept", "vectors", "walks")
 
 _Asked = data.StructLayout({"valid": 1, "tag": LANDING_BITS, "node": NODE_BITS})
-"""What was last asked with a miss id: the tag that its owner echoes, and the owner."""
+"""The last request with a miss id: the tag that its owner echoes, and the owner."""
 
 _SETTLED = 2
-"""Cycles from a miss to its vector, at least (:class:`rtl.cache.answer_check.AnswerCheck`)."""
+"""Least cycles from a miss to its vector (:class:`rtl.cache.answer_check.AnswerCheck`)."""
 
 
 class LostMisses(wiring.Component):
-    """Answer misses of the remote cache whose owner was given up, with ``lost`` vectors of zeros.
+    """Answer misses of the remote cache to failed owners with ``lost`` vectors of zeros.
 
-    A miss of a lost node goes no further, and is answered at once. When a node is lost, a walk over
-    all miss ids answers each that was last asked of it; the remote cache refuses the vector where
-    the owner's had come (:class:`~rtl.cache.answer_check.AnswerCheck`), and an owner's that comes
-    later. So each miss is answered exactly once. A node that comes back counts as lost until the
-    walk that answers its misses is over. Then the remote cache must forget the zeros (``back``).
+    A miss to a failed node is not sent, and is answered at once. When a node fails, a walk over all
+    miss ids answers each id whose last request went to that node. The remote cache rejects the
+    zeros if the owner's vector has arrived (:class:`~rtl.cache.answer_check.AnswerCheck`), and the
+    owner's vector if it arrives later. Each miss is therefore answered exactly once. A node that
+    rejoins counts as failed until the walk that answers its misses is over. Then the remote cache
+    must forget the zeros (``back``).
 
-    Vectors of other nodes go first, and wait while one of zeros passes. Latency and rate: see
-    ``LATENCY`` and ``RATE``.
+    Vectors of other nodes have priority; they wait while a vector of zeros passes.
 
     Parameters: ``config``.
 
     Ports
     -----
-    misses, o: streams of :data:`rtl.formats.OutgoingRecord`, of the remote cache and to the
+    misses, o: streams of :data:`rtl.formats.OutgoingRecord`, from the remote cache and to the
         packager of lookups.
-    vectors, fills: streams of :data:`rtl.formats.PeerBeat`, of the network and to the remote cache.
-    lost: a bit for each node that is given up.
-    back: event: a node is no longer lost. A miss that leaves the remote cache later goes to it.
+    vectors, fills: streams of :data:`rtl.formats.PeerBeat`, from the network and to the remote
+        cache.
+    lost: bit mask of failed nodes.
+    back: event: a node no longer counts as failed. Later misses to it are sent.
     vector_beats: beats of a vector.
-    counters: misses ``kept`` from going further; ``vectors`` of zeros; ``walks``.
-    idle: no vector of zeros is pending, and no walk.
+    counters: misses not sent (``kept``); ``vectors`` of zeros; ``walks``.
+    idle: no vector of zeros is pending, and no walk runs.
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
@@ -73,7 +74,7 @@ class LostMisses(wiring.Component):
         m.submodules.asked = asked = Ram(
             _Asked.size, self._ids, style="bram" if self._ids > 64 else "lutram")
         gone, walking = Signal(self._nodes), Signal()
-        # The miss that is answered next, and how long it has been here.
+        # The miss that is answered next, and the remaining wait before its answer.
         held, due = Signal(_Asked), Signal(range(_SETTLED + 1))
         miss, record, question = self.misses.payload, Signal(LookupRecord), Signal(_Asked)
         keeps, kept, loads, passes = (
@@ -104,7 +105,7 @@ class LostMisses(wiring.Component):
 
     def _walk(self, m: Module, asked: Ram, gone: Signal, walking: Signal, held: Signal,
               loads: Signal) -> data.View:
-        """Look at what was asked of each id after a node was lost; return what is loaded."""
+        """Visit the last request of each id after a node has failed; return the loaded request."""
         place, fresh = Signal(range(self._ids)), Signal()
         found = data.View(_Asked, asked.read_data)
         m.d.comb += [asked.read_addr.eq(place), fresh.eq((self.lost & ~gone).any())]
@@ -145,11 +146,11 @@ class LostMisses(wiring.Component):
         return found
 
     def _fill(self, m: Module, held: Signal, due: Signal) -> Signal:
-        """Pass vectors on, or zeros for what is held; return whether those end."""
+        """Pass vectors on, or zeros for the held miss; return whether a vector of zeros ends."""
         within, zeros, beat = Signal(), Signal(), Signal.like(self.vector_beats)
         own, last, ends = Signal(), Signal(), Signal()
         m.d.comb += [
-            # Neither is cut by the other.
+            # Vectors and zeros are never interleaved.
             own.eq(zeros | (held.valid & (due == 0) & ~self.vectors.valid & ~within)),
             last.eq(beat + 1 >= self.vector_beats),
             self.fills.valid.eq(own | self.vectors.valid),

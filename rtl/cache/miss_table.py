@@ -14,24 +14,28 @@ __all__ = ["MissTable"]
 class MissTable(wiring.Component):
     """Store for each miss id whether it is outstanding, and which slot waits for its vector.
 
-    One port opens and queries an id, for the current lookup; the other queries and closes the id
-    of a vector. Each port writes its own memory: an id is outstanding while its bits in two
-    one-bit memories differ, one of which is written on opening, the other on closing.
+    One port opens and queries an id for the current lookup; the other queries and closes the id of
+    a vector. Each port writes its own one-bit memory, on opening or on closing. An id is
+    outstanding while its bits in the two memories differ.
 
-    Latency: see ``LATENCY``. What is asked in one cycle is answered in the next; an answer counts
-    all that was opened or closed before the cycle of the question. ``busy`` also counts a closing
-    in that cycle.
+    A query is answered in the next cycle. The answer includes all openings and closings before the
+    cycle of the query. ``busy`` also includes a closing in that cycle.
 
-    Parameters: ``rows`` of the vector store; ``in_flight``, the number of ids.
+    Parameters
+    ----------
+    rows: rows of the vector store.
+    in_flight: number of ids.
 
     Ports
     -----
-    id: the id of the lookup; ``open`` makes it outstanding, for ``slot`` with ``phase`` if
+    id: id of the lookup.
+    open, slot, allocated, phase: make ``id`` outstanding, for ``slot`` with ``phase`` if
         ``allocated``. It must not be outstanding yet.
-    waiting: a cycle later: ``id`` was outstanding on behalf of ``slot``.
-    fill_id: the id of a vector. A cycle later: ``busy`` while it is outstanding, ``fill_slot``,
-        ``fill_allocated``, ``fill_phase`` as opened.
-    close: end the fetch of the id that is answered in this cycle.
+    waiting: one cycle later: ``id`` was outstanding on behalf of ``slot``.
+    fill_id: id of a vector.
+    busy, fill_slot, fill_allocated, fill_phase: one cycle later: ``fill_id`` is outstanding, and
+        the values of its opening.
+    close: close the id that is answered in this cycle.
     clear, clear_address: make the id of an address not outstanding.
     """
 
@@ -51,9 +55,9 @@ class MissTable(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
 
-        # Memories have one read port, so each is kept twice, one copy per side.
+        # Memories have one read port, so each is stored twice, one copy per side.
         def pair(name: str, width: int, latency: int) -> tuple[Ram, Ram]:
-            # The lookup's answer is compared in the same cycle, for which block RAM is late.
+            # The answer to the lookup is compared in the same cycle; block RAM would be too late.
             style = "bram" if latency and self._count > 64 else "lutram"
             copies = (Ram(width, self._count, style="lutram", latency=latency),
                       Ram(width, self._count, style=style, latency=latency))
@@ -90,7 +94,7 @@ class MissTable(wiring.Component):
         ]
         m.d.comb += [
             entry.eq(entries[0].read_data), fill_entry.eq(entries[1].read_data),
-            # An id may meanwhile serve another slot, or a fetch without a slot.
+            # Meanwhile an id may serve another slot, or a fetch without a slot.
             self.waiting.eq(outstanding & (entry[:-1] == Cat(slot, 1))),
             Cat(self.fill_slot, self.fill_allocated, self.fill_phase).eq(fill_entry),
         ]

@@ -1,4 +1,4 @@
-"""Number pool: numbers of a free list, reserved before it is known whether each is needed."""
+"""Number pool: numbers of a free list, reserved before the need for them is known."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
@@ -9,24 +9,26 @@ from rtl.stream import StreamFIFO
 __all__ = ["NumberPool"]
 
 AHEAD = 16
-"""Numbers that wait in a pool: more than may be reserved while a pipeline decides."""
+"""Numbers that wait in a pool: more than a pipeline can reserve while it decides."""
 
 
 class NumberPool(wiring.Component):
-    """Let a pipeline that cannot stall take numbers: it starts an item only with one reserved.
+    """Let a pipeline that cannot stall take numbers: it starts an item only with a reserved number.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. A reservation that was not needed can be made
-    again in the next cycle.
+    A released reservation can be made again in the next cycle. Numbers keep their order.
 
-    Parameter: ``count``: numbers are below.
+    Parameters: ``count``; all numbers are below it.
 
     Ports
     -----
     numbers: input stream of free numbers.
-    free: a number is there that is not reserved; a register. reserve: only while ``free``.
-    use: take ``number``, two cycles after its reservation or later. unused: give the reservation
-        back. The sum of both is that of ``reserve``.
-    idle: no number comes in.
+    free, reserve: a number is available and not reserved, a register; reserve it, only while
+        ``free``.
+    use: take ``number``, at least two cycles after its reservation.
+    unused: release the reservation. Every ``reserve`` must be followed by one ``use`` or
+        ``unused``.
+    number: the next number.
+    idle: no number enters.
     """
 
     LATENCY = {("number", "free"): 1}

@@ -25,32 +25,32 @@ from rtl.monitor.counters import CounterLayout
 __all__ = ["RemoteCache"]
 
 _Wanted = data.StructLayout({"landing": LANDING_BITS, "step": STEP_BITS, "owner": NODE_BITS})
-"""Data carried with a lookup: the place of its vector, its step and its owner."""
+"""Data of a lookup: the place of its vector, its step and its owner."""
 
 
 class RemoteCache(Gateable, wiring.Component):
-    """Cache of rows that other nodes own, looked up before a lookup leaves (paper, 4.1.2).
+    """Cache rows that other nodes own; each lookup passes it before it leaves (paper, 4.1.2).
 
-    A lookup that misses goes to its owner with a miss id, and its lap (:class:`AnswerCheck`),
-    instead of the landing index; the owner echoes both, the vector fills the cache and goes from
-    there to its reserved place. So identical keys need to travel only once (requester-side merge):
+    A lookup that misses goes to its owner with a miss id and its lap (:class:`AnswerCheck`) instead
+    of the landing index. The owner echoes both; the vector fills the cache and goes from there to
+    its reserved place. Identical keys therefore need to travel only once (requester-side merge):
     with ``merge``, one answer serves all waiting lookups. Without it, a key in flight is sent again
     for each lookup, as in the paper.
 
-    An :class:`EmbeddingCache` of ``config.remote_cache_rows``: latency, throughput, progress and
-    the exact meaning of the settings are found there. Each vector from another node passes through
-    this block, even with both settings off. There is a scatter node for each place of the hold
-    buffer, so they never run out.
+    The block is an :class:`EmbeddingCache` of ``config.remote_cache_rows``; see there for latency,
+    throughput, progress and the exact meaning of the settings. Every vector from another node
+    passes this block, even with both settings off. The scatter lists have a node for each place of
+    the hold buffer, so they are never full.
 
     Ports
     -----
     lookups: input stream of :data:`rtl.formats.OutgoingRecord`, ``landing`` a reserved place.
-    misses: output stream of the same, ``landing`` a miss id and its lap.
+    misses: output stream of :data:`rtl.formats.OutgoingRecord`, ``landing`` a miss id and its lap.
     fills: input stream of :data:`rtl.formats.PeerBeat`, ``tag`` the ``landing`` of a miss; always
-        ready after the sweep. A vector that no lookup waits for, that another node sent, or that
-        comes in the cycle after its miss was taken, is dropped and counted in ``bad_fills``.
+        ready after the sweep. A vector is dropped and counted in ``bad_fills`` if no lookup waits
+        for it, if another node sent it, or if it arrives in the cycle after its miss was taken.
     vectors: output stream of :data:`rtl.formats.TaggedBeat`, ``tag`` the place.
-    enable: 0: a vector serves the lookups that wait for it, but no later one.
+    enable: 0: a vector serves the lookups that wait for it, but no later lookup.
     merge: 0: each lookup of a key in flight is sent.
     flush, flushing: see :class:`~rtl.cache.flush.CacheFlush`.
     sets, vector_beats, evicted, landed, tap, counters, idle: as in :class:`EmbeddingCache`.

@@ -1,4 +1,4 @@
-"""Resolver: carries out the decisions of a tag pipeline, one after the other."""
+"""Resolver: carries out the decisions of a tag pipeline, in order."""
 
 from amaranth.hdl import Module, Shape, Signal
 from amaranth.lib import data, stream, wiring
@@ -11,35 +11,33 @@ from rtl.stream import CreditQueue
 __all__ = ["Resolver", "operation_layout"]
 
 QUEUE = 8
-"""Operations under way or waiting, for store or ``misses``: a place is taken for 6 cycles."""
+"""Operations in flight or waiting, for the store or ``misses``: each takes a place for 6 cycles."""
 
 
 def operation_layout(key_bits: int, meta_shape, rows: int, in_flight: int) -> data.StructLayout:
-    """Layout of what a lookup asks for: its slot's vector, or, after a ``miss``, a fetch."""
+    """Layout of the operation of a lookup: read its slot or, after a ``miss``, fetch its vector."""
     return data.StructLayout({
         "miss": 1, "id": max(1, ceil_log2(in_flight)), "slot": slot_bits(rows),
         "key": key_bits, "meta": Shape.cast(meta_shape).width})
 
 
 class Resolver(wiring.Component):
-    """Let each lookup read its slot, ask for a fetch, or wait in the scatter list of one.
+    """Let each lookup read its slot, request a fetch, or wait in the scatter list of a fetch.
 
-    Three steps, of which only the first waits, for a place in the queue of operations and a node of
-    the scatter lists: 1 ask the miss table, 2 its answer, 3 append and queue. Whether a hit needs
-    its node is known in step 2. So while none is free, one that needs none is found out in two
-    cycles in front of step 1.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    The block has three steps: 1 query the miss table, 2 its answer, 3 append and queue. Only step 1
+    waits, for a place in the queue of operations and a node of the scatter lists. Step 2 shows
+    whether a hit needs its node. While no node is free, a hit that needs no node is therefore
+    detected in two cycles before step 1.
 
     Ports
     -----
     decisions: input stream of :func:`rtl.cache.tags.decision_layout`.
     operations: output stream of :func:`operation_layout`, in order.
-    id, slot, allocated, phase, open, waiting: to the miss table.
-    space, reserve, unused, add, add_first, add_id, add_meta: to the scatter lists.
+    id, slot, allocated, phase, open, waiting: connections to the miss table.
+    space, reserve, unused, add, add_first, add_id, add_meta: connections to the scatter lists.
     done: step 3: ``valid``, a lookup was carried out, as in ``decision``; ``pending``: it waits in
         the list of a fetch.
-    blocked: a decision waits, ``full`` for the queue of operations, otherwise for a node.
+    blocked: a decision waits: for the queue of operations if ``full``, else for a node.
     idle: no decision inside.
     """
 
@@ -67,7 +65,8 @@ class Resolver(wiring.Component):
         m.submodules.queue = queue = CreditQueue(self._operation, QUEUE)
         wiring.connect(m, queue.o, wiring.flipped(self.operations))
 
-        # Step 1. An answer of the miss table is one for the decision that was in front a cycle ago.
+        # Step 1. An answer of the miss table applies to the decision that was in front one cycle
+        # earlier.
         decision, go = self.decisions.payload, Signal()
         stayed, direct = Signal(), Signal()
         m.d.comb += [
@@ -86,7 +85,7 @@ class Resolver(wiring.Component):
         asked, reserved, kept = Signal(), Signal(), Signal(self._decision, reset_less=True)
         m.d.sync += [asked.eq(go), reserved.eq(~direct), kept.eq(decision)]
 
-        # Step 3. A lookup that waits in a list asks for nothing.
+        # Step 3. A lookup that waits in a list makes no operation.
         done, op, now = self.done, queue.i.payload, Signal(self._decision, reset_less=True)
         m.d.sync += [
             done.valid.eq(asked), done.pending.eq(asked & kept.hit & self.waiting),

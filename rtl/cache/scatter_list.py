@@ -15,37 +15,43 @@ __all__ = ["AHEAD", "OUT", "ScatterList", "waiter_layout"]
 AHEAD = 4
 """Lists whose ends are read ahead, a power of two: each takes a place for 3 cycles."""
 OUT = 8
-"""Waiters between the reading of their node and their leaving: a place is taken for 5 cycles."""
+"""Waiters between the read of their node and the output: each takes a place for 5 cycles."""
 
 
 def waiter_layout(meta_shape, in_flight: int) -> data.StructLayout:
-    """Layout of a waiter: the id of its vector, its meta, whether it is the id's last waiter."""
+    """Layout of a waiter: the id of its vector, its meta, and whether it is the id's last waiter.
+    """
     return data.StructLayout({
         "meta": meta_shape, "id": max(1, ceil_log2(in_flight)), "last": 1})
 
 
 class ScatterList(wiring.Component):
-    """One linked list of waiters per id, from a common pool of ``waiters`` nodes.
+    """Store one linked list of waiters per id, in a common pool of ``waiters`` nodes.
 
-    A waiter is appended while the id is outstanding. When the id is closed its list is queued;
-    lists are walked in closing order, waiters in append order. An append in the same cycle as the
-    closing still enters the list. Nodes are released as they are read.
+    A waiter is appended while the id is outstanding. When the id is closed, its list is queued.
+    Lists leave in closing order, waiters in append order. An append in the cycle of the closing
+    still enters the list. Nodes are released as they are read.
 
-    All memories are clocked. A node is read once its waiter has a place behind the RAMs, so only
-    registers decide whether the walk goes on; the node that follows is read by the address that the
-    RAM has just given.
+    All memories are clocked. A node is read only with a reserved place for its waiter behind the
+    RAMs, so registers alone control the walk. The next node is read at the address that the RAM has
+    just output.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    Parameters
+    ----------
+    meta_shape: shape of the data of a waiter.
+    in_flight: number of ids.
+    waiters: number of nodes.
 
     Ports
     -----
-    space: a node is free; a register. reserve: take it for a later ``add`` or, if there is none,
-        ``unused``. Only while ``space``.
-    add: 1: append ``add_meta`` to the list of ``add_id``; ``add_first``: the list begins with it.
-        Two cycles after ``reserve`` or later.
-    close: 1: the list of ``close_id`` is complete. It must have a waiter.
+    space: a node is free; a register.
+    reserve: take the node for a later ``add`` or ``unused``; only while ``space``.
+    unused: release the reservation.
+    add, add_first, add_id, add_meta: append ``add_meta`` to the list of ``add_id``, at least two
+        cycles after ``reserve``; ``add_first``: it begins the list.
+    close, close_id: the list of ``close_id`` is complete. It must have a waiter.
     waiters: output stream of :func:`waiter_layout`.
-    idle: no list is closed but not yet given out.
+    idle: no closed list is left.
     """
 
     LATENCY = {
@@ -77,10 +83,10 @@ class ScatterList(wiring.Component):
         following = self._memory(m, "following", len(node), self._nodes)
         heads, tails = (self._memory(m, name, len(node), self._in_flight)
                         for name in ("heads", "tails"))
-        # The waiter before the last of a list, and whether there is only one.
+        # The waiter before the last one of a list, and whether the list has only one.
         befores = self._memory(m, "befores", len(node) + 1, self._in_flight)
 
-        # The tail is known a cycle after the append, and then gets its successor.
+        # The tail is known one cycle after the append, and then gets its successor.
         added, first = Signal(), Signal(reset_less=True)
         to, successor = (Signal.like(of, reset_less=True) for of in (self.add_id, node))
         m.d.sync += [added.eq(self.add), first.eq(self.add_first), to.eq(self.add_id),
@@ -110,12 +116,12 @@ class ScatterList(wiring.Component):
         return ram
 
     def _ahead(self, m: Module, heads: Ram, befores: Ram, load: Signal) -> tuple:
-        """Read the ends of lists ahead, of which ``load`` takes one.
+        """Read the ends of lists ahead; ``load`` takes the next list.
 
-        Return whether there is one; its id, its head, the waiter before its last, and whether it
-        has but one; and whether none is on its way here.
+        Return whether a list is ready; its id, its head, the waiter before its last one, and
+        whether it has only one; and whether no list is on its way here.
         """
-        # There is room for every id, so a closing never waits.
+        # The FIFO has room for every id, so a closing never waits.
         m.submodules.closed = closed = StreamFIFO(range(self._in_flight), self._in_flight)
         m.submodules.room = room = Level(AHEAD, init=AHEAD)
         m.submodules.known = known = Level(AHEAD)
@@ -139,13 +145,13 @@ class ScatterList(wiring.Component):
 
     def _walk(self, m: Module, free: FreeList, metas: Ram, following: Ram, some: Value,
               ends: tuple, load: Signal) -> Value:
-        """Walk lists, the next one from its ``ends`` on; return whether a waiter is inside."""
+        """Walk the lists, beginning with the ``ends`` of the next; return whether one is inside."""
         m.submodules.out = out = CreditQueue(self._layout, OUT)
         wiring.connect(m, out.o, wiring.flipped(self.waiters))
         id_, head, before, last = (Signal.like(end, reset_less=True) for end in ends)
         next_id, next_head, next_before, next_last = ends
-        # Whether the head is to be read, and whether the one behind it is the last. Which node is
-        # read now comes from a RAM, so whether it is the last is found out a node before.
+        # The head is to be read; the node behind it is the last. The address of the current node
+        # comes from a RAM, so the last node is detected one node earlier.
         fresh, pair = Signal(reset_less=True), Signal(reset_less=True)
         valid, here, step = Signal(), Signal.like(head), Signal()
         read, read_id, read_last = Signal(), Signal.like(id_), Signal(reset_less=True)

@@ -17,7 +17,7 @@ from rtl.stream import CreditQueue
 __all__ = ["TagPipeline", "decision_layout", "filled_signature", "slot_bits"]
 
 QUEUE = 16
-"""Decisions that may be under way or wait: a place is taken for 10 cycles."""
+"""Decisions in flight or waiting: each takes a place for 10 cycles."""
 
 
 def slot_bits(rows: int) -> int:
@@ -26,7 +26,7 @@ def slot_bits(rows: int) -> int:
 
 
 def decision_layout(key_bits: int, meta_shape, rows: int, in_flight: int) -> data.StructLayout:
-    """Layout of a decision: what a lookup found, and how it changed its set."""
+    """Layout of a decision: the result of a lookup, and its change of the set."""
     return data.StructLayout({
         "key": key_bits, "meta": meta_shape, "hit": 1, "allocate": 1, "conflict": 1,
         "unmerged": 1, "phase": 1, "frozen": 1,
@@ -42,57 +42,62 @@ def filled_signature(rows: int) -> wiring.Signature:
 class TagPipeline(wiring.Component):
     """Decide for each lookup: hit, miss with allocation, or miss without.
 
-    A set has key, valid bit, phase and miss id of each way, and the state of the replacement
-    policy: see :class:`SetLoop`. Allocation is at lookup: the policy's victim takes the key while
-    its vector is being fetched, so a later lookup of the key is a hit. If the victim itself is
-    still being fetched, the lookup is a conflict miss: it is fetched for itself and leaves the set
-    unchanged. No other way is taken instead: without conflicts, hits and evictions are exactly
-    those of the policy in a textbook, access by access, and a set whose ways are all pending needs
-    no extra rule.
+    A set stores key, valid bit, phase and miss id of each way, and the state of the replacement
+    policy (:class:`SetLoop`). Allocation is at lookup: the policy's victim takes the key while its
+    vector is being fetched, so a later lookup of the key is a hit. If the victim itself is still
+    being fetched, the lookup is a conflict miss: it is fetched for itself and leaves the set
+    unchanged. No other way is taken instead. Without conflicts, hits and evictions therefore equal
+    those of the textbook policy, access by access, and a set whose ways are all pending needs no
+    extra rule.
 
-    **Pending.** A way is pending while its phase in the set differs from its bit in the phase RAM:
-    allocation flips the phase, the arrival of the vector copies it into the phase RAM. So the tag
-    RAM's write port serves only lookups. The bit that a lookup reads may be a few cycles old;
-    then it can only make an arrived way look pending, which is safe. The reverse cannot happen: it
-    takes a second allocation of the way after the bit was read, whose lookup must have seen the
-    first vector's arrival; lookups read in order, so every later lookup saw it as well.
+    **Pending.** A way is pending while its phase in the set differs from its bit in the phase RAM.
+    Allocation flips the phase; the arrival of the vector copies it into the phase RAM. The write
+    port of the tag RAM therefore serves only lookups. The phase bit that a lookup reads may be a
+    few cycles old. Then it can only make an arrived way look pending, which is safe. The reverse is
+    impossible: it requires a second allocation of the way after the read, by a lookup that saw the
+    arrival of the first vector. Lookups read in order, so every later lookup saw it as well.
 
-    **Two kinds of hits.** ``enable`` lets a key hit whose vector has arrived, ``merge`` one whose
-    vector is being fetched. Without ``merge``, a lookup whose key is in flight is fetched for
+    **Two kinds of hits.** With ``enable``, a key hits if its vector has arrived; with ``merge``, if
+    its vector is being fetched. Without ``merge``, a lookup whose key is in flight is fetched for
     itself and changes only the policy's state (``unmerged``). Without ``enable``, an entry serves
-    only while its vector is being fetched: afterwards its own way is renewed, with a new fetch, so
-    that no key is ever twice in a set. The policy sees a hit in all these cases. A late bit in the
-    phase RAM can, for a few cycles after the vector arrived, still make a lookup unmerged, or serve
-    it from the slot although ``enable`` is 0: the vector is right in either case.
+    only while its vector is being fetched. Afterwards its own way is renewed, with a new fetch, so
+    no key is ever twice in a set. The policy counts a hit in all these cases. An old bit in the
+    phase RAM can make a lookup unmerged for a few cycles after the vector arrived, or serve it from
+    the slot although ``enable`` is 0. The vector is correct in either case.
 
-    **Frozen** lookups leave their set and the policy's state unchanged. They hit as others do; one
-    whose key is not here is fetched for itself, without counting as a conflict. So between two
-    frozen lookups every row keeps its slot.
+    **Frozen** lookups leave their set and the policy's state unchanged. They hit as usual. A frozen
+    lookup whose key is not cached is fetched for itself, without counting as a conflict. Between
+    two frozen lookups every row therefore keeps its slot.
 
-    **Nothing stalls** (:class:`~rtl.keys.set_loop.SetLoop`). A lookup enters once it has a place in
-    the queue of decisions and a miss id, which it gives back if it hits; so while all miss ids are
-    in use lookups wait in front.
+    **No stalls** (:class:`~rtl.keys.set_loop.SetLoop`). A lookup enters once it has a place in the
+    queue of decisions and a miss id, which it returns if it hits. Lookups wait before the pipeline
+    while all miss ids are in use. With ``n`` spare miss ids, fewer than 7, the rate is ``n``
+    lookups in 7 cycles.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. With ``n`` miss ids to spare, fewer than
-    7, it is ``n`` lookups in 7 cycles.
-
-    Parameters: ``key_bits``; ``meta_shape`` of the data carried with a lookup; ``rows``, ``ways``,
-    ``in_flight`` (numbers of miss ids); ``hash_key``, from a key to 32 hash bits; ``policy``, the
-    name of one of :data:`rtl.config.POLICY_CODES`. Raises ``ValueError`` for another.
+    Parameters
+    ----------
+    key_bits: bits of a key.
+    meta_shape: shape of the data of a lookup.
+    rows, ways: number of rows, and ways of a set.
+    in_flight: number of miss ids.
+    hash_key: maps a key to 32 hash bits.
+    policy: a name in :data:`rtl.config.POLICY_CODES`.
 
     Ports
     -----
-    lookups: input stream of ``key`` and ``meta``; ready is registered.
+    lookups: input stream of ``key`` and ``meta``; ready is a register.
     ids: input stream of free miss ids; a miss takes one.
     decisions: output stream of :func:`decision_layout`. ``id`` is the miss id of the lookup's own
-        fetch, or, for a hit, of the last fetch of its way.
+        fetch or, for a hit, of the last fetch of its way.
     filled: the vector of a slot has arrived, with the phase of its allocation.
     sets: sets in use, 1 to ``rows / ways``; set = hash[31:8] * sets / 2^24.
-    enable, merge: which entries hit. Both 0: every lookup is a miss without allocation.
-    frozen: lookups that enter now leave their sets unchanged.
+    enable, merge: entries that hit. With both 0, every lookup is a miss without allocation.
+    frozen: lookups that enter in this cycle leave their sets unchanged.
     clear, clear_address: write the set and the phases of an address as after reset.
     starved: a lookup waits for a free miss id.
     idle: no lookup inside.
+
+    Raises ``ValueError`` for an unknown policy.
     """
 
     LATENCY = {("lookup", "its decision"): SetLoop.LATENCY["lookup", "its result"]
@@ -121,8 +126,8 @@ class TagPipeline(wiring.Component):
         m = Module()
         ways, sets, policy = self._ways, self._sets, self._policy
         way_bits, decided = ceil_log2(ways), Signal(self.decisions.payload.shape())
-        # Whether a lookup may hit is decided once: a change between compare and decide could put a
-        # key into its set twice.
+        # ``enable`` and ``merge`` are sampled once per lookup: a change between compare and
+        # decision could put a key into its set twice.
         context = data.StructLayout({
             "meta": self._meta_bits, "keep": 1, "merge": 1, "frozen": 1, "allots": 1})
         m.submodules.loop = loop = SetLoop(
@@ -149,8 +154,8 @@ class TagPipeline(wiring.Component):
             self.idle.eq(loop.idle & pool.idle & queue.idle),
         ]
 
-        # Decide. A way is pending while its phase differs from that of the last vector; whether it
-        # does is known a stage before, but for the way that is placed in that stage.
+        # Decision. A way is pending while its phase differs from that of the last vector. This is
+        # computed one stage earlier, except for the way that is placed in that stage.
         now, after, arrived = loop.now, loop.after, self._arrived(m, loop.reading)
         phases, victim, placed = (Signal(ways, name=n) for n in ("phases", "victim", "placed"))
         pending = Signal(ways, reset_less=True)
@@ -161,7 +166,7 @@ class TagPipeline(wiring.Component):
             victim.eq(policy.victim(m, now.state, now.held)),
             present.eq(now.match.any()),
             coming.eq((now.match & pending).any()), taken.eq((victim & pending).any()),
-            # A key in flight serves its lookups with ``merge``, one that has arrived with ``keep``.
+            # A key in flight serves its lookups with ``merge``, an arrived one with ``keep``.
             hit.eq((now.match & Mux(now.context.keep, -1, pending)
                     & Mux(now.context.merge, -1, ~pending)).any()),
             renew.eq(present & ~coming & ~now.context.keep),
@@ -180,7 +185,7 @@ class TagPipeline(wiring.Component):
         m.d.sync += [found.hit.eq(hit), found.renew.eq(renew), found.unmerged.eq(unmerged),
                      found.conflict.eq(fresh & taken), found.victim.eq(victim)]
 
-        # What was decided goes into the queue.
+        # Queue the decision.
         o, way = loop.o, Signal(way_bits)
         m.d.comb += [
             pool.use.eq(o.valid & ~found.hit), pool.unused.eq(o.valid & found.hit),
@@ -200,7 +205,7 @@ class TagPipeline(wiring.Component):
         return m
 
     def _arrived(self, m: Module, reading: Value) -> Value:
-        """Return the phase of the last vector of each way, a cycle after ``reading``.
+        """Return the phase of the last vector of each way, one cycle after ``reading``.
 
         The RAM has a bit per way and set, written when a vector arrives.
         """

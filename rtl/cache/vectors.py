@@ -1,4 +1,4 @@
-"""Vector store: the vectors of slots and landing rows, with their read-out."""
+"""Vector store: the vectors of slots and landing rows, and their read-out."""
 
 from amaranth.hdl import C, Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -16,23 +16,23 @@ __all__ = ["HITS_AHEAD", "VectorStore", "row_write_layout", "vector_beat_layout"
 
 
 def vector_beat_layout(meta_shape, slots: int = 0) -> data.StructLayout:
-    """Layout of a beat of a vector with the meta of the lookup that it answers.
+    """Layout of a beat of a vector with the meta of its lookup.
 
-    ``lost``: as of its fill. With a number of ``slots``, also the vector's location: in ``slot`` if
-    it is ``held``.
+    ``lost``: as in its fill. With a number of ``slots``, also the location of the vector: ``slot``
+    if it is ``held``.
     """
     place = {"slot": slot_bits(slots), "held": 1} if slots else {}
     return data.StructLayout({"data": BEAT_BITS, "meta": meta_shape, "last": 1, "lost": 1} | place)
 
 
 def row_write_layout(slots: int, vector_beats: int) -> data.StructLayout:
-    """Layout of a beat to be written to a slot: its number in the vector, and its values."""
+    """Layout of a beat to write to a slot: its number in the vector, and its values."""
     return data.StructLayout({
         "slot": slot_bits(slots), "beat": range(max(2, vector_beats)), "data": BEAT_BITS})
 
 
 BEATS_OUT = 8
-"""Beats that may be under way or wait behind the RAMs: a place is taken for 7 cycles."""
+"""Beats in flight or waiting behind the RAMs: each takes a place for 7 cycles."""
 
 HITS_AHEAD = 31
 """Direct hits that may pass a waiter: hits then take at least 31 of 32 vectors."""
@@ -41,31 +41,36 @@ HITS_AHEAD = 31
 class VectorStore(wiring.Component):
     """Store the vectors of all slots, and the vector fetched for each miss id.
 
-    A waiter reads the landing row of its id and never the slot, so the slot is free for the next
-    key, whose vector may arrive at any time, as soon as the reads of its direct hits are issued.
+    A waiter reads the landing row of its id and never the slot. The slot is therefore free for the
+    next key, whose vector may arrive at any time, as soon as the reads of its direct hits are
+    issued.
 
-    Beat ``b`` of row ``r`` lies at ``b * rows + r``, so that no address needs a product. A waiter
-    goes when no hit is there, or after :data:`HITS_AHEAD` hits. A beat is read once it has a place
-    in the queue behind the RAMs, whose pins and outputs are registers. Latency and rate: see
-    ``LATENCY`` and ``RATE``.
+    Beat ``b`` of row ``r`` has address ``b * rows + r``, so no address needs a multiplier. A waiter
+    is served when no hit waits, or after :data:`HITS_AHEAD` hits. A beat is read only with a
+    reserved place in the queue behind the RAMs, whose pins and outputs are registers.
 
-    Parameters: ``meta_shape``; ``rows``; ``in_flight``; ``vector_beats``, the largest; ``style`` of
-    the slots' RAM; ``store_bits`` that are stored of a beat, the others are read as 0;
-    ``updated``: rows are also written by updates; ``lossy``: vectors may be ``lost``, which is
-    stored beside each beat.
+    Parameters
+    ----------
+    meta_shape: shape of the data of a lookup.
+    rows: number of slots.
+    in_flight: number of miss ids.
+    vector_beats: beats of the longest vector.
+    style: style of the RAM of the slots.
+    store_bits: bits of a beat that are stored; the other bits are read as 0.
+    updated: rows are also written by updates.
+    lossy: vectors may be ``lost``, which is stored with each beat.
 
     Ports
     -----
-    write: see :func:`rtl.cache.fills.write_signature`; it is in place for a beat whose
-        reading begins one cycle later.
-    updates (updated): input stream of :func:`row_write_layout`, one a cycle but for those in which
-        ``write`` stores; in place for a beat whose reading begins two cycles later.
+    write: see :func:`rtl.cache.fills.write_signature`; visible to reads that begin one cycle later.
+    updates: input stream of :func:`row_write_layout`, one per cycle, except in cycles in which
+        ``write`` stores; visible to reads that begin two cycles later (updated).
     hits: input stream of ``slot`` and ``meta``; taken when the read of the last beat is issued.
     waiters: input stream of :func:`rtl.cache.scatter_list.waiter_layout`; taken likewise.
-    vector_beats: beats of a vector now, at least 1.
-    vectors: output stream of :func:`vector_beat_layout`, with slots if they are updated.
-    released: the last waiter of an id has read its landing row: the id is free.
-    idle.
+    vector_beats: beats of a vector, at least 1.
+    vectors: output stream of :func:`vector_beat_layout`, with slots if ``updated``.
+    released: the last waiter of an id has read its landing row; the id is free.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("hit or waiter", "its first beat"): 5}
@@ -124,17 +129,17 @@ class VectorStore(wiring.Component):
         ]
         updates_idle = self._update(m, slot_pins) if self._updated else C(1)
 
-        # A grant holds from the first beat of a vector to its last.
+        # A grant lasts from the first beat of a vector to its last.
         beat, offset = Signal(range(max(2, self._beats))), Signal.like(write.offset)
         current, waiter, issue, final = (Signal() for _ in range(4))
-        # Lookups wait for their direct hits but not for their waiters, so hits go first and waiters
-        # use the cycles that misses leave free, but without starving.
+        # Lookups wait for their direct hits but not for their waiters. Hits therefore go first, and
+        # waiters use the cycles that misses leave free, without starving.
         passed, due = Signal(range(HITS_AHEAD + 1)), Signal()
         m.d.comb += [
             waiter.eq(Mux(beat != 0, current, self.waiters.valid & (due | ~self.hits.valid))),
             issue.eq((self.hits.valid | self.waiters.valid) & queue.free),
             final.eq(beat + 1 == self.vector_beats),
-            # Whether a hit is there arrives late, and its ready matters only if one is.
+            # The valid of ``hits`` is late, and its ready matters only with it.
             self.hits.ready.eq(queue.free & final & ~Mux(
                 beat != 0, current, self.waiters.valid & due)),
             self.waiters.ready.eq(issue & waiter & final),
@@ -156,7 +161,7 @@ class VectorStore(wiring.Component):
             with m.Elif(final & self.waiters.valid & ~due):
                 m.d.sync += [passed.eq(passed + 1), due.eq(passed == HITS_AHEAD - 1)]
 
-        # What accompanies a beat, beside the RAMs.
+        # Data that accompany a beat, beside the RAMs.
         beside = data.StructLayout({
             "waiter": 1, "last": 1, "meta": Shape.cast(self._meta).width,
             **({"slot": slot_bits(self._rows)} if self._updated else {})})

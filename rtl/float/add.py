@@ -16,7 +16,7 @@ FLOAT_ADDER_LATENCY = 6
 """Cycles from the operands of :class:`FloatAdder` to their sum."""
 
 MINUS_ZERO = Const(1 << 31, 32)
-"""Changes nothing when it is added, but the bits of a NaN."""
+"""The neutral element of addition; it changes only the bits of a NaN."""
 
 _register = partial(Signal, reset_less=True)
 
@@ -24,19 +24,20 @@ _Special = data.StructLayout({"sign": 1, "subtract": 1, "keep": 1, "nan": 1, "in
 
 
 class FloatAdder(wiring.Component):
-    """``o = a + b`` in binary32, subnormals included; NaN is always 0x7FC00000.
+    """Compute ``o = a + b`` in binary32, subnormals included; NaN is always 0x7FC00000.
 
     The significand of the operand of smaller magnitude is aligned with three more bits (guard,
-    round, sticky), which are enough for one rounding: a difference that loses more than one leading
-    bit has exponents at most one apart, and is exact. It is aligned in a DSP, which saves LUTs.
+    round, sticky). They are enough for one rounding: a difference that loses more than one leading
+    bit has exponents at most one apart, and is exact. The alignment uses a DSP, which saves LUTs.
+    The pipeline has no enable: the user must take each sum when it is ready.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. There is no enable: the user must take
-    each sum when it is ready.
+    Parameters: ``keep``, add the port ``keep``.
 
-    Parameters: ``keep``: whether to have a port of that name.
-
-    Ports: ``a``, ``b``: operands; ``keep``: ``o`` is ``a``, bit for bit, NaN included; ``b`` must
-    be :data:`MINUS_ZERO`; ``o``.
+    Ports
+    -----
+    a, b: operands.
+    keep: ``o`` is ``a``, bit for bit, NaN included; ``b`` must be :data:`MINUS_ZERO`.
+    o: the sum.
     """
 
     LATENCY = {("operands", "sum"): FLOAT_ADDER_LATENCY}
@@ -57,8 +58,8 @@ class FloatAdder(wiring.Component):
         m.d.comb += [
             swap.eq(a[:31] < b[:31]),
             larger.eq(Mux(swap, b[23:31], a[23:31])), smaller.eq(Mux(swap, a[23:31], b[23:31])),
-            # An exponent field of 0 means 1, and no hidden bit. If only one is 0, it is the smaller
-            # one, and the distance is one less: -x is ~x + 1, without the 1.
+            # An exponent field of 0 means 1, without a hidden bit. If only one field is 0, it is
+            # the smaller one, and the distance is one less: -x is ~x + 1, without the 1.
             alike.eq(~(some_a ^ some_b)),
         ]
         first, second, swapped = _register(24), _register(24), _register()
@@ -71,7 +72,7 @@ class FloatAdder(wiring.Component):
             flags1.keep.eq(keep),
         ]
 
-        # 2: begin to align the smaller significand: in a DSP.
+        # 2: begin to align the smaller significand, in a DSP.
         large, small = Mux(swapped, second, first), Mux(swapped, first, second)
         product, far, beyond, significand = (
             _register(24 + 15), _register(), _register(), _register(24))
@@ -81,20 +82,20 @@ class FloatAdder(wiring.Component):
             beyond.eq(distance[5:].any()), significand.eq(large),
             exponent2.eq(exponent1 | ~large[23]), unlike2.eq(unlike1), flags2.eq(flags1),
             flags2.infinite.eq(exponent1.all() & ~flags1.keep),
-            # That of the larger one: of the other, if they differ and are swapped.
+            # Sign of the larger operand: inverted if the signs differ and the operands are swapped.
             flags2.sign.eq(flags1.sign ^ (flags1.subtract & swapped)),
         ]
 
-        # 3: align by 16 more, and add or subtract. Of the 27 bits the lowest is the sticky one.
+        # 3: align by 16 more, and add or subtract. The lowest of the 27 bits is the sticky bit.
         shifted, lost = product_shifted(Cat(Const(0, 3), product), far, 27)
         total, flags3 = _register(SUM_BITS), _register(_Special)
-        # One adder: -x is ~x + 1, and the 1 enters at a bit below the others.
-        # After 32 places no bit of a significand is left.
+        # One adder: -x is ~x + 1, and the 1 enters one bit below the others. After 32 places no bit
+        # of a significand is left.
         kept = Mux(beyond, product.any(), shifted | lost)
         change = kept ^ flags2.subtract.replicate(27)
         raised = Cat(flags2.subtract, Const(0, 3), significand) + Cat(flags2.subtract, change)
         m.d.sync += [
-            # A difference is positive: its carry out only says so, and is not part of it.
+            # A difference is positive: its carry out only shows this, and is not part of it.
             total.eq(Cat(raised[1:28], raised[28] & ~flags2.subtract)),
             flags3.eq(flags2),
             flags3.nan.eq(flags2.infinite & (significand[:23].any() | unlike2)),
@@ -108,12 +109,12 @@ class FloatAdder(wiring.Component):
         m.d.comb += [normalizer.exponent.eq(exponent2), normalizer.total.eq(total)]
         m.d.sync += [
             flags4.eq(flags3), flags5.eq(flags4),
-            # x - x = +0, whatever the sign of x.
+            # x - x = +0 for any sign of x.
             flags5.sign.eq(flags4.sign & ~(flags4.subtract & none4)),
         ]
 
         # 6: round to nearest even; a carry propagates into the exponent, up to infinity. The rest
-        # of the exponent counts from the carry bit, so that a hidden bit adds 1 to it.
+        # of the exponent counts from the carry bit, so a hidden bit adds 1 to it.
         normal = Mux(last, total5 << 1, total5)[:SUM_BITS]
         guard, rest, odd = normal[3], normal[:3].any(), normal[4]
         packed, o = Signal(31), _register(32)

@@ -30,20 +30,19 @@ _State = data.StructLayout({"scale": signed(11), "sign": 1, "infinite": 1, "nan"
 
 
 class CountDivider(wiring.Component):
-    """``o = x / n`` in 16 lanes of binary32, subnormals included: a mean from a sum.
+    """Compute ``o = x / n`` in 16 lanes of binary32, subnormals included: a mean from a sum.
 
     One reciprocal of ``n`` serves all lanes. Its product with a significand is the quotient in
-    units of its last place or of twice that, too large by less than 2^-18. A quotient that is not a
-    tie is at least 1 / (4 ``n``), more than 2^-18, away from any; so the bits down to 2^-18 tell
-    which way to round and which quotients are exact. (After T. Granlund and P. Montgomery,
-    "Division by Invariant Integers using Multiplication", 1994.)
-
-    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
+    units of its last place, or of twice that, too large by less than 2^-18. A quotient that is not
+    a tie is at least 1 / (4 ``n``) away from any tie, which is more than 2^-18. The bits down to
+    2^-18 therefore decide the rounding and show exact quotients. (After T. Granlund and P.
+    Montgomery, "Division by Invariant Integers using Multiplication", 1994.) The pipeline has no
+    enable.
 
     Ports
     -----
     x: In(512), 16 binary32, lane 0 lowest.
-    n: In(16), from 1; quotients by 0 are undefined.
+    n: In(16), at least 1; quotients by 0 are undefined.
     o: Out(512), NaN as 0x7FC00000.
     """
 
@@ -58,7 +57,7 @@ class CountDivider(wiring.Component):
         m = Module()
         m.submodules.reciprocal = reciprocal = CountReciprocal()
         m.d.comb += reciprocal.n.eq(self.n)
-        # Without a reset these become shift registers in LUTs.
+        # Without a reset, these become shift registers in LUTs.
         waiting = self.x
         for stage in range(RECIPROCAL_LATENCY - 1):
             following = Signal(32 * LANES, reset_less=True, name=f"waiting{stage}")
@@ -75,13 +74,16 @@ class CountDivider(wiring.Component):
 
 
 class CountDividerLane(wiring.Component):
-    """One lane: ``x`` divided by a count with a given reciprocal, see :class:`CountDivider`.
+    """Divide ``x`` by a count with a given reciprocal: one lane of :class:`CountDivider`.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
+    The pipeline has no enable.
 
-    Ports: ``x``: In(32), binary32. ``factor``, ``exponent``: a cycle later, the outputs of
-    :class:`~rtl.float.reciprocal.CountReciprocal` for the count. ``o``: Out(32), NaN as
-    0x7FC00000.
+    Ports
+    -----
+    x: In(32), binary32.
+    factor, exponent: one cycle later, the outputs of :class:`~rtl.float.reciprocal.CountReciprocal`
+        for the count.
+    o: Out(32), NaN as 0x7FC00000.
     """
 
     LATENCY = {("value", "quotient"): COUNT_DIVIDER_LANE_LATENCY}

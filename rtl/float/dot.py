@@ -30,26 +30,25 @@ DOT_LATENCY = DOT_TREE_LATENCY + FLOAT_ADDER_LATENCY
 
 
 class DotProduct(wiring.Component):
-    """``o = a . b``, or ``previous + a . b``: one slice of a dot product per cycle.
+    """Compute ``o = a . b`` or ``previous + a . b``: one slice of a dot product per cycle.
 
-    Each product is rounded to binary32; one balanced tree adds neighbours, ((0+1)+(2+3)) + ...,
-    and rounds each sum. Slices are added in ascending order by feeding the sum of earlier ones to
-    ``previous``, which the surrounding block stores: sums of many pairs may be in flight.
-
-    There is no enable and no valid signal: the user tracks which sums are valid.
+    Each product is rounded to binary32. One balanced tree adds neighbours, ((0+1)+(2+3)) + ..., and
+    rounds each sum. Slices are added in ascending order: the surrounding block stores the sum of
+    earlier slices and feeds it to ``previous``, so sums of many pairs may be in flight. The
+    pipeline has no enable and no valid signal: the user tracks which sums are valid.
 
     Parameters
     ----------
-    accumulate: whether there is a ``previous``. Without, the latency is
-        :func:`dot_tree_latency` cycles, and there is one adder less.
-    lanes: of a slice that are multiplied, a power of two. With less than 16, the latencies below
-        are those of :func:`dot_tree_latency`.
+    accumulate: add the port ``previous``. Without it, the latency is :func:`dot_tree_latency`
+        cycles, and one adder is left out.
+    lanes: number of multiplied lanes of a slice, a power of two. With less than 16, the latencies
+        below are those of :func:`dot_tree_latency`.
 
     Ports
     -----
-    a, b: In(RECODED_SLICE), or so many lanes of one, at cycle 0.
+    a, b: In(RECODED_SLICE), or that many lanes, at cycle 0.
     first: In(1), at cycle :data:`DOT_TREE_LATENCY`: ``o`` is the tree's sum alone.
-    previous: In(32), at cycle :data:`DOT_TREE_LATENCY`: what the tree's sum is added to.
+    previous: In(32), at cycle :data:`DOT_TREE_LATENCY`: the other operand of the last addition.
     o: Out(32), at cycle :data:`DOT_LATENCY`.
     """
 

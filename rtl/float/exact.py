@@ -10,7 +10,7 @@ __all__ = ["CHUNKS", "CHUNK_BITS", "EXACT", "EXACT_BITS", "EXACT_SEGMENTS", "EXA
            "exact_term_layout", "segment_slice"]
 
 EXACT_TERMS = 1 << 20
-"""Terms that a sum can hold, whatever their values."""
+"""Terms that a sum can hold, for any values."""
 
 EXACT_VALUE_BITS = 277 + (EXACT_TERMS - 1).bit_length() + 1
 """Width: a binary32 is an integer of 277 bits in units of 2^-149; the number of terms; the sign."""
@@ -18,25 +18,27 @@ EXACT_VALUE_BITS = 277 + (EXACT_TERMS - 1).bit_length() + 1
 EXACT = data.StructLayout({"value": EXACT_VALUE_BITS, "plus": 1, "minus": 1, "other": 1})
 """The exact sum of one lane, 301 bits; all zero is the sum of no terms.
 
-``value``: sum of the finite terms in units of 2^-149, two's complement. Only the whole sum needs
-to fit: a partial sum that wraps comes back. ``plus``, ``minus``: a term was +inf or -inf; a NaN
-sets both, like two opposite infinities. ``other``: a term was not -0. A zero sum is -0 if every
-term is -0, and +0 otherwise, as it would be if the terms were added in any order and rounded as in
-IEEE-754.
+value: sum of the finite terms in units of 2^-149, two's complement. Only the whole sum needs to
+fit: a partial sum may wrap.
+plus, minus: a term was +inf or -inf; a NaN sets both, like two opposite infinities.
+other: a term was not -0.
+
+A zero sum is -0 if every term is -0, and +0 otherwise, as in an IEEE-754 addition of the terms in
+any order.
 """
 
 EXACT_BITS = EXACT.size
-"""Bits of one lane in a memory: 16 lanes are 4,816, 67 columns of 72."""
+"""Bits of one lane in a memory: 16 lanes are 4,816 bits, 67 columns of 72."""
 
 SEGMENT_BITS = 54
-"""Bits of a sum that are added in one cycle. 16 lanes of them fill 12 columns of 72 bits."""
+"""Bits of a sum that are added in one cycle; 16 lanes of them fill 12 columns of 72 bits."""
 
 EXACT_SEGMENTS = -(-EXACT_BITS // SEGMENT_BITS)
-"""Segments of a sum; the last one is short and holds the flags too."""
+"""Segments of a sum; the last one is short and also holds the flags."""
 
 CHUNK_BITS = 27
 """Unit of the search for the leading bit: two chunks hold a significand that begins anywhere in the
-first."""
+first one."""
 
 CHUNKS = (EXACT_VALUE_BITS - 1) // CHUNK_BITS
 """Chunks below the sign; they cover all bits."""
@@ -51,17 +53,16 @@ def segment_slice(segment: int) -> slice:
 
 
 def check_lanes(lanes: object) -> None:
-    """Raise ``ValueError`` if ``lanes`` is not an integer from 1 to 16."""
+    """Raise ``ValueError`` unless ``lanes`` is an integer from 1 to 16."""
     if isinstance(lanes, bool) or not isinstance(lanes, int) or not 1 <= lanes <= LANES:
         raise ValueError(f"lanes must be an integer between 1 and {LANES}, not {lanes!r}")
 
 
 def check_units(units: object, lanes: int) -> None:
-    """Raise ``ValueError`` if ``lanes`` is not 1, 2, 4 or 8 times the integer ``units``."""
+    """Raise ``ValueError`` unless ``lanes`` is 1, 2, 4 or 8 times the integer ``units``."""
     if isinstance(units, bool) or not isinstance(units, int) or (
             units not in [lanes / turns for turns in (1, 2, 4, 8)]):
-        raise ValueError(f"units must be an integer of which lanes, {lanes}, is 1, 2, 4 or 8 "
-                         f"times as much, not {units!r}")
+        raise ValueError(f"units must be lanes ({lanes}) divided by 1, 2, 4 or 8, not {units!r}")
 
 
 def exact_sum_layout(meta_shape: ShapeLike, lanes: int = LANES) -> data.StructLayout:
@@ -73,8 +74,8 @@ def exact_sum_layout(meta_shape: ShapeLike, lanes: int = LANES) -> data.StructLa
 def exact_term_layout(meta_shape: ShapeLike, lanes: int = LANES) -> data.StructLayout:
     """Layout of one beat of binary32 of an entry.
 
-    ``count``: the beats of this entry so far; with ``last``, the beats of all. A sum takes no
-    more than 2^20 terms of the largest finite number, and 12 below them.
+    ``count``: the beats of this entry so far; with ``last``, the beats of all. A sum takes at most
+    2^20 terms of the largest finite number, and 12 below them.
     """
     return data.StructLayout({
         "data": 32 * lanes, "meta": meta_shape, "count": range(2 * EXACT_TERMS), "last": 1})

@@ -13,15 +13,15 @@ __all__ = ["ExactAccumulator"]
 
 
 class ExactAccumulator(wiring.Component):
-    """A table of exact sums and the converter of its sums to beats (paper, 4.2.1 and 4.2.2).
+    """Combine a table of exact sums and the converter of its sums to beats (paper, 4.2.1 and
+    4.2.2).
 
-    Local reduction splits: the beats that it sends add up to exactly what was added, so that the
-    owner's sum does not depend on which node reduced which gradient. Global reduction rounds, once.
+    Local reduction splits: the exact sum of its beats equals the sum of its terms, so the owner's
+    sum does not depend on which node reduced which gradient. Global reduction rounds once.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Parameters and ports ``i``: see :class:`~rtl.float.exact_table.ExactTable`; ``split`` and ``o``:
-    see :class:`~rtl.float.exact_terms.ExactTerms`, as ``units``; ``idle``.
+    Parameters and port ``i``: see :class:`~rtl.float.exact_table.ExactTable`. ``split``, ``units``
+    and port ``o``: see :class:`~rtl.float.exact_terms.ExactTerms`. ``idle``: inactive until an
+    input changes.
     """
 
     LATENCY = {

@@ -16,10 +16,10 @@ from rtl.float.exact_place import EXACT_PLACER_LATENCY, PLACED, ExactPlacer
 __all__ = ["CONTROL_LATENCY", "HELD_LATENCY", "LANE_CONTROL", "SUM_LATENCY", "ExactLane"]
 
 LANE_CONTROL = data.StructLayout({"clear": 1, "again1": 1, "again2": 1})
-"""How a term is added.
+"""Control of the addition of a term.
 
-``clear``: the sum begins with it. ``again1``, ``again2``: the term 1 or 2 cycles earlier was added
-to the same sum; the nearest counts.
+clear: the sum begins with this term.
+again1, again2: the term 1 or 2 cycles earlier was added to the same sum; the nearest one is used.
 """
 
 CONTROL_LATENCY = EXACT_PLACER_LATENCY
@@ -35,24 +35,23 @@ SUM_LATENCY = HELD_LATENCY + 1
 class ExactLane(wiring.Component):
     """Add one binary32 per cycle to one of many exact sums, which an external memory stores.
 
-    A sum is cut into segments. Segment k is read, added to and written k cycles after segment 0,
-    so that a segment's carry is in time for the next: a cycle adds no more than
-    :data:`~rtl.float.exact.SEGMENT_BITS` bits, and no carry has to be stored.
+    A sum is divided into segments. Segment k is read, added to and written k cycles after segment
+    0, so a segment's carry is in time for the next segment. A cycle adds at most
+    :data:`~rtl.float.exact.SEGMENT_BITS` bits, and no carry is stored.
 
     The memory's output may be older than the last two terms of the same sum, which are still in
-    registers: then those are used instead, as ``control`` says. The memory's output is added
-    without a register in between: a choice of three and the sum of two bits are one LUT, where a
-    register before them would cost a LUT more for each of the 301 bits of a lane.
+    registers. ``control`` then selects these registers instead. The memory's output is added
+    without a register in between: a choice of three and the sum of two bits are one LUT, and a
+    register before them would cost one more LUT for each of the 301 bits of a lane.
 
-    There is no enable and no valid signal: the user decides whether to write a sum.
+    The pipeline has no enable and no valid signal: the user decides whether to write a sum.
 
     Ports
     -----
     x: In(32), binary32, the term.
     control: In(:data:`LANE_CONTROL`), :data:`CONTROL_LATENCY` cycles after ``x``.
-    held: In(EXACT), the memory's output; segment k comes :data:`HELD_LATENCY` + k cycles after
-        ``x``.
-    sum: Out(EXACT), to be written; segment k comes :data:`SUM_LATENCY` + k cycles after ``x``.
+    held: In(EXACT), the memory's output; segment k :data:`HELD_LATENCY` + k cycles after ``x``.
+    sum: Out(EXACT), the sum to write; segment k :data:`SUM_LATENCY` + k cycles after ``x``.
     """
 
     x: In(32)
@@ -78,9 +77,9 @@ class ExactLane(wiring.Component):
         return m
 
     def _segment(self, m: Module, segment: int, term, control, carry: Value) -> Value:
-        """Add ``segment``; return its carry, in time for the next one.
+        """Add ``segment``; return its carry, in time for the next segment.
 
-        ``term`` and ``control`` are valid a cycle before ``held`` and ``carry``.
+        ``term`` and ``control`` are valid one cycle before ``held`` and ``carry``.
         """
         where = segment_slice(segment)
         stored = where.stop - where.start
@@ -89,8 +88,8 @@ class ExactLane(wiring.Component):
             Signal(stored, reset_less=True, name=f"{name}{segment}") for name in ("new", "written"))
         addend = Signal(bits, reset_less=True, name=f"addend{segment}")
 
-        # 1: the part of the term in this segment, and what it is added to: 3 the sum of the
-        # previous term, 2 that of the one before it, 1 the memory's output, 0 nothing.
+        # 1: the part of the term in this segment, and the other operand: 3 the sum of the previous
+        # term, 2 the sum of the term before it, 1 the memory's output, 0 zero.
         part = (Mux(term.segment == segment, term.bits[:SEGMENT_BITS], 0)
                 | Mux(term.segment == segment - 1, term.bits[SEGMENT_BITS:], 0))
         choice = Signal(2, reset_less=True, name=f"choice{segment}")
@@ -106,8 +105,8 @@ class ExactLane(wiring.Component):
         m.d.comb += [
             begin.eq(Mux(choice[1], Mux(choice[0], new, written),
                          given & choice[0].replicate(stored))),
-            # x + y + c as (2 x + c) - (2 ~y + 1): a carry chain uses its minuend directly, so that
-            # the selection of ``begin`` shares the LUT of the difference.
+            # x + y + c as (2 x + c) - (2 ~y + 1): a carry chain uses its minuend directly, so the
+            # selection of ``begin`` shares the LUT of the difference.
             total.eq(Cat(carry, addend) - Cat(Const(1, 1), ~begin[:bits])),
         ]
         sum_bits = total[1:bits + 1]

@@ -1,4 +1,4 @@
-"""Conversion of a binary32 to a term of an exact sum: its significand's place in the segments."""
+"""Conversion of a binary32 to a term of an exact sum: the position of its significand."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -15,26 +15,29 @@ PLACED = data.StructLayout({
     "plus": 1, "minus": 1, "other": 1})
 """A term of an exact sum.
 
-``bits``: the significand at its place in ``segment`` and the one above it; 0 for infinities and
-NaN. ``negative``: subtract ``bits``. ``plus``, ``minus``, ``other``: flags to set in
-:data:`~rtl.float.exact.EXACT`.
+bits: the significand at its position in ``segment`` and the next one; 0 for infinities and NaN.
+negative: subtract ``bits``.
+plus, minus, other: flags to set in :data:`~rtl.float.exact.EXACT`.
 """
 
 EXACT_PLACER_LATENCY = 3
-"""Cycles from the operand of :class:`ExactPlacer` to its place."""
+"""Cycles from the operand of :class:`ExactPlacer` to its position."""
 
 _LARGEST = 253
-"""The place of the largest significands, in bits."""
+"""Position of the largest significands, in bits."""
 
 _BORDERS = range(SEGMENT_BITS, _LARGEST + 1, SEGMENT_BITS)
 
 
 class ExactPlacer(wiring.Component):
-    """Find the segment and the place in it of a binary32, subnormals included; exact.
+    """Find the segment of a binary32 and its position in the segment, subnormals included; exact.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
+    The pipeline has no enable.
 
-    Ports: ``i``: In(32), binary32. ``o``: Out(:data:`PLACED`).
+    Ports
+    -----
+    i: In(32), binary32.
+    o: Out(:data:`PLACED`).
     """
 
     LATENCY = {("term", "its place"): EXACT_PLACER_LATENCY}
@@ -47,8 +50,8 @@ class ExactPlacer(wiring.Component):
         m = Module()
         fraction, field, sign = self.i[:23], self.i[23:31], self.i[31]
 
-        # 1: the place is the exponent field less 1, and 0 for a field of 0, which has no hidden
-        # bit. Infinities and NaN add nothing.
+        # 1: the position is the exponent field less 1, or 0 for a field of 0, which has no hidden
+        # bit. Infinities and NaN add 0.
         special, nan = field.all(), fraction.any()
         significand1, place1, beyond1 = (
             Signal(width, reset_less=True, name=name) for name, width in (
@@ -64,7 +67,7 @@ class ExactPlacer(wiring.Component):
             state1.other.eq(~sign | self.i[:31].any()),
         ]
 
-        # 2: places from the segment's beginning.
+        # 2: distance from the begin of the segment.
         segment, begin = Signal(PLACED["segment"].shape), Signal(8)
         for number, border in enumerate(_BORDERS):
             with m.If(beyond1[number]):

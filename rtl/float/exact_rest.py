@@ -1,4 +1,4 @@
-"""Remainder of an exact sum after subtracting the binary32 that was given out."""
+"""Remainder of an exact sum after subtracting the output binary32."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -9,31 +9,32 @@ from rtl.float.exact import CHUNK_BITS, CHUNKS, EXACT, EXACT_VALUE_BITS
 __all__ = ["NO_SHIFT_REGISTER", "ExactRest"]
 
 NO_SHIFT_REGISTER = {"shreg_extract": "no", "keep": 1}
-"""Attributes of a register that stays one, among others of the same data without a reset; tools of
-different vendors ask for different ones."""
+"""Attributes that prevent a shift register, for registers of equal data without a reset. Tools of
+different vendors need different ones."""
 
 _LOW = 253
-"""The place of the lowest bit of the largest finite number, in units of 2^-149."""
+"""Position of the lowest bit of the largest finite number, in units of 2^-149."""
 
 _TOP = CHUNK_BITS - 24
 """Bits of a chunk that a significand at its top leaves free."""
 
 
 class ExactRest(wiring.Component):
-    """The feedback path of :class:`~rtl.float.exact_round.ExactRounder`, for repeated rounding.
+    """Compute the remainder for repeated rounding: feedback path of
+    :class:`~rtl.float.exact_round.ExactRounder`.
 
-    Bits of the sum below the significand are kept; the others are filled with 1 if the number given
-    out is above the sum, else with 0. Alternatively, a new sum enters.
+    Bits of the sum below the significand are kept. The other bits become 1 if the output number is
+    above the sum, else 0. Alternatively, a new sum enters.
 
-    Ports, each with the stage of the rounder in which it is there:
+    Ports, each with its stage of the rounder:
 
     - ``x``: In(EXACT), 3, the sum.
-    - ``lead``: In(:data:`CHUNKS`), 5, one-hot, the chunk of the leading bit; ``below``: those that
-      lie below the one under it.
-    - ``shift``: In(5), 5, distance of the significand from the top of this chunk.
-    - ``hold``: In(1), 5, nothing is given out.
-    - ``up``: In(1), 6, the number given out is the next one above the sum's leading bits.
-    - ``over``: In(1), 7, it is the largest finite one, with the sum's sign.
+    - ``lead``: In(:data:`CHUNKS`), 5, one-hot, the chunk of the leading bit.
+    - ``below``: In(:data:`CHUNKS`), 5, the chunks at least two below the leading chunk.
+    - ``shift``: In(5), 5, distance of the significand from the top of the leading chunk.
+    - ``hold``: In(1), 5, no number is output.
+    - ``up``: In(1), 6, the output number is the next one above the sum's leading bits.
+    - ``over``: In(1), 7, the output is the largest finite number, with the sum's sign.
     - ``i``: In(EXACT), ``enter``: In(1), 8, the new sum.
     - ``o``: Out(EXACT), 8.
     """
@@ -52,7 +53,7 @@ class ExactRest(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         # Delays of the sum: shift registers would take a LUT per bit, and a NIC that trains has
-        # more flip-flops left than LUTs.
+        # more free flip-flops than LUTs.
         waiting = [self.x]
         for stage in range(4, 9):
             following = Signal(EXACT, name=f"x{stage}", reset_less=True,
@@ -62,8 +63,8 @@ class ExactRest(wiring.Component):
         x4, _, x6, x7, x8 = waiting[1:]
 
         # 5: chunks whose bits are all kept, or kept below the significand. The remainder of an
-        # infinity or NaN does not matter. Each register of these bits has a use, or they were a
-        # shift register.
+        # infinity or NaN is irrelevant. Each register of these bits has a use; otherwise synthesis
+        # would make a shift register.
         plain, special5 = Signal(), Signal(reset_less=True, attrs=NO_SHIFT_REGISTER)
         m.d.sync += special5.eq(x4.plus | x4.minus)
         m.d.comb += plain.eq(~special5 & ~self.hold)
@@ -80,14 +81,14 @@ class ExactRest(wiring.Component):
             hold6.eq(self.hold),
         ]
 
-        # 6: the fill value of the others.
+        # 6: the fill value of the other bits.
         fill7, hold7 = Signal(reset_less=True), Signal(reset_less=True)
         m.d.sync += [
             fill7.eq(Mux(hold6, x6.value[-1], self.up & ~(x6.plus | x6.minus))), hold7.eq(hold6),
         ]
 
-        # 7: the sum less the largest number: 24 ones, whose negative is one, then zeros to the
-        # 24th place, and ones.
+        # 7: the sum less the largest number: 24 ones, whose negative is one, then zeros to the 24th
+        # place, and ones.
         over8, negative = Signal(reset_less=True), x7.value[-1]
         less8 = Signal(EXACT_VALUE_BITS - _LOW, reset_less=True)
         m.d.sync += [
@@ -96,7 +97,8 @@ class ExactRest(wiring.Component):
                 Const(1, 1), negative.replicate(23), (~negative).replicate(len(less8) - 24))),
         ]
 
-        # 8: bit by bit. Three bits for each chunk, and one for each place, make it a LUT a bit.
+        # 8: bit by bit. With three bits for each chunk and one for each position, a bit takes one
+        # LUT.
         whole, part, lead, upper, lower, fill, hold = (
             _later(m, signal, cycles) for signal, cycles in (
                 (whole6, 2), (part6, 2), (lead6, 2), (upper6, 2), (lower6, 2), (fill7, 1),

@@ -12,32 +12,29 @@ from rtl.shared import Shared
 __all__ = ["EXACT_ROUNDER_LATENCY", "ExactRounder"]
 
 EXACT_ROUNDER_LATENCY = 8
-"""Cycles from a sum to :class:`ExactRounder` until what it gives out; also the length of the ring
-in which sums go round."""
+"""Cycles from a sum to the output of :class:`ExactRounder`; also the length of the ring of sums."""
 
 _Flags = data.StructLayout({"sign": 1, "plus": 1, "minus": 1, "other": 1})
 _LEAD = 23
-"""The lowest place of the leading bit that leaves room for a significand below it."""
+"""Lowest position of the leading bit that leaves room for a significand below it."""
 
 _BEYOND = EXACT_VALUE_BITS - 1 - 277
-"""Bits of the highest chunk that stand for 2^128 and more."""
+"""Bits of the highest chunk with weight 2^128 and more."""
 
 _HALF = 6
-"""Chunks below those that are searched together, so that the search is a few levels of logic."""
+"""Chunks below those that are searched together, to limit the search to a few levels of logic."""
 
 
 class ExactRounder(wiring.Component):
     """Round an exact sum once to binary32: to nearest even, subnormals, overflow to infinity.
 
-    With x = h * 2^s + l, 0 <= l < 2^s, h the leading 24 bits and the sign, the nearest is h or
-    h + 1, for either sign. The result is its magnitude, since the complement of a negative h is its
-    magnitude less 1. The remainder is l or l - 2^s: the bits of x with those from s on all 0 or all
-    1, without a subtraction.
+    With x = h * 2^s + l, 0 <= l < 2^s, and h the leading 24 bits and the sign, the nearest number
+    is h or h + 1, for either sign. The result is its magnitude, because the complement of a
+    negative h is its magnitude less 1. The remainder is l or l - 2^s: x with all bits from s on set
+    to 0 or to 1, without a subtraction. The pipeline has no enable.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
-
-    Parameters: ``rest``: sums can be rounded again, less what was given out for them. Then none
-    overflows: the largest finite number is given out instead, and the remainder may be even larger.
+    Parameters: ``rest``, sums can be rounded again, less the output number. No sum then overflows:
+    the largest finite number is output instead, and the remainder may be even larger.
 
     Ports
     -----
@@ -46,12 +43,13 @@ class ExactRounder(wiring.Component):
 
     Only with ``rest``:
 
-    enter: In(1), take ``i``; otherwise what is left of the sum of :data:`EXACT_ROUNDER_LATENCY`
+    enter: In(1), take ``i``; otherwise the remainder of the sum :data:`EXACT_ROUNDER_LATENCY`
         cycles ago.
     hold: In(1), the sum that entered 5 cycles ago stays unchanged.
     once: In(1), sums are not rounded again: infinity instead of the largest number. Must not change
         while a sum is in flight.
-    done: Out(1), 2 cycles before ``o``: the remainder will be 0. An infinity or NaN has none.
+    done: Out(1), 2 cycles before ``o``: the remainder will be 0. An infinity or NaN has no
+        remainder.
     """
 
     LATENCY = {("exact sum", "binary32"): EXACT_ROUNDER_LATENCY}
@@ -85,7 +83,7 @@ class ExactRounder(wiring.Component):
             m.d.sync += some2[k].eq(chunk.some)
         m.d.sync += [unlike2.eq(unlike), high2.eq(unlike[_HALF:].any())]
 
-        # 2: the chunk of the leading bit, one-hot; the lowest one of a sum of 0 or -1.
+        # 2: the chunk of the leading bit, one-hot; the lowest chunk for a sum of 0 or -1.
         x2 = Signal(EXACT, reset_less=True)
         m.d.sync += x2.eq(x1)
         lead3, below3, lost3 = _registers(lead3=CHUNKS, below3=CHUNKS - 2, lost3=1)
@@ -102,7 +100,7 @@ class ExactRounder(wiring.Component):
             lost3.eq((some2 & below).any()),
         ]
 
-        # 3: that chunk, and the one below it.
+        # 3: that chunk, and the next one below it.
         x3 = Signal(EXACT, reset_less=True)
         m.d.sync += x3.eq(x2)
         chunks = [Const(0, CHUNK_BITS),
@@ -113,14 +111,14 @@ class ExactRounder(wiring.Component):
         upper = _selected(lead3, chunks[1:])
         m.d.sync += [
             pair4.eq(Cat(_selected(lead3, chunks[:-1]), upper)),
-            # In the lowest chunk a significand that begins lower is subnormal.
+            # A significand that begins lower in the lowest chunk is subnormal.
             unlike4.eq((upper ^ x3.value[-1].replicate(CHUNK_BITS)) | (lead3[0] << _LEAD)),
             lead4.eq(lead3), below4.eq(below3), lost4.eq(lost3),
             flags4.sign.eq(x3.value[-1]), flags4.plus.eq(x3.plus), flags4.minus.eq(x3.minus),
             flags4.other.eq(x3.other),
         ]
 
-        # 4: the place of the leading bit in its chunk.
+        # 4: the position of the leading bit in its chunk.
         m.submodules.zeros = zeros = Shared(_Zeros(), "zeros_of_chunk")
         m.d.comb += zeros.i.eq(unlike4)
         shift5, above5, pair5, lead5, below5, lost5, flags5 = _registers(
@@ -131,7 +129,7 @@ class ExactRounder(wiring.Component):
             pair5.eq(pair4), lead5.eq(lead4), below5.eq(below4), lost5.eq(lost4), flags5.eq(flags4),
         ]
 
-        # 5: shift. s is the place of the significand's lowest bit.
+        # 5: shift. s is the position of the significand's lowest bit.
         m.submodules.window = window = Shared(_Window(), "exact_window")
         m.submodules.low = low = Shared(_Low(), "exact_low")
         most = CHUNK_BITS - 1 - _LEAD
@@ -160,9 +158,9 @@ class ExactRounder(wiring.Component):
         # 7: pack.
         nan, infinite = flags7.plus & flags7.minus, flags7.plus | flags7.minus
         if self._rest:
-            # Much depends on whether there is a remainder, so it is known two cycles early. Where
-            # no bit is lost, the largest number is given out for sums from 2^128 on, or from -2^128
-            # down; all but -2^128 itself have a bit there that differs from the sign.
+            # Much logic depends on ``done``, so it is known two cycles early. If no bit is lost,
+            # the largest number is output for sums from 2^128 on, or from -2^128 down; all of them
+            # except -2^128 have a bit in this range that differs from the sign.
             beyond5, special5, done6 = _registers(beyond5=1, special5=1, done6=1)
             m.d.sync += [
                 beyond5.eq(lead4[-1] & (unlike4[-_BEYOND:].any()
@@ -190,10 +188,10 @@ class ExactRounder(wiring.Component):
 
 
 class _Chunk(wiring.Component):
-    """Whether any bit of a chunk is 1, and whether any is unlike the sign.
+    """Detect any 1 in a chunk, and any bit that differs from the sign.
 
-    Yosys maps this and the next three by themselves, for their own depth: what is deeper beside
-    them would leave it time to save LUTs.
+    Yosys maps this block and the next three separately, each for its own depth: beside deeper
+    logic, Yosys would save LUTs at the expense of their depth.
     """
 
     i: In(CHUNK_BITS)
@@ -209,8 +207,8 @@ class _Chunk(wiring.Component):
 
 
 class _Zeros(wiring.Component):
-    """The number of zeros above the highest 1 of a chunk; ``above``: whether there is a 1 at each
-    place or a higher one."""
+    """Count the zeros above the highest 1 of a chunk; ``above``: a 1 at each position or above it.
+    """
 
     i: In(CHUNK_BITS)
     o: Out(5)
@@ -224,7 +222,7 @@ class _Zeros(wiring.Component):
 
 
 class _Window(wiring.Component):
-    """The upper 25 bits of a pair of chunks shifted left."""
+    """Select the upper 25 bits of a pair of chunks shifted left."""
 
     pair: In(2 * CHUNK_BITS)
     shift: In(5)
@@ -237,8 +235,10 @@ class _Window(wiring.Component):
 
 
 class _Low(wiring.Component):
-    """Whether a 1 of a pair of chunks lies below the window, or at its lowest place or below it,
-    which is known without a shift: from ``above``, as :class:`_Zeros` says it of the upper chunk.
+    """Detect a 1 of a pair of chunks below the window (``lost``), and at or below its lowest
+    position (``some``).
+
+    No shift is necessary: ``above`` is that of :class:`_Zeros` for the upper chunk.
     """
 
     pair: In(2 * CHUNK_BITS)
@@ -250,7 +250,7 @@ class _Low(wiring.Component):
         m = Module()
 
         def reach(bits: int) -> Value:
-            """Return whether a 1 lies below the ``bits`` bits from the leading one down."""
+            """Return whether a 1 is below the ``bits`` bits from the leading one down."""
             least = bits - CHUNK_BITS
             return Cat(self.pair[place] & self.above[max(0, place + least)]
                        for place in range(CHUNK_BITS - least)).any()
@@ -260,14 +260,14 @@ class _Low(wiring.Component):
 
 
 def _registers(**shapes: ShapeLike) -> list:
-    """Return registers of these names and shapes, which need no reset; the logic before one leaves
-    no time for the input of a shift register."""
+    """Return registers of these names and shapes, without reset. The logic before them leaves no
+    time for the input of a shift register."""
     return [Signal(shape, name=name, reset_less=True, attrs=NO_SHIFT_REGISTER)
             for name, shape in shapes.items()]
 
 
 def _selected(lead: Value, values: list[Value]) -> Value:
-    """Return the one of ``values`` that the one-hot ``lead`` names."""
+    """Return the element of ``values`` selected by the one-hot ``lead``."""
     result: Value = Const(0, 1)
     for bit, value in zip(lead, values):
         result = result | (value & bit.replicate(len(value)))

@@ -37,43 +37,41 @@ def exact_operation_layout(entries: int, meta_shape: ShapeLike,
 
 
 class ExactTable(Gateable, wiring.Component):
-    """Exact sums of float32 vectors by entry: the memory of gradient reduction (paper, 4.2).
+    """Store exact sums of float32 vectors by entry: the memory of gradient reduction (paper, 4.2).
 
-    One term per cycle, whatever the entries: the same one in every cycle too. The order of the
-    terms does not matter, and each lane keeps its own infinities and NaN.
+    The table takes one term per cycle, for any entries, including the same entry in every cycle.
+    The order of the terms does not affect the sums. Each lane has its own infinities and NaN.
 
-    Nothing is ever swept: the user says which term is the first of an entry, and an entry whose
-    sum was taken is free in the next cycle, for a first term.
+    The table needs no sweep: the user marks the first term of an entry, and an entry whose sum was
+    taken is free for a first term in the next cycle.
 
-    Sums are taken while no term is in flight: a memory then outputs all segments at once, without
-    a queue after it and without use of the lanes. A sum leaves in ``lanes / units`` cycles, its
-    lowest lanes first.
+    Sums are taken while no term is in flight. A memory then outputs all segments at once, without a
+    queue and without use of the lanes. A sum leaves in ``lanes / units`` cycles, its lowest lanes
+    first.
 
-    A read meets a write to its own entry only when the term is taken from the lanes' registers, so
-    that the memory's output does not matter.
+    A read coincides with a write to its own entry only if the term is taken from the registers of
+    the lanes, so the memory's output is then irrelevant.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. Memory: 67 columns of 72 bits for 16 lanes, of
-    512 entries in block RAM or of 4,096 in UltraRAM.
+    Memory: 67 columns of 72 bits for 16 lanes, of 512 entries in block RAM or of 4,096 in UltraRAM.
 
     Parameters
     ----------
-    entries: at least 2.
-    meta_shape: of the data that accompany a taken sum, for the user.
+    entries: number of entries, at least 2.
+    meta_shape: shape of the user's data that accompany a taken sum.
     style: ``bram`` or ``uram``.
     lanes: binary32 of a beat.
-    units: lanes that leave in a cycle; by default all.
+    units: lanes that leave per cycle, by default all.
 
     Ports
     -----
-    i: input stream of :func:`exact_operation_layout`. ``take``: the sum is output with ``meta``;
-        otherwise ``data`` is added to ``entry``. ``first``: the entry's old content is ignored. A
-        term waits until the previous sum has left, a taking operation also until the previous terms
-        are written.
-    sums: output stream of :func:`~rtl.float.exact.exact_sum_layout` of ``units`` lanes, in the
-        order of the taking operations. After the first part of a sum, the others must be accepted
-        in the following cycles: so the wait for a sum to leave does not depend on ``ready`` in the
-        same cycle, unless all lanes are one part.
-    idle: Out(1), nothing is in flight; the content of entries does not count.
+    i: stream of :func:`exact_operation_layout`. ``take``: output the sum with ``meta``; otherwise
+        add ``data`` to ``entry``. ``first``: ignore the entry's old content. A term waits until the
+        previous sum has left; a taking operation also waits until the previous terms are written.
+    sums: stream of :func:`~rtl.float.exact.exact_sum_layout` of ``units`` lanes, in the order of
+        the taking operations. After the first part of a sum, the other parts must be accepted in
+        the following cycles. The wait for a sum to leave therefore does not depend on ``ready`` in
+        the same cycle, unless all lanes are one part.
+    idle: Out(1), no operation is in flight; stored entries do not clear it.
 
     Raises ``ValueError`` for entries, lanes or units out of range.
     """
@@ -101,7 +99,7 @@ class ExactTable(Gateable, wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         operation, add, take = self.i.payload, Signal(), Signal()
-        # Terms in flight (``busy``), or a sum in the memories' output (``held``).
+        # Terms in flight (``busy``), or a sum in the output of the memories (``held``).
         busy, held, final = Signal(), Signal(), Signal()
         m.d.comb += [
             self.i.ready.eq(Mux(operation.take, ~busy & (~held | final), ~held)),
@@ -110,7 +108,7 @@ class ExactTable(Gateable, wiring.Component):
             self.idle.eq(~busy & ~held),
         ]
 
-        # entries[n], adds[n]: the operation n cycles after it came.
+        # entries[n], adds[n]: the operation n cycles after its arrival.
         depth = SUM_LATENCY + EXACT_SEGMENTS - 1
         entries, adds = [operation.entry], [add]
         for stage in range(1, depth + 1):
@@ -145,9 +143,9 @@ class ExactTable(Gateable, wiring.Component):
         return m
 
     def _give(self, m: Module, take: Value, held: Signal, final: Value, lanes: list) -> None:
-        """Output the sum that is ``held`` in the memories' output, part by part.
+        """Output the sum that is ``held`` in the output of the memories, part by part.
 
-        A taken sum is there a cycle later; the next one may follow its ``final`` part.
+        A taken sum is there one cycle later; the next sum may follow its ``final`` part.
         """
         turns, sums = self._lanes // self._units, self.sums.payload
         part = Signal(range(turns))
@@ -182,7 +180,7 @@ class ExactTable(Gateable, wiring.Component):
 
 
 def _extend(m: Module, chain: list[Value], name: str, data: bool = False) -> None:
-    """Append to ``chain`` its last value, one cycle later; ``data`` need no reset."""
+    """Append to ``chain`` its last value, one cycle later; ``data`` needs no reset."""
     later = Signal(len(chain[-1]), name=name, reset_less=data)
     m.d.sync += later.eq(chain[-1])
     chain.append(later)

@@ -25,25 +25,32 @@ _PLACES = 32
 class ExactTerms(wiring.Component):
     """Output each entry's sums as binary32.
 
-    With ``split`` as the beats whose exact sum they are: the nearest binary32, the nearest of the
-    remainder, and so on. Finished lanes give +0, or -0 if the sum is -0, so that the beats of an
-    entry may be added to another sum as its terms would be. Infinities and NaN are finished at
-    once; sums beyond the largest finite number give that out as often as needed.
+    With ``split``, an entry leaves as a list of beats whose exact sum it is: the nearest binary32,
+    the nearest of the remainder, and so on. Finished lanes output +0, or -0 if the sum is -0, so
+    the beats of an entry may be added to another sum in place of its terms. Infinities and NaN are
+    finished at once. Sums beyond the largest finite number output that number as often as needed.
 
     A unit rounds ``lanes / units`` lanes of a beat, one after the other. Entries rotate in a ring
-    of 8 places, and each takes that many: one beat per turn, so that beats of different entries
-    take turns; those of one come in order. Latency and rate: see ``LATENCY`` and ``RATE``.
+    of 8 places, and each takes ``lanes / units`` places. Each turn outputs one beat, so beats of
+    different entries take turns; the beats of an entry keep their order.
 
-    Without ``split``, or with its input ``rounded``, each entry gives one beat, its sums rounded
+    Without ``split``, or with its input ``rounded``, each entry outputs one beat, its sums rounded
     once, and the entries keep their order.
 
-    Parameters: ``meta_shape``, ``lanes``; ``units``, by default as many as lanes; with ``split``
-    half as many at least; ``split``.
+    Parameters
+    ----------
+    meta_shape: shape of the data that accompany a sum.
+    split: sums can leave as lists.
+    lanes: binary32 of a beat.
+    units: number of rounders, by default ``lanes``; with ``split`` at least half of them.
 
-    Ports: ``sums``: input stream of :func:`~rtl.float.exact.exact_sum_layout` of ``units`` lanes,
-    the parts of an entry without a gap, lowest lanes first. ``rounded``: In(1), only with
-    ``split``; fixed while not ``idle``. ``o``: output stream of
-    :func:`~rtl.float.exact.exact_term_layout`. ``idle``.
+    Ports
+    -----
+    sums: input stream of :func:`~rtl.float.exact.exact_sum_layout` of ``units`` lanes, the parts of
+        an entry without a gap, lowest lanes first.
+    rounded: In(1), only with ``split``; must not change unless ``idle``.
+    o: output stream of :func:`~rtl.float.exact.exact_term_layout`.
+    idle: inactive until an input changes.
 
     Raises ``ValueError`` for lanes or units out of range.
     """
@@ -82,28 +89,29 @@ class ExactTerms(wiring.Component):
         for number, unit in enumerate(units):
             m.submodules[f"rounder{number}"] = unit
 
-        # ring[n]: what entered n + 1 cycles ago. ``emit``: it has a place among the output beats.
+        # ring[n]: the place that entered n + 1 cycles ago. ``emit``: it has a place among the
+        # output beats.
         place = data.StructLayout({
             "valid": 1, "emit": 1, "meta": self._meta, "count": range(2 * EXACT_TERMS)})
         ring = [Signal(place, name=f"ring{n}") for n in range(EXACT_ROUNDER_LATENCY)]
         entering, front = Signal(place), ring[-1]
         taken, room, come, enter, some = Signal(range(_PLACES + 1)), *(Signal() for _ in range(4))
-        # Whether the beat of the front is the last of its entry, and whether the entry goes round
-        # once more. Much depends on it, so both are registers: ``ends`` is known a cycle before.
+        # The beat at the front is the last one of its entry; the entry makes another turn. Much
+        # logic depends on both, so they are registers: ``ends`` is known one cycle earlier.
         ends, last, on = (Signal() for _ in range(3))
-        # Which part of an entry enters the ring, and which leaves it. All turns of an entry begin
+        # Part of an entry that enters the ring, and that leaves it. All turns of an entry begin
         # with the same part, and the other parts follow the first.
         turns = self._lanes // self._units
         turn, entered, begin, counted = Signal(range(turns)), Signal(), Signal(), Signal()
         m.d.sync += [
             *(later.eq(sooner) for later, sooner in zip(ring, [entering, *ring])),
             last.eq(ends), on.eq(ring[-2].valid & ~(ring[-2].emit & ends)),
-            # Whether any place of the ring is taken: ``idle``, from which much follows, asks it.
+            # Any place of the ring is taken; ``idle`` depends on it, and much logic on ``idle``.
             some.eq(Cat(slot.valid for slot in [entering, *ring[:-1]]).any()),
         ]
         m.d.comb += [
             begin.eq(turn == 0),
-            # A place taken a cycle ago is not counted yet; with several parts, there is none.
+            # A place taken one cycle ago is not counted yet; with several parts, there is none.
             room.eq(taken < _PLACES - (turns == 1)),
             come.eq(Mux(begin, room & self.sums.valid, entered)), enter.eq(come & ~(begin & on)),
             self.sums.ready.eq(Mux(begin, ~on & room, entered)),
@@ -116,11 +124,11 @@ class ExactTerms(wiring.Component):
             self.idle.eq((taken == 0) & ~self.sums.valid & ~some),
         ]
         m.d.sync += [
-            # Whether one enters is known late in a cycle, so it is counted in the next.
+            # The entry of a beat is late, so it is counted in the next cycle.
             counted.eq(entering.emit & begin),
             taken.eq(taken + counted - (self.o.valid & self.o.ready)),
             entered.eq(enter),
-            # It stops while the ring is empty, so that idle cycles do not count.
+            # The turn stops while the ring is empty, so idle cycles have no effect.
             turn.eq(Mux((some | come) & (turn != turns - 1), turn + 1, 0)),
         ]
         given = Cat(unit.o for unit in units)
@@ -134,7 +142,7 @@ class ExactTerms(wiring.Component):
             *(unit.i.eq(total) for unit, total in zip(units, self.sums.payload.lanes)),
         ]
         if self._split:
-            # ``part``: all lanes of one part are done; ``both``: and those of the part before.
+            # ``part``: all lanes of one part are done; ``both``: those of the previous part too.
             done, part, both, rounded = (Signal() for _ in range(4))
             m.d.comb += [
                 done.eq(Cat(unit.done for unit in units).all()),

@@ -28,14 +28,16 @@ _Flags = data.StructLayout({"sign": 1, "infinite": 1, "nan": 1})
 
 
 class FloatMultiplier(wiring.Component):
-    """``o = a * b`` of recoded operands, rounded to binary32; subnormals included.
+    """Compute ``o = a * b`` of recoded operands, rounded to binary32; subnormals included.
 
-    A recoded operand is normalised, so the product is too, except for one place. The product of
-    the significands is two partial products, of 24 x 17 and of 24 x 7 bits, one DSP each.
+    A recoded operand is normalised, so the product is normalised except for one place. The product
+    of the significands consists of two partial products, of 24 x 17 and of 24 x 7 bits, one DSP
+    each. The pipeline has no enable.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
-
-    Ports: ``a``, ``b``: :data:`RECODED`; ``o``: binary32, NaN as 0x7FC00000.
+    Ports
+    -----
+    a, b: :data:`RECODED`.
+    o: binary32, NaN as 0x7FC00000.
     """
 
     LATENCY = {("operands", "product"): FLOAT_MULTIPLIER_LATENCY}
@@ -79,11 +81,14 @@ class FloatMultiplier(wiring.Component):
 
 
 class PlainMultiplier(wiring.Component):
-    """``o = a * b`` in binary32: two recoders followed by a :class:`FloatMultiplier`.
+    """Compute ``o = a * b`` in binary32: two recoders followed by a :class:`FloatMultiplier`.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
+    The pipeline has no enable.
 
-    Ports: ``a``, ``b``: operands; ``o``: product, NaN as 0x7FC00000.
+    Ports
+    -----
+    a, b: operands.
+    o: product, NaN as 0x7FC00000.
     """
 
     LATENCY = {("operands", "product"): PLAIN_MULTIPLIER_LATENCY}

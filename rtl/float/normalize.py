@@ -1,4 +1,4 @@
-"""Normalizer: the shift to the left of a float32 sum."""
+"""Normalizer: the left shift of a float32 sum."""
 
 from functools import partial
 
@@ -15,23 +15,23 @@ SUM_BITS = 28
 
 
 class Normalizer(wiring.Component):
-    """Shift a sum left until its highest bit is 1, but no further than its exponent allows.
+    """Shift a sum left until its highest bit is 1, limited by its exponent.
 
-    The distance is the smaller one of the zeros above the highest 1 and of ``exponent``. It is
-    found bit by bit, 16 first: a step is taken if so many bits are 0 and so much of the exponent is
-    left. Each is decided for every outcome of those before it in its cycle, so that none waits for
-    a shift. Yosys maps it by itself, for its own depth: within the adder, whose comparison is
-    deeper, it would save LUTs at the expense of the depth here.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
+    The distance is the smaller one of ``exponent`` and the number of zeros above the highest 1. It
+    is found bit by bit, 16 first: a step is taken if that many bits are 0 and that much of the
+    exponent is left. Each step is decided for every outcome of the earlier steps in its cycle, so
+    no step waits for a shift. Yosys maps the block separately, for its own depth: within the adder,
+    whose comparison is deeper, Yosys would save LUTs at the expense of the depth here. The pipeline
+    has no enable.
 
     Ports
     -----
-    exponent: of the sum, if its highest bit is 1.
-    total: the sum, a cycle after ``exponent``.
-    none: the sum is 0; a cycle after ``total``.
-    o: the sum, shifted by all but 1 of the distance if that is odd; two cycles after ``total``.
-    last: the distance is odd. o_exponent: ``exponent`` less the distance; 0 if ``none``.
+    exponent: exponent of the sum, if its highest bit is 1.
+    total: the sum, one cycle after ``exponent``.
+    none: the sum is 0; one cycle after ``total``.
+    o: the sum, shifted by the distance rounded down to an even number; two cycles after ``total``.
+    last: the distance is odd.
+    o_exponent: ``exponent`` less the distance; 0 if ``none``.
     """
 
     LATENCY = {("sum", "shifted sum"): 2}
@@ -47,7 +47,7 @@ class Normalizer(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         total, exponent = self.total, _register(8)
-        # What of the exponent is left: 32, 16 or 8, or 8 after a step of 16.
+        # Remaining exponent: at least 32, 16 or 8; at least 8 after a step of 16.
         left32, left16, left8, left8_16 = _register(), _register(), _register(), _register()
         m.d.sync += [
             exponent.eq(self.exponent), left32.eq(self.exponent[5:].any()),
@@ -71,7 +71,7 @@ class Normalizer(wiring.Component):
             ample.eq(Mux(by16, Mux(by8, left32, left8_16), Mux(by8, left16, left8))),
         ]
 
-        # 2: by 4 and by 2; by 1 is decided only.
+        # 2: by 4 and by 2; by 1 is only decided.
         by4, by2, by1 = Signal(), Signal(), Signal()
         top, (one, two, four) = partly[-8:], exponent1[:3]
         m.d.comb += [

@@ -25,17 +25,17 @@ _State = data.StructLayout({"scale": signed(11), "sign": 1, "infinite": 1, "nan"
 
 
 class FloatDivider(wiring.Component):
-    """``o = a / b`` in binary32, subnormals included; NaN is always 0x7FC00000.
+    """Compute ``o = a / b`` in binary32, subnormals included; NaN is always 0x7FC00000.
 
-    Both operands are normalised first, so that the quotient of the significands is between 1/2
-    and 2. It is computed bit by bit, without restoring: a remainder below 0 is corrected in the
-    next step, which adds the divisor instead of subtracting it. A step is one adder, and the final
-    remainder tells exact quotients from others.
+    Both operands are normalised first, so the quotient of the significands is between 1/2 and 2. It
+    is computed bit by bit, without restoring: a negative remainder is corrected in the next step,
+    which adds the divisor instead of subtracting it. A step is one adder, and the final remainder
+    shows exact quotients. The pipeline has no enable.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
-
-    Ports: ``a``, ``b``: operands; ``o``: quotient. x / 0 is infinite, 0 / 0 and infinite over
-    infinite are NaN.
+    Ports
+    -----
+    a, b: operands.
+    o: quotient. x / 0 is infinite; 0 / 0 and infinite over infinite are NaN.
     """
 
     LATENCY = {("operands", "quotient"): FLOAT_DIVIDER_LATENCY}
@@ -54,7 +54,7 @@ class FloatDivider(wiring.Component):
 
         # Zero is the only exponent below -128.
         none_a, none_b = (operand.exponent[7:9] == 0b10 for operand in (a, b))
-        # Without a reset these become shift registers in LUTs.
+        # Without a reset, these become shift registers in LUTs.
         state = [Signal(_State, name=f"state{k}", reset_less=True) for k in range(_STAGES + 1)]
         m.d.sync += [
             # The offsets of the two exponents cancel. x / infinity rounds to 0.
@@ -100,6 +100,9 @@ class FloatDivider(wiring.Component):
 
 
 def _opposite(a: Value, b: Value) -> Value:
-    """Return whether the sum of two numbers of the same width is 0, without the sum: where it is, a
-    place carries if either bit is 1, and the bits of the next differ if it has this carry."""
+    """Return whether the sum of two numbers of the same width is 0, without an addition.
+
+    If it is, a position carries if either bit is 1, and the bits of the next position differ
+    exactly with this carry.
+    """
     return ((a ^ b) ^ ((a | b) << 1)[:len(a)] == 0)

@@ -21,15 +21,16 @@ RECIPROCAL_LATENCY = 2 + _STEPS + 1
 
 
 class CountReciprocal(wiring.Component):
-    """Reciprocal of a count by division without restoring, two bits a cycle.
+    """Compute the reciprocal of a count by division without restoring, two bits per cycle.
 
-    With ``exponent`` = floor(log2(``n``)), ``o`` is above 2^(``exponent`` + 42) / ``n``, by at most
-    1, or equal to it.
+    With ``exponent`` = floor(log2(``n``)), ``o`` exceeds 2^(``exponent`` + 42) / ``n`` by 0 to 1.
+    The pipeline has no enable.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
-
-    Ports: ``n``: 16 bits, from 1 (the result for 0 is undefined); ``o``: 43 bits;
-    ``exponent``: 4 bits.
+    Ports
+    -----
+    n: 16 bits, at least 1; the result for 0 is undefined.
+    o: 43 bits.
+    exponent: 4 bits.
     """
 
     LATENCY = {("count", "reciprocal"): RECIPROCAL_LATENCY}
@@ -48,7 +49,7 @@ class CountReciprocal(wiring.Component):
         divisor, exponent = Signal(COUNT_BITS, reset_less=True), Signal(4, reset_less=True)
         m.d.sync += [divisor.eq(count << zeros), exponent.eq(~zeros)]
 
-        # Then 2^57 / divisor, bit by bit: a remainder below 0 is corrected in the next step, which
+        # Then 2^57 / divisor, bit by bit: a negative remainder is corrected in the next step, which
         # adds the divisor instead of subtracting it. The remainder starts with the highest bit.
         remainder: Signal | Const = Const(1 << (COUNT_BITS - 1), COUNT_BITS + 1)
         quotient = Const(0, 0)

@@ -1,4 +1,4 @@
-"""Recoded binary32: normalised, so that a multiplier needs no normalisation."""
+"""Recoded binary32: normalised, so a multiplier needs no normalisation."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
@@ -15,10 +15,11 @@ RECODED = data.StructLayout({
     "fraction": 23, "exponent": signed(9), "sign": 1, "infinite": 1, "nan": 1})
 """A binary32 with its subnormals normalised, 35 bits.
 
-``fraction``: the bits after the leading 1. ``exponent``: binary32's exponent field less 64; from
--86 for the smallest subnormal to 190, and -256 for zero, so that a product with it always rounds to
-0. With this offset the sum of two factors' exponents is in the form that the multiplier needs.
-``infinite`` and ``nan`` exclude each other; with either, only the sign of the other fields counts.
+fraction: the bits after the leading 1.
+exponent: binary32's exponent field less 64; from -86 for the smallest subnormal to 190, and -256
+for zero, so a product with zero always rounds to 0. With this offset the sum of two factors'
+exponents has the form that the multiplier needs.
+infinite, nan: exclude each other; with either, only the sign of the other fields is valid.
 """
 
 RECODER_LATENCY = 2
@@ -26,11 +27,14 @@ RECODER_LATENCY = 2
 
 
 class Recoder(wiring.Component):
-    """Recode a binary32 (after the recoded format of J. Hauser's HardFloat, with own fields).
+    """Recode a binary32 (after the recoded format of J. Hauser's HardFloat, with different fields).
 
-    Exact: nothing is rounded. Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
+    The conversion is exact, without rounding. The pipeline has no enable.
 
-    Ports: ``i``: binary32; ``o``: :data:`RECODED`.
+    Ports
+    -----
+    i: binary32.
+    o: :data:`RECODED`.
     """
 
     LATENCY = {("binary32", "recoded operand"): RECODER_LATENCY}
@@ -54,7 +58,7 @@ class Recoder(wiring.Component):
             infinite.eq(field.all() & ~fraction.any()), nan.eq(field.all() & fraction.any()),
         ]
 
-        # 2: shift. A fraction that begins k zeros below the point stands for 2^-(k + 1).
+        # 2: shift. A fraction that begins k zeros below the point means 2^-(k + 1).
         m.d.sync += [
             self.o.fraction.eq(Mux(subnormal, Cat(Const(0, 1), kept) << shift, kept)),
             self.o.exponent.eq(Mux(zero, -256, (

@@ -19,14 +19,18 @@ _register = partial(Signal, reset_less=True)
 class ProductRounder(wiring.Component):
     """Round ``significand * 2^(scale + 2 - 127 - 25)`` to binary32, to nearest even.
 
-    A subnormal is shifted right in a DSP (:func:`~rtl.float.shift.shift_factor`).
+    A subnormal is shifted right in a DSP (:func:`~rtl.float.shift.shift_factor`). The pipeline has
+    no enable.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
-
-    Ports: ``scale``: the exponent field of a significand with bit 25 set, less 2; a cycle before
-    the others. ``significand``: 26 bits; if ``scale`` is not negative, bit 25 or 24 is 1.
-    ``sticky``: a bit below ``significand`` is 1. ``sign``, ``infinite``, ``nan``: of the result,
-    overriding the other ports; ``o``: the result, NaN as 0x7FC00000.
+    Ports
+    -----
+    scale: the exponent field of a significand with bit 25 set, less 2; one cycle before the other
+        ports.
+    significand: 26 bits; if ``scale`` is not negative, bit 25 or 24 is 1.
+    sticky: a bit below ``significand`` is 1.
+    sign, infinite, nan: properties of the result; ``infinite`` and ``nan`` override the other
+        ports.
+    o: the result, NaN as 0x7FC00000.
     """
 
     LATENCY = {("significand", "binary32"): ROUNDER_LATENCY}
@@ -44,12 +48,12 @@ class ProductRounder(wiring.Component):
         m = Module()
 
         # 0: a subnormal is shifted right by 1 - exponent, which is ~scale. After 31 places no bit
-        # counts.
+        # has an effect.
         below, right = self.scale[-1], Signal(5)
         m.d.comb += right.eq(
             Mux(below, ~self.scale[:5] | ~self.scale[5:].all().replicate(5), 0))
         small, scale, factor, far0 = _register(), _register(8), _register(16), _register()
-        # From 254 on, or 253 without a shift to the left, it is infinite.
+        # From 254 on, or 253 without a shift to the left, the result is infinite.
         over, edge = _register(), _register()
         m.d.sync += [
             small.eq(below), scale.eq(Mux(below, 0, self.scale)), factor.eq(shift_factor(right)),

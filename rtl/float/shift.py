@@ -5,21 +5,21 @@ from amaranth.hdl import Cat, Const, Mux, Value
 __all__ = ["leading_zeros", "product_shifted", "shift_factor"]
 
 _POINT = 15
-"""Bits of a product with a :func:`shift_factor` that lie behind the point."""
+"""Bits of a product with a :func:`shift_factor` behind the point."""
 
 
 def shift_factor(distance: Value) -> Value:
-    """Return what to multiply by, in a DSP, to shift right by the lower 4 bits of ``distance``.
+    """Return the factor that shifts right, in a DSP, by the lower 4 bits of ``distance``.
 
-    It is a power of two of 16 bits, so that a shift by k leaves 15 - k of 2^15: a DSP takes values
-    of up to 26 bits.
+    The factor is a power of two of 16 bits: a shift by k multiplies by 2^(15 - k), and a DSP takes
+    values of up to 26 bits.
     """
     return Value.cast(Cat(distance[:4] == _POINT - bit for bit in range(_POINT + 1)))
 
 
 def product_shifted(product: Value, far: Value, width: int) -> tuple[Value, Value]:
     """Return a value of ``width`` bits that was multiplied by its :func:`shift_factor`, shifted
-    right by 16 more if ``far``, and the sticky bit of all that it lost."""
+    right by 16 more if ``far``, and the sticky bit of all lost bits."""
     whole = Mux(far, product >> 16, product)[_POINT:_POINT + width]
     return Value.cast(whole), product[:_POINT].any() | (far & product[_POINT:_POINT + 16].any())
 
@@ -27,7 +27,7 @@ def product_shifted(product: Value, far: Value, width: int) -> tuple[Value, Valu
 def leading_zeros(value: Value) -> Value:
     """Return the number of zeros above the highest 1 of ``value`` (5 bits; at most 31 bits wide).
 
-    For 0 it returns the width. Four levels of LUTs, the first for four bits each.
+    For 0 it returns the width. It needs four levels of LUTs, the first for four bits each.
     """
     bits = Cat(Const(-1, 4 - len(value) % 4), value)
     fours = [bits[at:at + 4] for at in reversed(range(0, len(bits), 4))]

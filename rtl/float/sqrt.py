@@ -24,20 +24,21 @@ _State = data.StructLayout({"exponent": 8, "sign": 1, "zero": 1, "infinite": 1, 
 
 
 class FloatRoot(wiring.Component):
-    """``o`` = the square root of ``i`` in binary32, subnormals included; NaN is 0x7FC00000.
+    """Compute the square root ``o`` of ``i`` in binary32, subnormals included; NaN is 0x7FC00000.
 
-    The operand is normalised to a significand between 1 and 4 and an even exponent, so that the
-    root's leading bit is 1. The others are computed one by one, without restoring, with two digits
-    of the significand each: with the root ``q`` so far, a remainder of at least 0 is followed by
-    ``4 rest + digits - (4 q + 1)``, one below 0 by ``4 rest + digits + (4 q + 3)``. Both are
-    ``4 (rest + (q or ~q)) + digits + 3``, one adder as wide as the root is long by then.
+    The operand is normalised to a significand between 1 and 4 and an even exponent, so the root's
+    leading bit is 1. The other bits are computed one by one, without restoring, with two digits of
+    the significand each. With the root ``q`` so far, a remainder of at least 0 is followed by ``4
+    rest + digits - (4 q + 1)``, a negative remainder by ``4 rest + digits + (4 q + 3)``. Both equal
+    ``4 (rest + (q or ~q)) + digits + 3``, one adder as wide as the current root.
 
-    No root of a binary32 lies half-way between two of them (its square would need twice as many
-    bits), so one more bit decides the rounding; and none is subnormal.
+    No root of a binary32 is half-way between two of them (its square would need twice as many
+    bits), so one more bit decides the rounding. No root is subnormal. The pipeline has no enable.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
-
-    Ports: ``i``: operand; ``o``: root. The root of -0 is -0, that of a negative number is NaN.
+    Ports
+    -----
+    i: operand.
+    o: root. The root of -0 is -0; the root of a negative number is NaN.
     """
 
     LATENCY = {("operand", "root"): FLOAT_ROOT_LATENCY}
@@ -55,10 +56,10 @@ class FloatRoot(wiring.Component):
         m.d.comb += [
             # Zero is the only exponent below -128.
             none.eq(operand.exponent[7:9] == 0b10),
-            # The field counts from 127, so it is odd where the exponent is even.
+            # The field counts from 127, so it is odd if the exponent is even.
             even.eq(operand.exponent[0]),
         ]
-        # Without a reset these become shift registers in LUTs.
+        # Without a reset, these become shift registers in LUTs.
         state = [Signal(_State, name=f"state{k}", reset_less=True) for k in range(_STAGES)]
         m.d.sync += [
             # Half of the exponent, rounded down: field and bias exceed its double by 64 + 127.

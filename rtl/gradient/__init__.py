@@ -1,5 +1,4 @@
-"""Gradient path: from the host's packets to one gradient per key, their exact sums, and the update
-of the rows."""
+"""Gradient path: from packets of the host to one gradient per key, exact sums, and row updates."""
 
 from rtl.gradient.checker import GRADIENT_CHECK_COUNTERS, GradientCheck
 from rtl.gradient.expander import GRADIENT_EXPANDER_COUNTERS, GradientExpander

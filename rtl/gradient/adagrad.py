@@ -1,4 +1,4 @@
-"""Row-wise Adagrad: step from the sum of a gradient's squares."""
+"""Row-wise Adagrad: step from the sum of the squares of a gradient."""
 
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import wiring
@@ -24,17 +24,17 @@ from rtl.shared import Shared
 __all__ = ["ADAGRAD_LATENCY", "ADAGRAD_STATE_CYCLE", "AdagradStep", "delayed"]
 
 ADAGRAD_STATE_CYCLE = COUNT_DIVIDER_LANE_LATENCY
-"""Cycles from the sum of :class:`AdagradStep` to the old state that goes with it."""
+"""Cycles from ``total`` of :class:`AdagradStep` to its ``state``."""
 
 _STEP_LATENCY = (FLOAT_ROOT_LATENCY + FLOAT_ADDER_LATENCY + FLOAT_DIVIDER_LATENCY
                  + RECODER_LATENCY)
 
 ADAGRAD_LATENCY = ADAGRAD_STATE_CYCLE + FLOAT_ADDER_LATENCY + _STEP_LATENCY
-"""Cycles from the sum of :class:`AdagradStep` to its results."""
+"""Cycles from ``total`` of :class:`AdagradStep` to its results."""
 
 
 def delayed(m: Module, value: Value, cycles: int, name: str) -> Value:
-    """Return ``value`` delayed by ``cycles``; without a reset, as shift registers in LUTs."""
+    """Return ``value`` delayed by ``cycles``, in shift registers of LUTs without reset."""
     for cycle in range(cycles):
         following = Signal(Value.cast(value).shape(), name=f"{name}{cycle}", reset_less=True)
         m.d.sync += following.eq(value)
@@ -43,21 +43,20 @@ def delayed(m: Module, value: Value, cycles: int, name: str) -> Value:
 
 
 class AdagradStep(wiring.Component):
-    """New state ``m' = m + total / d`` and step ``lr / (sqrt(m') + eps)`` of a row.
+    """Compute the new state ``m' = m + total / d`` and the step ``lr / (sqrt(m') + eps)`` of a row.
 
-    Every operation is rounded to binary32, to nearest even; a NaN is 0x7FC00000. (J. Duchi et al.,
-    "Adaptive Subgradient Methods", 2011, with one state for all values of a row.)
-
-    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
+    Every operation is rounded to binary32, to nearest even; a NaN is 0x7FC00000. Source: J. Duchi
+    et al., "Adaptive Subgradient Methods", 2011, with one state for all values of a row. The
+    pipeline has no enable; rows leave in order.
 
     Ports
     -----
     total: In(32), sum of the squares of the row's gradient, at cycle 0.
     state: In(32), ``m``, at cycle :data:`ADAGRAD_STATE_CYCLE`.
-    dimension: In(range(257)), ``d``; must stand for ``RECIPROCAL_LATENCY`` cycles before it counts.
+    dimension: In(range(257)), ``d``; must be stable for ``RECIPROCAL_LATENCY`` cycles before use.
     learning_rate, epsilon: In(32), ``lr`` and ``eps``; may change while no row is in flight.
     new_state: Out(32), at cycle :data:`ADAGRAD_LATENCY`.
-    step: Out(RECODED), at the same cycle, as a multiplier's operand.
+    step: Out(RECODED), at the same cycle, an operand of a multiplier.
     """
 
     LATENCY = {("total and state", "new state and step"): ADAGRAD_LATENCY}

@@ -1,4 +1,4 @@
-"""Arrivals: which rows of a ring have received an item."""
+"""Arrivals: records which rows of a ring have received an item."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -12,18 +12,19 @@ __all__ = ["Arrivals"]
 
 
 class Arrivals(wiring.Component):
-    """Remember for each row of a ring of ``places`` whether an item has come for it.
+    """Store one bit for each row of a ring of ``places``: whether its item has arrived.
 
-    Rows are numbered modulo 2^16 and use the places in turn, so each bit of memory only says
-    whether the last item came in an even or an odd round of the ring. Answers are combinational
-    (LUTRAM); a change shows in the next cycle. After
-    reset the memory is swept for ``places`` cycles.
+    Rows are numbered modulo 2^16 and use the places in turn. A memory bit is the parity of the
+    ring's round in which the last item arrived, so no bit is cleared. Answers are combinational
+    (LUTRAM). A change is visible in the next cycle. After reset, a sweep of the memory takes
+    ``places`` cycles.
 
     Ports
     -----
-    number: of a row: ``known``, its item has come. came: of a row: ``come``, its item comes now.
-    asked: of a row: ``here``, its item has come.
-    sweeping: the block is not ready yet.
+    number, known: number of a row, and whether its item has arrived.
+    came, come: number of a row, and its item arrives in this cycle.
+    asked, here: a second read port, like ``number`` and ``known``.
+    sweeping: the sweep after reset is running.
     """
 
     def __init__(self, places: int):

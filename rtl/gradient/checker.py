@@ -27,60 +27,68 @@ GRADIENT_CHECK_COUNTERS = CounterLayout("packets", "dropped")
 _User = data.StructLayout({
     "end": 1, "empty": 1, "other": 1, "step": STEP_BITS, "late": 1, "bare": 1, "lost": 1, "last": 1,
     "beats": 8})
-"""``end``, ``empty``, ``other``: the kind of the record, if it is not KEY. ``late``: its step does
-not take gradients now."""
+"""``end``, ``empty``, ``other``: the kind of the record, unless it is KEY. ``late``: its step does
+not accept gradients now."""
 
 _Judged = data.StructLayout({
     "key": Key, "step": STEP_BITS, "end": 1, "over": 1, "last": 1, "vectors": 1, "fault": 1,
     "status": 8})
-"""A record and its own fault, of ``status``. ``over``: it ends the step. ``vectors``: its packet
-has any."""
+"""A record and its fault, of ``status``. ``over``: the record ends the step. ``vectors``: its
+packet has vectors."""
 
 _Flags = data.StructLayout({
     "end": 1, "over": 1, "ends": 1, "early": 1, "early_status": 8, "kind": 1, "open": 1,
     "differs": 2})
-"""What a record and those before it in its packet say, whatever its table and the steps that ended.
-``end`` of a bag; ``over``: the only record, it ends the step; it ``ends`` it, if no fault of those
-below says otherwise. Its faults: those that come ``early`` in the order of faults; its ``kind``;
-the last record leaves its bag ``open``; the number of vector beats ``differs``, where the last
-vector does not begin a beat, and where it does."""
+"""Properties of a record and of the earlier records of its packet, except those that depend on its
+table or on ended steps.
+
+end: the record ends a bag.
+over: the only record of a packet that ends the step.
+ends: as ``over``, and no earlier fault applies.
+early, early_status: a fault with priority over the faults below.
+kind: fault of the record kind.
+open: fault: the last record leaves its bag open.
+differs: fault of the number of vector beats, if the last vector does not begin a beat, and if it
+does.
+"""
 
 _VERDICTS = 16
-"""Packets that may be judged while the vectors of earlier ones are still here."""
+"""Checked packets whose result may wait for the vectors of earlier packets."""
 
 
 class GradientCheck(wiring.Component):
-    """Pass whole good packets, and answer each bad one with one refusal (DESIGN 6.2, 6.6).
+    """Pass valid packets whole; reject each invalid packet with one message.
 
-    The first fault of a packet names its status:
+    The first fault of a packet determines its status:
 
-    - CREDIT: the packet was sent without a credit, and lost;
-    - LENGTH: it has no record;
-    - STEP: its step is not the one that takes gradients now, or has ended;
+    - CREDIT: the packet was sent without credit, and lost;
+    - LENGTH: the packet has no record;
+    - STEP: its step does not accept gradients now, or has ended;
     - KIND: a record is neither KEY nor KEY_END, or its table is split by columns or replicated;
     - TABLE: the table has no valid descriptor, or an owner outside the cluster;
-    - ROW: a key's row is beyond its table;
+    - ROW: the row is beyond its table;
     - TRUNCATED: the last record leaves its bag open;
     - LENGTH: the number of vector beats does not match one vector per KEY_END.
 
-    A packet of one EMPTY record without vectors ends its step: that is passed on among the keys.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    A packet of one EMPTY record without vectors ends its step. The end is an item in the stream of
+    keys. The order of packets is kept.
 
     Ports
     -----
     i: stream of :data:`~rtl.gradient.bags.GradientItem`.
     keys: packet stream (:func:`rtl.stream.packet_layout`) of :data:`~rtl.gradient.bags.BagKey`.
     bags: packet stream of the number of keys of each bag.
-    verdicts: stream of 1 bit, for each packet with vectors: whether they must be dropped.
+    verdicts: stream of 1 bit per packet with vectors: 1 drops the vectors.
     refused: stream of :data:`rtl.formats.Refused`.
-    step: the step that takes gradients now; may change while idle.
-    vector_beats: beats of a vector. vector_packing: log2 of the vectors that share a beat of a
-        packet, 0 to 2; 0 with more beats than 1. They may change while idle.
-    node, nodes: this node's number, and the number of nodes.
-    write_en, write_table, write_word, write_data, write_ready: table descriptors, see
+    step: the step that accepts gradients; may change while idle.
+    vector_beats: beats of a vector; may change while idle.
+    vector_packing: log2 of the vectors that share a beat of a packet, 0 to 2; must be 0 if a vector
+        has several beats. It may change while idle.
+    node, nodes: number of this node, and the number of nodes.
+    write_en, write_table, write_word, write_data, write_ready: writes to the table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
-    counters: ``packets`` passed on and ``dropped``. idle.
+    counters: ``packets`` passed on and ``dropped``.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("last record of a packet", "its first key"): 9}
@@ -105,7 +113,7 @@ class GradientCheck(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        # One packet may be read while the next is checked.
+        # One packet may be read while the next one is checked.
         depth = 2 * packet_records(self._config)
         m.submodules.split = split = OwnerSplit(_User, self._config.tables, replicated=False)
         m.submodules.keys = keys = PacketFIFO(BagKey, depth)
@@ -113,7 +121,7 @@ class GradientCheck(wiring.Component):
         m.submodules.verdicts = verdicts = StreamFIFO(1, _VERDICTS)
         m.submodules.refused = refused = SkidBuffer(Refused)
         m.submodules.judged = judged = SkidBuffer(_Judged)
-        # These cut the paths from the checks to the pointers of the FIFOs.
+        # These buffers cut the paths from the checks to the pointers of the FIFOs.
         m.submodules.staged_key = staged_key = SkidBuffer(packet_layout(BagKey))
         m.submodules.staged_bag = staged_bag = SkidBuffer(packet_layout(self._length))
         wiring.connect(m, staged_key.o, keys.i)
@@ -145,8 +153,8 @@ class GradientCheck(wiring.Component):
         return m
 
     def _flags(self, m: Module, split: OwnerSplit):
-        """Return what is known of the record that leaves ``split``, from registers: found out in
-        the cycle before, which leaves the next one short."""
+        """Return the flags of the record that leaves ``split``, from registers: computed one cycle
+        earlier, which shortens the path of the next cycle."""
         user, known = split.coming, Signal(_Flags, reset_less=True)
         # Beats of vectors before this record, and with the next beat; vectors in the current one.
         beats, more, place = Signal(16), Signal(16), Signal(2)
@@ -165,7 +173,7 @@ class GradientCheck(wiring.Component):
                     user.lost, Status.CREDIT, Status.LENGTH), Status.STEP)),
                 known.kind.eq(user.other | (user.empty & ~over)),
                 known.open.eq(user.last & ~user.end & ~over),
-                # Compared with both, since it is known late which of them counts.
+                # Compared with both, because the relevant one is known late.
                 known.differs.eq(Cat(user.last & ~begins & (beats != user.beats),
                                      user.last & begins & (more != user.beats))),
             ]
@@ -182,10 +190,10 @@ class GradientCheck(wiring.Component):
         return known
 
     def _judge(self, m: Module, i, known, judged) -> None:
-        """Find the fault of each record, or at the last one of its packet."""
+        """Find the fault of each record, or of its packet at the last record."""
         user, item = i.payload.user, judged.payload
-        # The last step that ended. A record that is not ``late`` is of the step that takes
-        # gradients now, if that has not ended (``closed``): known beforehand.
+        # The last step that ended. A record that is not ``late`` belongs to the step that accepts
+        # gradients, unless that step has ended (``closed``), known one cycle earlier.
         ended, closed = Signal(STEP_BITS + 1), Signal()
         m.d.comb += [
             i.ready.eq(judged.ready), judged.valid.eq(i.valid),
@@ -208,15 +216,16 @@ class GradientCheck(wiring.Component):
             m.d.sync += [ended.eq(Cat(user.step, 1)), closed.eq(1)]
 
     def _track(self, m: Module, i, keys, bags, verdicts, refused) -> None:
-        """Pass on the records of good packets, commit or revoke at each packet's end."""
+        """Pass on the records of valid packets; commit or revoke at the end of each packet."""
         item, go, ready, drop = i.payload, Signal(), Signal(), Signal()
-        # An earlier record of the packet is bad, and why; keys of the bag before this record.
+        # Fault of an earlier record of the packet, and its status; keys of the bag before this
+        # record.
         bad, kept, length = Signal(), Signal(8), Signal(self._length)
         m.d.comb += [
             drop.eq(bad | item.fault),
             ready.eq(keys.ready & bags.ready & verdicts.ready & refused.ready),
             go.eq(i.valid & ready), i.ready.eq(ready),
-            # A bad packet stores nothing but the end that revokes it.
+            # An invalid packet stores only the end that revokes it.
             keys.valid.eq(go & (item.last | ~drop)),
             keys.payload.item.key.eq(item.key), keys.payload.item.over.eq(item.over),
             keys.payload.item.step.eq(item.step), keys.payload.item.end.eq(item.end),

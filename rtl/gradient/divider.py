@@ -24,32 +24,35 @@ DividedBeat = data.StructLayout({"valid": 1, "data": BEAT_BITS})
 """Event: a beat of the vector of a bag."""
 
 _AHEAD = 32
-"""Bags whose reciprocal is in flight or waits; more than the cycles that one takes."""
+"""Bags whose reciprocal is in flight or waits; more than the latency of a reciprocal."""
 
 
 class GradientDivider(wiring.Component):
-    """Output the vector of each bag in order, a beat at a time, and drop those of bad packets.
+    """Output the vector of each bag in order, one beat at a time; drop the vectors of invalid
+    packets.
 
-    For a mean, each value is divided by float32 of the bag's number of keys, exactly as in
-    binary32, NaN as 0x7FC00000; otherwise it stays unchanged. Reciprocals are computed ahead, so
-    the division adds only its multipliers to the path.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    For a mean, each value is divided by float32 of the bag's number of keys, with the result of
+    binary32 and NaN as 0x7FC00000. Otherwise values pass unchanged. Reciprocals are computed ahead,
+    so the division adds only its multipliers to the path.
 
     Parameters: ``length``, shape of the number of keys of a bag.
 
     Ports
     -----
-    vectors: stream of :data:`rtl.formats.RawBeat`, ``last`` of the packet.
-    verdicts: stream of 1 bit, whether the vectors of the next packet must be dropped.
+    vectors: stream of :data:`rtl.formats.RawBeat`; ``last`` marks the end of a packet.
+    verdicts: stream of 1 bit per packet: 1 drops its vectors.
     bags: packet stream (:func:`rtl.stream.packet_layout`) of the number of keys of each bag, of
-        good packets.
-    vector_beats: beats of a vector. vector_packing: log2 of the vectors that share a beat of
-        ``vectors``, 0 to 2; 0 with more beats than 1. mean. All may change while idle.
-    go: a beat may start. begun: a beat starts in this cycle, and will be output.
-    bag_begun: with it, the first of its bag.
-    o: event :data:`DividedBeat`; below 16 values its upper lanes are +0.
-    idle.
+        valid packets.
+    vector_beats: beats of a vector.
+    vector_packing: log2 of the vectors that share a beat of ``vectors``, 0 to 2; must be 0 if a
+        vector has several beats.
+    mean: divide by the number of keys. ``mean``, ``vector_beats`` and ``vector_packing`` may change
+        while idle.
+    go: a beat may start.
+    begun: a beat starts in this cycle, and will be output.
+    bag_begun: the starting beat is the first one of its bag.
+    o: event :data:`DividedBeat`; with less than 16 values, its upper lanes are +0.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {
@@ -73,11 +76,11 @@ class GradientDivider(wiring.Component):
         divisors, dividing = self._reciprocals(m)
         divisor = divisors.o.payload
 
-        # A beat of the packet, a verdict, a bag and a free place for the result are all needed.
+        # Required: a beat of the packet, a verdict, a bag and a free place for the result.
         part, place = Signal(range(LANES)), Signal(2)
         final_part, final_place = Signal.like(part), Signal.like(place)
         judged, drop, final, emptied = Signal(), Signal(), Signal(), Signal()
-        # Whether a vector is the last of a beat that several share is known a cycle before.
+        # The last vector of a shared beat, known one cycle earlier.
         full = Signal()
         beat = self.vectors.payload
         m.d.sync += [
@@ -102,7 +105,7 @@ class GradientDivider(wiring.Component):
 
         vector, factor = (Signal(width, reset_less=True, name=name) for name, width in (
             ("vector", BEAT_BITS), ("factor", len(divisor.factor))))
-        later = Signal.like(factor)  # the lanes take it a cycle after the vector
+        later = Signal.like(factor)  # the lanes take the factor one cycle after the vector
         m.d.sync += [
             vector.eq(Mux(self.vector_packing == 0, beat.data,
                           taken(beat.data, place, self.vector_packing))),
@@ -128,8 +131,8 @@ class GradientDivider(wiring.Component):
         return m
 
     def _reciprocals(self, m: Module) -> tuple[StreamFIFO, Value]:
-        """Take bags ahead, and return the FIFO of their divisors and whether one is in flight."""
-        # From taking a bag to counting its divisor as used, if the others follow at once.
+        """Take bags ahead; return the FIFO of their divisors and whether one is in flight."""
+        # Cycles from the take of a bag to the use of its divisor, for consecutive bags.
         assert RECIPROCAL_LATENCY + 4 <= _AHEAD
         m.submodules.reciprocal = unit = CountReciprocal()
         width = len(unit.o) + len(unit.exponent)
@@ -140,7 +143,7 @@ class GradientDivider(wiring.Component):
             self.bags.ready.eq(ahead != _AHEAD),
             take.eq(self.bags.valid & self.bags.ready),
         ]
-        # A register between the RAM that bags come from and the reciprocal.
+        # A register between the RAM of the bags and the reciprocal.
         m.d.sync += unit.n.eq(self.bags.payload.item)
         m.d.sync += ahead.eq(ahead + take - (divisors.o.valid & divisors.o.ready))
         valid, last = take, self.bags.payload.last

@@ -18,15 +18,14 @@ GRADIENT_EXPANDER_COUNTERS = CounterLayout("bags", "keys", "beats", "stall_sink"
 
 _RING = 64
 """Beats of vectors between the divider and their last key: 4 of the longest vectors, and more than
-the cycles from starting a beat to releasing its place."""
+the cycles from the start of a beat to the release of its place."""
 
 
 class GradientExpander(wiring.Component):
     """Repeat the vector of each bag, divided once for a mean, for each of the bag's keys.
 
-    Vectors wait in a ring of 64 beats until their last key has gone, so the next bags are divided
-    meanwhile. A vector is given out when all of it is there. Latency and rate: see ``LATENCY`` and
-    ``RATE``.
+    Vectors wait in a ring of 64 beats until their last key has left, so the next bags are divided
+    meanwhile. A vector is output once it is complete.
 
     Ports
     -----
@@ -34,11 +33,12 @@ class GradientExpander(wiring.Component):
     bags, verdicts, vectors, vector_beats, vector_packing, mean: see
         :class:`~rtl.gradient.divider.GradientDivider`.
     o: stream of :data:`rtl.formats.GradientBeat`, keys in the order of their records.
-    flush: stream of the step whose gradients end, offered when every earlier beat has been taken;
-        no beat is offered until it is.
-    counters: ``bags`` whose vector was taken; ``keys`` and ``beats`` given out; ``stall_sink``,
-        cycles in which a beat was not taken; ``stall_vector``, cycles in which a key waited for
-        its vector while the sink waited for a beat. idle.
+    flush: stream of the step whose gradients end, offered after every earlier beat was taken. No
+        beat is offered until it is taken.
+    counters: ``bags`` whose vector was taken; ``keys`` and ``beats`` output; ``stall_sink``, cycles
+        in which a beat was not taken; ``stall_vector``, cycles in which a key waited for its vector
+        while the sink waited for a beat.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {
@@ -64,9 +64,10 @@ class GradientExpander(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.divider = divider = self._divider
-        # Block RAM, although only an eighth of it is used: a NIC that trains is short of LUTs.
+        # Block RAM, although an eighth of it is used: LUTs are scarce in a NIC that trains.
         m.submodules.ring = ring = Ram(BEAT_BITS, _RING, style="bram")
-        # Between the memory that keys come from and what depends on them, its pointers included.
+        # A buffer between the memory of the keys and the logic that depends on them, such as its
+        # pointers.
         m.submodules.keys = keys = SkidBuffer(packet_layout(BagKey))
         wiring.connect(m, wiring.flipped(self.keys), keys.i)
         for name in ("bags", "verdicts", "vectors"):
@@ -74,7 +75,7 @@ class GradientExpander(wiring.Component):
         for name in ("vector_beats", "vector_packing", "mean"):
             m.d.comb += getattr(divider, name).eq(getattr(self, name))
 
-        # Beats with a reserved place, vectors that are there, and where the oldest begins.
+        # Beats with a reserved place, complete vectors, and the begin of the oldest vector.
         promised, room = Signal(range(_RING + 1)), Signal(init=1)
         m.submodules.present = present = Level(_RING)
         base, end = Signal(range(_RING)), Signal(range(_RING))
@@ -85,7 +86,7 @@ class GradientExpander(wiring.Component):
         m.d.sync += final_part.eq(self.vector_beats - 1)
         m.d.comb += [
             divider.go.eq(room), advance.eq(self.o.ready | ~valid),
-            # A vector counts as present for a cycle after its last key.
+            # A vector counts as present for one cycle after its last key.
             here.eq(present.many | (present.some & ~gone)),
             issue.eq(keys.o.valid & ~key.over & here & advance), final.eq(part == final_part),
             self.flush.valid.eq(keys.o.valid & key.over & ~valid),
@@ -98,13 +99,14 @@ class GradientExpander(wiring.Component):
             ring.read_en.eq(advance), ring.read_addr.eq((base + part)[:len(base)]),
         ]
         m.d.sync += [
-            # Places are free a cycle late, and a cycle old is what a beat starts with: another may
+            # Places become free one cycle late, and ``room`` is one cycle old: another beat may
             # have started.
             gone.eq(done), freed.eq(Mux(done, self.vector_beats, 0)),
             promised.eq(promised + divider.begun - freed), room.eq(promised < _RING - 1),
             end.eq(end + divider.o.valid),
         ]
-        # ``done`` comes late, from the sink's ready: it enables registers, and no carry chain.
+        # ``done`` depends on the sink's ready and is late: it enables registers, and no carry
+        # chain.
         with m.If(done):
             m.d.sync += base.eq(base + self.vector_beats)
         with m.If(divider.o.valid):

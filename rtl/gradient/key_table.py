@@ -21,43 +21,46 @@ from rtl.stream import CreditQueue, StreamFIFO
 __all__ = ["KeyTable", "key_addition_layout"]
 
 QUEUE = 16
-"""Beats that may be under way or wait: a place is taken for 10 cycles."""
+"""Beats in flight or waiting: each takes a place for 10 cycles."""
 
 
 def key_addition_layout(keys: int, beats: int, lanes: int = LANES) -> data.StructLayout:
     """Layout of an addition to an entry.
 
-    ``first``: this beat of the entry was empty. ``made``: so were all others; the entry is new.
+    first: this beat of the entry was empty.
+    made: all beats of the entry were empty; the entry is new.
     """
     return key_operation_layout(keys, beats, data.StructLayout({
         "data": 32 * lanes, "first": 1, "made": 1}))
 
 
 class KeyTable(wiring.Component):
-    """Find or make the entry of each beat's key, in order, one beat per cycle whatever the keys.
+    """Find or make the entry of each beat's key, in order, one beat per cycle for any keys.
 
-    A set has its keys, and which beats of each are present. Sets fill first come first served, and
-    only the walk removes keys: a beat that finds its set full of other keys is passed on, and so
-    are all other beats of its key until the sets are emptied.
+    A set stores its keys and the present beats of each key. Sets fill first come, first served, and
+    only the walk removes keys. A beat is passed on if its set is full of other keys; all other
+    beats of its key are then passed on too, until the sets are emptied.
 
-    Nothing stalls (:class:`~rtl.keys.set_loop.SetLoop`): a beat enters once it has a place in the
-    queue of operations, beside which its values wait.
+    The pipeline never stalls (:class:`~rtl.keys.set_loop.SetLoop`). A beat enters once it has a
+    place in the queue of operations; its values wait beside the queue.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Parameters: ``keys``, ``ways``, powers of two; ``beats`` of the longest vector; ``lanes``.
+    Parameters
+    ----------
+    keys, ways: number of keys, and keys per set; powers of two.
+    beats: beats of the longest vector.
+    lanes: float32 of a beat.
 
     Ports
     -----
-    i: input stream of :func:`passed_beat_layout`, ``beat`` below ``beats``; its ready is a
-        register.
-    o: output stream of :func:`key_addition_layout`.
-    passed: output stream of :func:`passed_beat_layout`.
-    walking, read, read_address, line: while ``walking``, sets are read from outside; ``line`` is
-        valid a cycle after ``read``, and stays; a way without beats has any key. Only while
-        ``idle``.
-    enable: if 0, no entry is found or made, all is passed on. May change while sets are empty.
-    clear, clear_address: empty a set; likewise, or after reset, when contents are undefined.
+    i: stream of :func:`passed_beat_layout`, ``beat`` below ``beats``; its ready is a register.
+    o: stream of :func:`key_addition_layout`.
+    passed: stream of :func:`passed_beat_layout`.
+    walking, read, read_address, line: read access to the sets; only while ``walking`` and ``idle``.
+        ``line`` is valid one cycle after ``read``, and stays. The key of a way without beats is
+        arbitrary.
+    enable: 0: find and make no entry, pass all beats on. May change while the sets are empty.
+    clear, clear_address: empty a set; while ``walking`` and ``idle``, or after reset, when the
+        contents are undefined.
     idle: no beat inside.
     """
 
@@ -84,13 +87,13 @@ class KeyTable(wiring.Component):
         operation = data.StructLayout({
             "key": Key.size, "slot": len(self.o.payload.slot), "beat": beat_bits(beats),
             "first": 1, "made": 1, "passing": 1})
-        # Block RAM even for few sets: a NIC that trains is short of LUTs.
+        # Block RAM even for few sets: LUTs are scarce in a NIC that trains.
         m.submodules.loop = loop = SetLoop(
             Key.size, data.StructLayout({"beat": beat_bits(beats), "place": beats}), sets=sets,
             ways=ways, hash_key=hash_bits, way=beats, style="bram", walked=True)
         m.submodules.queue = queue = CreditQueue(operation, QUEUE)
         m.submodules.words = words = StreamFIFO(32 * self._lanes, QUEUE)
-        # Values come a cycle after their key, since whether the beat enters is known late.
+        # Values follow one cycle after their key, because ``enters`` is late.
         item, enters, entered = self.i.payload, Signal(), Signal()
         values = Signal(32 * self._lanes, reset_less=True)
         m.d.sync += [entered.eq(enters), values.eq(item.data)]
@@ -108,7 +111,7 @@ class KeyTable(wiring.Component):
         for way, key, present in zip(self.line.ways, loop.line.keys, loop.line.bits, strict=True):
             m.d.comb += [way.key.eq(key), way.present.eq(present)]
 
-        # Decide. Ways are filled in ascending order.
+        # Decision. Ways are filled in ascending order.
         now, known, free, used = loop.now, Signal(), Signal(ways), Signal(ways)
         place, full = now.context.place, now.held | (~self.enable).replicate(ways)
         m.d.comb += [
@@ -129,7 +132,7 @@ class KeyTable(wiring.Component):
             found.made.eq(loop.o.placed.any()), found.passing.eq(~taken.any()),
         ]
 
-        # What was decided, with its values.
+        # The decision, with the values.
         here, done = queue.o.payload, self.o.payload
         m.d.comb += [
             queue.o.ready.eq(Mux(here.passing, self.passed.ready, self.o.ready)),

@@ -1,4 +1,4 @@
-"""Key walk: reads out every beat of a key table once, and empties its sets."""
+"""Key walk: reads every beat of a key table once, and empties its sets."""
 
 from amaranth.hdl import C, Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
@@ -13,26 +13,25 @@ __all__ = ["KeyWalk", "key_reading_layout"]
 
 
 def key_reading_layout(keys: int, beats: int) -> data.StructLayout:
-    """Layout of a beat that is read out; ``last`` of the beats of ``key``."""
+    """Layout of a beat that is read; ``last`` marks the last beat of ``key``."""
     return key_operation_layout(keys, beats, data.StructLayout({"key": Key.size, "last": 1}))
 
 
 class KeyWalk(wiring.Component):
-    """Read out the beats of every entry of a key table, set by set, and empty the sets.
+    """Read the beats of every entry of a key table, set by set, and empty the sets.
 
-    The beats of a key come one after the other, in ascending order; empty ones are left
-    out. After reset the sets are emptied without reading, because a RAM's content is undefined
-    then: a cycle each. Latency and rate: see ``LATENCY`` and ``RATE``.
+    The beats of a key are consecutive, in ascending order; empty beats are skipped. After reset the
+    sets are emptied without reading, one per cycle, because the content of the RAM is undefined.
 
     Parameters: ``keys``, ``ways``, ``beats``, as in :class:`~rtl.gradient.key_table.KeyTable`.
 
     Ports
     -----
-    start: In(1), begin; only while neither ``sweeping`` nor ``walking``.
-    sweeping: Out(1), sets are being emptied after reset.
-    walking: Out(1), until the last beat has been taken.
-    o: output stream of :func:`key_reading_layout`.
-    read, read_address, line, clear, clear_address: to the key table.
+    start: In(1), begin a walk; only while neither ``sweeping`` nor ``walking``.
+    sweeping: Out(1), the sweep after reset is running.
+    walking: Out(1), 1 until the last beat has been taken.
+    o: stream of :func:`key_reading_layout`.
+    read, read_address, line, clear, clear_address: connections to the key table.
     """
 
     LATENCY = {("start", "first beat"): 4}
@@ -52,8 +51,8 @@ class KeyWalk(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         sets = self._sets
-        # The set to be read next; the set whose line is available; the set being read out, whose
-        # ways move down as they are finished, and the number of its lowest way.
+        # The next set to read; the set whose line is available; the set being read out, whose ways
+        # shift down as they are finished, and the number of its lowest way.
         following, fetched_set = Signal(range(sets + 1)), Signal(range(sets))
         fetched, now_set, way = Signal(), Signal(range(sets)), Signal(ceil_log2(self._ways))
         keys = Signal(data.ArrayLayout(Key.size, self._ways), reset_less=True)

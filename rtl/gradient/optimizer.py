@@ -34,15 +34,15 @@ from rtl.stream import Level, StreamFIFO
 __all__ = ["RowOptimizer"]
 
 OUT_BEATS = 16
-"""Beats between the lanes and the output; more than the cycles from one to the other."""
+"""Beats between the lanes and the output; more than the cycles between them."""
 
 _IN_CYCLES = 1 + RECODER_LATENCY
-"""From the arrival of half a beat to its recoded gradient."""
+"""Cycles from the arrival of half a beat to its recoded gradient."""
 
 _FIFO_CYCLES = 2
 
 _SQUARES_LATENCY = dot_tree_latency(HALF) + FLOAT_ADDER_LATENCY
-"""From the second half of a recoded gradient to the sum of the squares of both."""
+"""Cycles from the second half of a recoded gradient to the sum of the squares of both halves."""
 
 _Step = data.StructLayout({"state": 32, "step": RECODED})
 
@@ -54,25 +54,23 @@ def _waiting(slices: int, several: bool) -> int:
 
 
 class RowOptimizer(Gateable, wiring.Component):
-    """Update rows by the sums of their gradients, as plain SGD or exact row-wise Adagrad.
+    """Update rows by the sums of their gradients, with plain SGD or exact row-wise Adagrad.
 
-    With a row ``w``, its gradient ``g`` of ``d`` values and its state ``m``::
+    For a row ``w``, its gradient ``g`` of ``d`` values and its state ``m``::
 
         SGD:      w' = w - lr * g
         Adagrad:  m' = m + dot(g, g) / d      w' = w - (lr / (sqrt(m') + eps)) * g
 
-    Every operation is rounded to binary32, to nearest even, and a NaN is 0x7FC00000. The dot
-    product has the interaction's order: products are rounded, 16 lanes go through one balanced
-    tree, slices are added in ascending order (DESIGN, section 6). SGD does not change the state.
+    Every operation is rounded to binary32, to nearest even; a NaN is 0x7FC00000. The dot product
+    has the order of the interaction: products are rounded, 16 lanes are added in one balanced tree,
+    and slices are added in ascending order. SGD does not change the state.
 
-    A beat is processed in halves, in two cycles: global reduction also delivers a beat of sums in
-    two cycles, and this halves the number of adders and multipliers. The tree of a slice is
-    that of its lower lanes, that of its upper ones, and the sum of both.
+    A beat is processed in two halves, in two cycles. Global reduction also delivers one beat of
+    sums in two cycles, and halves need half the adders and multipliers. The tree of a slice is the
+    sum of the trees of its lower and upper lanes.
 
-    Halves wait in block RAM, gradients recoded, while the step of their row is computed; rows leave
-    in arrival order. In SGD, a row leaves once it is complete.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    Halves wait in block RAM, with recoded gradients, while the step of their row is computed. Rows
+    leave in order of arrival. With SGD, a row leaves once it is complete.
 
     Parameters
     ----------
@@ -83,14 +81,15 @@ class RowOptimizer(Gateable, wiring.Component):
     -----
     i: stream of :func:`~rtl.gradient.records.update_layout`. Rows have the same number of beats
         until the block is idle; lanes beyond ``dimension`` are +0 in row and gradient.
-    o: stream of :func:`~rtl.gradient.records.updated_layout`; those lanes are +0 too.
+    o: stream of :func:`~rtl.gradient.records.updated_layout`; lanes beyond ``dimension`` are +0.
     mode: :class:`~rtl.formats.OptimizerMode`.
     dimension: values of a row, 4, 8 or a multiple of 16.
-    learning_rate, epsilon: ``lr`` and ``eps``, binary32. These four may change while no row is in
-        flight; the first beat must not come within 32 cycles of it.
-    counters: ``rows``, ``beats`` updated; ``stall_in``, cycles in which a beat finds no place
-        at the input; ``stall_out``, in which a beat whose step is ready waits for the output.
-    idle: an unfinished row that waits for its next beat is idle.
+    learning_rate, epsilon: ``lr`` and ``eps``, binary32. ``mode``, ``dimension``, ``learning_rate``
+        and ``epsilon`` may change while no row is in flight, at least 32 cycles before the next
+        beat.
+    counters: ``rows``, ``beats`` updated; ``stall_in``, cycles in which a beat finds no place at
+        the input; ``stall_out``, cycles in which a beat whose step is ready waits for the output.
+    idle: inactive until an input changes. An unfinished row that waits for its next beat is idle.
 
     Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong type or size.
     """
@@ -126,19 +125,20 @@ class RowOptimizer(Gateable, wiring.Component):
         rows = 1 << _waiting(1, several).bit_length()
         m.submodules.olds = olds = StreamFIFO(HALF_BITS, halves)
         m.submodules.gradients = gradients = StreamFIFO(RECODED_HALF.size, halves)
-        # Much depends on whether a half is the last of its row, so it comes from a register, not
-        # from block RAM.
+        # ``last`` of a half comes from registers instead of block RAM, because much logic depends
+        # on it.
         m.submodules.lasts = lasts = StreamFIFO(1, halves, style="lutram")
         m.submodules.ids = ids = StreamFIFO(self._id_bits, rows)
-        # From registers too: an adder follows.
+        # In registers too: an adder follows.
         m.submodules.states = states = StreamFIFO(32, rows, style="lutram")
         m.submodules.steps = steps = StreamFIFO(_Step, rows)
         adagrad = Signal()
         m.d.sync += adagrad.eq(self.mode == OptimizerMode.ROWWISE_ADAGRAD)
 
-        # In, by halves. Gradients, states and steps come later but leave no later than what came
-        # first, so its places suffice for them. More places are kept for what arrives before the
-        # levels are updated: the previous half, and the other half of this beat.
+        # Input, by halves. Gradients, states and steps arrive later than the halves of the row and
+        # leave no later, so the places of ``olds`` suffice for them. More places are reserved for
+        # arrivals before the levels are updated: the previous half, and the other half of this
+        # beat.
         beat, take, whole, ready, upper = (
             self.i.payload, Signal(), Signal(), Signal(), Signal())
         row, gradient = Signal(HALF_BITS), Signal(HALF_BITS)
@@ -153,7 +153,7 @@ class RowOptimizer(Gateable, wiring.Component):
             ids.i.valid.eq(whole), ids.i.payload.eq(beat.id),
             states.i.valid.eq(whole & adagrad), states.i.payload.eq(beat.state),
         ]
-        # Also long enough for every FIFO to settle, and for ``busy`` below.
+        # Long enough for every FIFO to settle, and for ``busy`` below.
         taken = Signal(_IN_CYCLES + _FIFO_CYCLES)
         m.d.sync += taken.eq(Cat(take, taken))
         arrived = Signal(HALF_BITS, reset_less=True)
@@ -170,9 +170,8 @@ class RowOptimizer(Gateable, wiring.Component):
             lasts.i.valid.eq(come), lasts.i.payload.eq(last),
         ]
 
-        # Compute a step for every row.
-        # Whether one is under way comes from a register, because the idle of the NIC follows from
-        # it; ``taken`` lasts two cycles longer than a half takes to get there.
+        # Compute a step for every row. ``busy`` is a register, because the idle of the NIC depends
+        # on it; ``taken`` lasts two cycles longer than a half takes to get there.
         busy = Signal()
         done, result, computing = self._adagrad(
             m, come & adagrad, come_upper, recoded, last, states)
@@ -184,11 +183,12 @@ class RowOptimizer(Gateable, wiring.Component):
             steps.i.payload.eq(Mux(adagrad, result, Cat(beat.state, rate.o))),
         ]
 
-        # Out. A row's id is available long before its step, its gradient in SGD a little later. The
-        # lower half of a beat reserves a place for both among the leaving ones.
+        # Output. The id of a row is available long before its step; with SGD its gradient is
+        # available a little later. The lower half of a beat reserves a place in the output FIFO for
+        # both halves.
         leave, room, leaving_upper = Signal(), Signal(), Signal()
         given, ends = self.o.valid & self.o.ready, lasts.o.payload
-        # Whether a beat is taken follows from all that the rows go to, so it is late.
+        # The take of a beat depends on all sinks of the rows, so it is late.
         m.submodules.places = places = Level(OUT_BEATS, init=OUT_BEATS, late=True)
         m.d.comb += [
             room.eq(places.some | leaving_upper),
@@ -211,9 +211,9 @@ class RowOptimizer(Gateable, wiring.Component):
 
     def _adagrad(self, m: Module, valid: Value, upper: Value, recoded: Value, last: Value,
                  states: StreamFIFO) -> tuple[Value, Value, Value]:
-        """Compute Adagrad's state and step of each row whose gradient comes, by halves.
+        """Compute Adagrad's state and step of each row whose gradient arrives, by halves.
 
-        Returns whether one is done, the :data:`_Step`, and whether slices are in flight.
+        Return whether a row is done, its :data:`_Step`, and whether slices are in flight.
         """
         m.submodules.squares = squares = DotProduct(accumulate=False, lanes=HALF)
         m.submodules.both = both = Shared(FloatAdder(keep=False), "float_adder_plain")
@@ -242,7 +242,7 @@ class RowOptimizer(Gateable, wiring.Component):
 
     def _leave(self, m: Module, leave: Value, upper: Value, origin: Value,
                olds: StreamFIFO) -> None:
-        """Update half a beat with its step; the lanes have no enable, so a FIFO follows."""
+        """Update half a beat with its step. The lanes have no enable, so a FIFO follows."""
         gradients, steps = m.submodules.gradients.o, m.submodules.steps.o
         m.submodules.lanes = lanes = RowLanes()
         step, half = Signal(RECODED, reset_less=True), Signal(RECODED_HALF, reset_less=True)

@@ -1,4 +1,4 @@
-"""Partial buffer: holds the beats of partials that are sent ahead, records apart from values."""
+"""Partial buffer: stores beats of partials that are sent ahead, records apart from values."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -19,40 +19,44 @@ __all__ = ["PARTIAL_BUFFER_COUNTERS", "PartialBuffer"]
 PARTIAL_BUFFER_COUNTERS = CounterLayout("packets", "beats", "over_credit")
 
 _URAM = 2048
-"""Least beats of a buffer in UltraRAM."""
+"""Smallest depth of a buffer in UltraRAM."""
 
 _User = data.StructLayout({"source": NODE_BITS, "step": STEP_BITS, "beats": 8, "final": 1})
-"""Of a beat of records of a packet of ``beats`` beats; ``final``: values follow."""
+"""Data of a beat of records of a packet of ``beats`` beats; ``final``: values follow."""
 
 
 class PartialBuffer(wiring.Component):
-    """Hold the packets that were sent against credits; output their records one by one, and values.
+    """Store the packets that were sent against credits; output their records one by one, and
+    values.
 
-    Records and values wait separately, so that a partial leaves in each cycle although a packet's
-    records come before all of its values. A packet is admitted whole or not at all: its source's
-    beats here, with it, must not exceed ``share``, and all beats must not exceed ``depth``. A
-    sender that keeps to its credits always fits; other packets are dropped and counted.
+    Records and values wait separately, so one partial leaves per cycle although all records of a
+    packet arrive before its values. A packet is admitted whole or not at all. With it, the beats of
+    its source must not exceed ``share``, and all beats must not exceed ``depth``. A sender that
+    respects its credits always has room; other packets are dropped and counted. The order of
+    packets is kept.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Parameters: ``sources``, the number of senders, told apart by the number in the beats, which is
-    ignored if there is only 1. ``depth``, beats that all sources together may send ahead.
+    Parameters
+    ----------
+    sources: number of senders, identified by the number in the beats; with 1, the number is
+        ignored.
+    depth: beats that all sources together may send ahead.
 
     Ports
     -----
-    i: stream of :data:`rtl.network.layouts.CountedBeat`: in each packet the beats of records that
-        its count requires, then of values, at least one of each, which the parser checks. Always
-        ready once the counts are cleared, ``sources`` cycles after reset.
+    i: stream of :data:`rtl.network.layouts.CountedBeat`. Each packet has as many beats of records
+        as its count requires, then beats of values, at least one of each; the parser checks this.
+        Always ready after the sweep of the counts, ``sources`` cycles after reset.
     items: stream of :data:`~rtl.gradient.partial_layouts.PartialItem`.
     values: stream of beats of values as received.
-    share: beats that a source may have here (more than one source only).
+    share: beats that a source may have in the buffer (with several sources only).
     vector_packing: log2 of the values that share a beat, 0 to 2; may change while idle.
-    freed: event :data:`rtl.network.layouts.FreedBeats`, the beats of a packet whose last value has
+    freed: event :data:`rtl.network.layouts.FreedBeats`: the beats of a packet whose last value has
         left; they make room from the next cycle on.
-    refused: beats of a packet that is not admitted, in the cycle after it was dropped, else 0.
-    counters: ``packets`` admitted and their ``beats``; packets ``over_credit``. idle.
+    refused: beats of a dropped packet, in the cycle after the drop, else 0.
+    counters: ``packets`` admitted and their ``beats``; packets ``over_credit``.
+    idle: inactive until an input changes.
 
-    Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong kind or size.
+    Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong type or size.
     """
 
     LATENCY = {
@@ -79,19 +83,21 @@ class PartialBuffer(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         style = "uram" if self._depth >= _URAM else None
-        # Each record has a value, or a share of one, so at most half of the beats are records.
+        # Each record has a value or a share of a value beat, so at most half of the beats are
+        # records.
         m.submodules.records = records = StreamFIFO(
             records_layout(_User), self._depth // 2, style=style)
         m.submodules.values = values = StreamFIFO(BEAT_BITS, self._depth, style=style)
         wiring.connect(m, values.o, wiring.flipped(self.values))
 
-        # The beat as received, and the beats of its packet, valid on the first; and the one before
-        # it. A beat of records waits for the next beat, to know whether it is the final one.
+        # The input beat and the number of beats of its packet, valid on the first beat; then the
+        # previous beat. A beat of records waits for the next beat, which shows whether it is the
+        # final one.
         given, coming, come = self.i.payload, Signal(CountedBeat, reset_less=True), Signal()
         coming_needed, needed = Signal(8, reset_less=True), Signal(8, reset_less=True)
         beat, here = Signal(CountedBeat, reset_less=True), Signal()
         ready = Signal()
-        # Beside ``come``, which drives the whole beat: nothing comes.
+        # The inverse of ``come``, to split its load.
         gap = Signal(init=1)
         m.d.sync += [
             come.eq(self.i.valid & ready), gap.eq(~(self.i.valid & ready)), coming.eq(given),
@@ -141,10 +147,11 @@ class PartialBuffer(wiring.Component):
 
     def _count_shares(self, m: Module, coming, wanted, come, source, needed, taken, room,
                       ready) -> None:
-        """Count the beats here, in total and by source; compute whether a packet of ``wanted``
-        beats that is ``coming`` has ``room``, from the next cycle on until the next comes.
+        """Count the beats in the buffer, in total and by source. Compute whether a packet of
+        ``wanted`` beats that is ``coming`` has ``room``, valid from the next cycle until the next
+        packet.
 
-        Packets have two beats at least, so that the one before it has been counted.
+        Packets have at least two beats, so the previous packet has been counted.
         """
         inside = Signal(range(self._depth + 1))
         freed = Mux(self.freed.valid, self.freed.beats, 0)
@@ -155,8 +162,8 @@ class PartialBuffer(wiring.Component):
             with m.If(come):
                 m.d.sync += room.eq(fits)
             return
-        # Beats that came in and went out of each, mod 2^16; what went out stands twice, since both
-        # ends read it.
+        # Beats in and out per source, mod 2^16. The beats out are stored twice, because both ends
+        # read them.
         came, gone, gone_copy = (Ram(16, self._sources, latency=0) for _ in range(3))
         m.submodules += [came, gone, gone_copy]
         address, swept = sweep(m, self._sources)

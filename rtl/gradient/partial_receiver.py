@@ -34,53 +34,59 @@ PARTIAL_RECEIVER_COUNTERS = CounterLayout(
 _User = data.StructLayout({
     "beat": BEAT_INDEX_BITS, "beyond": 1, "level": 1, "source": NODE_BITS, "step": STEP_BITS,
     "beats": 8, "last": 1})
-"""``beyond``: the beat is none of a vector, known before the look-up."""
+"""``beyond``: the vector has no such beat, known before the lookup."""
 
 _Out = data.StructLayout({"partial": ReceivedPartial, "bad": 1, "late": 1})
-"""``late``: bad, and of a step that is not open."""
+"""``late``: invalid because its step is not open."""
 
 
 class PartialReceiver(Gateable, wiring.Component):
-    """Take packets of PARTIALS, or of RETURNED, apart; drop and count partials that are invalid.
+    """Split packets of PARTIALS or RETURNED; drop and count invalid partials.
 
-    What is sent against credits has room, see :class:`~rtl.gradient.partial_buffer.PartialBuffer`.
-    A partial is dropped under the first of: ``bad_step`` (not the open step, or none is open; for
-    partials from the host :class:`rtl.training.PassSource` checks the step), ``bad_beat`` (not a
-    beat of a vector), ``bad_table``, ``bad_row`` (see
-    :class:`rtl.keys.owner_split.OwnerSplit`), ``bad_owner`` (another node's row; ignored if the
-    level is that of the local reduction, which takes rows of all). An honest peer never sends one.
-    Dropped partials still count as arrived, so that the announced number is reached.
+    Packets sent against credits have room, see :class:`~rtl.gradient.partial_buffer.PartialBuffer`.
+    A partial is dropped under the first applicable reason:
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    * ``bad_step``: its step is not open; for partials from the host,
+      :class:`rtl.training.PassSource` checks the step;
+    * ``bad_beat``: the vector has no such beat;
+    * ``bad_table``, ``bad_row``: see :class:`rtl.keys.owner_split.OwnerSplit`;
+    * ``bad_owner``: a row of another node; ignored at the level of local reduction, which accepts
+      all rows.
+
+    An honest peer never sends an invalid partial. Dropped partials still count as arrived, so the
+    announced number is reached. The order of partials is kept.
 
     Parameters
     ----------
-    config: ``nodes`` and ``partial_beats``, or ``gradient_beats``: what may be sent ahead.
+    config: ``nodes`` and ``partial_beats``, or ``gradient_beats``: the beats that may be sent
+        ahead.
     framing: ``ethernet``, PARTIALS of other nodes; ``host``, RETURNED.
 
     Ports
     -----
-    i: stream of :data:`rtl.network.layouts.CountedBeat`; always ready once the counts are cleared,
-        ``nodes`` cycles after reset.
-    o: stream of :data:`~rtl.gradient.partial_layouts.ReceivedPartial`; lanes that a vector does not
-        use are +0. ``level`` is GLOBAL for what comes from other nodes.
+    i: stream of :data:`rtl.network.layouts.CountedBeat`; always ready after the sweep of the
+        counts, ``nodes`` cycles after reset.
+    o: stream of :data:`~rtl.gradient.partial_layouts.ReceivedPartial`; unused lanes of a vector are
+        +0. ``level`` is GLOBAL for partials of other nodes.
     arrived: event :data:`~rtl.gradient.partial_layouts.PartialArrived`, in the cycle after a
         partial left or was dropped, except for ``bad_step``.
-    lost: event :data:`~rtl.gradient.partial_layouts.PartialLost`, in the cycle in which one that
-        the host returned is dropped (host only).
-    pending: a checked partial has not left yet; not one of another step.
-    share: beats that a source may have here (ethernet only).
+    lost: event :data:`~rtl.gradient.partial_layouts.PartialLost`, in the cycle in which a partial
+        from the host is dropped (host only).
+    pending: a checked partial of the open step has not left yet.
+    share: beats that a source may have in the buffer (ethernet only).
     freed: event :data:`rtl.network.layouts.FreedBeats`: the beats of a packet are consumed.
-    consumed: beats consumed, modulo 2^16; for the host's also those that found no room.
+    consumed: beats consumed, modulo 2^16; with framing ``host`` including dropped beats.
     open_step, open: the step whose partials are accepted, and whether any are, from the cycle after
-        ``open`` rose on; the step changes while ``open`` is 0 only (ethernet only).
-    vector_beats: beats of a vector. vector_packing: log2 of the vectors that share a beat, 0 to 2;
-        0 with more beats than 1. They may change while idle.
-    node, nodes: this node's number, and the number of nodes.
-    write_en, write_table, write_word, write_data, write_ready: table descriptors, see
+        ``open`` rises on. ``open_step`` must change only while ``open`` is 0 (ethernet only).
+    vector_beats: beats of a vector; may change while idle.
+    vector_packing: log2 of the vectors that share a beat, 0 to 2; must be 0 if a vector has several
+        beats. It may change while idle.
+    node, nodes: number of this node, and the number of nodes.
+    write_en, write_table, write_word, write_data, write_ready: writes to the table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
-    counters: ``packets`` and ``beats`` admitted, packets ``over_credit``; ``partials`` passed on,
-        those dropped; ``stall_sink``, cycles in which one was not taken. idle.
+    counters: ``packets`` and ``beats`` admitted, packets ``over_credit``; ``partials`` passed on;
+        partials dropped, by reason; ``stall_sink``, cycles in which a partial was not taken.
+    idle: inactive until an input changes.
 
     Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong type.
     """
@@ -134,14 +140,14 @@ class PartialReceiver(Gateable, wiring.Component):
         ]
         self._join(m, split.o, buffer.values, output.i)
 
-        # Out: bad partials go nowhere.
+        # Output: invalid partials are dropped.
         left, bad = output.o.payload, output.o.payload.bad
-        # Counted a cycle later, in which ``arrived`` or the beat is still here.
+        # Counted one cycle later, in which ``arrived`` or the beat keeps the block busy.
         gone, passed, stalled = Signal(), Signal(), Signal()
         m.d.comb += [
             self.o.valid.eq(output.o.valid & ~bad), self.o.payload.eq(left.partial),
             output.o.ready.eq(self.o.ready | bad), gone.eq(output.o.valid & output.o.ready),
-            # A late one leaves at once: none waits behind it.
+            # A late partial leaves at once and blocks nothing.
             self.pending.eq(output.o.valid & ~left.late),
             self.idle.eq(buffer.idle & split.idle & output.idle & ~self.arrived.valid
                          & ~self.freed.valid),
@@ -162,10 +168,10 @@ class PartialReceiver(Gateable, wiring.Component):
         return m
 
     def _join(self, m: Module, checked, values, out) -> None:
-        """Join looked-up records and values, and judge them."""
+        """Join records after their lookup with values, and check them."""
         user, place, final_place = checked.payload.user, Signal(2), Signal(2)
         done, shared, halves = Signal(), Signal(), Signal()
-        # Not from ``vector_packing`` itself, on which the vectors of other blocks depend too.
+        # Registers instead of ``vector_packing`` itself, which has many loads in other blocks.
         m.d.sync += [final_place.eq((1 << self.vector_packing) - 1),
                      shared.eq(self.vector_packing != 0), halves.eq(self.vector_packing == 1)]
         both = checked.valid & values.valid & out.ready
@@ -178,7 +184,7 @@ class PartialReceiver(Gateable, wiring.Component):
             m.d.sync += place.eq(Mux(done, 0, place + 1))
         current = C(1)
         if self._ethernet:
-            # Compared a cycle before, beside the choice, which comes late in a cycle.
+            # Compared one cycle earlier, because the select signal is late.
             split, moved, came, stayed = self._split, *(
                 Signal(name=n) for n in ("moved", "came", "stayed"))
             m.d.sync += [moved.eq(split.moves),
@@ -203,7 +209,7 @@ class PartialReceiver(Gateable, wiring.Component):
                 m.d.comb += first[n].eq(1)
         partial = out.payload.partial
         m.d.comb += [
-            # The verdict comes late in a cycle: only what is stored depends on it.
+            # The verdict is late: only the stored data depend on it.
             out.valid.eq(both), out.payload.bad.eq(Cat(*faults.values()).any()),
             out.payload.late.eq(faults["bad_step"]),
             partial.beat.key.eq(checked.payload.key), partial.beat.beat.eq(user.beat),

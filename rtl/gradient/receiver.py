@@ -23,23 +23,27 @@ __all__ = ["GradientReceiver"]
 
 
 class GradientReceiver(Gateable, wiring.Component):
-    """Unpacker, check and expander together: the path of gradients from parser to reduction.
+    """Combine unpacker, check and expander: the path of gradients from parser to reduction.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Parameters: ``config``, sizes; ``depth``, see :class:`~rtl.gradient.unpacker.GradientUnpacker`.
+    Parameters
+    ----------
+    config: sizes.
+    depth: see :class:`~rtl.gradient.unpacker.GradientUnpacker`.
 
     Ports
     -----
     i, consumed: see :class:`~rtl.gradient.unpacker.GradientUnpacker`.
     refused, node, nodes, write_en, write_table, write_word, write_data, write_ready: see
         :class:`~rtl.gradient.checker.GradientCheck`.
-    gradient_step: the step that takes gradients now. pooling_mean: divide by the keys of each bag.
-    vector_beats: beats of a vector. vector_packing: log2 of the vectors that share a beat of a
-        packet, 0 to 2; 0 with more beats than 1. All four may change while idle.
+    gradient_step: the step that accepts gradients.
+    pooling_mean: divide by the number of keys of each bag.
+    vector_beats: beats of a vector.
+    vector_packing: log2 of the vectors that share a beat of a packet, 0 to 2; must be 0 if a vector
+        has several beats. ``gradient_step``, ``pooling_mean``, ``vector_beats`` and
+        ``vector_packing`` may change while idle.
     o, flush: see :class:`~rtl.gradient.expander.GradientExpander`.
-    unpacker_counters, check_counters, expander_counters: those of the blocks.
-    idle: nothing inside except beats of a packet that is still arriving.
+    unpacker_counters, check_counters, expander_counters: counters of the blocks.
+    idle: empty except for beats of a packet that is still arriving.
     """
 
     LATENCY = {
@@ -70,7 +74,7 @@ class GradientReceiver(Gateable, wiring.Component):
 
     @property
     def credits(self) -> int:
-        """Beats that the host may have sent but not seen in ``consumed``."""
+        """Beats that the host may have sent ahead of ``consumed``."""
         return self._unpacker.credits
 
     def elaborate(self, platform) -> Module:

@@ -30,59 +30,59 @@ GRADIENT_REDUCER_COUNTERS = (
 class GradientReducer(Gateable, wiring.Component):
     """Sum the gradients of each key until the step is flushed (paper, 4.2.1 and 4.2.2).
 
-    Sums are exact (:class:`~rtl.float.ExactTable`), so that the result depends neither on the order
-    of the gradients nor on which node reduced which. Sums leave only when ``flush`` asks for them;
-    a beat whose key has no entry because its set is full is passed on, and so are all others of its
-    key until then. So a pass has either all of a key or nothing, and passed-on beats can come back
-    in a later pass.
+    Sums are exact (:class:`~rtl.float.ExactTable`). The result therefore depends neither on the
+    order of the gradients nor on the node that reduces them. Sums leave only after ``flush``. A
+    beat whose set is full of other keys is passed on, together with all further beats of its key
+    until the flush. A pass therefore contains all beats of a key or none, and passed-on beats can
+    return in a later pass.
 
-    One step at a time: a beat of another step waits until the open one is flushed. The first beat
-    after a flush opens its step. A beat numbered ``beats`` or more is dropped.
+    One step is open at a time: a beat of another step waits until the open step is flushed. The
+    first beat after a flush opens its step. A beat numbered ``beats`` or more is dropped.
 
-    A beat of sums leaves in as many cycles as ``units`` go into ``lanes``: 2, for sums leave once a
-    step, to a network that takes 0.7 of them a cycle, or to rows for which PCIe has 50 bytes a
-    cycle; a unit for each lane would be 10 thousand LUTs more where sums leave as lists.
+    A beat of sums leaves in ``lanes / units`` cycles, by default 2. Sums leave once a step, to a
+    network that takes 0.7 beats per cycle, or to rows for which PCIe has 50 bytes per cycle. A unit
+    per lane would need 10 thousand LUTs more if sums leave as lists.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. After reset a cycle for each set passes before
-    the first beat goes on.
+    After reset, a sweep takes one cycle per set before the first beat passes.
 
     Parameters
     ----------
-    keys: most keys held at once; a power of two, at least twice ``ways``.
-    ways: of a set of the key table; a power of two.
-    beats: of the longest vector. The sums take ``keys * beats`` entries.
-    split: sums can leave as lists; otherwise only rounded, and the logic for lists is left out.
-    style: ``bram`` or ``uram``, of the sums.
+    keys: most keys stored at once; a power of two, at least twice ``ways``.
+    ways: keys per set of the key table; a power of two.
+    beats: beats of the longest vector. The sums have ``keys * beats`` entries.
+    split: sums can leave as lists. Without it, they leave rounded, and the logic for lists is left
+        out.
+    style: ``bram`` or ``uram``, memory of the sums.
     lanes: float32 of a beat.
-    units: lanes of a sum that are rounded in a cycle; by default half of them. See
-        :class:`~rtl.float.ExactTerms`. With 0 there are none here: ``sums``, ``terms`` and
-        ``quiet`` connect to a :class:`~rtl.gradient.RounderBank`.
+    units: lanes of a sum that are rounded per cycle, by default half of them, see
+        :class:`~rtl.float.ExactTerms`. With 0, the block has no units: connect ``sums``, ``terms``
+        and ``quiet`` to a :class:`~rtl.gradient.RounderBank`.
 
     Ports
     -----
-    i: input stream of :func:`gradient_beat_layout`, with 16 lanes
-        :data:`rtl.formats.GradientBeat`; in any order. A sum takes up to 2^20 of them.
-    rounded: each sum leaves as the nearest float32, infinity if it is too large; otherwise as the
-        shortest list of float32 that adds up to it. Fixed while any sum is held; only with
-        ``split``, else as if it were 1.
-    enable: if 0, every beat is passed on; may change between steps (only with ``split``).
-    flush: input stream of the step whose gradients are complete: those taken in before it count.
-    o: output stream of :func:`reduced_beat_layout`, a GradientBeat and ``last``. Rounded, the beats
-        of a key leave one after the other in ascending order, with ``last`` on the final one; the
-        beats of lists take turns. A beat of a key that nothing was added to does not leave.
-    passed: output stream of passed-on beats, :func:`gradient_beat_layout` unchanged, in order.
-    flushed: output stream of :data:`Flushed`, when everything has left ``o`` and ``passed``; both
-        counts are 0 for a step that is not the open one. ``passed`` counts from the last flush on.
-        The next pass begins when it is taken.
+    i: stream of :func:`gradient_beat_layout`, with 16 lanes :data:`rtl.formats.GradientBeat`; in
+        any order. A sum takes up to 2^20 beats.
+    rounded: 1: each sum leaves as the nearest float32, or infinity if it is too large; 0: as the
+        shortest list of float32 that adds up to the sum. Must not change while a sum is stored;
+        with ``split``, else 1.
+    enable: 0: pass every beat on; may change between steps; with ``split``.
+    flush: stream of the step whose gradients are complete; it covers the beats taken before it.
+    o: stream of :func:`reduced_beat_layout`, a GradientBeat and ``last``. Rounded, the beats of a
+        key are consecutive, in ascending order, with ``last`` on the final one; the beats of lists
+        take turns. A beat of a key without additions does not leave.
+    passed: stream of passed-on beats, :func:`gradient_beat_layout` unchanged, in order.
+    flushed: stream of :data:`Flushed`, after everything has left ``o`` and ``passed``. Both counts
+        are 0 for a step that is not open. ``passed`` counts from the last flush on. The next pass
+        begins when the item is taken.
     sums, terms, quiet: without units, output stream of whole sums
         (:func:`~rtl.float.exact_sum_layout`), input stream of their beats
-        (:func:`~rtl.float.exact_term_layout`), and that nothing is in flight between.
+        (:func:`~rtl.float.exact_term_layout`), and a flag that no sum is in flight between them.
     counters: see :data:`GRADIENT_REDUCER_COUNTERS`. ``keys``: entries made, ``merged``: beats added
-        to others, ``passed`` on, ``dropped``; ``stall_output``: cycles in which a beat
-        waits for ``o``, ``stall_passed``: for ``passed``, ``stall_step``: for another step to be
-        flushed, or its own to be read out.
-    idle: nothing moves until an input does; the content of entries does not count, but a beat that
-        waits for another step's flush does, because its cycles are counted.
+        to others, ``passed`` on, ``dropped``; ``stall_output``: cycles in which a beat waits for
+        ``o``, ``stall_passed``: for ``passed``, ``stall_step``: for the flush of another step, or
+        for its own sums to be read out.
+    idle: inactive until an input changes. Stored sums do not clear it. A beat that waits for the
+        flush of another step clears it, because its cycles are counted.
 
     Raises ``ValueError`` for keys, ways or beats out of range, naming the bound.
     """
@@ -129,7 +129,7 @@ class GradientReducer(Gateable, wiring.Component):
         layout = gradient_beat_layout(self._lanes)
         m.submodules.entry = entry = SkidBuffer(data.StructLayout(
             {"beat": layout, "bad": 1, "again": 1}))
-        # A unit of its own: tools that map training as a whole let its loop become as long as the
+        # A separate unit: tools that map training as a whole let its loop become as long as the
         # longest path there.
         m.submodules.table = table = Shared(
             KeyTable(*size, lanes=self._lanes),
@@ -150,7 +150,7 @@ class GradientReducer(Gateable, wiring.Component):
         m.d.comb += [
             table.walking.eq(walk.walking),
             sums.i.valid.eq(table.o.valid | walk.o.valid),
-            # Sums are taken behind the last beat; the next beat comes when the last has left.
+            # Sums are taken after the last beat; the next beat enters when the last sum has left.
             table.o.ready.eq(1), walk.o.ready.eq(sums.i.ready),
             operation.entry.eq(Mux(walk.walking, Cat(named.slot, named.beat),
                                    Cat(found.slot, found.beat))),
@@ -160,9 +160,9 @@ class GradientReducer(Gateable, wiring.Component):
             operation.meta.last.eq(named.payload.last),
         ]
 
-        # Input: beats of the open step. What is judged of a beat is judged as it comes: the steps
-        # of two beats in a row differ seldom, and only then the beat in front is compared with the
-        # open step, before it goes on.
+        # Input: beats of the open step. A beat is compared on arrival with the step of the previous
+        # beat. Only if the steps differ, which is rare, the beat in front is compared with the open
+        # step before it passes.
         given, before = self.i.payload, Signal(STEP_BITS, reset_less=True)
         front, enter, own, seen = entry.o.payload.beat, Signal(), Signal(), Signal()
         step, left = Signal(STEP_BITS), Signal(data.StructLayout({"keys": 32, "passed": 32}))
@@ -212,7 +212,7 @@ class GradientReducer(Gateable, wiring.Component):
         return m
 
     def _round(self, m: Module, table: ExactTable) -> tuple:
-        """Return the stream of beats made of ``table``'s sums, and whether any sum is in flight."""
+        """Return the stream of beats made from ``table``'s sums, and whether a sum is in flight."""
         if not self._units:
             wiring.connect(m, table.sums, wiring.flipped(self.sums))
             return self.terms, ~self.quiet
@@ -225,15 +225,15 @@ class GradientReducer(Gateable, wiring.Component):
 
     def _follow_steps(self, m: Module, walk: KeyWalk, step, left, entry, waiting, own, seen, enter,
                       drained, quiet) -> None:
-        """Open steps, let their beats ``enter``, and read out and answer flushed ones.
+        """Open steps, let their beats ``enter``, and read out and answer flushed steps.
 
-        ``left``: the pending answer. A beat of ``entry`` that is not dropped is ``waiting``. It is
-        ``own`` if its step is the open one, which is known at once of a beat behind one of its
-        step, otherwise when it has been ``seen``. ``enter`` is a register, and so is what a flush
-        is compared to: a beat's ready, and all that follows from it, depends on both.
+        ``left`` is the pending answer. ``waiting``: ``entry`` has a beat that is not dropped.
+        ``own``: its step is open; this is known at once for a beat that follows a beat of its step,
+        otherwise when the beat has been ``seen``. ``enter`` and the operand compared with a flush
+        are registers, because a beat's ready, and all logic behind it, depends on both.
         """
         opened, over, other, answer = Signal(), Signal(), Signal(), self.flushed.payload
-        # Of the beat in front, once it was seen, and of the one that left last.
+        # Flags of the beat in front, once it was seen, and of the beat that left last.
         same, run = Signal(), Signal()
         leaves, front = entry.o.valid & entry.o.ready, entry.o.payload
         m.d.comb += own.eq(same | (run & front.again))

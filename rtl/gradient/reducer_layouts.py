@@ -12,12 +12,12 @@ __all__ = ["Flushed", "beat_bits", "gradient_beat_layout", "key_line_layout",
            "sum_meta_layout"]
 
 Flushed = data.StructLayout({"step": STEP_BITS, "keys": 32, "passed": 32})
-"""A pass of a step is over: the sums of ``keys`` keys have left, and ``passed`` beats of others
+"""A pass of a step is over: the sums of ``keys`` keys have left, and ``passed`` beats of other keys
 were passed on."""
 
 
 def beat_bits(beats: int) -> int:
-    """Return the bits of the number of a beat in a vector of ``beats``; none for a single one."""
+    """Return the bits of the number of a beat in a vector of ``beats``; 0 for a single beat."""
     return ceil_log2(beats)
 
 
@@ -29,10 +29,10 @@ def gradient_beat_layout(lanes: int = LANES) -> data.StructLayout:
 
 
 def reduced_beat_layout(lanes: int = LANES) -> data.StructLayout:
-    """Layout of an output beat of reduction: that of a gradient, and ``last``.
+    """Layout of an output beat of reduction: a gradient beat, and ``last``.
 
-    ``last``: if sums leave rounded, no other beat of this key follows in this pass. Always 0 if
-    they leave as lists, whose beats take turns.
+    last: no further beat of this key follows in this pass, if sums leave rounded. Always 0 if sums
+    leave as lists, whose beats take turns.
     """
     return data.StructLayout({**gradient_beat_layout(lanes).members, "last": 1})
 
@@ -50,8 +50,8 @@ def passed_beat_layout(lanes: int = LANES) -> data.StructLayout:
 
 
 def key_line_layout(ways: int, beats: int) -> data.StructLayout:
-    """Layout of a set of keys; all zero is an empty one. ``present``: which beats of the key's sum
-    are in use; none in a free way. Ways are filled in ascending order."""
+    """Layout of a set of keys; all zero is an empty set. ``present``: the beats of the key's sum in
+    use, 0 in a free way. Ways are filled in ascending order."""
     return data.StructLayout({"ways": data.ArrayLayout(
         data.StructLayout({"key": Key.size, "present": beats}), ways)})
 

@@ -16,26 +16,28 @@ __all__ = ["RounderBank"]
 
 
 class RounderBank(wiring.Component):
-    """One :class:`~rtl.float.ExactTerms` for the sums of two reductions.
+    """Share one :class:`~rtl.float.ExactTerms` between the sums of two reductions.
 
-    Local sums of a step leave before this node ends the step, and global ones after every node has
-    ended it, so neither waits for the other, and separate units would stand idle. The turn
-    changes when the other side has sums and nothing is in flight; waiting sums stay in their
-    table.
+    Local sums of a step leave before this node ends the step; global sums leave after every node
+    has ended it. Neither therefore waits for the other, and separate units would be unused half of
+    the time. The turn changes when the other side has sums and no sum is in flight; waiting sums
+    stay in their table. The order of each side is kept.
 
-    Latency and rate are those of :class:`~rtl.float.ExactTerms`, a cycle more where the turn
-    changes.
-
-    Parameters: ``meta_shape``, ``lanes``; ``units``, by default half of the lanes.
+    Parameters
+    ----------
+    meta_shape: shape of the data that accompany a sum.
+    lanes: float32 of a beat.
+    units: lanes that are rounded per cycle, by default half of the lanes.
 
     Ports
     -----
     sums: array of two input streams of :func:`~rtl.float.exact.exact_sum_layout`: of local
         reduction, which may leave as lists, and of global reduction, which leave rounded. A sum
-        stays unchanged until it is taken, with its last part.
-    rounded: local sums leave rounded, too. Fixed while any are here.
+        must stay unchanged until it is taken, with its last part.
+    rounded: local sums leave rounded too. Must not change while a local sum is inside.
     terms: array of two output streams of :func:`~rtl.float.exact.exact_term_layout`.
-    quiet: Out(2), no sum of that side is here. idle.
+    quiet: Out(2), no sum of that side is inside.
+    idle: inactive until an input changes.
 
     Raises ``ValueError`` for lanes or units out of range.
     """
@@ -55,7 +57,7 @@ class RounderBank(wiring.Component):
             "quiet": Out(2), "idle": Out(1)})
 
     def join(self, m: Module, reducers: Sequence[GradientReducer]) -> None:
-        """Connect to the local and the global one of ``reducers``, which have no units."""
+        """Connect to the local and the global reducer in ``reducers``, which have no units."""
         for number, reducer in enumerate(reducers):
             wiring.connect(m, reducer.sums, self.sums[number])
             wiring.connect(m, self.terms[number], reducer.terms)
@@ -74,7 +76,7 @@ class RounderBank(wiring.Component):
             terms.sums.valid.eq(mine), terms.rounded.eq(side | self.rounded),
             resting.eq(terms.idle), self.idle.eq(resting & ~offered.any()),
         ]
-        # After the first part of a sum is taken, the others are taken in the next cycles.
+        # After the first part of a sum, the other parts are taken in the next cycles.
         next_part, next_side = Signal.like(part), Signal()
         m.d.comb += [
             next_part.eq(part), next_side.eq(side ^ (resting & ~mine & offered.any())),
@@ -104,14 +106,17 @@ class RounderBank(wiring.Component):
 
 
 class _LaneChoice(wiring.Component):
-    """The sum of one of ``parts`` lanes of either side.
+    """Select the sum of one of ``parts`` lanes of either side.
 
-    The choice, which comes a cycle early, has registers here: one for the lanes of all units would
-    drive thousands of loads. With half the lanes in units, a choice of four is one LUT per bit,
-    like a choice of two.
+    The registers of the choice are in this block, once per unit: registers for the lanes of all
+    units would drive thousands of loads. With half the lanes in units, a choice of four is one LUT
+    per bit, like a choice of two.
 
-    Ports: ``i0`` and so on: the parts of the first side, then of the second. ``choice``: the number
-    of the one in the next cycle. ``o``.
+    Ports
+    -----
+    i0 and so on: the parts of the first side, then of the second.
+    choice: number of the part in the next cycle.
+    o: the selected part.
     """
 
     def __init__(self, parts: int):

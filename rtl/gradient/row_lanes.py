@@ -18,7 +18,7 @@ from rtl.shared import Shared
 __all__ = ["HALF", "HALF_BITS", "RECODED_HALF", "ROW_CYCLE", "ROW_LANES_LATENCY", "RowLanes"]
 
 HALF = LANES // 2
-"""Lanes of a beat processed per cycle: sums come no faster than a beat in two cycles."""
+"""Lanes of a beat processed per cycle; sums arrive at most once in two cycles."""
 
 HALF_BITS = 32 * HALF
 """Bits of half a beat, the lower lanes first."""
@@ -27,25 +27,26 @@ RECODED_HALF = data.ArrayLayout(RECODED, HALF)
 """Half a slice of a vector, recoded."""
 
 ROW_CYCLE = FLOAT_MULTIPLIER_LATENCY
-"""Cycles from the gradient of :class:`RowLanes` to the row that goes with it."""
+"""Cycles from ``gradient`` of :class:`RowLanes` to ``row``."""
 
 ROW_LANES_LATENCY = ROW_CYCLE + FLOAT_ADDER_LATENCY
-"""Cycles from the gradient of :class:`RowLanes` to the updated row."""
+"""Cycles from ``gradient`` of :class:`RowLanes` to the updated row."""
 
 
 class RowLanes(wiring.Component):
-    """``o = row - step * gradient`` in 8 lanes of binary32; product and difference are rounded.
+    """Compute ``o = row - step * gradient`` in 8 lanes of binary32; product and difference are
+    rounded.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
+    The pipeline has no enable.
 
     Ports
     -----
     step: In(RECODED), for all lanes, at cycle 0.
     gradient: In(RECODED_HALF), at cycle 0.
     row: In(256), at cycle :data:`ROW_CYCLE`.
-    unused: In(8), at the same cycle, lanes that keep the row's value, whatever the step: zeros
-        stay zeros.
-    o: Out(256), at cycle :data:`ROW_LANES_LATENCY`; NaN as 0x7FC00000 in the lanes that are used.
+    unused: In(8), at the same cycle, lanes that keep the row's value for any step: zeros stay
+        zeros.
+    o: Out(256), at cycle :data:`ROW_LANES_LATENCY`; NaN as 0x7FC00000 in the used lanes.
     """
 
     LATENCY = {("operands", "new values"): ROW_LANES_LATENCY}

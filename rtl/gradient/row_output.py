@@ -1,4 +1,4 @@
-"""Row output: sends updated rows to their slots and to GPU memory, with their states."""
+"""Row output: sends updated rows to their cache slots and to GPU memory, with their states."""
 
 from amaranth.hdl import Module, Mux, ShapeLike, Signal
 from amaranth.lib import stream, wiring
@@ -17,22 +17,25 @@ __all__ = ["RowOutput"]
 
 
 class RowOutput(wiring.Component):
-    """Send each beat of an updated row to the host and, where the cache holds it, to its slot.
+    """Send each beat of an updated row to the host and, if the cache holds the row, to its slot.
 
-    With the last beat of a row its state goes to the host, in Adagrad mode, and its place is free.
-    Latency and rate: see ``LATENCY`` and ``RATE``. What one of the outputs does not take holds up
-    the others.
+    With the last beat of a row, its state goes to the host in Adagrad mode, and its place becomes
+    free. All outputs advance together: an output that is not ready blocks the others. The order of
+    rows is kept.
 
     Ports
     -----
-    i: input stream of :func:`~rtl.gradient.records.updated_layout`, ``id`` is the row's number.
-    read_en, read_place, key, slot, held, freed: to :class:`~rtl.gradient.row_ring.RowRing`.
-    write: output stream of :func:`~rtl.cache.vectors.row_write_layout`.
-    rows: output stream of :data:`rtl.formats.OutgoingPartial`.
-    states: output stream of :data:`rtl.formats.OutgoingRecord` with a ``StateRecord``.
-    step: of the rows. adagrad: there are states.
+    i: stream of :func:`~rtl.gradient.records.updated_layout`; ``id`` is the number of the row.
+    read_en, read_place, key, slot, held, freed: connections to
+        :class:`~rtl.gradient.row_ring.RowRing`.
+    write: stream of :func:`~rtl.cache.vectors.row_write_layout`.
+    rows: stream of :data:`rtl.formats.OutgoingPartial`.
+    states: stream of :data:`rtl.formats.OutgoingRecord` with a ``StateRecord``.
+    step: step of the rows.
+    adagrad: rows have states.
     sent: row beats and states that left ``rows`` and ``states``, modulo 2^32.
-    waits: a beat waits for an output. idle.
+    waits: a beat waits for an output.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("beat", "the same beat"): 2}
@@ -61,7 +64,7 @@ class RowOutput(wiring.Component):
         for buffer, port in ((write, self.write), (rows, self.rows), (states, self.states)):
             wiring.connect(m, buffer.o, wiring.flipped(port))
 
-        # A beat waits here while the ring's data of its row are read.
+        # A beat waits here while the ring reads the data of its row.
         shape = self.i.payload.shape()
         m.submodules.waiting = waiting = Shared(_Waiting(shape), "row_output_waiting")
         item, valid, go = waiting.o, Signal(), Signal()
@@ -99,10 +102,14 @@ class RowOutput(wiring.Component):
 
 
 class _Waiting(wiring.Component):
-    """The beat that waits. It has its enable here: one that decides on the next beat too would
-    drive hundreds of loads.
+    """Register of the waiting beat, with its own enable: an enable shared with the choice of the
+    next beat would drive hundreds of loads.
 
-    Ports: ``i`` and ``o``, beats of ``shape``; ``valid``, one waits; ``go``, it leaves.
+    Ports
+    -----
+    i, o: beats of ``shape``.
+    valid: a beat waits.
+    go: the beat leaves.
     """
 
     def __init__(self, shape: ShapeLike):

@@ -21,16 +21,15 @@ __all__ = ["RowRing"]
 class RowRing(wiring.Component):
     """Reserve a place for each key with a summed gradient, and output complete rows in order.
 
-    Rows are numbered in the order of their sums, modulo 2^16; the lowest bits of its number are a
-    row's place. With the last beat of its sum a row is looked up, and in Adagrad mode its state is
-    requested, both by number. Both arrive in any order. The oldest row leaves when it is complete.
+    Rows are numbered in the order of their sums, modulo 2^16; the lowest bits of the number are the
+    place of the row. With the last beat of its sum, a row is looked up and, in Adagrad mode, its
+    state is requested, both by number. Both arrive in any order. The oldest row leaves when it is
+    complete.
 
-    A number is reused 2^16 rows later, so a state update may wait in a packet with few others until
-    after later requests have left: its number is still unique. A missing beat of the sum counts as
-    +0.
+    A number is reused 2^16 rows later. The number in a state update stays unique, even if the
+    update waits in a packet until later requests have left. A missing beat of the sum counts as +0.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. After reset a cycle for each place passes before
-    the first beat is taken.
+    After reset, a sweep takes one cycle per place before the first beat is taken.
 
     Ports
     -----
@@ -38,20 +37,24 @@ class RowRing(wiring.Component):
     lookups: output stream of :data:`~rtl.gradient.records.RowLookup`.
     state_requests: output stream of :data:`rtl.formats.OutgoingRecord` with a ``LookupRecord``.
     vectors: input stream of :func:`~rtl.cache.vectors.vector_beat_layout`, always ready.
-    states: input stream of :data:`rtl.formats.StateRecord`, always ready; a state whose row does
-        not wait for it is dropped.
-    o: output stream of :func:`~rtl.gradient.records.update_layout`, ``id`` is the number.
-    read_en, read_place: reads a row that left but is not yet freed: a cycle later ``key``, ``slot``
-        and ``held`` of its vector.
+    states: input stream of :data:`rtl.formats.StateRecord`, always ready. A state is dropped if its
+        row does not wait for it.
+    o: output stream of :func:`~rtl.gradient.records.update_layout`; ``id`` is the number.
+    read_en, read_place, key, slot, held: read a row that left and is not yet freed; one cycle later
+        its key, and slot and ``held`` of its vector.
     freed: the oldest row is finished; its place is free.
-    adagrad: states are used. vector_beats: beats of a row. Both change while no row is inside.
-    step: of the beat that was taken last. level: rows inside, without one whose sum is arriving.
-    begins: a sum is there. empty: neither a sum nor a row is here.
-    landed, missed, accepted, dropped: events: a row came, it lies in no slot; a state came, was
-        dropped; all a cycle or two late.
-    waits_place, waits_request, waits_row, waits_state: a beat waits for a place, for requests to
-        leave; the oldest row waited for its vector, for its state, in the last cycle (not moving).
-    idle: nothing moves until an input does.
+    adagrad: states are used; must change only while no row is inside.
+    vector_beats: beats of a row; must change only while no row is inside.
+    step: step of the last beat taken.
+    level: rows inside, except a row whose sum is arriving.
+    begins: a sum is at the input.
+    empty: no sum and no row is inside.
+    landed, missed, accepted, dropped: events, one or two cycles late: a row arrived; the row is in
+        no cache slot; a state was accepted; a state was dropped.
+    waits_place, waits_request: a beat waits for a place, or for requests to leave.
+    waits_row, waits_state: in the last cycle, the oldest row waited for its vector, or for its
+        state alone. These do not clear ``idle``.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {
@@ -105,7 +108,7 @@ class RowRing(wiring.Component):
         can = Signal()
         found = self._find(m, whole, ~can, rows_here, states_here)
         left, feeding = self._feed(m, feed, found, can)
-        # Activity of a cycle shows in ``idle`` in the next, since computing it takes long.
+        # Activity of a cycle clears ``idle`` in the next one, because the computation is long.
         m.d.sync += moved.eq(whole | self.landed | self.accepted | found | feeding)
         m.d.sync += [head.eq(head + whole), feed.eq(feed + left),
                      self.level.eq(self.level + whole - self.freed)]
@@ -120,9 +123,9 @@ class RowRing(wiring.Component):
         return m
 
     def _take(self, m: Module, head: Signal, swept: Value) -> tuple[Value, Value]:
-        """Store sums in their places and request rows and states.
+        """Store sums in their places; request rows and states.
 
-        Returns the event that a sum is whole, and whether anything moves here.
+        Return the event that a sum is complete, and whether anything is active here.
         """
         m.submodules.entry = entry = SkidBuffer(reduced_beat_layout())
         m.submodules.lookup_buffer = lookups = SkidBuffer(RowLookup)
@@ -162,7 +165,7 @@ class RowRing(wiring.Component):
         return whole, Value.cast(~(entry.idle & lookups.idle & requests.idle))
 
     def _vectors(self, m: Module, here: Arrivals) -> Value:
-        """Store rows in their places; return the number of the row that landed."""
+        """Store rows in their places; return the number of the row that arrived."""
         vector, beat = self.vectors.payload, Signal(range(max(2, self._config.vector_beats)))
         place, whole = vector.meta[:self._place_bits], Signal()
         number = Signal(ROW_NUMBER_BITS, reset_less=True)
@@ -184,7 +187,7 @@ class RowRing(wiring.Component):
     def _states(self, m: Module, here: Arrivals, tail: Signal, landed: Value) -> Value:
         """Store requested states in their places; return whether one is in flight.
 
-        1: is its row inside? 2: has it a state? 3: accept.
+        Stages: 1: its row is inside. 2: it has no state yet. 3: accept.
         """
         came = self.states.payload
         first, second = (Signal(StateRecord, name=n, reset_less=True) for n in ("first", "second"))
@@ -195,7 +198,7 @@ class RowRing(wiring.Component):
             # A row that leaves the ring meanwhile has its state.
             inside.eq((came.landing - tail)[:ROW_NUMBER_BITS] < self.level),
             again.eq(came.landing == first.landing),
-            # The one before it may be accepted in this cycle, for the same row.
+            # The previous state may be accepted in this cycle, for the same row.
             valid2.eq(valid1), second.eq(first),
             wanted.eq(inside & ~here.known & ~(self.accepted & again) & self.adagrad),
         ]
@@ -203,7 +206,8 @@ class RowRing(wiring.Component):
         m.d.comb += [
             self.states.ready.eq(1), self.accepted.eq(valid2 & wanted),
             self.dropped.eq(valid2 & ~wanted), here.number.eq(first.landing),
-            # Rows without a state are marked too, because a later Adagrad relies on the rounds.
+            # Rows without a state are marked too, because a later Adagrad step relies on the parity
+            # of the rounds.
             here.came.eq(Mux(self.adagrad, second.landing, landed)),
             here.come.eq(Mux(self.adagrad, self.accepted, self.landed)),
             ram.write_en.eq(self.accepted), ram.write_data.eq(second.state),
@@ -213,10 +217,10 @@ class RowRing(wiring.Component):
 
     def _find(self, m: Module, whole: Value, first: Value, rows_here: Arrivals,
               states_here: Arrivals) -> Signal:
-        """Look for the next complete row, the ``first`` one here if none was found before; return
-        the event that one is found.
+        """Find the next complete row; ``first``: no found row waits. Return the event that a row is
+        found.
 
-        It is a register: meanwhile, the row after it is looked at.
+        The event is a register; the row after it is checked meanwhile.
         """
         place, after = Signal(ROW_NUMBER_BITS), Signal(ROW_NUMBER_BITS, init=1)
         m.submodules.left = left = Level(self._config.update_rows)
@@ -236,9 +240,9 @@ class RowRing(wiring.Component):
         return found
 
     def _feed(self, m: Module, feed: Signal, found: Value, can: Signal) -> tuple[Value, Value]:
-        """Give out the complete rows, oldest first; ``can``: there is one.
+        """Output the complete rows, oldest first; ``can``: a row is ready.
 
-        Returns the event that the last beat of one is read, and whether anything moves here.
+        Return the event that the last beat of a row is read, and whether anything is active here.
         """
         place = feed[:self._place_bits]
         m.submodules.ready = ready = Level(self._config.update_rows)

@@ -11,23 +11,23 @@ __all__ = ["RowsEnd"]
 
 
 class RowsEnd(wiring.Component):
-    """Report each pass of the global reduction; after the last, wait until its rows are written.
+    """Report each pass of the global reduction; after the last pass, wait until its rows are
+    written.
 
-    A pass that passed nothing on is the last one of its step. Its end is accepted, so that the
-    reduction may begin the next step, when ``done`` has left.
-
-    Latency: see ``LATENCY``.
+    A pass that passed no beat on is the last one of its step. Its ``flushed`` is accepted, which
+    allows the reduction to begin the next step, after ``done`` was taken.
 
     Ports
     -----
     flushed: input stream of :data:`~rtl.gradient.reducer_layouts.Flushed`, after the sums.
     reports: output stream of :data:`rtl.formats.OutgoingRecord` with a ``StepRecord``.
     done: output stream of steps.
-    begins: a sum of the step comes. empty: no row is in flight. sent, written: row beats and
-        states, modulo 2^32.
+    begins: a sum of the step arrives.
+    empty: no row is in flight.
+    sent, written: row beats and states sent, and written by the host, modulo 2^32.
     frozen: from the cycle after ``begins`` until ``done`` is taken.
-    waits: for the host to write, a cycle late.
-    idle: nothing moves until an input does: ``written`` shows a cycle later.
+    waits: waiting for writes of the host, one cycle late.
+    idle: inactive until an input changes; ``written`` takes effect one cycle later.
     """
 
     LATENCY = {
@@ -46,7 +46,8 @@ class RowsEnd(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         ended, record, over = self.flushed.payload, Signal(StepRecord), Signal()
-        # As of the last cycle, since the numbers are long: whether this was the end, and all.
+        # State of the previous cycle, because the numbers are long: the step has ended; all is
+        # written.
         draining, emptied, written = (Signal(name=n) for n in ("draining", "emptied", "written"))
         m.d.comb += [
             record.count.eq(ended.passed), record.kind.eq(StepKind.PASSED),
@@ -55,7 +56,7 @@ class RowsEnd(wiring.Component):
             over.eq(emptied & written), self.waits.eq(draining & emptied & ~written),
         ]
         m.d.sync += [emptied.eq(self.empty), written.eq(self.sent == self.written), draining.eq(0)]
-        # Beside the state, since others' reports wait for it.
+        # A register beside the state, because reports of other blocks wait for it.
         reporting = Signal()
         m.d.comb += self.reports.valid.eq(reporting)
         with m.If(self.begins):
@@ -74,7 +75,7 @@ class RowsEnd(wiring.Component):
                     with m.Else():
                         m.next = "TAKE"
             with m.State("DRAIN"):
-                # When the last row has just left, what is known of the numbers is too old.
+                # When the last row has just left, the comparison of the numbers is too old.
                 m.d.comb += self.idle.eq(~over & (emptied == self.empty))
                 m.d.sync += draining.eq(1)
                 with m.If(over):

@@ -1,4 +1,5 @@
-"""Gradient sender: sends the beats of local reduction to the owners, and then their number."""
+"""Gradient sender: sends the beats of local reduction to their owners, and then the number of
+beats."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -31,46 +32,47 @@ GRADIENT_SENDER_COUNTERS = CounterLayout(
     "stall_spilled")
 
 StepEnd = data.StructLayout({"step": STEP_BITS, "count": 32})
-"""``count`` partials of a step have gone to this node's own global reduction, and no more will."""
+"""``count`` partials of a step have left for this node's own global reduction; no more follow."""
 
 _User = data.StructLayout({"step": STEP_BITS, "beat": BEAT_INDEX_BITS})
 
 _WORDS = 16
-"""Beats whose values wait for their owner: more than are looked up at once."""
+"""Beats whose values wait for the owner lookup: more than are looked up at once."""
 
 
 class GradientSender(Gateable, wiring.Component):
-    """Send each beat to the owner of its key, and tell the owners when a step is over
-    (docs/training.md; paper, 4.2.1).
+    """Send each beat to the owner of its key, and announce the end of a step to the owners.
 
-    Sums go to the owners. So do beats that local reduction passed on, being gradients themselves;
-    but with ``rounded`` they are spilled: the host keeps them for the next pass. When a pass is
-    over, the host is told how many beats it spilled. If none, the step is over: each node is told
-    how many beats went to it in all passes of the step, after the last of them has been handed on.
+    Sums go to their owners. Beats that local reduction passed on are gradients themselves and go to
+    the owners too; with ``rounded`` they are spilled instead: the host stores them for the next
+    pass. After a pass, the host gets the number of spilled beats. If it is 0, the step is over:
+    after its last beat has left, each node gets the number of beats sent to it in all passes of the
+    step.
 
-    Keys have been checked before; a beat whose key has no owner is dropped and counted.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``. ``flushed`` is taken when all have been handed
-    on. After reset nothing leaves until descriptors and counts are swept.
+    Keys are checked earlier; a beat whose key has no owner is dropped and counted. ``flushed`` is
+    taken after all beats have left. After reset, no beat leaves until the sweeps of descriptors and
+    counts are done. Source: paper, 4.2.1; docs/training.md.
 
     Parameters: ``config``, a :class:`rtl.config.NicConfig`.
 
     Ports
     -----
     terms, passed: streams of :data:`rtl.formats.GradientBeat`, of the open step.
-    flushed: stream of :data:`~rtl.gradient.Flushed`, offered when all beats of a pass were taken.
-    rounded: passed-on beats are spilled, as if sums are rounded; may change between steps.
-    own: stream of :data:`rtl.formats.GradientBeat`, whose keys this node owns.
-    remote, spilled: streams of :data:`rtl.formats.OutgoingPartial`, to the packagers of PARTIALS
-        and SPILLED, where the destination is the level.
-    own_end: stream of :data:`StepEnd`. steps: stream of :data:`rtl.formats.OutgoingRecord`, END to
-        each other node. reports: stream of the same, PASSED to the host.
-    node, nodes: this node's number, and the number of nodes, at most ``config.nodes``.
-    write_en, write_table, write_word, write_data, write_ready: table descriptors, see
+    flushed: stream of :data:`~rtl.gradient.Flushed`, offered after all beats of a pass were taken.
+    rounded: sums are rounded: spill the passed-on beats; may change between steps.
+    own: stream of :data:`rtl.formats.GradientBeat`, for keys of this node.
+    remote: stream of :data:`rtl.formats.OutgoingPartial`, to the packager of PARTIALS.
+    spilled: stream of :data:`rtl.formats.OutgoingPartial`, to the packager of SPILLED; the
+        destination is the level.
+    own_end: stream of :data:`StepEnd`.
+    steps: stream of :data:`rtl.formats.OutgoingRecord`, END to each other node.
+    reports: stream of :data:`rtl.formats.OutgoingRecord`, PASSED to the host.
+    node, nodes: number of this node, and the number of nodes, at most ``config.nodes``.
+    write_en, write_table, write_word, write_data, write_ready: writes to the table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
     counters: beats to ``own``, ``remote`` and ``spilled``; ``bad``, dropped; ``passes`` and steps
-        (``ends``) that are over; cycles in which a beat was not taken at each of the three.
-    idle.
+        (``ends``) that are over; cycles in which a beat was not taken at each of the three outputs.
+    idle: inactive until an input changes.
 
     Raises ``TypeError`` if ``config`` is not a NicConfig.
     """
@@ -106,12 +108,13 @@ class GradientSender(Gateable, wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        # Sums come late in a cycle, and what makes them follows from their ready. What is passed on
-        # comes from registers. Either goes straight to the look-up, which begins with a buffer.
+        # Sums are late, and the logic before them depends on their ready, so they have a buffer.
+        # Passed-on beats come from registers and go directly to the lookup, which begins with a
+        # buffer.
         m.submodules.sums = sums = SkidBuffer(GradientBeat)
         m.submodules.split = split = OwnerSplit(_User, self._config.tables, replicated=False)
         wiring.connect(m, wiring.flipped(self.terms), sums.i)
-        # What is spilled waits for the host in a buffer of its own.
+        # Spilled beats wait for the host in a separate buffer.
         m.submodules.spill = spill = SkidBuffer(OutgoingPartial)
         wiring.connect(m, spill.o, wiring.flipped(self.spilled))
         passed, beat, taken = self.passed, Signal(GradientBeat), split.i.payload
@@ -129,10 +132,10 @@ class GradientSender(Gateable, wiring.Component):
             split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
             self.write_ready.eq(split.write_ready),
         ]
-        # Values do not go through the look-up: it stalls as a whole, and they are most of a beat.
+        # Values bypass the lookup: it stalls as a whole, and values are most of a beat.
         m.submodules.words = words = StreamFIFO(BEAT_BITS, _WORDS)
         assert OwnerSplit.LATENCY["key", "its owner"] + 4 < _WORDS
-        # What the outputs are ready for reaches no further back than their buffers.
+        # These buffers cut the path from the ready of the outputs.
         m.submodules.own_buffer = own = SkidBuffer(GradientBeat)
         m.submodules.remote_buffer = remote = SkidBuffer(OutgoingPartial)
         wiring.connect(m, own.o, wiring.flipped(self.own))
@@ -152,7 +155,8 @@ class GradientSender(Gateable, wiring.Component):
         _name(m, remote.i.payload, found)
         _name(m, spill.i.payload, passed.payload)
         sent = (here & own.i.ready) | (there & remote.i.ready)
-        # Nothing is here, and nothing came in the last cycle: from a register, since much is asked.
+        # All blocks are empty and no beat arrived in the last cycle. A register, because it has
+        # many loads.
         quiet = Signal()
         buffers = sums, spill, split, own, remote
         m.d.sync += quiet.eq(Cat(block.idle for block in buffers).all() & swept
@@ -168,7 +172,7 @@ class GradientSender(Gateable, wiring.Component):
         return m
 
     def _end(self, m: Module, quiet, sent, owner, address, swept) -> None:
-        """Count the beats of each node; when a pass is over report it, or end the step."""
+        """Count the beats to each node; after a pass, report it or end the step."""
         m.submodules.report_buffer = reports = SkidBuffer(OutgoingRecord)
         m.submodules.step_buffer = steps = SkidBuffer(OutgoingRecord)
         m.submodules.end_buffer = ends = SkidBuffer(StepEnd)
@@ -176,7 +180,8 @@ class GradientSender(Gateable, wiring.Component):
         wiring.connect(m, steps.o, wiring.flipped(self.steps))
         wiring.connect(m, ends.o, wiring.flipped(self.own_end))
         m.submodules.counts = counts = Ram(32, self._config.nodes, latency=0)
-        # A beat is counted a cycle after it was sent. The node that is told uses the same register.
+        # A beat is counted one cycle after it was sent. The announcement uses the same register for
+        # its node.
         over, node, counted, told = Signal(Flushed), Signal(NODE_BITS), Signal(), Signal()
         spilled, final, mine = Signal(32), Signal(NODE_BITS), Signal()
         report, end = Signal(StepRecord), Signal(StepRecord)
@@ -229,7 +234,7 @@ class GradientSender(Gateable, wiring.Component):
 
 
 def _name(m: Module, outgoing, beat) -> None:
-    """Convert a gradient's beat to one on its way to a packet."""
+    """Convert a gradient beat to a beat for a packager."""
     m.d.comb += [
         outgoing.step.eq(beat.step), outgoing.data.eq(beat.data),
         outgoing.record.row.eq(beat.key.row), outgoing.record.table.eq(beat.key.table),

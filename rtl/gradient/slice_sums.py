@@ -1,4 +1,4 @@
-"""Slice sums: the sums over the slices of rows, by several rows taking turns at one adder."""
+"""Slice sums: the sums over the slices of rows, with several rows sharing one adder in turn."""
 
 from itertools import pairwise
 
@@ -14,7 +14,7 @@ from rtl.shared import Shared
 __all__ = ["SliceSums", "slice_sums_latency"]
 
 _TURNS = 8
-"""Rows that take turns at the adder, a power of two."""
+"""Rows that share the adder in turn, a power of two."""
 
 assert _TURNS >= FLOAT_ADDER_LATENCY + 2, "a sum is there when its row's turn comes again"
 
@@ -22,27 +22,26 @@ _Turn = data.StructLayout({"valid": 1, "slot": range(_TURNS), "first": 1, "last"
 
 
 def slice_sums_latency(slices: int) -> int:
-    """Return the most cycles from the first slice of a row to its sum, slices one a cycle."""
+    """Return the most cycles from the first slice of a row to its sum, for one slice per cycle."""
     return _TURNS * slices + FLOAT_ADDER_LATENCY + 1
 
 
 class SliceSums(wiring.Component):
-    """Add the slices of each row in ascending order, starting from the first one itself.
+    """Add the slices of each row in ascending order, beginning with the first slice.
 
-    A sum must be there before the row's next slice is added to it, so eight rows take turns at one
-    adder: row ``k`` has slot ``k`` modulo 8. Slices wait in the slot's part of a RAM.
+    A row's next slice can be added only after the previous addition is complete. Eight rows
+    therefore take turns at one adder: row ``k`` has slot ``k`` modulo 8. Slices wait in the slot's
+    part of a RAM.
 
-    There is no back-pressure and none is needed, as long as rows have the same number of slices,
-    ``n``: a slot needs ``8 n`` cycles for a row, and its next row begins ``8 n`` cycles after this
-    one at the earliest. Slice ``j`` is taken at most ``7 (j + 1) + 1`` cycles after it came, which
-    is no more than ``8 n``, so that a slot holds one row; and sums leave in the order of the rows,
-    because each one waits for a later slice than the previous row does.
+    The block needs no backpressure if all rows have the same number of slices, ``n``. A slot needs
+    ``8 n`` cycles for a row, and its next row begins at the earliest ``8 n`` cycles after this row.
+    Slice ``j`` is taken at most ``7 (j + 1) + 1`` cycles after its arrival, which is at most ``8
+    n``, so a slot holds one row. Sums leave in the order of the rows, because each row waits for a
+    later slice than the previous one.
 
-    Nothing moves while no slice waits, however long that is.
+    The block is inactive while no slice waits. The latency is at most :func:`slice_sums_latency`.
 
-    Latency :func:`slice_sums_latency` at most; rate: see ``RATE``.
-
-    Parameters: ``slices``, the largest number of slices of a row, from 2.
+    Parameters: ``slices``, the largest number of slices of a row, at least 2.
 
     Ports
     -----
@@ -69,7 +68,7 @@ class SliceSums(wiring.Component):
         m.submodules.terms = terms = Ram(33, _TURNS << bits, style="lutram")
         m.submodules.sums = sums = Ram(32, _TURNS, style="lutram")
 
-        # In: each row to the next slot.
+        # Input: each row uses the next slot.
         slot, place = Signal(range(_TURNS)), Signal(bits)
         m.d.comb += [
             terms.write_en.eq(self.valid), terms.write_addr.eq(Cat(place, slot)),
@@ -78,7 +77,7 @@ class SliceSums(wiring.Component):
         with m.If(self.valid):
             m.d.sync += [place.eq(Mux(self.last, 0, place + 1)), slot.eq(slot + self.last)]
 
-        # Turns: the current slot reads its next slice, if it has come.
+        # Turns: the current slot reads its next slice, if it has arrived.
         turn, go, turning = Signal(range(_TURNS)), Signal(), Signal()
         waiting = [Signal(range(self._slices + 1), name=f"waiting{k}") for k in range(_TURNS)]
         places = Array(Signal(bits, name=f"place{k}") for k in range(_TURNS))
@@ -97,7 +96,7 @@ class SliceSums(wiring.Component):
               for k, number in enumerate(waiting)),
         ]
 
-        # The slice and the sum so far are read: add.
+        # Add the slice and the sum so far.
         adding, last = stages[0], terms.read_data[32]
         m.submodules.adder = adder = Shared(FloatAdder(), "float_adder")
         m.d.comb += [

@@ -12,25 +12,27 @@ __all__ = ["StateUnpacker"]
 
 
 class StateUnpacker(wiring.Component):
-    """Split beats of states into records, and buffer beats that come faster.
+    """Split beats of states into records, and buffer beats that arrive faster.
 
-    A beat of ``r`` records takes ``r`` cycles. Of ``states`` that may be on their way at most a
-    quarter wait as beats, if each has two records and there is one a cycle: all have a place here,
-    and an honest host's packets never wait. A host that sends more blocks its own packets.
+    A beat of ``r`` records takes ``r`` cycles. If beats of two records arrive in every cycle, at
+    most a quarter of ``states`` waits as beats. The buffer has room for all of them, so packets of
+    an honest host never wait. A host that sends more states blocks its own packets. The order is
+    kept.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    Parameters: ``states``, the most states requested at once.
 
-    Parameters: ``states``, the most that are requested at once.
-
-    Ports: ``i``, stream of :data:`rtl.formats.RecordBeat`; ``o``, stream of
-    :data:`rtl.formats.StateRecord`; ``idle``.
+    Ports
+    -----
+    i: stream of :data:`rtl.formats.RecordBeat`.
+    o: stream of :data:`rtl.formats.StateRecord`.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("beat", "its first record"): 3}
     RATE = "1 record per cycle"
 
     def __init__(self, states: int):
-        self._depth = states // 4 + 2  # the first leaves 2 cycles after it came
+        self._depth = states // 4 + 2  # the first beat leaves 2 cycles after its arrival
         super().__init__({
             "i": In(stream.Signature(RecordBeat)), "o": Out(stream.Signature(StateRecord)),
             "idle": Out(1)})

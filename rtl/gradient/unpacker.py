@@ -17,30 +17,30 @@ GRADIENT_UNPACKER_COUNTERS = CounterLayout("over_credit")
 
 
 class GradientUnpacker(wiring.Component):
-    """Buffer the packets that the host sent against credits; output their records one by one.
+    """Buffer the packets that the host sends against credits; output their records one by one.
 
-    Records and vectors wait separately, so that those of different packets move at the same time. A
-    packet is admitted only with room for the largest one; otherwise it was sent without a credit.
-    It is dropped whole, counted, and leaves a ``bare`` item that says so, unless ``depth`` packets
-    wait already.
+    Records and vectors wait separately, so records and vectors of different packets move at the
+    same time. A packet is admitted only with room for the largest one; otherwise it was sent
+    without credit. It is then dropped whole and counted, and a ``bare`` item reports it, unless
+    ``depth`` packets wait already. The order of packets is kept.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Parameters: ``config``, sizes; a packet has at most ``host_payload_beats`` beats, which the
-    parser checks. ``depth``, beats of each buffer; the host may send :attr:`credits` ahead.
+    Parameters
+    ----------
+    config: sizes; a packet has at most ``host_payload_beats`` beats, which the parser checks.
+    depth: beats of each buffer; the host may send :attr:`credits` ahead.
 
     Ports
     -----
-    i: stream of :data:`rtl.formats.RecordBeat`, all beats after the header: those of records, then
-        those of vectors, whose ``records`` is 0; ``last`` of the packet. Always ready.
-    items: stream of :data:`~rtl.gradient.bags.GradientItem`, of packets that have arrived whole.
-    vectors: stream of :data:`rtl.formats.RawBeat`, beats of vectors as received, ``last`` of the
-        packet.
-    consumed: beats that left the buffers or were dropped, modulo 2^16: the host's credit.
+    i: stream of :data:`rtl.formats.RecordBeat`, all payload beats: records, then vectors, whose
+        ``records`` is 0; ``last`` marks the end of the packet. Always ready.
+    items: stream of :data:`~rtl.gradient.bags.GradientItem`, of complete packets.
+    vectors: stream of :data:`rtl.formats.RawBeat`, beats of vectors as received; ``last`` marks the
+        end of the packet.
+    consumed: beats that left the buffers or were dropped, modulo 2^16; the host's credit.
     counters: ``over_credit``, packets that were dropped.
-    idle: nothing inside except beats of a packet that is still arriving.
+    idle: empty except for beats of a packet that is still arriving.
 
-    Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong kind or size.
+    Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong type or size.
     """
 
     LATENCY = {("last beat of a packet", "its first record"): 3}
@@ -66,8 +66,8 @@ class GradientUnpacker(wiring.Component):
 
     @property
     def credits(self) -> int:
-        """Beats that the host may have sent but not seen in ``consumed``."""
-        # The admission check is two cycles old, in which two more beats may have come.
+        """Beats that the host may have sent ahead of ``consumed``."""
+        # The admission check is two cycles old; two more beats may have arrived.
         return self._depth - self._longest - 2
 
     def elaborate(self, platform) -> Module:
@@ -81,7 +81,7 @@ class GradientUnpacker(wiring.Component):
         m.submodules.packets = packets = StreamFIFO(packet, self._depth)
         wiring.connect(m, vectors.o, wiring.flipped(self.vectors))
 
-        # In: admit a packet whole or not at all.
+        # Input: admit a packet whole or not at all.
         first, room, admitted, admit = Signal(init=1), Signal(init=1), Signal(), Signal()
         beat, of_records = self.i.payload, Signal()
         arrived = packets.i.payload
@@ -97,8 +97,8 @@ class GradientUnpacker(wiring.Component):
             arrived.vector_beats.eq(vector_count + vectors.i.valid),
             arrived.step.eq(beat.step), arrived.lost.eq(~admit),
         ]
-        # What comes and leaves is known late and counts a cycle later; nothing leaves before it
-        # has been counted.
+        # Arrivals and departures are late signals, counted one cycle later. A beat leaves only
+        # after it was counted.
         full = []
         for name, queue in (("records", records), ("vectors", vectors), ("packets", packets)):
             m.submodules[f"{name}_here"] = here = Level(self._depth + 1)
@@ -126,11 +126,12 @@ class GradientUnpacker(wiring.Component):
 
     def _serialise(self, m: Module, packets, records) -> tuple[Value, Value]:
         """Output the records of complete packets; return whether a beat of them leaves, and whether
-        any is here."""
+        any is inside."""
         m.submodules.split = split = RecordSplit(0)
         wiring.connect(m, records, split.i)
         left, item = split.o.payload, self.items.payload
-        # The packet whose records leave, how many beats of them are left, and whether only one is.
+        # The packet whose records leave, the number of its beats left, and whether only one is
+        # left.
         packet, here, bare = Signal(packets.payload.shape()), Signal(), Signal()
         rest, final, over = Signal.like(packet.record_beats), Signal(), Signal()
         m.d.comb += [

@@ -33,44 +33,44 @@ ROW_UPDATER_COUNTERS = CounterLayout(
 class RowUpdater(Gateable, wiring.Component):
     """Fetch the row of each summed gradient, update it, and write it back (paper, 4.2.2).
 
-    A row is looked up in the local cache, which fetches it from the GPU if needed; its state, in
-    row-wise Adagrad, is requested from the host. Items wait in a ring of ``config.update_rows``
+    A row is looked up in the local cache, which fetches it from the GPU if necessary. In row-wise
+    Adagrad its state is requested from the host. Items wait in a ring of ``config.update_rows``
     places, from which rows enter the optimizer in the order of their sums. The new row goes to the
-    host and, if the old one was cached, to its slot; its state goes to the host. The step is done
+    host and, if the old row was cached, to its slot; its state goes to the host. The step is done
     when everything has left and the host has written it.
 
-    In row-wise Adagrad a state is requested, delivered and sent back under the number of its row,
-    modulo 2^16, in ``landing``.
+    In row-wise Adagrad, ``landing`` of a state request, of its answer and of the state update is
+    the number of the row, modulo 2^16.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. After reset ``update_rows`` cycles pass before
-    the first sum is taken.
+    After reset, ``update_rows`` cycles pass before the first sum is taken.
 
     Ports
     -----
     sums: input stream of :func:`~rtl.gradient.reducer_layouts.reduced_beat_layout`, the beats of a
-        key one after the other in ascending order, of one step until it is done.
-    flushed: input stream of :data:`~rtl.gradient.reducer_layouts.Flushed`, each once the sums
+        key consecutive and in ascending order, of one step until the step is done.
+    flushed: input stream of :data:`~rtl.gradient.reducer_layouts.Flushed`, each after the sums
         before it were taken.
     lookups, vectors, write, frozen: to ``updates``, ``updated``, ``write``, ``frozen`` of the
         :class:`~rtl.cache.LocalCache`.
     state_requests: output stream of :data:`rtl.formats.OutgoingRecord` with a ``LookupRecord``.
-    states: input stream of :data:`rtl.formats.RecordBeat` of ``StateRecord``. Ready is 1 as long
-        as the host sends only requested ones. One that no row waits for is dropped and counted.
+    states: input stream of :data:`rtl.formats.RecordBeat` of ``StateRecord``. Always ready if the
+        host sends only requested states. A state for which no row waits is dropped and counted.
     rows: output stream of :data:`rtl.formats.OutgoingPartial`: beats of new rows.
     state_updates: output stream of :data:`rtl.formats.OutgoingRecord` with a ``StateRecord``.
     written: row beats and states that the host has written, modulo 2^32.
     reports: output stream of :data:`rtl.formats.OutgoingRecord` with a ``StepRecord``, ``PASSED``
         at the end of each pass.
     done: output stream of steps whose rows are all written.
-    mode, dimension, learning_rate, epsilon: as in :class:`RowOptimizer`. vector_beats: beats of a
-        row. All may change only while no step is in progress.
-    time: counts cycles, including those skipped while idle.
+    mode, dimension, learning_rate, epsilon: as in :class:`RowOptimizer`; may change only while no
+        step is in progress.
+    vector_beats: beats of a row; may change only while no step is in progress.
+    time: cycle counter, including cycles skipped while idle.
     counters: ``rows`` updated; ``update_misses``, rows that the cache did not hold; ``states``
         taken, ``bad_states`` dropped. Cycles: ``stall_places`` a beat waits for a place,
-        ``stall_requests`` for lookups or requests to leave; ``stall_rows`` the oldest row waits
-        for its vector, ``stall_states`` for its state alone; ``stall_output`` a beat of a new row
-        waits for an output; ``stall_written`` the step waits for the host.
-    idle: nothing moves until an input does; ``written`` shows a cycle later.
+        ``stall_requests`` for lookups or requests to leave; ``stall_rows`` the oldest row waits for
+        its vector, ``stall_states`` for its state alone; ``stall_output`` a beat of a new row waits
+        for an output; ``stall_written`` the step waits for the host.
+    idle: inactive until an input changes; ``written`` takes effect one cycle later.
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
@@ -145,7 +145,7 @@ class RowUpdater(Gateable, wiring.Component):
             self.idle.eq(ring.idle & unpacker.idle & optimizer.idle & output.idle & end.idle),
         ]
 
-        # Nothing may move in a cycle that is counted here, so ``time`` can count them.
+        # The block is inactive in the cycles that are counted here, so ``time`` counts them.
         before, passed = Signal(32), Signal(32)
         m.d.comb += passed.eq(self.time - before)
         m.d.sync += before.eq(self.time)

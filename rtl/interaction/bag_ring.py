@@ -1,4 +1,4 @@
-"""Bag ring: buffers vectors in bag order, and lets bags take turns at the adders."""
+"""Bag ring: buffers vectors in bag order, and lets bags share the adders in turn."""
 
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ from rtl.stream import Level
 __all__ = ["LOOP", "BagRing", "round_slots"]
 
 LOOP = FLOAT_ADDER_LATENCY + 2
-"""Cycles from the choice of a beat to the first choice of one that is added to its sum."""
+"""Cycles from the choice of a beat to the first choice of a beat that is added to its sum."""
 
 CLOSED = 4
 """Cycles from the choice of a bag's last vector to the release of its thread."""
@@ -32,22 +32,20 @@ def round_slots(beats: int) -> int:
 
 
 def _threads(beats: int) -> int:
-    """Return the number of bags that take turns if a vector has ``beats`` beats."""
+    """Return the number of bags that share the adders if a vector has ``beats`` beats."""
     return -(-LOOP // beats)
 
 
 class BagRing(wiring.Component):
-    """Hold the beats of bags in one ring and read them so that no vector waits for a sum.
+    """Store the beats of bags in one ring, and read them such that no vector waits for a sum.
 
-    Threads take turns, as in a barrel processor: enough that a round of turns is at least
-    :data:`LOOP` cycles long, so a sum is there when its thread's turn comes again. In its turn a
-    thread reads the next vector of its bag; a thread without a bag starts the oldest waiting one. A
-    started bag is read to its end, and bags start in order, so only the newest can run short of
-    vectors: the turns of all others are used.
+    Threads take turns, as in a barrel processor. A round of turns is at least :data:`LOOP` cycles
+    long, so a sum is ready when its thread's turn comes again. In its turn a thread reads the next
+    vector of its bag; a thread without a bag starts the oldest waiting bag. A started bag is read
+    to its end, and bags start in order. Only the newest bag can therefore run out of vectors; the
+    turns of all other threads are used.
 
-    Nothing moves while no whole vector waits, however long that is.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    The block is inactive while no complete vector waits.
 
     Parameters
     ----------
@@ -57,18 +55,19 @@ class BagRing(wiring.Component):
 
     Ports
     -----
-    i: stream of :data:`~rtl.interaction.records.SlotBeat`, vectors whole and in slot order.
-    bag: number of the bag of the item on ``i``.
+    i: stream of :data:`~rtl.interaction.records.SlotBeat`, whole vectors in slot order.
+    bag: number of the bag of the item at ``i``.
     left: the oldest bag is finished; its number is free.
-    vector_beats: beats of a vector; may change while empty, which is after ``left`` of every bag.
-    coming: ``valid``, a beat comes out in the next cycle; ``slot``, its place in the round of
-        turns: beats that are added to each other have the same; ``first``, as of ``o``.
-    o: the beat that comes out: ``slot``; ``bag``; ``beat`` of the vector; ``first`` or ``last``
-        vector of the bag; ``keys``, vectors of the bag up to this one.
-    data: the data of beat ``o``.
-    stall: a beat could come in the next cycle, but that turn's thread had no vector, though others
-        waited.
-    idle: no whole vector waits and none is being read.
+    vector_beats: beats of a vector; may change while the ring is empty, which is after ``left`` of
+        every bag.
+    coming: ``valid``, a beat leaves in the next cycle; ``slot``, its place in the round of turns,
+        equal for beats that are added to each other; ``first``, as in ``o``.
+    o: the beat that leaves: ``slot``; ``bag``; ``beat`` of the vector; ``first`` or ``last`` vector
+        of the bag; ``keys``, vectors of the bag up to this vector.
+    data: data of beat ``o``.
+    stall: a beat could have left in the next cycle, but the thread of that turn has no vector,
+        although other vectors wait.
+    idle: no complete vector waits and none is being read.
     """
 
     LATENCY = {("beat that ends a vector", "first beat out, if its thread's turn comes"): 4}
@@ -92,7 +91,7 @@ class BagRing(wiring.Component):
         bits, bag_bits = ceil_log2(self._depth), ceil_log2(self._bags)
         m.submodules.ring = ring = Ram(BEAT_BITS + 1, self._depth,
                                        style="uram" if self._depth >= 2048 else "bram", latency=2)
-        # Whole vectors in the ring; bags that no thread has started; numbers for new bags.
+        # Complete vectors in the ring; bags that no thread has started; numbers for new bags.
         m.submodules.waiting = self._waiting = Level(self._depth)
         m.submodules.queued = self._queued = Level(self._bags)
         m.submodules.numbers = self._numbers = Level(self._bags, init=self._bags)
@@ -107,7 +106,7 @@ class BagRing(wiring.Component):
         return m
 
     def _fill(self, m: Module, ring: Ram) -> None:
-        """Store beats, and where each bag begins."""
+        """Store beats, and the begin of each bag."""
         committed, free, bits = self._committed, self._free, ceil_log2(self._depth)
         tail, after = Signal.like(committed), Signal.like(committed, init=1)
         filling, inside, fresh, full = Signal.like(self._number), Signal(), Signal(init=1), Signal()
@@ -123,22 +122,22 @@ class BagRing(wiring.Component):
             commit.eq(put & item.beat_last), ends.eq(commit & last), self.bag.eq(filling),
             self._numbers.down.eq(put & ~inside), self._waiting.up.eq(commit),
         ]
-        # What becomes free is counted a cycle late.
+        # Freed places are counted one cycle late.
         m.d.sync += [full.eq(Mux(put, no_room(after), no_room(tail))), filling.eq(filling + ends)]
         with m.If(put):
             m.d.sync += [tail.eq(after), after.eq(after + 1), inside.eq(~ends)]
         with m.If(commit):
             m.d.sync += [committed.eq(after), fresh.eq(last)]
-        # A vector is read two cycles after its last beat at the earliest, so the beats wait for the
-        # RAM in registers.
+        # A vector is read at the earliest two cycles after its last beat, so registers hold the
+        # beats for the RAM.
         storing, place = Signal(), Signal(bits, reset_less=True)
         stored = Signal(ring.width, reset_less=True)
         m.d.sync += [storing.eq(put), place.eq(tail), stored.eq(Cat(item.data, last))]
         m.d.comb += [
             ring.write_en.eq(storing), ring.write_addr.eq(place), ring.write_data.eq(stored)]
 
-        # A bag is announced when its first vector is complete. ``start`` is where the oldest begins
-        # that no thread has started: the next to be announced, if there is none.
+        # A bag is announced when its first vector is complete. ``start`` is the begin of the oldest
+        # bag that no thread has started or, without such a bag, of the next bag to be announced.
         m.submodules.starts = starts = Ram(len(committed), self._bags, style="lutram", latency=0)
         second = Signal.like(self._number, init=1)
         m.d.comb += [
@@ -163,7 +162,7 @@ class BagRing(wiring.Component):
                     m.d.sync += last_thread.eq(_threads(beats) - 1)
                     m.d.comb += single.eq(_threads(beats) == 1)
 
-        # What the thread has whose turn comes: it is read at the end of the turn before.
+        # State of the thread of the next turn: it is read at the end of the previous turn.
         active = Array(Signal(name=f"active{k}") for k in range(most))
         state = data.StructLayout({"head": len(committed), "bag": len(self._number),
                                    "keys": COUNT_BITS})
@@ -186,7 +185,7 @@ class BagRing(wiring.Component):
         ]
         with m.If(step):
             m.d.sync += [beat.eq(Mux(final, 0, beat + 1)), slot.eq(slot + 1)]
-        # Every vector that comes is one more for a thread that has a bag: for the newest of them.
+        # Every arriving vector belongs to the newest bag, so its thread has one more.
         m.d.sync += more.eq(more | self._waiting.up)
         with m.If(ends_turn):
             m.d.sync += [
@@ -197,7 +196,7 @@ class BagRing(wiring.Component):
             ]
             with m.If(closes):
                 m.d.sync += slot.eq(0)
-        # Vectors that come after these may have other beats, and so rounds of other turns.
+        # Later vectors may have another number of beats, and so rounds of other turns.
         with m.If(self._empty):
             m.d.sync += [thread.eq(0), slot.eq(0), following.eq(~single), running.eq(0)]
         with m.If(turn):
@@ -242,8 +241,8 @@ class BagRing(wiring.Component):
                  rests: Value) -> None:
         """Free the beats that have been read.
 
-        These are the ones before the least position of a round: a bag that a thread starts later
-        begins after it. While nothing waits and the reader ``rests``, they are all.
+        They are before the least position of a round: a bag that a thread starts later begins after
+        it. If no vector waits and the reader ``rests``, all beats have been read.
         """
         sampled, opens, closed = Signal(), Signal(init=1), Signal()
         sign = ceil_log2(self._depth) + 1

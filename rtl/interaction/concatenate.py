@@ -14,20 +14,18 @@ __all__ = ["Concatenator"]
 class Concatenator(wiring.Component):
     """Join the dense and the pooled vectors of each sample (paper, section 4.1.3: concatenation).
 
-    Both come in sample order, so they need not be matched: a dense vector leaves, then every bag of
-    its sample, then the next dense vector. A dense vector does not wait for its bags.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    Both arrive in sample order and need no matching: a dense vector leaves, then every bag of its
+    sample, then the next dense vector. A dense vector does not wait for its bags.
 
     Ports
     -----
-    dense: stream of :data:`~rtl.interaction.records.VectorInBeat`; its ``sample_last`` is
-        ignored.
+    dense: stream of :data:`~rtl.interaction.records.VectorInBeat`; its ``sample_last`` is ignored.
     pooled: stream of :data:`~rtl.interaction.records.PooledBeat`.
     o: stream of :data:`~rtl.interaction.records.VectorInBeat`.
     counters: ``samples`` and ``beats_out``; ``stall_dense``, cycles in which a pooled vector waits
-        for the dense one of its sample.
-    idle: a sample whose next vector has not come is idle.
+        for the dense vector of its sample.
+    idle: inactive until an input changes. A sample whose next vector has not arrived does not clear
+        it.
     """
 
     LATENCY = {("beat", "the same beat"): 1}
@@ -42,7 +40,7 @@ class Concatenator(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        # Registers, not LUTRAM: much logic follows in the interaction's recoders.
+        # Registers, not LUTRAM: the interaction's recoders have much logic behind them.
         m.submodules.output = output = SkidBuffer(VectorInBeat, lutram=False)
         wiring.connect(m, output.o, wiring.flipped(self.o))
         bags, ends, out = Signal(), Signal(), output.i.payload

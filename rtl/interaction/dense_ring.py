@@ -28,15 +28,13 @@ _OF_REQUESTS = ("packets", "stall_buffers")
 
 
 class DenseRing(wiring.Component):
-    """Reserve a place for the dense vector of each sample, request it from the host, and output the
-    vectors in sample order.
+    """Reserve a place for the dense vector of each sample, request the vector from the host, and
+    output the vectors in sample order.
 
-    The places are a :class:`~rtl.interaction.hold_buffer.HoldBuffer` of ``config.dense_vectors``:
-    a vector whose place is not reserved, or is filled already, is dropped and counted, and a place
-    is free again when its last beat is leaving. Requests are gathered in DENSE_REQUESTS packets, of
-    one step each; no request is made before its place is reserved.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    The places are a :class:`~rtl.interaction.hold_buffer.HoldBuffer` of ``config.dense_vectors``. A
+    vector is dropped and counted if its place is not reserved or is already filled. A place is free
+    again when its last beat leaves. Requests are gathered in DENSE_REQUESTS packets, each of one
+    step. A request is made only with a reserved place.
 
     Ports
     -----
@@ -45,13 +43,13 @@ class DenseRing(wiring.Component):
     o: stream of :data:`~rtl.interaction.records.VectorInBeat`, ``sample_last`` always 0.
     headers, payload: streams of :data:`rtl.formats.FrameInfo` and :data:`rtl.formats.RawBeat`, the
         lists of :data:`~rtl.formats.DenseRecord`.
-    vector_beats: beats of a vector; may change while empty.
+    vector_beats: beats of a vector; may change while the ring is empty.
     batch, time, timeout, credit: see :class:`rtl.network.RecordPackager`.
-    asked, landed: in this cycle a vector was requested; a requested one is complete.
+    asked, landed: events: a vector was requested; a requested vector is complete.
     counters: ``reserved``, ``vectors_in``, ``beats_in``, ``beats_out``, ``bad_landings``,
         ``stall_full``, ``stall_waiting`` as those of the hold buffer; ``packets`` of requests and
         ``stall_buffers``, cycles in which a request waits for a packet buffer.
-    idle: waiting for vectors is idle.
+    idle: inactive until an input changes. Waiting for vectors does not clear it.
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
@@ -85,7 +83,7 @@ class DenseRing(wiring.Component):
         wiring.connect(m, requests.headers, wiring.flipped(self.headers))
         wiring.connect(m, requests.payload, wiring.flipped(self.payload))
 
-        # Reserve a place and make its request at the same time.
+        # Reserve a place and make its request in the same cycle.
         slot, place, record = self.reserve.payload, places.reserve, Signal(DenseRecord)
         m.d.comb += [
             self.reserve.ready.eq(place.ready & requests.i.ready),

@@ -18,15 +18,19 @@ __all__ = ["DotArray"]
 
 
 class _DotUnit(wiring.Component):
-    """One dot product per cycle of any two vectors of the ring, with a copy of it per operand.
+    """Compute one dot product per cycle of any two vectors of the ring, with a copy of the ring per
+    operand.
 
-    Addresses and write enable come a cycle early, to registers of the unit: they have hundreds of
-    loads in each.
+    Addresses and write enable arrive one cycle early, at registers of the unit: they have hundreds
+    of loads in each unit.
 
-    Ports: ``write_en``, ``write_addr``, and a cycle later ``write_data``: into both copies;
-    ``row``, ``column``: places of the operands, two cycles before
-    :class:`~rtl.float.DotProduct` has them; ``first``, ``previous`` (with several slices), ``o``:
-    as there.
+    Ports
+    -----
+    write_en, write_addr, write_data: write into both copies; ``write_data`` one cycle later.
+    row, column: places of the operands, two cycles before they enter
+        :class:`~rtl.float.DotProduct`.
+    first, previous, o: see :class:`~rtl.float.DotProduct`; ``first`` and ``previous`` only with
+        several slices.
     """
 
     def __init__(self, depth: int, several: bool):
@@ -60,20 +64,18 @@ class _DotUnit(wiring.Component):
 
 
 class DotArray(wiring.Component):
-    """``dot_units`` dot products per cycle, of any pairs of vectors, summed over slices.
+    """Compute ``dot_units`` dot products per cycle, of any pairs of vectors, summed over slices.
 
     A copy of the ring per operand costs fewer LUTs than a rotating ring of registers (8 for 7 bits
-    of 64 vectors, against 1 and two flip-flops for each bit of one), and lets the pairs be taken in
-    result order, whatever their number, so nothing has to be reordered afterwards.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    of 64 vectors, against 1 and two flip-flops for each bit of one vector). Pairs can then be taken
+    in result order for any number of vectors, without reordering.
 
     Ports
     -----
     write_en, write_addr, write_data: from :class:`~rtl.interaction.slices.SliceLoader`.
     valid, group, rows, columns: from :class:`~rtl.interaction.dot_schedule.DotSchedule`.
-    o_valid, o_group: the finished group; it is not registered after the float units.
-    dots: its dots, unit 0 lowest; for slices before the final one, the sums so far.
+    o_valid, o_group: the finished group, not registered after the float units.
+    dots: its dots, unit 0 lowest; for slices before the final one, the partial sums.
     idle: no group is in flight.
     """
 
@@ -97,7 +99,7 @@ class DotArray(wiring.Component):
 
     @classmethod
     def latency(cls, config: NicConfig) -> int:
-        """Return the cycles from a group to its dots in a NIC of ``config``."""
+        """Return the cycles from a group to its dots in a NIC with ``config``."""
         several = "may have several slices" if config.vector_beats > 1 else "have one slice"
         return cls.LATENCY["group", f"its dots, where vectors {several}"]
 
@@ -106,7 +108,7 @@ class DotArray(wiring.Component):
         several = self._config.vector_beats > 1
         latency = self.latency(self._config)
         valid = [self.valid, *(Signal(name=f"valid{k}") for k in range(latency))]
-        # Without a reset these become shift registers in LUTs.
+        # Without a reset, these become shift registers in LUTs.
         groups = [self.group, *(Signal(self._group, name=f"group{k}", reset_less=True)
                                 for k in range(latency))]
         m.d.sync += [after.eq(before) for before, after in (*pairwise(valid), *pairwise(groups))]

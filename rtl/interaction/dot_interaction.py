@@ -22,31 +22,31 @@ _DenseBeat = data.StructLayout(
 
 
 class DotInteraction(wiring.Component):
-    """Multiply every two vectors of a sample (DLRM's dot interaction; paper, section 4.1.3).
+    """Compute the dot product of every two vectors of a sample (DLRM's dot interaction; paper,
+    section 4.1.3).
 
-    The dense vector waits for its dots. All vectors, including the dense one, go through the
-    transpose (only if a vector may have several beats), are recoded, and are stored in a ring that
-    the dot units read. Dots are taken in result order, row-major with j < i, or j <= i with
-    ``itself``; flattening packs them. The order of additions is that of
-    :class:`~rtl.float.DotProduct`, slices in ascending order. Successive samples overlap: while one
-    is multiplied the next is loaded and the previous one leaves.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``, for small samples
+    The dense vector waits for its dots. All vectors, including the dense vector, pass the transpose
+    (only if a vector may have several beats), are recoded, and are stored in a ring that the dot
+    units read. Dots are computed in result order, row-major with j < i, or j <= i with ``itself``;
+    flattening packs them. The order of additions is that of :class:`~rtl.float.DotProduct`, slices
+    in ascending order. Successive samples overlap: while a sample is multiplied, the next one is
+    loaded and the previous one leaves. For the rate with small samples, see
     :class:`~rtl.interaction.dot_schedule.DotSchedule`.
 
-    Vectors beyond ``interaction_vectors`` are dropped and counted; the result is that of the
-    others.
+    Vectors beyond ``interaction_vectors`` are dropped and counted; the result is that of the other
+    vectors.
 
     Ports
     -----
-    i: stream of :data:`~rtl.interaction.records.VectorInBeat`. A sample of one vector has a result
-        that is its dense vector (and, with ``itself``, one dot).
-    itself: vectors are also paired with themselves; may change while empty.
+    i: stream of :data:`~rtl.interaction.records.VectorInBeat`. The result of a sample of one vector
+        is its dense vector (and, with ``itself``, one dot).
+    itself: pair vectors with themselves too; may change while empty.
     o: stream of :data:`~rtl.interaction.records.ResultBeat`, samples in order.
     counters: ``samples`` whose results have left, ``beats_in``, ``beats_out``; ``dropped`` beats;
         ``stall_input``, cycles in which an input beat waits; ``stall_output``, cycles in which a
         group of dots waits for room.
-    idle: an unfinished sample that waits for its next beat is idle.
+    idle: inactive until an input changes. An unfinished sample that waits for its next beat does
+        not clear it.
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
@@ -60,8 +60,8 @@ class DotInteraction(wiring.Component):
         "a sample takes as many cycles as the largest of its beats in, of its beats out and, "
         "for each slice, of its pairs divided by dot_units and rounded up")
     ROOM = 64
-    """Beats of dots, and of dense vectors, that may wait: LUTRAM's depth. A group's beat is
-    reserved when it begins, some 40 cycles before the beat is there."""
+    """Beats of dots, and of dense vectors, that may wait: the depth of LUTRAM. A group reserves its
+    beat when it begins, about 40 cycles before the beat is ready."""
 
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):
@@ -87,7 +87,7 @@ class DotInteraction(wiring.Component):
         wiring.connect(m, loader.slices, schedule.slices)
         wiring.connect(m, output.o, wiring.flipped(self.o))
 
-        # In: a dense vector is stored for the result, and paired like the others.
+        # Input: a dense vector is stored for the result, and paired like the other vectors.
         item, place = self.i.payload, Signal(range(config.interaction_vectors + 1))
         void, take, ready = Signal(), Signal(), Signal()
         m.d.comb += [
@@ -131,9 +131,9 @@ class DotInteraction(wiring.Component):
             schedule.left.eq(flattener.o.valid & flattener.o.ready),
         ]
 
-        # Out: the dense vector, then its dots.
+        # Output: the dense vector, then its dots.
         dots, sample, step = Signal(), Signal(32), Signal(STEP_BITS)
-        # An inverted copy for the data: control has one with few loads.
+        # An inverted copy for the data, to leave the control register with few loads.
         dense_data = Signal(init=1)
         result = output.i.payload
         m.d.comb += result.data.eq(
@@ -173,8 +173,8 @@ class DotInteraction(wiring.Component):
         return m
 
     def _lose(self, m: Module, take: Signal, output: SkidBuffer) -> None:
-        """Tell with each result whether a bag of its sample was lost."""
-        # A sample has a dense vector that waits, unless its result is leaving.
+        """Mark each result whose sample has lost a bag."""
+        # Every sample has a dense vector that waits, unless its result is leaving.
         m.submodules.losses = losses = StreamFIFO(1, 2 * self.ROOM, style="lutram")
         item, before = self.i.payload, Signal()
         m.d.comb += [

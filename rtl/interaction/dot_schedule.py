@@ -13,20 +13,23 @@ from rtl.interaction.slices import Slice, ring_depth
 __all__ = ["REUSE", "DotGroup", "DotSchedule", "group_count"]
 
 REUSE = DOT_LATENCY - DOT_TREE_LATENCY + 2
-"""Cycles from a group to the first one that may add to its sums: they are written to a RAM."""
+"""Cycles from a group to the first group that may add to its sums, which are written to a RAM."""
 
 
 def group_count(config: NicConfig) -> int:
-    """Return the most groups of a slice, and at least as many as keep two slices apart."""
+    """Return the most groups of a slice, at least the number that separates two slices."""
     return max(pair_groups(config.interaction_vectors, config.dot_units, itself=True), REUSE)
 
 
 def DotGroup(config: NicConfig) -> data.StructLayout:
     """Layout of the data that accompany a group through the dot units.
 
-    ``number`` in its slice; ``first``, of the first slice: nothing to add to; ``keep``: of a slice
-    before the final one, its sums are stored. ``count`` dots leave, into lanes from ``fill`` on;
-    ``emit``: they fill a beat, or the sample ends; ``last``: the sample ends with that beat.
+    number: number of the group in its slice.
+    first: group of the first slice: no sum to add to.
+    keep: group of a slice before the final one: its sums are stored.
+    count, fill: ``count`` dots leave, into lanes from ``fill`` on.
+    emit: the dots fill a beat, or the sample ends.
+    last: the sample ends with that beat.
     """
     return data.StructLayout({
         "number": range(group_count(config)), "first": 1, "keep": 1, "count": range(LANES + 1),
@@ -36,36 +39,39 @@ def DotGroup(config: NicConfig) -> data.StructLayout:
 _Step = data.StructLayout({
     "count": range(LANES + 1), "fill": range(LANES), "some": 1, "ending": 1, "spills": 1, "emit": 1,
     "ends": 1})
-"""What a group does. ``some``: it has pairs; ``ending``: none remain after it; ``spills``: its last
-dots begin a beat, which the next step ends; ``emit``: it needs room for a beat; ``ends`` the
-slice."""
+"""Action of a group. ``some``: it has pairs. ``ending``: no pairs remain after it. ``spills``: its
+last dots begin a beat, which the next step ends. ``emit``: it needs room for a beat. ``ends``: it
+ends the slice."""
 
 
 class DotSchedule(wiring.Component):
-    """Enumerate the pairs of each slice in result order, ``dot_units`` a cycle.
+    """Enumerate the pairs of each slice in result order, ``dot_units`` per cycle.
 
-    A group is the next ``dot_units`` pairs of the row-major lower triangle, so that dots come in
-    the order in which they leave. The pairs of a group do not depend on the number of vectors, and
-    come from a table. Only dots of the final slice leave; a group of it that fills a beat begins
-    only when there is room for the beat.
+    A group is the next ``dot_units`` pairs of the row-major lower triangle, so dots arrive in
+    output order. The pairs of a group do not depend on the number of vectors, and come from a
+    table. Only dots of the final slice leave. A group of the final slice that fills a beat begins
+    only with room for the beat.
 
-    A sample whose last group fills one beat and begins another takes a cycle more for the second. A
-    slice of fewer than :data:`REUSE` groups takes so many cycles where another slice of its sample
-    follows, whose sums add to its own. Otherwise see ``RATE``.
+    A sample whose last group fills a beat and begins another one takes one more cycle. A slice of
+    fewer than :data:`REUSE` groups takes :data:`REUSE` cycles if another slice of its sample
+    follows, because the sums of that slice add to its own.
 
-    Parameters: ``config``; ``room``, the initial room in beats.
+    Parameters
+    ----------
+    config: sizes.
+    room: initial room in beats.
 
     Ports
     -----
     slices: stream of :func:`~rtl.interaction.slices.Slice`.
-    itself: vectors are also paired with themselves; may change while idle.
+    itself: pair vectors with themselves too; may change while idle.
     released: number of vectors of a finished slice, for one cycle.
     valid, group: a group, as :func:`DotGroup`.
-    rows, columns: the places in the ring of the pairs of the group that begins, unit 0 first: a
-        cycle before ``valid``, and not registered; each unit has registers of its own.
+    rows, columns: places in the ring of the pairs of the group that begins, unit 0 first: one cycle
+        before ``valid``, and not registered; each unit has its own registers.
     left: a beat has left, which makes room.
     waiting: in the previous cycle, a group waited for room.
-    idle: no slice is being processed; one may wait at ``slices``.
+    idle: no slice is being processed; a slice may wait at ``slices``.
     """
 
     RATE = "1 group per cycle, one slice after another"
@@ -89,8 +95,9 @@ class DotSchedule(wiring.Component):
         active, now = Signal(), Signal(self._slice)
         number = Signal(range(group_count(self._config)))
         base, row_base = Signal(bits), Signal(bits)
-        # Whatever decides about a group is in registers when it begins. So are the pairs after it,
-        # and whether there are any (more), and at most one group of them (near).
+        # All inputs of the decision about a group are in registers when it begins, including the
+        # number of pairs after it, whether there are any (more), and whether they fit into one
+        # group (near).
         step, after = Signal(_Step, reset_less=True), Signal(_Step)
         left = Signal(self._slice["pairs"].shape, reset_less=True)
         more, near = Signal(reset_less=True), Signal(reset_less=True)
@@ -106,8 +113,8 @@ class DotSchedule(wiring.Component):
             full.eq(~self.left & (full | (active & step.emit & (room == 1)))),
         ]
 
-        # The group after this one. Its dots follow in the same beat or, if this one fills it, in
-        # the next; what spills into a beat after the last dots takes a step of its own.
+        # The next group. Its dots follow in the same beat or, if this group fills the beat, in the
+        # next one. Dots that spill into a beat after the last group take a separate step.
         fill, filled, over = Signal(range(LANES)), Signal(range(2 * LANES)), Signal()
         count = Signal(range(LANES + 1))
         m.d.comb += [

@@ -13,17 +13,18 @@ __all__ = ["Flattener"]
 
 
 class Flattener(wiring.Component):
-    """Pack the dots of a sample 16 to a beat (paper, section 4.1.3: the flatten).
+    """Pack the dots of a sample 16 per beat (paper, section 4.1.3: the flatten).
 
-    The dots of a group are rotated until the first is in the next free lane of the beat; dots
+    The dots of a group are rotated until the first one is in the next free lane of the beat. Dots
     beyond lane 15 are then in the lowest lanes, and begin the next beat. The schedule decides when
-    a beat is full, and begins a group only if there is room for its beat: nothing stalls here.
+    a beat is full, and begins a group only with room for its beat, so the block never stalls.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Ports: ``valid``, ``group``, ``dots``: of :class:`~rtl.interaction.dot_array.DotArray`; ``o``:
-    stream of :data:`~rtl.formats.RawBeat`, ``last`` on the beat that ends a sample, zeros after
-    its last dot; ``idle``: a beat that is not full is idle.
+    Ports
+    -----
+    valid, group, dots: from :class:`~rtl.interaction.dot_array.DotArray`.
+    o: stream of :data:`~rtl.formats.RawBeat`; ``last`` marks the beat that ends a sample, with
+        zeros after its last dot.
+    idle: inactive until an input changes. A partial beat does not clear it.
     """
 
     LATENCY = {("group's dots", "beat"): 4}
@@ -40,13 +41,14 @@ class Flattener(wiring.Component):
         m.submodules.beats = beats = StreamFIFO(RawBeat, self._room)
         wiring.connect(m, beats.o, wiring.flipped(self.o))
 
-        # 1: rotate by fill's lower bits. Meanwhile compute which lanes belong to the previous beat,
-        # to this group, and to the kept dots.
+        # 1: rotate by the lower bits of fill. In the same stage, compute the lanes of the previous
+        # beat, of this group, and of the kept dots.
         group, turned = self.group, Signal(BEAT_BITS, reset_less=True)
         older, known, keep = (Signal(LANES, reset_less=True, name=name)
                               for name in ("older", "known", "keep"))
         below, emit, last = Signal(LANES), Signal(), Signal(reset_less=True)
-        # Each for half of the beat, for their many loads; one is inverted, or they were one again.
+        # A register for each half of the beat, to split the load; one is inverted, otherwise
+        # synthesis would merge them.
         rest, inverse = Signal(2, reset_less=True), Signal(2, reset_less=True)
         filled = Signal(range(2 * LANES + 1))
         m.d.comb += [

@@ -19,36 +19,36 @@ __all__ = ["HoldBuffer"]
 class HoldBuffer(wiring.Component):
     """Ring of places, which are reserved in slot order before a lookup leaves.
 
-    A slot is output as soon as it and all earlier ones are filled; an EMPTY slot counts as filled
-    and gives beats of +0. A place is free again when its last beat is leaving, so a slot that is
-    not pooled yet occupies its own (paper, 4.1.3; DESIGN, section 3).
+    A slot is output as soon as it and all earlier slots are filled. An EMPTY slot counts as filled,
+    with beats of +0. A place is free again when its last beat leaves, so a slot that is not yet
+    pooled occupies a place (paper, 4.1.3).
 
-    A vector for a place that is not reserved or already filled, or with a wrong number of beats,
-    is dropped and counted; its place can still be filled by a right one. The filled bit of a place
-    changes its meaning with every lap of the ring, so nothing is cleared
-    while the buffer runs; after reset the bits are swept, one a cycle.
+    A vector is dropped and counted if its place is not reserved or already filled, or if its number
+    of beats is wrong; a valid vector can still fill the place. The meaning of a place's filled bit
+    inverts with every lap of the ring, so no bit is cleared in operation. After reset, a sweep
+    writes one bit per cycle.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Parameters: ``config``; ``places``, a power of two, by default ``config.hold_vectors``;
-    ``lossy``: vectors of ``remote`` may be ``lost``; by default with ``config.link``.
+    Parameters
+    ----------
+    config: sizes.
+    places: number of places, a power of two, by default ``config.hold_vectors``.
+    lossy: vectors of ``remote`` may be ``lost``; by default with ``config.link``.
 
     Ports
     -----
     reserve: stream of :data:`~rtl.formats.HoldSlot`; ready while a place is free.
-    next_landing: the place of the next item on ``reserve``.
+    next_landing: the place of the next item at ``reserve``.
     remote: stream of :data:`~rtl.formats.TaggedBeat` from the network, always ready.
-    local: stream of :data:`rtl.formats.VectorBeat` of this node's own lookups; waits for
-        ``remote``. Vectors of the two may interleave beat by beat.
+    local: stream of :data:`rtl.formats.VectorBeat` of this node's own lookups; ``remote`` has
+        priority. Vectors of the two may interleave beat by beat.
     vector_beats: beats of a vector, 1 to ``config.vector_beats``; may change while empty.
     o: stream of :data:`~rtl.interaction.records.SlotBeat`, in slot order.
-    landed: in this cycle a vector has filled its place.
-    time: counts cycles, including those skipped while idle.
-    counters: ``reserved`` slots; ``vectors_in`` and ``beats_in`` that filled places;
-        ``beats_out``; ``bad_landings``, vectors dropped; ``stall_full``, cycles in which a
-        reservation waits for a place; ``stall_waiting``, cycles in which the oldest slot waits
-        for its vector.
-    idle: waiting for vectors is idle.
+    landed: event: a vector has filled its place.
+    time: cycle counter, including cycles skipped while idle.
+    counters: ``reserved`` slots; ``vectors_in`` and ``beats_in`` that filled places; ``beats_out``;
+        ``bad_landings``, vectors dropped; ``stall_full``, cycles in which a reservation waits for a
+        place; ``stall_waiting``, cycles in which the oldest slot waits for its vector.
+    idle: inactive until an input changes. Waiting for vectors does not clear it.
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
@@ -56,9 +56,9 @@ class HoldBuffer(wiring.Component):
     LATENCY = {("last beat of a vector", "its first beat in slot order"): 8}
     RATE = "1 reservation, 1 beat in and 1 beat out per cycle"
     WINDOW = 4
-    """Slots that are looked at ahead, a power of two: one a cycle, for three cycles each."""
+    """Slots that are inspected ahead, a power of two: one per cycle, for three cycles each."""
     OUT_BEATS = 8
-    """Beats between the choice of one and its leaving: each takes a place for five cycles."""
+    """Beats between their choice and their output: each takes a place for five cycles."""
     MARKS = 4
     """EMPTY slots whose bits are not written yet: those of four cycles, until a delay is known."""
 
@@ -101,8 +101,8 @@ class HoldBuffer(wiring.Component):
             landing.head.eq(head), landing.level.eq(level),
             landing.vector_beats.eq(self.vector_beats), self.landed.eq(landing.vector_in),
         ]
-        # A mark that collides with a vector's is delayed; then no slot is reserved until all are
-        # written, so none can affect its place's next lap.
+        # A mark that collides with a vector's is delayed. Then no slot is reserved until all marks
+        # are written, so a mark cannot affect its place's next lap.
         m.d.sync += behind.eq(marks.o.valid & (behind | ~marks.o.ready))
         with m.If(reserve):
             m.d.sync += tail.eq(tail + 1)
@@ -110,7 +110,7 @@ class HoldBuffer(wiring.Component):
             m.d.sync += head.eq(head + 1)
         m.d.sync += level.eq(level + reserve - release)
 
-        # Whether a slot can be reserved is known late, so its record is written a cycle later.
+        # The handshake of a reservation is late, so its record is written one cycle later.
         m.submodules.slots = slots = Ram(HoldSlot.size, places, style="bram")
         record, place = Signal(HoldSlot, reset_less=True), Signal(bits + 1, reset_less=True)
         m.d.sync += [unread.up.eq(reserve), record.eq(self.reserve.payload), place.eq(tail)]
@@ -124,7 +124,7 @@ class HoldBuffer(wiring.Component):
         waits, there, slot = self._window(m, landing, unread, slots, head, release)
         asleep = self._leave(m, landing, head, waits & there, slot, release)
 
-        # Both stalls may last through skipped idle cycles: they count time, not clock edges.
+        # Both stalls may last through skipped idle cycles, so they count ``time``, not clock edges.
         before, waited, was_full = Signal(32), Signal(), Signal()
         passed = Signal(32)
         m.d.comb += passed.eq(self.time - before)
@@ -134,23 +134,25 @@ class HoldBuffer(wiring.Component):
               beats_in=landing.beats_in, bad_landings=landing.bad,
               beats_out=self.o.valid & self.o.ready,
               stall_full=Mux(was_full, passed, 0), stall_waiting=Mux(waited, passed, 0))
-        # The oldest slot's vector is not there, and nothing is on its way into the window.
+        # The oldest slot's vector has not arrived, and no slot is on its way into the window.
         m.d.comb += self.idle.eq(
             landing.idle & marks.idle & asleep & ~unread.up & ~self._moving & ~(waits & there))
         return m
 
     def _window(self, m: Module, landing: LandingCheck, unread: Level, slots: Ram, head: Value,
                 release: Value) -> tuple:
-        """Look at slots ahead; return whether there is an oldest, its vector is there, its record.
+        """Inspect slots ahead; return whether there is an oldest slot, whether its vector has
+        arrived, and its record.
 
-        The slots of the window are consecutive, so the low bits of their places tell them apart.
+        The slots of the window are consecutive, so the low bits of their places distinguish them.
         """
         bits = len(head) - 1
         m.submodules.room = room = Level(self.WINDOW, init=self.WINDOW, late=True)
         m.submodules.known = known = Level(self.WINDOW, late=True)
         m.submodules.records = records = Ram(HoldSlot.size, self.WINDOW, style="lutram", latency=0)
         fetch, fetching, number = Signal(len(head)), Signal(), ceil_log2(self.WINDOW)
-        # Of the slot that was fetched in the cycle before, the record and the bit are read now.
+        # The record and the bit of the slot that was fetched in the previous cycle are read in this
+        # cycle.
         read, slot, oldest = Signal(number, reset_less=True), Signal(HoldSlot), Signal(HoldSlot)
         m.d.comb += [
             fetching.eq(unread.some & room.some), unread.down.eq(fetching),
@@ -177,13 +179,13 @@ class HoldBuffer(wiring.Component):
 
     def _leave(self, m: Module, landing: LandingCheck, head: Value, there: Value, slot: data.View,
                release: Signal) -> Value:
-        """Read the beats of the oldest slot once it is ``there``; return whether none is inside.
+        """Read the beats of the oldest slot once it is ``there``; return whether no beat is inside.
 
-        The next beat's address waits at the store's pins, so that it is read in the cycle in which
-        it may leave.
+        The next beat's address waits at the pins of the store, so the beat is read in the cycle in
+        which it may leave.
         """
         bits, beats = len(head) - 1, self.beats
-        # Beside each beat: whether it is of a lost vector.
+        # Beside each beat: whether its vector is lost.
         m.submodules.store = store = Ram(
             self._bits + self._lossy, self.places * beats, latency=2,
             style="uram" if self.places * beats >= 2048 else "bram")
@@ -201,7 +203,7 @@ class HoldBuffer(wiring.Component):
             credit.up.eq(self.o.valid & self.o.ready),
             only.eq(self.vector_beats == 1), release.eq(taken & last_beat),
         ]
-        # Whether the next beat is its vector's last is known before it is known to be taken.
+        # ``last_beat`` of the next beat is known before its take.
         m.d.sync += last_beat.eq(Mux(taken, Mux(last_beat, only, beat + 2 == self.vector_beats),
                                      beat + 1 == self.vector_beats))
         with m.If(taken):

@@ -17,21 +17,22 @@ __all__ = ["Interaction"]
 class Interaction(Gateable, wiring.Component):
     """Pass each sample's vectors to the dot interaction, or flatten them unchanged.
 
-    If ``config.dot_units`` is 0 there is no dot interaction, and vectors are always flattened.
-
+    If ``config.dot_units`` is 0, there is no dot interaction, and vectors are always flattened.
     Latency and throughput are those of :class:`~rtl.interaction.dot_interaction.DotInteraction` and
     :class:`~rtl.interaction.vector_flatten.VectorFlattener`.
 
     Ports
     -----
     i: stream of :data:`~rtl.interaction.records.VectorInBeat`.
-    dots: results are dots. itself: vectors are also paired with themselves. vector_packing: log2 of
-        the vectors that share a beat. All may change while empty.
+    dots: results are dots; may change while empty.
+    itself: pair vectors with themselves too; may change while empty.
+    vector_packing: log2 of the vectors that share a beat; may change while empty.
     o: stream of :data:`~rtl.interaction.records.ResultBeat`, samples in order.
     counters: ``samples`` whose results have left, ``beats_in``, ``beats_out``; ``dropped``, beats
         of vectors above ``interaction_vectors``; ``stall_input``, cycles in which an input beat
         waits; ``stall_output``, cycles in which a group of dots waits for room.
-    idle: an unfinished sample that waits for its next beat is idle.
+    idle: inactive until an input changes. An unfinished sample that waits for its next beat does
+        not clear it.
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
@@ -77,8 +78,8 @@ class Interaction(Gateable, wiring.Component):
                     block.i.valid.eq(self.i.valid), self.i.ready.eq(block.i.ready),
                     self.o.valid.eq(block.o.valid), block.o.ready.eq(self.o.ready),
                 ]
-        # Registers of their own for the many bits: no result comes in the cycle of a change. That
-        # of the data is inverted, or it were the others' one again.
+        # Separate registers for the many bits: no result leaves in the cycle of a change. The
+        # register of the data is inverted, otherwise synthesis would merge them.
         dots, vectors, out = Signal(), Signal(init=1), self.o.payload
         m.d.sync += [dots.eq(self.dots), vectors.eq(~self.dots)]
         m.d.comb += [

@@ -14,29 +14,34 @@ __all__ = ["LandingCheck"]
 
 
 class LandingCheck(wiring.Component):
-    """Merge the vectors of two sources and pass those whose place waits for one.
+    """Merge the vectors of two sources, and pass vectors whose place waits for a vector.
 
-    A place waits if it is one of the ``level`` places from ``head`` on and its filled bit is not
-    the lap of the place. ``remote`` goes first; each source has its own beat count, so vectors of
-    the two may interleave. If both write to one place, ``local`` wins: no peer owns that place.
+    A place waits if it is one of the ``level`` places from ``head`` on and its filled bit differs
+    from the lap of the place. ``remote`` has priority. Each source has its own beat count, so
+    vectors of the two may interleave. If both write to one place, ``local`` wins, because no peer
+    owns that place. After reset, the sweep takes ``places`` cycles.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. After reset, ``places`` cycles of sweep.
-
-    Parameters: ``places``, a power of two; ``beats`` of the longest vector.
+    Parameters
+    ----------
+    places: number of places, a power of two.
+    beats: beats of the longest vector.
 
     Ports
     -----
     remote, local: streams of vectors, ``remote`` always ready.
     mark: stream of {place, lap}: write the filled bit of a place that gets no vector.
-    head, level: first reserved place with its lap on top, and the number of reserved places.
+    head, level: first reserved place with its lap in the top bit, and the number of reserved
+        places.
     vector_beats: beats of a vector.
-    write_en, write_addr, write_data, write_lost: beats for the store, address
-        ``place * beats + beat``.
-    look_en, look: ask whether this place (with its lap) is filled; ``looked`` answers one cycle
-        later and holds until the next question. A write in the same cycle is not seen.
+    write_en, write_addr, write_data, write_lost: beats for the store, address ``place * beats +
+        beat``.
+    look_en, look, looked: query whether this place (with its lap) is filled; the answer ``looked``
+        is valid one cycle later, until the next query. It does not include a write in the same
+        cycle.
     filled_valid, filled: the place whose last beat is being written.
     vector_in, bad, beats_in: events: a place filled, a vector dropped, beats of a filled place.
-    swept: the filled bits are ready. idle.
+    swept: the filled bits are ready.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("beat", "its write"): 3}
@@ -69,9 +74,9 @@ class LandingCheck(wiring.Component):
         m.submodules.local_buffer = local = SkidBuffer(VectorBeat)
         wiring.connect(m, wiring.flipped(self.local), local.i)
 
-        # Stage 0: choose a beat and its address. The tag of a vector is that of its first beat.
+        # Stage 0: choose a beat and its address. The tag of a vector is the tag of its first beat.
         remote_valid, remote = Signal(), Signal(TaggedBeat, reset_less=True)
-        # The same, inverted so that it stays a register of its own: it chooses the data.
+        # An inverted copy, which selects the data; without inversion synthesis would merge it.
         no_remote = Signal(reset_less=True)
         m.d.comb += [self.remote.ready.eq(1), local.o.ready.eq(~remote_valid)]
         m.d.sync += [remote_valid.eq(self.remote.valid), no_remote.eq(~self.remote.valid),
@@ -104,8 +109,8 @@ class LandingCheck(wiring.Component):
             lap.eq(self.head[bits] ^ (place < self.head[:bits])), check.read_addr.eq(place),
         ]
 
-        # Stage 1: the place's bit is known. A place that was filled one or two cycles ago reads as
-        # if it was not; and while one source writes to a place, the other may, too.
+        # Stage 1: the bit of the place is known. A place that was filled one or two cycles ago
+        # reads as not filled. While one source writes to a place, the other source may write too.
         layout = data.StructLayout({
             "source": 1, "place": bits, "lap": 1, "reserved": 1, "may": 1, "ends": 1, "last": 1,
             "address": range(places * beats), "beat": range(beats + 1), "both": 1, "same": 1,
@@ -120,7 +125,7 @@ class LandingCheck(wiring.Component):
             stage.source.eq(~remote_valid), stage.place.eq(place), stage.lap.eq(lap),
             stage.reserved.eq(((place - self.head[:bits])[:bits] < self.level)
                               & (tag[bits:] == 0)),
-            # While this node's own lookup is being written to a place, no peer owns it.
+            # While this node's own lookup is being written to a place, no peer owns the place.
             stage.may.eq((index < self.vector_beats) & ~(remote_valid & both)),
             stage.ends.eq(index + 1 == self.vector_beats),
             stage.last.eq(chosen.last), stage.beat.eq(index),
@@ -141,7 +146,7 @@ class LandingCheck(wiring.Component):
             with m.If(stage_valid & (stage.source == s)):
                 m.d.sync += spoiled[s].eq(~good & ~stage.last)
         with m.If(fill & stage.source & stage.both):
-            # The place may begin a new lap before the vector that the network began is complete.
+            # The place may begin a new lap before the vector from the network is complete.
             m.d.sync += spoiled[0].eq(1)
 
         # Stage 2: write the beat, and the bit with the last one.
@@ -165,7 +170,7 @@ class LandingCheck(wiring.Component):
             self.vector_in.eq(filled_valid), self.bad.eq(bad), self.beats_in.eq(beats_in),
         ]
 
-        # The write port of the filled bits: sweep, then vectors, then places without one.
+        # Write port of the filled bits: sweep, then vectors, then places without a vector.
         sweep = Signal(range(places + 1))
         write, address, value = Signal(), Signal(bits), Signal()
         report_swept(m, self.swept)

@@ -9,7 +9,7 @@ def pair(index: int) -> tuple[int, int]:
     """Return the ``index``-th pair (i, j), j < i, of the row-major lower triangle.
 
     The triangle does not depend on the number of vectors. With the pairs (i, i) it is the same
-    one, a row lower: the pair is then (i - 1, j).
+    triangle shifted by a row: the pair is then (i - 1, j).
     """
     row = (1 + isqrt(1 + 8 * index)) // 2
     return row, index - row * (row - 1) // 2

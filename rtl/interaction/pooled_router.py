@@ -12,12 +12,14 @@ __all__ = ["PooledRouter"]
 class PooledRouter(wiring.Component):
     """Send every pooled vector to ``vectors`` if ``interact``, else to ``packets``.
 
-    Combinational, without state, and never busy. It stands between the FIFO of the pooler and
-    blocks whose inputs are registered.
+    The block is combinational and has no state. It is between the FIFO of the pooler and blocks
+    with registered inputs.
 
-    Ports: ``i``, ``packets``, ``vectors``: streams of
-    :data:`~rtl.interaction.records.PooledBeat`; ``interact``, which may change while ``i`` is
-    empty; ``idle``, always.
+    Ports
+    -----
+    i, packets, vectors: streams of :data:`~rtl.interaction.records.PooledBeat`.
+    interact: selects the output; may change while ``i`` is empty.
+    idle: always 1.
     """
 
     LATENCY = {("beat", "the same beat"): 0}

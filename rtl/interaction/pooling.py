@@ -29,11 +29,11 @@ from rtl.stream import Level, StreamFIFO
 __all__ = ["BAGS", "OUT_BEATS", "Pooler"]
 
 BAGS = 64
-"""Bags between their first beat in and their last beat out. They leave in order: while one of 100
-vectors is summed, 800 cycles, this many others may end before it."""
+"""Bags between their first beat in and their last beat out. Bags leave in order: while a bag of 100
+vectors is summed, 800 cycles, this many other bags may end before it."""
 
 OUT_BEATS = 16
-"""Beats in flight to the output; more than the cycles from a read of a sum to its leaving."""
+"""Beats in flight to the output; more than the cycles from the read of a sum to its output."""
 
 _Origin = data.StructLayout({"sample": 32, "step": STEP_BITS, "last": 1, "lost": 1})
 _Finished = data.StructLayout({"valid": 1, "bag": range(BAGS)})
@@ -41,19 +41,17 @@ _Leaving = data.StructLayout({"valid": 1, "beat_last": 1, "origin": _Origin})
 
 
 class Pooler(Gateable, wiring.Component):
-    """Sum the slots of each bag in float32, in slot order, starting from the first vector, and for
-    a mean divide the sum by float32 of their number.
+    """Sum the slots of each bag in float32, in slot order, starting with the first vector; for a
+    mean, divide the sum by float32 of their number.
 
-    A bag ends with a KEY_END slot; an EMPTY slot is a bag by itself, whose zeros are its sum and
-    its mean. The vectors of a bag must wait for each other's sums, so several bags are processed at
-    once (:class:`~rtl.interaction.bag_ring.BagRing`; DESIGN, section 7: 0.95 beats per cycle for
-    bags of 1 to 100), and the sums leave in bag order. The first vector of a bag takes the same
-    path as the others and is kept bit for bit; a mean's NaN is 0x7FC00000, whatever the number.
+    A bag ends with a KEY_END slot. An EMPTY slot is a separate bag, whose zeros are its sum and its
+    mean. The vectors of a bag must wait for the previous sum, so several bags are processed at once
+    (:class:`~rtl.interaction.bag_ring.BagRing`), and the sums leave in bag order. The first vector
+    of a bag takes the same path as the others and is kept bit for bit. The NaN of a mean is
+    0x7FC00000 for every number of vectors.
 
-    The reciprocal of a bag's number is computed while its last vector is added and stored with the
-    sum, so the division adds only its multipliers to the path.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    The reciprocal of a bag's number is computed while its last vector is added, and stored with the
+    sum. The division therefore adds only its multipliers to the path.
 
     Parameters
     ----------
@@ -62,13 +60,14 @@ class Pooler(Gateable, wiring.Component):
 
     Ports
     -----
-    i: stream of :data:`~rtl.interaction.records.SlotBeat`, vectors whole and in slot order.
+    i: stream of :data:`~rtl.interaction.records.SlotBeat`, whole vectors in slot order.
     vector_beats: beats of a vector; may change while empty.
     mean: divide each sum; may change while empty.
     o: stream of :data:`~rtl.interaction.records.PooledBeat`, in bag order.
-    counters: ``beats_in``; ``beats_out``; ``adds``, beats added to another; ``stall_adder``,
-        turns of the adders that no vector used though some wait.
-    idle: an unfinished bag that waits for its next slot is idle.
+    counters: ``beats_in``; ``beats_out``; ``adds``, beats added to another; ``stall_adder``, turns
+        of the adders that no vector used although some wait.
+    idle: inactive until an input changes. An unfinished bag that waits for its next slot does not
+        clear it.
 
     Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong type or size.
     """
@@ -79,7 +78,7 @@ class Pooler(Gateable, wiring.Component):
     }
     RATE = "1 beat per cycle in and out for bags of any length"
     QUEUE_BEATS = 4096
-    """Beats that may wait to be added, by default."""
+    """Default of the beats that may wait to be added."""
 
     def __init__(self, config: NicConfig, *, queue_beats: int = QUEUE_BEATS):
         if not isinstance(config, NicConfig):
@@ -132,16 +131,17 @@ class Pooler(Gateable, wiring.Component):
             results.write_data.eq(total),
         ]
 
-        # What is finished is known a cycle ahead.
+        # Finished bags are known one cycle ahead.
         final_beat, before = (self.vector_beats - 1)[:len(now.beat)], stages[-2]
         ends, summed = flying[-2] & before.last & (before.beat == final_beat), Signal()
         divisors, divided = self._reciprocals(m, now)
         finished = Signal(_Finished)
         m.d.sync += [summed.eq(ends), finished.eq(Mux(self.mean, divided, Cat(ends, before.bag)))]
 
-        # Out: bags in order. ``turns`` are the numbers of the oldest bag and of the two after it;
-        # of two it is known whether they are ``there``. The bit of a number in ``bits`` changes
-        # whenever its bag is finished; the bit above the numbers says to which value.
+        # Output: bags in order. ``turns`` are the numbers of the oldest bag and of the next two;
+        # ``there`` shows for two of them whether they are finished. The bit of a number in ``bits``
+        # inverts whenever its bag is finished; the bit above the number is the value that means
+        # finished.
         turns = [Signal(range(2 * BAGS), name=f"turn{k}", init=BAGS + k) for k in range(3)]
         bits, there = Signal(BAGS), [Signal(name=f"there{k}") for k in range(2)]
         bag, now_there = turns[0][:-1], [
@@ -161,11 +161,11 @@ class Pooler(Gateable, wiring.Component):
             closed.up.eq(summed), closed.down.eq(leave),
             results.read_addr.eq(Cat(beat[:beat_bits], bag)),
         ]
-        # Of its own, as ``bag`` is that of the sums.
+        # A separate register, because ``bag`` is that of the sums.
         read_bag = Signal(range(BAGS), reset_less=True)
         m.d.sync += read_bag.eq(bag)
         m.d.comb += divisors.read_addr.eq(read_bag)
-        m.d.sync += ring.left.eq(leave)  # A number may be released a cycle late.
+        m.d.sync += ring.left.eq(leave)  # A number may be released one cycle late.
         m.d.sync += [flag.eq(Mux(leave, now_there[k + 1], now_there[k]))
                      for k, flag in enumerate(there)]
         with m.If(read):
@@ -174,7 +174,7 @@ class Pooler(Gateable, wiring.Component):
             m.d.sync += [*(turn.eq(next_) for turn, next_ in pairwise(turns)),
                          turns[2].eq(turns[2] + 1)]
         m.submodules.origins = origins = Ram(_Origin.size, BAGS, style="lutram")
-        # A bag has lost what any of its vectors has.
+        # A bag is lost if any of its vectors is lost.
         item, before, lost = self.i.payload, Signal(), Signal()
         m.d.comb += lost.eq(before | item.lost)
         with m.If(taken):
@@ -199,12 +199,12 @@ class Pooler(Gateable, wiring.Component):
     def _reciprocals(self, m: Module, now: data.View) -> tuple[Ram, data.View]:
         """Divide 1 by the number of vectors of each bag that ends, and store it beside the sum.
 
-        Returns the RAM of reciprocals, and the bag whose is written to it in the next cycle.
+        Return the RAM of reciprocals, and the bag whose reciprocal is written in the next cycle.
         """
-        # The last beat of a sum is available before its divisor, however many there are.
+        # The last beat of a sum is available before its divisor for any number of beats.
         assert FLOAT_ADDER_LATENCY + self._beats - 1 <= RECIPROCAL_LATENCY
         m.submodules.reciprocal = unit = CountReciprocal()
-        # The lanes take a divisor a cycle after the sum, so that it is read a cycle later.
+        # The lanes take a divisor one cycle after the sum, so it is read one cycle later.
         m.submodules.divisors = divisors = Ram(len(unit.o) + len(unit.exponent), BAGS,
                                                style="lutram")
         valid = [now.valid & now.last & (now.beat == 0)]

@@ -12,27 +12,28 @@ SlotBeat = data.StructLayout({
     "data": BEAT_BITS, "kind": 2, "sample": 32, "step": STEP_BITS, "beat_last": 1,
     "sample_last": 1, "lost": 1,
 })
-"""A beat of a slot's vector: ``beat_last`` ends the vector, ``sample_last`` marks every beat of
-the slot that ends the sample. ``lost`` marks every beat of zeros in place of a vector whose owner
-was given up."""
+"""A beat of a slot's vector. ``beat_last`` ends the vector; ``sample_last`` marks every beat of the
+slot that ends the sample; ``lost`` marks every beat of zeros that replaces a vector of a failed
+owner."""
 
 PooledBeat = data.StructLayout({
     "data": BEAT_BITS, "beat_last": 1, "bag_last_of_sample": 1, "sample": 32, "step": STEP_BITS,
     "lost": 1,
 })
-"""A beat of a bag's pooled vector: ``beat_last`` ends the vector, ``bag_last_of_sample`` marks
-every beat of the bag that ends the sample, ``lost`` every beat of a bag with a lost vector."""
+"""A beat of a bag's pooled vector. ``beat_last`` ends the vector; ``bag_last_of_sample`` marks
+every beat of the bag that ends the sample; ``lost`` marks every beat of a bag with a lost vector.
+"""
 
 VectorInBeat = data.StructLayout({
     "data": BEAT_BITS, "vector_last": 1, "sample_last": 1, "sample": 32, "step": STEP_BITS,
     "lost": 1,
 })
-"""A beat of the vectors of a sample, the dense one first, then the pooled ones: ``vector_last``
-ends a vector, ``sample_last`` marks every beat of the sample's last vector, ``lost`` every beat of
-a lost bag. The vectors of a sample have the same number of beats."""
+"""A beat of the vectors of a sample, the dense vector first, then the pooled vectors.
+``vector_last`` ends a vector; ``sample_last`` marks every beat of the sample's last vector;
+``lost`` marks every beat of a lost bag. The vectors of a sample have the same number of beats."""
 
 ResultBeat = data.StructLayout(
     {"data": BEAT_BITS, "last": 1, "sample": 32, "step": STEP_BITS, "lost": 1})
-"""A beat of a sample's interaction result, the dense vector's beats first: ``last`` ends the
-result, whose values are packed 16 to a beat, zeros after the last; ``lost``, with ``last``: a bag
-of the sample was lost."""
+"""A beat of a sample's interaction result, the dense vector's beats first. ``last`` ends the
+result, whose values are packed 16 per beat, with zeros after the last; ``lost``, valid with
+``last``: a bag of the sample was lost."""

@@ -15,29 +15,30 @@ from rtl.stream import SkidBuffer, StreamFIFO
 __all__ = ["ResultFrames"]
 
 class ResultFrames(Gateable, wiring.Component):
-    """Pack interaction results into RESULTS packets, and parts of long ones into RESULT_PART.
+    """Pack interaction results into RESULTS packets, and parts of long results into RESULT_PART.
 
-    The payload of a RESULTS packet is tag beats of sample numbers, 16 a beat, then as many results
-    of one length and one step as ``config.host_payload_beats`` leaves room for, see
-    :class:`~rtl.interaction.result_groups.ResultGrouper`. A result that does not fit a packet
-    leaves in packets of its own: a :data:`rtl.formats.ResultPartTag` beat, then its beats. The
-    header counts results, or the beats of a part. A lost result leaves in packets of its own, too,
-    the last of them with status PEER in its tag and its header. Beats wait until their packet is
-    closed; there is room for two packets, so that one fills while the other leaves.
+    The payload of a RESULTS packet is tag beats of sample numbers, 16 per beat, then as many
+    results of one length and one step as fit into ``config.host_payload_beats``, see
+    :class:`~rtl.interaction.result_groups.ResultGrouper`. A result that does not fit into a packet
+    leaves in separate packets: a :data:`rtl.formats.ResultPartTag` beat, then its beats. The header
+    counts results, or the beats of a part. A lost result also leaves in separate packets; the last
+    of them has status PEER in its tag and its header.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    Beats wait until their packet is closed. The buffer has room for two packets, so one fills while
+    the other leaves.
 
     Ports
     -----
     i: stream of :data:`~rtl.interaction.records.ResultBeat`.
     time, timeout: a packet leaves when its first result is ``timeout`` cycles old.
     credit: copied into the header when it is made.
-    headers: stream of :data:`rtl.formats.HostFrame`, one per packet, which ``answers`` the samples
-        whose result ends with it.
+    headers: stream of :data:`rtl.formats.HostFrame`, one per packet; it ``answers`` the samples
+        whose result ends in the packet.
     payload: stream of :data:`rtl.formats.RawBeat`, packets in the order of their headers.
     counters: ``results`` and ``packets`` sent, ``parts`` among the packets; RESULTS packets closed
         because they were ``full``, by ``timeouts``, or by ``changes`` of length or step.
-    idle: an unfinished result that waits for its next beat is idle, an open packet is not.
+    idle: inactive until an input changes. An unfinished result that waits for its next beat does
+        not clear it; an open packet does.
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
@@ -88,7 +89,8 @@ class ResultFrames(Gateable, wiring.Component):
         return m
 
     def _measure(self, m: Module, beats: StreamFIFO, sizes: SkidBuffer) -> None:
-        """Store the beats, and compute the length of each result, or of each part of a long one."""
+        """Store the beats, and compute the length of each result or of each part of a long result.
+        """
         item, size = self.i.payload, sizes.i.payload
         length, first, long = Signal(range(self._most)), Signal(16), Signal()
         last_length, last_step = Signal.like(length), Signal.like(item.step)
@@ -117,15 +119,17 @@ class ResultFrames(Gateable, wiring.Component):
 
     def _leave(self, m: Module, grouper: ResultGrouper, beats: StreamFIFO, header: SkidBuffer,
                payload: SkidBuffer) -> tuple[Signal, Signal]:
-        """Send header and first tag beat together, then the rest. Return: begins, goes on."""
+        """Send header and first tag beat together, then the rest. Return whether a packet begins
+        and whether it continues."""
         group, tags, part = grouper.groups.payload, grouper.tags, Signal(ResultPartTag)
         start, inside = Signal(), Signal()
-        # Of the many bits of data: a register of its own, and what is not so without being inside.
+        # Select signals for the many data bits: ``of_beats`` is a register, ``of_part`` is valid
+        # outside a packet.
         of_beats, of_part = Signal(), Signal()
         tags_left, beats_left = Signal.like(group.tags), Signal.like(group.beats)
         tagging, final = Signal(), Signal()
         m.d.comb += [
-            # The tag beats of a packet are never later than it, so that none of them is awaited.
+            # The tag beats of a packet are never later than the packet, so no state waits for them.
             start.eq(~inside & grouper.groups.valid & header.i.ready & payload.i.ready),
             tags.ready.eq(payload.i.ready & Mux(inside, tagging, (
                 grouper.groups.valid & ~group.part & header.i.ready))),

@@ -17,18 +17,22 @@ def tag_beats(most: int) -> int:
 
 
 def ResultSize(most: int) -> data.StructLayout:
-    """Layout of the size of a whole result, or of a ``part`` of one: its number of ``beats``, the
-    number of its ``first_beat`` in the result, and whether the result ends with it.
-    ``same_length``: it is whole, and as long as the size before it; ``same_step``: it is of the
-    same step; ``lost``: a part that ends a result of no use."""
+    """Layout of the size of a whole result or of a ``part`` of a result.
+
+    beats: number of beats.
+    first_beat, last: number of its first beat in the result; the result ends with it.
+    same_length: it is whole, and as long as the previous size.
+    same_step: it has the step of the previous size.
+    lost: a part that ends a lost result.
+    """
     return data.StructLayout({
         "beats": range(most), "sample": SAMPLE_BITS, "step": STEP_BITS, "part": 1,
         "first_beat": 16, "last": 1, "same_length": 1, "same_step": 1, "lost": 1})
 
 
 def ResultGroup(most: int) -> data.StructLayout:
-    """Layout of a packet that may leave: the next ``beats`` of the results, after the next
-    ``tags`` tag beats, or, for a ``part``, after a tag beat of the fields here."""
+    """Layout of a packet that may leave: the next ``tags`` tag beats, then the next ``beats`` of
+    the results. For a ``part``, the tag beat consists of the fields of this layout."""
     return data.StructLayout({
         "count": range(most), "beats": range(most), "tags": range(tag_beats(most) + 1),
         "sample": SAMPLE_BITS, "step": STEP_BITS, "part": 1, "first_beat": 16, "last": 1,
@@ -36,12 +40,10 @@ def ResultGroup(most: int) -> data.StructLayout:
 
 
 class ResultGrouper(wiring.Component):
-    """Gather whole results of one length and one step into packets; a part is one by itself.
+    """Gather whole results of one length and one step into packets; a part is a separate packet.
 
-    A packet closes when another result of its length would not fit, when a result of another length
-    or step comes, or a part, or on time-out.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    A packet closes if another result of its length would not fit, if a result of another length or
+    step or a part arrives, or on timeout.
 
     Parameters: ``most``, payload beats of the largest packet, at least 2.
 
@@ -51,7 +53,7 @@ class ResultGrouper(wiring.Component):
     groups: stream of :func:`ResultGroup`.
     tags: stream of tag beats, packets in the order of ``groups``, never later than the packet.
     time, timeout: a packet closes when its first result is ``timeout`` cycles old.
-    full, expired, changed: a packet closes in this cycle, and why.
+    full, expired, changed: events: a packet closes in this cycle, by reason.
     idle: no packet is open or waits.
     """
 
@@ -74,7 +76,7 @@ class ResultGrouper(wiring.Component):
         m = Module()
         most, item = self._most, self.i.payload
         m.submodules.groups = groups = StreamFIFO(ResultGroup(most), self.GROUPS)
-        # Room for the tags of an open packet, in addition to any waiting ones.
+        # Room for the tags of an open packet, in addition to waiting tags.
         m.submodules.tags = tags = StreamFIFO(BEAT_BITS, max(self.GROUPS, 2 * tag_beats(most)))
         wiring.connect(m, groups.o, wiring.flipped(self.groups))
         wiring.connect(m, tags.o, wiring.flipped(self.tags))
@@ -85,8 +87,8 @@ class ResultGrouper(wiring.Component):
                 "length": range(most), "step": STEP_BITS, "results": range(most),
                 "beats": range(most), "tag_count": range(tag_beats(most) + 1), "tag": BEAT_BITS,
                 "opened": 32}.items())
-        # Of another result, before it comes: whether its sample begins a tag beat, and how many
-        # beats, of results and tags, would be left.
+        # State for the next result, computed before its arrival: whether its sample begins a tag
+        # beat, and the number of beats, of results and tags, that would be left.
         fresh = Signal(reset_less=True)
         room = Signal(signed(len(Const(2 * most)) + 1), reset_less=True)
 
@@ -94,13 +96,13 @@ class ResultGrouper(wiring.Component):
             Signal(name=n) for n in ("closing", "close", "opens", "joins", "parts"))
         lane, fits, same = results[:4], ~room[-1], item.same_length & item.same_step
         m.d.comb += [
-            # The size before the one that comes is that of the packet's last result.
+            # The previous size belongs to the packet's last result.
             closing.eq(is_open & (~fits | old | (self.i.valid & ~same))),
             close.eq(closing & groups.i.ready & tags.i.ready),
             opens.eq(self.i.valid & ~item.part & (~is_open | close)),
             joins.eq(self.i.valid & is_open & ~closing & (tags.i.ready | ~fresh)),
             parts.eq(self.i.valid & item.part & ~is_open & groups.i.ready),
-            # Short of ``valid``, which comes as late as the rest: opens, joins or parts.
+            # Without ``valid``, which is as late as the rest: opens, joins or parts.
             self.i.ready.eq(Mux(
                 is_open, Mux(~fits | old | ~same, ~item.part & groups.i.ready & tags.i.ready,
                              tags.i.ready | ~fresh),
@@ -118,7 +120,7 @@ class ResultGrouper(wiring.Component):
             group.sample.eq(item.sample), group.first_beat.eq(item.first_beat),
             group.last.eq(item.last), group.step.eq(Mux(is_open, step, item.step)),
             group.lost.eq(item.lost),
-            # A tag beat leaves when the next begins, or with its packet.
+            # A tag beat leaves when the next one begins, or with its packet.
             tags.i.valid.eq((closing & groups.i.ready)
                                | (self.i.valid & is_open & ~closing & fresh)),
             tags.i.payload.eq(tag),

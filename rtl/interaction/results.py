@@ -21,27 +21,28 @@ _Packet = data.StructLayout(
 class ResultPackager(Gateable, wiring.Component):
     """Pack the pooled vectors of one sample into POOLED packets.
 
-    The payload of a packet is a :data:`rtl.formats.PooledTag` beat and as many whole vectors as
-    ``config.host_payload_beats`` leaves room for; a sample with more bags continues in the next
-    packet. Vectors of 4 or 8 values share beats, the first in the lowest lanes; unused lanes of
-    the last beat are zero. A packet is held until its last vector has come, because the header
-    counts vectors and the tag tells whether the sample ends; the buffer holds two packets, so that
-    one fills while the other leaves. A packet ends with a lost vector, whose status PEER is in its
-    tag and in its header.
+    The payload of a packet is a :data:`rtl.formats.PooledTag` beat and as many whole vectors as fit
+    into ``config.host_payload_beats``. A sample with more bags continues in the next packet.
+    Vectors of 4 or 8 values share beats, the first one in the lowest lanes; unused lanes of the
+    last beat are zero.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    A packet is held until its last vector has arrived, because the header counts vectors and the
+    tag shows whether the sample ends. The buffer holds two packets, so one fills while the other
+    leaves. A packet ends with a lost vector, whose status PEER is in its tag and in its header.
 
     Ports
     -----
     i: stream of :data:`~rtl.interaction.records.PooledBeat`.
-    vector_beats: beats of a vector; may change while empty. vector_packing: log2 of the vectors
-        that share a beat, 0 to 2; 0 with more beats than 1.
+    vector_beats: beats of a vector; may change while empty.
+    vector_packing: log2 of the vectors that share a beat, 0 to 2; must be 0 if a vector has several
+        beats.
     credit: copied into the header when it is made.
-    headers: stream of :data:`rtl.formats.HostFrame`, one per packet; the last of a sample
+    headers: stream of :data:`rtl.formats.HostFrame`, one per packet; the last packet of a sample
         ``answers`` it.
     payload: stream of :data:`rtl.formats.RawBeat`, packets in the order of their headers.
     counters: ``samples`` that ended, ``packets``, ``vectors``.
-    idle: a packet that waits for its next vector is idle.
+    idle: inactive until an input changes. A packet that waits for its next vector does not clear
+        it.
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
@@ -75,10 +76,10 @@ class ResultPackager(Gateable, wiring.Component):
         wiring.connect(m, header.o, wiring.flipped(self.headers))
         wiring.connect(m, payload.o, wiring.flipped(self.payload))
 
-        # In: count the vectors of a packet, and close it when it is full or the sample ends.
+        # Input: count the vectors of a packet, and close it when it is full or the sample ends.
         item, take = self.i.payload, Signal()
         bags, in_packet = Signal(16), Signal(range(4 * self._room + 1))
-        # Beats left in the packet, and what the current vector leaves of them.
+        # Beats left in the packet, before and after the current vector.
         room, left = Signal(range(self._room + 1), init=self._room), Signal(range(self._room + 1))
         closes, full = Signal(), Signal()
         # Beats of two vectors, which do not change while a packet is open.
@@ -113,7 +114,7 @@ class ResultPackager(Gateable, wiring.Component):
                 bags.eq(Mux(item.bag_last_of_sample, 0, bags + 1)),
             ]
 
-        # Out: header and tag beat together, then the vectors.
+        # Output: header and tag beat together, then the vectors.
         inside, start = Signal(), Signal()
         packet, tag = packets.o.payload, Signal(PooledTag)
         m.d.comb += [

@@ -18,14 +18,17 @@ __all__ = ["Slice", "SliceLoader", "ring_depth"]
 
 
 def ring_depth(config: NicConfig) -> int:
-    """Return the places of the ring of vectors: at least two slices, so that one is loaded while
-    another is multiplied; the places left by the power of two take the beginning of a third."""
+    """Return the places of the ring of vectors.
+
+    The ring has at least two slices: one is loaded while another is multiplied. The places added by
+    the rounding to a power of two take the beginning of a third slice.
+    """
     return 1 << ceil_log2(2 * config.interaction_vectors)
 
 
 def Slice(config: NicConfig) -> data.StructLayout:
-    """Layout of a loaded slice's description: its numbers of vectors and pairs, and whether it is
-    the first, or final, one of its sample."""
+    """Layout of the description of a loaded slice: its numbers of vectors and pairs; ``first`` and
+    ``final`` slice of its sample."""
     most = config.interaction_vectors
     return data.StructLayout({
         "vectors": range(most + 1), "pairs": range(pair_count(most, itself=True) + 1), "first": 1,
@@ -35,20 +38,20 @@ def Slice(config: NicConfig) -> data.StructLayout:
 class SliceLoader(wiring.Component):
     """Recode each lane once, before it enters the ring of vectors that the dot units read.
 
-    The places of a slice are consecutive, modulo :func:`ring_depth`; they are free again when the
-    slice is released as a whole, in the order in which slices came.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    The places of a slice are consecutive, modulo :func:`ring_depth`. They become free when the
+    whole slice is released, in the order of arrival.
 
     Ports
     -----
     i: stream of :data:`~rtl.interaction.transpose.SliceBeat`.
-    itself: vectors are also paired with themselves; may change while idle.
-    write_en, write_addr, and a cycle later write_data: into the ring, so that each copy of it may
-        have registers for its address; ``write_data`` is a :data:`~rtl.float.RECODED_SLICE`.
+    itself: pair vectors with themselves too; may change while idle.
+    write_en, write_addr, write_data: write into the ring; ``write_data`` follows one cycle later,
+        so each copy of the ring may have registers for its address. It is a
+        :data:`~rtl.float.RECODED_SLICE`.
     slices: stream of :func:`Slice`, loaded and in order.
     released: number of vectors of a finished slice, for one cycle.
-    idle: an unfinished slice that waits for its next vector is idle.
+    idle: inactive until an input changes. An unfinished slice that waits for its next vector does
+        not clear it.
     """
 
     LATENCY = {("last vector of a slice", "its announcement"): 4}

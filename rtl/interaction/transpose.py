@@ -11,25 +11,27 @@ from rtl.memory import Ram
 __all__ = ["SliceBeat", "Transposer", "WholeBeat"]
 
 WholeBeat = data.StructLayout({"data": BEAT_BITS, "void": 1, "vector_last": 1, "sample_last": 1})
-"""A beat of a sample's vectors, vector-major. ``void``: of a surplus vector, which is dropped.
-``vector_last`` ends a vector, ``sample_last`` marks the beats of the last one."""
+"""A beat of a sample's vectors, vector-major. ``void``: beat of a surplus vector, which is dropped.
+``vector_last`` ends a vector; ``sample_last`` marks the beats of the last vector."""
 
 SliceBeat = data.StructLayout({"data": BEAT_BITS, "void": 1, "last": 1, "first": 1, "final": 1})
-"""A beat of a slice, the 16 lanes that one beat of every vector has. ``last`` ends the slice;
-``first`` and ``final``: it is the first, or final, one of its sample."""
+"""A beat of a slice: the 16 lanes of the same beat of every vector. ``last`` ends the slice;
+``first`` and ``final`` mark the first and the final slice of its sample."""
 
 
 class Transposer(wiring.Component):
-    """Turn vector-major samples into slice-major ones (paper, section 4.1.3: the transpose).
+    """Convert vector-major samples to slice-major samples (paper, section 4.1.3: the transpose).
 
-    A RAM of two halves: one fills with the next sample while the other is read. A dot interaction
-    needs a slice of all vectors before the next slice, because the additions to a pair's sum are
-    then as far apart as there are pairs, and none waits for another.
+    A RAM has two halves: one fills with the next sample while the other is read. A dot interaction
+    needs a slice of all vectors before the next slice. The additions to a pair's sum are then as
+    far apart as there are pairs, so no addition waits. A sample is held until it is complete.
 
-    A sample is held until it is whole. Rate: see ``RATE``.
-
-    Ports: ``i``, stream of :data:`WholeBeat`; ``o``, stream of :data:`SliceBeat`, without ``void``
-    ones; ``idle``: an unfinished sample that waits for its next beat is idle.
+    Ports
+    -----
+    i: stream of :data:`WholeBeat`.
+    o: stream of :data:`SliceBeat`, without ``void`` beats.
+    idle: inactive until an input changes. An unfinished sample that waits for its next beat does
+        not clear it.
     """
 
     RATE = "1 beat per cycle"
@@ -50,7 +52,7 @@ class Transposer(wiring.Component):
         last_vector = [Signal(vector_bits, name=f"last_vector{k}") for k in range(2)]
         last_slice = [Signal(slice_bits, name=f"last_slice{k}") for k in range(2)]
 
-        # In: vector by vector. A void vector does not change the count of vectors.
+        # Input: vector by vector. A void vector does not change the count of vectors.
         item, put, ends = self.i.payload, Signal(), Signal()
         filling, vector, part = Signal(), Signal(vector_bits), Signal(slice_bits)
         kept = Signal(vector_bits)
@@ -70,7 +72,7 @@ class Transposer(wiring.Component):
         with m.If(ends):
             m.d.sync += filling.eq(~filling)
 
-        # Out: slice by slice, from the other half.
+        # Output: slice by slice, from the other half.
         reading, at_vector, at_slice = Signal(), Signal(vector_bits), Signal(slice_bits)
         valid, flags, pull = Signal(), Signal(SliceBeat), Signal()
         here_vector, here_slice = Signal(vector_bits), Signal(slice_bits)

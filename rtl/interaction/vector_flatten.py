@@ -13,20 +13,19 @@ __all__ = ["VectorFlattener"]
 
 
 class VectorFlattener(wiring.Component):
-    """Pack the values of a sample's vectors 16 to a beat, in the order of the vectors.
+    """Pack the values of a sample's vectors 16 per beat, in the order of the vectors.
 
-    Vectors of 16 k values are whole beats already; 2 vectors of 8 values or 4 of 4 share a beat,
-    the first in the lowest lanes, zeros after the last.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    Vectors of 16 k values are whole beats already. Two vectors of 8 values or four of 4 values
+    share a beat, the first one in the lowest lanes, with zeros after the last one.
 
     Ports
     -----
     i: stream of :data:`~rtl.interaction.records.VectorInBeat`.
-    vector_packing: log2 of the vectors that share a beat, 0 to 2; 0 if a vector has more beats
-        than 1; may change while idle and between samples.
+    vector_packing: log2 of the vectors that share a beat, 0 to 2; must be 0 if a vector has several
+        beats. It may change while idle and between samples.
     o: stream of :data:`~rtl.interaction.records.ResultBeat`.
-    idle: an unfinished beat that waits for its next vector is idle.
+    idle: inactive until an input changes. An unfinished beat that waits for its next vector does
+        not clear it.
     """
 
     LATENCY = {("vectors that fill a beat", "that beat"): 1}
@@ -43,7 +42,7 @@ class VectorFlattener(wiring.Component):
         wiring.connect(m, output.o, wiring.flipped(self.o))
         item, packing = self.i.payload, self.vector_packing
         index, take, full, ends = Signal(2), Signal(), Signal(), Signal()
-        before, lost = Signal(), Signal()  # of the sample
+        before, lost = Signal(), Signal()  # flags of the sample
         # A beat leaves when no other vector fits; vectors that share it are collected here.
         held, collected = Signal(BEAT_BITS, reset_less=True), Signal(BEAT_BITS)
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""Network: frames in and out, packets of records and vectors, credits."""
+"""Network blocks: frames in and out, packets of records and vectors, credits."""
 
 from rtl.network.assembler import FrameAssembler
 from rtl.network.crc import Crc32c

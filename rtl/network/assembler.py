@@ -1,4 +1,4 @@
-"""Frame assembler: header beats, checksums and CRC for the packets of the packagers."""
+"""Frame assembler: header beat, checksums and CRC of each outgoing packet."""
 
 from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -44,40 +44,40 @@ ASSEMBLER_COUNTERS = CounterLayout("packets", "beats", "stall_output", wide=("be
 
 
 class FrameAssembler(Gateable, wiring.Component):
-    """Prefix each packet's payload with its header beat and send it.
+    """Send each packet: the header beat, then the payload.
 
-    The payload waits in a FIFO of two packets of the largest size until its CRC-32C is known. The
-    IPv4 header has no options, DF, identification 0 (RFC 6864), TTL 64; the UDP checksum is 0
-    (RFC 768), since the CRC covers addresses, header and payload. ``sequence`` counts this
-    assembler's packets mod 2^24, unless the packets come from a reliable link, which numbers them.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    A FIFO of two maximum-size packets holds the payload until the CRC-32C is known. The IPv4 header
+    has no options, DF set, identification 0 (RFC 6864) and TTL 64. The UDP checksum is 0 (RFC 768),
+    because the CRC covers addresses, header and payload. ``sequence`` counts the packets of this
+    assembler mod 2^24; with ``link``, the reliable link numbers the packets.
 
     Parameters
     ----------
-    config: sizes; a packet has at most ``net_payload_beats`` or ``host_payload_beats``. Packagers
-        must not make longer ones, which would never leave.
-    framing: ``ethernet``; ``udp``, for a shell with its own UDP stack: the first 42 bytes are 0,
-        and the CRC covers them as 0; or ``host``: the CRC is 0 too.
-    link: the packets come from a :class:`rtl.network.link.sender.LinkSender`.
+    config: sizes. A packet has at most ``net_payload_beats`` or ``host_payload_beats``; a longer
+        packet never leaves.
+    framing: ``ethernet``; ``udp`` for a shell with its own UDP stack: the first 42 bytes are 0, and
+        the CRC covers them as 0; ``host``: like ``udp``, and the CRC is 0.
+    link: packets come from a :class:`rtl.network.link.sender.LinkSender`.
 
     Ports
     -----
-    headers: stream of :data:`rtl.formats.FrameInfo`, one per packet; with framing ``host`` of
-        :data:`rtl.formats.HostFrame`, whose ``address`` is in the first bytes of the header beat;
-        with ``link`` of :data:`rtl.network.link.layouts.LinkedFrame`.
-    payload: stream of :data:`rtl.formats.RawBeat`, packets in the order of their headers; none for
-        a header with ``empty`` set.
+    headers: stream of packet headers, one per packet: :data:`rtl.formats.FrameInfo`; with framing
+        ``host`` :data:`rtl.formats.HostFrame`, whose ``address`` fills the first bytes of the
+        header beat; with ``link`` :data:`rtl.network.link.layouts.LinkedFrame`.
+    payload: stream of :data:`rtl.formats.RawBeat`, in the order of the headers. A header with
+        ``empty`` set has no payload.
     o: stream of :data:`rtl.formats.Beat`, ``keep`` all ones, ``err`` 0.
-    bytes: length of the packet whose beat ``o`` offers, header beat included; stable with the beat.
-    acknowledge: value of that field in the next header taken; not with ``link``.
-    epoch (``link``): value of that field in headers, exclusive-or ``change`` of each.
-    node: this node's number, the header's source.
-    mac_base, ip_base, udp_port: addresses of node 0 (others add their number), as numbers.
-    counters: ``packets`` sent, their payload ``beats`` (64 bits); ``stall_output``, cycles in
-        which a beat waits for the other side to take it. idle.
+    bytes: length of the packet at ``o``, header beat included; stable with the beat.
+    acknowledge: value of the header field ``acknowledge``; without ``link``.
+    epoch: value of the header field ``epoch``, XORed with ``change`` of the header; with ``link``.
+    node: number of this node, the source in the header.
+    mac_base, ip_base, udp_port: addresses of node 0, as numbers. Node n has base + n.
+    counters: ``packets`` sent, their payload ``beats`` (64 bits); ``stall_output``, cycles in which
+        a beat waits for ``o.ready``.
+    idle: inactive until an input changes.
 
-    Raises ``TypeError`` or ``ValueError`` for a wrong ``framing``, or a ``link`` to the host.
+    Raises ``TypeError`` or ``ValueError`` for an invalid ``framing`` and for ``link`` with framing
+    ``host``.
     """
 
     LATENCY = {
@@ -86,9 +86,10 @@ class FrameAssembler(Gateable, wiring.Component):
     }
     RATE = "a packet of n payload beats leaves in n + 1 cycles, packets back to back"
     PACKETS = 16
-    """Finished packets whose header beat is yet to leave, and those in the CRC pipeline."""
+    """Capacity of the queue of finished packets, including packets in the CRC pipeline."""
     ROOM = PACKETS - 6
-    """Finished packets with which another may begin: 4 may be on their way behind it."""
+    """Highest level of that queue at which a new packet may start: up to 4 packets are still in the
+    CRC pipeline."""
 
     def __init__(self, config: NicConfig, framing: str = "ethernet", *, link: bool = False):
         self._framing, self._max_beats = framing, longest_payload(config, edge_of(framing))
@@ -127,7 +128,7 @@ class FrameAssembler(Gateable, wiring.Component):
         return m
 
     def _take(self, m, waiting, done, beats_shape):
-        """Take the header and payload of each packet through the CRC into the FIFOs."""
+        """Pass header and payload of each packet through the CRC into the FIFOs."""
         inside, room = Signal(), Signal()
         ember, sequence = Signal(EmberHeader), Signal(24)
         take_header, take_beat = Signal(), Signal()
@@ -157,7 +158,7 @@ class FrameAssembler(Gateable, wiring.Component):
         with m.If(take_beat & beats.o.payload.last):
             m.d.sync += inside.eq(0)
 
-        # Three stages later: the CRC's two, and one that prepares the beat for the CRC.
+        # The CRC result is 3 stages later: one stage prepares the beat, the CRC takes two.
         stage = data.StructLayout({"valid": 1, "first": 1, "last": 1})
         track = [Signal(stage, name=f"track{k}") for k in range(3)]
         held = [Signal(EmberHeader, reset_less=True, name=f"ember{k}") for k in range(3)]
@@ -194,7 +195,7 @@ class FrameAssembler(Gateable, wiring.Component):
                     header.ip_destination.eq(swap_bytes(
                         address(self.ip_base, item.destination, 32))),
                 ]
-            # By a register alone, whether anything is taken or not: the choice has 500 loads.
+            # Selected by a register alone, not by the handshake: the select signal has 500 loads.
             with m.If(inside):
                 m.d.sync += seen.eq(beats.o.payload.data)
             with m.Else():
@@ -206,17 +207,17 @@ class FrameAssembler(Gateable, wiring.Component):
         return busy | ~info.idle | ~beats.idle
 
     def _send(self, m, waiting, done, out):
-        """Build header beats two ahead, and send each before its payload."""
+        """Build header beats two ahead; send each header beat before its payload."""
         # Stage 1: lengths and addresses; stage 2: checksum; then the header beat is complete.
         valid1, valid2, valid3 = Signal(), Signal(), Signal()
         item1, item2 = (Signal(done.payload.shape(), reset_less=True, name=f"item{k}")
                         for k in (1, 2))
         header, empty = Signal(HeaderBeat, reset_less=True), Signal(reset_less=True)
-        following = Signal(HeaderBeat)  # 0 in the fields that nobody fills in
+        following = Signal(HeaderBeat)  # fields without an assignment stay 0
         beats, rest = (Signal(out.payload.beats.shape(), reset_less=True, name=name)
                        for name in ("beats", "rest"))
         sending, move, take = Signal(), Signal(), Signal()
-        heading = Signal(init=1)  # the opposite of ``sending``, for the many bits of the beat
+        heading = Signal(init=1)  # inverse of ``sending``, to split the load of the beat's bits
         m.d.comb += [move.eq(~valid3 | take), done.ready.eq(move)]
         with m.If(move):
             m.d.sync += [valid1.eq(done.valid), item1.eq(done.payload), valid2.eq(valid1),
@@ -248,12 +249,12 @@ class FrameAssembler(Gateable, wiring.Component):
         return valid1 | valid2 | valid3 | sending
 
     def _build(self, m, move, item1, item2, following, header):
-        """Fill in Ethernet, IPv4 and UDP; return the header beat with its checksum."""
+        """Fill in Ethernet, IPv4 and UDP fields; return the header beat with its checksum."""
         own_mac, mac2 = (Signal(48, reset_less=True, name=name) for name in ("own_mac", "mac2"))
         own_ip, ip2 = (Signal(32, reset_less=True, name=name) for name in ("own_ip", "ip2"))
         common, sum2, total3 = (Signal(20, reset_less=True, name=name)
                                 for name in ("common", "sum2", "total3"))
-        # The constant part of every packet's checksum, as 16-bit numbers in network order.
+        # Constant part of the IPv4 checksum, as 16-bit words in network byte order.
         fixed = (IP_VERSION_IHL << 8) + DONT_FRAGMENT + (IP_TTL << 8 | IP_PROTOCOL_UDP)
         m.d.sync += [
             own_mac.eq(address(self.mac_base, self.node, 48)),

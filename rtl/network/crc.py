@@ -8,7 +8,7 @@ from rtl.config import BEAT_BITS
 
 __all__ = ["Crc32c"]
 
-_POLYNOMIAL = 0x82F63B78  # Castagnoli, bit-reflected: bits enter lowest first
+_POLYNOMIAL = 0x82F63B78  # Castagnoli polynomial, bit-reflected: bits enter lowest first
 _BITS = 32
 
 
@@ -29,19 +29,17 @@ def _product(columns: list[int], value: Value) -> Value:
 
 
 class Crc32c(wiring.Component):
-    """CRC-32C (RFC 3720 B.4) of a packet's beats, byte 0 first.
+    """CRC-32C (RFC 3720 B.4) of the beats of a packet, byte 0 first.
 
-    The remainder is linear: a beat's own part is a matrix product (4 levels of LUTs, its own
-    pipeline stage), and the previous remainder enters like the beat's first 32 bits, so that the
+    The remainder is linear. The contribution of a beat is one matrix product in its own pipeline
+    stage (4 levels of LUTs). The previous remainder enters like the first 32 bits of a beat, so the
     loop from beat to beat is one small matrix product (2 levels).
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
-    valid, first, data: a beat; ``first`` on the first one of a packet.
-    crc: CRC of the packet up to the beat of two cycles ago (held while no beat comes).
-    idle.
+    valid, first, data: one beat; ``first`` marks the first beat of a packet.
+    crc: CRC of the packet up to the beat two cycles ago; keeps its value without a new beat.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("last beat of a packet", "its CRC"): 2}

@@ -1,4 +1,4 @@
-"""Credit return: reports consumed beats in time to nodes that get no other packet."""
+"""Credit return: sends credits to nodes that receive no other packet in time."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -17,27 +17,33 @@ CREDIT_RETURN_COUNTERS = CounterLayout("beats", "credits")
 
 
 class CreditReturn(wiring.Component):
-    """Count the consumed beats of partials per node, and make sure that each node is told.
+    """Count the consumed beats of partials per node and report the counts in time.
 
-    Headers to a node carry the count (:class:`CreditCounter`). If a quarter of the window has not
-    been reported to a node, it gets a step record CREDIT, and no other until a header has left for
-    it. So once all is consumed, the unreported part stays below a quarter: packets of at most three
-    quarters of a window always get through (:class:`PartialPackager`).
+    Every header to a node carries the count (:class:`CreditCounter`). If at least a quarter of the
+    window is unreported to a node, the block sends a step record CREDIT to that node. It sends the
+    next record only after a header has left for the node. Once all beats are consumed, the
+    unreported part is therefore below a quarter, and a packet of up to three quarters of a window
+    always gets credit (:class:`PartialPackager`).
 
-    After each event all nodes are looked at, one a cycle but for those in which a header has just
-    left. Latency and rate: see ``LATENCY`` and ``RATE``.
+    After each event the block scans all nodes, one per cycle. A departing header delays the scan by
+    a cycle.
 
-    Parameters: ``nodes``; ``readers``, number of blocks that read the counts.
+    Parameters
+    ----------
+    nodes: number of nodes.
+    readers: number of blocks that read the counts.
 
     Ports
     -----
-    freed: event :data:`rtl.network.layouts.FreedBeats`, not in the ``nodes`` cycles after reset.
-    node[k], value[k]: the count for a header to ``node[k]``, combinational.
+    freed: event :data:`rtl.network.layouts.FreedBeats`; not in the first ``nodes`` cycles after
+        reset.
+    node[k], value[k]: count for a header to ``node[k]``, combinational.
     reported: event :data:`rtl.network.layouts.Credit`: a header with ``value`` left for ``node``.
-    window: beats that a sender may have outstanding here.
-    step: the step in the records' headers.
+    window: beats that a sender may have outstanding at this node.
+    step: step in the headers of the records.
     steps: stream of :data:`rtl.formats.OutgoingRecord`, to the packager of STEPS.
-    counters: ``beats`` consumed, ``credits`` sent. idle.
+    counters: ``beats`` consumed, ``credits`` sent.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("event", "its record, at most, besides cycles behind headers"): "nodes + 3"}
@@ -64,21 +70,22 @@ class CreditReturn(wiring.Component):
         for k in range(self._readers):
             m.d.comb += [counter.node[k].eq(self.node[k]), self.value[k].eq(counter.value[k])]
 
-        # Headers cannot wait but the scan can: an event has priority for the read port.
+        # A header event has priority for the read port, because headers cannot wait. The scan
+        # waits.
         event, ahead = Signal(Credit), Signal(CREDIT_BITS)
         look, left = Signal(range(max(2, self._nodes))), Signal(range(self._nodes + 1))
         m.d.sync += [event.eq(self.reported), event.valid.eq(self.reported.valid & swept)]
         m.d.comb += [
             told.read_en.eq(1), told.read_addr.eq(Mux(event.valid, event.node, look)),
             ahead.eq(event.value - told.read_data),
-            # A report that is older than the last one has no new information.
+            # A report older than the last one has no new information.
             told.write_en.eq((event.valid & (ahead < HALF)) | ~swept),
             told.write_addr.eq(Mux(swept, event.node, address)),
             told.write_data.eq(Mux(swept, event.value, 0)),
         ]
         quarter, asked = Signal(CREDIT_BITS), Signal(self._nodes)
         due, seen, moves = Signal(), Signal(), Signal()
-        # The node looked at in the cycle before, unless a header has left for it meanwhile.
+        # The node read in the previous cycle, unless a header has left for it since.
         looked, node, told_now = Signal(), Signal.like(look, reset_less=True), Signal()
         owed = Signal(CREDIT_BITS, reset_less=True)
         record = Signal(StepRecord)
@@ -93,8 +100,8 @@ class CreditReturn(wiring.Component):
             output.i.payload.step.eq(self.step),
         ]
         with m.If(event.valid):
-            # None is looked at now. That of the cycle before is not passed over: headers to others
-            # that leave in step with the scan would keep its record back for ever.
+            # No node is read in this cycle. The node of the previous cycle stays: otherwise headers
+            # to other nodes, in step with the scan, could suppress its record for ever.
             with m.If(moves | told_now):
                 m.d.sync += looked.eq(0)
         with m.Elif(moves):

@@ -13,11 +13,11 @@ from rtl.stream import SkidBuffer
 __all__ = ["HALF", "CreditCounter", "CreditGate", "check_nodes"]
 
 HALF = 1 << (CREDIT_BITS - 1)
-"""Half of the range of counts: a count that is further ahead of another counts as older."""
+"""Half of the range of counts. A count that is at least this far ahead of another one is older."""
 
 
 def check_nodes(nodes: object) -> None:
-    """Raise ``TypeError`` or ``ValueError`` unless ``nodes`` is a number of nodes, 1 to 256."""
+    """Raise ``TypeError`` or ``ValueError`` unless ``nodes`` is an integer from 1 to 256."""
     if isinstance(nodes, bool) or not isinstance(nodes, int):
         raise TypeError(f"nodes must be an integer, not {nodes!r}")
     if not 1 <= nodes <= 1 << NODE_BITS:
@@ -25,17 +25,25 @@ def check_nodes(nodes: object) -> None:
 
 
 class CreditCounter(wiring.Component):
-    """Count the consumed beats of each node, mod 2^16, for the headers to it.
+    """Count the consumed beats of each node mod 2^16, for the headers to that node.
 
-    An event counts from the next cycle on. After reset the counters are cleared, one a cycle; later
-    the counter of a node is, in a cycle without an event.
+    An event takes effect in the next cycle. After reset, a sweep clears one counter per cycle.
+    ``clear`` clears a single counter in the first cycle without an event.
 
-    Parameters: ``nodes``; ``readers``, number of blocks that read it; ``several``, whether an event
-    may stand for several beats.
+    Parameters
+    ----------
+    nodes: number of nodes.
+    readers: number of blocks that read the counts.
+    several: an event may report several beats.
 
-    Ports: ``freed``, event :data:`rtl.network.layouts.Freed`, or ``FreedBeats`` if ``several`` (not
-    while the sweep runs); ``node[k]`` and ``value[k]``, combinational; ``clear``,
-    :data:`rtl.network.layouts.AtNode`, until ``cleared``; ``idle``, 1 when the sweep is done.
+    Ports
+    -----
+    freed: event :data:`rtl.network.layouts.Freed`, or ``FreedBeats`` if ``several``; not during the
+        sweep.
+    node[k], value[k]: count of ``node[k]``, combinational.
+    clear: :data:`rtl.network.layouts.AtNode`, the counter to clear; held until ``cleared``.
+    cleared: the counter is cleared in this cycle.
+    idle: the sweep is done.
     """
 
     def __init__(self, nodes: int, readers: int = 1, *, several: bool = False):
@@ -72,26 +80,32 @@ class CreditCounter(wiring.Component):
 
 
 class CreditGate(wiring.Component):
-    """Let a packet pass when its beats fit its destination's window.
+    """Pass a packet when its beats fit into the window of its destination.
 
-    At most ``window`` beats per destination are sent but not acknowledged. An acknowledgement is
-    the cumulative number of beats that the destination has consumed, mod 2^16: one between the
-    last and the number sent is accepted, one beyond counts as all, an older one is ignored. Packets
-    pass in order: the first that does not fit blocks the others. To a ``lost`` destination all fit.
+    At most ``window`` beats per destination are unacknowledged. An acknowledgement is the
+    cumulative number of beats that the destination has consumed, mod 2^16. A value between the last
+    acknowledgement and the number sent is accepted. A value beyond the number sent acknowledges all
+    beats. An older value is ignored.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    Packets pass in order: a packet that does not fit blocks all later packets. Every packet to a
+    ``lost`` destination fits.
 
-    Parameters: ``shape`` of a packet, with members ``destination`` and ``beats``; ``nodes``.
+    Parameters
+    ----------
+    shape: layout of a packet, with members ``destination`` and ``beats``.
+    nodes: number of destinations.
 
     Ports
     -----
     i, o: streams of ``shape``.
-    window: beats, less than ``HALF``. A larger packet never passes.
-    lost: a bit for each node that is given up.
-    credit_in: event :data:`rtl.network.layouts.Credit`. acknowledged: the same of what it changes:
-        all that is known of that node from the next cycle on.
+    window: beats, less than ``HALF``. A packet larger than the window never passes.
+    lost: bit mask of failed nodes.
+    credit_in: event :data:`rtl.network.layouts.Credit`, an acknowledgement.
+    acknowledged: event :data:`rtl.network.layouts.Credit`: an accepted acknowledgement and the
+        count that holds for ``node`` from the next cycle on.
     stalled: a packet waits for credit in this cycle.
-    idle: nothing waits, not even for credit, because ``stalled`` is counted.
+    idle: no packet inside. A packet that waits for credit clears ``idle``, because ``stalled`` is
+        counted.
     """
 
     LATENCY = {("packet", "the same packet"): 2}
@@ -125,10 +139,11 @@ class CreditGate(wiring.Component):
             sent.read_addr.eq(item.destination), acked.read_addr.eq(item.destination),
             sent_copy.read_addr.eq(event.node), acked_copy.read_addr.eq(event.node),
             step.eq(event.value - acked_copy.read_data),
-            # As neither it nor what is under way reaches ``HALF``, its sign tells what is beyond.
+            # Event values and packets in flight stay below ``HALF``, so the sign shows a value
+            # beyond the number sent.
             beyond.eq(sent_copy.read_data - event.value),
         ]
-        # sent - acknowledged + beats - window - 1, in one chain of carries: below 0 if it fits.
+        # sent - acknowledged + beats - window - 1 in one carry chain; negative if the packet fits.
         ones, twos = carry_saved(sent.read_data, ~acked.read_data, ~self.window)
         ones, more = carry_saved(ones, Cat(C(1, 1), twos)[:CREDIT_BITS],
                                  Cat(item.beats, C(0, CREDIT_BITS))[:CREDIT_BITS])
@@ -162,7 +177,8 @@ class CreditGate(wiring.Component):
             with m.If(passing):
                 m.d.sync += checked.eq(0)
         with m.Else():
-            # Look, or look again: the answer is used in the next cycle. An event may only raise it.
+            # Check, or check again, for use in the next cycle. An event in between can only add
+            # credit.
             m.d.sync += [
                 checked.eq(self.i.valid & swept),
                 fits.eq(((over >= HALF) | self.lost.bit_select(item.destination, 1))

@@ -1,4 +1,4 @@
-"""Frame check: the verdict on a packet, available with its last beat."""
+"""Frame check: decides whether a packet is valid, with its last beat."""
 
 from collections.abc import Iterable
 
@@ -42,19 +42,22 @@ from rtl.network.wire import (
 __all__ = ["EPOCH", "VERDICTS", "CheckedBeat", "FrameCheck"]
 
 VERDICTS = ("errors_mac", "foreign", "bad_length", "bad_crc", "bad_opcode", "bad_node")
-"""Reasons to drop a packet. The first that applies counts, but a count that does not match the
-packet's length is ``bad_length`` only where none of the others applies: it may be a damaged one."""
+"""Reasons to drop a packet, in order of priority. ``bad_length`` appears twice in the order: a
+header ``count`` that does not match the packet length counts only if no other reason applies,
+because the packet may be damaged."""
 
 EPOCH = "bad_epoch"
-"""Another reason with a reliable link, after these: the packet is of another epoch."""
+"""Additional reason with a reliable link, after ``VERDICTS``: the packet has another epoch."""
 
 
 def CheckedBeat(max_beats: int, link: bool = False) -> data.StructLayout:
-    """Layout of a beat after the check. Verdict and header fields are valid on the last beat.
+    """Layout of a beat after the check. Verdict and header fields are valid with the last beat.
 
-    ``read``: a packet READ_DATA. ``gradient``: a packet of training, and its ``credit`` is that of
-    gradients. ``paid``: a packet of a kind that is sent against credits of gradients. With ``link``
-    also its fields ``sequence`` and ``acknowledge``, and whether it is a packet LINK.
+    read: a packet READ_DATA.
+    gradient: a packet of training, whose ``credit`` counts partials.
+    paid: a packet that is sent against gradient credits.
+    sequence, acknowledge: header fields; with ``link`` only.
+    link, probe: a LINK packet, a PROBE packet; with ``link`` only.
     """
     verdicts = (*VERDICTS, EPOCH) if link else VERDICTS
     return data.StructLayout({
@@ -69,31 +72,37 @@ def CheckedBeat(max_beats: int, link: bool = False) -> data.StructLayout:
 class FrameCheck(wiring.Component):
     """Check packets at full rate: addresses, lengths, CRC-32C, opcode, nodes, count.
 
-    A fixed pipeline that never waits. Latency and rate: see ``LATENCY`` and ``RATE``. MAC and IP
-    address and port of the sender must be those of the node that the header's ``source`` names.
-    With framing ``host`` only length, opcode and count are checked: PCIe protects the rest; with
-    ``udp`` also CRC-32C and nodes, since the shell's UDP stack has checked the rest, and has taken
-    off what says who sent it.
+    The block is a fixed pipeline without backpressure. The sender's MAC address, IP address and
+    port must belong to the node named by the header field ``source``. Framing ``host`` checks only
+    length, opcode and count, because PCIe protects the rest. Framing ``udp`` also checks CRC-32C
+    and nodes; the UDP stack of the shell has checked and removed the other headers.
 
-    Parameters: ``max_beats``, the longest accepted payload; ``framing``; ``training``, whether
-    packets of training are accepted; ``link``, whether packets LINK are, of one beat, and those of
-    another epoch are not, of ``nodes`` peers. For gradients the count is compared only with the
-    beats of records: the number of beats of vectors follows from the records.
+    For gradients, ``count`` is compared only with the beats of records, because the records
+    determine the number of value beats.
+
+    Parameters
+    ----------
+    max_beats: longest accepted payload, in beats.
+    framing: ``ethernet``, ``udp`` or ``host``.
+    training: accept packets of training.
+    link: accept packets LINK and PROBE, of one beat each, and reject packets of another epoch.
+    nodes: number of peers with ``link``.
 
     Ports
     -----
     valid, beat: an input beat, :data:`rtl.formats.Beat`.
     node, nodes, mac_base, ip_base, udp_port, vector_beats, vector_packing: see
         :class:`rtl.network.FrameReceiver`.
-    epoch: that of packets that are accepted, unless an event ``peer``,
-        :data:`rtl.network.link.renewal.PeerEpoch`, has said otherwise (with ``link``). The event
-        counts for packets whose last beat comes in the cycle before or later.
-    look: number of the packet whose last beat, if it has payload, is at ``o`` three cycles
-        later (with ``link``).
-    o: :func:`CheckedBeat`. ``beats`` counts payload beats, this one included, up to
-        ``max_beats`` + 1; ``verdict`` has at most one bit set, the one of :data:`VERDICTS` that
-        counts, and ``drop`` says that there is one.
-    idle.
+    epoch: epoch of accepted packets, unless ``peer`` has set another one for the sender; with
+        ``link``.
+    peer: event :data:`rtl.network.link.renewal.PeerEpoch`: changes the epoch of one peer; with
+        ``link``. It applies to packets whose last beat arrives in the previous cycle or later.
+    look: number of the packet whose last beat, if it has payload, is at ``o`` three cycles later;
+        with ``link``.
+    o: :func:`CheckedBeat`. ``beats`` counts payload beats including this one, up to ``max_beats`` +
+        1. ``verdict`` has at most one bit set, the first reason in order of priority; ``drop`` is
+        the OR of its bits.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("beat", "the same beat"): 4}
@@ -122,18 +131,18 @@ class FrameCheck(wiring.Component):
         m = Module()
         longest = self._max_beats
         beats_shape = range(longest + 2)
-        # Stage 0: the beat as received.
+        # Stage 0: the input beat.
         inside = Signal()
         valid0, valid1, valid2, valid3 = (Signal(name=f"valid{k}") for k in range(4))
         stage = data.StructLayout(
             {"first": 1, "last": 1, "err": 1, "partial": 1, "data": BEAT_BITS})
         beat = Signal(stage, reset_less=True)
-        seen = Signal(BEAT_BITS, reset_less=True)  # what the CRC covers of it
+        seen = Signal(BEAT_BITS, reset_less=True)  # the part of the beat that the CRC covers
         m.d.sync += [valid0.eq(self.valid), valid1.eq(valid0), valid2.eq(valid1),
                      valid3.eq(valid2)]
         with m.If(self.valid):
             m.d.sync += inside.eq(~self.beat.last)
-        # Whether it came or not: an enable would have as many loads as these have bits.
+        # Without an enable, which would have as many loads as these registers have bits.
         m.d.sync += [
             beat.first.eq(~inside), beat.last.eq(self.beat.last),
             beat.err.eq(self.beat.err & self.beat.last),
@@ -184,14 +193,16 @@ class FrameCheck(wiring.Component):
                         head1.probe.eq(ember.opcode == Opcode.PROBE),
                         head1.epoch.eq(ember.epoch),
                     ]
-        # Stage 2: the beats that the count of records or vectors requires; those of vectors apart
-        # from those of tags or records, which are taken from the beats that came.
+        # Stage 2: the number of beats that ``count`` requires. The beats of vectors are computed
+        # separately from the beats of tags or records, which are subtracted from the received
+        # beats.
         stage2, head2 = Signal(stage, reset_less=True), Signal(
             head1.shape(), reset_less=True, name="head2")
         beats2 = Signal(beats_shape, reset_less=True)
         left2, count_range2 = Signal(signed(17), reset_less=True), Signal(reset_less=True)
         count = head1.count[:11]  # enough for the longest packet; count_range2 checks the rest
-        # A vector has several beats or one, or shares a beat; the last beat may be partly empty.
+        # A vector has several beats, one beat, or a share of a beat. The last beat may be partly
+        # empty.
         whole2, shared2 = (Signal(16, reset_less=True, name=name) for name in ("whole2", "shared2"))
         some, shared, rest = Signal(), Signal(), Signal(2)
         count_range = (head1.count == 0) | (head1.count > RECORDS_PER_BEAT * longest)
@@ -250,8 +261,8 @@ class FrameCheck(wiring.Component):
         return m
 
     def _epochs(self, m, head) -> Value:
-        """Return whether the packet with header ``head`` is of another epoch than its peer's, or of
-        a peer that is closed; a cycle after the header."""
+        """Return whether the packet with header ``head`` has an epoch other than its peer's, or
+        comes from a closed peer; one cycle after the header."""
         address, swept = sweep(m, self._nodes)
         m.submodules.epochs = epochs = Ram(1 + EPOCH_BITS, self._nodes, latency=0)
         peer, bad = self.peer, Signal(reset_less=True)
@@ -281,8 +292,8 @@ class FrameCheck(wiring.Component):
         own_mac, own_ip = Signal(48, reset_less=True), Signal(32, reset_less=True)
         m.d.sync += [own_mac.eq(address(self.mac_base, self.node, 48)),
                      own_ip.eq(address(self.ip_base, self.node, 32))]
-        # For another NIC, of another protocol, or not of the node that its header names: six groups
-        # of comparisons.
+        # Foreign: another destination, another protocol, or addresses that do not belong to the
+        # header's source. Six groups of comparisons.
         foreign1, foreign2 = Signal(6, reset_less=True), Signal(reset_less=True)
         ip_length1, udp_length1 = (Signal(16, reset_less=True, name=f"{name}_length1")
                                    for name in ("ip", "udp"))
@@ -314,7 +325,7 @@ class FrameCheck(wiring.Component):
             ]
         m.d.sync += [
             foreign2.eq(foreign1.any()),
-            # A payload beat is 64 bytes, more than either length of a packet without payload.
+            # A payload beat has 64 bytes, more than either length of a packet without payload.
             lengths2.eq((ip_length1 != Cat(C(IP_LENGTH, 6), beats1))
                         | (udp_length1 != Cat(C(UDP_LENGTH, 6), beats1))),
             sum2.eq(sums1[0] + sums1[1] + sums1[2]),

@@ -1,4 +1,4 @@
-"""Lookup check: a peer may only look up rows that exist and belong to this node."""
+"""Lookup check: accepts only lookups of rows that exist and belong to this node."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
@@ -17,23 +17,27 @@ LOOKUP_CHECK_COUNTERS = CounterLayout("requests", "bad_table", "bad_row", "bad_o
 
 
 class LookupCheck(Gateable, wiring.Component):
-    """Pass on lookups of rows that this node owns; drop and count the others.
+    """Pass lookups of rows that this node owns; drop and count all other lookups.
 
-    An honest peer never sends such a record. A beat gives its credit back once its last record has
-    gone, whatever was in it: what a peer may send does not depend on what it has asked for. A
-    refused lookup has no answer, so its credit leaves with the next packet for that peer.
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    An honest peer never sends an invalid lookup. A beat returns its credit after its last record,
+    whatever the records contain, so the credit of a peer does not depend on its requests. A dropped
+    lookup has no answer: its credit returns with the next packet to that peer. The order of lookups
+    is kept.
+
+    Parameters: ``tables``, the number of table descriptors.
 
     Ports
     -----
     i: stream of :data:`LookupItem`.
     o: stream of :data:`rtl.formats.Request`.
-    freed: event :data:`Freed`: a beat of that requester was consumed. refused: event
-        :data:`rtl.network.layouts.AtNode`: a lookup of it was dropped.
-    node, nodes: this node's number, and the number of nodes.
-    write_en, write_table, write_word, write_data, write_ready: table descriptors, see
+    freed: event :data:`Freed`: a beat of that requester was consumed.
+    refused: event :data:`rtl.network.layouts.AtNode`: a lookup of that requester was dropped.
+    node, nodes: number of this node, and the number of nodes.
+    write_en, write_table, write_word, write_data, write_ready: writes to the table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
-    counters, idle.
+    counters: ``requests`` passed; lookups dropped for a ``bad_table``, a ``bad_row``, or a row of
+        another node (``bad_owner``).
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("lookup", "request"): 6}

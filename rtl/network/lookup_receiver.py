@@ -1,4 +1,4 @@
-"""Lookup receiver: a buffer for the lookups that requesters send ahead, read record by record."""
+"""Lookup receiver: buffers lookups from requesters and reads them record by record."""
 
 from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -19,24 +19,25 @@ LOOKUP_RECEIVER_COUNTERS = CounterLayout("beats", "records", "over_credit")
 
 
 class LookupReceiver(wiring.Component):
-    """Hold the lookups that requesters send against credits, and release them one by one.
+    """Store lookups that requesters send against credits; output them one by one.
 
-    If a requester already has ``share`` beats here, or the FIFO is full, the requester has exceeded
-    its window: the beat is dropped and counted. The order of beats is kept.
+    The FIFO keeps the order of beats. A beat is dropped and counted if its requester already has
+    ``share`` beats in the FIFO, or if the FIFO is full. Both mean that the requester has exceeded
+    its window.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Parameters: ``config``: ``lookup_beats`` is the FIFO's depth, ``nodes`` the requesters.
+    Parameters: ``config``; ``lookup_beats`` is the depth of the FIFO, ``nodes`` the number of
+    requesters.
 
     Ports
     -----
-    i: stream of :data:`rtl.formats.RecordBeat`; always ready once the counters are
-        cleared, ``nodes`` cycles after reset.
-    o: stream of :data:`rtl.network.layouts.LookupItem`: request, and whether it is the last of its
-        beat.
-    kept: event :data:`rtl.network.layouts.FreedBeats`: as many records of ``node`` were taken.
-    share: beats that one requester may have in the FIFO; a change counts from the next cycle on.
-    counters: ``beats`` and ``records`` taken, beats ``over_credit``. idle.
+    i: stream of :data:`rtl.formats.RecordBeat`. Always ready after the sweep of the counters,
+        ``nodes`` cycles after reset.
+    o: stream of :data:`rtl.network.layouts.LookupItem`.
+    kept: event :data:`rtl.network.layouts.FreedBeats`: the number of records accepted from
+        ``node``.
+    share: beats that one requester may have in the FIFO; a change applies from the next cycle on.
+    counters: ``beats`` and ``records`` taken, beats ``over_credit``.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("beat of records", "first request"): 5}
@@ -56,9 +57,9 @@ class LookupReceiver(wiring.Component):
         m.submodules.output = output = SkidBuffer(LookupItem)
         wiring.connect(m, output.o, wiring.flipped(self.o))
 
-        # Beats of each source that came in and went out, of which only the difference matters: no
-        # more are here than the FIFO, its output register, and those counted a cycle late. Three
-        # memories since both ends read them, and "out" is read by both.
+        # Beats in and out per source. Only the difference matters, so the counters cover the FIFO,
+        # its output register and events counted a cycle late. Both ends read the memories, and both
+        # read "out", hence three memories.
         bits = bits_for(self._depth + 4) + 1
         beats_in, beats_out, out_copy = (Ram(bits, self._nodes, latency=0) for _ in range(3))
         m.submodules.beats_in, m.submodules.beats_out = beats_in, beats_out
@@ -66,8 +67,8 @@ class LookupReceiver(wiring.Component):
         address, swept = sweep(m, self._nodes)
         beat, come = Signal(RecordBeat, reset_less=True), Signal()
         keep = Signal()
-        # Whether a beat is within its requester's share is decided as it comes; one of the same
-        # requester just before it is counted in.
+        # The share of the requester is checked on arrival. A beat of the same requester in the
+        # previous cycle is included.
         source, within, more = self.i.payload.source, Signal(), Signal()
         came, most = Signal(bits, reset_less=True), 1 << bits - 1
         limit, but_one = Signal(bits), Signal(bits)
@@ -78,14 +79,14 @@ class LookupReceiver(wiring.Component):
             m.d.sync += [
                 beat.eq(self.i.payload),
                 came.eq(Mux(more, came + 1, beats_in.read_data)),
-                # Two chains of carries, since which of them counts is known as late as they are.
+                # Two carry chains in parallel, because the select signal is as late as they are.
                 within.eq(
                     (more & _fewer(beats_in.read_data, out_copy.read_data, but_one))
                     | (~more & _fewer(beats_in.read_data, out_copy.read_data, limit))),
             ]
         m.d.sync += come.eq(self.i.valid & swept)
         current, left = Signal(RecordBeat, reset_less=True), Signal(4)
-        gone, went = Signal(), Signal()  # a beat leaves the FIFO, and is counted a cycle later
+        gone, went = Signal(), Signal()  # a beat leaves the FIFO; it is counted one cycle later
         m.d.sync += went.eq(gone)
         m.d.comb += [
             self.i.ready.eq(swept),
@@ -107,7 +108,7 @@ class LookupReceiver(wiring.Component):
             ]
         m.d.comb += [ram.read_en.eq(1) for ram in (beats_in, beats_out, out_copy)]
 
-        # One beat is shifted out from the low end; the next follows without a gap.
+        # A beat is shifted out from the low end; the next beat follows without a gap.
         busy, taken, final = Signal(), Signal(), Signal()
         record = data.View(LookupRecord, current.data[:RECORD_BITS])
         request = output.i.payload.request
@@ -119,7 +120,7 @@ class LookupReceiver(wiring.Component):
             fifo.o.ready.eq(~busy | (output.i.ready & final)),
             self.idle.eq(swept & ~come & fifo.idle & ~busy & output.idle),
         ]
-        # Beside the number of records left: whether there are any, and whether it is one.
+        # Two registers beside the number of records left: more than zero, and exactly one.
         with m.If(gone):
             m.d.sync += [
                 current.eq(fifo.o.payload), left.eq(fifo.o.payload.records),
@@ -133,9 +134,10 @@ class LookupReceiver(wiring.Component):
 
 
 def _fewer(came: Value, went: Value, limit: Value):
-    """Return whether ``came - went < limit``, modulo 2^n; both are at most half of that, and one of
-    them is less."""
+    """Return whether ``came - went < limit`` modulo 2^n. Both operands of the comparison are at
+    most 2^(n - 1), and one of them is less."""
     ones, twos = carry_saved(came, ~went, ~limit)
-    # Each complement wants 1 more: one is the lowest of the twos, the other a carry from below.
+    # Each of the two complements needs an additional 1: one is the lowest bit of the twos, the
+    # other a carry from below.
     total = Cat(C(1, 1), ones) + Cat(C(3, 2), twos)
     return total[len(came)]

@@ -13,31 +13,31 @@ RECORDS = MappingProxyType({"network": Opcode.LOOKUPS, "host": Opcode.QUERIES})
 
 VECTORS = MappingProxyType({
     "network": (Opcode.VECTORS,), "host": (Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS)})
-"""Tags followed by a vector for each, by edge."""
+"""Tags, followed by one vector per tag, by edge."""
 
 TRAINING = MappingProxyType({
     "network": MappingProxyType({"partials": Opcode.PARTIALS, "steps": Opcode.STEPS}),
     "host": MappingProxyType({
         "gradients": Opcode.GRADIENTS, "returned": Opcode.RETURNED, "states": Opcode.STATES,
         "written": Opcode.WRITTEN})})
-"""Records, by edge and by the parser's port; in two cases values follow."""
+"""Records, by edge and by port of the parser; values follow for PARTIALS and RETURNED."""
 
 RINGS = MappingProxyType({
     "network": MappingProxyType({}),
     "host": MappingProxyType({"opens": Opcode.STEP_OPEN, "flushed": Opcode.FLUSHED})})
-"""Records about the rings in GPU memory, by edge and by the parser's port."""
+"""Records about rings in GPU memory, by edge and by port of the parser."""
 
 READS = MappingProxyType({"network": (), "host": (Opcode.READ_DATA,)})
-"""Words of 8 bytes that a NIC has read from GPU memory, by edge: no parser sees them, since
-:class:`rtl.rings.VectorRing` makes GPU_VECTORS of them."""
+"""Words of 8 bytes that the NIC has read from GPU memory, by edge. They do not pass a parser:
+:class:`rtl.rings.VectorRing` converts them to GPU_VECTORS."""
 
 VALUES = (Opcode.PARTIALS, Opcode.RETURNED)
-"""Each record has a beat of values, or a share of one."""
+"""Packets with one beat of values, or a share of a beat, per record."""
 
 UNCOUNTED = (Opcode.GRADIENTS,)
-"""The number of beats of values follows from the records."""
+"""Packets whose records determine the number of value beats."""
 
 
 def more_records(edge: str, training: bool) -> Mapping[str, Opcode]:
-    """Return the packets of an ``edge`` beside RECORDS and VECTORS, by the parser's port."""
+    """Return the packets of ``edge`` other than RECORDS and VECTORS, by port of the parser."""
     return {**RINGS[edge], **(TRAINING[edge] if training else {})}

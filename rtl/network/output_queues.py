@@ -1,4 +1,4 @@
-"""Virtual output queues: lookups wait by destination, so that none waits for another's room."""
+"""Virtual output queues: lookups wait per destination, without blocking other destinations."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -18,44 +18,47 @@ __all__ = ["OUT", "READ", "OutputQueues"]
 READ = 2
 """Cycles of a read of the records' RAM."""
 OUT = 8
-"""Records that may be read, or wait to be taken."""
+"""Places for records behind the RAM: being read, or waiting at the output."""
 _URAM = 2048
-"""From this depth on, records lie in UltraRAM."""
+"""Depth from which the records are stored in UltraRAM."""
 
 
 class OutputQueues(wiring.Component):
-    """Give each destination of lookups a queue of its own, in front of a packager with credits.
+    """Queue lookups per destination, in front of a packager with credits.
 
-    A record leaves its queue when there is a beat of credit for it, in case it is alone in its
-    beat. So every packet passes the credit gate when it comes there, no packet buffer is held for
-    long, and a destination that is slow, or returns no credit, holds back its own records only.
-    Records of a destination keep their order. Destinations with credit are served in turn
-    (:class:`QueueTurns`).
+    A record leaves its queue when a beat of credit is available for it, since the record may be
+    alone in its beat. Every packet therefore passes the credit gate immediately, no packet buffer
+    is held for long, and a destination that is slow or returns no credit delays only its own
+    records. Records of one destination keep their order. Destinations with credit are served in
+    turn (:class:`QueueTurns`).
 
-    The credit of a destination is ``window`` beats, less those that were sent and are not
-    acknowledged, those of packets in the packager, and one for each record on its way there. Where
-    that does not do for all that wait, some go once it is a quarter of the window, or
+    The credit of a destination is ``window`` beats, minus unacknowledged beats, minus beats in the
+    packager, minus one beat for each record on its way to the packager. If the credit covers only
+    some of the waiting records, they leave once the credit reaches a quarter of the window or
     :data:`~rtl.network.queue_turns.LEAST` beats.
 
-    A queue has ``places``, and no more records of one destination may be inside at once. Lookups
-    keep that: each has a miss id, of which there are so many, until it is answered. So no queue is
-    ever full.
+    Each queue has ``places`` records, and at most that many records of a destination may be inside.
+    Lookups satisfy this limit, because each holds one of ``places`` miss ids until it is answered.
+    A queue is therefore never full.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Parameters: ``destinations``; ``places`` of a queue, a power of two.
+    Parameters
+    ----------
+    destinations: number of destinations.
+    places: records of a queue, a power of two.
 
     Ports
     -----
-    i, o: streams of :data:`rtl.formats.OutgoingRecord`. ``i`` is ready ``destinations`` cycles
-        after reset, and then always, but without queues.
-    on: 0: no queues, ``o`` is ``i``. Fixed once there were records; reset to change it.
+    i, o: streams of :data:`rtl.formats.OutgoingRecord`. With ``on``, ``i`` is always ready from
+        ``destinations`` cycles after reset on.
+    on: 1: use the queues; 0: connect ``i`` to ``o``. Must not change after the first record; reset
+        to change it.
     window, lost: see :class:`~rtl.network.CreditGate`.
-    joined: event: a record that has left here shares a beat of a packet with the one before.
-    acknowledged: event :data:`~rtl.network.layouts.Credit`: all that the gate knows of ``node``.
-    short: event: a queue was looked at that has more records than beats of credit. short_node: the
-        last such; a register.
-    idle: no record inside. One that waits for credit is looked at again and again, hence not idle.
+    joined: event: a record that has left this block shares a beat with the previous record.
+    acknowledged: event :data:`~rtl.network.layouts.Credit` from the gate: the count of ``node``.
+    short: event: the inspected queue has more records than beats of credit.
+    short_node: destination of the last ``short``, a register.
+    idle: no record inside. A queue that waits for credit is inspected repeatedly, which clears
+        ``idle``.
     """
 
     LATENCY = {
@@ -85,7 +88,7 @@ class OutputQueues(wiring.Component):
         m.submodules.room = room = QueueRoom(n, self._places)
         m.submodules.turns = turns = QueueTurns(n, self._places)
         m.submodules.queue = queue = CreditQueue(OutgoingRecord, OUT)
-        # A cycle late, for short paths: until then there is less credit.
+        # One cycle late, to shorten paths: the credit is lower until then.
         known, told = Signal(Credit, reset_less=True), Signal()
         m.d.sync += [known.eq(self.acknowledged), told.eq(self.acknowledged.valid & on)]
         m.d.comb += [
@@ -103,7 +106,7 @@ class OutputQueues(wiring.Component):
         with m.If(turns.short):
             m.d.sync += self.short_node.eq(turns.node)
 
-        # A record comes: to the last place of its queue, which is then looked at.
+        # An arriving record goes to the last place of its queue, which then becomes due.
         depth = n << ceil_log2(self._places)
         word = Signal(OutgoingRecord, reset_less=True)
         come, arrived = Signal(), Signal()
@@ -121,7 +124,7 @@ class OutputQueues(wiring.Component):
         ]
         m.d.sync += [arrived.eq(come), word.eq(item), place.eq(room.last_place)]
 
-        # Records leave by turns, with a place reserved behind the RAM.
+        # Records leave in turn, with a reserved place behind the RAM.
         m.d.comb += [
             turns.free.eq(queue.free), queue.reserve.eq(turns.pop),
             records.read_en.eq(1), records.read_addr.eq(Cat(turns.place, turns.node[:bits])),

@@ -25,18 +25,19 @@ class Packager(wiring.Component):
     """Base of packagers: one item per unit, one destination and one step per packet.
 
     A subclass defines how many units a packet holds (:meth:`_limit`) and how many beats they need
-    (:meth:`_beats`), stores the items and forms the beats (:meth:`_store`).
+    (:meth:`_beats`). It stores the items and forms the beats (:meth:`_store`).
 
     Parameters
     ----------
     item: layout of an item, with members ``destination`` and ``step``.
     units: most units of a packet.
     destinations, max_beats, opcode, credited, buffers: see :class:`RecordPackager`.
-    places: records of a destination that may be inside, if each destination has a queue of its own
-        (:class:`OutputQueues`); only with records and credits.
-    items: name of the counter of items. events: names of the other counters; with ``beats``, beats
-        after the headers are counted too.
-    bits: width of the part of a beat that may be nonzero. least: the fewest beats of a packet.
+    places: records of a destination that may be inside, if each destination has its own queue
+        (:class:`OutputQueues`); requires records and credits.
+    items: name of the counter of items.
+    events: names of the other counters; ``beats`` adds the payload beats sent.
+    bits: width of the part of a beat that may be nonzero.
+    least: fewest beats of a packet.
     ports: additional ports of the subclass.
     """
 
@@ -85,7 +86,8 @@ class Packager(wiring.Component):
         raise NotImplementedError
 
     def _store(self, m: Module, pool: PacketPool, item: data.View, reader: PacketReader) -> None:
-        """Store ``item`` where ``pool`` says, and form ``reader.data`` from the beat read."""
+        """Store ``item`` at the position that ``pool`` outputs; form ``reader.data`` from the beat
+        read."""
         raise NotImplementedError
 
     def elaborate(self, platform) -> Module:
@@ -107,15 +109,15 @@ class Packager(wiring.Component):
         wiring.connect(m, reader.payload, wiring.flipped(self.payload))
 
         offered, beats = source.o.payload, Signal(range(most + 1))
-        item = Signal(self._item, reset_less=True)  # the one inside the pool
-        # A beat's values have an enable of their own: with all the rest it would have 640 loads.
+        item = Signal(self._item, reset_less=True)  # the item inside the pool
+        # A beat of values has its own enable: a common enable would have 640 loads.
         for name, field in self._item:
             values = Shape.cast(field.shape).width == BEAT_BITS
             with m.If(pool.vacant if values else pool.take):
                 m.d.sync += item[name].eq(offered[name])
         m.d.comb += beats.eq(most)
         if self._credited:
-            # A packet of more beats than the window could never leave.
+            # A packet with more beats than the window could never leave.
             room = self._room(self.window)
             m.d.comb += beats.eq(Mux(room < most, room, most))
         self._limit(m, beats, pool.limit)
@@ -144,7 +146,7 @@ class Packager(wiring.Component):
             m.d.comb += gate_idle.eq(1)
         if queues:
             queues_idle = queues.idle
-            m.d.sync += queues.joined.node.eq(item.destination)  # of the record written
+            m.d.sync += queues.joined.node.eq(item.destination)  # destination of the record written
             stalled |= queues.short
             m.d.comb += [
                 queues.on.eq(self.queued), queues.window.eq(self.window), queues.lost.eq(self.lost),

@@ -13,14 +13,19 @@ __all__ = ["PacketMux"]
 class PacketMux(wiring.Component):
     """Merge ``ports`` pairs of header and payload streams, whole packets at a time, round robin.
 
-    Each pair gives its payloads in the order of its headers; a header with ``empty`` set has none.
-    A header is chosen in one cycle and taken in the next, so that ``ready`` is a register. Latency
-    and rate: see ``LATENCY`` and ``RATE``.
+    Each pair sends its payloads in the order of its headers. A header with ``empty`` set has no
+    payload. A header is chosen in one cycle and taken in the next, so ``ready`` is a register.
 
-    Parameters: ``ports``; ``header``, the layout of a header, which has a field ``empty``.
+    Parameters
+    ----------
+    ports: number of pairs of input streams.
+    header: layout of a header, with a member ``empty``.
 
-    Ports: ``headers`` and ``payload``, arrays of input streams; ``header_out``, ``payload_out``;
-    ``idle``.
+    Ports
+    -----
+    headers, payload: arrays of ``ports`` input streams.
+    header_out, payload_out: output streams; payloads in the order of the headers.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {
@@ -32,7 +37,7 @@ class PacketMux(wiring.Component):
         "1 payload beat per cycle, and a header in 2 cycles, which passes while the payload of an "
         "earlier packet does")
     ORDER = 2
-    """Packets whose headers have passed and whose payload has not."""
+    """Packets whose header has passed and whose payload has not."""
 
     def __init__(self, ports: int, header: data.StructLayout = FrameInfo):
         if not isinstance(ports, int) or ports < 1:
@@ -50,17 +55,17 @@ class PacketMux(wiring.Component):
         m = Module()
         n = self._ports
         m.submodules.header = header = SkidBuffer(self._header)
-        # The order of the headers with payload: which port's payload comes next, a bit for each.
+        # One-hot port numbers of the next payloads, in the order of the headers.
         m.submodules.order = order = SkidBuffer(n)
         m.submodules.buffer = buffer = SkidBuffer(RawBeat)
         wiring.connect(m, header.o, wiring.flipped(self.header_out))
         wiring.connect(m, buffer.o, wiring.flipped(self.payload_out))
 
-        # No choice while a header is taken: what has room now has room in the next cycle.
+        # No choice in a cycle that takes a header: room in this cycle remains in the next one.
         offered, empty = Signal(n), Signal(n)
         choice, grant, grant_full = Signal(n), Signal(n), Signal(n)
         later = Signal(n)  # the ports after the last one granted
-        granting = Signal()  # there is a grant, from a register of its own
+        granting = Signal()  # a grant exists; a separate register
         m.d.comb += [
             offered.eq(Cat(port.valid for port in self.headers)),
             empty.eq(Cat(port.payload.empty for port in self.headers)),
@@ -92,12 +97,12 @@ class PacketMux(wiring.Component):
 
 
 def _lowest(bits: Value) -> Value:
-    """Return ``bits`` without all but the lowest that is set."""
+    """Return the lowest set bit of ``bits``, alone."""
     return Value.cast(Cat(bit & ~bits[:k].any() for k, bit in enumerate(bits)))
 
 
 def _chosen(which: Value, ports) -> Value:
-    """Return the payload of the port whose bit of ``which`` is the only one set."""
+    """Return the payload of the port whose bit of the one-hot ``which`` is set."""
     value = Value.cast(0)
     for bit, port in zip(which, ports):
         payload = Value.cast(port.payload)

@@ -20,44 +20,47 @@ def Place(buffers: int, positions: int) -> data.StructLayout:
 
 
 def FreedBuffer(buffers: int) -> data.StructLayout:
-    """Layout of the event that a buffer may be used again."""
+    """Layout of the event that a buffer is free again."""
     return data.StructLayout({"valid": 1, "buffer": range(buffers)})
 
 
 class PacketPool(wiring.Component):
-    """Assign positions in packet buffers, one open buffer per destination.
+    """Assign positions in packet buffers, with one open buffer per destination.
 
-    A unit (a record, a vector) is one or more items; each item takes a position. A buffer closes
+    A unit (a record, a vector) is one or more items; each item takes one position. A buffer closes
 
-    * with the item that makes it hold ``limit`` units,
-    * with ``match_step``, before a unit of another step (which costs a cycle),
-    * when its first item is ``timeout`` cycles old: destination ``time`` mod ``destinations``
-      (rounded up to a power of two) is looked at in each cycle, so it closes at most that many
-      cycles and a unit late; ``timeout`` 0 closes at the next look.
+    * with the item that completes its ``limit``-th unit;
+    * with ``match_step``, before a unit of another step, which costs a cycle;
+    * when its first item is ``timeout`` cycles old. One destination is checked per cycle: ``time``
+      mod ``destinations``, rounded up to a power of two. A buffer therefore closes at most that
+      many cycles and one unit late. With ``timeout`` 0 it closes at the next check.
 
-    Since an open buffer means not idle, ``time`` goes up by one while any look matters. Rate: see
-    ``RATE``.
+    An open buffer clears ``idle``, so ``time`` advances by one per cycle while a check matters.
+    Items of a destination keep their order.
 
     Parameters
     ----------
-    destinations, buffers: there must be more buffers than destinations, or the open ones could
-        starve each other.
+    destinations: number of destinations.
+    buffers: number of packet buffers, more than ``destinations``. With fewer buffers, open buffers
+        could starve each other.
     positions: positions of a buffer.
-    match_step: whether all units of a packet must be of one step.
+    match_step: all units of a packet must have the same step.
 
     Ports
     -----
-    valid, destination, step, last; take: an item (``last`` of its unit) is offered, and enters.
-    vacant: none is inside, or it gets its position: all that ``take`` says but for the sweep after
-        reset. A second enable for what is kept outside of the item inside, which is wide.
-    ready, buffer, position, unit: the item inside gets a position, the next cycle or later;
-        ``position`` and ``unit`` count from 0.
-    limit (counts from a cycle later on), time, timeout.
-    closed: stream of :func:`Place`; never blocks, since it has room for all buffers.
+    valid, destination, step, last: the offered item; ``last`` marks the last item of its unit.
+    take: the offered item enters.
+    vacant: no item is inside, or the item inside gets its position. Unlike ``take``, it ignores the
+        sweep after reset. Use it as a second enable for a wide part of the item stored outside.
+    ready, buffer, position, unit: the item inside gets a position, at the earliest one cycle after
+        ``take``. ``position`` and ``unit`` count from 0.
+    limit: units that close a packet; a change applies one cycle later.
+    time, timeout: cycle counter, and maximum age of an open buffer in cycles.
+    closed: stream of :func:`Place`; has room for all buffers and never blocks.
     freed: event :func:`FreedBuffer`.
-    full, expired, stepped, starved: events to count: why a buffer closed, or that an item waits
-        for a free one.
-    idle: no item inside, no buffer open, or closed but unread, and the sweep after reset is done.
+    full, expired, stepped: events: reason why a buffer closed.
+    starved: event: an item waits for a free buffer.
+    idle: no item inside, no buffer open or closed but unread, and the sweep after reset is done.
     """
 
     RATE = "1 item per cycle; a close by time-out takes a cycle from the input"
@@ -90,7 +93,7 @@ class PacketPool(wiring.Component):
         n, place = self._destinations, Place(self._buffers, self._positions)
         state_layout = data.StructLayout({
             name: place[name].shape for name in ("step", "buffer", "units", "positions")})
-        # The state of each open buffer: one copy is read for items, the other for time-outs.
+        # The state of each open buffer. One copy is read for items, the other for timeouts.
         m.submodules.states = states = Ram(state_layout.size, n, latency=0)
         m.submodules.late_states = late_states = Ram(state_layout.size, n, latency=0)
         m.submodules.ages = ages = Ram(32, n, latency=0)
@@ -101,16 +104,16 @@ class PacketPool(wiring.Component):
         opened, middle, late = Signal(n), Signal(), Signal()
         late_index = Signal(bits, reset_less=True)
 
-        # The item inside, and what was found out about its destination's buffer as it came.
+        # The item inside, and the state of its destination's buffer when the item entered.
         item = Signal(data.StructLayout({"destination": bits, "step": STEP_BITS, "last": 1}),
                       reset_less=True)
-        state = Signal(state_layout, reset_less=True)  # if a buffer is open
+        state = Signal(state_layout, reset_less=True)  # valid if a buffer is open
         units, positions = Signal(state.units.shape()), Signal(state.positions.shape())
         inside, is_open, other_step, fills = (
             Signal(name=name) for name in ("inside", "is_open", "other_step", "fills"))
         updated, overdue = Signal(state_layout), Signal(state_layout)
         expiring, splits, last_of_all, placed = Signal(), Signal(), Signal(), Signal()
-        # Beside ``inside``, so that no logic but what it enables follows from ``vacant``.
+        # A register beside ``inside``, so ``vacant`` drives only enables.
         outside = Signal(init=1)
         m.d.comb += [
             self.expired.eq(expiring & opened.bit_select(late_index, 1)),
@@ -139,7 +142,7 @@ class PacketPool(wiring.Component):
         with m.If(self.stepped):
             m.d.sync += opened.bit_select(item.destination, 1).eq(0)
         finds = self._look(m, ages, opened, item, is_open, late, late_index)
-        # A unit is never split: a time-out waits for its end.
+        # A unit is never split: a timeout waits for the end of the unit.
         m.d.comb += splits.eq(Mux(self.ready, ~item.last, middle))
         m.d.sync += [middle.eq(splits),
                      expiring.eq(((late & ~expiring) | finds) & ~splits)]
@@ -166,7 +169,8 @@ class PacketPool(wiring.Component):
 
     def _enter(self, m, opened, item, state, updated, flags, states, late_index, expiring,
                last_of_all):
-        """Take the item offered, or keep the one inside; know about its destination's buffer."""
+        """Take the offered item or keep the item inside; update the state of its destination's
+        buffer."""
         is_open, other_step, fills = flags
         target = self.destination[:len(item.destination)]
         same, found, open_next = Signal(), Signal(state.shape()), Signal()
@@ -184,25 +188,26 @@ class PacketPool(wiring.Component):
             m.d.sync += [
                 item.destination.eq(target), item.step.eq(self.step), item.last.eq(self.last),
                 is_open.eq(open_next), state.eq(Mux(same, updated, found)),
-                # Each compared by itself: which of them counts is known late.
+                # Compared separately, because the select signal is late.
                 fills.eq((open_next & same & enough)
                          | (open_next & ~same & (found.units >= but_one)) | (~open_next & single)),
             ]
             if self._match_step:
                 m.d.sync += other_step.eq(open_next & (
                     (same & (self.step != item.step)) | (~same & (self.step != found.step))))
-        # Short of whether one is open that expires: if none is, all this is so already.
+        # Without testing whether an open buffer expires: without one, the registers have these
+        # values already.
         with m.Elif(self.stepped | (expiring & (late_index == item.destination))):
             m.d.sync += [is_open.eq(0), other_step.eq(0), fills.eq(single)]
 
     def _look(self, m, ages, opened, item, is_open, late, late_index):
-        """Look for a time-out: at one destination in each cycle, whose age is known by then. Return
-        whether there is one."""
+        """Check one destination for a timeout per cycle; return whether it has one. The age is
+        known by then."""
         opening, look, next_look = Signal(), Signal.like(late_index), Signal.like(late_index)
         age, bits = Signal(32, reset_less=True), ceil_log2(self._destinations)
         m.d.comb += [
             opening.eq(self.ready & ~is_open),
-            # Of one destination, every cycle.
+            # One destination per cycle.
             look.eq(self.time[:bits]), next_look.eq((self.time + 1)[:bits]),
             ages.write_en.eq(opening), ages.write_addr.eq(item.destination),
             ages.write_data.eq(self.time), ages.read_addr.eq(next_look), ages.read_en.eq(1),
@@ -217,13 +222,13 @@ class PacketPool(wiring.Component):
 
 
 def packet_buffers(destinations: int) -> int:
-    """Return the packet buffers of a packager by default: two a destination, at least four."""
+    """Return the default number of packet buffers: two per destination, at least four."""
     return max(4, 2 * destinations)
 
 
 def free_buffers(m: Module, buffers: int, freed) -> tuple:
-    """Keep the free buffers of ``buffers`` in a queue, filled by a sweep after reset; return
-    whether the sweep is over, and the stream of free buffers."""
+    """Keep the free buffers in a queue that a sweep fills after reset. Return whether the sweep is
+    done, and the stream of free buffers."""
     m.submodules.free = free = StreamFIFO(range(buffers), buffers, style="lutram")
     sweep, swept = Signal(range(buffers)), Signal()
     m.d.comb += [free.i.valid.eq(freed.valid | ~swept),

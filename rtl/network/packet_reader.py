@@ -13,32 +13,34 @@ __all__ = ["PacketReader", "Ready"]
 
 
 def Ready(buffers: int, units: int, beats: int) -> data.StructLayout:
-    """Layout of a packet that may leave: ``beats`` of payload holding ``units``."""
+    """Layout of a packet that may leave: ``beats`` of payload that contain ``units``."""
     return data.StructLayout({
         "destination": NODE_BITS, "step": STEP_BITS, "buffer": range(buffers),
         "units": range(units + 1), "beats": range(beats + 1)})
 
 
 class PacketReader(wiring.Component):
-    """Send a header and then the beats of each packet, read from a RAM of latency 1.
+    """Send the header and then the beats of each packet, read from a RAM of latency 1.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Parameters: ``opcode`` of the packets; ``buffers``, ``units`` and ``beats`` as in :func:`Ready`;
-    ``bits``: number of low bits of a beat that can be nonzero; ``least``, the fewest beats of a
-    packet.
+    Parameters
+    ----------
+    opcode: opcode of the packets.
+    buffers, units, beats: see :func:`Ready`.
+    bits: number of low bits of a beat that can be nonzero.
+    least: fewest beats of a packet.
 
     Ports
     -----
     i: stream of :func:`Ready`.
     headers, payload: streams of :data:`rtl.formats.FrameInfo` and :data:`rtl.formats.RawBeat`; a
         header leaves before its payload.
-    read_en, read_buffer, read_beat: to the RAM; read_units, those of the packet.
-    beat: {buffer, units, index} of the beat in the RAM's output; data: that beat, formed from it
-        combinationally.
+    read_en, read_buffer, read_beat, read_units: read access to the RAM; ``read_units`` are the
+        units of the packet.
+    beat: {buffer, units, index} of the beat at the output of the RAM.
+    data: that beat, formed from the RAM output combinationally.
     freed: event :func:`rtl.network.packet_pool.FreedBuffer`, with the read of the last beat.
-    credit_node, credit: the destination of a header, and the credit that it carries.
-    idle.
+    credit_node, credit: destination of a header, and the credit in it, combinational.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {
@@ -78,7 +80,7 @@ class PacketReader(wiring.Component):
         index, ended = Signal(self._index), Signal(reset_less=True)
         beat = Signal.like(self.beat, reset_less=True)
         pull, finish, load = Signal(), Signal(), Signal()
-        loaded, loaded_last = Signal(), Signal(reset_less=True)  # the RAM's output holds a beat
+        loaded, loaded_last = Signal(), Signal(reset_less=True)  # the RAM output holds a beat
         m.d.comb += [
             pull.eq(active & (~loaded | payload.i.ready)),
             finish.eq(pull & ended),
@@ -104,7 +106,7 @@ class PacketReader(wiring.Component):
             ]
         with m.Elif(payload.i.ready):
             m.d.sync += loaded.eq(0)
-        # Computed ahead, because much depends on the end of a packet.
+        # Computed one cycle ahead, because much logic depends on the end of a packet.
         with m.If(load):
             m.d.sync += ended.eq(item.beats == 1 if self._least == 1 else 0)
         with m.Elif(pull):

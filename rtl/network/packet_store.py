@@ -23,17 +23,21 @@ def _reading(buffers: int, beats: int) -> dict:
 
 
 class RecordStore(wiring.Component):
-    """Records of packet buffers, written one by one and read as beats of eight.
+    """Store records of packet buffers: written one by one, read as beats of eight.
 
-    Latency: see ``LATENCY``.
+    Parameters
+    ----------
+    buffers: number of buffers.
+    beats: beats of records in a buffer.
+    lanes: most records of a beat.
 
-    Parameters: ``buffers``; ``beats`` of records in a buffer; ``lanes``: records that a beat can
-    hold.
-
-    Ports: ``write``, ``buffer``, ``position``, ``record``; ``read_en``, ``read_buffer``,
-    ``read_beat``, ``read_units``, the records in the buffer; ``data``, the beat read, zero after
-    the last record. shares: event: a record, written in the cycle before, is not the first of its
-    beat.
+    Ports
+    -----
+    write, buffer, position, record: write one record.
+    read_en, read_buffer, read_beat: read one beat.
+    read_units: number of records in the buffer that is read.
+    data: the beat, zero after the last record.
+    shares: event: the record written in the previous cycle is not the first one of its beat.
     """
 
     LATENCY = {
@@ -60,12 +64,12 @@ class RecordStore(wiring.Component):
             address.eq(Cat(self.position[3:], self.buffer)),
         ]
         parts = Signal(data.ArrayLayout(RECORD_BITS, RECORDS_PER_BEAT))
-        # Which places hold records is found out during the read.
+        # The lanes that hold records are computed during the read.
         held, beats, rest = Signal(self._lanes), self.read_units[3:], self.read_units[:3]
         whole, final = Signal(), Signal()
         m.d.comb += [whole.eq(self.read_beat < beats), final.eq(self.read_beat == beats)]
         with m.If(self.read_en):
-            # A beat that is not whole never has a record in the last place.
+            # A partial beat never has a record in the last lane.
             m.d.sync += held.eq(Cat(
                 whole | (final & (k < rest) if k + 1 < RECORDS_PER_BEAT else 0)
                 for k in range(self._lanes)))
@@ -83,16 +87,22 @@ class RecordStore(wiring.Component):
 
 
 class VectorStore(wiring.Component):
-    """Beats of vectors of packet buffers; vectors of 4 or 8 values share them
+    """Store beats of vectors of packet buffers. Vectors of 4 or 8 values share beats
     (:mod:`rtl.stream.packing`).
 
-    Latency: see ``LATENCY``.
+    Parameters
+    ----------
+    buffers: number of buffers.
+    beats: beats of a buffer.
+    positions: positions of a buffer.
+    first: beat of position 0.
 
-    Parameters: ``buffers``; ``beats`` of a buffer; ``positions`` of a buffer; ``first``, the beat
-    of position 0.
-
-    Ports: ``write``, ``buffer``, ``position``, ``vector``; ``vector_packing``; ``read_en``,
-    ``read_buffer``, ``read_beat``; ``data``, the beat read.
+    Ports
+    -----
+    write, buffer, position, vector: write one beat.
+    vector_packing: log2 of the vectors that share a beat.
+    read_en, read_buffer, read_beat: read one beat.
+    data: the beat.
     """
 
     LATENCY = {
@@ -113,7 +123,7 @@ class VectorStore(wiring.Component):
         depth = self._buffers << stride
         write, vector = Signal(), Signal(BEAT_BITS, reset_less=True)
         buffer = Signal.like(self.buffer, reset_less=True)
-        # Where it goes is found out before it is written.
+        # The address is computed one cycle before the write.
         beat, where = Signal(stride, reset_less=True), Signal(Placing, reset_less=True)
         m.d.sync += [
             write.eq(self.write), vector.eq(self.vector), buffer.eq(self.buffer),

@@ -1,4 +1,4 @@
-"""Packet parser: takes received packets apart into records and vectors."""
+"""Packet parser: splits received packets into records and vectors."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -29,46 +29,47 @@ __all__ = ["PacketParser"]
 class PacketParser(wiring.Component):
     """Output the records, values and vectors of packets, and the credits of their headers.
 
-    Packets are those that a :class:`rtl.network.FrameReceiver` outputs: checked, header beat first.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``. Several vectors of a beat leave one a cycle and
-    wait in a FIFO of their own, so that nothing else does, see
-    :class:`rtl.network.vector_unpacker.VectorUnpacker`.
+    The input comes from a :class:`rtl.network.FrameReceiver`: valid packets, header beat first.
+    Every output keeps the order of arrival. Several vectors of one beat leave one per cycle; they
+    wait in a separate FIFO and do not block other packets
+    (:class:`rtl.network.vector_unpacker.VectorUnpacker`).
 
     Parameters
     ----------
     config: sizes; a packet may have ``net_payload_beats`` or ``host_payload_beats``.
-    edge: where packets come from: ``network`` (LOOKUPS, VECTORS) or ``host`` (QUERIES, GPU_VECTORS,
+    edge: source of the packets: ``network`` (LOOKUPS, VECTORS) or ``host`` (QUERIES, GPU_VECTORS,
         DENSE_VECTORS, STEP_OPEN, FLUSHED).
-    training: packets of training come too: PARTIALS and STEPS, or GRADIENTS, RETURNED, STATES and
+    training: accept packets of training: PARTIALS and STEPS, or GRADIENTS, RETURNED, STATES and
         WRITTEN.
 
     Ports
     -----
     i: stream of :data:`rtl.network.layouts.PacketBeat`.
     header: event :data:`rtl.network.layouts.ReceivedHeader` (network only).
-    vector_beats: beats of a vector, 1 to 16. vector_packing: log2 of the vectors that share a beat,
-        0 to 2; 0 with more beats than 1. Lanes that a vector does not use leave as +0.
+    vector_beats: beats of a vector, 1 to 16.
+    vector_packing: log2 of the vectors that share a beat, 0 to 2; must be 0 if a vector has several
+        beats. Unused lanes of a vector leave as +0.
     records: stream of :data:`rtl.formats.RecordBeat`, payload beats of LOOKUPS or QUERIES.
-    vectors: the vectors of VECTORS or GPU_VECTORS, a stream of :data:`rtl.formats.PeerBeat`
-        (network) or :data:`rtl.formats.TaggedBeat` (host).
-    dense: a stream of the latter, the vectors of DENSE_VECTORS (host only).
-    credit: event :data:`rtl.network.layouts.Credit`, that of a ``header`` (network only).
-    gradient_credit: the same for packets of training, which then do not count for ``credit``
+    vectors: stream of :data:`rtl.formats.PeerBeat` (network) or :data:`rtl.formats.TaggedBeat`
+        (host), the vectors of VECTORS or GPU_VECTORS.
+    dense: stream of :data:`rtl.formats.TaggedBeat`, the vectors of DENSE_VECTORS (host only).
+    credit: event :data:`rtl.network.layouts.Credit` of each ``header`` (network only).
+    gradient_credit: as ``credit``, for packets of training, which then do not drive ``credit``
         (network and training only).
     partials, returned: stream of :data:`rtl.network.layouts.CountedBeat`, payload beats of PARTIALS
-        and RETURNED (network or host; training only).
-    gradients: stream of :data:`rtl.formats.RecordBeat`, those of GRADIENTS; in beats of vectors
-        ``records`` is 0 (host and training only).
+        (network) and RETURNED (host; training only).
+    gradients: stream of :data:`rtl.formats.RecordBeat`, payload beats of GRADIENTS; ``records`` is
+        0 in beats of vectors (host and training only).
     steps, states, written: stream of :data:`rtl.formats.RecordBeat`, payload beats of STEPS
         (network), STATES and WRITTEN (host; training only).
-    opens, flushed: the same of STEP_OPEN and FLUSHED (host only).
-    idle: no output. The rest of a packet waits for its input and does not count.
+    opens, flushed: stream of :data:`rtl.formats.RecordBeat`, payload beats of STEP_OPEN and FLUSHED
+        (host only).
+    idle: no output pending. A packet whose rest has not arrived does not clear ``idle``.
 
     Raises
     ------
     TypeError, ValueError
-        ``edge`` is wrong.
+        ``edge`` is invalid.
     """
 
     LATENCY = {
@@ -114,7 +115,7 @@ class PacketParser(wiring.Component):
         return m
 
     def _credit(self, m) -> Value:
-        """Report the credit of a good packet's header; return whether there is one."""
+        """Report the credit of each header; return whether one is pending."""
         header, ways = self.header, [(self.credit, ~self.header.gradient)]
         if self._trains:
             ways.append((self.gradient_credit, header.gradient))
@@ -124,13 +125,13 @@ class PacketParser(wiring.Component):
         return Cat(way.valid for way, _ in ways).any()
 
     def _read(self, m, packets) -> Value:
-        """Take packets apart; return whether any output is pending."""
+        """Split packets; return whether any output is pending."""
         m.submodules.records = records = SkidBuffer(self._received)
         m.submodules.vectors = vectors = SkidBuffer(received_vector(self._origin))
         self._hand_out_records(m, records.o)
         self._hand_out(m, vectors.o)
         m.submodules.unpacker = unpacker = VectorUnpacker(self._in_flight, self._origin)
-        # After 32 tags come at least 8 beats of vectors, and at least one beat after fewer tags.
+        # At least 8 beats of vectors follow 32 tags, and at least one beat follows fewer tags.
         tag_beats = (self._max_beats + 7) // 9
         m.submodules.tags = tags = Ram(BEAT_BITS, max(2, tag_beats), latency=0)
         item = packets.payload.item
@@ -138,12 +139,13 @@ class PacketParser(wiring.Component):
         source, step, dense = Signal(NODE_BITS), Signal(16), Signal()
         origin = source if self._edge == "network" else dense
         remaining, tags_left = Signal(16), Signal(range(tag_beats + 1))
-        # A vector that shares no beat has its tag in a register, and its index is that of the next.
+        # The tag of a vector that shares no beat is in a register; the index is that of the next
+        # one.
         tag_index, vector_index = Signal(range(max(2, tag_beats))), Signal(16)
         tag = Signal(TAG_BITS, reset_less=True)
         part, final_part, vector_last = Signal(5), Signal(5), Signal()
         shared, most, final, packed = Signal(), Signal(range(5)), Signal(2), unpacker.i.payload
-        alone = Signal(init=1)  # for the many bits of data; inverted, or it were ``shared`` again
+        alone = Signal(init=1)  # inverse of ``shared``, to split the load of the data bits
         m.d.sync += [
             final_part.eq(self.vector_beats - 1), shared.eq(self.vector_packing != 0),
             alone.eq(self.vector_packing == 0),
@@ -175,7 +177,7 @@ class PacketParser(wiring.Component):
             ]
         with m.Else():
             m.d.comb += vectors.i.payload.eq(unpacker.o.payload)
-        # Half of the many bits load the one register, half the other.
+        # The two halves of the data have separate select registers, to split the load.
         upper = slice(BEAT_BITS // 2, BEAT_BITS)
         m.d.comb += beat.data[upper].eq(
             Mux(shared, unpacker.o.payload.beat.data[upper], item[upper]))
@@ -218,7 +220,7 @@ class PacketParser(wiring.Component):
                     m.d.sync += [tag_index.eq(tag_index + 1), tags_left.eq(tags_left - 1)]
                     with m.If(tag_index == 0):
                         m.d.sync += tag.eq(item[:TAG_BITS])
-                    with m.If(packets.payload.last):  # vector_beats is 0: nothing follows
+                    with m.If(packets.payload.last):  # vector_beats is 0: no vectors follow
                         m.next = "HEADER"
                     with m.Elif(tags_left == 1):
                         m.next = "VECTORS"
@@ -242,7 +244,7 @@ class PacketParser(wiring.Component):
         return ~(records.idle & vectors.idle & unpacker.idle)
 
     def _hand_out_records(self, m: Module, received) -> None:
-        """Output beats of records, and of values after them, at the port of their kind."""
+        """Output beats of records, and of the values after them, at the port of their kind."""
         for number, name in enumerate(("records", *self._more)):
             way = getattr(self, name)
             of_values = self._more.get(name) in VALUES

@@ -17,16 +17,17 @@ PARTIAL_PACKAGER_COUNTERS = CounterLayout("partials", *_EVENTS)
 
 
 class PartialPackager(Packager):
-    """Gather beats and their records by destination and step; send full or old packets.
+    """Gather beats and their records by destination and step; send full or expired packets.
 
-    A packet is its records, eight a beat, then the beats of values, in order of arrival (PARTIALS,
-    SPILLED, ROW_UPDATES); unused places of the last beat of records are zero. Vectors of 4 or 8
-    values share beats, the first in the lowest lanes; unused lanes of the last beat are zero.
-    A packet is full when its beats hold no other partial, or when it fills three quarters of the
-    window: it always has credit for that many, see :class:`CreditReturn`. If packets must be
-    separated by more than the step, such as the level of spilled beats, that is the destination.
+    A packet contains its records, eight per beat, then the beats of values, in order of arrival
+    (PARTIALS, SPILLED, ROW_UPDATES). Unused places of the last beat of records are zero. Vectors of
+    4 or 8 values share beats, the first one in the lowest lanes; unused lanes of the last beat are
+    zero.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    A packet is full if its beats hold no further partial, or if it fills three quarters of the
+    window. Credit for that many beats always returns, see :class:`CreditReturn`. If packets must
+    differ in more than the step, such as the level of spilled beats, the destination encodes the
+    difference.
 
     Parameters
     ----------
@@ -36,9 +37,9 @@ class PartialPackager(Packager):
     Ports
     -----
     i: stream of :data:`rtl.formats.OutgoingPartial`; unused lanes are +0.
-    vector_packing: log2 of the vectors that share a beat, 0 to 2; 0 with more beats than 1. May
-        change while idle.
-    window (credited): as in :class:`RecordPackager`, but at least 2.
+    vector_packing: log2 of the vectors that share a beat, 0 to 2; must be 0 if a vector has several
+        beats. It may change while idle.
+    window: as in :class:`RecordPackager`, but at least 2; with ``credited``.
     headers, payload, time, timeout, credit_in, lost, credit_node, credit, next_node, idle: see
         :class:`RecordPackager`.
     counters: ``partials`` taken, ``beats`` sent behind headers, the others as in

@@ -1,4 +1,4 @@
-"""Queue room: how many records each destination has waiting, and its credit."""
+"""Queue room: number of waiting records and credit of each destination."""
 
 from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
@@ -13,34 +13,37 @@ __all__ = ["Found", "Gone", "QueueRoom"]
 
 
 def Found(places: int) -> data.StructLayout:
-    """Layout of what a look at a queue finds: records that wait, beats of credit, in two's
-    complement, and records that ever went, mod 2^16."""
+    """Layout of the state of a queue: waiting records, beats of credit (two's complement), and the
+    cumulative number of records that left, mod 2^16."""
     return data.StructLayout({
         "waiting": range(places + 1), "credit": CREDIT_BITS, "gone": CREDIT_BITS})
 
 
 Gone = data.StructLayout({"valid": 1, "node": NODE_BITS, "value": CREDIT_BITS})
-"""Event: ``value`` records of ``node`` have ever gone, mod 2^16."""
+"""Event: ``value`` records of ``node`` have left in total, mod 2^16."""
 
 
 class QueueRoom(wiring.Component):
-    """Count by destination what comes and goes, and what credit is left.
+    """Count arriving and departing records per destination, and compute the remaining credit.
 
-    All counts are cumulative, modulo a power of two above what their differences reach, each with
-    one writer. An event counts from the next cycle on.
+    Every count is cumulative, modulo a power of two above the largest difference, and has one
+    writer. An event takes effect in the next cycle.
 
-    Latency: see ``LATENCY``.
-
-    Parameters: ``nodes``, ``places`` of a queue.
+    Parameters
+    ----------
+    nodes: number of destinations.
+    places: records of a queue.
 
     Ports
     -----
-    clear, clear_node: a node's counts become 0.
-    entered: event: a record comes for ``node``, in this cycle to ``last_place`` of its queue.
+    clear, clear_node: set the counts of a node to 0.
+    entered: event: a record for ``node`` arrives, at ``last_place`` of its queue.
+    last_place: place of the record in ``entered``, combinational.
     gone: event :data:`Gone`.
     joined, acknowledged, window: see :class:`~rtl.network.OutputQueues`.
-    lost: a bit for each node that is given up: it has credit for all that wait.
-    look: a node; found: a :func:`Found` of it, combinational.
+    lost: bit mask of failed nodes; each has credit for all its waiting records.
+    look: a node.
+    found: :func:`Found` of ``look``, combinational.
     """
 
     LATENCY = {("look", "what is found"): 0}
@@ -61,7 +64,7 @@ class QueueRoom(wiring.Component):
         gone = self._value(m, "gone", self.gone, self.gone.value)
         joined, _ = self._count(m, "joined", CREDIT_BITS, self.joined)
         acknowledged = self._value(m, "acknowledged", self.acknowledged, self.acknowledged.value)
-        # window + joined + acknowledged - gone, with one chain of carries.
+        # window + joined + acknowledged - gone, in one carry chain.
         ones, twos = carry_saved(self.window, joined, acknowledged)
         ones, more = carry_saved(ones, Cat(C(1, 1), twos)[:CREDIT_BITS], ~gone)
         m.d.comb += [
@@ -72,7 +75,7 @@ class QueueRoom(wiring.Component):
         return m
 
     def _value(self, m: Module, name: str, event, value: Value) -> Value:
-        """Keep the value of each node's last event; return that of the node looked at."""
+        """Store the value of each node's last event; return the value of node ``look``."""
         m.submodules[name] = ram = Ram(len(value), self._nodes, latency=0)
         m.d.comb += [
             ram.write_en.eq(event.valid | self.clear), ram.read_en.eq(1),
@@ -82,8 +85,8 @@ class QueueRoom(wiring.Component):
         return ram.read_data
 
     def _count(self, m: Module, name: str, bits: int, event) -> tuple[Value, Value]:
-        """Count each node's events, mod 2^bits; return the count of the node looked at, and that
-        of the event's node before it."""
+        """Count each node's events mod 2^bits. Return the count of node ``look``, and the previous
+        count of the event's node."""
         m.submodules[f"{name}_own"] = own = Ram(bits, self._nodes, latency=0)
         total = Signal(bits, name=f"{name}_total")
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""Queue turns: which queue's records go next, and how many of them."""
+"""Queue turns: selects the next queue and the number of its records that leave."""
 
 from itertools import pairwise
 
@@ -16,32 +16,36 @@ __all__ = ["BURST", "LEAST", "QueueTurns"]
 BURST = 15
 """Most records of a turn: one less than a power of two."""
 LEAST = 8
-"""Fewest records that go where there is credit for some only: one by one, as credit comes, each
-would have a beat, and soon a packet, of its own."""
+"""Fewest records of a turn if the credit covers only some records. Without this bound, each record
+would leave as credit arrives, in its own beat and soon in its own packet."""
 
 
 class QueueTurns(wiring.Component):
-    """Look at the queues that have records, in turn, and let go what has room.
+    """Serve the queues that have records in turn, within their credit.
 
-    A queue in which a record arrived, or some were left, is looked at when its turn comes. As many
-    records as there is credit for, and no more than :data:`BURST`, go one after the other, and the
-    next queues are looked at meanwhile; with credit for some only, and for less than ``least``,
-    none go. A queue is looked at again after its records went, so that no credit is used twice.
+    A queue is due when a record arrives or when records were left behind. At its turn, as many
+    records leave as the credit covers, at most :data:`BURST`, one after the other. The next queues
+    are inspected meanwhile. If the credit covers only some records and less than ``least``, none
+    leave. A queue is inspected again only after its records have left, so no credit is used twice.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. A queue is looked at again, at the latest, after
-    a burst of each other queue.
+    Every due queue is inspected at the latest after one burst of each other queue.
 
-    Parameters: ``nodes``, ``places`` of a queue.
+    Parameters
+    ----------
+    nodes: number of queues.
+    places: records of a queue.
 
     Ports
     -----
     arrived: event: a record is in the queue of ``node``.
-    look: a node; found: what its counts say, combinational (:func:`~rtl.network.queue_room.Found`).
-    least: fewest records that go where there is credit for some only, 0 counts as 1.
-    free: a record may go. pop: the record at ``place`` of the queue of ``node`` goes.
-    gone: event :data:`~rtl.network.queue_room.Gone`, before the node is looked at again.
+    look: a node.
+    found: counts of node ``look``, combinational (:func:`~rtl.network.queue_room.Found`).
+    least: fewest records that leave if the credit covers only some; 0 counts as 1.
+    free: a record may leave.
+    pop, node, place: the record at ``place`` of the queue of ``node`` leaves.
+    gone: event :data:`~rtl.network.queue_room.Gone`, before the node is inspected again.
     short: event: a queue has more records than beats of credit.
-    idle: no queue has records that may go or wait.
+    idle: no queue has records.
     """
 
     LATENCY = {("arrival", "pop"): 6}
@@ -58,7 +62,7 @@ class QueueTurns(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         n = self._nodes
-        # What waits for its turn, and what was chosen and is not finished.
+        # Queues that are due, and queues that were chosen and are not finished.
         due, busy = Signal(n), Signal(n)
         come, chosen, back, done = (Signal(n, name=name)
                                     for name in ("come", "chosen", "back", "done"))
@@ -66,8 +70,8 @@ class QueueTurns(wiring.Component):
         m.d.comb += come.eq(Mux(self.arrived.valid, 1 << self.arrived.node, 0))
         m.d.sync += [due.eq((due & ~chosen) | come | back), busy.eq((busy & ~done) | chosen)]
 
-        # Of a queue in each stage: one bit of ``n``, so that nothing has to be told from its
-        # number; its number, from the second on; what is found, and what of it may go.
+        # The queue in each pipeline stage: its one-hot bit, which avoids decoding its number; its
+        # number, from the second stage on; its counts, and the number of records that may leave.
         bits, found = BURST.bit_length(), self.found
         parts = ({}, {"node": NODE_BITS}, {"node": NODE_BITS, "found": self._found},
                  {"node": NODE_BITS, "waiting": bits, "longer": 1, "credit": bits,
@@ -79,8 +83,8 @@ class QueueTurns(wiring.Component):
             Signal(data.StructLayout({"queue": n} | part), reset_less=True, name=name)
             for name, part in zip(names, parts, strict=True)]
 
-        # Round robin: the first after the last one chosen, or else the first of all. Which one that
-        # was is known a cycle late, when it can not be chosen anyway.
+        # Round robin: the first one after the last one chosen, else the first of all. The last
+        # choice is known one cycle late, when it cannot be chosen again anyway.
         able, later, after = Signal(n), Signal(n), Signal(n)
         m.d.comb += [
             able.eq(due & ~busy), later.eq(able & after),
@@ -130,12 +134,12 @@ class QueueTurns(wiring.Component):
 
 
 def _lowest(queues: Value) -> Value:
-    """Return the lowest bit of ``queues`` that is 1, alone."""
+    """Return the lowest set bit of ``queues``, alone."""
     return queues & (~queues + 1)[:len(queues)]
 
 
 def _cut(value: Value, bits: int) -> Value:
-    """Return ``value`` within 0 and 2^bits - 1."""
+    """Return ``value`` limited to the range 0 to 2^bits - 1."""
     below = value[-1] if value.shape().signed else C(0)
     over = value[bits:len(value) - value.shape().signed].any()
     return Mux(below, 0, Mux(over, (1 << bits) - 1, value[:bits]))

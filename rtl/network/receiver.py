@@ -1,4 +1,4 @@
-"""Frame receiver: checks whole packets from the network or the host, and stores the good ones."""
+"""Frame receiver: checks packets from the network or the host, and stores the valid ones."""
 
 from amaranth.hdl import C, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
@@ -22,60 +22,67 @@ FRAME_RECEIVER_COUNTERS = CounterLayout(
 
 
 class FrameReceiver(wiring.Component):
-    """Receive packets, store and forward: whole, checked packets leave, others are counted.
+    """Receive packets, store and forward: valid packets leave whole, all others are counted.
 
-    The input is accepted in every cycle, since the MAC has no back-pressure: a good packet that
-    finds no room for the largest one is dropped and counted. Every refused packet counts once,
-    under the first of: ``errors_mac`` (``err``); ``foreign`` (MAC or IP address or port, of this
-    node or of that which the header's ``source`` names, EtherType, protocol, IP version or options,
-    fragment); ``bad_length`` (IP or UDP length, ``keep``, longer
-    than the configuration); ``bad_crc`` (IPv4 checksum or CRC-32C); ``bad_opcode`` (or version);
-    ``bad_node``; ``bad_length`` (``count`` against payload); ``overruns``.
+    The input is accepted in every cycle, because the MAC has no backpressure. A valid packet is
+    dropped and counted if the FIFO lacks room for the largest packet. Every dropped packet counts
+    once, under the first applicable reason:
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    * ``errors_mac``: ``err``;
+    * ``foreign``: EtherType, IP version or options, protocol, fragment; destination address or port
+      of another node; source address or port that does not belong to the header's ``source``;
+    * ``bad_length``: IP or UDP length, ``keep``, or longer than the configuration;
+    * ``bad_crc``: IPv4 checksum or CRC-32C;
+    * ``bad_opcode``: opcode or version;
+    * ``bad_node``;
+    * ``bad_length``: ``count`` does not match the payload;
+    * ``overruns``: no room.
 
     Parameters
     ----------
     config: sizes; a packet may have ``net_payload_beats`` or ``host_payload_beats``.
-    framing: ``ethernet`` (LOOKUPS, VECTORS); ``udp`` (the same after a UDP stack of the shell: the
-        first 42 bytes must be those that the CRC covers as 0, and are otherwise ignored); ``host``
-        (QUERIES, GPU_VECTORS, DENSE_VECTORS, STEP_OPEN, FLUSHED, READ_DATA: the first 42 bytes,
-        nodes and CRC are ignored).
+    framing: ``ethernet`` (LOOKUPS, VECTORS); ``udp`` (the same behind a UDP stack of the shell: the
+        first 42 bytes are ignored, except that bytes under the CRC must be 0); ``host`` (QUERIES,
+        GPU_VECTORS, DENSE_VECTORS, STEP_OPEN, FLUSHED, READ_DATA: the first 42 bytes, nodes and CRC
+        are ignored).
     depth: beats of the packet FIFO, at least twice the largest packet.
     training: also accept packets of training: PARTIALS and STEPS, or GRADIENTS, RETURNED, STATES
         and WRITTEN.
-    link: packets of the network are numbered, see :mod:`rtl.network.link`: each passes once, in the
-        order of arrival, and is acknowledged; those of another ``epoch`` are refused.
+    link: packets from the network are numbered, see :mod:`rtl.network.link`. Each passes once, in
+        the order of arrival, and is acknowledged. Packets of another ``epoch`` are rejected.
     first_sequence: number of each peer's first packet.
 
     Ports
     -----
     i: stream of :data:`rtl.formats.Beat`, always ready.
-    node, nodes: this node's number, and the number of nodes.
-    mac_base, ip_base, udp_port: addresses of node 0 (others add their number), as numbers.
-    vector_beats: beats of a vector, 1 to 16. vector_packing: log2 of the vectors that share a beat,
-        0 to 2; 0 with more beats than 1.
-    o: stream of :data:`rtl.network.layouts.PacketBeat`, good packets in the order of arrival.
-    header: event :data:`rtl.network.layouts.ReceivedHeader` of each good packet, those that find no
-        room included (network only).
-    read: whether the packet at ``o`` is READ_DATA, a register (host only).
-    cut: event: the rest of a packet was dropped in front of this block, see
-        :class:`rtl.network.reset_guards.HeadGuard`; counts as ``errors_mac`` (host only). No packet
-        may end in the four cycles before.
-    refused: stream of :data:`rtl.formats.Refused`, messages that were dropped; when its FIFO of 4
-        is full they are only counted (host only).
-    dropped: beats after the header of a GRADIENTS or RETURNED packet that was dropped in the
-        previous cycle; 0 for others and for one that is too long (host and training only).
-    epoch: that of the packets of peers. peer: event :data:`rtl.network.link.renewal.PeerEpoch`,
-        where it is another. And the ports of :func:`rtl.network.link.receiver.link_ports` (link
-        only).
-    counters: ``packets`` passed on, their payload ``beats`` (64 bits), and the reasons above. idle.
-    settled: ``idle``, but for packets that are not accepted yet: foreign frames do not change it.
+    node, nodes: number of this node, and the number of nodes.
+    mac_base, ip_base, udp_port: addresses of node 0, as numbers. Node n has base + n.
+    vector_beats: beats of a vector, 1 to 16.
+    vector_packing: log2 of the vectors that share a beat, 0 to 2; must be 0 if a vector has several
+        beats.
+    o: stream of :data:`rtl.network.layouts.PacketBeat`, valid packets in the order of arrival.
+    header: event :data:`rtl.network.layouts.ReceivedHeader` of each valid packet; without ``link``,
+        also of a packet that is dropped for lack of room (network only).
+    read: the packet at ``o`` is READ_DATA, a register (host only).
+    cut: event: the rest of a packet was dropped before this block, see
+        :class:`rtl.network.reset_guards.HeadGuard`; counts as ``errors_mac``. No packet may end in
+        the four cycles before (host only).
+    refused: stream of :data:`rtl.formats.Refused`, dropped messages. While its FIFO of 4 is full,
+        dropped messages are only counted (host only).
+    dropped: payload beats of a GRADIENTS or RETURNED packet that was dropped in the previous cycle;
+        0 for other packets and for a packet that is too long (host and training only).
+    epoch: epoch of the peers' packets (link only).
+    peer: event :data:`rtl.network.link.renewal.PeerEpoch`: changes the epoch of one peer (link
+        only). The other ports with ``link``: :func:`rtl.network.link.receiver.link_ports`.
+    counters: ``packets`` passed on, their payload ``beats`` (64 bits), and the reasons above.
+    idle: inactive until an input changes.
+    settled: as ``idle``, except for packets that are not accepted yet; foreign frames do not change
+        it.
 
     Raises
     ------
     TypeError, ValueError
-        ``framing`` or ``depth`` is wrong.
+        ``framing`` or ``depth`` is invalid.
     """
 
     LATENCY = {
@@ -117,7 +124,7 @@ class FrameReceiver(wiring.Component):
             longest, self._framing, training=self._training, link=self._link, nodes=self._nodes)
         m.submodules.fifo = fifo = PacketFIFO(BEAT_BITS, depth)
         beat = check.o
-        # A packet is admitted only with room for the largest, so the FIFO never refuses a beat.
+        # A packet is admitted only with room for the largest one, so the FIFO accepts every beat.
         room, admitted, admit = Signal(), Signal(), Signal()
         good, overrun = Signal(), Signal()
         drop, link_idle = (self._number(m, check, admit, fifo.o) if self._link else
@@ -138,8 +145,8 @@ class FrameReceiver(wiring.Component):
         for name in ("node", "nodes", "mac_base", "ip_base", "udp_port", "vector_beats",
                      "vector_packing"):
             m.d.comb += getattr(check, name).eq(getattr(self, name))
-        # Header beat and payload, one more to end a packet that is too long, and the last packet's
-        # last two.
+        # Header beat and payload, one beat to end a packet that is too long, and two beats of the
+        # previous packet.
         m.d.sync += room.eq(fifo.level <= depth - (longest + 4))
         with m.If(beat.valid):
             m.d.sync += admitted.eq(admit)
@@ -166,8 +173,8 @@ class FrameReceiver(wiring.Component):
         return m
 
     def _number(self, m, check, admit, out) -> tuple[Value, Value]:
-        """Return whether a packet is not to pass, as it is wrong, not the first of its number or a
-        packet LINK; and whether nothing of the link moves. ``out``: beats of packets that leave."""
+        """Return whether to drop the packet, and whether the link is idle. A packet is dropped if
+        it is invalid, a duplicate, LINK or PROBE. ``out`` is the stream of packets that leave."""
         m.submodules.link = link = LinkReceiver(self._nodes, first_sequence=self._first_sequence)
         beat, ends = check.o, Signal()
         m.d.comb += [
@@ -198,9 +205,9 @@ class FrameReceiver(wiring.Component):
         return drop, link.idle
 
     def _mark(self, m, good, read) -> None:
-        """Say of the packet at the output whether it was read, beside its beats and as early.
+        """Drive ``read`` for the packet at the output, aligned with its beats.
 
-        A packet has two beats at least, so that as many marks as half of the beats never wait.
+        Every packet has at least two beats, so a FIFO of half as many marks as beats never blocks.
         """
         m.submodules.marks = marks = StreamFIFO(1, self._depth // 2, style="lutram")
         m.d.comb += [
@@ -208,7 +215,8 @@ class FrameReceiver(wiring.Component):
             marks.o.ready.eq(self.o.valid & self.o.ready & self.o.payload.last)]
 
     def _refuse(self, m, beat, overrun) -> Value:
-        """Queue a refused message; return whether any waits, or has just been dropped."""
+        """Queue a message about a dropped packet; return whether one is pending or was just
+        dropped."""
         m.submodules.refused = queue = StreamFIFO(Refused, 4)
         wiring.connect(m, queue.o, wiring.flipped(self.refused))
         m.d.comb += [

@@ -15,45 +15,43 @@ RECORD_PACKAGER_COUNTERS = CounterLayout("records", *PACKAGER_EVENTS)
 
 
 class RecordPackager(Gateable, Packager):
-    """Gather records by destination and step; send full or old packets.
+    """Gather records by destination and step; send full or expired packets.
 
     Records of one destination keep their order, within and across packets. Unused places of the
     last beat are zero.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
     Parameters
     ----------
-    destinations: destinations are numbered below this.
+    destinations: number of destinations.
     max_beats: payload beats of the largest packet.
     opcode: opcode of the packets.
-    credited: whether beats need their destination's credit.
+    credited: beats need credit of their destination.
     buffers: packet buffers, by default 2 per destination, at least 4.
-    records: most records of a packet, by default as many as its beats hold. With one, the logic for
-        the others is left out.
-    places: records of a destination that may be inside at once, a power of two (credited): with it
-        each destination may have a queue of its own, see :class:`rtl.network.OutputQueues`.
+    records: most records of a packet, by default as many as its beats hold. With 1, the logic for
+        several records is left out.
+    places: records of a destination that may be inside, a power of two. Adds a queue per
+        destination, see :class:`rtl.network.OutputQueues`; requires ``credited``.
 
     Ports
     -----
     i: stream of :data:`rtl.formats.OutgoingRecord`.
-    headers, payload: streams of :data:`rtl.formats.FrameInfo` and :data:`rtl.formats.RawBeat`, to
-        a frame assembler.
-    batch: records that close a packet (0 counts as 1); ``max_beats``, and ``window`` if credited,
-        bound it.
+    headers, payload: streams of :data:`rtl.formats.FrameInfo` and :data:`rtl.formats.RawBeat`, to a
+        frame assembler.
+    batch: records that close a packet (0 counts as 1), bounded by ``max_beats`` and, with
+        ``credited``, by ``window``.
     time, timeout: a packet closes when its first record is ``timeout`` cycles old.
-    window, credit_in, lost (credited): beats that may be outstanding at each destination, at least
-        1, the acknowledgements, and a bit for each node that is given up, see
-        :class:`rtl.network.CreditGate`.
-    queued (places): records wait in a queue of their destination until there is credit; 0: a packet
-        that waits for credit blocks all behind it. Fixed once there were records.
-    credit_node, credit: the credit that a header to ``credit_node`` carries, combinational.
-    next_node: destination of the next packet, which may wait for credit; while there is none, of
-        the queue that waited for it last, or 0.
+    window, credit_in, lost: unacknowledged beats allowed per destination, at least 1;
+        acknowledgements; bit mask of failed nodes; see :class:`rtl.network.CreditGate`. With
+        ``credited``.
+    queued: 1: records wait for credit in a queue of their destination; 0: a packet that waits for
+        credit blocks all later packets. With ``places``. Must not change after the first record.
+    credit_node, credit: the credit in a header to ``credit_node``, combinational.
+    next_node: destination of the next packet, which may wait for credit; without a packet, the
+        destination of the last queue that waited for credit, or 0.
     counters: ``records`` taken; ``packets`` sent; cycles in which a packet waited for credit (while
-        ``queued``, looks at a queue that waits for it) or a record for a buffer; packets closed by
-        ``full``, ``timeouts``, ``step_changes``.
-    idle: holds no record. A record that waits for credit is counted, hence not idle.
+        ``queued``, inspections of a queue that waits for credit) or a record for a buffer; packets
+        closed by ``full``, ``timeouts``, ``step_changes``.
+    idle: no record inside. Waiting for credit clears ``idle``, because it is counted.
 
     Raises
     ------
@@ -80,7 +78,7 @@ class RecordPackager(Gateable, Packager):
                 or not 1 <= records <= most):
             raise ValueError(f"records must be an integer between 1 and {most}, not {records!r}")
         if places is not None and not credited:
-            raise ValueError("places must go with credits, not without")
+            raise ValueError("places requires credited=True")
         units = most if records is None else records
         super().__init__(OutgoingRecord, units, destinations, max_beats, opcode, credited, buffers,
                          items="records", bits=RECORD_BITS * min(units, RECORDS_PER_BEAT),

@@ -1,4 +1,4 @@
-"""Record split: a beat of records in, its records one by one out."""
+"""Record split: outputs the records of a beat one by one."""
 
 from amaranth.hdl import Module, Shape, ShapeLike, Signal
 from amaranth.lib import data, stream, wiring
@@ -12,8 +12,8 @@ __all__ = ["RecordSplit", "records_layout"]
 
 
 def records_layout(user: ShapeLike) -> data.StructLayout:
-    """Layout of a beat of 1 to 8 ``records``, the first in the lowest bits, and ``user`` data, if
-    these have any bits."""
+    """Layout of a beat of 1 to 8 ``records``, the first one in the lowest bits, and ``user`` data
+    unless its width is 0."""
     return data.StructLayout({
         "data": BEAT_BITS, "records": bits_for(RECORDS_PER_BEAT), **_beside(user)})
 
@@ -25,13 +25,16 @@ def _beside(user: ShapeLike) -> dict[str, ShapeLike]:
 class RecordSplit(wiring.Component):
     """Output the records of each beat, lowest first, from registers that hold the beat.
 
-    Behind a large memory they keep its output apart from what follows. Latency and rate: see
-    ``LATENCY`` and ``RATE``; ``i.ready`` follows ``o.ready``.
+    The registers separate the output of a large memory from the logic behind it. ``i.ready``
+    depends on ``o.ready`` combinationally.
 
-    Parameters: ``user``, shape of what goes with the records of a beat.
+    Parameters: ``user``, shape of data that accompanies the records of a beat.
 
-    Ports: ``i``, stream of :func:`records_layout`; ``o``, stream of {record, last, user}, ``last``
-    of its beat; ``idle``.
+    Ports
+    -----
+    i: stream of :func:`records_layout`.
+    o: stream of {record, last, user}; ``last`` marks the last record of its beat.
+    idle: no beat inside.
     """
 
     LATENCY = {("beat", "its first record"): 1}
@@ -48,8 +51,8 @@ class RecordSplit(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         beat, here = Signal(self._layout, reset_less=True), Signal()
-        # The record in its beat, the records left, and whether this is the last: a register, since
-        # the next beat comes with it.
+        # Number of the record in its beat, records left, and last record. ``last`` is a register,
+        # because it controls the take of the next beat.
         index, left, last = Signal(range(RECORDS_PER_BEAT)), Signal.like(beat.records), Signal()
         m.d.comb += [
             self.i.ready.eq(~here | (self.o.ready & last)),
@@ -64,7 +67,7 @@ class RecordSplit(wiring.Component):
         with m.If(self.i.ready):
             m.d.sync += [here.eq(self.i.valid), index.eq(0), left.eq(self.i.payload.records),
                          last.eq(self.i.payload.records == 1)]
-        # Not with ``ready`` alone, whose way back to the memory should have few loads.
+        # The enable is not ``ready`` alone: its path back to the memory should have few loads.
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += beat.eq(self.i.payload)
         return m

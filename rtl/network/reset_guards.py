@@ -1,7 +1,7 @@
-"""Guards at the edges of a NIC: whole packets pass, even if a reset hits in the middle of one.
+"""Guards at the edges of a NIC: only whole packets pass, even if a reset hits inside a packet.
 
-Both guards survive the reset of the blocks behind them: their registers have no reset and begin
-with their initial values at power-up.
+Both guards survive the reset of the blocks behind them: their registers have no reset and get their
+initial values at power-up.
 """
 
 from amaranth.hdl import Module, Mux, Signal
@@ -16,23 +16,21 @@ _BYTES_BITS = 16
 
 
 class TailGuard(wiring.Component):
-    """Completes a packet that a reset of its source has cut off.
+    """Complete a packet that a reset of its source has cut off.
 
-    The missing beats follow up to the length that the packet announced with its first beat. Every
-    bit of their data and ``keep`` is 1, and the last one has ``last``. The last beat of a packet
-    that was cut is therefore all ones: invalid records, and vectors of NaN. On the network, the
-    CRC-32C of the packet is wrong too.
+    The missing beats follow, up to the length announced with the first beat of the packet. Every
+    bit of their data and ``keep`` is 1; the last one has ``last``. The last beat of a cut packet is
+    therefore all ones, which means invalid records and vectors of NaN. On the network, the CRC-32C
+    of the packet is wrong too.
 
     A beat that waits for ``ready`` when ``hold`` rises is replaced. A shell therefore has a
     register stage without reset behind this block.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
     Ports
     -----
     i, o: streams of :data:`rtl.formats.Beat`, in whole beats.
-    i_bytes, o_bytes: length of the packet whose beat ``i`` or ``o`` offers.
-    hold: the source is in reset, a register; what it offers is ignored.
+    i_bytes, o_bytes: length of the packet of the beat at ``i`` or ``o``.
+    hold: the source is in reset, a register; ``i`` is ignored.
     idle: no packet to complete.
     """
 
@@ -47,7 +45,7 @@ class TailGuard(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        # A packet has begun; it was cut; its next beat is the last one.
+        # Flags: inside a packet; the packet was cut; the next beat is the last one.
         inside, cut, final = (Signal(reset_less=True, name=name)
                               for name in ("inside", "cut", "final"))
         length = Signal(_BYTES_BITS, reset_less=True)
@@ -75,16 +73,14 @@ class TailGuard(wiring.Component):
 
 
 class HeadGuard(wiring.Component):
-    """Drops the rest of a packet whose beginning a reset of the sink has swallowed.
+    """Drop the rest of a packet whose beginning was lost in a reset of the sink.
 
-    The next whole packet passes. Nothing is taken while ``hold`` is 1.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    The next whole packet passes. ``i`` is not ready while ``hold`` is 1.
 
     Ports
     -----
     i, o: streams of :data:`rtl.formats.Beat`.
-    hold: the sink is in reset, a register; 1 for 2 cycles or more.
+    hold: the sink is in reset, a register; 1 for at least 2 cycles.
     cut: event: the rest of a packet has been dropped.
     idle: no rest to drop.
     """
@@ -99,7 +95,7 @@ class HeadGuard(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        # A packet has begun; a reset has swallowed its beginning.
+        # Flags: inside a packet; its beginning was lost in a reset.
         inside, rest = (Signal(reset_less=True, name=name) for name in ("inside", "rest"))
         last = Signal()
         m.d.comb += [

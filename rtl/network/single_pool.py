@@ -10,15 +10,14 @@ __all__ = ["SinglePool"]
 
 
 class SinglePool(PacketPool):
-    """Hand out a packet buffer for each item, in the cycles in which a :class:`PacketPool` whose
-    buffers have one position does, without its state of open buffers.
+    """Assign a packet buffer to each item: a :class:`PacketPool` with one position per buffer.
 
-    Rate: see ``RATE``.
+    The cycles are the same, without the state of open buffers.
 
     Parameters: ``destinations``, ``buffers``, as in :class:`PacketPool`.
 
-    Ports: those of :class:`PacketPool`. ``last`` must be 1; ``limit``, ``time`` and ``timeout`` are
-    ignored, ``expired`` and ``stepped`` never happen.
+    Ports: as in :class:`PacketPool`. ``last`` must be 1. ``limit``, ``time`` and ``timeout`` are
+    ignored; ``expired`` and ``stepped`` stay 0.
     """
 
     RATE = "1 item per cycle"

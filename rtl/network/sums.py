@@ -1,4 +1,4 @@
-"""Sums with one chain of carries: the carry-save step, and the beats of a packet of partials."""
+"""Sums with one carry chain: the carry-save step, and the beats of a packet of partials."""
 
 from amaranth.hdl import C, Cat, Mux, Value
 
@@ -8,19 +8,20 @@ __all__ = ["carry_saved", "partial_beats"]
 
 
 def carry_saved(first: Value, second: Value, third: Value) -> tuple[Value, Value]:
-    """Return ``ones`` and ``twos``: the three numbers, of one width, are ones + 2 * twos.
+    """Return ``ones`` and ``twos`` such that the three numbers of equal width sum to ones + 2 *
+    twos.
 
-    Only one addition is left, where several would put their chains one behind the other.
+    A single carry chain then remains, instead of several in series.
     """
     return (first ^ second ^ third,
             (first & second) | (first & third) | (second & third))
 
 
 def partial_beats(partials: Value, packing: Value) -> Value:
-    """Return the payload beats of a packet of ``partials``: of records, eight a beat, and of
-    values, of which 2 ** ``packing`` share a beat; ``packing`` is 0 to 2."""
+    """Return the payload beats of a packet of ``partials``: records, eight per beat, and values, of
+    which 2 ** ``packing`` share a beat. ``packing`` is 0 to 2."""
     bits = len(partials)
-    # Whole beats of values and of records, and a part of either.
+    # Whole beats of values and of records, plus a partial beat of either.
     extra = Mux(packing == 2, partials[:2].any(), (packing == 1) & partials[0])
     ones, twos = carry_saved((partials >> packing)[:bits], Cat(partials[3:], C(0, 3)),
                              Cat(partials[:3].any(), C(0, bits - 1)))

@@ -30,29 +30,32 @@ VECTOR_PACKAGER_COUNTERS = CounterLayout(
 
 
 class VectorPackager(Gateable, wiring.Component):
-    """Gather vectors by destination; send full or old packets.
+    """Gather vectors by destination; send full or expired packets.
 
-    A packet is a tag beat (the vectors' landings, unused places zero) and the vectors, in order of
-    arrival; its step is that of its first vector. Vectors of 4 or 8 values share beats, the first
-    in the lowest lanes; unused lanes of the last beat are zero. A packet is full with 32 vectors or
-    when ``net_payload_beats`` hold no other.
+    A packet contains a tag beat (the landings of its vectors, unused places zero) and the vectors,
+    in order of arrival. Its step is the step of its first vector. Vectors of 4 or 8 values share
+    beats, the first one in the lowest lanes; unused lanes of the last beat are zero. A packet is
+    full with 32 vectors, or if ``net_payload_beats`` hold no further vector.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Parameters: ``config``; ``buffers``, packet buffers, by default 2 per node, at least 4.
+    Parameters
+    ----------
+    config: sizes.
+    buffers: packet buffers, by default 2 per node, at least 4.
 
     Ports
     -----
-    i: stream of :data:`rtl.formats.VectorBeat`; ``tag.node`` is the destination, below
-        ``config.nodes``; the beats of a vector follow each other; unused lanes are +0.
-    headers, payload: streams of :data:`rtl.formats.FrameInfo` and :data:`rtl.formats.RawBeat`, to
-        a frame assembler.
-    vector_beats: beats of a vector, 1 to ``config.vector_beats``. vector_packing: log2 of the
-        vectors that share a beat, 0 to 2; 0 with more beats than 1.
+    i: stream of :data:`rtl.formats.VectorBeat`. ``tag.node`` is the destination, below
+        ``config.nodes``. The beats of a vector are consecutive; unused lanes are +0.
+    headers, payload: streams of :data:`rtl.formats.FrameInfo` and :data:`rtl.formats.RawBeat`, to a
+        frame assembler.
+    vector_beats: beats of a vector, 1 to ``config.vector_beats``.
+    vector_packing: log2 of the vectors that share a beat, 0 to 2; must be 0 if a vector has several
+        beats.
     time, timeout: a packet closes when its first vector is ``timeout`` cycles old.
-    credit_node, credit: the credit that a header to ``credit_node`` carries, combinational.
+    credit_node, credit: the credit in a header to ``credit_node``, combinational.
     counters: ``vectors`` and ``beats`` taken; ``packets`` sent; cycles in which a vector waited for
-        a buffer; packets closed ``full`` and by ``timeouts``. idle.
+        a buffer; packets closed ``full`` and by ``timeouts``.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {
@@ -98,10 +101,10 @@ class VectorPackager(Gateable, wiring.Component):
         for packing in (1, 2):
             with m.If(shared == packing):
                 m.d.sync += limit.eq(self._most(1, packing))
-        # A position is a beat, or one of the vectors that share it.
+        # A position is a beat, or the share of one vector in a beat.
         rest = Cat(shared.any(), shared[1])
         offered, closed = source.o.payload, pool.closed.payload
-        item = Signal(VectorBeat, reset_less=True)  # the one inside the pool
+        item = Signal(VectorBeat, reset_less=True)  # the item inside the pool
         with m.If(pool.take):
             m.d.sync += item.eq(offered)
         m.d.comb += [

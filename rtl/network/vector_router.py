@@ -13,10 +13,14 @@ __all__ = ["VectorRouter"]
 class VectorRouter(wiring.Component):
     """Send each vector beat to ``local`` if its tag names this node, else to ``remote``.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    Beats keep their order at each output.
 
-    Ports: ``i``, ``local``, ``remote``: streams of :data:`rtl.formats.VectorBeat`; ``node``, this
-    node's number; ``idle``.
+    Ports
+    -----
+    i: stream of :data:`rtl.formats.VectorBeat`.
+    local, remote: streams of :data:`rtl.formats.VectorBeat`.
+    node: number of this node.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {

@@ -1,4 +1,4 @@
-"""Vector unpacker: splits received beats that hold several vectors, one vector a cycle."""
+"""Vector unpacker: splits received beats that hold several vectors, one vector per cycle."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -17,31 +17,32 @@ _MOST = 4
 
 
 def packed_beat(origin: int) -> data.StructLayout:
-    """Layout of a received beat of ``final`` + 1 vectors, the first in the lowest lanes, their
-    tags, and the ``origin`` of them all, of so many bits."""
+    """Layout of a received beat of ``final`` + 1 vectors, the first one in the lowest lanes, their
+    tags, and their common ``origin`` of that many bits."""
     return data.StructLayout({
         "data": BEAT_BITS, "tags": data.ArrayLayout(TAG_BITS, _MOST), "final": range(_MOST),
         "origin": origin})
 
 
 class VectorUnpacker(wiring.Component):
-    """Split beats into vectors of a beat each, whose upper lanes are +0.
+    """Split beats into vectors of one beat each, whose upper lanes are +0.
 
-    A beat comes in per cycle and takes as many cycles to go out as it holds vectors, so beats wait
-    here; if they waited before the parser instead, later packets would wait too, and finally find
-    no room. Each beat holds a requested vector, so with a place for each vector in flight an honest
-    peer cannot fill it, in whatever pattern its packets arrive.
+    One beat enters per cycle, and a beat takes one cycle per vector to leave. Beats therefore wait
+    in a FIFO in this block. Waiting before the parser would block later packets until they find no
+    room. The FIFO has a place for each vector in flight, and each beat holds at least one requested
+    vector, so an honest peer cannot fill the FIFO. The order of vectors is kept.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Parameters: ``depth``, the most vectors in flight; ``origin``, bits of what is said of a packet.
+    Parameters
+    ----------
+    depth: most vectors in flight.
+    origin: bits of ``origin``.
 
     Ports
     -----
     i: stream of :func:`packed_beat`.
     vector_packing: log2 of the vectors of a full beat, 1 or 2.
     o: stream of :func:`rtl.network.layouts.received_vector`, ``last`` always 1.
-    idle.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("beat", "its first vector"): 3}
@@ -57,7 +58,7 @@ class VectorUnpacker(wiring.Component):
         m = Module()
         m.submodules.fifo = fifo = StreamFIFO(self._beat, self._depth)
         wiring.connect(m, wiring.flipped(self.i), fifo.i)
-        # The beat that is split; the next follows without a gap.
+        # The beat being split; the next beat follows without a gap.
         beat, busy = Signal(self._beat, reset_less=True), Signal()
         index, final, vector = Signal(range(_MOST)), Signal(), self.o.payload.beat
         m.d.comb += [

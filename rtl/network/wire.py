@@ -16,7 +16,7 @@ IP_VERSION_IHL = 0x45
 IP_TTL = 64
 DONT_FRAGMENT = 0x4000
 IP_LENGTH = 20 + 8 + 22
-"""IPv4 total length of a packet without payload; a payload beat adds 64."""
+"""IPv4 total length of a packet without payload; each payload beat adds 64."""
 UDP_LENGTH = 8 + 22
 """UDP length of a packet without payload."""
 
@@ -24,8 +24,10 @@ _COVERED = ("ip_source", "ip_destination", "ember")
 
 
 def edge_of(framing: object) -> str:
-    """Return the edge of the NIC, ``network`` or ``host``, for packets of ``framing``; raise unless
-    it is ``ethernet``, ``udp`` or ``host``."""
+    """Return the edge of the NIC, ``network`` or ``host``, for packets of ``framing``.
+
+    Raise unless ``framing`` is ``ethernet``, ``udp`` or ``host``.
+    """
     if not isinstance(framing, str):
         raise TypeError(f"framing must be a string, not {framing!r}")
     if framing not in ("ethernet", "udp", "host"):
@@ -45,22 +47,27 @@ def swap_bytes(value) -> Value:
 
 
 def address(base, node, bits: int) -> Value:
-    """Return a node's MAC or IP address: the cluster's base address plus the node's number."""
+    """Return the MAC or IP address of a node: the base address of the cluster plus the node's
+    number."""
     return (base + node)[:bits]
 
 
 def is_address(value, base, node) -> Value:
-    """Return whether ``value`` is :func:`address` of ``base`` and ``node``, without a chain of
-    carries: a bit of what is compared depends on two bits of each of the three."""
+    """Return whether ``value`` equals :func:`address` of ``base`` and ``node``, without a carry
+    chain.
+
+    Each compared bit depends on two bits of each of the three operands.
+    """
     value, bits = Value.cast(value), len(value)
-    # base + node - value = 0, if base + node + ~value = -1: each bit of one part is that of the
-    # other inverted.
+    # base + node - value = 0 if base + node + ~value = -1: every bit of one part is the inverse of
+    # the other part's bit.
     ones, twos = carry_saved(base, Cat(node, C(0, bits))[:bits], ~value)
     return (ones ^ Cat(C(0, 1), twos)[:bits]).all()
 
 
 def covered(beat, first) -> Value:
-    """Return the CRC-32C's view of a beat: of the header beat, addresses and EmberNIC header."""
+    """Return the part of a beat that the CRC-32C covers; of the header beat, only IP addresses and
+    EmberNIC header."""
     beat, mask = Value.cast(beat), 0
     for name in _COVERED:
         field = HeaderBeat[name]

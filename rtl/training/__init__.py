@@ -1,4 +1,4 @@
-"""Training: joins the blocks of gradients, partials and rows, step by step."""
+"""Training: connects the blocks of gradients, partials and rows, step by step."""
 
 from rtl.training.barrier import BARRIER_COUNTERS, StepBarrier, StepDone
 from rtl.training.departure import TrainingDeparture

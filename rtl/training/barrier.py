@@ -1,4 +1,4 @@
-"""Step barrier: opens the next step when the rows of this one are written at every owner."""
+"""Step barrier: opens the next step when every owner has written the rows of this step."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -17,41 +17,40 @@ StepDone = data.StructLayout({"valid": 1, "source": NODE_BITS, "step": STEP_BITS
 """Event: owner ``source`` reports that its rows of ``step`` are written."""
 
 _FORGET_BITS = STEP_BITS - 1
-"""log2 of the steps between two resets of state that is kept by step: two resets per wrap of the
-step number."""
+"""log2 of the steps between two resets of the state stored by step: two resets per wrap of the step
+number."""
 
 
 class StepBarrier(wiring.Component):
-    """Open a step when every owner is done with the one before (docs/training.md).
+    """Open a step when every owner is done with the previous one (docs/training.md).
 
-    When this node's rows are written, every other node is told; when all nodes have reported it for
-    the open step, the host is told, and the next step opens. A DONE that is repeated, of another
-    step or from no node of the cluster is counted and ignored.
+    When this node's rows are written, every other node gets a DONE. When all nodes have reported
+    DONE for the open step, the host gets a DONE, and the next step opens. A DONE is counted and
+    ignored if it is a duplicate, of another step, or from a node outside the cluster.
 
-    Every 32,768 steps, before the others are told, ``forget`` asks the tables with state by step to
-    clear it: at that time each lookup of the step has been answered, and none of the next can have
-    left for this node, because it is not done.
+    Every 32,768 steps, before the DONE to the others, ``forget`` requests the tables with state by
+    step to clear it. At that time every lookup of the step has been answered, and no lookup of the
+    next step can have left for this node, because this node is not done.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Parameters: ``nodes``, the largest number of them.
+    Parameters: ``nodes``, the largest number of nodes.
 
     Ports
     -----
     own: stream of the step whose rows at this node are written.
     received: event :data:`StepDone`, of other nodes.
     steps: stream of :data:`rtl.formats.OutgoingRecord`, a DONE to each other node.
-    reports: stream of the same, a DONE to the host for each step.
+    reports: stream of :data:`rtl.formats.OutgoingRecord`, a DONE to the host for each step.
     open_step: the step whose lookups may leave and whose gradients are accepted; 0 after reset.
-    waits: this node's rows of the open step are written and told, others' are not.
-    written: bit for each node, this one too, whose rows of the open step are all written.
-    forget: event: clear the state kept by step. forgetting: 1 from the next cycle on until it is.
-    lost: a bit for each node that is given up, which counts as done.
-    node, nodes: this node's number, and the number of nodes; fixed once there was a step.
-    counters: ``steps`` that have ended; ``bad_done``, those ignored.
-    idle: nothing to send; a step that waits for others moves nothing.
+    waits: this node's rows of the open step are written and reported; another node's are not.
+    written: bit mask of nodes, including this one, whose rows of the open step are all written.
+    forget: event: clear the state stored by step.
+    forgetting: 1 from the cycle after ``forget`` on until the state is cleared.
+    lost: bit mask of failed nodes, which count as done.
+    node, nodes: number of this node, and the number of nodes; must not change after the first step.
+    counters: ``steps`` that have ended; ``bad_done``, DONE records ignored.
+    idle: nothing to send. A step that waits for other nodes does not clear it.
 
-    Raises ``TypeError`` or ``ValueError`` for ``nodes`` that are not between 1 and 256.
+    Raises ``TypeError`` or ``ValueError`` unless ``nodes`` is an integer from 1 to 256.
     """
 
     LATENCY = {
@@ -86,7 +85,7 @@ class StepBarrier(wiring.Component):
             reports.i.payload.step.eq(self.open_step), reports.i.payload.record.eq(record),
         ]
 
-        # The nodes, and the last of them; which others there are, and which are done.
+        # The last node; bit masks of this node, of the other nodes, and of nodes that are done.
         final, here, others, done = (
             Signal(NODE_BITS), *(Signal(self._most, name=n) for n in ("here", "others", "done")))
         m.d.sync += [
@@ -94,10 +93,10 @@ class StepBarrier(wiring.Component):
             others.eq(Cat((self.nodes > n) & (self.node != n) & ~self.lost[n]
                           for n in range(self._most))),
         ]
-        # A node that the event names, by bit; none if it is not one of the others.
+        # The node of the event as a bit; 0 if it is not one of the others.
         named, step, come, ignored = Signal(self._most), Signal(STEP_BITS), Signal(), Signal()
         new, self_done, complete = Signal(self._most), Signal(), Signal()
-        # Whether one came in the last cycle, and which node it was that counted.
+        # An event arrived in the previous cycle, and the node for which it counted.
         gone, counted = Signal(), Signal(self._most)
         m.d.sync += [
             named.eq(Cat(self.received.valid & (self.received.source == n)
@@ -111,13 +110,13 @@ class StepBarrier(wiring.Component):
             ignored.eq(gone & ~counted.any()), self.waits.eq(self_done),
         ]
         m.d.sync += [done.eq(done | new), gone.eq(come), counted.eq(new)]
-        # Whether the tables are cleared in this step: compared a cycle before, for short paths.
+        # The tables are cleared in this step; compared one cycle earlier, for short paths.
         clears, opens, low = Signal(), complete & reports.i.ready, self.open_step[:_FORGET_BITS]
         m.d.sync += clears.eq(Mux(opens, low == (1 << _FORGET_BITS) - 2, low.all()))
         with m.If(opens):
             m.d.sync += [done.eq(0), self_done.eq(0), self.open_step.eq(self.open_step + 1)]
 
-        # The node that is told, and the next one, which is compared a cycle before its turn.
+        # The node that gets a DONE, and the next one, which is compared one cycle before its turn.
         target, following, turns = Signal(NODE_BITS), Signal(NODE_BITS), Signal()
         is_here, is_final, stray, busy = (Signal() for _ in range(4))
         with m.If(turns):

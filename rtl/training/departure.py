@@ -29,12 +29,13 @@ _STEP_SOURCES, _REPORT_SOURCES = 2, 3
 
 
 class TrainingDeparture(Gateable, wiring.Component):
-    """Packagers of training, merged to one stream of packets for the network and one for the host.
+    """Merge the packagers of training to one stream of packets for the network and one for the
+    host.
 
-    Partials and steps carry the credit of the consumed partials; a node that is owed too much
-    credit and gets no other packet gets a step record CREDIT. Step records leave at once, each in a
-    packet; state requests leave like the request lists for rows; the others leave when a packet is
-    full or ``gradient_timeout`` old.
+    Partials and steps carry the credit of consumed partials. A node gets a step record CREDIT if
+    too much credit is unreported and no other packet leaves for it. Step records leave at once,
+    each in its own packet. State requests leave like the request lists for rows. Other packets
+    leave when they are full or ``gradient_timeout`` old.
 
     Latency and throughput are those of :class:`~rtl.network.PartialPackager` and
     :class:`~rtl.network.RecordPackager`, plus those of a :class:`~rtl.network.PacketMux`.
@@ -42,25 +43,25 @@ class TrainingDeparture(Gateable, wiring.Component):
     Ports
     -----
     partials: stream of :data:`rtl.formats.OutgoingPartial` to their owners.
-    spilled: array of two such streams, of either :class:`rtl.formats.ReductionLevel`, whose
-        ``destination`` does not matter.
-    rows: stream of the same, new rows. state_requests, state_updates: streams of
-        :data:`rtl.formats.OutgoingRecord`.
-    steps: array of streams of step records to nodes. reports: array of streams of those to the
-        host.
+    spilled: array of streams of :data:`rtl.formats.OutgoingPartial`, one for each
+        :class:`rtl.formats.ReductionLevel`; ``destination`` is ignored.
+    rows: stream of :data:`rtl.formats.OutgoingPartial`, new rows.
+    state_requests, state_updates: streams of :data:`rtl.formats.OutgoingRecord`.
+    steps: array of streams of step records to nodes.
+    reports: array of streams of step records to the host.
     net_headers, net_payload, host_headers, host_payload: packets, to the muxes of the two edges.
     host_credit: credit in packets to the host: query beats consumed.
     freed: event, a beat of partials was consumed, see :class:`~rtl.network.CreditReturn`.
     credit_in: event, the gradient credit of a received header.
-    open_step: the step of the CREDIT records.
-    lost (``config.link``): a bit for each node that is given up.
-    credit_node, credit (``config.link``): the credit that a header to that node carries,
-        combinational.
+    open_step: step of the CREDIT records.
+    lost: bit mask of failed nodes (``config.link``).
+    credit_node, credit: the credit in a header to that node, combinational (``config.link``).
     vector_packing, gradient_timeout, gradient_window, request_batch, request_timeout, time: see
         :mod:`rtl.control.registers`.
-    counters: those of the blocks, by name. idle.
+    counters: counters of the blocks, by name.
+    idle: inactive until an input changes.
 
-    Attribute ``blocks`` has the blocks.
+    Attribute ``blocks``: the blocks, by name.
     """
 
     def __init__(self, config: NicConfig):
@@ -121,7 +122,7 @@ class TrainingDeparture(Gateable, wiring.Component):
             wiring.connect(m, arbiter.o, packager.i)
         wiring.connect(m, credits.steps, step_arbiter.i[_STEP_SOURCES])
         for level in ReductionLevel:
-            # Packets of the two levels are kept apart.
+            # The two levels have separate packets.
             m.d.comb += [spill_arbiter.i[level].payload.destination.eq(level),
                          spill_arbiter.i[level].payload.record.level.eq(level)]
 

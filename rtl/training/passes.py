@@ -1,4 +1,4 @@
-"""Pass source: feeds the passes of a reduction, first a step's beats, then the spilled ones."""
+"""Pass source: feeds the passes of a reduction: first a step's beats, then spilled beats."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -20,28 +20,28 @@ _Taken = data.StructLayout({"beat": GradientBeat, "wanted": 1})
 
 
 class PassSource(wiring.Component):
-    """Feed a reduction: the beats of a step and its end; then, as long as passes spill any, the
-    beats that the host returns, and the end of that pass (docs/training.md).
+    """Feed a reduction pass by pass (docs/training.md).
 
-    Returned beats are accepted only while a pass waits for them, of its step and as many as were
-    spilled; all others are dropped and counted. A returned beat that was dropped before, because it
-    names no row, is no longer waited for: the pass ends without it.
+    The first pass is the beats of a step and its end. While a pass spills beats, the next pass is
+    the beats that the host returns, and its end.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. An end goes on when all beats before it were
-    taken.
+    Returned beats are accepted only while a pass waits for them, with its step and up to the
+    spilled number; all others are dropped and counted. A returned beat that was dropped earlier,
+    because its row does not exist, reduces the expected number. An end passes after all beats
+    before it were taken.
 
     Ports
     -----
-    fresh: stream of :data:`rtl.formats.GradientBeat`, the step's own. over: stream of the step
-        whose own beats have ended, offered when all of them were taken. Both wait from an end until
-        the last pass is over.
+    fresh: stream of :data:`rtl.formats.GradientBeat`, the step's own beats.
+    over: stream of the step whose own beats have ended, offered after all of them were taken.
+        ``fresh`` and ``over`` wait from an end until the last pass is over.
     returned: stream of :data:`rtl.formats.GradientBeat`.
-    lost: event :data:`~rtl.gradient.partial_layouts.PartialLost`, whose level does not matter; not
-        in a cycle in which ``returned`` is offered.
-    passed: event :data:`PassOver`, when the reduction has been emptied, once for each ``flush``.
-    o: stream of :data:`rtl.formats.GradientBeat`. flush: stream of steps. To the reduction.
+    lost: event :data:`~rtl.gradient.partial_layouts.PartialLost`, whose level is ignored; not in a
+        cycle in which ``returned`` is offered.
+    passed: event :data:`PassOver`, after the reduction has been emptied, once for each ``flush``.
+    o, flush: streams of :data:`rtl.formats.GradientBeat` and of steps, to the reduction.
     counters: beats ``returned``; ``bad_returned``, those dropped.
-    idle: nothing inside; a pass that waits for the host moves nothing.
+    idle: empty. A pass that waits for the host does not clear it.
     """
 
     LATENCY = {("beat", "the same beat"): 1}
@@ -62,17 +62,17 @@ class PassSource(wiring.Component):
         front, entering = buffer.o.payload, buffer.i.payload
         left, step = Signal(32), Signal(STEP_BITS)
         ending, final, closing = Signal(), Signal(), Signal()
-        # Whose beats are taken: a register that drives nothing else than their choice.
+        # Selects the input; a register without other loads.
         returning = Signal()
-        # Of the cycle before: a wanted beat came, one was lost (never both), or an unwanted one
-        # was dropped.
+        # In the previous cycle: a wanted beat arrived, a beat was lost (never both), or an unwanted
+        # beat was dropped.
         came, lost, strayed = Signal(), Signal(), Signal()
-        # What other blocks' ready follows from is a register too.
+        # A register, because the ready of other blocks depends on it.
         opened = Signal(init=1)
         m.d.comb += [
-            # Unwanted beats go no further than the buffer's output. So only data depends on the
-            # comparison, and the beat behind the last is unwanted although the last is counted
-            # a cycle late.
+            # Unwanted beats are dropped at the buffer's output. Only data therefore depends on the
+            # comparison, and the beat after the last one is unwanted although the last one is
+            # counted one cycle late.
             self.o.valid.eq(buffer.o.valid & front.wanted), self.o.payload.eq(front.beat),
             buffer.o.ready.eq(self.o.ready | ~front.wanted),
             closing.eq((came | lost) & final),
@@ -118,7 +118,7 @@ class PassSource(wiring.Component):
                     lost.eq(self.lost.valid & (self.lost.step == step)),
                 ]
                 with m.If(came | lost):
-                    # A register says whether the next is the last, which keeps the path short.
+                    # A register marks the last one, which keeps the path short.
                     m.d.sync += [left.eq(left - 1), final.eq(left == 2)]
                 with m.If(closing):
                     m.next = "END"

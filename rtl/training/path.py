@@ -9,7 +9,7 @@ The path of a gradient (paper, figures 12 and 13; docs/training.md)::
     net -> partial_receiver ----------------------------------> partial_arbiter
                                                                       |
         +-------------------------- step_counter <--------------------+
-        v                                  (every END, and all that was announced)
+        v                                  (every END, and all announced partials)
     global_source -> global_reducer -> row_updater -+-> local cache, and back
         ^  (returned)      | (spilled)              +-> departure -> host (rows, states)
         +------- host <----+                        |
@@ -63,46 +63,50 @@ _DESCRIPTORS = "write_en", "write_table", "write_word", "write_data"
 _REGISTERS = (
     "node", "nodes", "vector_beats", "vector_packing", "pooling_mean", "learning_rate", "epsilon",
     "gradient_window", "gradient_timeout", "request_batch", "request_timeout")
-"""Ports that drive the same port of every block that has it, each through a register, since the
-logic that they feed would make long paths."""
+"""Ports that drive the same port of every block that has it, each through a register to shorten
+paths."""
 
 
 class TrainingPath(wiring.Component):
-    """All of training except the lookups: gradients of the host in, updated rows out.
+    """Combine all blocks of training except the lookups: gradients of the host in, updated rows
+    out.
 
-    Why nothing waits in a circle: docs/training.md. Latency and throughput are those of the blocks.
+    docs/training.md explains why the path has no deadlock. Latency and throughput are those of the
+    blocks.
 
     Parameters: ``config``, a :class:`rtl.config.NicConfig`.
 
     Ports
     -----
-    gradients, returned, states, written: from the host parser. partials, steps, credit_in: from
-        the network parser; ``credit_in`` is its gradient credit.
+    gradients, returned, states, written: from the host parser.
+    partials, steps, credit_in: from the network parser; ``credit_in`` is its gradient credit.
     dropped: beats of GRADIENTS and RETURNED packets that the host receiver has just dropped.
     refused: stream of :data:`rtl.formats.Refused`: dropped packets of gradients, and RETURNED for
         dropped beats that the host returned.
     lookups, updated, write, frozen: to and from the local cache, see
         :class:`~rtl.cache.LocalCache`.
     net_headers, net_payload, host_headers, host_payload: packets, to the muxes of the two edges.
-    host_credit: credit in packets to the host: query beats consumed. acknowledge: for the same,
-        beats of gradients and of returned spills consumed, modulo 2^16.
-    credit_node, credit (``config.link``): the credit of partials that a header to that node
-        carries, combinational.
-    lost (``config.link``): a bit for each node that is given up: what is for it is dropped, and
-        nothing of it is waited for. waits (``config.link``): this node waits for others: for
-        room for partials, for the end of their gradients or for their rows.
+    host_credit: credit in packets to the host: query beats consumed.
+    acknowledge: for the same packets, beats of gradients and of returned spills consumed, modulo
+        2^16.
+    credit_node, credit: credit of partials in a header to that node, combinational
+        (``config.link``).
+    lost: bit mask of failed nodes. Data for them is dropped, and the path does not wait for them
+        (``config.link``).
+    waits: this node waits for others: for room for partials, for the end of their gradients or for
+        their rows (``config.link``).
     open_step, written_owners, forget, forgetting: see :class:`~rtl.training.StepBarrier`;
         ``written_owners`` is its ``written``.
-    write_en, write_table, write_word, write_data, write_ready: table descriptors, see
+    write_en, write_table, write_word, write_data, write_ready: writes to the table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
     node, nodes, vector_beats, vector_packing, pooling_mean, local_reduction, gradient_partials,
-    optimizer, learning_rate, epsilon, gradient_window, gradient_share, gradient_timeout,
-    request_batch, request_timeout, time: registers of their names (:mod:`rtl.control.registers`),
-    and cycles.
-    counters: those of the blocks, by name.
-    idle: nothing moves until an input does.
+        optimizer, learning_rate, epsilon, gradient_window, gradient_share, gradient_timeout,
+        request_batch, request_timeout: registers of the same name (:mod:`rtl.control.registers`).
+    time: cycle counter.
+    counters: counters of the blocks, by name.
+    idle: inactive until an input changes.
 
-    Attribute ``blocks`` has those that count something, by the names of their counters.
+    Attribute ``blocks``: the blocks with counters, by the names of their counters.
 
     Raises ``TypeError`` if ``config`` is not a NicConfig.
     """
@@ -167,7 +171,7 @@ class TrainingPath(wiring.Component):
         m = Module()
         blocks, receiver, departure = (
             SimpleNamespace(**self._blocks), self._receiver, self._departure)
-        # This node's partials and those of others, as one stream to their sums.
+        # Partials of this node and of other nodes, as one stream to their sums.
         partial_arbiter = Arbiter(GradientBeat, 2)
         bank = RounderBank(sum_meta_layout(self._beats))
         parts = {**self._blocks, "receiver": receiver, "departure": departure,
@@ -176,12 +180,12 @@ class TrainingPath(wiring.Component):
             m.submodules[name] = block
         bank.join(m, (blocks.local_reducer, blocks.global_reducer))
 
-        # Requester: the host's gradients, summed by key, to the owners.
+        # Requester: gradients of the host, summed by key, to the owners.
         wiring.connect(m, wiring.flipped(self.gradients), receiver.i)
         wiring.connect(m, receiver.o, blocks.local_source.fresh)
         wiring.connect(m, receiver.flush, blocks.local_source.over)
         telling_idle = self._refuse(m, receiver.refused, blocks.returned_receiver.lost)
-        # Without local reduction a gradient is sent as a partial unchanged: float32, not a sum.
+        # Without local reduction, a gradient is sent as a partial unchanged: float32, not a sum.
         reducing, rounded, spills = (Signal(name=n) for n in ("reducing", "rounded", "spills"))
         m.d.sync += [reducing.eq(self.local_reduction), rounded.eq(self.gradient_partials),
                      spills.eq(self.gradient_partials & self.local_reduction)]
@@ -217,7 +221,7 @@ class TrainingPath(wiring.Component):
         wiring.connect(m, wiring.flipped(self.states), updater.states)
         for name in ("rows", "state_requests", "state_updates"):
             wiring.connect(m, getattr(updater, name), getattr(departure, name))
-        # Steps: their ends, and the reports to the host and to others.
+        # Steps: their ends, and the reports to the host and to other nodes.
         wiring.connect(m, blocks.row_updater.done, blocks.step_barrier.own)
         for number, source in enumerate((blocks.gradient_sender, blocks.step_barrier)):
             wiring.connect(m, source.steps, departure.steps[number])
@@ -232,8 +236,8 @@ class TrainingPath(wiring.Component):
         for name in _PACKETS:
             wiring.connect(m, getattr(departure, name), wiring.flipped(getattr(self, name)))
         counted = self._control(m, parts, blocks)
-        # From registers, because all of the NIC's idle follows from it: what the blocks said two
-        # cycles ago. An input of that cycle or of the last one may have moved them since.
+        # A register, because the idle of the NIC depends on it: the state of the blocks two cycles
+        # ago. An input in that cycle or the last one may have changed the state since.
         resting = (*(block.idle for block in parts.values()), telling_idle, ~counted,
                    ~blocks.local_source.passed.valid, ~blocks.global_source.passed.valid)
         rested, still, came = Signal(len(resting)), Signal(), Signal()
@@ -247,12 +251,13 @@ class TrainingPath(wiring.Component):
 
     def _reduce(self, m: Module, source: PassSource, reducer: GradientReducer, flushed,
                 spilling) -> None:
-        """Feed ``reducer`` from ``source``, pass by pass; report the end of each to ``flushed``."""
+        """Feed ``reducer`` from ``source``, pass by pass; report the end of each pass to
+        ``flushed``."""
         wiring.connect(m, source.o, reducer.i)
         wiring.connect(m, source.flush, reducer.flush)
         wiring.connect(m, reducer.flushed, flushed)
         over = reducer.flushed
-        # A cycle later: what the source does next follows from the number.
+        # One cycle later: the next action of the source depends on the number.
         event = Signal.like(source.passed)
         m.d.sync += [
             event.valid.eq(over.valid & over.ready), event.step.eq(over.payload.step),
@@ -262,7 +267,7 @@ class TrainingPath(wiring.Component):
         m.d.comb += source.passed.eq(event)
 
     def _send(self, m: Module, blocks: SimpleNamespace, departure: TrainingDeparture) -> None:
-        """Let partials leave for their owners, unless these are given up."""
+        """Send partials to their owners; drop partials to failed owners."""
         partials, taken = blocks.gradient_sender.remote, departure.partials
         gone = self.lost.bit_select(partials.payload.destination, 1) if self._linked else C(0)
         m.d.comb += [taken.valid.eq(partials.valid & ~gone), taken.payload.eq(partials.payload),
@@ -282,7 +287,7 @@ class TrainingPath(wiring.Component):
         ]
 
     def _collect(self, m: Module, blocks: SimpleNamespace, arbiter: Arbiter) -> None:
-        """Merge the partials of others with this node's, and count both."""
+        """Merge the partials of other nodes with those of this node, and count both."""
         counter, others, own = blocks.step_counter, blocks.partial_receiver, arbiter.i[0]
         wiring.connect(m, blocks.gradient_sender.own_end, counter.own_end)
         m.d.comb += [
@@ -293,19 +298,19 @@ class TrainingPath(wiring.Component):
             counter.own_arrived.valid.eq(own.valid & own.ready),
             counter.own_arrived.source.eq(self.node),
             counter.own_arrived.step.eq(own.payload.step),
-            # This node's partials were all taken before their end was told.
+            # All partials of this node were taken before their end was announced.
             counter.busy.eq(others.pending | ~arbiter.idle),
             blocks.step_barrier.received.eq(counter.done),
         ]
 
     def _refuse(self, m: Module, gradients, lost) -> Value:
-        """Report dropped packets of gradients, and beats lost on their way back; return whether no
-        report is pending."""
+        """Report dropped packets of gradients, and returned beats that were dropped; return whether
+        no report is pending."""
         m.submodules.refused_arbiter = arbiter = Arbiter(Refused, 2)
         told = arbiter.i[1]
         wiring.connect(m, gradients, arbiter.i[0])
         wiring.connect(m, arbiter.o, wiring.flipped(self.refused))
-        # Reported once, however many beats are lost before the report leaves.
+        # One report for all beats that are lost before the report leaves.
         m.d.comb += told.payload.status.eq(Status.RETURNED)
         with m.If(lost.valid):
             m.d.sync += [told.valid.eq(1), told.payload.step.eq(lost.step)]
@@ -314,7 +319,7 @@ class TrainingPath(wiring.Component):
         return arbiter.idle & ~told.valid
 
     def _return(self, m: Module, blocks: SimpleNamespace) -> None:
-        """Route what the host returns to the reduction that spilled it."""
+        """Route the beats that the host returns to the reduction that spilled them."""
         wiring.connect(m, wiring.flipped(self.returned), blocks.returned_receiver.i)
         back = blocks.returned_receiver.o
         for level, source in ((ReductionLevel.LOCAL, blocks.local_source),
@@ -347,9 +352,9 @@ class TrainingPath(wiring.Component):
         written, dimension, dropped = Signal(32), Signal(9), Signal(CREDIT_BITS)
         m.d.sync += [
             dropped.eq(dropped + self.dropped),
-            # The sum is registered, because the reporter of the NIC, and so its idle, follow it.
+            # The sum is a register, because the reporter and the idle of the NIC depend on it.
             self.acknowledge.eq(receiver.consumed + blocks.returned_receiver.consumed + dropped),
-            # Like the optimizer's other settings it does not change shortly before a gradient.
+            # Like the optimizer's other settings, it does not change shortly before a gradient.
             dimension.eq(Mux(self.vector_packing == 0, self.vector_beats << 4,
                              LANES >> self.vector_packing)),
         ]

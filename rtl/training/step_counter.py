@@ -29,53 +29,52 @@ STEP_COUNTER_COUNTERS = CounterLayout("steps", "ends", "arrived", "bad_steps", "
 
 _COUNT_BITS = StepRecord.members["count"]
 _AHEAD_BITS = (4 * HALF - 1).bit_length()
-"""Bits of the number of partials that may be on their way: a node has fewer than :data:`HALF` beats
-under way, of at most 4 partials each. Only what is above these bits is compared, for short paths,
-which lets up to twice as many pass."""
+"""Bits of the number of partials in flight: a node has fewer than :data:`HALF` beats in flight, of
+at most 4 partials each. Only the bits above are compared, for short paths, which accepts up to
+twice as many."""
 
 
 class StepCounter(wiring.Component):
     """Signal when a step's gradients are complete at this owner (docs/training.md).
 
-    For each node there is the number announced by END and the number of arrived partials; the step
-    is complete when every node has announced and at least as many have arrived. Then the step is
-    closed, and partials still on their way to the reduction get there (``busy``) before
-    ``complete`` reports it.
+    The block stores for each node the number announced by END and the number of arrived partials.
+    The step is complete when every node has announced and at least as many partials have arrived.
+    The step is then closed, and partials in flight to the reduction arrive there (``busy``) before
+    ``complete`` reports the step.
 
-    The open step is kept here. It is 0 after reset, and the next one opens in the cycle after
-    ``complete`` was taken. That is early enough: a node sends nothing of step ``s + 1`` before
-    every owner, this one too, has sent DONE of step ``s``, which comes after. It is not the open
-    step of :class:`rtl.training.StepBarrier`, which advances when the others are done: until then
-    this owner may get partials of a step that its own node has not begun. Events of any other step
-    are counted and ignored; so is a second END, and one that announces more partials than have
-    arrived and may be on their way.
+    The block stores the open step: 0 after reset. The next step opens in the cycle after
+    ``complete`` was taken. This is early enough: a node sends partials of step ``s + 1`` only after
+    every owner, including this one, has sent DONE of step ``s``. :class:`rtl.training.StepBarrier`
+    opens a step later, when the other nodes are done; until then this owner may get partials of a
+    step that its own node has not begun. Events of any other step are counted and ignored, and so
+    are a second END and an END that announces more partials than have arrived and may be in flight.
 
-    Nodes are examined in order, two cycles for each at least, until it is complete; its count is
-    then cleared, and later events of it are ignored. After reset nothing is taken for ``nodes``
-    cycles, until all counts are clear. Latency and rate: see ``LATENCY`` and ``RATE``.
+    Nodes are examined in order, each until it is complete, for at least two cycles. The count of a
+    complete node is cleared, and its later events are ignored. After reset, the sweep of the counts
+    takes ``nodes`` cycles.
 
-    Parameters: ``nodes``, the largest number of them.
+    Parameters: ``nodes``, the largest number of nodes.
 
     Ports
     -----
     steps: stream of :data:`rtl.formats.RecordBeat`, :data:`~rtl.formats.StepRecord` of other nodes;
         always ready.
-    own_end: stream of :data:`rtl.gradient.StepEnd`, what this node sends to itself; always ready.
+    own_end: stream of :data:`rtl.gradient.StepEnd`, the END of this node to itself; always ready.
     arrived, own_arrived: event :data:`~rtl.gradient.partial_layouts.PartialArrived`, of other nodes
         and of this one.
     busy: partials that passed while ``open`` are not yet at the reduction.
     complete: stream of the step.
     done: event :data:`~rtl.training.barrier.StepDone`, of other nodes.
     open_step, open: the step that is counted, and whether more of it is accepted.
-    waits: this node's END has come, and the step is not complete.
-    lost: a bit for each node that is given up: it is complete, with whatever has come of it.
-    node, nodes: this node's number, and the number of nodes; fixed once there was a step.
+    waits: this node's END has arrived, and the step is not complete.
+    lost: bit mask of failed nodes, which are complete with the partials that have arrived.
+    node, nodes: number of this node, and the number of nodes; must not change after the first step.
     counters: ``steps`` complete; ``ends`` taken and partials ``arrived``; ``bad_steps``, events and
         ENDs ignored, and beats with two ENDs or a kind that nodes do not send; ``bad_counts``,
         nodes that sent more partials than they announced.
-    idle: nothing moves until an input does.
+    idle: inactive until an input changes.
 
-    Raises ``TypeError`` or ``ValueError`` for ``nodes`` that are not between 1 and 256.
+    Raises ``TypeError`` or ``ValueError`` unless ``nodes`` is an integer from 1 to 256.
     """
 
     LATENCY = {
@@ -108,7 +107,7 @@ class StepCounter(wiring.Component):
         ended, own_ended = Signal(most), Signal()
         own_count, own_announced = Signal(_COUNT_BITS), Signal(_COUNT_BITS)
 
-        # The node that is examined; those before it are complete.
+        # The node being examined; earlier nodes are complete.
         place, enough, clear, wipe = Signal(range(most + 1)), Signal(), Signal(), Signal()
         coming = self._decode(m, before)
         beyond = coming.count[_AHEAD_BITS:] > coming.most
@@ -119,7 +118,7 @@ class StepCounter(wiring.Component):
             arrival.eq(self.arrived), own.eq(self.own_arrived),
             end.eq(self.own_end.payload), end_valid.eq(self.own_end.valid),
         ]
-        # Whether an event counts is known a cycle before it is there, but for what ends meanwhile.
+        # Whether an event counts is known one cycle before its arrival, except for ends in between.
         later, behind = self.arrived.source > place, self.arrived.source == place
         events = {"end": coming.end, "own_end": end_valid, "arrival": arrival.valid,
                   "own": own.valid}
@@ -154,7 +153,8 @@ class StepCounter(wiring.Component):
         with m.If(clear):
             m.d.sync += [ended.eq(0), own_ended.eq(0), own_count.eq(0)]
 
-        # Node by node: a complete one stays complete. What is compared was read a cycle earlier.
+        # Node by node: a complete node stays complete. The compared values were read one cycle
+        # earlier.
         here, wanted = Signal(_COUNT_BITS), Signal(_COUNT_BITS)
         is_ended, read, gone = Signal(), Signal(), Signal()
         mine = place == self.node
@@ -164,11 +164,11 @@ class StepCounter(wiring.Component):
             is_ended.eq(Mux(mine, own_ended, ended.bit_select(place, 1))),
             read.eq(self.open & ~enough), gone.eq(~mine & self.lost.bit_select(place, 1)),
         ]
-        # A count is cleared in a cycle in which none is incremented.
+        # A count is cleared in a cycle without an increment.
         m.d.comb += enough.eq(self.open & read & (gone | (is_ended & (here >= wanted)))
                               & ~take.arrival)
         moving = self._follow(m, place, enough, Cat(events.values()).any(), wipe, clear)
-        # Counted a cycle late, which keeps the paths short.
+        # Counted one cycle late, to keep the paths short.
         ignored, over = Signal(3), Signal()
         m.d.sync += [
             ignored.eq(sum((events[name] & ~take[name] for name in events), C(0)) + coming.stray),
@@ -182,14 +182,15 @@ class StepCounter(wiring.Component):
         return m
 
     def _current(self, m: Module, step: Value, known: Value | int = 1) -> Signal:
-        """Return whether ``step``, of an event that is here in the next cycle, is the open one."""
+        """Return whether ``step``, of an event that arrives in the next cycle, is the open step."""
         current = Signal()
         m.d.sync += current.eq(self.open & (step == self.open_step) & known)
         return current
 
     def _decode(self, m: Module, before: Ram) -> Signal:
-        """Decode the records of a beat in parallel; return the result, 3 cycles later, with the
-        ``most`` that the upper bits of a count may be, after what has arrived ``before``."""
+        """Decode the records of a beat in parallel. Return the result, 3 cycles later, with
+        ``most``, the bound of the upper bits of a count after the partials that arrived ``before``.
+        """
         beat, come = Signal(RecordBeat, reset_less=True), Signal()
         said = Signal(data.StructLayout({
             "end": 1, "count": _COUNT_BITS, "most": _COUNT_BITS + 1 - _AHEAD_BITS, "stray": 1,
@@ -203,7 +204,7 @@ class StepCounter(wiring.Component):
             return Cat(come & (k < beat.records) & (record.kind == kind)
                        for k, record in enumerate(records))
 
-        # What each record is, and then what all of them say.
+        # The kind of each record, then the summary of all records.
         ends, strays, dones = (
             Signal(RECORDS_PER_BEAT, name=n) for n in ("ends", "strays", "dones"))
         counts = Signal(data.ArrayLayout(_COUNT_BITS, RECORDS_PER_BEAT), reset_less=True)
@@ -228,9 +229,9 @@ class StepCounter(wiring.Component):
         return said
 
     def _follow(self, m: Module, place, enough, event, wipe, clear) -> Signal:
-        """Open and close steps, and clear complete counts; return whether anything moves."""
+        """Open and close steps, and clear complete counts; return whether anything is active."""
         moving, calm = Signal(), Signal(2)
-        # A node that is not complete two cycles after the last event waits for another.
+        # A node that is not complete two cycles after the last event waits for further events.
         m.d.sync += calm.eq(Cat(self.open & ~enough & ~event, calm))
         with m.FSM(init="SWEEP") as steps:
             with m.State("SWEEP"):

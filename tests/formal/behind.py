@@ -1,4 +1,4 @@
-"""A cache as small as can be, with all that its tag pipeline and its scatter lists may do."""
+"""A minimal cache with over-approximations of its tag pipeline and its scatter lists."""
 
 from collections.abc import Callable
 
@@ -22,14 +22,17 @@ IDS = 2
 
 def small_cache(bench: Bench, *edits: tuple[str, str, str], eager: Value | None = None,
                 lists: bool = True, updated: bool = False) -> Callable[..., EmbeddingCache]:
-    """Return a function that makes the cache, whatever the sizes that it is called with.
+    """Return a function that makes the cache and ignores the sizes in its arguments.
 
-    One row, two fetches under way, two waiting lookups, one bit of a vector, a waiter after each
-    hit. ``bench`` gets the assumptions and the statements that join this to the proofs of the
-    tag pipeline and of the scatter lists. ``lists``: false leaves the real scatter lists in.
-    ``eager``: the tag pipeline decides as soon as it can. ``updated``: of a cache whose rows are
-    updated; it is stated that none is pending once it has settled. ``edits``: class, old text,
-    new text.
+    The cache has one row, two fetches in flight, two waiting lookups and vectors of one bit; a
+    waiter is served after each hit. ``bench`` gets the assumptions and statements that connect this
+    proof with the proofs of the tag pipeline and the scatter lists.
+
+    edits: class, old text, new text.
+    eager: the tag pipeline decides as soon as it can.
+    lists: False keeps the real scatter lists.
+    updated: the rows of the cache are updated; adds the statement that no row is pending once the
+    cache has settled.
     """
     def edited(part: type, **names: object) -> type:
         return variant(part, *(edit[1:] for edit in edits if edit[0] == part.__name__), **names)
@@ -60,16 +63,16 @@ def small_cache(bench: Bench, *edits: tuple[str, str, str], eager: Value | None 
 
 def fetched(bench: Bench, dut, is_one: Callable[[Value], Value],
             eager: Value | None = None) -> Signal:
-    """Answer the misses of ``dut``: a fetch that is outstanding at any time, or while ``eager``.
+    """Answer the misses of ``dut``: any outstanding fetch at any time, or at once while ``eager``.
 
-    The vector of a key is the bit ``is_one`` of it. Return which fetches are outstanding.
+    The vector of a key is the bit ``is_one`` of the key. Return the outstanding fetches.
     """
     m = bench.m
     miss = dut.misses.payload
     asked = bench.sink(dut.misses, "misses", miss.id[0], eager)
     busy, one, id_ = Signal(IDS), Signal(IDS), Signal(range(IDS))
     picked, fill = bench.free(range(IDS), "id"), bench.free(name="fill")
-    # In haste, too, any of those that are outstanding.
+    # While ``eager``, also any outstanding fetch.
     m.d.comb += id_.eq(picked if eager is None else
                        picked ^ (eager & ~busy.bit_select(picked, 1)))
     m.d.comb += [

@@ -10,15 +10,16 @@ __all__ = ["Bench"]
 class Bench:
     """Build the surroundings of a block under proof.
 
-    What is called free may take any value in any cycle, so a proof covers every behaviour of the
-    block's neighbours. Registers start as after reset; memories start with any contents.
+    A free signal takes any value in any cycle, so a proof covers every behaviour of the block's
+    neighbours. Registers start as after reset; memories start with any contents.
 
     Members
     -------
-    m: the module to add submodules and statements to; its domain ``sync`` has no reset.
+    m: the module for submodules and statements; its domain ``sync`` has no reset.
     inputs: the free signals.
-    broken: for each statement a signal that is 1 in a cycle that breaks it.
-    picked: for each statement of order whether an item is picked, that item, and those ahead of it.
+    broken: for each statement, a signal that is 1 in a cycle that breaks it.
+    picked: for each statement of order: an item is picked, that item, and the number of items ahead
+        of it.
     """
 
     def __init__(self):
@@ -37,7 +38,7 @@ class Bench:
         return signal
 
     def constant(self, shape=1, name: str | None = None) -> Signal:
-        """Return a signal with one value, any one, in all cycles."""
+        """Return a signal with any value that is the same in all cycles."""
         first, kept, value = Signal(init=1), Signal(shape), Signal(shape)
         start = self.free(Shape.cast(shape), name)
         self.m.d.comb += value.eq(Mux(first, start, kept))
@@ -45,12 +46,13 @@ class Bench:
         return value
 
     def always(self, name: str, holds: Value) -> None:
-        """State that ``holds`` is 1 in every cycle, as long as all assumptions were true."""
+        """State that ``holds`` is 1 in every cycle while all assumptions hold."""
         self.broken[name] = broken = Signal(name=f"broken_{name}")
         self.m.d.comb += broken.eq(~Value.cast(holds).bool() & self._assumed)
 
     def assume(self, *conditions: Value) -> None:
-        """Look only at behaviours in which every condition holds in every cycle. Call once."""
+        """Restrict the proof to behaviours in which every condition holds in every cycle. Call
+        once."""
         allowed, held = Value.cast(1), self._assumed
         for condition in conditions:
             allowed &= Value.cast(condition).bool()
@@ -59,10 +61,11 @@ class Bench:
         self.m.d.sync += held.eq(self._assumed)
 
     def source(self, stream, payload: Value | None = None) -> Value:
-        """Drive an input stream: items whenever, each held until it is taken.
+        """Drive an input stream: items at any time, each held until it is taken.
 
-        ``payload``, all of it free by default, may be wired to fewer free bits to keep the state
-        small. Return 1 when an item is taken.
+        payload: by default all free; use fewer free bits to keep the state small.
+
+        Return 1 when an item is taken.
         """
         m = self.m
         offered = payload if payload is not None else self.free(
@@ -77,10 +80,10 @@ class Bench:
 
     def sink(self, stream, name: str, watched: Value | None = None,
              eager: Value | None = None) -> Value:
-        """Take from an output stream whenever, and state that it keeps the stream contract.
+        """Take from an output stream at any time, and state that it obeys the stream contract.
 
-        Valid and payload, or the part of it that is ``watched``, hold until ready. While ``eager``
-        every item is taken at once. Return 1 when an item is taken.
+        Valid and payload, or the ``watched`` part of the payload, must be stable until ready. While
+        ``eager``, every item is taken at once. Return 1 when an item is taken.
         """
         m = self.m
         payload = Value.cast(stream.payload if watched is None else watched)
@@ -93,12 +96,12 @@ class Bench:
 
     def in_order(self, name: str, entered: Value, item: Value, left: Value, left_item: Value,
                  most: int) -> Signal:
-        """State that items leave as they entered: none lost, doubled, invented or overtaken.
+        """State that items leave in order of entry: none lost, duplicated, invented or overtaken.
 
-        The solver picks one item as it enters, any one. From then on the items ahead of it are
-        counted down as they leave, and when none is left the next that leaves must be the picked
-        one, bit for bit. ``most`` items are ever inside. Return how many are inside, before this
-        cycle's events. That the picked one leaves at all is for the caller to state.
+        The solver picks any one item as it enters. The items ahead of it are counted down as they
+        leave. When the count is 0, the next item to leave must equal the picked item, bit for bit.
+        At most ``most`` items are inside. The caller must state that the picked item leaves at all.
+        Return the number of items inside, before this cycle's events.
         """
         m = self.m
         item, left_item = Value.cast(item), Value.cast(left_item)
@@ -117,9 +120,9 @@ class Bench:
         return inside
 
     def within(self, name: str, cycles: int, due: Value, done: Value) -> Signal:
-        """State that ``done`` is 1 at the latest in the cycle after ``cycles`` in which it was due.
+        """State that ``done`` is 1 at the latest after ``cycles`` cycles in which it was due.
 
-        Cycles that are not due are passed over; they do not set the count back. Return the count.
+        Cycles that are not due do not count and do not reset the count. Return the count.
         """
         count = Signal(range(cycles + 2))
         with self.m.If(done):
@@ -131,7 +134,7 @@ class Bench:
 
     @staticmethod
     def any_of(values: Iterable[Value]) -> Value:
-        """Return 1 when one of the values is not 0."""
+        """Return 1 if any value is not 0."""
         result = Value.cast(0)
         for value in values:
             result |= Value.cast(value).bool()

@@ -1,4 +1,4 @@
-"""The proofs of `make test`: those of blocks as they are."""
+"""Selection of proofs for `make test`: those of unmodified blocks."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave blocks with a mistake, whose proofs must fail (``test_broken_...``), to test-all."""
+    """Mark the proofs of mutants, which must fail (``test_broken_...``), as thorough."""
     for item in items:
         if item.path.parent == Path(__file__).parent and item.name.startswith("test_broken_"):
             item.add_marker("thorough")

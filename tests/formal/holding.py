@@ -1,5 +1,5 @@
-"""A small hold buffer between slots and vectors, and the invariant of what is inside it: where each
-slot is, what its place holds, and where each vector is."""
+"""A small hold buffer between slots and vectors, and its invariant: the location of each slot, the
+content of its place, and the location of each vector."""
 
 from itertools import accumulate
 
@@ -25,7 +25,7 @@ SLOT = data.StructLayout({"kind": 2, "sample": 1, "step": 1, "last": 1})
 OUT = data.StructLayout({"data": 1, "kind": 2, "sample": 1, "step": 1, "sample_last": 1,
                          "beat_last": 1, "lost": 1})
 KEPT = data.StructLayout({"sample": 1, "kind": 2})
-"""What is followed of a slot."""
+"""The tracked part of a slot."""
 _SHOWN = [("HoldBuffer", "        return m\n", f"        {LOCALS.format('ring')}return m\n"),
           ("HoldBuffer", "return known.some,", f"{LOCALS.format('window')}return known.some,"),
           ("HoldBuffer", "return credit.level", f"{LOCALS.format('leave')}return credit.level"),
@@ -35,17 +35,23 @@ _SHOWN = [("HoldBuffer", "        return m\n", f"        {LOCALS.format('ring')}
 
 
 class Holding:
-    """The buffer, what surrounds it, and statements about it.
+    """The buffer, its surroundings, and statements about it.
 
-    Slots bear the bit that their vectors have; an EMPTY one gets no vector and bears a 0. Each
-    reserved place gets its vector at any time, from the network or from this node; others come from
-    the network at the same time, of any bit, that name a place that waits for none, or none at all.
+    Each slot has a bit that its vector has too; an EMPTY slot gets no vector and has bit 0. Each
+    reserved place gets its vector at any time, from the network or from this node. At the same time
+    the network sends other vectors with any bit, for a place that does not wait for a vector or for
+    no place at all.
 
-    ``edits``: class, old text, new text. Members: ``inside``, slots; ``waiting``, places whose
-    vector was not sent; ``left``: a beat leaves.
+    Skid buffers are wires and queues are registers (``test_streams``). The room of the output and
+    of the marks is as in the hardware.
 
-    Skid buffers are wires, queues are of registers (``test_streams``); so is the output's room as
-    it is in the hardware, and that of the marks.
+    edits: class, old text, new text.
+
+    Members
+    -------
+    inside: number of slots.
+    waiting: places whose vector was not sent.
+    left: a beat leaves.
     """
 
     def __init__(self, *edits: tuple[str, str, str], places: int, window: int):
@@ -71,7 +77,7 @@ class Holding:
             *(edit[1:] for edit in edits if edit[0] == "HoldBuffer"), HoldSlot=SLOT, SlotBeat=OUT,
             LANDING_BITS=tag, LandingCheck=landing, Ram=ShownRam, StreamFIFO=TimedFIFO, **beats)(
                 CONFIG, places=places)
-        dut._MustUse__silence = True  # elaborated here, since statements are about its parts
+        dut._MustUse__silence = True  # elaborated here, because statements refer to its parts
         m.submodules.dut = dut.elaborate(None)
         self.parts = m.submodules.dut.submodules
         m.d.comb += dut.vector_beats.eq(1)
@@ -88,8 +94,8 @@ class Holding:
         bench.always("its_vector", ~left | (out.data == out.sample))
         bench.always("one_beat", ~left | out.beat_last)
 
-        # Places that wait for a vector, and the slot of each; who sends it. One of this node is a
-        # cycle in the skid buffer, which is not here.
+        # Places that wait for a vector, the slot of each, and the sender. A vector of this node is
+        # in the skid buffer, which is left out here, for one cycle.
         self.waiting, waited = Signal(places, name="waiting"), Signal(places, name="waited")
         self.slots = Array(Signal(KEPT, name=f"slot{p}") for p in range(places))
         at, ours, sends, ours_sent = (bench.free(bits, "place"), bench.free(bits, "ours"),
@@ -106,7 +112,7 @@ class Holding:
             dut.remote.payload.data.eq(Mux(wrong, junk, self.slots[at].sample)),
             dut.remote.payload.last.eq(1)]
         bench.always("remote_taken", dut.remote.ready)
-        # The right one in the register behind the network.
+        # The correct vector in the register behind the network.
         self.coming = Signal()
         m.d.sync += [waited.eq(self.waiting), self.coming.eq(right)]
         with m.If(right):
@@ -121,7 +127,7 @@ class Holding:
         bench.always("idle", ~dut.idle | ~dut.o.valid)
 
     def sees(self) -> None:
-        """State that the window knows of each vector that has filled its place."""
+        """State that the window shows each vector that has filled its place."""
         dut, parts, landing = self.dut, self.parts, self.parts.landing
         head, fetch, known = dut.ring["head"], dut.window["fetch"], parts.known
         check, number = landing.made.submodules.check_bits, len(dut.window["read"])
@@ -137,26 +143,27 @@ class Holding:
             empty = self.slots[place].kind == RecordKind.EMPTY
             full, last = Array(check.cells)[place] == slot[-1], known.up & (self.looked == k)
             self.ahead.append((slot, there, empty, full, last))
-            # In the cycle after it was fetched its bit is there.
+            # The bit is valid in the cycle after the slot was fetched.
             self.bench.always(f"seen_{k}", ~((k < self.fetched) & ~there) | Mux(
                 last, empty | ~full | landing.looked, ~empty & ~full))
 
     def soon(self) -> None:
-        """State how soon slots leave and enter."""
+        """State bounds on the time until slots leave and enter."""
         bench, dut = self.bench, self.dut
         bench.within("leaves", 12, (self.inside != 0) & (self.waiting == 0) & dut.o.ready
                      & ~self.entered, self.left)
         bench.within("takes", 14, dut.reserve.valid & (self.inside == 0), self.entered)
 
     def invariant(self) -> None:
-        """State where slots and vectors are, beside :meth:`sees`, so that all is inductive."""
+        """State the locations of slots and vectors, beside :meth:`sees`, to make all statements
+        inductive."""
         self._levels()
         self._slots()
         self._places()
         self._ahead()
 
     def _levels(self) -> None:
-        """State what the counts are of: places from head to tail, those of which the window is."""
+        """State the meaning of the counts: places from head to tail, and the window within them."""
         bench, parts, ring = self.bench, self.parts, self.dut.ring
         leave, bits = self.dut.leave, len(ring["head"]) - 1
         head, tail = ring["head"], ring["tail"]
@@ -177,7 +184,7 @@ class Holding:
             bench.always(f"flags_{len(bench.broken)}", (level.some == (level.level >= 1)) & (
                 level.many == (level.level >= 2)))
         output = parts.output
-        self.out = [  # from the last beat that left on: is there one, what is it, is it void
+        self.out = [  # from the last beat that left on: valid, item, void
             output.front.held, *(place.held for place in output.places), *reversed(leave["valid"])]
         gone = sum(self.out)
         bench.always("credit", credit.level + gone == OUT_BEATS)
@@ -194,7 +201,8 @@ class Holding:
             inside["middle"], inside["beat"], inside["spoiled"]) == 0)
 
     def _slots(self) -> None:
-        """State that each slot is kept in its place, and that the picked one is where it counts."""
+        """State that each slot is stored in its place, and that the picked slot has its counted
+        position."""
         bench, parts, dut = self.bench, self.parts, self.dut
         ring, window, leave, bits = dut.ring, dut.window, dut.leave, len(dut.ring["head"]) - 1
         head, fetch, unread = ring["head"], window["fetch"], parts.unread
@@ -222,7 +230,7 @@ class Holding:
             if k < self.window:
                 bench.always(f"record_{k}", ~(k < self.looked) | is_of(
                     Array(parts.records.cells)[at[:len(window["read"])]], place))
-        # Items on their way out, from the first on.
+        # Items on their way out, first item first.
         reading, out = leave["reading"], parts.output
         empty = RecordKind.EMPTY
         items = [(item, item.data) for item in (
@@ -248,7 +256,8 @@ class Holding:
         bench.always("picked", ~picked | (ahead < self.inside))
 
     def _places(self) -> None:
-        """State what a place's bit and its words are, and where its vector or its mark is."""
+        """State the values of each place's bit and words, and the location of its vector or its
+        mark."""
         bench, parts, dut = self.bench, self.parts, self.dut
         ring, bits = dut.ring, len(dut.ring["head"]) - 1
         head, unread, landing = ring["head"], parts.unread, parts.landing
@@ -284,7 +293,7 @@ class Holding:
             bench.always(f"free_{p}", reserved | ~landing.swept | (~full | marked))
             bench.always(f"waiting_{p}", ~self.waiting[p] | needs)
             bench.always(f"waited_{p}", ~(self.waiting & self.waited)[p] | ~writes)
-            # A vector is in one place.
+            # A vector has exactly one location.
             here = stays & (stage.lap == lap) & (inside["stage_data"] == slot.sample)
             bench.always(f"vector_{p}", ~needs | (
                 self.waiting[p] + coming + here + right + full == 1))
@@ -307,8 +316,8 @@ class Holding:
             (stage.address == stage.place) & stage.ends & stage.last & stage.may & ~stage.both))
         bench.always("write", landing.write_en == filled_valid)
         bench.always("written", ~filled_valid | (landing.write_addr == filled))
-        # Marks are of EMPTY slots that are not read yet; a delayed one, while no slot is reserved,
-        # may be of one that has left.
+        # Marks belong to EMPTY slots that are not read yet. A delayed mark, while no slot is
+        # reserved, may belong to a slot that has left.
         front, *others, _ = marks
         late = behind & front[0]
         number = sum(held for held, _ in others)
@@ -324,7 +333,7 @@ class Holding:
                 may & (gone | (self.slots[at[:bits]].kind == RecordKind.EMPTY))))
 
     def _ahead(self) -> None:
-        """State what the window holds of the slots that were fetched."""
+        """State the content of the window for the fetched slots."""
         bench, dut, landing = self.bench, self.dut, self.parts.landing
         for k, (slot, there, empty, full, last) in enumerate(self.ahead):
             index = slot[:len(dut.window["read"])]

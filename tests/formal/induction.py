@@ -21,16 +21,16 @@ _SEARCH = inspect.getsource(sys.modules[_search.__module__])
 
 
 def by_induction(bench: Bench, *, seconds: int = 300) -> Verdict:
-    """Prove that all statements hold at first, and in a cycle if they do in the one before.
+    """Prove that all statements hold at first, and in a cycle if they held in the previous one.
 
-    So they hold in runs of any length. In the cycle before, registers and memories have any
-    contents whatsoever with which the statements hold; where ``pdr`` would have to find out what
-    else is so, this asks of the statements that they say all of it, and takes a single search.
+    They then hold in runs of any length. In the previous cycle, registers and memories have any
+    contents for which the statements hold. ``pdr`` must find an invariant; here the statements must
+    be a complete invariant, and a single search suffices.
 
-    Of a verdict that does not hold, ``depth`` is 1 if the statements do not hold at first; else
-    they may hold, and say too little.
+    If a verdict does not hold, ``depth`` is 1 if the statements do not hold at first. Otherwise the
+    statements may hold, but are not inductive.
 
-    Raises what :func:`tests.formal.prove.prove` does.
+    Raises the exceptions of :func:`tests.formal.prove.prove`.
     """
     m, first, before = bench.m, Signal(init=1, name="at_first"), Signal(name="held_before")
     ends = {name: Signal(name=f"broken_{name}_in_turn") for name in bench.broken}
@@ -44,7 +44,8 @@ def by_induction(bench: Bench, *, seconds: int = 300) -> Verdict:
 
 
 def _any_state(text: str) -> str:
-    """Return the netlist with registers that begin with any value, but for those that say when."""
+    """Return the netlist with arbitrary initial registers, except those that mark the first cycle.
+    """
     lines, result = text.splitlines(keepends=True), []
     for line, following in zip(lines, [*lines[1:], ""]):
         if "attribute \\init" in line:
@@ -57,7 +58,7 @@ def _any_state(text: str) -> str:
 
 
 def _found(text: str, depth: int, bench: Bench, seconds: int) -> Verdict:
-    """Return what is found in the first ``depth`` cycles."""
+    """Return the verdict of a search of the first ``depth`` cycles."""
     search = f"bmc3 -F {depth} -T {seconds}"
     key = digest(["proof", yosys_id(), _SEARCH, search, text])
     free = {signal.name for signal in bench.inputs}

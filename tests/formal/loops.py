@@ -1,4 +1,4 @@
-"""What stands in a proof for a set loop: one set, at once."""
+"""A substitute for the set loop in proofs: one set, without pipeline delay."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data
@@ -11,10 +11,11 @@ __all__ = ["plain_loop"]
 def plain_loop() -> tuple[type, Signal]:
     """Return a class with the ports of :class:`rtl.keys.set_loop.SetLoop`: one set in registers.
 
-    A lookup is ``now`` in the cycle after it came, and at ``o`` another cycle later. That the real
-    one shows the same, at later times, is proved in ``test_set_loop`` for whoever places no way
-    that one of the four lookups before has placed. Also return whether one is. Sets are cleared
-    while no lookup is inside, so what was placed before that does not count.
+    A lookup is ``now`` in the cycle after its arrival, and at ``o`` one cycle later.
+    ``test_set_loop`` proves that the real loop has the same outputs, at later times, for a user
+    that does not place a way that one of the four previous lookups has placed. Also return a signal
+    that is 1 if such a way is placed. Sets are cleared while no lookup is inside, so earlier
+    placements do not count.
     """
     again = Signal(name="placed_again")
 

@@ -1,9 +1,8 @@
-"""What stands in a proof for tables, stores and queues: all that they may do.
+"""Substitutes for tables, stores and queues in proofs: over-approximations of their behaviour.
 
-Each is proved to be so of the block that it stands for, without bound: :class:`PlainTable` and
-:func:`plain_ids` in ``test_miss_table``, :func:`plain_store` in ``test_vector_store``. What a proof
-says about their registers, it finds as attributes. Queues are proved in
-``test_credit_queue`` and ``test_streams``.
+An unbounded proof shows for each that it covers the block it replaces: :class:`PlainTable` and
+:func:`plain_ids` in ``test_miss_table``, :func:`plain_store` in ``test_vector_store``, queues in
+``test_credit_queue`` and ``test_streams``. The registers that statements refer to are attributes.
 """
 
 from amaranth.hdl import Module, Mux, Signal, Value
@@ -32,9 +31,11 @@ def _set(m: Module, bits: Signal, number: Value, value: int) -> None:
 class PlainTable(Component):
     """A miss table in registers.
 
-    Members: ``fetches``: of each id whether it is ``out``, and of its fetch ``slot``,
-    ``allocated`` and ``phase``; ``busy`` and ``fetch``: the answer to the fill's question.
-    ``expected``: what is opened is not out, and what is closed was found to be.
+    Members
+    -------
+    fetches: for each id: it is ``out``; ``slot``, ``allocated`` and ``phase`` of its fetch.
+    busy, fetch: the answer to the fill's query.
+    expected: an opened id is not out, and a closed id was found to be out.
     """
 
     def __init__(self, *, rows: int, in_flight: int):
@@ -71,9 +72,12 @@ class PlainTable(Component):
 
 
 def plain_ids(bench: Bench, count: int) -> type:
-    """Return a class with the ports of a free list that gives any free number at any time.
+    """Return a class with the ports of a free list that outputs any free number at any time.
 
-    Members: ``out``: the numbers that are taken; ``expected``: what is given back was.
+    Members of the class
+    --------------------
+    out: the allocated numbers.
+    expected: a returned number was allocated.
     """
     number, some = bench.free(range(count), "number"), bench.free(name="some")
 
@@ -98,9 +102,12 @@ def plain_ids(bench: Bench, count: int) -> type:
 
 
 class Rest:
-    """What a store of vectors of one bit has of them, each in a row of its own.
+    """The content of a store of vectors of one bit, each in its own row.
 
-    Members: ``slots`` and ``landing``, a bit a row; ``has_slot``, ``has_landed``: it was written.
+    Members
+    -------
+    slots, landing: one bit per row.
+    has_slot, has_landed: the row was written.
     """
 
     def __init__(self, m: Module, store, rows: int, ids: int):
@@ -119,7 +126,7 @@ class Rest:
                 _set(m, self.has_slot, row.slot, 1)
 
     def of(self, number: Value, *, landed: bool) -> tuple[Value, Value]:
-        """Return what a row holds now, and whether that is known."""
+        """Return the content of a row, and whether it is known."""
         row, known = ((self.landing, self.has_landed) if landed else (self.slots, self.has_slot))
         return Value.cast(row.bit_select(number, 1)), Value.cast(known.bit_select(number, 1))
 
@@ -127,10 +134,10 @@ class Rest:
 def plain_store(bench: Bench) -> type:
     """Return a class with the ports of a store of vectors of one beat, which answers at any time.
 
-    The answer comes in the cycle of the read. The real one gives the same answers in the same order
-    later, which a bench that does nothing with them cannot tell from this. Where nothing was
-    written, anything is read. A row that is updated is in place in the next cycle. Member ``rest``:
-    what was written.
+    The answer appears in the cycle of the read. The real store gives the same answers in the same
+    order, later; a bench that ignores answers cannot observe the difference. A row that was not
+    written reads as any value. An updated row is visible in the next cycle. Member ``rest``: the
+    content of the store.
     """
     now, which, junk = (bench.free(name=name) for name in ("reads", "which", "junk"))
 
@@ -166,9 +173,9 @@ def plain_store(bench: Bench) -> type:
 
 
 def plain_queue(shape, places: int) -> tuple[type, list[Signal], Signal]:
-    """Return a class with the ports of a queue of few places, which shows items a cycle later.
+    """Return a class with the ports of a queue of few places, which outputs items one cycle later.
 
-    Also return its items, with a bit ``held`` each, and how many places are not reserved.
+    Also return its items, with a bit ``held`` each, and the number of places that are not reserved.
     """
     held = data.StructLayout({"held": 1, "item": shape})
     items, left = [Signal(held, name=f"place{k}") for k in range(places)], Signal(
@@ -192,10 +199,14 @@ def plain_queue(shape, places: int) -> tuple[type, list[Signal], Signal]:
 
 
 class PlainFIFO(StreamFIFO):
-    """A FIFO that shows an item whenever, from the next cycle on, and always has room.
+    """A FIFO that outputs an item at any time, from the next cycle on, and always has room.
 
-    Members: ``places``: its items, with a bit ``held`` each; ``room``: what comes has a place.
-    ``SHOWS`` is to be a free signal: an item is shown.
+    Set ``SHOWS`` to a free signal: an item is output.
+
+    Members
+    -------
+    places: its items, with a bit ``held`` each.
+    room: an arriving item has a place.
     """
 
     SHOWS: Value
@@ -219,10 +230,14 @@ class PlainFIFO(StreamFIFO):
 
 
 class TimedFIFO(StreamFIFO):
-    """A FIFO that does what :class:`rtl.stream.StreamFIFO` does in each cycle, of registers.
+    """A FIFO of registers with the behaviour of :class:`rtl.stream.StreamFIFO` in each cycle.
 
-    That it does so is proved (``test_streams``). Members: ``front``, what it shows, and ``places``,
-    the items behind, each with a bit ``held``.
+    ``test_streams`` proves the equivalence.
+
+    Members
+    -------
+    front: the output item, with a bit ``held``.
+    places: the items behind it, each with a bit ``held``.
     """
 
     def __init__(self, shape, depth: int, *, style: str | None = None):
@@ -249,7 +264,7 @@ class TimedFIFO(StreamFIFO):
 
 
 def _queued(m: Module, places: list[Signal], taken: Value, came: Signal) -> None:
-    """Let items move up as the first is taken, and put what came behind them."""
+    """Advance items when the first one is taken, and append the arriving item."""
     for k, place in enumerate(places):
         after = places[k + 1] if k + 1 < len(places) else Signal.like(place, name="none")
         before = places[k - 1].held if k else Signal(init=1, name="some")

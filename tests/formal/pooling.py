@@ -1,5 +1,5 @@
-"""A small packet pool between items and packets, and the invariant of what is inside it: where each
-buffer is, what is known of those that are open, and why one closes."""
+"""A small packet pool between items and packets, and its invariant: the location of each buffer,
+the state of the open buffers, and the reason for each close."""
 
 from amaranth.hdl import Array, Cat, Mux, Signal, Value
 from amaranth.lib import data
@@ -24,14 +24,16 @@ _SHOWN = [("        return m\n", f"        {LOCALS.format('inner')}return m\n"),
 
 
 class Pooling:
-    """The pool, what surrounds it, and statements about it.
+    """The pool, its surroundings, and statements about it.
 
-    Items are offered, packets read and their buffers freed at any time. A unit has one item, or
-    two of the same destination and step. Times have four bits; queues are of registers
+    Items are offered, packets read and their buffers freed at any time. A unit has one item, or two
+    items of the same destination and step. Times have four bits; queues are registers
     (``test_streams``).
 
-    ``match``: a packet has units of one step. ``sizes``: destinations, buffers, positions.
-    Member ``here``: for each buffer whether it gets an item.
+    match: a packet has units of one step.
+    sizes: destinations, buffers, positions.
+
+    Member ``here``: for each buffer, it gets an item.
     """
 
     def __init__(self, *edits: tuple[str, str], match: bool, sizes: tuple[int, int, int]):
@@ -44,25 +46,25 @@ class Pooling:
             ('"time": In(32), "timeout": In(16)', f'"time": In({TIME}), "timeout": In({TIME})'),
             NODE_BITS=node, STEP_BITS=1, StreamFIFO=TimedFIFO, Ram=ShownRam)(
                 *sizes, match_step=match)
-        dut._MustUse__silence = True  # elaborated here, since statements are about its parts
+        dut._MustUse__silence = True  # elaborated here, because statements refer to its parts
         m.submodules.dut = dut.elaborate(None)
         self.parts = m.submodules.dut.submodules
         self.timeout = bench.constant(2, "timeout")
         self.limit, self.two = bench.constant(len(dut.limit), "limit"), bench.constant(1, "two")
         time, begin = Signal(TIME), bench.constant(1, "begin")
-        # What is fixed is known in the cycle after reset.
+        # Constant inputs are valid from the cycle after reset on.
         self.started = Signal()
         m.d.sync += [time.eq(time + 1), self.started.eq(1)]
         self._offer(node)
         m.d.comb += [dut.time.eq(time + begin), dut.timeout.eq(self.timeout),
                      dut.limit.eq(self.limit)]
-        # Units fit into a buffer; so do as many as are allowed.
+        # A unit fits into a buffer, and so does the allowed number of units.
         bench.assume((self.limit << self.two) <= self.positions)
         self.most = Mux(self.limit == 0, 1, self.limit)
         self._watch(node)
 
     def _offer(self, node: int) -> None:
-        """Offer items whenever, and note the one inside."""
+        """Offer items at any time, and track the item inside."""
         bench, dut, m = self.bench, self.dut, self.bench.m
         destination, step = bench.free(node, "destination"), bench.free(name="step")
         offered = Signal(data.StructLayout({"destination": node, "step": 1, "last": 1}))
@@ -85,7 +87,7 @@ class Pooling:
         bench.always("vacant", dut.vacant == (~self.inside | dut.ready))
 
     def _watch(self, node: int) -> None:
-        """Note what each buffer holds, and state that items and packets agree with it."""
+        """Track the content of each buffer, and state that items and packets match it."""
         bench, dut, m, mine, match = self.bench, self.dut, self.bench.m, self.mine, self.match
         number = bits_for(self.positions)
         self.noted = [Signal(data.StructLayout({
@@ -133,21 +135,21 @@ class Pooling:
             buffer.filling for buffer in self.noted)))
 
     def _is_told(self, buffer, told) -> Value:
-        """Return whether a packet that is told is what was put into ``buffer``."""
+        """Return whether an output packet matches the content of ``buffer``."""
         return (buffer.filling & ~buffer.middle & (buffer.units != 0)
                 & (told.units == buffer.units) & (told.positions == buffer.positions)
                 & (told.destination == buffer.destination)
                 & (~self.match | (told.step == buffer.step)))
 
     def _has_reason(self, buffer) -> Value:
-        """Return why a packet is told: it is full, it was old enough when it closed, or a unit of
-        another step came."""
+        """Return whether a packet has a reason to close: it is full, it was old enough, or a unit
+        of another step arrived."""
         return (buffer.units == self.most) | (buffer.age >= self.timeout + 2) | self.match
 
     def soon(self) -> None:
-        """State how soon packets close and items get their places."""
+        """State bounds on the time until packets close and items get their places."""
         bench, dut, out, noted = self.bench, self.dut, self.out, self.noted
-        # A look at each destination, the queue, those before it.
+        # A check of each destination, the queue, and the packets before it.
         late = self.destinations + 2 + self.buffers
         for k, buffer in enumerate(noted):
             due = buffer.filling & ~buffer.middle & (
@@ -158,7 +160,7 @@ class Pooling:
         bench.within("placed", PLACED, self.inside & free & ~dut.closed.valid, dut.ready)
 
     def invariant(self) -> None:
-        """State where items and buffers are, so that all is inductive."""
+        """State the locations of items and buffers, to make all statements inductive."""
         inner, layout = self.dut.inner, self.dut.inner["state_layout"]
         self.opened = [inner["opened"][d] for d in range(self.destinations)]
         self.cells = [data.View(layout, cell) for cell in self.parts.states.cells]
@@ -174,7 +176,7 @@ class Pooling:
         self._looks()
 
     def _item(self) -> None:
-        """State what is known of the item inside and of its destination's buffer."""
+        """State the state of the item inside and of its destination's buffer."""
         bench, inner, entering = self.bench, self.dut.inner, self.dut.entering
         item, state, middle, mine = inner["item"], inner["state"], inner["middle"], self.mine
         is_open, inside = inner["is_open"], self.inside
@@ -194,7 +196,7 @@ class Pooling:
         bench.always("other_step", Mux(
             inside & self.match, inner["other_step"] == (is_open & (state.step != item.step)),
             self.match | ~inner["other_step"]))
-        # Of a unit of two the first is before the second.
+        # In a unit of two items, the first is before the second.
         bench.always("second", (~self.second | (self.two & (self.kept == Cat(
             mine.destination, mine.step)))) & (~inside | (mine.last != self.second)))
         bench.always("middle", middle == (self.two & Mux(inside, mine.last, self.second)))
@@ -203,7 +205,7 @@ class Pooling:
             for d, (opened, cell) in enumerate(zip(self.opened, self.cells, strict=True))).any())
 
     def _buffers(self) -> None:
-        """State that each buffer is in one place, which knows what is in it."""
+        """State that each buffer has one location, whose state matches the buffer."""
         bench, inner, middle, mine = self.bench, self.dut.inner, self.dut.inner["middle"], self.mine
         swept, sweep = inner["swept"], self.parts.free.sweep
         late_cells = self.parts.late_states.cells
@@ -235,7 +237,7 @@ class Pooling:
                 for k, buffer in enumerate(self.noted)))
 
     def _looks(self) -> None:
-        """State what age is known of which buffer, and when a time-out is late."""
+        """State which buffer's age is known, and when a timeout is late."""
         bench, inner, timeout = self.bench, self.dut.inner, self.timeout
         late, index, expiring, middle = (
             inner[name] for name in ("late", "late_index", "expiring", "middle"))

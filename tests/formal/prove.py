@@ -1,4 +1,5 @@
-"""Prove a bench: Yosys writes it as an and-inverter graph, ABC inside it looks for a violation."""
+"""Prove a bench: Yosys writes it as an and-inverter graph, and ABC in Yosys searches for a
+violation."""
 
 import json
 import re
@@ -15,10 +16,11 @@ from tests.formal.bench import Bench
 
 __all__ = ["Verdict", "prove"]
 
-# Memories become registers without an initial value, which the solver may choose: the contract of
-# rtl.memory.Ram is that contents are undefined until written. Yosys must not choose instead, so
-# none of its passes that reason about registers is called; what no statement depends on goes, and
-# with a register the initial value of its wire, which would become a constant with two values.
+# Memories become registers without an initial value, which the solver may choose: by the contract
+# of rtl.memory.Ram, contents are undefined until written. Yosys must not choose instead, so no pass
+# that reasons about registers is called. Logic without effect on a statement is removed. With a
+# removed register, the initial value of its wire is removed too, because it would become a constant
+# with two values.
 _TO_GRAPH = """
 read_rtlil bench.il
 delete t:$meminit_v2
@@ -44,7 +46,8 @@ write_aiger -zinit -miter -symbols -map bench.map bench.aig
 design -reset
 """
 
-# Yosys calls ABC to map a netlist and reads that back: so it gets one, which is put aside.
+# Yosys calls ABC to map a netlist and reads the result back. It gets a dummy netlist, which is
+# restored.
 _CALL_ABC = """
 read_verilog <<END
 module aside(input a, b, output c); assign c = a & b; endmodule
@@ -56,13 +59,12 @@ abc -script abc.script
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found.
+    """Result of a proof.
 
-    holds: nothing breaks a statement: no inputs whatsoever or, of a bounded search, none in the
-        first ``depth`` cycles.
-    depth: cycles searched; None for a proof without bound.
+    holds: no inputs break a statement or, for a bounded search, none in the first ``depth`` cycles.
+    depth: cycles searched; None for an unbounded proof.
     broken: the statements that a violation breaks, in the last of its cycles.
-    inputs: the violation: for each cycle the free signals that are not 0.
+    inputs: the violation: for each cycle, the free signals that are not 0.
     """
 
     holds: bool
@@ -80,19 +82,19 @@ class Verdict:
 def prove(bench: Bench, *, depth: int | None = None, seconds: int = 300) -> Verdict:
     """Prove every statement of ``bench``, or search ``depth`` cycles for a violation.
 
-    Without ``depth`` by property-directed reachability (ABC's ``pdr``; A. R. Bradley, "SAT-Based
-    Model Checking without Unrolling", VMCAI 2011), which finds an inductive invariant by itself
-    and so holds for runs of any length; with it, by bounded model checking (``bmc3``).
+    Without ``depth``, use property-directed reachability (ABC's ``pdr``; A. R. Bradley, "SAT-Based
+    Model Checking without Unrolling", VMCAI 2011). It finds an inductive invariant, so the result
+    holds for runs of any length. With ``depth``, use bounded model checking (``bmc3``).
 
-    What was found for the same netlist, to the byte, by the same tools is kept among built files.
+    Results are cached by the netlist and the versions of the tools.
 
-    Raises ``TimeoutError`` when ``seconds`` did not do, ``gen.base.yosys.YosysError`` when Yosys
-    failed.
+    Raises ``TimeoutError`` if ``seconds`` are not enough, ``gen.base.yosys.YosysError`` if Yosys
+    fails.
     """
     ports = [bench.clock.clk, *bench.inputs, *bench.broken.values()]
     with collect_later():
         text = rtlil.convert(bench.m, name="bench", ports=ports, emit_src=False)
-    # Merging registers that are always equal pays where cycles are unrolled.
+    # Merging registers that are always equal helps with unrolled cycles.
     search = f"scorr\ndc2\nbmc3 -F {depth} -T {seconds}" if depth else f"pdr -T {seconds}"
     key = digest(["proof", yosys_id(), Path(__file__).read_text(), search, text])
     entry = cached(f"proof-{key}", partial(
@@ -102,7 +104,7 @@ def prove(bench: Bench, *, depth: int | None = None, seconds: int = 300) -> Verd
 
 
 def _search(text: str, search: str, free: set[str], depth: int | None, folder: Path) -> None:
-    """Write into ``folder`` what is found; ``TimeoutError`` when that is nothing."""
+    """Write the result into ``folder``; raise ``TimeoutError`` without a result."""
     (folder / "bench.il").write_text(text)
     (folder / "abc.script").write_text("\n".join([
         "backup", "read_aiger bench.aig", "strash", "dc2", search, "write_status status",
@@ -122,7 +124,7 @@ def _search(text: str, search: str, free: set[str], depth: int | None, folder: P
 
 
 def _violation(text: str, free: set[str]) -> Verdict:
-    """Read ABC's list of ``name@cycle=bit``, names of wider signals with ``[bit]``."""
+    """Parse ABC's list of ``name@cycle=bit``; names of wider signals have ``[bit]``."""
     broken: list[str] = []
     steps: list[dict[str, int]] = []
     for line in text.splitlines():

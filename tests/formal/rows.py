@@ -1,4 +1,5 @@
-"""What a tag pipeline may decide, and what stands in a proof for it: anything that it may."""
+"""The allowed decisions of a tag pipeline, and a substitute for it in proofs that makes any of
+them."""
 
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data
@@ -11,20 +12,21 @@ __all__ = ["Rows", "any_tags"]
 
 
 class Rows:
-    """What the decisions so far made of the rows of a set, and what the one that is shown may be.
+    """The rows of a set after the decisions so far, and the allowed values of the current decision.
 
-    A row has the key, the miss id and the phase of its last allocation, and is pending from then
-    until the event that its vector arrived. That :class:`rtl.cache.tags.TagPipeline` keeps to
-    ``allowed`` is proved in ``test_tags``; so a proof of what is behind it may assume it.
+    A row has the key, the miss id and the phase of its last allocation. It is pending from the
+    allocation until the event that its vector arrived. ``test_tags`` proves that
+    :class:`rtl.cache.tags.TagPipeline` obeys ``allowed``; proofs of the blocks behind it may assume
+    this.
 
     Members
     -------
-    rows: ``key``, ``id``, ``phase``, ``valid`` and ``pending`` of each.
-    allowed: the decision that is shown may be. A hit names a row of its key with the id of that
-        row's fetch. An allocation takes a row that is not pending, turns its phase, and tells of
-        the key that was there; what is frozen allocates none.
-    exact: it is a hit if the key is in a row, as with both settings on.
-    expected: the event that a vector arrived is of a pending row, with its phase.
+    rows: ``key``, ``id``, ``phase``, ``valid`` and ``pending`` of each row.
+    allowed: the current decision is allowed. A hit names a row of its key with the id of that row's
+        fetch. An allocation takes a row that is not pending, inverts its phase, and reports the
+        evicted key. A frozen lookup does not allocate.
+    exact: the decision is a hit if the key is in a row, as with both settings on.
+    expected: the event that a vector arrived names a pending row, with its phase.
     """
 
     def __init__(self, m: Module, count: int, tags):
@@ -58,17 +60,19 @@ class Rows:
 
 def any_tags(bench: Bench, count: int, eager: Value | None = None, *, updated: bool = False,
              exact: bool = False) -> tuple[type, Value, Value, Value]:
-    """Return a class with the ports of a tag pipeline that decides anything that it may.
+    """Return a class with the ports of a tag pipeline that makes any allowed decision.
 
-    Also return what ``bench`` must assume, what the proof of the pipeline assumes of its
-    surroundings, and whether a row is pending, or the decision may take one. A lookup is taken in
-    the cycle in which its decision is made, any, or, while ``eager``, the first that is possible:
-    how long the pipeline had it makes no difference to a bench that offers lookups at any time.
-    ``count`` rows are used. ``updated``: lookups may be frozen. ``exact``: one whose key is in a
-    row hits.
+    Also return the assumption of ``bench``, the assumption in the proof of the pipeline about its
+    surroundings, and whether a row is pending or the decision may take a row. A lookup is taken in
+    the cycle of its decision: any cycle or, while ``eager``, the first possible one. The time
+    inside the pipeline makes no difference to a bench that offers lookups at any time.
+
+    count: rows in use.
+    updated: lookups may be frozen.
+    exact: a lookup whose key is in a row hits.
     """
     allowed, expected, pending = Signal(init=1), Signal(init=1), Signal()
-    # Free signals must be there before the bench is converted, so not only when this is.
+    # Free signals must exist before the bench is converted, so they are created here.
     now, hit, allocate = (bench.free(name=name) for name in ("decide", "hit", "allocate"))
     slot = bench.free(range(count), "slot")
 
@@ -96,7 +100,7 @@ def any_tags(bench: Bench, count: int, eager: Value | None = None, *, updated: b
                     kept.id.eq(self.ids.payload), kept.slot.eq(slot), kept.allocate.eq(allocate)]
             with m.Elif(self.decisions.ready):
                 m.d.sync += shown.eq(0)
-            # What follows from the row that was chosen is not free.
+            # Values that follow from the chosen row are not free.
             with m.Switch(kept.slot):
                 for k, each in enumerate(rows.rows):
                     with m.Case(k):

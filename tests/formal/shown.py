@@ -1,4 +1,4 @@
-"""Blocks as they are, whose insides a statement can name."""
+"""Real blocks whose internal signals are visible to statements."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib.wiring import Component
@@ -8,12 +8,12 @@ from rtl.memory import Ram
 __all__ = ["LOCALS", "ShownRam", "made_at_once"]
 
 LOCALS = "self.{} = dict(locals()); "
-"""What an edit puts before a ``return``: the block then has a member with all that is named
-there. ``format`` it with the member's name."""
+"""An edit puts this before a ``return``: the block then has a member with all local names.
+``format`` it with the member's name."""
 
 
 class ShownRam(Ram):
-    """A RAM that shows its words: ``cells``; and ``word``, the register behind them."""
+    """A RAM that exposes its words as ``cells`` and the register behind them as ``word``."""
 
     def __init__(self, width: int, depth: int, *, style: str = "auto", latency: int = 1):
         super().__init__(width, depth, style=style, latency=latency)
@@ -31,7 +31,7 @@ class ShownRam(Ram):
 
 
 def made_at_once(block: type) -> type:
-    """Return ``block`` as a class whose instances are elaborated as they are made.
+    """Return ``block`` as a class whose instances are elaborated on construction.
 
     Member ``made``: the module.
     """

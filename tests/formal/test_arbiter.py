@@ -1,4 +1,5 @@
-"""Proofs of what joins streams: order, fairness, and packets that are not mixed."""
+"""Proofs of the blocks that merge streams: order, fairness, and packets that are not interleaved.
+"""
 
 import pytest
 from amaranth.hdl import Signal
@@ -13,7 +14,8 @@ ITEM = data.StructLayout({"port": 2, "mark": 1, "last": 1})
 
 
 def merged(dut: Arbiter, ports: int, *, packets: bool, priority: bool) -> Bench:
-    """Return a bench whose items bear their port, so that the output tells where each is from."""
+    """Return a bench whose items contain their port, so the output shows the source of each item.
+    """
     bench = Bench()
     m = bench.m
     m.submodules.dut = dut
@@ -25,7 +27,7 @@ def merged(dut: Arbiter, ports: int, *, packets: bool, priority: bool) -> Bench:
         entered.append(bench.source(dut.i[k], item))
     left, out = bench.sink(dut.o, "o"), dut.o.payload
 
-    # Of one port, any.
+    # Statements about any one port.
     port = bench.constant(range(ports), "port")
     mine, offers, ends = Signal(), Signal(), Signal()
     bench.assume(port < ports)
@@ -44,7 +46,8 @@ def merged(dut: Arbiter, ports: int, *, packets: bool, priority: bool) -> Bench:
         m.d.sync += [open_.eq(~out.last), owner.eq(out.port)]
     bench.always("not_mixed", ~(left & open_) | (out.port == owner))
 
-    # At most one is taken in a cycle, grant says whose; only a packet under way keeps others out.
+    # At most one item is taken per cycle, from the port in ``grant``; only a packet in progress
+    # blocks other ports.
     under_way, holder = Signal(), Signal(range(ports))
     any_taken, last = bench.any_of(entered), Signal()
     for k in range(ports):
@@ -59,7 +62,7 @@ def merged(dut: Arbiter, ports: int, *, packets: bool, priority: bool) -> Bench:
         lower = bench.any_of(dut.i[j].valid & (j < port) for j in range(ports))
         bench.always("lowest_first", ~(mine & ~under_way) | ~lower)
     else:
-        # Packets of others that end while this one waits, one that was under way included.
+        # Packets of other ports that end while this port waits, including a packet in progress.
         bench.within("fair", ports, ends & offers & ~mine, mine | ~offers)
     bench.always("idle", ~dut.idle | ((inside == 0) & ~offers))
     return bench

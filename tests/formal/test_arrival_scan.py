@@ -1,7 +1,8 @@
-"""Proof of the arrival scan: bases move over what has come, and LINK packets tell just that.
+"""Proof of the arrival scan: bases advance over arrived packets, and LINK packets report exactly
+these.
 
-A window of 16 packets in words of 4 and blocks of 8, numbers modulo 2^7. Bounded: a report after
-another takes 20 cycles.
+A window has 16 packets in words of 4 and blocks of 8; numbers are modulo 2^7. The proof is bounded,
+because two consecutive reports take 20 cycles.
 """
 
 import pytest
@@ -28,11 +29,12 @@ def has_come(bits, sequence):
 
 
 def scanned(*edits: tuple[str, str], walks: bool = False) -> Bench:
-    """Return a bench of the scan and the bits of peer 0; what is read of the other is anything.
+    """Return a bench of the scan and the bits of peer 0; the other peer's bits are free.
 
-    ``come``: of the packets of the window from the base on, which have come. Any may come in any
-    cycle; the scan gets to know of it in the next. ``walks``: nothing is reported, and bases move
-    in time.
+    ``come``: the packets of the window from the base on that have arrived. Any packet may arrive in
+    any cycle; the scan gets the event in the next cycle.
+
+    walks: no report is requested, and bases advance in bounded time.
     """
     bench = Bench()
     m = bench.m
@@ -45,14 +47,14 @@ def scanned(*edits: tuple[str, str], walks: bool = False) -> Bench:
     first, walked, heard = (C(0, BITS) if walks else bench.constant(BITS, "first"), Signal(BITS),
                             Signal(BITS))
     m.d.comb += [base.eq(first + walked), told.eq(first + heard)]
-    # A packet comes.
+    # A packet arrives.
     arrives, which = bench.free(name="arrives"), bench.free(range(WINDOW), "which")
     new = Signal(WINDOW)
     m.d.comb += new.eq(come | Mux(arrives, 1 << which, 0))
     came = Signal()
     m.d.sync += came.eq(arrives)
     m.d.comb += [dut.came.valid.eq(came | bench.free(name="other")), dut.came.node.eq(~came)]
-    # The base moves.
+    # The base advances.
     moves = Signal()
     step = Signal(BITS)
     m.d.comb += [moves.eq(dut.moved.valid & (dut.moved.node == 0)),
@@ -62,13 +64,13 @@ def scanned(*edits: tuple[str, str], walks: bool = False) -> Bench:
     m.d.sync += [walked.eq(walked + step), come.eq(new >> step[:5])]
     with m.If(bench.free(name="header")):
         m.d.sync += heard.eq(walked)
-    # Where time is counted, the other peer does not take it with a whole window.
+    # If time is counted, the other peer does not use it up with a whole window.
     elsewhere = bench.free(BITS, "base"), bench.free(WORD, "bits")
     if walks:
         elsewhere = C(0, BITS), elsewhere[1] & C(WORD - 1, WORD)
     m.d.comb += [dut.base.eq(Mux(dut.base_node == 0, base, elsewhere[0])),
                  dut.told.eq(Mux(dut.base_node == 0, told, bench.free(BITS, "told")))]
-    # A word is read as it was in the cycle before.
+    # A word is read with its content of the previous cycle.
     word = Signal(WORD)
     for k in range(WORD):
         place = Signal(range(WINDOW), name=f"place{k}")
@@ -82,7 +84,7 @@ def scanned(*edits: tuple[str, str], walks: bool = False) -> Bench:
     taken = bench.sink(dut.links, "links")
     item = dut.links.payload
 
-    # One packet, any: whether it had come as the report was taken.
+    # Any one packet, and whether it had arrived when the report was taken.
     picked = bench.constant(BITS, "picked")
     ahead = Signal(BITS)
     m.d.comb += ahead.eq(picked - base)
@@ -90,7 +92,7 @@ def scanned(*edits: tuple[str, str], walks: bool = False) -> Bench:
     had, mine, forced, running, offered = (Signal(name=n) for n in (
         "had", "mine", "forced", "running", "offered"))
     block = Signal(range(BLOCKS))
-    near = Signal(BITS)  # in the window, or up to three blocks before
+    near = Signal(BITS)  # in the window, or up to three blocks before it
     m.d.comb += near.eq(picked - (base & ~(BLOCK - 1)) + 8)
     with m.If(asked):
         m.d.sync += [had.eq(now), mine.eq(report.node == 0), forced.eq(report.forced),
@@ -105,9 +107,9 @@ def scanned(*edits: tuple[str, str], walks: bool = False) -> Bench:
                                      & (item.node == ~mine)))
     bench.always("true", ~(begins & of_it & bit) | now)
     bench.always("whole", ~(begins & of_it & had) | bit)
-    # Dropped: only what is told of.
+    # A report is dropped only if headers have acknowledged its content.
     ends = running & dut.idle
-    since = Signal()  # a packet has come, so that the base may have moved again
+    since = Signal()  # a packet has arrived, so the base may have advanced again
     m.d.sync += since.eq((since & ~asked) | arrives)
     bench.always("forced", ~(ends & forced))
     bench.always("dropped", ~(ends & mine & had & (picked[3:5] == block) & (near < 32)) | ahead[-1])

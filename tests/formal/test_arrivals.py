@@ -1,7 +1,8 @@
-"""Proofs of the receive side of the reliable link: a packet is admitted once, and told of after.
+"""Proofs of the receiver of the reliable link: a packet is admitted once, and acknowledged after
+that.
 
-A window of 4 packets in words of 2, numbers modulo 2^5. The base of a peer moves, at any time, over
-any of the packets that have come; other peers send and move as they like.
+A window has 4 packets in words of 2; numbers are modulo 2^5. A peer's base advances at any time
+over any arrived packets. Other peers are unconstrained.
 """
 
 import pytest
@@ -32,8 +33,8 @@ def received(*edits: tuple[str, str], of_bits: bool = False, first: int = 0) -> 
 
     first: number of each peer's first packet.
 
-    The scan stands for any that moves a base only over what has come. Of the packets of peer 0 in
-    the window from its base on, ``come`` says which were admitted.
+    The scan is replaced by any scan that advances a base only over arrived packets. ``come`` marks
+    the admitted packets of peer 0 in the window from its base on.
     """
     bench = Bench()
     m = bench.m
@@ -58,7 +59,7 @@ def received(*edits: tuple[str, str], of_bits: bool = False, first: int = 0) -> 
         GoodPacket=PACKET, Acknowledged=ACKNOWLEDGED, Arrivals=ARRIVALS)(
             NODES, first_sequence=first)
     m.submodules.dut = dut
-    # A packet's last cycle comes three cycles after its number, and not twice in a row.
+    # A packet's last cycle is three cycles after its number, and never in consecutive cycles.
     number = bench.free(1 + BITS, "number")
     before = [Signal(1 + BITS, name=f"number{k}") for k in range(3)]
     again, packet = Signal(), dut.packet
@@ -86,7 +87,7 @@ def received(*edits: tuple[str, str], of_bits: bool = False, first: int = 0) -> 
     ]
     after = come | Mux(admitted & mine, 1 << place, 0)
     m.d.sync += [base.eq(base + step), come.eq(after >> step)]
-    # Its packets are from half of the numbers around its base.
+    # Packets of peer 0 are from the half of the numbers around its base.
     near = Signal(BITS)
     m.d.comb += near.eq(before[2][1:] - base + 8)
     bench.assume(near < 16)
@@ -97,14 +98,14 @@ def received(*edits: tuple[str, str], of_bits: bool = False, first: int = 0) -> 
     told = packet.valid & mine & ready.all()
     bench.always("never_twice", ~(admitted & mine) | (is_within & ~come.bit_select(place, 1)))
     bench.always("duplicate", ~told | (dut.duplicate == has))
-    # Unless the base has moved since the number was looked at.
+    # Unless the base has advanced since the number was compared.
     still = Signal(2)
     m.d.sync += still.eq(Cat(step == 0, still))
     bench.always("fresh", ~told | has | ~is_within | ~still.all() | dut.fresh)
     bench.always("one", ~told | (dut.fresh + dut.duplicate + dut.outside == 1))
     bench.always("shown", ~dut.ready | (dut.ack_value == base))
     bench.always("acknowledged", dut.acknowledged.valid == again)
-    # What is scanned, a cycle later.
+    # The scanned word, one cycle later.
     was, from_base = Signal(WINDOW), Signal(BITS)
     scanning = Signal(WORD_NUMBER)
     m.d.comb += scan.eq(bench.free(2, "scan"))
@@ -119,7 +120,7 @@ def received(*edits: tuple[str, str], of_bits: bool = False, first: int = 0) -> 
 
 
 def variant_of_has_come(bits, sequence):
-    """As :func:`has_come` with this window."""
+    """The function :func:`has_come` with the window of this file."""
     return bits ^ sequence[WINDOW.bit_length() - 1].replicate(len(bits))
 
 
@@ -130,7 +131,8 @@ def test_admitted_once():
 
 
 def test_a_window_that_begins_within_a_lap():
-    """The first packet has the second bit of the second word; the first word is of the next lap."""
+    """The first packet has the second bit of the second word; the first word belongs to the next
+    lap."""
     verdict = prove(received(first=3), depth=16)
     assert verdict.holds, verdict
     edit = ("Mux(word < first", "Mux(word <= first")

@@ -1,7 +1,7 @@
-"""Proof of the step barrier: a step opens when every owner is done with the one before, once.
+"""Proof of the step barrier: a step opens once, when every owner is done with the previous step.
 
-Steps count modulo 2^16 in the hardware and modulo 2^3 here, so that every fourth one forgets; there
-are up to three nodes.
+Steps count modulo 2^16 in the hardware and modulo 2^3 here, so every fourth step clears tables.
+There are up to three nodes.
 """
 
 import pytest
@@ -20,9 +20,9 @@ RECORD = data.StructLayout({"destination": 2, "step": BITS, "record": 64})
 
 
 def barred(*edits: tuple[str, str]) -> Bench:
-    """Return a bench of a barrier: own rows are written, and others report, at any time.
+    """Return a bench of a barrier: own rows are written, and other nodes report, at any time.
 
-    What others report may name any step and any node. The skid buffers at the edges are wires.
+    Reports of other nodes contain any step and any node. The skid buffers at the edges are wires.
     """
     bench = Bench()
     m = bench.m
@@ -30,7 +30,7 @@ def barred(*edits: tuple[str, str]) -> Bench:
         StepBarrier, *edits, STEP_BITS=BITS, NODE_BITS=2, _FORGET_BITS=BITS - 1, StepDone=DONE,
         OutgoingRecord=RECORD, SkidBuffer=Wires)(NODES)
     node, nodes = bench.constant(2, "node"), bench.constant(2, "nodes")
-    # What is fixed is known, and no report comes, in the cycle after reset.
+    # Constant inputs are valid, and no report arrives, in the cycle after reset.
     started = Signal()
     m.d.sync += started.eq(1)
     own, received, forgetting = bench.free(BITS, "own"), dut.received, bench.free(name="clears")
@@ -50,7 +50,7 @@ def barred(*edits: tuple[str, str]) -> Bench:
         dut.steps.payload.destination, dut.steps.payload.step))
     reported = bench.sink(dut.reports, "reports", dut.reports.payload.step)
 
-    # A report counts for the step that is open in the cycle after it came.
+    # A report counts for the step that is open in the cycle after its arrival.
     step, done, mine, sent = (Signal(BITS), Signal(NODES), Signal(), Signal(NODES))
     advances, came = Signal(), Signal(DONE)
     shown = dut.open_step
@@ -81,10 +81,10 @@ def barred(*edits: tuple[str, str]) -> Bench:
         bench.always(f"written_{n}", ~started | ~dut.written[n] | Mux(node == n, mine, done[n]))
         bench.always(f"written_shown_{n}", ~(started & done[n] & others[n]) | dut.written[n])
     bench.always("to_a_node", ~told | (dut.steps.payload.destination < nodes))
-    # Every fourth step the tables are cleared before anybody is told.
+    # Every fourth step the tables are cleared before any node is notified.
     bench.always("forgets", ~(told & shown[:BITS - 1].all()) | (cleared & ~pending))
     bench.always("forgets_seldom", ~dut.forget | shown[:BITS - 1].all())
-    # And it goes on: cycles with room, in which no table is being cleared.
+    # Progress: counts cycles with room in which no table is being cleared.
     bench.within("tells", NODES + 1, mine & untold & dut.steps.ready & ~pending, told | pending)
     bench.within("opens", NODES + 2, mine & ~missing & dut.steps.ready & dut.reports.ready
                  & ~pending, reported | pending | told)

@@ -1,10 +1,10 @@
 """Proofs of the cache, bounded: each lookup is answered once, with the vector of its key.
 
-One set of two ways, two fetches under way, two waiting lookups and vectors of one bit, so that ids,
-waiters and ways run short within the cycles that are searched: from reset up to the answers of the
-first fetches, not as far as an id's second use. That no run breaks this is proved of a cache whose
-parts are replaced (:mod:`~tests.formal.test_cache_whole`); here all parts are the real ones, but
-for the skid buffers at the edges, which are wires (:class:`~tests.formal.wires.Wires`).
+The cache has one set of two ways, two fetches in flight, two waiting lookups and vectors of one
+bit, so ids, waiters and ways run out within the searched cycles. The search covers reset up to the
+answers of the first fetches, but not the second use of an id. :mod:`~tests.formal.test_cache_whole`
+proves the same for runs of any length, with substitutes for some parts. In this file all parts are
+real, except the skid buffers at the edges, which are wires (:class:`~tests.formal.wires.Wires`).
 """
 
 import pytest
@@ -30,9 +30,10 @@ PARTS = {"TagPipeline": TagPipeline, "ScatterList": ScatterList, "MissTable": Mi
 def cached(what: str, edited: str = "", *edit: str) -> Bench:
     """Return a bench that looks up any of four keys and fills any outstanding fetch at any time.
 
-    ``what``: "vector": meta says that the key is key 0, whose vector is 1 where all others are 0.
-    By symmetry key 0 is any key: keys are only compared, and all are of one set. "once": meta
-    marks one lookup, any. ``edited``: the class that the two texts ``edit`` break.
+    what: "vector": meta marks lookups of key 0, whose vector is 1; all other vectors are 0. By
+    symmetry key 0 is any key: keys are only compared, and all belong to one set. "once": meta marks
+    any one lookup.
+    edited: the class that the texts ``edit`` break.
     """
     bench = Bench()
     m = bench.m
@@ -58,7 +59,7 @@ def cached(what: str, edited: str = "", *edit: str) -> Bench:
     answer = dut.vectors.payload
     left = bench.sink(dut.vectors, "vectors", Cat(answer.data[0], answer.meta))
 
-    # Where the vectors come from: any outstanding fetch may be answered in any cycle.
+    # Source of the vectors: any outstanding fetch may be answered in any cycle.
     miss = dut.misses.payload
     asked = bench.sink(dut.misses, "misses", Cat(miss.key, miss.id[0]))
     busy, zero, id_ = Signal(IDS), Signal(IDS), bench.free(range(IDS), "id")
@@ -84,14 +85,14 @@ def cached(what: str, edited: str = "", *edit: str) -> Bench:
     with m.Elif(left & answer.meta):
         m.d.sync += due.eq(0)
     bench.always("not_twice", ~(left & answer.meta) | due)
-    # Nothing moves and nothing is outstanding: then nobody waits.
+    # If the cache is idle and no fetch is outstanding, no lookup waits.
     bench.always("answered", ~(dut.idle & (busy == 0) & due))
     return bench
 
 
 @pytest.mark.thorough
 def test_depth_reaches():
-    """The search is of runs in which a lookup waits for another's fetch, and is answered."""
+    """The search includes a lookup that waits for another lookup's fetch, and is answered."""
     bench = cached("vector")
     dut = bench.m.submodules.dut
     answers, fetches = Signal(2), Signal(2)

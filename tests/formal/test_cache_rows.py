@@ -1,17 +1,17 @@
 """Proofs of the cache behind its tag pipeline, bounded: rows are filled, hit, evicted and refilled.
 
-The tag pipeline and the scatter lists are replaced by all that they may do, which is proved of them
-without bound (``test_tags``, ``test_scatter_list``); the other way round it is stated here that the
-cache keeps to what those proofs assume. Of the cache that is left, all lookups of a row are in
-sequence within few cycles: a test shows that those searched reach from the first fetch of a key
-over a hit and an eviction to a hit on the refilled row, and no further. Two cycles fewer reach what
-leaves after the eviction. Both are slow: with less of the cache replaced, this is what
-:mod:`~tests.formal.test_cache_whole` proves for any run.
+The tag pipeline and the scatter lists are replaced by over-approximations, proved without bound in
+``test_tags`` and ``test_scatter_list``. This proof states that the cache satisfies the assumptions
+of those proofs. In the remaining cache, all lookups of a row follow each other within few cycles. A
+test shows that the search reaches from the first fetch of a key over a hit and an eviction to a hit
+on the refilled row, and no further. Two cycles fewer reach the lookups after the eviction. Both
+proofs are slow; :mod:`~tests.formal.test_cache_whole` proves the same for any run, with more
+substitutes.
 
-That each lookup is answered at least once: when nothing moves and nothing is outstanding, none is
-left; and where all around is eager, with the real scatter lists and lookups at any time, there is
-an answer, one's or another's, at the latest 21 cycles after the last while any lookup waits,
-in the first 31 cycles.
+Each lookup is answered at least once. If the cache is idle and no fetch is outstanding, no lookup
+is left. With eager surroundings, the real scatter lists and lookups at any time, an answer of some
+lookup leaves at most 21 cycles after the previous one while any lookup waits, in the first 31
+cycles.
 """
 
 import pytest
@@ -27,11 +27,11 @@ IN_TIME, TIME_DEPTH = 21, 31
 
 
 def rows(what: str, *edits: tuple[str, str, str], steps: int = 5) -> Bench:
-    """Return a bench that looks up two keys, one of which stands for all but one key.
+    """Return a bench that looks up two keys; one of them represents all keys but one.
 
-    ``what``: "once": one lookup, any, is marked and followed. "reached": the statement is that the
-    marked one never leaves after the first ``steps`` of all that is listed above. "in_time": all
-    around is eager, and the statement is that answers come while there are lookups.
+    what: "once": any one lookup is marked and followed. "reached": states that the marked lookup
+    never leaves after the first ``steps`` of the sequence above. "in_time": the surroundings are
+    eager, and answers leave while there are lookups.
     """
     bench = Bench()
     m = bench.m
@@ -70,7 +70,7 @@ def rows(what: str, *edits: tuple[str, str, str], steps: int = 5) -> Bench:
         return bench
     bench.always("vector", ~leaves | (answer.data[0] == kept))
     bench.always("not_twice", ~leaves | due)
-    # Nothing moves and nothing is outstanding: then nobody waits.
+    # If the cache is idle and no fetch is outstanding, no lookup waits.
     bench.always("answered", ~(dut.idle & (busy == 0) & due))
     return bench
 
@@ -78,7 +78,8 @@ def rows(what: str, *edits: tuple[str, str, str], steps: int = 5) -> Bench:
 @pytest.mark.slow
 @pytest.mark.parametrize("steps, depth", [(3, QUICK_DEPTH), (5, DEPTH)])
 def test_depth_reaches(steps, depth):
-    """An eviction behind a hit and, in all cycles, a hit on the refilled row."""
+    """The search includes an eviction after a hit and, with all cycles, a hit on the refilled row.
+    """
     verdict = prove(rows("reached", steps=steps), depth=depth)
     assert verdict.broken == ("reached",), verdict
 
@@ -107,8 +108,8 @@ def test_answered_in_time():
                         "[\"write_en\"].eq(write.stored & ~write.id[0])")),
     ("once", "answered", ("Resolver", "asked & (~kept.hit | self.waiting)", "asked & ~kept.hit")),
     ("once", "answered", ("Resolver", "asked & ~(kept.hit & self.waiting)", "asked & ~kept.hit")),
-    # A lookup that waited is answered in the 15th cycle at the earliest; one that should have, and
-    # reads its slot instead, in the 10th. Both are far within the depth.
+    # A lookup that waited is answered in the 15th cycle at the earliest. With the mutant, it reads
+    # its slot in the 10th cycle. Both are far within the depth.
     ("once", "vector", ("EmbeddingCache", "resolver.waiting.eq(table.waiting)",
                         "resolver.waiting.eq(0)")),
     ("once", "not_twice", ("VectorStore", "self.hits.ready.eq(queue.free & final",

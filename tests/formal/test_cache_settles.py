@@ -1,10 +1,10 @@
-"""Proof of the frozen cache, without bound: it settles if, and as soon as, all before is done.
+"""Proof of the frozen cache, without bound: it settles exactly when all earlier lookups are done.
 
-The cache as a whole of :mod:`~tests.formal.test_cache_whole`, whose rows may be updated: it freezes
-and goes on in any cycle. ``settled`` says that no row's vector is on its way and no lookup from
-before may take a row; and once that is so it is said in the third cycle of a frozen cache. So how
-long a cache takes to settle is how long its lookups and fetches do: for each a bound, searched with
-all around eager in the first 31 cycles.
+The cache is that of :mod:`~tests.formal.test_cache_whole`, with updatable rows; it freezes and
+unfreezes in any cycle. ``settled`` means that no row's vector is in flight and no earlier lookup
+may take a row. It is 1 at the latest in the third frozen cycle in which this holds. The time to
+settle is therefore the time of the lookups and fetches inside. A search with eager surroundings
+bounds it in the first 31 cycles.
 """
 
 import pytest
@@ -19,7 +19,7 @@ IN_TIME, TIME_DEPTH = 20, 31
 
 
 def settling(*edits: tuple[str, str, str]) -> Whole:
-    """Return the cache with what ``settled`` says, and the invariant."""
+    """Return the cache with the statements about ``settled`` and the invariant."""
     made = Whole(*edits, updated=True)
     made.settles()
     made.invariant()

@@ -1,13 +1,13 @@
 """Proof of updates of cached rows, without bound: a lookup after an update gets new values.
 
-What training does with a row, again and again: the cache is frozen; once it has settled, the row is
-looked up, its new vector is written to its slot, if it has one, and to GPU memory, in either order;
-then the cache goes on. All of that at any times, among lookups at any times, before, meanwhile and
-after. A fetch brings what GPU memory has in any cycle between its request and its fill. New values
-are any. Each lookup gets one that its row had since it entered: after an update, none from before;
-and an update finds the row in its slot, if it is there, with its last values.
+Training repeats these steps for a row. The cache is frozen. Once it has settled, the row is looked
+up. Its new vector is written to its slot, if it has one, and to GPU memory, in either order. Then
+the cache unfreezes. All steps occur at any time, among lookups at any time. A fetch returns the
+content of GPU memory in any cycle between its request and its fill. New values are free. Each
+lookup gets a value that its row had since the lookup entered: after an update, no older value. An
+update finds the row in its slot, if it is cached, with its last values.
 
-The cache as a whole of :mod:`~tests.formal.test_cache_whole`, and its invariant, with more of it:
+The cache is that of :mod:`~tests.formal.test_cache_whole`, and the invariant extends its invariant:
 see :class:`~tests.formal.whole_updates.Updated`. Its tag pipeline has both settings on.
 """
 
@@ -22,14 +22,14 @@ DEPTH = 30
 
 
 def updated(*edits: tuple[str, str, str], **path: bool) -> Updated:
-    """Return the cache with what is to be shown. ``path``: see :class:`Updated`."""
+    """Return the cache with the statements to prove. ``path``: see :class:`Updated`."""
     made = Updated(*edits, **path)
     made.finds()
     return made
 
 
 def test_rows_are_updated():
-    """The proof is of runs in which a slot is updated and read by a lookup after that."""
+    """The proof includes runs in which a slot is updated and then read by a lookup."""
     made = Updated()
     bench, m = made.bench, made.bench.m
     bench.broken.clear()
@@ -58,7 +58,7 @@ def test_updates():
 
 SLOW = ["unsettled", "one-enters", "allocated-is-settled", "settled-at-once", "frozen-late",
         "any-fetch-settles"]
-"""Mutants of which others are alike."""
+"""Mutants that represent similar ones."""
 
 
 @pytest.mark.parametrize("edit", some_slow([
@@ -80,6 +80,7 @@ def test_broken_updates(edit):
 @pytest.mark.thorough
 @pytest.mark.parametrize("path", ["waits", "stays"])
 def test_broken_path(path):
-    """Updates that do not wait until the cache has settled, and a cache that goes on too early."""
+    """Updates that do not wait until the cache has settled, and a cache that unfreezes too early.
+    """
     verdict = prove(updated(**{path: False}).bench, depth=DEPTH)
     assert set(verdict.broken) & {"vector", "finds"}, verdict

@@ -1,14 +1,14 @@
 """Proof of the cache as a whole, without bound: each lookup is answered once, with its vector.
 
-What leaves for a lookup is the vector of its key, and leaves once; and when nothing moves and no
-fetch is outstanding, no lookup is left. The cache, its resolver and its fill writer are real. Tag
+The answer of a lookup is the vector of its key, and leaves once. If the cache is idle and no fetch
+is outstanding, no lookup is left. The cache, its resolver and its fill writer are real. Tag
 pipeline, scatter lists, miss table, free list, vector store and the queue of operations are
-replaced by all that they may do, which is proved of each without bound (``test_tags``,
-``test_scatter_list``, ``test_miss_table``, ``test_vector_store``, ``test_credit_queue``); what
-those proofs assume is stated here. Induction rests on an invariant, which is stated with the rest:
-see :class:`~tests.formal.whole.Whole`, also for the sizes.
+replaced by over-approximations. Each is proved without bound (``test_tags``, ``test_scatter_list``,
+``test_miss_table``, ``test_vector_store``, ``test_credit_queue``); this file states the assumptions
+of those proofs. Induction needs an invariant, which is stated too: see
+:class:`~tests.formal.whole.Whole`, also for the sizes.
 
-That answers come in a bounded time is searched in :mod:`~tests.formal.test_cache_rows`.
+:mod:`~tests.formal.test_cache_rows` searches the bound of the time until an answer.
 """
 
 import pytest
@@ -21,7 +21,7 @@ DEPTH = 20
 
 
 def whole(*edits: tuple[str, str, str]) -> Whole:
-    """Return the cache with the statements that are to be shown, and the invariant."""
+    """Return the cache with the statements to prove and the invariant."""
     made = Whole(*edits)
     made.answered()
     made.invariant()
@@ -30,7 +30,7 @@ def whole(*edits: tuple[str, str, str]) -> Whole:
 
 
 def test_rows_are_refilled():
-    """The proof is of runs in which a row is filled, evicted, filled again and hit."""
+    """The proof includes runs in which a row is filled, evicted, filled again and hit."""
     made = Whole()
     bench, dut, m = made.bench, made.dut, made.bench.m
     bench.broken.clear()

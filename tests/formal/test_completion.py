@@ -1,6 +1,7 @@
-"""Proof of the completion writer: a word for each step that is finished, in a slot that is free.
+"""Proof of the completion writer: one word for each finished step, in a free slot.
 
-The step table, which is proved by itself, may do here whatever it may. Counts are modulo 2^2.
+The step table is replaced by an over-approximation; a separate proof covers it. Counts are modulo
+2^2.
 """
 
 import pytest
@@ -26,7 +27,7 @@ SHORT = data.StructLayout({"opcode": 8, "step": 1, "address": 64, "record": WORD
 
 
 class Table:
-    """What may be said of a step table: its ports, driven by anything that it may do."""
+    """Over-approximation of the step table: its ports, with any allowed behaviour."""
 
     def __init__(self, bench: Bench):
         self.bench = bench
@@ -73,7 +74,7 @@ class Table:
                     table.given.eq((table.given | gives) & ~closes),
                     late.eq((late | (late_ & table.held)) & ~opens),
                 ]
-                # One that is held and was not given, shown until it is taken.
+                # A held slot that was not output is shown until it is taken.
                 with m.If(~table.shown):
                     m.d.sync += [table.slot.eq(which), table.shown.eq(
                         show & (table.held & ~table.given).bit_select(which, 1))]
@@ -90,7 +91,7 @@ class Table:
 
 
 def writer(*edits: tuple[str, str], soon: bool = False) -> Bench:
-    """Return a bench of the writer, an untrue host and a consumer, whose counts are any."""
+    """Return a bench of the writer, a dishonest host and a consumer, with free counts."""
     bench = Bench()
     m = bench.m
     table = Table(bench)
@@ -118,7 +119,7 @@ def writer(*edits: tuple[str, str], soon: bool = False) -> Bench:
                        for code in (Opcode.COMPLETION, Opcode.FLUSH))
     bench.always("both", (dut.headers.valid == dut.payload.valid) & (~head | writes | flushes))
 
-    # Slots are opened in turn, each free: written, and returned since, in counts that are true.
+    # Slots are opened in turn, each free: written, and returned since, by honest counts.
     opened, returned, in_order = Signal(BITS), Signal(BITS), Signal(BITS)
     numbers = [Signal(BITS, name=f"number{k}") for k in range(SLOTS)]
     came, count = Signal(), Signal(BITS)
@@ -135,7 +136,7 @@ def writer(*edits: tuple[str, str], soon: bool = False) -> Bench:
         ((opened - returned)[:BITS] < SLOTS) & ~table.held.bit_select(table.opened_slot, 1)
         & (table.opened_slot == opened[0])))
 
-    # One that was finished is under way until its word is written, once.
+    # A finished slot is in flight until its word is written, once.
     under_way, slot, was_late = Signal(), Signal(1), Signal()
     with m.If(table.taken):
         m.d.sync += [under_way.eq(1), slot.eq(table.slot)]
@@ -147,7 +148,7 @@ def writer(*edits: tuple[str, str], soon: bool = False) -> Bench:
     bench.always("released", (table.release == writes) & (~writes | (table.asked == slot)))
     bench.always("lap", ~writes | (word.lap == (Mux(slot, numbers[1], numbers[0])[1] + 1)[0]))
 
-    # A flush goes before the word and is answered, or the step is late.
+    # A flush leaves before the word and is answered, or the step is late.
     sent, answered, tag = Signal(), Signal(), Signal(TAG)
     right = dut.flushed.valid & (dut.flushed.slot == slot) & (dut.flushed.tag == tag)
     with m.If(table.taken):
@@ -162,7 +163,7 @@ def writer(*edits: tuple[str, str], soon: bool = False) -> Bench:
     tagged = Signal()
     with m.If(flushes):
         m.d.sync += tagged.eq(1)
-    # An answer to an earlier flush of this slot is not one to this.
+    # An answer to an earlier flush of this slot does not answer this flush.
     bench.always("new_tag", ~flushes | ~tagged | (asked.tag != tag))
     bench.always("flush_of_it", ~flushes | (under_way & ~sent & flush & (asked.slot == slot)))
     bench.always("flushed", ~(writes & flush & (word.status != Status.TIMEOUT)) | answered)
@@ -202,6 +203,6 @@ def test_it_goes_on():
 ], ids=["one-too-many", "believes", "not-written", "same-lap", "no-flush", "any-tag",
         "early-answer", "in-time", "not-released", "waits-for-ever", "same-tag"])
 def test_broken_completion_writer(edit):
-    """``True``: what breaks is how soon something happens."""
+    """``True``: the mutant breaks a time bound."""
     old, new, *soon = edit
     assert not prove(writer((old, new), soon=bool(soon)), depth=DEPTH if soon else None).holds

@@ -1,4 +1,4 @@
-"""Proof of the credit queue: no item that had its place is lost, and no place is."""
+"""Proof of the credit queue: no item with a reserved place is lost, and no place is lost."""
 
 import pytest
 from amaranth.hdl import Signal
@@ -12,7 +12,7 @@ DEPTH = 3
 
 
 def queued(dut: CreditQueue) -> Bench:
-    """Return a bench of a pipeline of any length: items for reserved places come at any time."""
+    """Return a bench of a pipeline of any length: items for reserved places arrive at any time."""
     bench = Bench()
     m = bench.m
     m.submodules.dut = dut
@@ -28,7 +28,7 @@ def queued(dut: CreditQueue) -> Bench:
     m.d.comb += places.eq(inside + started)
     bench.always("no_more_than_places", places <= DEPTH)
     bench.within("leaves", 1, dut.o.ready & (inside != 0), left)
-    # A place is free again two cycles after its item left, one after it turned out to be unused.
+    # A place is free two cycles after its item left, and one cycle after it was found unused.
     bench.within("free_again", 1, places != DEPTH, dut.free)
     bench.always("idle", ~dut.idle | (inside == 0))
     return bench

@@ -1,9 +1,8 @@
-"""Proof of the credit return: every quarter of a window that was consumed is told in time.
+"""Proof of the credit return: every consumed quarter of a window is reported in time.
 
-Counts are modulo 2^16 in the hardware and modulo 2^4 here, of two nodes; of windows that small a
-half is told, and not a quarter. A header that left in the
-cycle before has the read port of the scan, so other cycles are counted: of two, one at least, as
-packets have two beats and more.
+Counts are modulo 2^16 in the hardware and modulo 2^4 here, for two nodes. Windows this small report
+a half instead of a quarter. A header in the previous cycle uses the scan's read port, so only other
+cycles count. They are at least half of all cycles, because packets have two beats or more.
 """
 
 import pytest
@@ -21,11 +20,11 @@ HALF = 1 << (BITS - 1)
 CREDIT = data.StructLayout({"valid": 1, "node": 1, "value": BITS})
 FREED = data.StructLayout({"valid": 1, "node": 1, "beats": 2})
 TOLD = NODES + 3
-"""Quiet cycles, as the block's latency says, from what is owed to a record on its way."""
+"""Quiet cycles from an owed credit to its record, as in the block's latency."""
 
 
 def returned(*edits: tuple[str, str]) -> Bench:
-    """Return a bench that frees beats and sends headers at any time, and follows one node, any."""
+    """Return a bench that frees beats and sends headers at any time, and follows any one node."""
     bench = Bench()
     m = bench.m
     counter = variant(CreditCounter, CREDIT_BITS=BITS, FreedBeats=FREED)
@@ -36,7 +35,8 @@ def returned(*edits: tuple[str, str]) -> Bench:
         CREDIT_BITS=BITS, HALF=HALF, Credit=CREDIT, FreedBeats=FREED,
         CreditCounter=counter)(NODES)
     node, window = bench.constant(1, "node"), bench.constant(BITS, "window")
-    # A header bears the count of its node as it leaves. None comes during the sweep after reset.
+    # A header contains the count of its node as it leaves. No header leaves during the sweep after
+    # reset.
     swept = Signal(range(NODES + 1))
     m.d.sync += swept.eq(Mux(swept == NODES, swept, swept + 1))
     ready = swept == NODES
@@ -49,7 +49,7 @@ def returned(*edits: tuple[str, str]) -> Bench:
         reported.value.eq(dut.value[0])]
     left, shown = bench.sink(dut.steps, "steps", dut.steps.payload.destination), dut.steps.payload
 
-    # What the node has, what it was told last, and whether it has a record that no header answered.
+    # The count of the node, the last reported count, and a record without a later header.
     consumed, told, asked = Signal(BITS), Signal(BITS), Signal()
     mine, header = freed.valid & (freed.node == node), reported.valid & (reported.node == node)
     owed, quarter = Signal(BITS), Signal(BITS)
@@ -62,7 +62,7 @@ def returned(*edits: tuple[str, str]) -> Bench:
     with m.If(record):
         m.d.sync += asked.eq(1)
     bench.always("counts", ~ready | (dut.node[0] != node) | (dut.value[0] == consumed))
-    # A window is below half of the range: a sender has no more outstanding, so no more is owed.
+    # A window is below half of the range: no sender has more outstanding, so no more is owed.
     bench.assume(window < HALF, (owed + Mux(mine, freed.beats, 0))[:BITS + 1] <= window,
                  ~freed.valid | (freed.beats != 0) & (freed.beats <= MOST))
     before = Signal()
@@ -70,7 +70,7 @@ def returned(*edits: tuple[str, str]) -> Bench:
     quiet = ready & ~before & dut.steps.ready
     on_its_way = dut.steps.valid & (shown.destination == node)
     bench.within("told", TOLD, quiet & (owed >= quarter) & ~asked, on_its_way | header)
-    # A record for each header that left, and one: what is beyond three is not counted.
+    # One record for each header that left, plus one; counted up to three.
     allowed = Signal(range(4), init=1)
     m.d.sync += allowed.eq(Mux(header == record, allowed, Mux(
         record, allowed - 1, Mux(allowed == 3, 3, allowed + 1))))
@@ -86,7 +86,7 @@ DEPTH = 18
 @pytest.mark.thorough
 @pytest.mark.parametrize("depth", [DEPTH, pytest.param(None, marks=pytest.mark.slow)])
 def test_credit_return(depth):
-    """Without a bound it takes a minute."""
+    """Without a bound, the proof takes a minute."""
     verdict = prove(returned(), depth=depth, seconds=900)
     assert verdict.holds, verdict
 

@@ -1,7 +1,7 @@
 """Proof of the credits: a requester never has more beats at an owner than it has places for.
 
-Counts are modulo 2^16 in the hardware and modulo 2^3 here: the blocks are made with narrower
-counts, all else is as it is.
+Counts are modulo 2^16 in the hardware and modulo 2^3 here; all other parts of the blocks are as in
+the hardware.
 """
 
 import pytest
@@ -22,14 +22,14 @@ CREDIT = data.StructLayout({"valid": 1, "node": 1, "value": BITS})
 def credited(node: int, *edits: tuple[str, str]) -> Bench:
     """Return a bench of a requester's gate and, behind any delay, of the counter of owner ``node``.
 
-    The bench counts as the blocks do, modulo 2^3. That no difference wraps is what it states.
+    The bench counts modulo 2^3, as the blocks do. It states that no difference wraps.
     """
     bench = Bench()
     m = bench.m
     m.submodules.gate = gate = variant(
         CreditGate, *edits, CREDIT_BITS=BITS, HALF=HALF, Credit=CREDIT)(PACKET, NODES)
     m.submodules.counter = counter = variant(CreditCounter, CREDIT_BITS=BITS)(NODES)
-    # A window is less than half the range.
+    # A window is less than half of the range.
     window = bench.constant(BITS - 1, "window")
     m.d.comb += gate.window.eq(window)
     packet, shown = gate.i.payload, gate.o.payload
@@ -37,7 +37,7 @@ def credited(node: int, *edits: tuple[str, str]) -> Bench:
     sent_here, left_here = (entered & (packet.destination == node),
                             left & (shown.destination == node))
 
-    # The owner frees a beat of those it holds, at any time; what it does for others is free.
+    # The owner frees a beat at any time; its actions for other nodes are free.
     sent, arrived, consumed, acked = (Signal(BITS) for _ in range(4))
     held = (arrived - consumed)[:BITS]
     freed = bench.free(name="freed") & counter.idle & (held != 0)
@@ -49,8 +49,8 @@ def credited(node: int, *edits: tuple[str, str]) -> Bench:
     bench.always("never_more_than_places", held <= window)
     bench.always("counted", ~counter.idle | (counter.value[0] == consumed))
 
-    # Its count comes late by any number of beats up to half the range, so in any order, but not
-    # from before the first; another node's may be anything, true or not.
+    # Its count arrives late by any number of beats up to half of the range, so in any order, but
+    # not from before the first beat. Another node's count is free, true or false.
     past, late = Signal(BITS), bench.free(BITS, "late")
     m.d.sync += past.eq(Mux(freed & (past != HALF), past + 1, past))
     mine = bench.free(name="credit") & (late <= past) & counter.idle
@@ -62,7 +62,7 @@ def credited(node: int, *edits: tuple[str, str]) -> Bench:
     with m.If(mine & (late < (consumed - acked)[:BITS])):
         m.d.sync += acked.eq(told)
 
-    # What the requester must take for outstanding: sent, and not told of by any count so far.
+    # Beats that the requester must count as outstanding: sent, and not covered by any count so far.
     outstanding = Signal(BITS + 1)
     m.d.comb += outstanding.eq((sent - acked)[:BITS] + packet.beats)
     bench.always("known", ~sent_here | (outstanding <= window))

@@ -1,8 +1,8 @@
-"""Proof of the dedupe table, bounded: no request is scattered twice, nor to another requester.
+"""Proof of the dedupe table, bounded: no request is scattered twice, or to another requester.
 
-Four fetches and four waiting requests, the least that a configuration takes; two rows and two
-steps. That each is scattered at all takes more cycles than are searched here; it is searched for
-in the cache inside. The skid buffers at the edges are wires (:class:`~tests.formal.wires.Wires`).
+Four fetches and four waiting requests, the least of any configuration; two rows and two steps. That
+each request is scattered at all takes more cycles than this search; it is searched for the cache
+inside. The skid buffers at the edges are wires (:class:`~tests.formal.wires.Wires`).
 """
 
 import pytest
@@ -24,7 +24,7 @@ IDS, DEPTH = 4, 32
 
 
 def scattered(*edits: tuple[str, str]) -> Bench:
-    """Return a bench that follows one request, any, through the table."""
+    """Return a bench that follows any one request through the table."""
     bench = Bench()
     m = bench.m
     cache = variant(EmbeddingCache, SkidBuffer=Wires, Resolver=variant(Resolver, *edits),
@@ -40,7 +40,7 @@ def scattered(*edits: tuple[str, str]) -> Bench:
     vector = dut.vectors.payload
     left = bench.sink(dut.vectors, "vectors", Cat(vector.data[0], vector.tag))
 
-    # The store: row 1 is a vector of 1, row 0 one of 0.
+    # The store: row 1 is a vector of 1, row 0 a vector of 0.
     miss = dut.misses.payload
     asked = bench.sink(dut.misses, "misses", Cat(miss.key.row, miss.id))
     busy, row, id_ = Signal(IDS), Signal(IDS), bench.free(range(IDS), "id")

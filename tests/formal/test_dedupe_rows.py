@@ -1,10 +1,10 @@
 """Proofs of the dedupe table behind its tag pipeline, bounded: each request is scattered once.
 
-The cache inside is that of ``test_cache_rows``, with one entry, so that a second key of the step
-retires the first early; that lookups are answered while there are any is proved there. Shown is
-that the cycles searched reach the answer to a request that came after such a retirement, though not
-a second fetch of the retired key; two cycles fewer, which take a quarter of the time, reach the
-answer to one that came before it. All of them are slow.
+The cache inside is that of ``test_cache_rows``, with one entry, so a second key of the step retires
+the first key early. ``test_cache_rows`` proves that lookups are answered. A test shows that the
+search reaches the answer to a request after such a retirement, but not a second fetch of the
+retired key. Two cycles fewer, in a quarter of the time, reach the answer to a request before it.
+All proofs are slow.
 """
 
 import pytest
@@ -21,11 +21,11 @@ DEPTH, QUICK_DEPTH = 23, 21
 
 
 def scattered(what: str, *edits: tuple[str, str, str]) -> Bench:
-    """Return a bench that follows one request, any, of two rows, steps and nodes.
+    """Return a bench that follows any one request, of two rows, steps and nodes.
 
-    ``what``: "once": it is scattered at most once, to whom it came from, and, when nothing moves
-    and nothing is outstanding, was. "reached": the statement is that, within a step,
-    nothing that comes after an early retirement is answered; "retired": nor what came before.
+    what: "once": it is scattered at most once, to its requester; if the table is idle and no fetch
+    is outstanding, it was scattered. "reached": states that within a step no request after an early
+    retirement is answered; "retired": also no request before it.
     """
     bench = Bench()
     m = bench.m
@@ -82,7 +82,7 @@ def test_dedupe_rows(depth):
 @pytest.mark.thorough
 @pytest.mark.few(2)
 @pytest.mark.parametrize("wrong, edit", some_slow([
-    # Seen in the 10th cycle, as in ``test_cache_rows``.
+    # Detected in the 10th cycle, as in ``test_cache_rows``.
     ("to_its_requester", ("EmbeddingCache", "resolver.waiting.eq(table.waiting)",
                           "resolver.waiting.eq(0)")),
     ("not_twice", ("VectorStore", "self.hits.ready.eq(queue.free & final",

@@ -1,7 +1,7 @@
 """Proof of the dispatcher: each slot gets its place, and its lookup leaves once, in its step.
 
-Steps count modulo 2^16 in the hardware and modulo 2^3 here, keys have a bit and places two; there
-are two owners.
+Steps count modulo 2^16 in the hardware and modulo 2^3 here; keys have one bit and places two bits;
+there are two owners.
 """
 
 import pytest
@@ -19,13 +19,14 @@ KEY = data.StructLayout({"row": 1, "table": 1})
 SLOT = data.StructLayout({"key": KEY, "kind": 2, "owner": 1, "mine": 1, "sample": 1, "step": STEP,
                           "last": 1})
 GOES = 4
-"""Cycles until a slot goes that may."""
+"""Cycles until a slot leaves that may leave."""
 
 
 def dispatched(*edits: tuple[str, str], what: str = "all") -> Bench:
     """Return a bench that offers slots at any time, and opens steps at any time.
 
-    ``what``: "order", what leaves is what came; "steps", whose turn it is; "all", both.
+    what: "order": the output is the input, in order; "steps": slots leave in their step; "all":
+    both.
     """
     bench = Bench()
     m = bench.m
@@ -64,7 +65,8 @@ def dispatched(*edits: tuple[str, str], what: str = "all") -> Bench:
             m.d.sync += slots[k].eq(offered)
     bench.always("two_at_most", held <= 2)
     bench.always("one_that_came", ~dut.reserve.valid | (held != 0))
-    # A step is over when all of its slots are answered, so none of one long before is inside.
+    # A step is over when all of its slots are answered, so no slot of a much earlier step is
+    # inside.
     def behind(number):
         return (step - number)[:STEP]
 

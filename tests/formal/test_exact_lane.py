@@ -1,13 +1,12 @@
-"""Proof of a lane of exact sums, without bound: each sum is the plain sum of its terms.
+"""Proof of a lane of exact sums, without bound: each sum equals the plain sum of its terms.
 
-A sum has 277 bits, a sign and room for 2^20 terms in the hardware, cut into segments of 54 bits; it
-has nine bits here, three segments of four, the last of which holds the flags, too. A significand
-has two bits. There are two sums; terms of one may follow each other at once, so that what is read
-is older than what two terms before have left in registers. The place of a term is any.
+In the hardware a sum has 277 bits, a sign and room for 2^20 terms, in segments of 54 bits. Here it
+has nine bits in three segments of four; the last one also holds the flags. A significand has two
+bits. There are two sums. Terms of one sum may follow each other at once, so the value read is older
+than the last two terms, which are in registers. The position of a term is free.
 
-Induction rests on an invariant: what each register and each word of the memory holds is a part of
-the plain sums as they were so many cycles ago as its stage is late, and the carry into a segment
-that of all below it.
+Induction needs an invariant: each register and each word of the memory is a part of the plain sums,
+delayed by its stage; the carry into a segment is that of all lower segments.
 """
 
 from itertools import pairwise
@@ -41,7 +40,7 @@ def segment_slice(segment: int) -> slice:
 class Past:
     """The terms of the last cycles, and the plain sums before and after each.
 
-    Members: ``new``: the sum with the term of so many cycles ago.
+    Member ``new``: the sum with the term of that age in cycles.
     """
 
     def __init__(self, m: Module, was: list[tuple], clear: Value, placed: Signal, new: Value,
@@ -56,7 +55,7 @@ class Past:
 
         self.was, self.new = was, ages("new", new)
         self.clear, self.placed = ages("clear", clear), ages("placed", placed, PLACED)
-        # Before the term of an age, with all that are older.
+        # The sum before the term of an age, with all older terms.
         self.sums = [ages(f"sum{k}_", Value.cast(each)) for k, each in enumerate(sums)]
         self.begun = ages("begun", begun)
 
@@ -65,7 +64,7 @@ class Past:
         return Mux(number, self.sums[1][age], self.sums[0][age])
 
     def _begin(self, age: int) -> Value:
-        """Return what the term of an age is added to."""
+        """Return the other operand of the addition of the term of an age."""
         return Mux(self.clear[age], 0, self._sum(self.was[age][1], age))
 
     def follows(self, bench: Bench) -> None:
@@ -84,7 +83,7 @@ class Past:
                 bench.always(f"begun_{age}_{n}", self.begun[age - 1][n] == (begun[n] | here))
 
     def of_segment(self, bench: Bench, k: int, of: dict, cells: list[Signal], read: Value) -> None:
-        """State what the registers ``of`` a segment are, and its words of the memory."""
+        """State the values of the registers ``of`` a segment, and of its words in the memory."""
         here, age, low = segment_slice(k), k + 1, SEGMENT * k
         (valid, which), placed = self.was[age], self.placed[age]
         bench.always(f"term_{k}", (Value.cast(of["term"]) == Value.cast(self.placed[k])) & (
@@ -111,7 +110,7 @@ class Past:
 
 
 def term_of(placed: data.View) -> Value:
-    """Return the term of a place, without its sign."""
+    """Return the term at a position, without its sign."""
     return Value.cast((placed.bits << (placed.segment << 2))[:VALUE])
 
 
@@ -123,10 +122,10 @@ def added(old: Value, placed: data.View) -> Value:
 
 
 def lane(*edits: tuple[str, str], invariant: bool = False) -> Bench:
-    """Return a bench that adds a term to one of the sums, or none, in every cycle.
+    """Return a bench that adds a term to one of the sums, or no term, in every cycle.
 
-    The memory is one of a register at its output: what is written in a cycle is read in the next,
-    and at the output another one later. ``invariant``: state all that induction needs, too.
+    The memory has a register at its output: a write in a cycle is read in the next one, and output
+    one more cycle later. ``invariant``: also state the invariant for induction.
     """
     bench = Bench()
     m = bench.m
@@ -153,10 +152,10 @@ def lane(*edits: tuple[str, str], invariant: bool = False) -> Bench:
         EXACT_SEGMENTS=SEGMENTS, EXACT_VALUE_BITS=VALUE, SEGMENT_BITS=SEGMENT, PLACED=PLACED,
         ExactPlacer=AnyPlaced, segment_slice=segment_slice)
     dut = narrow()
-    dut._MustUse__silence = True  # elaborated here, since statements are about its registers
+    dut._MustUse__silence = True  # elaborated here, because statements refer to its registers
     m.submodules.dut = dut.elaborate(None)
     valid, which, clear = (bench.free(name=name) for name in ("valid", "which", "clear"))
-    # Of the terms before: whether they were added, and to which sum.
+    # For earlier terms: whether they were added, and to which sum.
     steps = SEGMENTS + 3
     was = [(valid, which), *((Signal(name=f"valid{k}"), Signal(name=f"which{k}"))
                              for k in range(1, steps))]
@@ -167,7 +166,7 @@ def lane(*edits: tuple[str, str], invariant: bool = False) -> Bench:
     m.d.comb += Value.cast(dut.control).eq(Cat(clear, *(
         was[k][0] & (was[k][1] == which) for k in (1, 2))))
 
-    # What the sums are: added at once, and compared when they come.
+    # The plain sums: added at once, and compared when the lane outputs them.
     sums = [Signal(EXACT, name=f"plain{k}") for k in range(SUMS)]
     new = Signal(EXACT)
     m.d.comb += Value.cast(new).eq(added(Mux(clear, 0, Mux(which, sums[1], sums[0])), placed))
@@ -181,7 +180,7 @@ def lane(*edits: tuple[str, str], invariant: bool = False) -> Bench:
         step, here = k + 2, segment_slice(k)
         part = dut.sum[here]
         bench.always(f"sum_{k}", ~was[step][0] | (part == past.new[step][here]))
-        # The memory of a segment: written now; read a cycle before it is added to.
+        # The memory of a segment: written in this cycle; read one cycle before the addition.
         cells = [Signal(len(part), name=f"cell{k}_{n}") for n in range(SUMS)]
         read = Signal(len(part), name=f"read{k}")
         for n, cell in enumerate(cells):

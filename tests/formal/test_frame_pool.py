@@ -1,11 +1,11 @@
-"""Proof of the frame pool: its free beats come in the order in which they were given back, so that
-none is lost, and none has two owners.
+"""Proof of the frame pool: its free beats leave in the order of their return, so no beat is lost or
+has two owners.
 
-This is proved of runs of any length, of beats of one bit: of four beats, in chains of at most two,
-with two to spare, which is less than the block asks for; and of eight, in chains of at most three,
-with as many to spare as the block asks for. Induction rests on an invariant, which is stated with
-the rest: which beats are free, in which order, which are where else, and what each is linked to,
-in both copies.
+The proof covers runs of any length, with beats of one bit. One pool has four beats, in chains of at
+most two, with two to spare, fewer than the block requires. Another has eight beats, in chains of at
+most three, with as many to spare as the block requires. Induction needs an invariant, which is
+stated too: the free beats and their order, the location of the other beats, and the link of each in
+both copies.
 """
 
 from itertools import pairwise
@@ -26,11 +26,15 @@ DEPTH = 15
 
 
 class Pooled:
-    """The pool, beats that are taken and chains that are given back whenever, and statements.
+    """The pool, beats taken and chains returned at any time, and statements.
 
-    ``sizes``: beats, those of the longest chain, those to spare. Members: ``order``, the ``free``
-    beats as they are to come; ``built``, the chain of ``size`` beats that is being built;
-    ``chains``, those that wait to be given back, each with its size.
+    sizes: number of beats, beats of the longest chain, beats to spare.
+
+    Members
+    -------
+    order: the ``free`` beats in the expected order.
+    built: the chain of ``size`` beats being built.
+    chains: the chains that wait to be returned, each with its size.
     """
 
     def __init__(self, *edits: tuple[str, str], sizes: tuple[int, int, int]):
@@ -42,7 +46,7 @@ class Pooled:
             ("        return m\n", f"        {LOCALS.format('inner')}return m\n"),
             BEAT_BITS=1, Ram=ShownRam)
         self.dut = dut = small(self.beats)
-        dut._MustUse__silence = True  # elaborated here, since statements are about its parts
+        dut._MustUse__silence = True  # elaborated here, because statements refer to its parts
         m.submodules.dut = dut.elaborate(None)
         self.parts = m.submodules.dut.submodules
         self.free = Signal(range(self.beats + 1), init=self.beats)
@@ -52,7 +56,7 @@ class Pooled:
             return [Signal(numbers, name=f"{name}_{k}") for k in range(self.longest)], Signal(
                 range(self.longest + 1), name=f"{name}_size")
 
-        # A chain is built in one place, and another given back.
+        # One chain is built, and another one returned.
         (self.built, self.size), self.chains = chain("built"), [
             chain(f"chain{k}") for k in range(CHAINS)]
         place, given = bench.free(range(CHAINS), "place"), bench.free(range(CHAINS), "given")
@@ -90,15 +94,16 @@ class Pooled:
         self._watch(gives, back_size)
 
     def _watch(self, gives: Value, sizes: Value) -> None:
-        """State in which order beats come."""
+        """State the order of the beats."""
         bench, dut, m, take = self.bench, self.dut, self.bench.m, self.take
-        # They come out of the list as they stood in it: at first 0, 1, 2 and so on.
+        # Beats leave the list in list order: at first 0, 1, 2 and so on.
         self.taken = taken = Signal(range(self.beats + 1))
         with m.If(take & (taken != self.beats)):
             m.d.sync += taken.eq(taken + 1)
         bench.always("first_lap", ~take | (taken == self.beats) | (
             dut.beat == taken[:len(dut.beat)]))
-        # Later as they were given back: the last of a chain that is picked, after those before it.
+        # Later in the order of their return: the last beat of a picked chain, after the beats
+        # before it.
         picked, kept, ahead = Signal(), Signal.like(dut.beat), Signal(range(self.beats + 1))
         with m.If(picked):
             with m.If(take):
@@ -110,7 +115,7 @@ class Pooled:
         self.picked = picked, kept, ahead
 
     def invariant(self) -> None:
-        """State where each beat is and what it is linked to, so that all is inductive."""
+        """State the location and the link of each beat, to make all statements inductive."""
         bench, inner, order, free = self.bench, self.dut.inner, self.order, self.free
         head, fresh, linked, last = (
             inner["head"], inner["fresh"], inner["linked"], self.beats - 1)
@@ -121,7 +126,7 @@ class Pooled:
         bench.always("tail", inner["tail"] == Array([order[0], *order])[free])
         bench.always("fresh", fresh == (self.taken < last))
         bench.always("word", fresh | (self.parts.links.word == order[1]))
-        # A link of the first lap is written a cycle after its beat is taken.
+        # A link of the first lap is written one cycle after its beat is taken.
         bench.always("linked", ~linked | (
             (self.size != 0) & (inner["written"] == Array([0, *self.built])[self.size])
             & (inner["linked_to"] == head)))
@@ -143,7 +148,7 @@ class Pooled:
                 (f"chain{k}", *chain) for k, chain in enumerate(self.chains))):
             for k, (item, after) in enumerate(pairwise(items)):
                 bench.always(f"{name}_{k}", (k + 1 >= size) | (links[item] == after))
-                # So it is read, when the packet is sent again.
+                # This is how a repeated packet is read.
                 bench.always(f"{name}_{k}_read", (k + 1 >= size) | (walked[item] == after))
             bench.always(f"{name}_size", size <= self.longest)
         newest = Array([0, *self.built])[self.size]
@@ -162,7 +167,7 @@ def test_frame_pool(sizes):
 
 
 def test_it_gets_round():
-    """The proof is of runs in which a beat is taken for the third time."""
+    """The proof includes runs in which a beat is taken for the third time."""
     made = Pooled(sizes=SMALL)
     bench, times = made.bench, Signal(2)
     bench.m.d.sync += times.eq(times + (made.take & (made.dut.beat == 0)))
@@ -185,7 +190,7 @@ def test_broken_frame_pool(old, new):
 
 @pytest.mark.thorough
 def test_broken_invariant():
-    """What is wrong is what a packet's beats are linked to when it is read again."""
+    """The mutant corrupts the links of a packet's beats when it is read again."""
     made = Pooled(("for ram in (links, walked):", "for ram in (links, links):"), sizes=SMALL)
     made.invariant()
     assert not by_induction(made.bench).holds

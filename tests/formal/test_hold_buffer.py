@@ -1,14 +1,14 @@
-"""Proof of the hold buffer, without bound: a slot leaves with its own vector, in the slots' order.
+"""Proof of the hold buffer, without bound: a slot leaves with its own vector, in slot order.
 
-Two places; four, of which two are looked at ahead; or eight, with the hardware's window of four.
-Vectors have one beat of one bit. Each reserved place gets its vector at any time, from the network
-or from this node, and other vectors come from the network that name a place that waits for none, of
-a former lap above all. The filled bits begin with any contents. Induction rests on an invariant,
-which is stated with the rest: see :class:`~tests.formal.holding.Holding`, also for what is proved
-of the parts that stand for others.
+The buffer has two places; or four, with two inspected ahead; or eight, with the hardware's window
+of four. Vectors have one beat of one bit. Each reserved place gets its vector at any time, from the
+network or from this node. The network also sends vectors for places that wait for none, including
+places of an earlier lap. The filled bits start with any contents. Induction needs an invariant,
+which is stated too: see :class:`~tests.formal.holding.Holding`, also for the proofs of the
+substitutes.
 
-That the window sees each vector that has filled its place is proved of any run; that slots leave
-in a bounded time is searched in the first cycles.
+The proof shows for any run that the window sees each vector that has filled its place. The time
+until slots leave is searched in the first cycles.
 """
 
 import pytest
@@ -24,7 +24,8 @@ DEPTH, SOON_DEPTH = 21, 16
 
 
 def held(*edits: tuple[str, str, str], soon: bool = False) -> Bench:
-    """Return a bench of two places, without the invariant. ``soon``: state how soon slots leave."""
+    """Return a bench of two places, without the invariant. ``soon``: bound the time until slots
+    leave."""
     made = Holding(*edits, places=PLACES, window=2)
     made.sees()
     if soon:
@@ -33,7 +34,7 @@ def held(*edits: tuple[str, str, str], soon: bool = False) -> Bench:
 
 
 def test_it_gets_round():
-    """The proof is of runs in which slots of the third lap leave."""
+    """The proof includes runs in which slots of the third lap leave."""
     made = Holding(places=PLACES, window=2)
     bench, count = made.bench, Signal(range(PLACES * LAPS + 1))
     bench.m.d.sync += count.eq(count + made.left)
@@ -96,7 +97,7 @@ def test_broken_hold_buffer(what, edit):
     ("LandingCheck", "sweep[:bits]), value.eq(1)]", "sweep[:bits]), value.eq(sweep[0])]"),
 ], ids=["not-behind", "never-behind", "marks-lost", "at-the-fetch", "swept-by-halves"])
 def test_broken_invariant(edit):
-    """What is wrong takes more laps or places than are searched, but induction misses it."""
+    """The mutant needs more laps or places than the search covers; induction detects it."""
     made = Holding(edit, places=4, window=2)
     made.sees()
     made.invariant()

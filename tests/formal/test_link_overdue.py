@@ -1,8 +1,8 @@
-"""Proof of what becomes of a packet that may be overdue: it is never sent more often than ``tries``
-allows, never before its time, and then its peer is given up.
+"""Proof of overdue packets: a packet is never sent more often than ``tries`` or before its timeout;
+after the last try its peer fails.
 
-Times have four bits here and two doublings, and a packet nothing but its times; all else is as it
-is.
+Times have four bits here and two doublings, and a packet has only its times. All other parts are as
+in the hardware.
 """
 
 import pytest
@@ -19,14 +19,14 @@ RECORD = data.StructLayout({"step": 1, "tries": 8, "time": BITS})
 PACKET = data.StructLayout({"node": 1, "sequence": 1, "first": 1, "record": RECORD})
 FOUND = data.StructLayout({**PACKET.members, "due": 1, "newest": 1})
 CYCLES = 16
-"""Until it is decided, while what takes a packet is ready."""
+"""Cycles until the decision, while the receivers of packets are ready."""
 
 
 def overdue(*edits: tuple[str, str]) -> Bench:
-    """Return a bench that asks about a packet, any, and lets time pass by any steps."""
+    """Return a bench that queries any one packet, and advances time by any steps."""
     bench = Bench()
     m = bench.m
-    # Whatever the hash is, the time-out is spread upwards only.
+    # For any hash, jitter only lengthens the timeout.
     chance = bench.free(4, "chance")
     m.submodules.dut = dut = variant(
         Overdue, ("self.timeout << (shift & 12)", "self.timeout << 0"), *edits, TIME_BITS=BITS,
@@ -47,14 +47,14 @@ def overdue(*edits: tuple[str, str]) -> Bench:
     ]
     sent = dut.repeats.valid & dut.repeats.ready
     again = dut.again.valid & dut.again.ready
-    # How old it was when the question came.
+    # Age of the packet when the question arrived.
     age, first = Signal(BITS), Signal(init=1)
     seen = Signal(BITS)
     m.d.comb += seen.eq(dut.time - record.time)
     with m.If(dut.i.valid & first):
         m.d.sync += age.eq(seen)
     m.d.sync += first.eq(Mux(taken, 1, Mux(dut.i.valid, 0, first)))
-    # Doubled for each try from the third on, or as often as those of the peer.
+    # Doubled for each try from the third on, or as often as the peer's timeout.
     more = Mux(record.tries <= 2, 0, Mux(record.tries > 5, 3, record.tries - 2))
     shifts = Mux(more > dut.doublings, more, dut.doublings)
     doubled = Signal(BITS + 4)
@@ -66,7 +66,7 @@ def overdue(*edits: tuple[str, str]) -> Bench:
     bench.always("both", sent == again)
     bench.always("given_up", ~dut.failed.valid | (record.tries >= tries))
     bench.always("decided", dut.decided == taken)
-    # Once, and nothing else besides.
+    # Exactly one action.
     did = Signal()
     m.d.sync += did.eq(~taken & (did | sent | dut.failed.valid))
     bench.always("once", ~(did & (sent | dut.failed.valid)))

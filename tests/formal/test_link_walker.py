@@ -1,7 +1,8 @@
-"""Proof of the walks over a peer's packets: each is freed once, if it is acknowledged, and never
-looked at again as one that may be overdue.
+"""Proof of the walks over a peer's packets: each acknowledged packet is freed once, and never again
+visited as possibly overdue.
 
-The window has 16 packets here, a word four, and numbers six bits; all else is as it is.
+The window has 16 packets here, a word four, and numbers six bits. All other parts are as in the
+hardware.
 """
 
 import pytest
@@ -26,7 +27,8 @@ DEPTH = 26
 
 
 def walks(first: int, *edits: tuple[str, str]) -> Bench:
-    """Return a bench that sends packets and acknowledges them whenever; it follows one, any."""
+    """Return a bench that sends and acknowledges packets at any time, and follows any one packet.
+    """
     bench = Bench()
     m = bench.m
     m.submodules.dut = dut = variant(Walker, *SMALL, *edits, Arrivals=SAID)(1, first)
@@ -36,7 +38,7 @@ def walks(first: int, *edits: tuple[str, str]) -> Bench:
     def ahead(of, to):
         return (of - to)[:BITS]
 
-    # Any number of packets is sent, and told of, in a cycle.
+    # Any number of packets is sent and acknowledged in a cycle.
     sends, tells = bench.free(2, "sends"), bench.free(BITS, "tells")
     moves = Mux(ahead(sent, oldest) + sends <= WINDOW, sends, 0)
     m.d.sync += sent.eq(sent + moves)

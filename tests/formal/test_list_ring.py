@@ -1,6 +1,6 @@
-"""Proof of the list ring: it overwrites nothing that was not consumed, and tells of nothing early.
+"""Proof of the list ring: it overwrites only consumed slots, and reports only completed writes.
 
-Counts are modulo 2^16 in the hardware and modulo 2^3 here, of rings of one to four slots.
+Counts are modulo 2^16 in the hardware and modulo 2^3 here, for rings of one to four slots.
 """
 
 import pytest
@@ -42,7 +42,7 @@ def ring(*edits: tuple[str, str], soon: bool = False) -> Bench:
     given = bench.constant(2, "shift")
     m.d.comb += shift.eq(Mux(given == 3, 2, given))
     index, on = bench.free(BITS, "index"), bench.constant(1, "on")
-    # The ring is there some cycles before the first list.
+    # The ring is configured some cycles before the first list.
     started = Signal(3)
     m.d.sync += started.eq(Cat(1, started))
     m.d.comb += [
@@ -51,7 +51,7 @@ def ring(*edits: tuple[str, str], soon: bool = False) -> Bench:
         dut.consumed.index.eq(index)]
     info, offered = Signal(INFO), Signal()
     m.d.comb += [info.opcode.eq(Opcode.LOOKUP_REQUESTS), info.count.eq(bench.free(name="count"))]
-    # A header that is offered stays until it is taken.
+    # An offered header stays until it is taken.
     waits = Signal()
     m.d.comb += [
         offered.eq((bench.free(name="offers") | waits) & started[2]),
@@ -63,16 +63,16 @@ def ring(*edits: tuple[str, str], soon: bool = False) -> Bench:
     slots = Signal(BITS)
     m.d.comb += slots.eq(1 << shift)
 
-    # Of lists whose counts have left, some or all may be answered.
+    # Some or all lists whose counts have left may be answered.
     left, answerable = Signal(BITS), Signal(BITS)
     m.d.comb += dut.answerable.eq(answerable)
     m.d.sync += [left.eq(left + counted),
                  answerable.eq(answerable + (bench.free(name="taken") & (answerable != left)))]
 
-    # What the kernel was told of; what it has truly consumed is what it stores of that.
+    # The count written for the kernel; the consumed count is what the kernel stores of it.
     header, word = dut.header_out.payload, dut.indexes.payload
     sent, known, consumed = (Signal(BITS, name=n) for n in ("sent", "known", "consumed"))
-    # The count is looked at a cycle after it came.
+    # The count takes effect one cycle after its arrival.
     count, came = Signal(BITS), Signal()
     m.d.sync += [sent.eq(sent + (goes & on)), count.eq(index), came.eq(dut.consumed.valid)]
     with m.If(came & ((count - consumed)[:BITS] <= (known - consumed)[:BITS])):
@@ -86,7 +86,7 @@ def ring(*edits: tuple[str, str], soon: bool = False) -> Bench:
     bench.always("in_its_slot", ~goes | (header.address == place))
     bench.always("index_goes_to_its_word", ~tells | (
         (word.address == 7) & (word.opcode == Opcode.INDEX)))
-    # What a list asks for waits in a buffer of two places, in order.
+    # The content of a list waits in a buffer of two places, in order.
     held, first, second = Signal(2), Signal(), Signal()
     m.d.sync += held.eq(held + (goes & on) - counted)
     with m.If(counted):
@@ -98,7 +98,7 @@ def ring(*edits: tuple[str, str], soon: bool = False) -> Bench:
             m.d.sync += second.eq(info.count)
     bench.always("counted", (held <= 2) & (~dut.lists.valid | (held != 0)))
     bench.always("counts", ~counted | (dut.lists.payload == first))
-    # Of lists that may be answered, whose headers left before it came, and of something new.
+    # Lists that may be answered, whose headers left earlier, with at least one new list.
     bench.always("index_true", ~tells | (
         (word.record != known) & ((word.record - known)[:BITS] <= (answerable - known)[:BITS])))
     bench.always("of_what_left", (answerable - known)[:BITS] <= (sent - known)[:BITS])
@@ -148,6 +148,6 @@ def test_it_goes_on():
 ], ids=["one-too-many", "believes", "beyond", "told-over", "old-address", "twice", "uncounted",
         "ahead", "early", "waits", "told-forgotten", "backwards", "address-off"])
 def test_broken_list_ring(edit):
-    """``True``: what breaks is how soon something happens."""
+    """``True``: the mutant breaks a time bound."""
     old, new, *soon = edit
     assert not prove(ring((old, new), soon=bool(soon)), depth=DEPTH if soon else None).holds

@@ -1,8 +1,9 @@
-"""Proofs of the miss table and of the free list, without bound: they do what stands for them.
+"""Proofs of the miss table and the free list, without bound: they behave as their substitutes.
 
-Two ids or numbers. The table is compared with :class:`~tests.formal.plain.PlainTable`, cycle by
-cycle, under any questions, for whoever opens what is not out and closes what was found to be. Of a
-free list it is stated that no number is given to two, and that a free one comes in time.
+There are two ids or numbers. The table is compared with :class:`~tests.formal.plain.PlainTable`
+cycle by cycle, for any queries of a user that opens only ids that are not out and closes only ids
+that were found to be out. For the free list: no number is allocated twice, and a free number is
+offered in time.
 """
 
 import pytest
@@ -19,7 +20,7 @@ IDS = 2
 
 
 def compared(block: type = MissTable) -> Bench:
-    """Return a bench of a table beside a plain one."""
+    """Return a bench of a table beside its substitute."""
     bench = Bench()
     m = bench.m
     m.submodules.dut = dut = block(rows=2, in_flight=IDS)
@@ -46,7 +47,7 @@ def compared(block: type = MissTable) -> Bench:
 
 
 def listed(block: type = FreeList) -> Bench:
-    """Return a bench that takes numbers and gives any of those back, whenever."""
+    """Return a bench that takes numbers and returns any of them at any time."""
     bench = Bench()
     m = bench.m
     m.submodules.dut = dut = block(IDS)

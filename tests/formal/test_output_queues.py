@@ -1,9 +1,9 @@
-"""Proof of the queues of lookups by destination: no destination waits for another's credit, none
-gets more records than its credit covers, and each gets its own, in order.
+"""Proof of the lookup queues by destination: no destination waits for another's credit or gets more
+records than its credit covers, and each gets its own records in order.
 
-Whose turn it is, is proved without a bound; the block with its counts and its memory is searched
-for a number of cycles. Counts are modulo 2^16 in the hardware and modulo 2^3 here, records have two
-bits, and a turn has few of them: the blocks are made with narrower ones, all else is as it is.
+The order of turns is proved without bound. The block with its counts and its memory is searched for
+a number of cycles. Counts are modulo 2^16 in the hardware and modulo 2^3 here, records have two
+bits, and a turn has few records. All other parts are as in the hardware.
 """
 
 
@@ -20,7 +20,7 @@ from tests.mutants import contains, variant
 
 BITS, PLACES = 3, 2
 SERVED = 16
-"""Cycles, in which a record may go, until one goes for which there is credit."""
+"""Cycles in which a record may leave, until a record with credit leaves."""
 RECORD = data.StructLayout({"destination": 1, "step": 1, "record": 1})
 AT_NODE = data.StructLayout({"valid": 1, "node": 1})
 VALUED = data.StructLayout({"valid": 1, "node": 1, "value": BITS})
@@ -31,15 +31,15 @@ def found(places: int) -> data.StructLayout:
 
 
 def narrow(block: type, edits: tuple[tuple[str, str], ...], **names: object) -> type:
-    """Return ``block`` with narrow counts, and with those of ``edits`` that are of its module."""
+    """Return ``block`` with narrow counts, and with the ``edits`` of its module."""
     return variant(block, *(edit for edit in edits if contains(block, edit[0])),
                    NODE_BITS=1, AtNode=AT_NODE, CREDIT_BITS=BITS, **names)
 
 
 def turns(node: int, *edits: tuple[str, str], burst: int = 1) -> Bench:
-    """Return a bench of the turns, in which the queue of ``node`` is counted; another's is free.
+    """Return a bench of the turns that counts the queue of ``node``; other queues are free.
 
-    ``burst``: records of a turn at most; only with several may some go while others wait.
+    burst: most records of a turn; only with several may some leave while others wait.
     """
     bench = Bench()
     m = bench.m
@@ -75,7 +75,7 @@ def turns(node: int, *edits: tuple[str, str], burst: int = 1) -> Bench:
 
 
 def whole(node: int, *edits: tuple[str, str]) -> Bench:
-    """Return a bench that watches the records of ``node``; what happens to others' is free."""
+    """Return a bench that follows the records of ``node``; the other nodes are free."""
     bench = Bench()
     m = bench.m
     counts = {"Found": found, "Gone": VALUED}
@@ -89,10 +89,10 @@ def whole(node: int, *edits: tuple[str, str]) -> Bench:
     mine = entered & (dut.i.payload.destination == node)
     out = left & (dut.o.payload.destination == node)
     inside = bench.in_order("records", mine, dut.i.payload, out, dut.o.payload, PLACES)
-    # Misses have numbers: no more of a destination are inside than places.
+    # Misses have ids: at most ``places`` records of a destination are inside.
     bench.assume(~mine | (inside < PLACES))
 
-    # A record that left is placed later: in a beat with others, or in one of its own, which is
+    # A record that left is placed later: in a shared beat, or in its own beat, which is
     # acknowledged later still.
     unplaced, beats, acknowledged, told = (Signal(BITS) for _ in range(4))
     placed = bench.free(name="placed") & (unplaced != 0)

@@ -1,12 +1,12 @@
-"""Proof of the packet pool's buffers, without bound: each is in one place, so none is ever lost.
+"""Proof of the packet pool's buffers, without bound: each has exactly one location, so none is
+lost.
 
-It is yet to come after reset, free, open for a destination, closed and untold, or with whoever
-sends it. So an item that waits for a buffer while all are with none of the latter gets one. Two
-destinations, three buffers of two positions; time-outs whenever. The two queues show what they have
-at any times, which is all that a queue may do (``test_streams``).
+A buffer is not yet swept in after reset, free, open for a destination, closed and unread, or with
+its sender. If a buffer is in one of the first four states, an item that waits for a buffer gets
+one. There are two destinations and three buffers of two positions, with timeouts at any time. The
+two queues output their items at any time, an over-approximation of a queue (``test_streams``).
 
-Where items lie in a buffer, and why one closes, is proved in
-:mod:`~tests.formal.test_packet_pool`.
+:mod:`~tests.formal.test_packet_pool` proves the positions of items and the reasons for closing.
 """
 
 import pytest
@@ -41,7 +41,7 @@ def pooled(*edits: tuple[str, str], match: bool) -> Bench:
         ('"time": In(32), "timeout": In(16)', f'"time": In({TIME}), "timeout": In({TIME})'),
         NODE_BITS=1, STEP_BITS=1, StreamFIFO=Queue)(
             DESTINATIONS, BUFFERS, POSITIONS, match_step=match)
-    dut._MustUse__silence = True  # elaborated here, since statements are about its parts
+    dut._MustUse__silence = True  # elaborated here, because statements refer to its parts
     m.submodules.dut = dut.elaborate(None)
     free, closed = m.submodules.dut.submodules.free, m.submodules.dut.submodules.closed
     states = m.submodules.dut.submodules.states
@@ -51,7 +51,7 @@ def pooled(*edits: tuple[str, str], match: bool) -> Bench:
         dut.time.eq(bench.free(TIME, "time")), dut.timeout.eq(bench.free(TIME, "timeout")),
         dut.limit.eq(bench.free(2, "limit")), dut.closed.ready.eq(bench.free(name="ready"))]
 
-    # Who is where: those that are with a sender, and the open one of each destination.
+    # Locations: buffers with a sender, and the open buffer of each destination.
     sent, taken = Signal(BUFFERS), dut.closed.valid & dut.closed.ready
     given = bench.free(range(BUFFERS), "given")
     m.d.comb += [
@@ -82,7 +82,7 @@ def pooled(*edits: tuple[str, str], match: bool) -> Bench:
             *(at.held & (at.item == k) for at in free.places),
             *(at.held & (at.item.buffer == k) for at in closed.places)], C(0)) == 1)
     bench.always("room", free.room & closed.room)
-    # What closes was open, or opens full.
+    # A closing buffer was open, or opens full.
     bench.always("closes", ~closes | dut.full | Cat(
         each.valid & (each.buffer == place.buffer) & (place.destination == d)
         for d, each in enumerate(opened)).any())
@@ -90,7 +90,7 @@ def pooled(*edits: tuple[str, str], match: bool) -> Bench:
         (of == d) & (~each.valid | (each.buffer == dut.buffer))
         for d, each in enumerate(opened)).any()))
     bench.always("starved", ~dut.starved | ~(free.places[0].held & shows))
-    # The state of a buffer that is open says which it is.
+    # The state of an open buffer contains its number.
     layout = data.StructLayout({"step": 1, "buffer": BITS, "units": 2, "positions": 2})
     written = [Signal(BITS, name=f"written{d}") for d in range(DESTINATIONS)]
     for d, each in enumerate(written):

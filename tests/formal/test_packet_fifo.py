@@ -1,4 +1,4 @@
-"""Proof of the packet FIFO: whole packets, those of a good end and no others, in order."""
+"""Proof of the packet FIFO: exactly the whole packets with a good end leave, in order."""
 
 import pytest
 from amaranth.hdl import Cat, Mux, Signal
@@ -10,14 +10,14 @@ from tests.mutants import broken
 
 
 def packets(dut: PacketFIFO, depth: int) -> Bench:
-    """Return a bench that keeps count of whole packets, knowing nothing of pointers or RAM."""
+    """Return a bench that counts whole packets, independent of pointers and RAM."""
     bench = Bench()
     m = bench.m
     m.submodules.dut = dut
     entered, left = bench.source(dut.i), bench.sink(dut.o, "o")
     item, out = dut.i.payload, dut.o.payload
 
-    # Items of the packet that is coming in, those of finished good packets that are inside.
+    # Items of the packet that is entering, and items of finished good packets inside.
     length, inside = Signal(range(depth + 2)), Signal(range(depth + 3))
     ends, good = entered & item.last, Signal()
     m.d.comb += good.eq(ends & ~item.drop & (length < depth))
@@ -31,7 +31,7 @@ def packets(dut: PacketFIFO, depth: int) -> Bench:
     bench.always("idle", dut.idle == (inside == 0))
     bench.always("no_drop_shown", ~left | ~out.drop)
 
-    # One item, any, is followed: it leaves if its packet is good, after what was inside before.
+    # Any one item is followed: it leaves if its packet is good, after the items inside before it.
     picked, waiting = Signal(), Signal()
     kept, place, ahead = Signal(len(Cat(item.item, item.last))), Signal.like(length), Signal.like(
         inside)
@@ -46,7 +46,7 @@ def packets(dut: PacketFIFO, depth: int) -> Bench:
                      ahead.eq(inside + Mux(pick, length, place) - left)]
     bench.always("in_order", ~(waiting & left & (ahead == 0)) | (Cat(out.item, out.last) == kept))
 
-    # What is finished comes out, and what comes in is taken once that is out.
+    # Finished packets leave, and input is taken once they have left.
     bench.within("leaves", 1, dut.o.ready & (inside != 0), left)
     bench.always("takes", dut.i.ready | (inside != 0))
     return bench

@@ -1,4 +1,4 @@
-"""Proof of the packet multiplexer: headers and payloads of the packets keep together."""
+"""Proof of the packet multiplexer: header and payload of a packet stay together."""
 
 import pytest
 from amaranth.hdl import Cat, Mux, Signal
@@ -13,7 +13,7 @@ PORTS = 2
 
 
 def multiplexed(dut: PacketMux) -> Bench:
-    """Return a bench in which headers and beats bear their port and a mark; other bits are 0."""
+    """Return a bench in which headers and beats contain their port and a mark; other bits are 0."""
     bench = Bench()
     m = bench.m
     m.submodules.dut = dut
@@ -27,14 +27,14 @@ def multiplexed(dut: PacketMux) -> Bench:
         headers.append(bench.source(dut.headers[k], info))
         beats.append(bench.source(dut.payload[k], beat))
     info, beat = dut.header_out.payload, dut.payload_out.payload
-    # All that was not tied to 0.
+    # All bits that are not tied to 0.
     shown = Cat(info.destination[0], info.count[0], info.empty)
     data = Cat(beat.data[:2], beat.last)
     header_left = bench.sink(dut.header_out, "header_out", shown)
     beat_left = bench.sink(dut.payload_out, "payload_out", data)
     port = beat.data[1]
 
-    # Headers leave in the order in which they were taken, one in a cycle.
+    # Headers leave in the order of their take, one per cycle.
     bench.always("one_header", ~(headers[0] & headers[1]))
     taken = [Cat(dut.headers[k].payload[field] for field in ("destination", "count", "empty"))
              for k in range(PORTS)]
@@ -43,7 +43,7 @@ def multiplexed(dut: PacketMux) -> Bench:
                             Cat(entered[0], entered[8], entered[24]), header_left, shown, 2)
     bench.within("header_leaves", 1, dut.header_out.ready & (inside != 0), header_left)
 
-    # So do the payloads of those that have one; each is whole, its beats in sequence.
+    # Their payloads leave in the same order; each is complete, its beats in sequence.
     full = [headers[k] & ~dut.headers[k].payload.empty for k in range(PORTS)]
     bench.in_order("packets", full[0] | full[1], full[1], beat_left & beat.last, port, 7)
     under_way, owner = Signal(), Signal()
@@ -55,12 +55,12 @@ def multiplexed(dut: PacketMux) -> Bench:
         bench.in_order(f"beats_{k}", beats[k], Cat(item.data[:2], item.last),
                        beat_left & (port == k), data, 2)
 
-    # Nobody is left waiting: two headers of the other at most go first.
+    # Fairness: at most two headers of the other port pass.
     for k in range(PORTS):
         offers = dut.headers[k].valid
         bench.within(f"fair_{k}", PORTS, headers[1 - k] & offers, headers[k])
-    # The payload whose turn it is moves when it is there. Due: a packet under way, or any offered
-    # while both are.
+    # The payload whose turn it is moves when it is offered. Due: a packet in progress, or any
+    # packet offered while both ports are.
     turn = Mux(owner, dut.payload[1].valid, dut.payload[0].valid)
     bench.within("beat_leaves", 4, dut.payload_out.ready & under_way & turn, beat_left)
     return bench

@@ -1,12 +1,12 @@
-"""Proof of the packet pool: items of a packet are of one destination, in places of their own, and
-each packet closes once, full or old enough.
+"""Proof of the packet pool: items of a packet have one destination and distinct positions, and each
+packet closes once, full or old enough.
 
-This is proved of runs of any length: of two destinations, and three buffers of two positions; of
-three, and four of six; and of four, and six of eight. Times have 32 bits in the hardware and four
-here. Induction rests on an invariant, which is stated with the rest: see
-:class:`~tests.formal.pooling.Pooling`, also for what is proved of the parts that stand for others.
+The proof covers runs of any length: two destinations and three buffers of two positions; three and
+four of six; four and six of eight. Times have 32 bits in the hardware and four here. Induction
+needs an invariant, which is stated too: see :class:`~tests.formal.pooling.Pooling`, also for the
+proofs of the substitutes.
 
-That a packet closes in time, and that an item gets its place soon, is searched in the first cycles.
+The time until a packet closes and until an item gets its place is searched in the first cycles.
 """
 
 import pytest
@@ -19,12 +19,11 @@ from tests.formal.prove import prove
 
 SIZES, LARGER, LARGEST = (2, 3, 2), (3, 4, 6), (4, 6, 8)
 DEPTH = 14
-"""Cycles that are searched: enough for a buffer's second use."""
+"""Searched cycles: enough for the second use of a buffer."""
 
 
 def pooled(*edits: tuple[str, str], match: bool, soon: bool = False) -> Bench:
-    """Return a bench of a small pool, without the invariant. ``soon``: state how soon things
-    happen, too."""
+    """Return a bench of a small pool, without the invariant. ``soon``: also state time bounds."""
     made = Pooling(*edits, match=match, sizes=SIZES)
     if soon:
         made.soon()
@@ -49,7 +48,7 @@ def test_packet_pool(sizes, match):
 
 
 def test_it_gets_round():
-    """The proof is of runs in which a buffer is used again and again."""
+    """The proof includes runs in which a buffer is used again and again."""
     made = Pooling(match=True, sizes=SIZES)
     bench, times = made.bench, Signal(2)
     bench.m.d.sync += times.eq(times + (made.out & (made.shown.buffer == 0)))
@@ -102,5 +101,5 @@ def test_broken_packet_pool(match, soon, old, new, what):
     ("(is_open & (state.units + item.last >= but_one))", "(is_open & (state.units >= but_one))"),
 ], ids=["half-a-unit", "half-a-unit-at-first", "one-too-many"])
 def test_broken_invariant(old, new):
-    """What is wrong takes more positions than are searched, but induction misses it."""
+    """The mutant needs more positions than the search covers; induction detects it."""
     assert not by_induction(invariant((old, new), match=False, sizes=LARGER)).holds

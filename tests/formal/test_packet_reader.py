@@ -1,8 +1,8 @@
 """Proof of the packet reader, without bound: each packet leaves whole, in order, and is freed once.
 
-Packets of one to three beats from two buffers; packets, and room for headers and beats, at any
-time. A beat that is read says from where it was read, so that it is followed through the RAM's
-output to the payload.
+Packets have one to three beats from two buffers. Packets, and room for headers and beats, come at
+any time. A beat contains the address of its read, so it can be followed through the RAM's output to
+the payload.
 """
 
 import pytest
@@ -17,7 +17,7 @@ BUFFERS, BEATS, INSIDE = 2, 3, 4
 
 
 def read(*edits: tuple[str, str]) -> Bench:
-    """Return a bench that marks one packet, any, and follows it to its header and its beats."""
+    """Return a bench that marks any one packet, and follows it to its header and its beats."""
     bench = Bench()
     m = bench.m
     m.submodules.dut = dut = variant(PacketReader, *edits, NODE_BITS=1, STEP_BITS=1)(
@@ -37,7 +37,7 @@ def read(*edits: tuple[str, str]) -> Bench:
     beat = bench.sink(dut.payload, "payload", Cat(payload.data[:3], payload.last))
     bench.in_order("headers", entered, packet.destination, header, told.destination, INSIDE)
 
-    # Of one packet, any, its beats, as they are read and as they leave.
+    # The beats of any one packet, as they are read and as they leave.
     picks = bench.free(name="pick")
     for name, moves, buffer, index, last in (
             ("read", dut.read_en, dut.read_buffer, dut.read_beat, dut.freed.valid),

@@ -1,9 +1,9 @@
-"""Proof of the partial receiver's shares, without bound: no source has more here than its share.
+"""Proof of the partial receiver's shares, without bound: no source exceeds its share.
 
-A packet is admitted whole, if its source's beats here do not exceed the share with it, and all
-beats not the depth, and only then. Two sources, a depth of four beats, packets of two or three;
-beats come, and those that are here are freed, at any time. Counts have 16 bits in the hardware and
-three here.
+A packet is admitted whole, exactly if with it the beats of its source do not exceed the share and
+all beats do not exceed the depth. There are two sources, a depth of four beats, and packets of two
+or three; beats arrive and are freed at any time. Counts have 16 bits in the hardware and three
+here.
 """
 
 import pytest
@@ -20,7 +20,7 @@ CYCLES = 14
 
 
 def shared(*edits: tuple[str, str]) -> Bench:
-    """Return a bench that counts the beats of each source that were admitted and not yet freed."""
+    """Return a bench that counts the beats of each source that are admitted and not yet freed."""
     bench = Bench()
     m = bench.m
     m.submodules.dut = dut = variant(
@@ -30,7 +30,7 @@ def shared(*edits: tuple[str, str]) -> Bench:
     share, given, beat = bench.constant(BITS, "share"), dut.i.payload, dut.i.payload.beat
     m.d.comb += dut.share.eq(share)
 
-    # A packet has a beat of records, and as many values as it has records.
+    # A packet has a beat of records, and as many values as records.
     number, two, source = Signal(2), Signal(), Signal()
     first, taken = number == 0, dut.i.valid & dut.i.ready
     of, long = Signal(), Signal()
@@ -42,7 +42,7 @@ def shared(*edits: tuple[str, str]) -> Bench:
     with m.If(taken):
         m.d.sync += [number.eq(Mux(beat.last, 0, number + 1)), source.eq(of), two.eq(long)]
 
-    # Whether a packet was admitted is known two cycles after its second beat.
+    # The admission of a packet is known two cycles after its second beat.
     told = data.StructLayout({"valid": 1, "source": 1, "beats": 2})
     stages = [Signal(told, name=f"told{k}") for k in range(2)]
     m.d.sync += [stages[0].valid.eq(taken & (number == 1)), stages[0].source.eq(of),
@@ -61,14 +61,14 @@ def shared(*edits: tuple[str, str]) -> Bench:
         m.d.sync += count.eq(after[k] - Mux(node == k, frees, 0))
         bench.always(f"share_{k}", count <= share)
     bench.always("depth", here[0] + here[1] <= DEPTH)
-    # What there was in the cycle after a packet's first beat says whether it had room.
+    # The counts in the cycle after a packet's first beat decide whether it has room.
     came, had, all_had = Signal(), Signal(BITS + 1), Signal(BITS + 2)
     m.d.sync += came.eq(taken & first)
     with m.If(came):
         m.d.sync += [had.eq(Mux(source, after[1], after[0])), all_had.eq(after[0] + after[1])]
     had_now, all_now = Signal.like(had), Signal.like(all_had)
     m.d.sync += [had_now.eq(had), all_now.eq(all_had)]
-    # The next packet's first beat comes after the second beat of this one.
+    # The next packet's first beat arrives after the second beat of this packet.
     bench.always("fair", ~(now.valid & refused) | (had_now + now.beats > share)
                  | (all_now + now.beats > DEPTH))
     bench.always("told", ~refused | (now.valid & (dut.refused == now.beats)))

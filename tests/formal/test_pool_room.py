@@ -1,11 +1,11 @@
-"""Proof of room in the pool, without bound: claims take no more than it has, and leave each peer
-its own.
+"""Proof of room in the pool, without bound: claims never exceed it, and each peer keeps its own
+share.
 
-Packets of at most two beats and two peers; the pool has four beats to spare, and shares two or six
-besides those of each peer, so that claims meet in the shared part. Whoever was told that there is
-room claims then, or in any cycle until another claim, as the sender's intake does. Induction rests
-on an invariant: each count is the true one but for what is on its way, and what is on its way is
-counted as a claim until it has come.
+Packets have at most two beats, for two peers. The pool has four beats to spare, and two or six
+shared beats besides the shares of the peers, so claims compete for the shared part. A user that was
+told of room claims then, or in any cycle until another claim, as the sender's intake does.
+Induction needs an invariant: each count is the true one, except for updates in flight, which count
+as a claim until they have arrived.
 """
 
 import pytest
@@ -23,17 +23,21 @@ NODES, MOST = 2, 2
 FEW, MORE = 10, 14
 """Beats of a pool."""
 SETTLED = 5
-"""Cycles from a count that changed until what follows from it is told."""
+"""Cycles from a changed count until its effect is reported."""
 DEPTH = 16
 ROOM, TOLD = ("half_", "own_", "within_the_pool"), ("told", "stays", "idle")
-"""What a mutant breaks: that there is room for what was let in, or that it is let in."""
+"""Statement that a mutant breaks: room for an admitted packet, or its admission."""
 
 
 class Room:
-    """The room, who claims, keeps and gives back beats at any time, and statements about both.
+    """The block, users that claim, keep and return beats at any time, and statements about both.
 
-    Members: ``used``, beats of each peer; ``claims`` of each; ``seen``: it was told of room since
-    the last claim; ``still``: cycles in which no count changed.
+    Members
+    -------
+    used: beats of each peer.
+    claims: claims of each peer.
+    seen: the user was told of room since the last claim.
+    still: cycles in which no count changed.
     """
 
     def __init__(self, *edits: tuple[str, str], beats: int):
@@ -43,7 +47,7 @@ class Room:
         self.shared = self.free - NODES * MOST
         shown = ("        return m\n", f"        {LOCALS.format('inside')}return m\n")
         self.dut = dut = variant(PoolRoom, *edits, shown, Ram=ShownRam)(NODES, beats, MOST)
-        dut._MustUse__silence = True  # elaborated here, since statements are about its registers
+        dut._MustUse__silence = True  # elaborated here, because statements refer to its registers
         m.submodules.dut = dut.elaborate(None)
         node, keeps, gives = (bench.free(name=name) for name in ("node", "keeps", "gives"))
         kept_node, kept_beats = bench.free(name="kept_node"), bench.free(2, "kept_beats")
@@ -75,19 +79,19 @@ class Room:
         self._told(node, claim, give)
 
     def _counts(self) -> None:
-        """State that there are beats for all that are claimed or used, and for who has none."""
+        """State that beats exist for all claims and uses, and for every peer without any."""
         bench, used, claims = self.bench, self.used, self.claims
         for k in range(NODES):
             bench.always(f"half_{k}", used[k] + MOST * claims[k] <= self.half)
         total = sum(used) + MOST * sum(claims)
         bench.always("within_the_pool", total <= self.free)
-        # What is left to each peer that has nothing: the beats of one packet.
+        # The reserve of each peer without beats: the beats of one packet.
         for k in range(NODES):
             mine = used[k] + MOST * claims[k]
             bench.always(f"own_{k}", (mine != 0) | (total - mine + MOST <= self.free))
 
     def _told(self, node: Value, claim: Value, give: Value) -> None:
-        """State that a packet that has room waits for nothing but the count's way."""
+        """State that a packet with room waits only for updates of the counts."""
         bench, dut, m, used = self.bench, self.dut, self.bench.m, self.used
         calm, before, asked, kept = Signal(), Signal(), Signal(), Signal(2)
         m.d.comb += calm.eq(
@@ -101,12 +105,14 @@ class Room:
         m.d.sync += self.still.eq(Mux(calm, Mux(
             self.still == SETTLED, SETTLED, self.still + 1), 0))
         bench.always("told", ~(calm & (self.still == SETTLED) & fits) | dut.fits)
-        # It stays so, but that a packet counts as a claim and as kept until its count has come.
+        # The room remains, except that a packet counts as a claim and as kept until its count has
+        # arrived.
         bench.always("stays", ~(asked & (node == before)) | dut.fits | kept[1])
         bench.always("idle", ~dut.idle | (sum(self.claims) != 0) | (dut.fits == fits))
 
     def invariant(self) -> None:
-        """State what counts and what is on its way are, so that all is inductive."""
+        """State the values of the counts and of the updates in flight, to make all statements
+        inductive."""
         bench, used, claims, inside = self.bench, self.used, self.claims, self.dut.inside
         event, (first, second), settles = inside["event"], inside["track"], inside["settles"]
         was, now, old, new = (inside[name] for name in ("was", "now", "old", "new"))
@@ -130,7 +136,7 @@ class Room:
         bench.always("kept", (self.kept[0] == kept[0]) & (self.kept[1] == kept[1]))
         bench.always("claims", inside["claims"] == claimed + sum(kept))
         bench.always("own", inside["own"] == MOST - self.half - 1 + MOST * inside["claims"])
-        # All that is shared, but for what is on its way there.
+        # All shared beats, except for updates in flight.
         seen = sum(Mux(cell > MOST, cell - MOST, 0) for cell in counts.used.cells)
         before, after = (Mux(each > MOST, each - MOST, 0) for each in (was, now))
         coming = Mux(first.valid, after - before, 0)
@@ -138,7 +144,7 @@ class Room:
             inside["shared"] + coming + Mux(second.valid, beyond, 0) + shift
             == MOST - self.shared - 1 + seen + MOST * inside["claims"]))
         bench.always("unshared", swept | (inside["shared"] == MOST - self.shared - 1))
-        # What is on its way is of a packet of so many beats at most.
+        # An update in flight is of a packet of at most that many beats.
         bench.always("event", ~event.valid | (
             (event.beats != 0) & (event.beats <= MOST) & (event.node < NODES)
             & (event.kept | (event.beats <= Array(counts.used.cells)[event.node]))))
@@ -153,7 +159,7 @@ class Room:
                     (more <= less) & (less - more <= MOST))))
         bench.always("shift", Mux(settles, (shift >= 0) & (shift <= MOST), (
             shift <= 0) & (shift >= -MOST)) & (inside["moves"] | ((shift == 0) & ~settles)))
-        # One claim may be of a peer's own beats: its first packet's, and no other's with it.
+        # One claim may use a peer's own beats: that of its first packet, without any other.
         first_claim = Bench.any_of(
             (claimed == 1) & (claims[k] == 1) & (used[k] == 0) for k in range(NODES))
         bench.always("room", self.beyond + MOST * claimed <= (

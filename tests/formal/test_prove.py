@@ -1,4 +1,4 @@
-"""The prover itself: what it calls proved is true, and what it calls broken is shown."""
+"""Tests of the prover: a proved statement is true, and a broken one has a counterexample."""
 
 import pytest
 from amaranth.hdl import Signal
@@ -84,7 +84,7 @@ def test_induction_takes_what_follows_from_itself():
 
 
 def test_induction_knows_nothing_else():
-    """A count of 14 is never reached, but nothing that is stated says so."""
+    """A count of 14 is never reached, but no statement excludes it."""
     bench = counter(5)
     del bench.broken["small"]
     verdict = by_induction(bench)
@@ -101,7 +101,7 @@ def test_induction_begins_somewhere():
 
 
 def test_induction_is_of_any_contents():
-    """A word that was not written may have any value, in the first cycle and before any other."""
+    """An unwritten word has any value, in the first cycle and before any other."""
     def check(bench, ram, value):
         bench.always("is_0", ram.read_data == 0)
 

@@ -1,9 +1,10 @@
-"""Proof of the report queue: each event is reported, not too early, and a duplicate by force.
+"""Proof of the report queue: each event is reported, not too early, and a duplicate forces a
+report.
 
-This is proved of runs of any length, of one peer and two, of two blocks each; time is modulo 2^6,
-and the delay up to 7 cycles. Reports may be taken whenever. If each is taken within some cycles,
-each event is reported in a bounded time, and the time told as the deadline is right. Induction
-rests on an invariant, which is stated with the rest.
+The proof covers runs of any length, for one peer and two, of two blocks each. Time is modulo 2^6,
+and the delay up to 7 cycles. Reports may be taken at any time. If each report is taken within some
+cycles, each event is reported in a bounded time. The reported deadline is correct. Induction needs
+an invariant, which is stated too.
 """
 
 from itertools import pairwise
@@ -27,12 +28,15 @@ REPORT = data.StructLayout({"node": 1, "block": 1, "forced": 1})
 
 
 class Queued:
-    """The queue, events at any time, reports that are taken at any time, and statements.
+    """The queue, events at any time, reports taken at any time, and statements.
 
-    ``patience``: a report is taken at the latest in the cycle after so many in which it was not.
-    Members: ``waits``: of each block, whether there was an event that no report has been offered
-    for, later than it; ``age``: the cycles since the first of those, as far as they are counted;
-    ``first``: a report is offered in its first cycle.
+    patience: a report is taken at the latest after this many cycles.
+
+    Members
+    -------
+    waits: for each block, an event after which no report was offered.
+    age: cycles since the first such event, up to a limit.
+    first: a report is offered in its first cycle.
     """
 
     def __init__(self, *edits: tuple[str, str], nodes: int = 1, patience: int | None = None):
@@ -43,7 +47,7 @@ class Queued:
                                   f"        {LOCALS.format('inner')}return m\n"),
             TIME_BITS=BITS, DELAY_BITS=3, NODE_BITS=1, BLOCKS=BLOCKS, Came=CAME, Report=REPORT,
             StreamFIFO=TimedFIFO, Ram=ShownRam)(nodes)
-        dut._MustUse__silence = True  # elaborated here, since statements are about its parts
+        dut._MustUse__silence = True  # elaborated here, because statements refer to its parts
         m.submodules.dut = dut.elaborate(None)
         self.parts = m.submodules.dut.submodules
         time, self.again = Signal(BITS), Signal()
@@ -52,7 +56,7 @@ class Queued:
         m.d.sync += [time.eq(time + 1), self.again.eq(dut.came.valid),
                      self.cleared.eq(self.cleared + ~ready)]
         self.delay = delay = bench.constant(3, "delay")
-        # Cycles of a report at most, and the most from an event to its report.
+        # Most cycles of a report, and most cycles from an event to its report.
         self.turn = 0 if patience is None else patience + 2
         self.most = delay + 3 + self.places * self.turn
         node = bench.free(name="node") if nodes > 1 else 0
@@ -99,7 +103,7 @@ class Queued:
                 bench.always(f"reported_{k}", ~self.waits[k] | (age <= self.most))
 
     def invariant(self) -> None:
-        """State what is queued, and since when, so that all is inductive."""
+        """State the queued blocks and their times, to make all statements inductive."""
         bench, dut, inner, ready = self.bench, self.dut, self.dut.inner, self.ready
         queue, of, first = self.parts.queue, self.of, self.first
         asked, answered, own = (
@@ -140,13 +144,14 @@ class Queued:
             self._soon(entries, self.turn)
 
     def _soon(self, entries: list, turn: int) -> None:
-        """State for how long those that are queued will wait, if a report takes ``turn`` cycles."""
+        """State the remaining wait of the queued blocks, if a report takes ``turn`` cycles."""
         bench, inner, queue = self.bench, self.dut.inner, self.parts.queue
         offered, reached, front = inner["offered"], inner["reached"], queue.front
         ages = [Array(self.age)[place] for _, place, _ in entries]
         bench.always("stalled", (self.stalled <= turn - 2) & (
             self.shown == (self.stalled != 0)))
-        # Cycles until the next is taken from the queue, if it is time; then, for each one more.
+        # Cycles until the next block is taken from the queue, if it is due; then for each further
+        # block.
         left = Mux(offered, turn - 1 - self.stalled, ~reached)
         bench.always("apart", Cat(~held | (age >= 2 - self.again)
                                   for (held, *_), age in zip(entries, ages, strict=True)).all())
@@ -180,7 +185,7 @@ def test_it_is_reported_soon(patience):
 
 
 def test_it_gets_round():
-    """The proof is of runs in which a block is reported for the third time."""
+    """The proof includes runs in which a block is reported for the third time."""
     made = Queued()
     bench, times = made.bench, Signal(2)
     bench.m.d.sync += times.eq(times + (made.taken & (made.of == 0)))
@@ -221,7 +226,7 @@ def test_broken_times(old, new, wrong):
 
 
 def test_broken_invariant():
-    """What is wrong takes until the time begins anew, but induction misses it."""
+    """The mutant fails only after time wraps; induction detects it."""
     made = Queued(("before.eq(passed[-1])", "before.eq(self.time < head.due)"))
     made.invariant()
     assert not by_induction(made.bench).holds

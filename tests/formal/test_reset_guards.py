@@ -1,4 +1,4 @@
-"""Proof of the guards at the edges of a NIC: no packet is cut, whenever a reset hits."""
+"""Proof of the guards at the edges of a NIC: no reset cuts a packet."""
 
 import pytest
 from amaranth.hdl import Cat, Mux, Signal
@@ -14,8 +14,8 @@ MOST = 3
 
 
 def tails(dut: TailGuard) -> Bench:
-    """Return a bench in which a beat bears its position. A reset begins a new packet; in reset the
-    source offers anything."""
+    """Return a bench in which a beat contains its position. A reset begins a new packet; in reset
+    the source offers anything."""
     bench = Bench()
     m = bench.m
     m.submodules.dut = dut
@@ -36,7 +36,7 @@ def tails(dut: TailGuard) -> Bench:
     with m.Elif(valid & dut.i.ready):
         m.d.sync += [at.eq(Mux(given.last, 0, at + 1)), kept.eq(length)]
 
-    # The packet at the output: its position and its length by its first beat.
+    # The packet at the output: its position, and its length from its first beat.
     place, size, now = Signal(range(MOST + 1)), Signal(16), Signal(16)
     m.d.comb += now.eq(Mux(place == 0, dut.o_bytes, size))
     moves, filled = dut.o.valid & dut.o.ready, beat.data.all()
@@ -54,7 +54,7 @@ def tails(dut: TailGuard) -> Bench:
 
 
 def heads(dut: HeadGuard) -> Bench:
-    """Return a bench that follows by itself whether the beat at the input is to pass."""
+    """Return a bench with its own model of whether the beat at the input must pass."""
     bench = Bench()
     m = bench.m
     m.submodules.dut = dut

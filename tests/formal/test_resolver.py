@@ -1,13 +1,14 @@
-"""Proof of the resolver, without bound: each decision is carried out once, and none is stuck.
+"""Proof of the resolver, without bound: each decision is carried out once, and none blocks for
+ever.
 
-Two slots, two ids, two places for operations. Decisions, nodes and answers of the miss table come
-at any time; answers are as they may be: while a decision stands in front, a fetch that it could
-wait for may end, but none begins, for it is a decision before it that begins one.
+There are two slots, two ids and two places for operations. Decisions, nodes and answers of the miss
+table arrive at any time. Answers are those that the miss table allows: while a decision is in
+front, a fetch that it could wait for may end, but none begins, because only an earlier decision
+begins it.
 
-``test_cache_rows`` and ``test_dedupe_rows`` follow a lookup through all of the cache, in the first
-cycles after reset. A place that a waiting lookup does not give back is missed when none is left,
-and then nothing is wrong but that no decision goes on: later than they search, so it is proved
-here.
+``test_cache_rows`` and ``test_dedupe_rows`` follow a lookup through the whole cache, in the first
+cycles after reset. A waiting lookup that does not return its place has an effect only when no place
+is left: no further decision is carried out. This is later than their search, so it is proved here.
 """
 
 import pytest
@@ -20,7 +21,7 @@ from tests.formal.wires import ShortQueue
 from tests.mutants import variant
 
 PLACES = 2
-"""Operations under way or waiting that a :class:`~tests.formal.wires.ShortQueue` has room for."""
+"""Operations in flight or waiting that fit into a :class:`~tests.formal.wires.ShortQueue`."""
 
 
 def resolved(*edits: tuple[str, str]) -> Bench:
@@ -36,18 +37,18 @@ def resolved(*edits: tuple[str, str]) -> Bench:
     left, operation = bench.sink(dut.operations, "operations"), dut.operations.payload
     m.d.comb += dut.space.eq(bench.free(name="space"))
 
-    # An answer is one for the decision that was in front in the cycle before.
+    # An answer applies to the decision that was in front in the previous cycle.
     stayed, over = Signal(), Signal()
     m.d.sync += [stayed.eq(dut.decisions.valid & ~entered), over.eq(stayed & ~dut.waiting)]
     m.d.comb += dut.waiting.eq(bench.free(name="waiting") & ~over)
 
-    # Step 1 asks, and begins a fetch.
+    # Step 1 queries, and begins a fetch.
     bench.always("opened", (dut.open == (entered & ~decision.hit)) & (~dut.open | (
         Cat(dut.id, dut.slot, dut.allocated, dut.phase)
         == Cat(decision.id, decision.slot, decision.allocate, decision.phase))))
     bench.always("in_space", ~dut.reserve | (entered & dut.space))
 
-    # Step 2 has the answer: a hit waits, or reads its slot; a miss asks for its vector.
+    # Step 2 has the answer: a hit waits or reads its slot; a miss requests its vector.
     asked, kept, reserved = Signal(), Signal.like(decision), Signal()
     m.d.sync += [asked.eq(entered), kept.eq(decision), reserved.eq(dut.reserve)]
     waits = asked & kept.hit & dut.waiting
@@ -56,8 +57,8 @@ def resolved(*edits: tuple[str, str]) -> Bench:
         left, Cat(operation.miss, operation.id, operation.slot, operation.key, operation.meta),
         PLACES)
 
-    # Step 3 appends those that wait, and each miss as the first of its list. A node that was
-    # reserved is used or given back; none other is.
+    # Step 3 appends waiting lookups, and each miss as the first of its list. A reserved node is
+    # used or released; no other node is.
     done, now, node, appends = Signal(), Signal.like(decision), Signal(), Signal()
     waited = Signal()
     m.d.sync += [done.eq(asked), now.eq(kept), node.eq(reserved), waited.eq(waits),
@@ -68,7 +69,8 @@ def resolved(*edits: tuple[str, str]) -> Bench:
     bench.always("told", (dut.done.valid == done) & (~done | (
         (dut.done.pending == waited) & (dut.done.decision == now))))
 
-    # While operations are taken, a decision goes on in time; with a node, or if it needs none.
+    # While operations are taken, a decision advances in bounded time if it has a node or needs
+    # none.
     due = dut.decisions.valid & dut.operations.ready
     bench.within("goes", 1, due & dut.space, entered)
     bench.within("needs_no_node", 2, due & stayed & decision.hit & ~dut.waiting, entered)

@@ -1,4 +1,4 @@
-"""Proof of the row reads: each miss is read once, where its row lies, by a tag that no other has.
+"""Proof of the row reads: each miss is read once, at the address of its row, with a unique tag.
 
 A row's number has two bits here, an offset eight, and there are two tables.
 """
@@ -24,8 +24,8 @@ FRAME = data.StructLayout({"opcode": 8, "address": 2})
 
 
 def reads(*edits: tuple[str, str], soon: bool = False) -> Bench:
-    """Return a bench of row reads, misses of which those under way have different ids, and a DMA
-    engine that takes and answers reads whenever."""
+    """Return a bench of row reads, with misses of distinct ids in flight, and a DMA engine that
+    takes and answers reads at any time."""
     bench = Bench()
     m = bench.m
     m.submodules.dut = dut = variant(
@@ -47,7 +47,7 @@ def reads(*edits: tuple[str, str], soon: bool = False) -> Bench:
     m.d.comb += [dut.enable.eq(on), dut.base.eq(place), dut.vector_beats.eq(beats),
                  dut.vector_packing.eq(packing)]
 
-    # Words of descriptors are written before there are lookups.
+    # Words of descriptors are written before lookups arrive.
     starts, word = bench.free(name="starts"), bench.free(32, "word")
     begun = Signal()
     m.d.sync += begun.eq(begun | (starts & (settled == 3)))
@@ -55,7 +55,7 @@ def reads(*edits: tuple[str, str], soon: bool = False) -> Bench:
                  dut.write_table.eq(word[31]), dut.write_word.eq(word[28:31])]
     low, high = (Array(Signal(4, name=f"{name}{k}") for k in range(2)) for name in ("low", "high"))
     far = Array(Signal(name=f"far{k}") for k in range(2))  # bases beyond the offsets
-    known = Signal(4)  # words of bases that were written
+    known = Signal(4)  # written words of bases
     with m.If(dut.write_en):
         for number, words in ((3, low), (4, high)):
             with m.If(dut.write_word == number):
@@ -73,7 +73,7 @@ def reads(*edits: tuple[str, str], soon: bool = False) -> Bench:
         dut.i.payload.record.eq(lookup)]
     enters, leaves = dut.i.valid & dut.i.ready, bench.sink(dut.o, "reads", dut.o.payload.record)
     m.d.sync += [waits.eq(dut.i.valid & ~dut.i.ready), held.eq(lookup)]
-    # A miss has an id that none under way has: until its row comes, after the read has left.
+    # A miss has an id that no miss in flight has, until its row arrives, after the read has left.
     taken, asked = Signal(1 << TAG), Signal(1 << TAG)
     come = bench.free(TAG, "come")
     answered = bench.free(name="answers") & asked.bit_select(come, 1)
@@ -87,7 +87,7 @@ def reads(*edits: tuple[str, str], soon: bool = False) -> Bench:
     bench.always("one_read_of_a_tag", ~(leaves & on) | (
         taken.bit_select(tag, 1) & ~asked.bit_select(tag, 1)))
 
-    # A place beyond the offsets is the last one.
+    # A position beyond the offsets is the last one.
     wanted, place_of_row = Signal(READ), Signal(OFFSET + 2)
     m.d.comb += [
         place_of_row.eq((high[lookup.table] << 4 | low[lookup.table]) + lookup.row * units),

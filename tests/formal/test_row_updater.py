@@ -1,13 +1,13 @@
 """Proof of the row updater: the cache stays frozen until slot and memory have the new rows.
 
-One row of a step, any one, is followed from its sum to the end of the step: it is looked up once,
-and only while the local cache is frozen and has settled; its new vector, made of the vector that
-the cache answered and of its sum, is written once to GPU memory, and once to the slot in which it
-was found, if it was. Until then, and until the host has said that all is written, the cache is
-frozen. It goes on a few cycles after the end of a step is offered, once all is written.
+Any one row of a step is followed from its sum to the end of the step. It is looked up once, and
+only while the local cache is frozen and has settled. Its new vector, computed from the cache's
+vector and its sum, is written once to GPU memory, and once to the slot in which it was found, if
+any. Until then, and until the host has reported that all is written, the cache is frozen. It
+unfreezes a few cycles after the end of a step is offered, once all is written.
 
-Vectors have one beat; of two beats, the first 18 cycles are searched. For the surroundings see
-:class:`~tests.formal.updating.Updating`; that the statements are an invariant takes more of them,
+Vectors have one beat; with two beats, the first 18 cycles are searched. For the surroundings see
+:class:`~tests.formal.updating.Updating`. The invariant needs the further statements of
 :func:`~tests.formal.updating_inside.inside`.
 """
 
@@ -24,7 +24,7 @@ DEPTH = 24
 
 
 def updating(*edits: tuple[str, str, str], **options) -> Updating:
-    """Return the updater with what is to be shown. ``options``: see :class:`Updating`."""
+    """Return the updater with the statements to prove. ``options``: see :class:`Updating`."""
     made = Updating(*edits, **options)
     bench, dut, m = made.bench, made.dut, made.bench.m
     for name in ("lookups", "write", "rows", "state_updates", "state_requests", "reports", "done"):
@@ -62,7 +62,8 @@ def updating(*edits: tuple[str, str, str], **options) -> Updating:
 
 
 def test_rows_are_updated():
-    """The proof is of runs in which two rows of a step are written to slots, and it ends."""
+    """The proof includes runs in which two rows of a step are written to slots, and the step ends.
+    """
     made = updating()
     bench, m = made.bench, made.bench.m
     bench.broken.clear()
@@ -85,7 +86,7 @@ def test_row_updater():
 
 @pytest.mark.slow
 def test_invariant_is_found_again():
-    """What is proved by induction, ABC's ``pdr`` proves as well."""
+    """ABC's ``pdr`` proves the same statements as induction."""
     made = updating()
     inside(made)
     verdict = prove(made.bench)
@@ -110,7 +111,7 @@ def test_broken_beats(edit, what):
 
 
 SLOW = ["not-written", "slot-unwaited", "frozen-late", "other-place", "always-written", "slot-kept"]
-"""Mutants of which others are alike."""
+"""Mutants that represent similar ones."""
 
 
 @pytest.mark.thorough

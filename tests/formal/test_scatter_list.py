@@ -1,7 +1,8 @@
-"""Proof of the scatter lists, without bound: each waiter comes out once, after its id is closed.
+"""Proof of the scatter lists, without bound: each waiter leaves once, after its id is closed.
 
-Two ids and two nodes; appends, closings and stalls at any time. With three nodes, so that a list
-may stand behind one of two waiters, bounded: no violation in the first 13 cycles.
+There are two ids and two nodes; appends, closings and stalls occur at any time. With three nodes,
+so that a list may wait behind a list of two waiters, the proof is bounded: no violation in the
+first 13 cycles.
 """
 
 import pytest
@@ -21,7 +22,7 @@ MUTANT_DEPTH = 22
 
 
 def listed(nodes: int, *edits: tuple[str, str]) -> Bench:
-    """Return a bench that marks one waiter, any, and follows it; its meta has one more bit."""
+    """Return a bench that marks any one waiter and follows it; its meta has one more bit."""
     bench = Bench()
     m = bench.m
     lists = variant(
@@ -31,7 +32,7 @@ def listed(nodes: int, *edits: tuple[str, str]) -> Bench:
     m.submodules.dut = dut = lists(2, in_flight=IDS, waiters=nodes)
     add, mark, first, close = (bench.free(name=n) for n in ("add", "mark", "first", "close"))
     waiting = Waiting(m, IDS, nodes, dut)
-    # A node is reserved two cycles before it is known whether it is needed.
+    # A node is reserved two cycles before the need for it is known.
     held = Signal(2)
     m.d.sync += held.eq(Cat(dut.reserve, held))
     m.d.comb += [
@@ -43,7 +44,7 @@ def listed(nodes: int, *edits: tuple[str, str]) -> Bench:
     taken = bench.sink(dut.waiters, "waiters")
     bench.assume(waiting.expected)
     bench.always("allowed", waiting.allowed)
-    # Those behind the RAMs have given their nodes back already.
+    # Waiters behind the RAMs have released their nodes already.
     bench.always("bounded", waiting.total <= nodes + BEHIND)
     bench.within("comes", 8, dut.waiters.ready & Bench.any_of(
         of.closed for of in waiting.lists), taken)
@@ -83,6 +84,6 @@ def test_scatter_list_of_three():
         "link-of-another", "head-moves", "nodes-lost", "node-twice", "next-list-too-early",
         "never-begun"])
 def test_broken_scatter_list(old, new, wrong):
-    # Lost nodes are missed sooner where there are fewer.
+    # With fewer nodes, a lost node is detected earlier.
     verdict = prove(listed(2 if wrong == "space" else 3, (old, new)), depth=MUTANT_DEPTH)
     assert wrong in verdict.broken, verdict

@@ -1,7 +1,7 @@
-"""Proof of the set loop, without bound: what it shows is what all decisions before made of a set.
+"""Proof of the set loop, without bound: its outputs are the set after all earlier decisions.
 
-Two sets of two ways, two key bits, whatever is decided. Labels, and bits of ways and of a set, are
-of one bit.
+There are two sets of two ways and two key bits; decisions are free. Labels, and bits of ways and of
+a set, have one bit.
 """
 
 import pytest
@@ -18,12 +18,12 @@ WINDOW = 4
 
 
 def looped(sets: int, *edits: tuple[str, str]) -> Bench:
-    """Return a bench beside whose loop stand the sets as they should be, changed by ``after``."""
+    """Return a bench with a model of the sets beside the loop, changed by ``after``."""
     bench = Bench()
     m = bench.m
     m.submodules.dut = dut = variant(SetLoop, *edits)(
         KEY_BITS, data.StructLayout({"writes": 1, "looks": 1}), sets=2, ways=WAYS,
-        # The lowest bit of a key tells its set.
+        # The lowest bit of a key is its set.
         hash_key=lambda key: Cat(C(0, 31), key[0] if sets == 2 else C(0, 1)), way=1, state_bits=1,
         label_bits=1, style="lutram")
     sweep = Signal(2)
@@ -37,7 +37,7 @@ def looped(sets: int, *edits: tuple[str, str]) -> Bench:
         dut.after.placed.eq(bench.free(WAYS, "placed")), Cat(dut.after.bits).eq(
             bench.free(WAYS, "bits")), dut.after.state.eq(bench.free(name="state"))]
 
-    # The key of the lookup that is now, and its set; ages of ways, in lookups of their set.
+    # Key and set of the current lookup; ages of ways, in lookups of their set.
     queue = [Signal(KEY_BITS, name=f"key{k}") for k in range(5)]
     m.d.sync += [queue[0].eq(dut.i.key), *(new.eq(old) for new, old in zip(queue[1:], queue))]
     key, now, after = queue[4], dut.now, dut.after
@@ -64,7 +64,7 @@ def looped(sets: int, *edits: tuple[str, str]) -> Bench:
         shown.append(~(now.valid & of) | (now.state == states[s]))
         with m.If(changes & of):
             m.d.sync += states[s].eq(after.state)
-    # At most one way has a key, and is placed: the one that has it, or any if none has.
+    # At most one way has a key, and is placed: the way with the key, or any way if none has it.
     bench.assume(*may, ~changes | (after.placed == 0) | (after.placed == 1) | (after.placed == 2),
                  ~changes | (after.placed == 0) | Mux(Bench.any_of(
                      (number == s) & row.held & (row.key == key) for s in range(2)
@@ -73,7 +73,7 @@ def looped(sets: int, *edits: tuple[str, str]) -> Bench:
                          for s in range(2) for w, row in enumerate(rows[s])), 1))
     bench.always("shown", Cat(shown).all())
 
-    # A cycle later: labels, which are given then.
+    # One cycle later: labels, which are assigned then.
     was, of_way = Signal(2), Signal(len(dut.o.match))
     m.d.sync += [was.eq(number), of_way.eq(now.match)]
     kept = Bench.any_of((was == s) & of_way[w] & labels[s][w]

@@ -1,8 +1,10 @@
-"""Proof of the step counter: a step is complete once all that was announced has come, and soon.
+"""Proof of the step counter: a step is complete once all announced partials have arrived, within a
+bounded time.
 
-Counts have 32 bits in the hardware and two here, steps 16 and two, a beat holds two records and not
-eight; there are two nodes at most. An END may announce more than has come by what some bits say: 17
-in the hardware, here two, which is any count, or none, which is one more.
+Counts have 32 bits in the hardware and two here, steps 16 and two; a beat has two records instead
+of eight; there are at most two nodes. An END may announce more partials than have arrived by the
+values of some bits: 17 in the hardware; here two, which allows any count, or zero, which allows one
+more.
 """
 
 import pytest
@@ -22,16 +24,16 @@ BEAT = data.StructLayout(
 END = data.StructLayout({"step": STEP, "count": COUNT})
 EVENT = data.StructLayout({"valid": 1, "source": NODE, "step": STEP})
 SOON = 6 + 2 * NODES
-"""Cycles from the last event to its report, at most, as the block's latency says."""
+"""Most cycles from the last event to its report, as in the block's latency."""
 
 
 def counted(*edits: tuple[str, str], ahead: int = COUNT) -> Bench:
-    """Return a bench of a counter to which all announce and send whatever, but never too early.
+    """Return a bench of a counter with free announcements and events, but never too early.
 
-    Nobody sends anything of a step before it has opened here (docs/training.md); things of steps
-    before may come at any time, and all may come twice. No node sends more than a count can say.
-    What announces more than may be on its way, with upper bits, without the ``ahead`` lowest, above
-    the next of what has come, announces nothing.
+    No node sends data of a step before the step has opened here (docs/training.md). Data of earlier
+    steps may arrive at any time, and all data may arrive twice. No node sends more than a count can
+    express. An announcement is ignored if its bits above the lowest ``ahead`` exceed those of the
+    arrived count by more than one.
     """
     bench = Bench()
     m = bench.m
@@ -60,7 +62,7 @@ def counted(*edits: tuple[str, str], ahead: int = COUNT) -> Bench:
         return [dut.steps.valid & (k < beat.records) & (record.kind == kind)
                 for k, record in enumerate(records)]
 
-    # Announced, and come: of this node by events of its own, of others by records and partials.
+    # Announced and arrived: for this node by its own events, for others by records and partials.
     ends, taken = says(StepKind.END), bench.sink(dut.complete, "complete")
     ended, announced, come = (
         [Signal(bits, name=f"{name}{n}") for n in range(NODES)]
@@ -95,11 +97,11 @@ def counted(*edits: tuple[str, str], ahead: int = COUNT) -> Bench:
     bench.always("none_on_its_way", ~(shown & ~before) | ~still)
     bench.always("opens", ~was | (step == (done + 1)[:STEP]))
     bench.always("stays_open", was | (step == done))
-    # A count goes on while partials come; of those there is an end.
+    # A count changes while partials arrive; their number is finite.
     calm = Signal(2)
     m.d.sync += calm.eq(Cat(~dut.arrived.valid, calm))
     bench.within("soon", SOON, whole & ~busy & calm.all(), shown)
-    # What others say that they have done passes in three cycles.
+    # DONE reports of other nodes pass in three cycles.
     passed = Signal(EVENT, name="told")
     m.d.comb += passed.eq(Cat(bench.any_of(says(StepKind.DONE)), beat.source, beat.step))
     for k in range(3):
@@ -119,7 +121,7 @@ DEPTH = 18
 @pytest.mark.parametrize("depth, ahead", [
     (DEPTH, COUNT), (DEPTH, 0), pytest.param(None, COUNT, marks=pytest.mark.slow)])
 def test_step_counter(depth, ahead):
-    """Without a bound it takes some minutes, for any count."""
+    """Without a bound the proof takes some minutes, for any count."""
     verdict = prove(counted(ahead=ahead), depth=depth, seconds=1800)
     assert verdict.holds, verdict
 

@@ -1,4 +1,4 @@
-"""Proof of the step table: each step that is opened finishes once, when all of it has left."""
+"""Proof of the step table: each opened step finishes once, when all of it has left."""
 
 import pytest
 from amaranth.hdl import C, Mux, Signal
@@ -16,10 +16,12 @@ ERROR = data.StructLayout({"valid": 1, "step": STEP, "status": 1})
 
 
 def table(*edits: tuple[str, str], soon: bool = False, late: bool = True) -> Bench:
-    """Return a bench in which one step, any, is followed from its opening until it is released.
+    """Return a bench in which any one step is followed from its opening until its release.
 
-    Steps, counts and times are narrow; all else is as it is. Events come whenever and of any step.
-    ``soon``: state how soon what is to happen happens, too. ``late``: steps may be late.
+    Steps, counts and times are narrow. Events occur at any time, of any step.
+
+    soon: also state time bounds.
+    late: steps may be late.
     """
     bench = Bench()
     m = bench.m
@@ -28,7 +30,7 @@ def table(*edits: tuple[str, str], soon: bool = False, late: bool = True) -> Ben
         StreamFIFO=ShortFIFO, _SAMPLE_BITS=COUNT, _TIMED_OUT=1 << COUNT, _LEFT_BITS=5,
         _TIME_BITS=TIME, _STATUS_BITS=1)(SLOTS)
     answered, error = dut.answered, dut.error
-    # A time-out is at most half of the range of times, so that a look finds it in each round.
+    # A timeout is at most half of the range of times, so each round of checks detects it.
     now, timeout = Signal(TIME), bench.constant(TIME, "timeout") if late else C(0, TIME)
     m.d.sync += now.eq(now + 1)
     m.d.comb += [answered.eq(bench.free(ANSWERED.size, "answered")),
@@ -44,18 +46,18 @@ def table(*edits: tuple[str, str], soon: bool = False, late: bool = True) -> Ben
     gone = Signal(SLOTS)
     m.d.comb += [dut.slot.eq(bench.free(1, "slot")),
                  dut.release.eq(bench.free(name="release") & gone.bit_select(dut.slot, 1))]
-    # What was looked at: it is accepted or refused three cycles later.
+    # The event that was checked: it is accepted or rejected three cycles later.
     opened = Signal(data.StructLayout({"slot": 1, "step": STEP, "samples": COUNT}))
     with m.If(dut.taken):
         m.d.sync += [opened[name].eq(dut.open[name]) for name in ("slot", "step", "samples")]
-    # Proved of who opens them: that is not a slot which is held.
+    # Proved of the user that opens steps: the slot is not held.
     bench.assume(~dut.accepted | ~dut.held.bit_select(opened.slot, 1), timeout <= 1 << (TIME - 1))
     due = Signal(3)
     m.d.sync += due.eq((due << 1) | dut.taken)
     bench.always("told", (dut.accepted | dut.refused) == due[2])
     bench.always("told_once", ~(dut.accepted & dut.refused))
 
-    # One step that is accepted is followed.
+    # One accepted step is followed.
     held, slot, step, rest = Signal(), Signal(1), Signal(STEP), Signal(COUNT)
     picks = dut.accepted & ~held & bench.free(name="pick")
     done, elapsed, since, failed, status = (
@@ -74,7 +76,7 @@ def table(*edits: tuple[str, str], soon: bool = False, late: bool = True) -> Ben
     with m.Elif(released):
         m.d.sync += held.eq(0)
     with m.Elif(fails & ~failed):
-        # One that comes after the last answer may count or not.
+        # An event after the last answer may count or not.
         m.d.sync += [failed.eq(1), status.eq(error.status)]
     in_time = Signal()
     with m.If(picks):
@@ -108,7 +110,8 @@ def table(*edits: tuple[str, str], soon: bool = False, late: bool = True) -> Ben
     bench.always("no_status", ~(asked & ~failed) | (dut.status == 0))
     bench.always("idle", ~dut.idle | ~dut.finished.valid)
     bench.always("late", ~(asked & dut.late) | elapsed)
-    # A finished one comes out, behind the other at most; a late one as soon as nothing else comes.
+    # A finished step leaves, at most behind the other one; a late step leaves as soon as no other
+    # does.
     if not soon:
         return bench
     bench.within("finishes", 8, held & ~done & (rest == 0) & dut.finished.ready, mine | ~held)
@@ -154,7 +157,7 @@ MUTANTS = [
     "twice", "at-once", "none-to-come", "still-counting", "doubled", "last-error", "early",
     "late-for-ever", "old-time-out", "answer-lost"])
 def test_broken_step_table(old, new, what):
-    # What is not said of any moment, but of what is to come, breaks within some cycles.
+    # Liveness statements are broken within some cycles.
     soon = what == "finishes"
     verdict = prove(table((old, new), soon=soon), depth=18 if soon else None, seconds=900)
     assert not verdict.holds, what

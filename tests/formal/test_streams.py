@@ -1,4 +1,4 @@
-"""Proofs of the stream blocks: what goes in comes out, in order, under any stalls."""
+"""Proofs of the stream blocks: items leave as they entered, in order, under any stalls."""
 
 import pytest
 
@@ -10,13 +10,13 @@ from tests.mutants import broken
 
 
 def queue(dut, most: int, latency: int) -> Bench:
-    """Return a bench of a block that is a first-in-first-out of at most ``most`` items."""
+    """Return a bench of a first-in-first-out block of at most ``most`` items."""
     bench = Bench()
     bench.m.submodules.dut = dut
     entered, left = bench.source(dut.i), bench.sink(dut.o, "o")
     inside = bench.in_order("items", entered, dut.i.payload, left, dut.o.payload, most)
     bench.within("leaves", latency, dut.o.ready & (inside != 0), left)
-    # None of its places is ever lost; one is the output's, taken as soon as there is an item.
+    # No place is ever lost. One place is the output's, taken as soon as there is an item.
     bench.always("takes", dut.i.ready | (inside >= most - 1 + dut.o.valid))
     bench.always("idle", dut.idle == (inside == 0))
     return bench
@@ -44,7 +44,7 @@ def test_fifo(depth):
 
 
 def beside(plain: type) -> Bench:
-    """Return a bench of a FIFO beside one of registers, which is to do the same in each cycle."""
+    """Return a bench of a FIFO beside a FIFO of registers with the same behaviour in each cycle."""
     bench = Bench()
     m = bench.m
     m.submodules.dut, m.submodules.plain = dut, plain = StreamFIFO(1, 3), plain(1, 3)

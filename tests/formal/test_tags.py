@@ -1,9 +1,9 @@
-"""Proofs of the tag pipeline, without bound: what it decides, in which order, and that it does.
+"""Proofs of the tag pipeline, without bound: its decisions, their order, and that each is made.
 
-One set of one or two ways, four keys and two miss ids. Vectors arrive at any time from the cycle
-after the decision that asks for them; ids are any at any time. The queue of decisions and the pool
-of ids are proved by themselves (``test_streams``); here stands for each anything that it may do: a
-place, and an id, are free at any time, and what enters the queue comes out at once.
+There is one set of one or two ways, four keys and two miss ids. Vectors arrive at any time from the
+cycle after the decision that requests them; ids are free. The queue of decisions and the pool of
+ids have separate proofs (``test_streams``). Over-approximations replace them: a place and an id are
+free at any time, and the queue outputs an item at once.
 """
 
 import pytest
@@ -23,7 +23,7 @@ KEY_BITS, IDS = 2, 2
 
 
 def alike(block: type, elaborate) -> type:
-    """Return a class with the ports of ``block`` that does what ``elaborate`` says."""
+    """Return a class with the ports of ``block`` and the behaviour of ``elaborate``."""
     class Alike(Component):
         def __init__(self, *args, **kwargs):
             original = block(*args, **kwargs)
@@ -41,16 +41,16 @@ def alike(block: type, elaborate) -> type:
 def tagged(ways: int, what: str, *edit: str) -> Bench:
     """Return a bench of the pipeline.
 
-    ``what``: "on": both settings on, and decisions are those of a textbook LRU cache, which
-    lookups that are frozen, any, only look at. "any": the settings change at any time. "order":
-    one key bit, and lookups leave as they entered, in time.
+    what: "on": both settings on; decisions equal those of a textbook LRU cache, which frozen
+    lookups, any of them, do not change. "any": the settings change at any time. "order": one key
+    bit; lookups leave as they entered, in bounded time.
     """
     bench = Bench()
     m = bench.m
     key_bits, meta_bits = (1, 1) if what == "order" else (KEY_BITS, 1)
     place, number, some = (bench.free(name="place"), bench.free(range(IDS), "id"),
                            bench.free(name="some"))
-    events = Signal(4, name="events")  # of the pool: a reservation, a use, none used; its number
+    events = Signal(4, name="events")  # of the pool: a reservation, a use, a release; its number
 
     def queue(m, self):
         m.d.comb += [self.free.eq(place), self.o.valid.eq(self.i.valid),
@@ -73,7 +73,7 @@ def tagged(ways: int, what: str, *edit: str) -> Bench:
     lookup = Signal(dut.lookups.payload.shape())
     m.d.comb += [lookup.key.eq(bench.free(key_bits, "key")),
                  lookup.meta.eq(bench.free(name="meta") if what == "order" else 0)]
-    # Nothing is offered while the set is cleared.
+    # No lookup is offered while the set is cleared.
     gate = stream.Signature(dut.lookups.payload.shape()).create()
     m.d.comb += [dut.lookups.valid.eq(gate.valid & ~clearing), dut.lookups.payload.eq(gate.payload),
                  gate.ready.eq(dut.lookups.ready & ~clearing)]
@@ -87,7 +87,7 @@ def tagged(ways: int, what: str, *edit: str) -> Bench:
                  dut.filled.phase.eq(bench.free(name="filled_phase"))]
     bench.assume(row.expected)
     bench.always("allowed", row.allowed)
-    # Each lookup has a place and an id reserved; each miss takes one, the one that it bears.
+    # Each lookup has a reserved place and id; each miss takes one id, the one in its decision.
     bench.always("one_id", (events[0] == entered) & (~entered | (place & some))
                  & (events[1] == (left & ~decided.hit)) & (events[2] == (left & decided.hit))
                  & (decided.hit | ~left | (decided.id == events[3])))
@@ -124,7 +124,7 @@ def test_tags(ways, what):
 
 SLOW = ["phase-kept", "wrong-key-told", "setting-changed", "renewed-while-pending",
         "frozen-alone-writes"]
-"""Mutants of which others break the same statement."""
+"""Mutants whose similar ones break the same statement."""
 
 
 @pytest.mark.few(4)

@@ -1,11 +1,11 @@
-"""Proofs of the finder of repeats, without bound: what goes on, and which index each slot has.
+"""Proofs of the duplicate finder, without bound: the forwarded slots, and the index of each slot.
 
-One set of two ways, two indices. The keys fit the set, in two steps with two epochs between sweeps,
-and empty bags ("kept"), or are twice as many, in one step ("full"). The set loop, proved by itself,
-is the set at once (:func:`~tests.formal.loops.plain_loop`), and the queues are short. Where indices
-matter, the buffer in front is a wire, and the one behind shows each index in the cycle in which it
-enters, and so with the slot that moves then; it is ready whenever it likes, but not again unready
-before it got one.
+There is one set of two ways, and two indices. The keys fit the set, in two steps with two epochs
+between sweeps, and with empty bags ("kept"), or are twice as many, in one step ("full"). The set
+loop has a separate proof and is replaced by its model (:func:`~tests.formal.loops.plain_loop`); the
+queues are short. For statements about indices, the input buffer is a wire, and the output buffer
+shows each index in the cycle of its entry, together with the slot that moves then. It becomes ready
+at any time, and stays ready until it gets an index.
 """
 
 from types import SimpleNamespace
@@ -49,9 +49,9 @@ def shown_at_once(bench: Bench) -> type:
 def finder(what: str, *edits: tuple[str, str]) -> Bench:
     """Return a bench of the finder.
 
-    ``what``: "kept", "full": what goes on and what is told, see above. "order": slots leave as
-    they came, in time. "off": the same while it is switched off. "window": of five ways, none is
-    placed within four lookups of its last time.
+    what: "kept", "full": forwarded slots and indices, see above. "order": slots leave as they
+    entered, in bounded time. "off": the same while the finder is off. "window": of five ways, none
+    is placed within four lookups of its last placement.
     """
     bench = Bench()
     m = bench.m
@@ -80,7 +80,7 @@ def finder(what: str, *edits: tuple[str, str]) -> Bench:
         offered.kind.eq(Mux(empty, RecordKind.EMPTY, RecordKind.KEY_END)),
         offered.ends.eq(empty & end), dut.enable.eq(what != "off")]
     entered = bench.source(dut.i, offered)
-    # ``last`` tells whether a step begins with a slot, which shows when it is taken.
+    # ``last`` shows that a step begins with a slot, visible when the slot is taken.
     begins = ~started | ended | (dut.i.payload.step != last_step)
     m.d.comb += dut.i.payload.last.eq(begins)
     with m.If(entered):
@@ -109,10 +109,11 @@ def finder(what: str, *edits: tuple[str, str]) -> Bench:
 
 
 def _indices(bench: Bench, what: str, dut, gone, told) -> None:
-    """State what ``dut`` tells of the slot that moves."""
+    """State the outputs of ``dut`` for the slot that moves."""
     m, slot, index = bench.m, dut.o.payload, dut.indices.payload.index
     key, empty = slot.key.row, dut.indices.payload.empty
-    # Of the running step: the next index; of one key, any, its last index; of one index, its key.
+    # State of the running step: the next index; the last index of any one key; the key of one
+    # index.
     following, one, number = (
         Signal(INDEX_BITS), bench.constant(len(key), "one"), bench.constant(INDEX_BITS, "number"))
     seen, kept, owned, owner = Signal(), Signal(INDEX_BITS), Signal(), Signal(len(key))
@@ -169,5 +170,5 @@ def test_unique(what):
         "empty-looked-up", "label-before", "off-lost", "no-order"]))
 def test_broken_unique(what, wrong, old, new):
     verdict = prove(finder(what, (old, new)))
-    # Where a fault breaks several statements, the one that is found first is shown.
+    # A fault may break several statements; the verdict shows the one found first.
     assert {*wrong.split("|")} & {*verdict.broken}, verdict

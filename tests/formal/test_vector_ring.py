@@ -1,6 +1,6 @@
-"""Proof of the vector ring: each slot that was filled is read out once, and told of after that.
+"""Proof of the vector ring: each filled slot is read once, and reported after that.
 
-Counts are modulo 2^16 in the hardware and modulo 2^2 here, of rings of one slot or two.
+Counts are modulo 2^16 in the hardware and modulo 2^2 here, for rings of one slot or two.
 """
 
 from types import SimpleNamespace
@@ -51,7 +51,7 @@ def vectors(*edits: tuple[str, str, str], soon: bool = False) -> Bench:
         IndexRecord=data.StructLayout({"index": BITS}), ReadRecord=RECORD, Place=PLACE,
         SlotAddress=address, ReadAnswers=answers, StreamFIFO=ShortFIFO)(2, 2)
     shift = bench.constant(1, "shift")
-    # The GPU rings once the ring's place is known.
+    # The GPU rings the doorbell once the ring is configured.
     started = Signal(2)
     m.d.sync += started.eq(Cat(1, started))
     m.d.comb += [
@@ -69,7 +69,7 @@ def vectors(*edits: tuple[str, str, str], soon: bool = False) -> Bench:
     reads, tells = (head & (header.opcode == code) for code in (Opcode.READ, Opcode.INDEX))
     bench.always("either", ~head | reads | tells)
 
-    # Lists that were sent and their lengths, slots filled by true counts, first reads, read out.
+    # Sent lists and their lengths, slots filled by honest counts, first reads, slots read.
     sent, filled, read, told, out = (Signal(BITS, name=n)
                                      for n in ("sent", "filled", "read", "told", "out"))
     lengths = Array(Signal(LENGTH, name=f"length{k}") for k in range(2))
@@ -84,7 +84,7 @@ def vectors(*edits: tuple[str, str, str], soon: bool = False) -> Bench:
               & ((count - filled)[:BITS] <= (out + slots - filled)[:BITS])):
         m.d.sync += filled.eq(count)
 
-    # Of a slot: its read is asked; it failed, and is to be made again; it is out.
+    # State of a slot: its read is requested; it failed and must be repeated; it has been read.
     asked, failed, landed = (Signal(2, name=n) for n in ("asked", "failed", "landed"))
     tag, first = record.tag, record.tag == read
     fresh, again = reads & first & ~failed.bit_select(tag[0], 1), reads & failed.bit_select(
@@ -97,8 +97,8 @@ def vectors(*edits: tuple[str, str, str], soon: bool = False) -> Bench:
         & (record.bytes[6] == lengths[tag[0]].beats)))
     m.d.sync += read.eq(read + fresh)
 
-    # What passes: header first, of a read that is asked, and of the slot's length.
-    # Other packets pass as they came.
+    # Passed packets: header first, of a requested read, with the slot's length. Other packets pass
+    # unchanged.
     item, coming, other = data.View(HEADER, dut.i.payload.item), Signal(), Signal()
     entered, came_by = dut.i.valid & dut.i.ready, Signal()
     left, shown = dut.o.valid & dut.o.ready, data.View(HEADER, dut.o.payload.item)
@@ -114,7 +114,7 @@ def vectors(*edits: tuple[str, str, str], soon: bool = False) -> Bench:
     last, landing, place = Signal(BITS), Signal(), Signal(BITS)
     with m.If(begins):
         m.d.sync += last.eq(number)
-    # A slot is out in the cycle after its last beat.
+    # A slot has been read in the cycle after its last beat.
     m.d.sync += [landing.eq(left & ~other & dut.o.payload.last),
                  place.eq(Mux(coming, last, number))]
     bench.always("as_it_was_read", ~(left & coming) | (dut.o.payload == dut.i.payload))
@@ -122,14 +122,14 @@ def vectors(*edits: tuple[str, str, str], soon: bool = False) -> Bench:
     bench.always("asked_for", ~begins | (
         good & (shown.ember.count == lengths[number[0]].vectors)
         & (shown.ember.opcode == CODE.GPU_VECTORS) & (shown.ember.acknowledge == number)))
-    # A header at the input is dropped for its length, if its read was asked.
+    # A header at the input is dropped for its length, if its read was requested.
     dropped = Signal()
     m.d.comb += dropped.eq(entered & ~coming & ~left)
     wanted = asked.bit_select(item.ember.acknowledge[0], 1) & (
         (item.ember.acknowledge - out)[:BITS] < (read - out)[:BITS])
     fits = item.ember.count == lengths[item.ember.acknowledge[0]].beats << 1
-    # The verdict is some cycles old: whether it was asked for all the time, or ever, since it came.
-    # That it was short is counted in the cycle after the header was dropped.
+    # The verdict is some cycles old: requested all the time, or ever, since the header arrived. A
+    # short packet is counted in the cycle after the header was dropped.
     never, ever, shorts, short = Signal(), Signal(), Signal(), Signal()
     with m.If(dut.i.valid & ~entered & ~coming):
         m.d.sync += [never.eq(never | ~wanted), ever.eq(ever | wanted)]
@@ -159,7 +159,7 @@ def vectors(*edits: tuple[str, str, str], soon: bool = False) -> Bench:
     with m.If(landed.bit_select(out[0], 1)):
         m.d.sync += out.eq(out + 1)
 
-    # The word: a count of slots that are out, in order, and news.
+    # The word: a count of slots that were read, in order, and at least one new slot.
     value = header.record[:BITS]
     bench.always("index", ~tells | ((value != told) & (header.address == 3) & (
         (value - told)[:BITS] <= (out - told)[:BITS])))

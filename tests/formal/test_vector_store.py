@@ -1,9 +1,9 @@
-"""Proof of the vector store, without bound: each read gets what its row held as it was issued.
+"""Proof of the vector store, without bound: each read gets the content of its row at its issue.
 
-Two slots and two landing rows, vectors of one beat of one bit. Writes, hits and waiters at any
-time, of rows that are updated or are not. The queue behind the RAMs has three places and is
-otherwise any (``test_credit_queue``); updates come without their skid buffer. This is what
-:func:`~tests.formal.plain.plain_store` does at once.
+There are two slots and two landing rows, with vectors of one beat of one bit. Writes, hits and
+waiters occur at any time, for rows with updates and without. The queue behind the RAMs has three
+places and is otherwise free (``test_credit_queue``); updates arrive without their skid buffer.
+:func:`~tests.formal.plain.plain_store` has the same behaviour without delay.
 """
 
 import pytest
@@ -22,7 +22,7 @@ META = data.StructLayout({"value": 1, "known": 1, "item": 1})
 
 
 def stored(*edits: tuple[str, str], updated: bool = False) -> Bench:
-    """Return a bench in which the meta of a read says what its row holds in that cycle."""
+    """Return a bench in which the meta of a read contains the content of its row in that cycle."""
     bench = Bench()
     m = bench.m
     queue, _, _ = plain_queue(vector_beat_layout(META, ROWS if updated else 0), PLACES)
@@ -52,7 +52,7 @@ def stored(*edits: tuple[str, str], updated: bool = False) -> Bench:
                      of.payload.meta.eq(Cat(*found, bench.free(name="item")))]
     hits, waits = hit.valid & hit.ready, waiter.valid & waiter.ready
     out = dut.vectors.payload
-    # Where a hit was read is shown with its vector.
+    # The slot of a hit is shown with its vector.
     place = Cat(hits, hits & hit.payload.slot) if updated else C(0, 0)
     shown = Cat(out.held, out.held & out.slot) if updated else C(0, 0)
     left = bench.sink(dut.vectors, "vectors", Cat(out.data[0], out.meta, shown))
@@ -64,7 +64,7 @@ def stored(*edits: tuple[str, str], updated: bool = False) -> Bench:
     bench.always("last", ~dut.vectors.valid | out.last)
     bench.always("released", (dut.released.valid == (waits & waiter.payload.last))
                  & (~waits | (dut.released.number == waiter.payload.id)))
-    # Reads go on while vectors are taken, and a waiter behind so many hits at most.
+    # Reads advance while vectors are taken, and a waiter waits for at most that many hits.
     bench.within("goes", 5, (hit.valid | waiter.valid) & dut.vectors.ready, hits | waits)
     passed, waited = Signal(range(AHEAD + 2)), Signal()
     m.d.sync += waited.eq(waiter.valid & ~waits)

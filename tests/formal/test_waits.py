@@ -1,8 +1,8 @@
-"""There is no circle of waiting, in a NIC or between NICs, as far as each contract holds.
+"""Proof of deadlock freedom, in a NIC and between NICs, under the contracts of the blocks.
 
-The graph is made from the table of links (:mod:`tests.formal.waits`). The contracts that keep it
-free of circles are proved here of their blocks, as they are built for a NIC, or where the table
-says; each of them counts, as there is a circle without it.
+The graph is made from the table of links (:mod:`tests.formal.waits`). This file proves the
+contracts that keep the graph acyclic, for blocks as built for a NIC, or in the tests named by the
+table. Each contract is necessary: without it the graph has a cycle.
 """
 
 import re
@@ -47,7 +47,7 @@ PAIRS = [f"{port} {out}" for port, out in APART]
 ALL = [(False, False), (False, True), (True, False), (True, True)]
 
 def entries() -> EmbeddingCache:
-    """Return a small cache that is cleared at any time, as that of the dedupe table may be."""
+    """Return a small cache that may be cleared at any time, like that of the dedupe table."""
     return EmbeddingCache(2, 1, rows=8, ways=2, in_flight=2, waiters=2, vector_beats=1,
                           hash_key=lambda key: key)
 
@@ -61,14 +61,14 @@ BLOCKS = {
     "step_counter.steps": (StepCounter, CONFIG.nodes), "row_updater.vectors": (RowUpdater, CONFIG),
     "row_updater.states": (RowUpdater, CONFIG),
 }
-"""The blocks of the inputs that take what comes, and what they are made from."""
+"""The blocks of the inputs that never wait, and their constructors."""
 
 SOON = {"dedupe.fills": 4, "row_updater.states": 16}
-"""Cycles until an input takes what comes, where it does not do so at once."""
+"""Cycles until such an input takes an item, unless at once."""
 
 
 DEPTH = 40
-"""Cycles in which what was broken shows, the sweep after reset included."""
+"""Cycles within which a mutant is detected, including the sweep after reset."""
 
 
 @pytest.mark.parametrize("training, linked", ALL)
@@ -88,13 +88,13 @@ def test_each_contract_counts(contract):
     ("net_rx", "net_tx"), ("net_parser.steps", "departure.net_headers"),
 ], ids=lambda name: name.replace(" ", "-"))
 def test_a_circle_is_found(name, other):
-    """Somewhere one more stream is waited for."""
+    """A cycle is found if any stream gets one more wait."""
     found = circle(wait_graph(more={name: [other]}))
     assert found and found[0] == found[-1]
 
 
 def test_a_link_too_many_is_found(monkeypatch):
-    """The results of samples pass the queue of lookups to peers."""
+    """A cycle is found if results of samples pass the queue of lookups to peers."""
     from rtl import links as table
     extra = table.Link("interaction.o", "lookup_packager.i"), table.Link(
         "lookup_packager.payload", "result_frames.i")
@@ -104,7 +104,7 @@ def test_a_link_too_many_is_found(monkeypatch):
 
 
 def test_the_training_path_has_all_streams():
-    """Each stream of a block of the path is an end of a link, and no other is."""
+    """Every stream of a block of the path, and no other stream, is an end of a link."""
     path = TrainingPath(CONFIG)
     blocks = {**path._blocks, "receiver": path._receiver, "departure": path._departure}
     found = {"source": set(), "target": set()}
@@ -133,12 +133,14 @@ def test_contracts_name_tests():
 
 
 def taken(block: wiring.Component, port: str, soon: int = 0, eager: str = "") -> Bench:
-    """Return a bench of ``block`` among neighbours that do anything; ``port`` takes what comes.
+    """Return a bench of ``block`` among free neighbours; ``port`` takes every item.
 
-    Once it did: tables are swept after reset. There is no ``flush``: it begins when all that was
-    asked for has come; a vector that was not asked for then waits for a sweep, which waits for
-    nothing. ``soon``: cycles that it may wait. ``eager``: an
-    output from which all is taken at once.
+    It must do so from the first take on, because tables are swept after reset. There is no
+    ``flush``: it begins when all requested vectors have arrived. A vector that was not requested
+    then waits for a sweep, which waits for no stream.
+
+    soon: most cycles of a wait.
+    eager: an output whose items are all taken at once.
     """
     bench = Bench()
     bench.m.submodules.dut = block
@@ -175,7 +177,7 @@ def test_headers_pass_beside_reads():
 
 
 def test_vectors_pass_beside_misses():
-    """They wait for one vector of zeros at most."""
+    """Vectors wait for at most one vector of zeros."""
     most = 1 << len(LostMisses(CONFIG).vector_beats)
     verdict = prove(taken(LostMisses(CONFIG), "vectors", most, eager="fills"), seconds=100)
     assert verdict.holds, verdict

@@ -1,4 +1,4 @@
-"""A row updater with the local cache's side of updates, between free sums, states, cache, host."""
+"""A row updater with the local cache's side of updates, among free sums, states, cache and host."""
 
 from amaranth.hdl import C, Cat, Mux, Signal, Value
 from amaranth.lib import data, wiring
@@ -10,29 +10,33 @@ from tests.formal.updating_blocks import COUNT, KEY, NUMBER, STATE, SUM, Updater
 __all__ = ["Updating"]
 
 SOON = 4
-"""Cycles from the end of a step, all of it written, until the cache goes on, at most."""
+"""Most cycles from the end of a step, with all of it written, until the cache unfreezes."""
 
 
 class Updating(UpdaterBlocks):
-    """The row updater behind any sums, and the local cache whose tables may answer anything.
+    """The row updater with free sums, and the local cache with over-approximated tables.
 
-    The updater is the block itself, of ``PLACES`` places and ``beats`` of one bit to a vector, and
-    so is what the local cache adds to an :class:`~rtl.cache.EmbeddingCache`. Instead of that there
-    is what it promises: each lookup is answered once, in any order and at any time, with any
-    vector, held in a slot or not; it has ``settled`` only while frozen. The optimizer computes the
-    exclusive or of row and gradient, in any time; states come whenever, for whatever number.
+    The updater is real, with ``PLACES`` places and ``beats`` of one bit per vector. The part that
+    the local cache adds to an :class:`~rtl.cache.EmbeddingCache` is real too. The tables are
+    replaced by their contract: each lookup is answered once, in any order and at any time, with any
+    vector, in a slot or not; ``settled`` is 1 only while frozen. The optimizer computes the
+    exclusive or of row and gradient, in any time. States arrive at any time, for any number.
 
-    The reduction gives a key once in a step, beats of a key one after the other, and no sum while
-    the end of a pass is offered. The host says at any time that any part of what it got is
-    written.
+    The reduction outputs a key once in a step, with consecutive beats, and no sum while the end of
+    a pass is offered. The host reports at any time that any part of its data is written.
 
-    One row, that of the key 0, is followed in each step that it has a sum in; it has the slot
-    ``place``, if any, and no other row of the step has that.
+    The row of key 0 is followed in each step in which it has a sum. It has the slot ``place``, if
+    any; no other row of the step has that slot.
 
-    Members: ``bench``, ``dut``, ``cache``, ``embedding``; what is known of the followed row:
-    ``summed``, ``looked``, ``found``, ``held``; ``old``, ``gradient``, ``wrote`` and ``sent`` by
-    beat; ``saved``, its state was sent; ``new``, its new vector. ``out``: row beats and states that
-    the host has not said to be written. ``asked``: lookups, by number, without an answer.
+    Members
+    -------
+    bench, dut, cache, embedding: the bench and the blocks.
+    summed, looked, found, held: state of the followed row.
+    old, gradient, wrote, sent: values and state of the followed row, by beat.
+    saved: its state was sent.
+    new: its new vector.
+    out: row beats and states that the host has not reported as written.
+    asked: lookups without an answer, by number.
     """
 
     def __init__(self, *edits: tuple[str, str, str], beats: int = 1, adagrad: bool | None = None):
@@ -102,7 +106,7 @@ class Updating(UpdaterBlocks):
         within, current, following = Signal(), Signal(NUMBER), Signal(1)
         self.within = within, following
         number, answer = Signal(NUMBER), self.answer
-        self.number = Signal(NUMBER)  # of the row that is followed
+        self.number = Signal(NUMBER)  # of the followed row
         its = number == self.number
         m.d.comb += [
             number.eq(Mux(within, current, bench.free(NUMBER, "number"))),
@@ -114,7 +118,7 @@ class Updating(UpdaterBlocks):
         m.d.comb += self.answers.eq((bench.free(name="answers") & ~whose) | (
             whose & waits & bench.free(name="finds")))
         self.answered = self.answers & whose
-        # Once it is found, another may get its number.
+        # Once it is found, another row may get its number.
         self.looked, self.found = Signal(), Signal()
         self.its_answer = self.answered & its & self.looked & ~self.found
         bench.always("taken", ~self.answered | dut.vectors.ready)
@@ -129,11 +133,11 @@ class Updating(UpdaterBlocks):
             m.d.sync += self.place.eq(bench.free(name="place"))
 
     def _host(self) -> None:
-        """Take rows, states and requests; acknowledge what came."""
+        """Take rows, states and requests; acknowledge received data."""
         bench, dut, m = self.bench, self.dut, self.bench.m
         self.out, self.acknowledged = Signal(COUNT), Signal(COUNT)
         written = self.acknowledged
-        room = self.out < (1 << COUNT) - 2  # of the counts, of which there are 2^32
+        room = self.out < (1 << COUNT) - 2  # of the counts, which have 2^32 values in the hardware
         ready = {name: bench.free(name=name) for name in (
             "requests", "rows", "states", "reports", "done")}
         m.d.comb += [
@@ -150,7 +154,7 @@ class Updating(UpdaterBlocks):
             self.out + self.row + self.saves - said)]
 
     def _follow(self) -> None:
-        """Note what becomes of the row of key 0."""
+        """Track the row of key 0."""
         bench, dut, m, beats = self.bench, self.dut, self.bench.m, self.beats
         got, write, row = dut.lookups, dut.write, dut.rows
         self.looks = got.valid & got.ready & (got.payload.key.as_value() == 0)
@@ -188,7 +192,7 @@ class Updating(UpdaterBlocks):
             m.d.sync += [signal.eq(0) for signal in (
                 self.summed, self.looked, self.found, self.held, self.saved, self.old,
                 self.gradient, self.wrote, self.sent)]
-        # No other row has its slot, and it has no other.
+        # No other row has its slot, and it has no other slot.
         bench.assume(~(self.answered & answer.held & answer.last) | (
             (answer.slot == self.place) == self.its_answer))
         self.new = self.old ^ self.gradient
@@ -197,7 +201,7 @@ class Updating(UpdaterBlocks):
             & (self.saved | ~self.adagrad) & (self.out == 0))
 
     def thaws(self) -> None:
-        """State that the cache thaws soon after the end of a step, once all is written."""
+        """State that the cache unfreezes soon after the end of a step, once all is written."""
         bench, dut, m = self.bench, self.dut, self.bench.m
         come, row = self.whole, dut.rows.payload
         self.unsent, self.unwritten, self.unsaved = (

@@ -1,5 +1,5 @@
-"""The row updater, and what the local cache adds to its tables, of small sizes; what stands for
-the tables, for the optimizer and for the unpacker of states."""
+"""The row updater and the local cache's part for updates, of small sizes; substitutes for the
+tables, the optimizer and the unpacker of states."""
 
 from types import SimpleNamespace
 
@@ -25,8 +25,8 @@ from tests.mutants import variant
 __all__ = ["COUNT", "KEY", "LOOKUP", "NUMBER", "PLACES", "STATE", "SUM", "UpdaterBlocks"]
 
 PLACES, SLOTS, NUMBER, COUNT = 2, 2, 2, 3
-"""Rows in the ring, slots, and bits of a row's number and of a count of what was sent: 16 and 32
-in the hardware."""
+"""Rows in the ring, slots, bits of a row's number (16 in the hardware) and of a count of sent data
+(32)."""
 
 KEY = data.StructLayout({"row": 1, "table": 1})
 LOOKUP = data.StructLayout({"key": KEY, "meta": NUMBER})
@@ -57,16 +57,19 @@ def _updated(id_bits: int) -> data.StructLayout:
 
 
 def _shown(text: str, name: str = "at") -> tuple[str, str]:
-    """Return an edit by which a block shows what is named there, as its member ``name``."""
+    """Return an edit by which a block exposes its local names as its member ``name``."""
     return f"        {text}", f"        {LOCALS.format(name)}{text}"
 
 
 class UpdaterBlocks:
-    """What :class:`~tests.formal.updating.Updating` is made of.
+    """The parts of :class:`~tests.formal.updating.Updating`.
 
-    Members: ``bench``; ``beats``; ``embedding``, what stands for the tables; ``answers`` and
-    ``answer``, to be driven: whether it answers a lookup, and how; ``computing``, of the optimizer
-    which beats there are, and these.
+    Members
+    -------
+    bench, beats: the bench, and beats of a vector.
+    embedding: the substitute for the tables.
+    answers, answer: inputs to drive: it answers a lookup, and the answer.
+    computing: beats inside the optimizer: valid flags, and values.
     """
 
     bench: Bench
@@ -79,7 +82,7 @@ class UpdaterBlocks:
         return made_at_once(variant(block, *edits, *shown, **names))
 
     def _updater(self) -> RowUpdater:
-        """Return the row updater, its blocks narrow."""
+        """Return the row updater with narrow blocks."""
         self.config = config = SimpleNamespace(
             update_rows=PLACES, vector_beats=self.beats, local_cache_rows=SLOTS, store_bits=1,
             local_cache_ways=1, misses_in_flight=2, dedupe_in_flight=2, local_cache_sets=2,
@@ -117,7 +120,7 @@ class UpdaterBlocks:
             OutgoingPartial=row)(config)
 
     def _states(self) -> type:
-        """Return what stands for the unpacker: any states."""
+        """Return the substitute for the unpacker: any states."""
         bench = self.bench
         valid, state = bench.free(name="state_comes"), bench.free(STATE.size, "state")
 
@@ -134,7 +137,8 @@ class UpdaterBlocks:
         return States
 
     def _optimizer(self) -> type:
-        """Return what stands for the optimizer: as many beats as there are, each in any time."""
+        """Return the substitute for the optimizer: the same number of beats, each after any time.
+        """
         goes, takes, owner = (self.bench.free(name="computed"), self.bench.free(name="computes"),
                               self)
         places = PLACES * self.beats

@@ -1,4 +1,4 @@
-"""Where the rows of an updater are: what induction needs to know to prove what is to be shown."""
+"""Invariant of an updater: the location of its rows, for induction."""
 
 from types import SimpleNamespace
 
@@ -12,7 +12,7 @@ __all__ = ["inside"]
 
 
 def inside(made: Updating) -> None:
-    """State it, of vectors of one beat."""
+    """State the invariant for vectors of one beat."""
     bench, dut, m = made.bench, made.dut, made.bench.m
     blocks = dut.made.submodules
     ring, output, end = blocks.ring, blocks.output, blocks.end
@@ -29,7 +29,7 @@ def inside(made: Updating) -> None:
         return result
 
     def items(buffer, shape):
-        """Return the items of a skid buffer, each with whether it is there."""
+        """Return the items of a skid buffer, each with its valid flag."""
         inner = SimpleNamespace(**buffer.at)
         return [(valid, data.View(shape, Cat(value))) for valid, value in (
             (inner.front_valid, inner.front), (inner.held_valid, inner.held))]
@@ -45,7 +45,7 @@ def inside(made: Updating) -> None:
     writes, rows, states = (items(buffer, buffer.o.payload.shape()) for buffer in (
         out.write, out.rows, out.states))
 
-    # What surrounds the block.
+    # The surroundings of the block.
     kept = made.kept
     bench.always("offered", ~made.within_key & ~made.within[0] & ~made.within[1] & (
         ~made.stalled | (kept.last & (kept.beat == 0) & (kept.step == made.step) & ~made.last_end
@@ -76,7 +76,7 @@ def inside(made: Updating) -> None:
     bench.always("last", (~out.valid | out.item.last) & (~feed.valid | feed.out.last) & Cat(
         ~held[k] | computed[k].last for k in range(PLACES)).all())
 
-    # Lookups that wait, and those that are asked for.
+    # Lookups that wait, and lookups that are outstanding.
     looking = Signal(2)
     m.d.comb += looking.eq(lookups[0][0] + lookups[1][0])
     bench.always("looking", (~lookups[0][0] | (lookups[0][1].meta == minus(head, looking)))
@@ -120,7 +120,7 @@ def inside(made: Updating) -> None:
     bench.always("at_take", ~(take & ~passed) | (~dut.frozen & empty))
     bench.always("passed", (~(drain | done) | ~passed) & (end.reports.valid == report))
 
-    # What is not yet written, and how long the end has waited since all is.
+    # The data that is not yet written, and the wait of the end since all is written.
     coming, going, putting, saving = (sum((valid for valid, _ in buffer), C(0)) for buffer in (
         entry, rows, writes, states))
     to_write = sum(((minus(C(n, NUMBER), tail) < known_to) & ~asked[n]
@@ -133,7 +133,7 @@ def inside(made: Updating) -> None:
     bench.always("due", (count <= late) & ((count == 0) | (ending & ~passed & made.all_written)))
     bench.always("over", ~(drain & (count != 0)) | (over.emptied & over.written))
 
-    # The row that is followed.
+    # The followed row.
     key = Value.cast
     in_ring = [(minus(C(n, NUMBER), tail) < level) & (rams.keys.cells[n % PLACES] == 0)
                for n in range(1 << NUMBER)]
@@ -172,7 +172,7 @@ def inside(made: Updating) -> None:
             & (~made.held | (slot[0] == made.place))))
         bench.always(f"slot_{n}", ~(row & ~its & answered & slot[-1]) | (slot[0] != made.place))
     bench.always("gone_found", ~gone | made.found)
-    # A value on its way, of the row that is followed.
+    # A value in flight, of the followed row.
     def own(number):
         return inside.bit_select(number, 1)
 

@@ -1,4 +1,5 @@
-"""What scatter lists may give out, and what stands in a proof for them: anything that they may."""
+"""The allowed outputs of scatter lists, and a substitute for them in proofs that makes any of them.
+"""
 
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data
@@ -10,24 +11,25 @@ from tests.formal.bench import Bench
 __all__ = ["BEHIND", "Waiting", "any_lists"]
 
 BEHIND = 2
-"""Waiters that have given their node back and are not taken yet: as many as there are places behind
-the RAMs of the lists that are proved."""
+"""Waiters that have released their node and are not taken yet: the number of places behind the RAMs
+of the proved lists."""
 
 
 class Waiting:
-    """Who waits, of whom one, any, is marked: bit 0 of its meta is 1, that of all others 0.
+    """The waiters, of which any one is marked: bit 0 of its meta is 1, and 0 for all others.
 
     Members
     -------
-    lists: of each id ``count``, the number that wait, whether it is ``closed``, and ``marked`` if
-        the marked one is among them.
-    allowed: the waiter that is shown may be. Its id is closed and has a waiter, it is called the
-        last if it is, and it is the marked one, with the meta that this was appended with, at the
-        latest when none else is left.
-    expected: what is asked is as promised: an append to an id that is not closed, the first of its
-        list called so; a closing of a list that has a waiter and is not closed.
-    seen: there was a marked one; another is not to come.
-    total: how many wait, those on their way out included.
+    lists: for each id: ``count``, the number of waiters; ``closed``; ``marked``: the marked waiter
+        is among them.
+    allowed: the current output is allowed. Its id is closed and has a waiter; it has the flag
+        ``last`` exactly if it is the last; it is the marked waiter, with its appended meta, at the
+        latest when no other is left.
+    expected: the inputs obey the contract: an append to an id that is not closed, flagged as first
+        exactly if it is the first of its list; a closing of a list that has a waiter and is not
+        closed.
+    seen: the marked waiter has arrived; no second one may.
+    total: number of waiters, including those on their way out.
     """
 
     def __init__(self, m: Module, ids: int, nodes: int, lists):
@@ -65,13 +67,13 @@ class Waiting:
 
 
 def any_lists(bench: Bench, ids: int, nodes: int) -> tuple[type, Value, Value]:
-    """Return a class with the ports of scatter lists that gives out anything that they may.
+    """Return a class with the ports of scatter lists that makes any allowed output.
 
-    Also return what ``bench`` must assume, and what the proof of the lists assumes of their
-    surroundings. The meta of waiters that are not marked is given out as 0.
+    Also return the assumption of ``bench``, and the assumption in the proof of the lists about
+    their surroundings. The meta of waiters that are not marked is output as 0.
     """
     allowed, expected = Signal(init=1), Signal(init=1)
-    # Free signals must be there before the bench is converted, so not only when this is.
+    # Free signals must exist before the bench is converted, so they are created here.
     space, show, mark, last = (bench.free(name=name) for name in ("space", "show", "mark", "last"))
     id_ = bench.free(range(ids), "shown_id")
 

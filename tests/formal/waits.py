@@ -1,12 +1,12 @@
-"""What waits for what: a graph of the streams of two NICs that send to each other.
+"""The wait-for graph of the streams of two NICs that send to each other.
 
-Nodes are streams, by the table of :mod:`rtl.links` and, within the training path, :data:`INNER`;
-a stream is named after its source. An edge says that an item on one stream may have to wait until
-one on the other moves. Every input of a block is taken to wait for all of the block's outputs; an
-input of :data:`TAKEN` waits for nothing, which is a contract of its block. What else an input may
-wait for is an arrival (:data:`WAITS`): something that was asked for, which comes once what it
-follows from has moved (:data:`ARRIVALS`). The wire joins the NICs, and arrivals name streams of
-the peer, so a circle through several NICs is one of this graph, too: all nodes are alike.
+Nodes are streams, by the table of :mod:`rtl.links` and, within the training path, :data:`INNER`. A
+stream is named after its source. An edge means that an item on a stream may have to wait until
+another stream moves. Every input of a block waits for all outputs of the block by default. An input
+of :data:`TAKEN` waits for no stream, which is a contract of its block. An input may also wait for
+an arrival (:data:`WAITS`): requested data, which arrives once its sources have moved
+(:data:`ARRIVALS`). The wire joins the NICs, and arrivals name streams of the peer. All nodes are
+alike, so a cycle through several NICs is also a cycle of this graph.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -21,8 +21,8 @@ __all__ = ["APART", "ARRIVALS", "BEGUN", "ENVIRONMENT", "INNER", "TAKEN", "WAITS
 
 
 class Contract(NamedTuple):
-    """A promise of a block or of what is around the NIC, and what shows it: the name of a test, or
-    nothing where it is assumed."""
+    """A promise of a block or of the NIC's environment, and the test that proves it; empty if it is
+    assumed."""
 
     promise: str
     test: str = ""
@@ -44,7 +44,7 @@ APART = {
         "vectors pass beside misses", "test_waits"),
     ("row_reads.headers", "row_reads.o"): Contract("headers pass beside lookups", "test_waits"),
 }
-"""Pairs of an input and an output of one block of which the input does not wait for the output."""
+"""Pairs of an input and an output of one block; the input does not wait for the output."""
 
 INNER = (
     Link("receiver.o", "local_source.fresh"),
@@ -76,8 +76,8 @@ INNER = (
     Link("step_barrier.steps", "departure.steps.1"),
     Link("step_barrier.reports", "departure.reports.2"),
 )
-"""Streams within :class:`rtl.training.TrainingPath`, between its blocks; the two ways back of what
-was spilled leave ``returned_receiver`` by its one output (:data:`_RETURNED`)."""
+"""Streams within :class:`rtl.training.TrainingPath`, between its blocks. The two return paths of
+spilled beats leave ``returned_receiver`` by its single output (:data:`_RETURNED`)."""
 
 _RETURNED = (Link("returned_receiver.o", "local_source.returned"),
              Link("returned_receiver.o", "global_source.returned"))
@@ -93,7 +93,7 @@ _PORTS = {
 """Ports of the training path, by the ports of its blocks behind them."""
 
 WAITS = {
-    # Places of the hold buffer, miss ids and entries are freed by vectors that come.
+    # Arriving vectors free places of the hold buffer, miss ids and entries.
     "hold_buffer.reserve": ("own vectors", "vectors of peers"),
     "remote_cache.lookups": ("vectors of peers",),
     "dedupe.requests": ("vectors for the dedupe table",),
@@ -101,7 +101,7 @@ WAITS = {
     "local_cache.updates": ("vectors of the GPU",),
     "lookup_packager.i": ("credit of lookups",),
     "dense_ring.reserve": ("dense vectors",),
-    # Joined: a sample's dense vector and its pooled ones.
+    # A sample's dense vector is joined with its pooled vectors.
     "concatenator.pooled": ("dense vectors",),
     "concatenator.dense": ("rest of a sample",),
     "gpu_rings.lists": ("lists consumed",),
@@ -120,7 +120,7 @@ WAITS = {
     "row_updater.sums": ("rows to be updated", "states of rows"),
     "row_updater.flushed": ("rows to be updated", "states of rows", "rows written"),
 }
-"""What an input may wait for besides its block's outputs."""
+"""Arrivals that an input may wait for besides its block's outputs."""
 
 ARRIVALS = {
     "own vectors": ("dispatcher.local", "vector_router.local"),
@@ -133,7 +133,7 @@ ARRIVALS = {
                            "host_rx"),
     "dense vectors": ("dense_ring.headers", "dense_ring.payload", "host_rx"),
     "rest of a sample": ("begun slot", "own vectors", "vectors of peers", "hold_buffer.o"),
-    # The kernel consumes lists whatever else it waits for; slots are read by DMA.
+    # The kernel consumes lists independently of its other waits; slots are read by DMA.
     "lists consumed": ("gpu_rings.headers", "gpu_rings.payload", "host_rx"),
     "acknowledgements": ("net_tx", "peer net_receiver.links"),
     "credit of partials": ("peer partial_receiver.o", "peer departure.net_headers",
@@ -145,27 +145,28 @@ ARRIVALS = {
     "rows to be updated": ("row_updater.lookups", "local_cache.updated"),
     "states of rows": ("row_updater.state_requests", "host_rx"),
     "rows written": ("departure.host_headers", "departure.host_payload", "host_rx"),
-    # All that a step has in the NICs, from its slots to its rows.
+    # All data of a step in the NICs, from its slots to its rows.
     "the step before": tuple(f"{where}{name}" for where in ("", "peer ") for name in (
         "host_rx", "slot of the open step", "hold_buffer.o", "receiver.o", "receiver.flush",
         "gradient_sender.remote", "gradient_sender.steps", "step_counter.complete",
         "global_reducer.flushed", "row_updater.done", "step_barrier.steps",
         "step_barrier.reports")),
-    # The sums of a step are read out when nothing of it is under way in any local reduction.
+    # The sums of a step are read out when no data of it is in flight in any local reduction.
     "units that round": ("global_reducer.o",),
 }
-"""What has to move until it comes; ``peer``: at the other NIC."""
+"""Streams that must move before the arrival; ``peer``: at the other NIC."""
 
 BEGUN = {
-    # The first slot of its sample has its dense vector's place, so the others wait for no dense.
+    # The first slot of its sample has its dense vector's place, so the other slots wait for no
+    # dense vector.
     "begun slot": ("begun place", "dispatcher.local", "dispatcher.remote"),
-    # Samples are granted places in order and have at most half of them: those before leave.
+    # Samples get places in order and have at most half of them, so earlier samples leave.
     "begun place": ("own vectors", "vectors of peers", "hold_buffer.o"),
-    # Slots are in the order of their steps, so none before it waits for a later step.
+    # Slots are in the order of their steps, so no earlier slot waits for a later step.
     "slot of the open step": ("dispatcher.reserve", "dispatcher.local", "dispatcher.remote",
                               "dispatcher.dense"),
 }
-"""Slots that go before others of their stream, and what they wait for themselves."""
+"""Slots that precede others of their stream, and their own waits."""
 
 ENVIRONMENT = {
     "host_tx": Contract("the host takes what it is offered, whatever it waits for itself"),
@@ -187,7 +188,7 @@ ENVIRONMENT = {
                                  "test_step_counter"),
     "payload of a packet": Contract("who sent a header sends the payload, waiting for nothing"),
 }
-"""What arrivals and orders rest upon, which streams do not show."""
+"""Contracts behind arrivals and orders that streams do not show."""
 
 
 def streams(training: bool, linked: bool) -> list[Link]:
@@ -205,8 +206,9 @@ def wait_graph(training: bool = True, linked: bool = True, *, without: Collectio
                more: Mapping[str, Iterable[str]] = {}) -> nx.DiGraph:
     """Return the graph of two NICs, whose nodes are pairs (NIC, name).
 
-    ``without``: inputs of :data:`TAKEN`, or pairs of :data:`APART` with a space between them, whose
-    contract does not count. ``more``: names and what else they wait for.
+    without: inputs of :data:`TAKEN`, or pairs of :data:`APART` with a space between them, whose
+    contract is ignored.
+    more: names and their additional waits.
     """
     graph, table = nx.DiGraph(), streams(training, linked)
     leaving: dict[str, list[str]] = {}
@@ -237,7 +239,7 @@ def wait_graph(training: bool = True, linked: bool = True, *, without: Collectio
 
 
 def circle(graph: nx.DiGraph) -> list[str]:
-    """Return the shortest way found around a circle of waiting, or nothing where there is none."""
+    """Return the shortest cycle found in the graph, or an empty result without a cycle."""
     for part in sorted(nx.strongly_connected_components(graph), key=len):
         for node in part if len(part) > 1 or graph.has_edge(*[next(iter(part))] * 2) else ():
             way = min((nx.shortest_path(graph, other, node) for other in graph.successors(node)

@@ -1,5 +1,5 @@
-"""A whole cache, as small as can be, each of whose parts is real or all that it may do, and the
-invariant of what is inside it: where each fetch is, each waiter, and the values of the row."""
+"""A minimal whole cache, each of whose parts is real or an over-approximation, and its invariant:
+the location of each fetch and each waiter, and the values of the row."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,11 +26,15 @@ _COUNTED_HERE = "unsettled, entered = Signal(3), Signal()"
 
 @dataclass(frozen=True)
 class Fetch:
-    """Where the fetch of an id may be, a bit each, in order; the last place is its closed list.
+    """Possible locations of the fetch of an id, one bit each, in order; the last one is its closed
+    list.
 
-    new: decided, asked, done. queued: a place each. out: those, outstanding, two stages of a fill.
-    arrived: in the third; closes: in the cycle behind. waits: a hit on it that was asked, that is
-    done. here: its row is pending.
+    new: decided, queried, done.
+    queued: one bit per place.
+    out: outstanding, and two stages of a fill.
+    arrived: in the third stage; closes: in the next cycle.
+    waits: a hit on it that was queried, that is done.
+    here: its row is pending.
     """
 
     new: list[Value]
@@ -43,17 +47,25 @@ class Fetch:
 
 
 class Whole:
-    """The cache, what surrounds it, and statements about what is inside.
+    """The cache, its surroundings, and statements about its inside.
 
-    One row, two fetches, two waiters, vectors of one bit, two keys: that of key 0 is 1, the other
-    stands for all others and is 0. Any lookup may come, any fetch that is outstanding may be
-    filled, any miss and answer be taken, in any cycle. One lookup, any, is marked in its ``meta``.
-    ``updated``: rows may be updated, though none is here: the cache freezes and goes on in any
-    cycle.
+    There are one row, two fetches, two waiters, vectors of one bit, and two keys. The vector of key
+    0 is 1. The other key represents all other keys, and its vector is 0. In any cycle, any lookup
+    may arrive, any outstanding fetch may be filled, and any miss and answer may be taken. Any one
+    lookup is marked in its ``meta``.
 
-    Members: ``due``: the marked lookup is inside, ``kept``: its key is 0. For updates: ``update``:
-    the lookup that is offered is for one; ``under_way``; of key 0, what ``memory`` has, and
-    ``vector``, what its slot does or is to have; ``slot``: the slot, with what is on its way.
+    updated: rows may be updated, though no row is in this class; the cache freezes and unfreezes in
+    any cycle.
+
+    Members
+    -------
+    due: the marked lookup is inside.
+    kept: the key of the marked lookup is 0.
+    update: the offered lookup is for an update.
+    under_way: an update is in progress.
+    memory: value of key 0 in memory.
+    vector: value of key 0 that its slot has or will have.
+    slot: value of the slot, including writes in flight.
     """
 
     META_BITS = 1
@@ -71,7 +83,7 @@ class Whole:
         lists, may_lists, lists_asked = any_lists(bench, IDS, NODES)
         queue, self.queue, self.left = plain_queue(
             operation_layout(1, self.META_BITS, 2, IDS), PLACES)
-        # What counts has few bits here, and shows.
+        # Counters have few bits here, and are visible.
         edits += (("EmbeddingCache", _COUNTED, f"{_COUNTED_HERE}; self.counted = unsettled"),)
         dut = edited(
             EmbeddingCache, SkidBuffer=Wires, TagPipeline=tags, ScatterList=lists,
@@ -81,12 +93,12 @@ class Whole:
             FILL_ID_BITS=1)(
                 1, self.META_BITS, rows=2, ways=1, in_flight=IDS, waiters=2, vector_beats=1,
                 store_bits=1, hash_key=lambda key: C(0, 32), updated=updated)
-        # Elaborated here, since statements are about its parts.
+        # Elaborated here, because statements refer to its parts.
         dut._MustUse__silence = True
         self.dut, bench.m.submodules.dut = dut, dut.elaborate(None)
         self.parts = bench.m.submodules.dut.submodules
-        # What the proofs of these parts assume. Their outputs do not follow from their inputs in
-        # the same cycle, so no statement rests upon itself.
+        # Assumptions of the proofs of these parts. Their outputs do not depend on their inputs in
+        # the same cycle, so the argument is not circular.
         bench.always("tags_expected", tags_asked)
         bench.always("lists_expected", lists_asked)
         bench.assume(may_tags & may_lists)
@@ -100,7 +112,7 @@ class Whole:
             bench.m.d.comb += dut.frozen.eq(self.under_way | bench.free(name="frozen"))
 
     def _surround(self) -> None:
-        """Offer lookups and take answers and misses, and fill what was asked for, whenever."""
+        """Offer lookups, take answers and misses, and fill requested vectors, all at any time."""
         bench, dut, m = self.bench, self.dut, self.bench.m
         lookup, answer, miss = dut.lookups.payload, dut.vectors.payload, dut.misses.payload
         self.marked, self.due, self.kept = (Signal(name=n) for n in ("marked", "due", "kept"))
@@ -109,7 +121,7 @@ class Whole:
             dut.lookups.valid.eq(bench.free(name="offer")),
             lookup.key.eq(bench.free(name="key") & ~self.update),
             lookup.meta.eq(Cat(bench.free(name="mark") & ~self.marked, self.update)),
-            # Of the store that stands here all answers are taken; it gives them at any times.
+            # All answers of the substitute store are taken; it outputs them at any time.
             dut.vectors.ready.eq(1), dut.misses.ready.eq(bench.free(name="ready"))]
         self.enters = dut.lookups.valid & dut.lookups.ready & lookup.meta[0]
         self.leaves = dut.vectors.valid & answer.meta[0]
@@ -132,7 +144,7 @@ class Whole:
         bench.always("ids_apart", ~dut.misses.valid | ~self.busy.bit_select(miss.id, 1))
 
     def _stages(self) -> None:
-        """Follow what is in registers that do not show: a decision after its question, fills."""
+        """Track registers that are not visible: a decision after its query, fills."""
         m, parts = self.bench.m, self.parts
         resolver, writer, row = parts.resolver, parts.writer, parts.tags.rows.rows[0]
         decided, shown = resolver.decisions.payload, resolver.decisions.valid
@@ -168,15 +180,16 @@ class Whole:
         return Value.cast(value == self.kept)
 
     def answered(self) -> None:
-        """State what is to be shown: once, with its vector, and not never."""
+        """State the property to prove: an answer once, with the correct vector, and not never."""
         bench, answer = self.bench, self.dut.vectors.payload
         bench.always("vector", ~self.leaves | self.right(answer.data[0]))
         bench.always("not_twice", ~self.leaves | self.due)
-        # Nothing moves and nothing is outstanding: then nobody waits.
+        # If the cache is idle and no fetch is outstanding, no lookup waits.
         bench.always("answered", ~(self.dut.idle & (self.busy == 0) & self.due))
 
     def settles(self, *, soon: bool = True) -> None:
-        """State that the cache says that it has settled if and, ``soon``, in time when it has."""
+        """State that the cache reports settled only if it has and, ``soon``, in bounded time when
+        it has."""
         bench, dut, m, parts = self.bench, self.dut, self.bench.m, self.parts
         row, done = parts.tags.rows.rows[0], self.done
         self.entered = entered = Signal()
@@ -196,7 +209,7 @@ class Whole:
         bench.always("settles", ~(settles & calm.all()) | dut.settled)
 
     def invariant(self) -> None:
-        """State where fetches and waiters are, so that induction gets to what is to be shown."""
+        """State the locations of fetches and waiters, to make the property inductive."""
         bench, parts = self.bench, self.parts
         table, writer, waiting = parts.table, parts.writer, parts.scatter.waiting
         row = parts.tags.rows.rows[0]
@@ -207,7 +220,7 @@ class Whole:
             bench.always(f"out_{k}", fetch.out == bench.any_of([*at.new[1:], *at.out]))
             bench.always(f"has_waiters_{k}", (of.count != 0) == bench.any_of(
                 [*at.out, at.arrived, at.closes, of.closed]))
-            # Whose row is pending is the fetch that has it.
+            # The pending row belongs to the fetch that has it.
             fills = at.arrived & writer.filled.valid
             bench.always(f"takes_row_{k}", ~(fetch.out & fetch.allocated) | (
                 at.here & (row.phase == fetch.phase) & (fetch.slot == 0)))
@@ -216,11 +229,11 @@ class Whole:
             bench.always(f"pending_{k}", ~at.here | (fetch.out & fetch.allocated) | fills)
             bench.always(f"answer_{k}", ~(self.filled[1].valid & (self.filled[1].id == k)) | (
                 table.busy & (table.fetch == fetch)))
-            # Who is about to wait: the list is not closed before.
+            # Lookups that are about to wait: the list is not closed before.
             bench.always(f"waits_{k}", (
                 ~at.waits[0] | bench.any_of([at.new[2], *at.out, at.arrived])) & (
                 ~at.waits[1] | bench.any_of([*at.out, at.arrived, at.closes])))
-        # Nodes of lists and places of the queue are used or given back.
+        # Nodes of lists and places of the queue are used or released.
         lists, done, held = parts.scatter, self.done.valid, Signal(3)
         used, queued = lists.add | lists.unused, [place.held for place in self.queue]
         bench.m.d.sync += held.eq(held + lists.reserve - lists.add - lists.unused)
@@ -233,18 +246,18 @@ class Whole:
             ~after | before for before, after in pairwise(queued)).all())
 
     def values(self) -> None:
-        """State the same of values, and where the marked lookup is."""
+        """State the values, and the location of the marked lookup."""
         bench, parts = self.bench, self.parts
         waiting, writer, rest = parts.scatter.waiting, parts.writer, parts.store.rest
         asked, was, done, now = self.asked, self.was, self.done.valid, self.done.decision
         row, shown, decided = parts.tags.rows.rows[0], self.shown, self.decided
-        # Whether what takes the row is behind a place of the queue, or behind what is done.
+        # The taking lookup is behind a place of the queue, or behind the done stage.
         behind = [[(row.id == k) & bench.any_of([*at.new[1:], *at.queued[place + 1:]])
                    for k, at in enumerate(self.fetches)] for place in range(PLACES)]
         behind.append([(row.id == k) & at.new[1] for k, at in enumerate(self.fetches)])
         for k, at in enumerate(self.fetches):
             of, one, of_row = waiting.lists[k], self.one[k], self.of_row[k]
-            # The vector is on its way here, or has come.
+            # The vector is on its way here, or has arrived.
             comes = bench.any_of([*at.out[PLACES:], at.arrived])
             known = comes | at.closes | of.closed
             bench.always(f"asks_{k}", (~at.new[1] | (of_row == (was.key == 0))) & (
@@ -276,7 +289,8 @@ class Whole:
             ~(valid & of.meta[0]) | ((of.key == 0) == self.kept)
             for valid, of in ((shown, decided), (asked & ~was.hit, was), (done & ~now.hit, now))
         ).all())
-        # If the marked one is to read the slot, its vector is there, and what takes the row behind.
+        # If the marked lookup is to read the slot, its vector is there, and the lookup that takes
+        # the row is behind it.
         slot_is = rest.has_slot[0] & self.right(rest.slots[0])
         its_row = ~row.pending & ((row.key == 0) == self.kept)
         bench.always("slot_asked", ~(

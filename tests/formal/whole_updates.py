@@ -11,16 +11,16 @@ REST, LOOKED, FOUND = range(3)
 
 
 class Updated(Whole):
-    """The cache of :class:`Whole`, and updates of its row, one after the other, at any times.
+    """The cache of :class:`Whole`, with updates of its row, one after the other, at any time.
 
-    The cache freezes and goes on in any cycle, but stays frozen during an update. That begins, once
-    the cache has settled, with a lookup of key 0; when this is answered, the new value, any, is
-    written to the slot, if the vector was held there, and to memory, in either order; after both
-    the update ends. A fetch brings what memory has in any cycle between its request and its fill.
-    While the cache has settled, rows of other keys are updated as well, to the 0 that they are.
+    The cache freezes and unfreezes in any cycle, but stays frozen during an update. An update
+    begins, once the cache has settled, with a lookup of key 0. After its answer, any new value is
+    written to the slot, if the vector was in it, and to memory, in either order; then the update
+    ends. A fetch returns the content of memory in any cycle between its request and its fill. While
+    the cache has settled, rows of other keys are updated too, to their value 0.
 
-    The marked lookup may be one for an update. It may get whatever value its row had since it
-    entered: before and after each update that was under way meanwhile.
+    The marked lookup may be one for an update. It may get any value that its row had since the
+    lookup entered: the values before and after each update in progress meanwhile.
 
     For mutants: ``waits``: lookups for updates wait until the cache has settled; ``stays``: it
     stays frozen until the update ends.
@@ -37,8 +37,8 @@ class Updated(Whole):
         goes, writes, stores, ends, others = (bench.free(name=n) for n in (
             "goes", "writes", "stores", "ends", "others"))
         value = bench.free(name="value")
-        # The answer of a lookup that is not held is seen if it is marked, else it may come whenever
-        # it waits for one.
+        # The answer of a lookup that is not held is observed if it is marked; else it may arrive at
+        # any time while it waits for one.
         self.found = dut.vectors.valid & answer.meta[1]
         held = self.found & answer.held
         found = self.found | (self.missed & goes & ~(self.due & self.mine))
@@ -70,15 +70,16 @@ class Updated(Whole):
         m.d.sync += self.had.eq(Mux(self.enters, 0, self.had) | self.has)
 
     def _surround(self) -> None:
-        """Offer lookups for updates, too, and write what the update before wrote."""
+        """Also offer lookups for updates, and write the values of the previous update."""
         bench, dut, m = self.bench, self.dut, self.bench.m
         self.state, self.had, self.has = Signal(2), Signal(2), Signal(2)
-        # The value before the update and after; what was written of it: the slot, the memory.
+        # The value before and after the update; which of slot and memory are written.
         self.old, self.fresh, self.written, self.stored, self.held = (
             Signal(name=n) for n in ("old", "fresh", "written", "stored", "held"))
         # The update's lookup waits for a fetch; the marked lookup is one for an update.
         self.missed, self.mine = Signal(), Signal()
-        # A skid buffer is in front of the slot. As its block takes all, it holds for a cycle.
+        # A skid buffer is before the slot. As its block takes every item, it holds an item for one
+        # cycle.
         self.coming = Signal(data.StructLayout({"valid": 1, "data": 1}))
         self.update = bench.free(name="update") & (self.state == REST) & (
             dut.settled if self._waits else dut.frozen)
@@ -99,7 +100,7 @@ class Updated(Whole):
         return Mux(self.kept, Mux(value, has[1], has[0]), ~value)
 
     def finds(self) -> None:
-        """State what is to be shown: the values of lookups, and that updates find their row."""
+        """State the properties to prove: the values of lookups, and that updates find their row."""
         bench, answer, row = self.bench, self.dut.vectors.payload, self.parts.tags.rows.rows[0]
         bench.always("vector", ~self.leaves | self.right(answer.data[0]))
         bench.always("finds", ~self.found | (
@@ -107,12 +108,12 @@ class Updated(Whole):
             & (~self.leaves | (answer.data[0] == self.old))))
 
     def updates(self) -> None:
-        """State where an update is, so that induction gets to what is to be shown."""
+        """State the location of an update, to make the properties inductive."""
         bench, dut, parts = self.bench, self.dut, self.parts
         row = parts.tags.rows.rows[0]
         here, under_way = row.valid & (row.key == 0), Value.cast(self.under_way)
         bench.always("frozen", ~under_way | dut.settled)
-        # The update's lookup is in one place, and hits if the row is here.
+        # The update's lookup has one location, and hits if the row is cached.
         shown, decided, asked, was = self.shown, self.decided, self.asked, self.was
         done, now = self.done.valid, self.done.decision
         queued = [place.held & ~place.item.miss & place.item.meta[1] for place in self.queue]
@@ -131,7 +132,7 @@ class Updated(Whole):
         bench.always("update_found", (self.state != FOUND) | (
             (self.held == here) & (self.held | self.written)))
         bench.always("at_rest", (self.state == FOUND) | ~(self.written | self.stored))
-        # The marked one is this, or another.
+        # The marked lookup is this one, or another.
         its = self.due & self.mine
         bench.always("marked_updates", ~its | (
             (self.state == LOOKED) & self.kept & (self.had == Cat(~self.old, self.old))))
@@ -145,7 +146,7 @@ class Updated(Whole):
         waiting = parts.scatter.waiting
         bench.always("marked_waiter", ~bench.any_of(of.marked for of in waiting.lists) | (
             waiting.kept[1] == self.mine))
-        # What is on its way to the slot gets there before the row may change.
+        # A write on its way to the slot arrives before the row may change.
         bench.always("coming", ~self.coming.valid | (
             row.valid & ~self.pending & (dut.counted == 0) & ~self.entered
             & (self.coming.data == ((row.key == 0) & self.vector))))

@@ -1,4 +1,4 @@
-"""What stands in a proof for a skid buffer at the edge of a block, or for a queue."""
+"""Substitutes in proofs for a skid buffer at the edge of a block, and for a queue."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -10,11 +10,11 @@ __all__ = ["ShortFIFO", "ShortQueue", "Wires"]
 
 
 class Wires(wiring.Component):
-    """A stream led through, with the ports of :class:`rtl.stream.SkidBuffer`.
+    """A stream without buffer, with the ports of :class:`rtl.stream.SkidBuffer`.
 
-    A skid buffer keeps items and their order, which is proved of it. So what it shows to the block
-    behind it is a stream of the same items at some times or others; a bench, which offers and
-    takes items at any times, gives the block without the buffer all of those, and more.
+    A skid buffer keeps items and their order, which has its own proof. Its output to the block is
+    therefore a stream of the same items at other times. A bench offers and takes items at any time,
+    so it gives the block without the buffer all of these behaviours, and more.
     """
 
     def __init__(self, shape):
@@ -31,9 +31,9 @@ class Wires(wiring.Component):
 class ShortQueue(CreditQueue):
     """A queue of two places, without delay, with the ports of a :class:`rtl.stream.CreditQueue`.
 
-    What that shows is a stream of the same items at some later times, which is proved of it. This
-    one shows them at the earliest, so that a bounded search reaches further; a bench that takes
-    items at any times sees most of the later ones as well.
+    A separate proof shows that the real queue outputs the same items at later times. This queue
+    outputs them at the earliest, so a bounded search reaches further. A bench that takes items at
+    any time covers most of the later times too.
     """
 
     def elaborate(self, platform) -> Module:
@@ -61,10 +61,11 @@ class ShortQueue(CreditQueue):
 
 
 class ShortFIFO(StreamFIFO):
-    """A FIFO with the ports and the latency of :class:`rtl.stream.StreamFIFO`, of fewer registers.
+    """A FIFO with the ports and the latency of :class:`rtl.stream.StreamFIFO`, with fewer
+    registers.
 
-    Items lie in registers and move up, so that there is one state for each content. ``level`` says
-    only whether an item is on its way.
+    Items are in registers and move up, so each content has one state. ``level`` shows only whether
+    an item is in transit.
     """
 
     def elaborate(self, platform) -> Module:

@@ -12,15 +12,14 @@ __all__ = ["Lru"]
 
 
 class Lru(Policy):
-    """The victim is the least recently used way: hit or inserted longest ago.
+    """Select the least recently used way: hit or inserted longest ago.
 
-    One bit per pair of ways ``i < j`` says whether ``i`` was used after ``j``. Compared with a rank
-    per way this costs ``ways * (ways - 1) / 2`` bits instead of ``ways * log2(ways)``, but an
-    update is one LUT level and the victim two, so a set can be read, decided and written back in
-    one cycle. All zero is the order in which way 0 is the oldest and the last way the newest; only
-    use moves a way, so the invalid ways are the oldest, in sequence.
-
-    Of one way there is no pair; its state is a bit that stays 0.
+    One bit per pair of ways ``i < j`` is 1 if ``i`` was used after ``j``. Compared with a rank per
+    way this costs ``ways * (ways - 1) / 2`` bits instead of ``ways * log2(ways)``. An update is one
+    LUT level and the victim two, so a set can be read, decided and written back in one cycle. All
+    zero is the order in which way 0 is the oldest and the last way the newest. Only use moves a
+    way, so the invalid ways are the oldest, in sequence. A set of one way has no pair; its state is
+    a bit that stays 0.
     """
 
     def __init__(self, ways: int):

@@ -1,4 +1,5 @@
-"""Policy: which way of a set a new key takes, and what the set remembers to decide it."""
+"""Policy: selects the way of a set for a new key, and defines the state of the set for this choice.
+"""
 
 from abc import ABC, abstractmethod
 
@@ -10,33 +11,34 @@ __all__ = ["Policy"]
 class Policy(ABC):
     """Replacement policy of a set-associative cache, as logic between two states of a set.
 
-    The word of a set holds ``bits`` of state next to the keys of its ways. A lookup reads the word,
-    decides, and writes the new state back within one cycle (:class:`~rtl.cache.tags.TagPipeline`),
-    so all methods are combinational, and :meth:`update` is in that one-cycle loop. They return
-    expressions of their arguments; ``m`` takes the signals that they use more than once, since an
-    expression is emitted again for each use. A way is given one-hot; no bit set means that there
-    was no such event, and leaves the state unchanged.
+    The word of a set stores ``bits`` of state next to the keys of its ways. A lookup reads the
+    word, decides, and writes the new state back within one cycle
+    (:class:`~rtl.cache.tags.TagPipeline`). All methods are therefore combinational, and
+    :meth:`update` is in that one-cycle loop. They return expressions of their arguments. A method
+    adds signals to ``m`` for values that it uses more than once, because an expression is emitted
+    again for each use. A way is given one-hot; 0 means no event, and leaves the state unchanged.
 
-    What holds for each policy:
+    Every policy has these properties:
 
-    - A state of zeros is that of an empty set: a cleared word needs no other value.
-    - The victim is exactly one way. Invalid ways go before valid ones, the lowest first, so a set
-      evicts nothing until it is full. Ways become valid only by insertion, so ways 0 to n - 1 are
-      the valid ones.
-    - A lookup is a hit, an insertion or neither. A key whose vector is fetched anew into its own
+    - A state of zeros is the state of an empty set: a cleared word needs no other value.
+    - The victim is exactly one way. Invalid ways go before valid ways, the lowest first, so a set
+      evicts only when it is full. Ways become valid only by insertion, so ways 0 to n - 1 are the
+      valid ones.
+    - A lookup is a hit, an insertion or neither. A key whose vector is fetched again into its own
       way is a hit. The way of an insertion is the victim of the same state.
 
-    Parameter: ``ways`` of a set. Raises ``TypeError`` or ``ValueError`` if it is not an integer of
+    Parameters: ``ways`` of a set. Raises ``TypeError`` or ``ValueError`` unless it is an integer of
     at least 1.
 
-    LRU needs no more than ``state`` and ``way``; others do. SRRIP (Jaleel et al., ISCA 2010) keeps
-    for each way how near its next use is, 0 for distant: the victim is the first way with the
-    least, an insertion subtracts the victim's from all ways and then writes 1 to its own, a hit
-    writes the most. NRU is this with one bit, cleared in the other ways once it would be set in
-    all. A way of a tree-PLRU, or one inserted as distant, could be the victim while another way is
-    invalid: their :meth:`victim` looks at ``valid``. Bimodal (Qureshi et al., ISCA 2007) and
-    scan-resistant insertion leave the way next to go where ``distant`` is 1: a draw, or a filter
-    that sees the first touch of a key, is ready a stage before.
+    LRU uses only ``state`` and ``way``; other policies need more. SRRIP (Jaleel et al., ISCA 2010)
+    stores for each way how near its next use is, 0 for distant. The victim is the first way with
+    the least value. An insertion subtracts the victim's value from all ways and then writes 1 to
+    its own; a hit writes the largest value. NRU is SRRIP with one bit, cleared in the other ways
+    when it would be set in all. With tree-PLRU, or after a distant insertion, a valid way could be
+    chosen while another way is invalid: such a :meth:`victim` must use ``valid``. Bimodal (Qureshi
+    et al., ISCA 2007) and scan-resistant insertion leave the way next to go if ``distant`` is 1.
+    Its source, a random draw or a filter that detects the first touch of a key, is ready one stage
+    earlier.
     """
 
     def __init__(self, ways: int):

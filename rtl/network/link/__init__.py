@@ -1,8 +1,8 @@
-"""Reliable link: packets between NICs are numbered, acknowledged, and sent again until they are.
+"""Reliable link: packets between NICs are numbered, acknowledged, and repeated until acknowledged.
 
-Each pair of sender and receiver has sequence numbers of its own. What has come is told in the
-header of every packet (all before ``acknowledge``) and, where something is missing or nothing else
-leaves in time, in LINK packets (a bit for each of 512 packets). What is not acknowledged in the
-time that round trips take is sent again (selective repeat, as TCP with RFC 2018, 6298). Order is
-not promised: no message between NICs depends on it.
+Each pair of sender and receiver has its own sequence numbers. The header of every packet
+acknowledges all packets before ``acknowledge``. LINK packets acknowledge 512 packets with one bit
+each; they are sent if a packet is missing, or if no other packet leaves in time. A packet that is
+not acknowledged within the timeout is sent again (selective repeat, as TCP with RFC 2018 and RFC
+6298). The link does not keep the order of packets: no message between NICs depends on it.
 """

@@ -1,4 +1,4 @@
-"""Arrival bits: which packets of each peer's window have come."""
+"""Arrival bits: one bit for each packet of each peer's window, whether it has arrived."""
 
 from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
@@ -20,34 +20,38 @@ WordNumber = data.StructLayout({"node": NODE_BITS, "word": range(WORDS)})
 
 
 def has_come(bits: Value, sequence: Value) -> Value:
-    """Return of each of the stored ``bits`` whether its packet has come; ``sequence`` is the number
-    of one of the packets.
+    """Return for each of the stored ``bits`` whether its packet has arrived. ``sequence`` is the
+    number of one of the packets.
 
-    The bits of a window are used again by the next. A packet stores the complement of what the
-    former one of its place has stored, so that nothing is cleared in between.
+    The next window reuses the bits of a window. A packet stores the complement of the bit that the
+    previous packet at its position stored, so no bit is cleared in between.
     """
     lap = sequence[WINDOW.bit_length() - 1]
     return bits ^ lap.replicate(len(bits))
 
 
 class ArrivalBits(wiring.Component):
-    """Keep a bit of each of the :data:`WINDOW` packets of a peer that may come.
+    """Store a bit for each of the :data:`WINDOW` packets of a peer that may arrive.
 
-    A word is read with each packet, and written with its bit changed if the packet is admitted.
+    Each packet reads a word, and writes it with its bit changed if the packet is admitted. After
+    reset, a sweep clears one word per cycle.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. After reset it is cleared, a word a cycle.
-
-    Parameters: ``nodes``; ``first_sequence``, number of each peer's first packet.
+    Parameters
+    ----------
+    nodes: number of peers.
+    first_sequence: number of each peer's first packet.
 
     Ports
     -----
-    look: :data:`PacketNumber`. come: whether the packet that was at ``look`` three cycles ago has
-        come, if it is in the peer's window.
-    mark: that packet comes now; ``come`` is 0. Not in two cycles in a row.
-    scan: :data:`WordNumber`. scanned: its bits, :func:`has_come` tells what they mean.
-    wipe: :data:`rtl.network.link.renewal.Wipe`: a word of a peer is cleared again; not with
-        ``mark``.
-    clearing: word that is cleared, all peers' counted through. ready: all are.
+    look: :data:`PacketNumber`.
+    come: the packet at ``look`` three cycles ago has arrived before; valid if it is in the peer's
+        window.
+    mark: that packet arrives now; ``come`` is 0. Not in two consecutive cycles.
+    scan: :data:`WordNumber`.
+    scanned: bits of that word; :func:`has_come` decodes them.
+    wipe: :data:`rtl.network.link.renewal.Wipe`: clears a word of a peer; not with ``mark``.
+    clearing: word that the sweep clears, counted through all peers.
+    ready: the sweep is done.
     """
 
     LATENCY = {("look", "come"): 3, ("mark", "come of a later look"): 2, ("scan", "scanned"): 1}
@@ -72,10 +76,10 @@ class ArrivalBits(wiring.Component):
         m.d.comb += here.node.eq(self.look.source)
         m.d.sync += [read.eq(here), now.eq(read), then.eq(now)]
 
-        # A decoded place, and two registers of which one is 0: what is read comes late.
+        # The decoded position, and two registers of which one is 0, because the read data is late.
         place = Signal(WORD, reset_less=True)
         kept, just_written = (Signal(reset_less=True, name=name) for name in ("kept", "just"))
-        # Of a word that is written as it is read, or in the cycle after, the new bits.
+        # The new bits of a word that is written in the cycle of its read or in the next one.
         met, meets, written = Signal(), Signal(), Signal(WORD, reset_less=True)
         changed, found, word = Signal(WORD), Signal(WORD), Signal(WORD, reset_less=True)
         m.d.comb += [
@@ -116,8 +120,8 @@ class ArrivalBits(wiring.Component):
         return m
 
     def _nothing(self, cleared: Value) -> Value:
-        """Return what the word that is ``cleared`` holds while nothing has come. The first
-        window may begin anywhere in a lap; its places before that are those of the next lap."""
+        """Return the value of the word ``cleared`` while no packet has arrived. The first window
+        may begin anywhere in a lap; positions before its beginning belong to the next lap."""
         place, lap = self._first % WINDOW, self._first // WINDOW % 2
         first = place // WORD
         word = cleared[:(WORDS - 1).bit_length()]

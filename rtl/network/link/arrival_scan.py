@@ -1,4 +1,5 @@
-"""Arrival scan: moves each peer's base over what has come, and gathers the bits of LINK packets."""
+"""Arrival scan: advances each peer's base over arrived packets, and collects the bits of LINK
+packets."""
 
 from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -13,45 +14,45 @@ from rtl.stream import StreamFIFO
 __all__ = ["BLOCKS", "ArrivalScan", "Moved", "Report"]
 
 BLOCKS = 2 * WINDOW // ARRIVALS
-"""Blocks of :data:`ARRIVALS` packets that are told apart: a window is in up to half of them and
-one more."""
+"""Blocks of :data:`ARRIVALS` packets that have distinct numbers. A window touches at most half of
+them plus one."""
 _BLOCK_WORDS = ARRIVALS // WORD
 _GROUP = 8
-"""Bits in which the first that is 0 is found in one step."""
+"""Bits of a group; one step finds its first 0."""
 
 Moved = data.StructLayout({"valid": 1, "node": NODE_BITS, "base": SEQUENCE_BITS})
-"""Event: ``base`` is the first packet of ``node`` that has not come, as far as was looked."""
+"""Event: ``base`` is the first packet of ``node`` that has not arrived, as far as the scan has
+read."""
 
 Report = data.StructLayout({"node": NODE_BITS, "block": range(BLOCKS), "forced": 1})
-"""What LINK packets may have to tell ``node``: of the packets whose number is, in blocks, ``block``
-modulo :data:`BLOCKS`; ``forced``: even if nothing is missing and headers have told the rest."""
+"""A LINK packet that may be due for ``node``, about the packets whose block number modulo
+:data:`BLOCKS` is ``block``. ``forced``: send it even if no packet is missing and headers have
+acknowledged all."""
 
 
 class ArrivalScan(wiring.Component):
-    """Look at the bits of peers of which packets have come, in turn, and at what is to be reported.
+    """Scan the arrival bits of the peers in turn, and make the reports that are due.
 
-    A report is made if it is forced, if a packet of the block is missing before one that has come,
-    or if no header has told of the base; otherwise it is dropped.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    A report is made if it is forced, if a packet of the block is missing before one that has
+    arrived, or if no header has acknowledged the base. Otherwise it is dropped.
 
     Parameters: ``nodes``.
 
     Ports
     -----
-    came: event :data:`rtl.network.layouts.AtNode`, a packet of ``node`` has been admitted; not
+    came: event :data:`rtl.network.layouts.AtNode`: a packet of ``node`` has been admitted; not
         before the bits are ready.
-    base_node, base, told: of the peer that is looked at, combinational: its base, and what the last
-        header to it said.
+    base_node, base, told: the scanned peer, its base, and the value of the last header to it;
+        combinational.
     moved: event :data:`Moved`.
-    scan, scanned: a word of the bits and, a cycle later, its content.
+    scan, scanned: a word of the bits and, one cycle later, its content.
     reports: stream of :data:`Report`.
     links: stream of :data:`rtl.network.link.layouts.Arrivals`.
-    made: event: one more of them.
-    held: :data:`rtl.network.layouts.AtNode`, as long as it lasts: nothing of that peer moves or is
-        reported, and its turns and reports are dropped. busy: it is still looked at, or a LINK
-        packet to it waits.
-    idle.
+    made: event: an item of ``links`` is made.
+    held: :data:`rtl.network.layouts.AtNode`; while valid, the base of that peer stays, no report to
+        it is made, and its turns and reports are dropped.
+    busy: the ``held`` peer is still being scanned, or a LINK packet to it waits.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {
@@ -73,7 +74,7 @@ class ArrivalScan(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.turns = turns = StreamFIFO(NODE_BITS, max(2, self._nodes), style="lutram")
-        # Whether a peer waits for its turn, or begins it in this cycle.
+        # The peer waits for its turn; cleared in the cycle that begins the turn.
         waits = Signal(self._nodes)
         new = Signal()
         m.d.comb += [new.eq(self.came.valid & ~waits.bit_select(self.came.node, 1)),
@@ -96,14 +97,14 @@ class ArrivalScan(wiring.Component):
                 Mux(whole, 0, Cat(_first_zero(part), group)), base[in_word:] + whole)),
         ]
         start, stays = Signal(), Signal()
-        # The peer of what is at the front of each queue is held, or that which is looked at.
+        # The peer at the head of each queue is held, or the peer being scanned.
         hold_report, hold_turn = (self.held.valid & (self.held.node == node) for node in (
             self.reports.payload.node, turns.o.payload))
         m.d.comb += stays.eq(self.held.valid & (self.held.node == report.node))
         gather, shown = self._gather(m, report, base, below, start, offered, stays)
         with m.FSM() as fsm:
             with m.State("CHOOSE"):
-                # A report after each peer's turn at most, and a turn after each report.
+                # At most one report after each peer's turn, and a turn after each report.
                 with m.If(self.reports.valid & ~offered & ~(reported & turns.o.valid)):
                     m.d.comb += self.reports.ready.eq(1)
                     m.d.sync += [report.eq(self.reports.payload), reporting.eq(1), reported.eq(1)]
@@ -160,13 +161,13 @@ class ArrivalScan(wiring.Component):
         return m
 
     def _gather(self, m, report, base, below, start, offered, stays) -> tuple[Value, Value]:
-        """Gather the bits of the reported block, from the cycle after ``start``; return whether
-        that is over, and the node of the last LINK packet. ``offered``: a LINK packet waits to be
-        taken; ``stays``: none is made."""
+        """Collect the bits of the reported block, from the cycle after ``start`` on. Return whether
+        this is done, and the node of the last LINK packet. ``offered``: a LINK packet waits to be
+        taken. ``stays``: make no LINK packet."""
         bits = Signal(ARRIVALS, reset_less=True)
         at_word, in_block = WORD.bit_length() - 1, ARRIVALS.bit_length() - 1
         block_bits, word_bits = (BLOCKS - 1).bit_length(), in_block - at_word
-        # How many blocks after the base's; beyond the window's is before it.
+        # Distance in blocks from the base's block. A block beyond the window is before the base.
         after = Signal(block_bits)
         beyond, ahead = Signal(), Signal(block_bits + 1)
         first = Signal(SEQUENCE_BITS - in_block, reset_less=True)
@@ -176,7 +177,8 @@ class ArrivalScan(wiring.Component):
         ]
         number = Signal(range(_BLOCK_WORDS + 4))
         active, ended = Signal(), Signal()
-        # Words from the base's to the one that is read: 0 and more are in the window or beyond it.
+        # Distance in words from the base's word to the word being read; 0 and more are in the
+        # window or beyond.
         apart = Signal(word_bits + block_bits + 2)
         m.d.comb += [
             self.scan.node.eq(report.node),
@@ -237,14 +239,15 @@ class ArrivalScan(wiring.Component):
 
 
 def _below(sequence: Value) -> Value:
-    """Return a bit for each packet of the word of ``sequence``: whether it is before it."""
+    """Return a bit for each packet of the word of ``sequence``: the packet is before ``sequence``.
+    """
     place = sequence[:WORD.bit_length() - 1]
-    # None is beyond the last.
+    # No packet of the word is before the last position.
     return Value.cast(Cat(*(place > k for k in range(WORD - 1)), C(0, 1)))
 
 
 def _first_zero(bits: Value) -> Value:
-    """Return the place of the lowest bit that is 0; any if there is none."""
+    """Return the position of the lowest 0 bit; any position if all bits are 1."""
     place = Value.cast(len(bits) - 1)
     for k in reversed(range(len(bits) - 1)):
         place = Mux(bits[k], place, k)

@@ -1,4 +1,4 @@
-"""Deadlines: the time at which each peer's packets are looked at, and the earliest of them."""
+"""Deadlines: the time of each peer's next check, and the earliest of these times."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -11,27 +11,27 @@ from rtl.network.layouts import AtNode
 __all__ = ["Deadline", "Deadlines"]
 
 Deadline = data.StructLayout({"valid": 1, "node": NODE_BITS, "time": 32})
-"""Event: something of ``node`` is due when ``time`` has come."""
+"""Event: a check of ``node`` is due at ``time``."""
 
 
 class Deadlines(wiring.Component):
-    """Keep one deadline for each node, and tell when it is over.
+    """Store one deadline per node, and report when it is over.
 
-    After each change, and when the earliest deadline is over, all nodes are looked at, one a cycle;
-    then nothing moves until ``time`` is ``deadline``. Latency and rate: see ``LATENCY`` and
-    ``RATE``.
+    After each change, and when the earliest deadline is over, the block scans all nodes, one per
+    cycle. Then it stays inactive until ``time`` reaches ``deadline``.
 
     Parameters: ``nodes``.
 
     Ports
     -----
-    set: event :data:`Deadline`. clear: event :data:`rtl.network.layouts.AtNode`: none any more;
-        not of the same node in the same cycle.
-    active: the nodes that have a deadline; from the cycle after the event.
-    time: cycles; may jump, while ``idle``, up to ``deadline``.
-    due: event: the deadline of ``node`` is over, and it has none any more.
-    deadline, waits: while ``idle`` and ``waits``, ``deadline`` is the earliest.
-    idle: nothing moves before ``time`` is ``deadline``.
+    set: event :data:`Deadline`.
+    clear: event :data:`rtl.network.layouts.AtNode`: removes the deadline; not of the node of
+        ``set`` in the same cycle.
+    active: bit mask of nodes that have a deadline, from the cycle after the event on.
+    time: cycle counter; may jump, while ``idle``, up to ``deadline``.
+    due: event: the deadline of ``node`` is over, and is removed.
+    deadline, waits: while ``idle`` and ``waits``, ``deadline`` is the earliest deadline.
+    idle: inactive until ``time`` reaches ``deadline``.
     """
 
     LATENCY = {("deadline over", "due, at most"): "nodes + 3"}

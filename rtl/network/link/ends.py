@@ -1,4 +1,4 @@
-"""The two sides of a reliable link, joined to each other."""
+"""Connections between the two sides of a reliable link."""
 
 from typing import Any
 
@@ -8,9 +8,12 @@ __all__ = ["first_deadline", "join_ends"]
 
 
 def join_ends(m: Module, sender: Any, receiver: Any, rejoin: Any) -> None:
-    """Join a :class:`rtl.network.link.sender.LinkSender` and a
-    :class:`rtl.network.link.rejoin.LinkRejoin` to the receiver of the same NIC, which has the ports
-    of :func:`rtl.network.link.receiver.link_ports` and ``peer``, besides their streams."""
+    """Connect a :class:`rtl.network.link.sender.LinkSender`, a
+    :class:`rtl.network.link.rejoin.LinkRejoin` and the receiver of the same NIC, except for their
+    streams.
+
+    The receiver has ``peer`` and the ports of :func:`rtl.network.link.receiver.link_ports`.
+    """
     m.d.comb += [
         sender.acknowledged.eq(receiver.acknowledged), receiver.told.eq(sender.told),
         receiver.ack_node.eq(sender.ack_node), sender.ack_value.eq(receiver.ack_value),
@@ -25,7 +28,8 @@ def join_ends(m: Module, sender: Any, receiver: Any, rejoin: Any) -> None:
 
 
 def first_deadline(sender: Any, receiver: Any) -> tuple[Value, Value]:
-    """Return whether either side waits for its deadline, and the earlier one of those that do."""
+    """Return whether either side waits for a deadline, and the earlier deadline of the waiting
+    sides."""
     sooner = (sender.deadline - receiver.deadline)[31]
     return sender.waits | receiver.waits, Mux(
         sender.waits & (sooner | ~receiver.waits), sender.deadline, receiver.deadline)

@@ -1,4 +1,4 @@
-"""Fence: tells when the items that are inside at a given moment have left."""
+"""Fence: reports when the items that are inside at a given moment have left."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
@@ -10,13 +10,13 @@ __all__ = ["Fence"]
 class Fence(wiring.Component):
     """Count the items of a queue, and those of them that were inside at the last ``mark``.
 
-    Parameters: ``most`` items that the queue holds.
+    Parameters: ``most``, the capacity of the queue.
 
     Ports
     -----
-    put, take: an item enters, leaves; counted in the next cycle.
-    mark: note what was counted.
-    passed: nothing of that is inside any more, from the cycle after ``mark`` on.
+    put, take: an item enters or leaves; counted in the next cycle.
+    mark: record the current count.
+    passed: no recorded item is inside, from the cycle after ``mark`` on.
     """
 
     LATENCY = {("take", "passed"): 2}

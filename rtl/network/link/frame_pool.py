@@ -1,4 +1,4 @@
-"""Frame pool: payload beats of unacknowledged packets, linked, and the list of free ones."""
+"""Frame pool: linked payload beats of unacknowledged packets, and the list of free beats."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -12,23 +12,21 @@ __all__ = ["FramePool"]
 
 
 class FramePool(wiring.Component):
-    """Beats of packets, of which each is linked to the next.
+    """Store beats of packets, each linked to the next one.
 
-    The free beats are one such list. A packet takes beats from its head, so that they are linked
-    already, and gives all back at its tail at once. After reset the list is 0, 1, 2 and so on; the
-    links of that first lap are written as the beats are taken, so that nothing is filled in first.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    The free beats form such a list. A packet takes beats from its head, already linked, and returns
+    all its beats at the tail at once. After reset the list is 0, 1, 2 and so on. The links of this
+    first lap are written as the beats are taken, so no initial fill is necessary.
 
     Parameters: ``beats``, a power of two, at least 8.
 
     Ports
     -----
-    take: take the free beat ``beat`` and write ``data`` into it. :data:`FramePool.SPARE` beats must
-        be free besides: the link of the last one is not known yet.
-    give: stream of :func:`rtl.network.link.packets.Chain`, beats that are free again.
-    read: read the beat ``first`` or, with ``follow``, the one linked to that read last.
-        read_data: its contents.
+    take: take the free beat ``beat`` and write ``data`` into it. :data:`FramePool.SPARE` more beats
+        must be free, because the link of the last free beat is not known yet.
+    give: stream of :func:`rtl.network.link.packets.Chain`, beats to free.
+    read: read the beat ``first`` or, with ``follow``, the beat linked to the last one read.
+    read_data: content of that beat.
     """
 
     LATENCY = {("read", "its data"): 2, ("beat taken", "it may be read"): 2}
@@ -52,12 +50,12 @@ class FramePool(wiring.Component):
         numbers, last = range(self._beats), self._beats - 1
         m.submodules.beats = beats = Ram(
             BEAT_BITS, self._beats, style="uram" if self._beats >= 1024 else "auto", latency=2)
-        # Two copies: one for the head of the free list, one for the packet that is read.
+        # Two copies: one for the head of the free list, one for the packet being read.
         m.submodules.links = links = Ram(len(self.beat), self._beats)
         m.submodules.links_read = walked = Ram(len(self.beat), self._beats)
         head, tail, fresh = Signal(numbers), Signal(numbers, init=last), Signal(init=1)
         following, address = Signal(numbers), Signal(numbers)
-        # A beat is written a cycle after it is taken, and its link, if it is new.
+        # A beat is written one cycle after it is taken, together with its link in the first lap.
         taken, linked = Signal(), Signal()
         written, linked_to = (Signal(numbers, reset_less=True, name=name)
                               for name in ("written", "linked_to"))

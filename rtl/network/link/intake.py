@@ -1,4 +1,4 @@
-"""Intake: numbers new packets, and copies them into the pool while they leave."""
+"""Intake: numbers new packets, and copies them into the pool as they leave."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -13,28 +13,33 @@ from rtl.stream import SkidBuffer, StreamFIFO
 __all__ = ["LinkIntake"]
 
 AHEAD = 4
-"""Packets that have their numbers, and whose payload is yet to come."""
+"""Packets that have numbers and whose payload has not arrived."""
 
 
 class LinkIntake(wiring.Component):
-    """Let a packet in when its window and the pool have room; those behind it wait.
+    """Admit a packet when its window and the pool have room; later packets wait.
 
-    To a peer that was given up, packets are swallowed. Latency and rate: see ``LATENCY`` and
-    ``RATE``.
+    Packets to a failed peer are discarded. Packets keep their order.
 
-    Parameters: ``beats`` of the pool; ``most`` beats of a packet.
+    Parameters
+    ----------
+    beats: beats of the pool.
+    most: most beats of a packet.
 
     Ports
     -----
-    headers, payload: new packets. header_out, payload_out: the same with their numbers; payload
-        passes by.
-    node: destination of the header that waits; lost: it was given up; full: its window is; fits:
-        the pool has room; sequence: its number. All combinational.
-    number, claim: the header gets its number, and a claim to beats.
-    again: nothing is let in in this cycle, and what was decided of the header is decided again.
-    take, data, beat: to the pool. kept: event :func:`rtl.network.link.packets.Kept`, in the cycle
-        after the last beat; swallowed: event: a packet is.
-    time. stall_window, stall_pool: a packet waits for that. idle.
+    headers, payload: new packets.
+    header_out, payload_out: the same packets with their numbers; payload passes combinationally.
+    node, lost, full, fits, sequence: destination of the waiting header; the destination has failed;
+        its window is full; the pool has room; number of the packet. Combinational.
+    number, claim: the header gets its number, and a claim to beats of the pool.
+    again: admit no packet in this cycle, and repeat the decision about the header.
+    take, data, beat: write access to the pool.
+    kept: event :func:`rtl.network.link.packets.Kept`, in the cycle after the last beat.
+    swallowed: event: a packet is discarded.
+    time: cycle counter.
+    stall_window, stall_pool: a packet waits for its window, or for the pool.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("header", "the same header"): 2, ("payload beat", "the same beat"): 0,
@@ -61,8 +66,7 @@ class LinkIntake(wiring.Component):
         m.submodules.header = header = SkidBuffer(LinkedFrame)
         m.submodules.order = order = StreamFIFO(admitted, AHEAD)
         wiring.connect(m, header.o, wiring.flipped(self.header_out))
-        # Look, or look again: the answer is used in the next cycle, and what happens until then
-        # may only make room.
+        # Check, or check again, for use in the next cycle. Events in between can only add room.
         item = self.headers.payload
         checked, swallow, full, fits = (Signal(name=name) for name in (
             "checked", "swallow", "full", "fits"))
@@ -90,7 +94,7 @@ class LinkIntake(wiring.Component):
             m.d.sync += [checked.eq(self.headers.valid), swallow.eq(self.lost),
                          full.eq(self.full), fits.eq(self.fits), sequence.eq(self.sequence)]
 
-        # Payload on its way; of a packet without, a beat is taken all the same.
+        # Payload in transit. A packet without payload also takes a beat.
         packet, moves, ends = order.o.payload, Signal(), Signal()
         inside, first = Signal(), Signal.like(self.beat, reset_less=True)
         length = Signal.like(self.kept.record.beats)

@@ -9,29 +9,29 @@ __all__ = ["ARRIVALS", "WINDOW", "Acknowledged", "Arrivals", "Failed", "LinkedFr
            "PacketNumber"]
 
 WINDOW = 2048
-"""Packets to a peer that may be on their way at once."""
+"""Packets to a peer that may be in flight."""
 
 ARRIVALS = BEAT_BITS
-"""Packets of which one LINK packet tells whether they have come."""
+"""Packets that one LINK packet acknowledges."""
 
 LinkedFrame = data.StructLayout(FrameInfo.members | {
     "sequence": SEQUENCE_BITS, "acknowledge": SEQUENCE_BITS,
     "change": EmberHeader["epoch"].width})
-"""A packet's header fields from the link's sender to the frame assembler. The packet's epoch is
-that of register ``link_epoch`` exclusive-or ``change``."""
+"""A packet's header fields from the sender of the link to the frame assembler. The packet's epoch
+is register ``link_epoch`` XOR ``change``."""
 
 Acknowledged = data.StructLayout(
     {"valid": 1, "node": NODE_BITS, "acknowledge": SEQUENCE_BITS})
-"""Event: a good packet of ``node`` has come, whose header says that all of our packets to it before
-``acknowledge`` have come there."""
+"""Event: a valid packet from ``node`` arrived. Its header acknowledges all packets to ``node``
+before ``acknowledge``."""
 
 Arrivals = data.StructLayout(
     {"node": NODE_BITS, "first": SEQUENCE_BITS, "bits": BEAT_BITS})
-"""Bit k: whether packet ``first`` + k has come: of ours at ``node``, or, on the way to a LINK
-packet, of ``node``'s here. ``first`` is a multiple of :data:`ARRIVALS`."""
+"""Bit k: packet ``first`` + k has arrived. Received in a LINK packet, it is about packets to
+``node``; to be sent, about packets from ``node``. ``first`` is a multiple of :data:`ARRIVALS`."""
 
 PacketNumber = data.StructLayout({"source": NODE_BITS, "sequence": SEQUENCE_BITS})
-"""A received packet's sender, and its number there."""
+"""Sender and sequence number of a received packet."""
 
 Failed = data.StructLayout({"valid": 1, "node": NODE_BITS, "step": STEP_BITS})
-"""Event: ``node`` has not acknowledged a packet of ``step``, however often it was sent."""
+"""Event: ``node`` has not acknowledged a packet of ``step`` after the last try."""

@@ -10,15 +10,21 @@ __all__ = ["NodeQueue", "lowest", "number"]
 
 
 class NodeQueue(wiring.Component):
-    """Remember for which nodes there is something to do; give them out round robin.
+    """Queue the nodes that have work; output them round robin.
 
-    A node that is set again before it is chosen is given out once; afterwards, again. Latency and
-    rate: see ``LATENCY`` and ``RATE``.
+    A node that is set again before it is chosen is output once. A node that is set after that is
+    output again.
 
-    Parameters: ``nodes``; ``ways``, sources of events.
+    Parameters
+    ----------
+    nodes: number of nodes.
+    ways: number of event sources.
 
-    Ports: ``set``, array of events :data:`rtl.network.layouts.AtNode`; ``o``, stream of node
-    numbers; ``idle``.
+    Ports
+    -----
+    set: array of events :data:`rtl.network.layouts.AtNode`.
+    o: stream of node numbers.
+    idle: no node waits.
     """
 
     LATENCY = {("event", "its node"): 2}
@@ -61,12 +67,12 @@ def _any(values) -> Value:
 
 
 def lowest(bits: Value) -> Value:
-    """Return ``bits`` without all but the lowest that is set."""
+    """Return the lowest set bit of ``bits``, alone."""
     return Value.cast((bits & (~bits + 1))[:len(bits)])
 
 
 def number(one: Value) -> Value:
-    """Return the number of the only bit of ``one`` that is set."""
+    """Return the number of the only set bit of ``one``."""
     width = max(1, (len(one) - 1).bit_length())
     return Value.cast(Cat(_any(one[k] for k in range(len(one)) if k >> bit & 1)
                           for bit in range(width)))

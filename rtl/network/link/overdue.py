@@ -1,4 +1,4 @@
-"""Overdue packets: which packets of a walk are sent again, when the next are due, and giving up."""
+"""Overdue packets: finds packets to repeat, the time of the next check, and failed peers."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -15,37 +15,46 @@ from rtl.network.link.round_trips import MOST_SHIFT
 __all__ = ["Overdue"]
 
 _CHANCE_BITS = 4
-"""Bits of the hash that spreads a time-out."""
+"""Bits of the hash that spreads a timeout."""
 
 
 class Overdue(wiring.Component):
-    """Decide on each packet of a walk whether its time is over, and note when the others' is.
+    """Decide for each packet of a walk whether it is overdue, and record when the others will be.
 
-    A packet's time-out is that of its peer, doubled for each time but the first that it was sent
-    again, or as often as its peer's is. The time-out of a packet that was sent again is spread: it
-    becomes longer by up to a quarter (jitter). Without the spread, packets meet the same part of a
-    periodic outage again and again. The spread depends only on both nodes, the packet's number and
-    its tries: a run can be repeated. Packets that were lost together are therefore overdue one
-    after the other, and only the first of them doubles the time-out of the peer. An overdue packet
-    is sent again; if that was done ``tries`` times, its peer is given up. The walk stops at the
-    first packet that was sent only once and is not overdue, since those behind it were sent later.
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    The timeout of a packet is its peer's timeout, doubled for each repetition except the first, or
+    as often as the peer's own timeout is doubled if that is more. A repeated packet has jitter: its
+    timeout is longer by up to a quarter. Without jitter, packets meet the same part of a periodic
+    outage again and again. The jitter depends only on both nodes, the packet's number and its
+    tries, so a run is repeatable. Packets that were lost together are therefore overdue one after
+    the other, and only the first of them doubles the timeout of the peer.
 
-    Parameters: ``beats`` of the pool; ``most`` beats of a packet.
+    An overdue packet is sent again. After ``tries`` transmissions, its peer has failed. The walk
+    stops at the first packet that was sent only once and is not overdue, because later packets were
+    sent later.
+
+    Parameters
+    ----------
+    beats: beats of the pool.
+    most: most beats of a packet.
 
     Ports
     -----
-    begins: a walk over packets of ``node`` begins. i: stream of
-        :func:`rtl.network.link.packets.Found`, one packet of it. decided: it is done with; stop:
-        the walk is, too. over: event: it ends. own: this node's number.
-    timeout, doublings: of ``node``; most, tries: see
-        :class:`rtl.network.link.sender.LinkSender`. time: cycles.
+    begins: a walk over packets of ``node`` begins.
+    i: stream of :func:`rtl.network.link.packets.Found`, one packet of the walk.
+    decided, stop: the packet is done; the walk is done too.
+    over: event: the walk ends.
+    own: number of this node.
+    timeout, doublings: timeout state of ``node``.
+    most, tries: see :class:`rtl.network.link.sender.LinkSender`.
+    time: cycle counter.
     again: stream of {first, record}, to a :class:`rtl.network.link.packet_table.PacketTable`.
     repeats: stream of :func:`rtl.network.link.packets.Repeat`.
-    deadline: event :data:`rtl.network.link.deadlines.Deadline`, in the cycle after ``over``. late:
-        event :data:`rtl.network.layouts.AtNode`, then too: a packet
-        was sent again that had been sent once, or more often than the time-out of its peer doubled;
-        that time-out doubles. failed: event :data:`rtl.network.link.layouts.Failed`. idle.
+    deadline: event :data:`rtl.network.link.deadlines.Deadline`, in the cycle after ``over``.
+    late: event :data:`rtl.network.layouts.AtNode`, in the same cycle: doubles the timeout of the
+        peer. A packet was repeated that had been sent once, or more often than the timeout was
+        doubled.
+    failed: event :data:`rtl.network.link.layouts.Failed`.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("packet sent once", "decided"): 7, ("packet sent again before", "decided"): 9}
@@ -85,8 +94,8 @@ class Overdue(wiring.Component):
         more = Signal(8)
         m.d.comb += [
             more.eq(Mux(record.tries <= 2, 0, record.tries - 2)),
-            # The second try waits as long as the first: a packet that is lost twice does not hold
-            # the window for long.
+            # The second try waits as long as the first, so a packet lost twice does not block the
+            # window for long.
             once.eq(Mux(last, doubled, doubled << 1)), due.eq(age >= limit),
             self.again.payload.first.eq(packet.first), self.again.payload.record.eq(record),
             self.again.payload.record.tries.eq(record.tries + ~record.tries.all()),
@@ -115,7 +124,7 @@ class Overdue(wiring.Component):
                 m.d.sync += doubled.eq(coarse << shift[:2])
                 m.next = "LIMIT"
             with m.State("LIMIT"):
-                # Of this time, and of the next, should it be sent again now.
+                # For this timeout, and for the next one if the packet is sent again now.
                 m.d.sync += [beyond.eq(doubled > self.most), beyond_once.eq(once > self.most)]
                 m.next = "CUT"
             with m.State("CUT"):
@@ -174,7 +183,7 @@ class Overdue(wiring.Component):
         return m
 
     def _chance(self, tries: Value) -> Value:
-        """Return the bits that spread the time-out of the packet, which was sent ``tries`` times.
+        """Return the jitter bits of the packet, which was sent ``tries`` times.
 
         The bits depend on both nodes, the direction between them, the number and the tries.
         """

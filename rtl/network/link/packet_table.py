@@ -1,4 +1,4 @@
-"""Packet table: where each unacknowledged packet lies in the pool, and what is known of it."""
+"""Packet table: location and state of each unacknowledged packet in the pool."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -14,26 +14,30 @@ __all__ = ["PacketTable"]
 
 PLACES = WINDOW.bit_length() - 1
 QUEUE = 12
-"""Packets that may be on their way through the table: the cycles from a reservation until its
-place is free again."""
+"""Packets that may be inside the table: cycles from a reservation until its place is free again."""
 
 
 class PacketTable(wiring.Component):
-    """Keep the first beat and the :func:`rtl.network.link.packets.Record` of each packet.
+    """Store the first beat and the :func:`rtl.network.link.packets.Record` of each packet.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    Answers keep the order of the questions.
 
-    Parameters: ``nodes``; ``beats`` of the pool; ``most`` beats of a packet.
+    Parameters
+    ----------
+    nodes: number of peers.
+    beats: beats of the pool.
+    most: most beats of a packet.
 
     Ports
     -----
-    kept: event :func:`rtl.network.link.packets.Kept`: a packet comes in.
-    again: stream of {first, record}: the record of a packet that was sent again; not in the cycle
-        of ``kept``.
-    free, reserve: a place for an answer is free; take it. look: {valid, node, sequence, due,
-        newest}: a question, in a later cycle than its reservation; unused: there is none for it.
-    o: stream of :func:`rtl.network.link.packets.Found`, the answers in order.
-    idle.
+    kept: event :func:`rtl.network.link.packets.Kept`: a packet enters.
+    again: stream of {first, record}: the new record of a repeated packet; not taken in the cycle of
+        ``kept``.
+    free, reserve: a place for an answer is free; reserve it.
+    look: {valid, node, sequence, due, newest}: a question, in a cycle after its reservation.
+    unused: release a reservation without a question.
+    o: stream of :func:`rtl.network.link.packets.Found`, the answers.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("question", "its answer"): 6}

@@ -1,4 +1,4 @@
-"""Layouts of packets that are kept until they are acknowledged."""
+"""Layouts of packets that are stored until they are acknowledged."""
 
 from amaranth.lib import data
 
@@ -7,24 +7,24 @@ from rtl.formats import NODE_BITS, SEQUENCE_BITS, STEP_BITS
 __all__ = ["TIME_BITS", "Chain", "Found", "Given", "Kept", "Record", "Repeat"]
 
 TIME_BITS = 24
-"""Bits of a time-out, in cycles; the largest is below half of their range."""
+"""Bits of a timeout in cycles; the largest timeout is below half of their range."""
 
 
 def Chain(beats: int) -> data.StructLayout:
-    """Linked beats of the pool: the first and the last of them."""
+    """Linked beats of the pool: the first and the last one."""
     return data.StructLayout({"first": range(beats), "last": range(beats)})
 
 
 def Given(most: int) -> data.StructLayout:
-    """Beats of the pool that a packet to ``node`` takes or gives back."""
+    """Beats of the pool that a packet to ``node`` takes or returns."""
     return data.StructLayout({"node": NODE_BITS, "beats": range(most + 1)})
 
 
 def Record(beats: int, most: int) -> data.StructLayout:
-    """What is kept of a packet besides its payload, by the number of its first beat.
+    """State of a packet besides its payload, stored by the number of its first beat.
 
-    ``last`` and ``beats`` are those of its chain, which has one beat if the packet is ``empty``;
-    ``tries``: how often it was sent, the last time at ``time``.
+    ``last`` and ``beats`` describe its chain, which has one beat if the packet is ``empty``.
+    ``tries`` is the number of transmissions; the last one was at ``time``.
     """
     return data.StructLayout({
         "opcode": 8, "step": STEP_BITS, "count": 16, "empty": 1, "last": range(beats),
@@ -39,15 +39,15 @@ def Kept(beats: int, most: int) -> data.StructLayout:
 
 
 def Found(beats: int, most: int) -> data.StructLayout:
-    """A packet in the pool; ``due``: it is to be sent again if its time is over, else it is
-    acknowledged; ``newest``: no later one of its group is acknowledged."""
+    """A packet in the pool. ``due``: repeat it if it is overdue; else it is acknowledged.
+    ``newest``: the last acknowledged packet of its group."""
     return data.StructLayout({
         "node": NODE_BITS, "sequence": SEQUENCE_BITS, "due": 1, "newest": 1,
         "first": range(beats), "record": Record(beats, most)})
 
 
 def Repeat(beats: int, most: int) -> data.StructLayout:
-    """A packet that is to be sent again."""
+    """A packet to send again."""
     return data.StructLayout({
         "node": NODE_BITS, "sequence": SEQUENCE_BITS, "first": range(beats),
         "record": Record(beats, most)})

@@ -1,4 +1,4 @@
-"""Peer credits: credits of lookups count from 0 for a peer that comes back, and nothing is owed."""
+"""Peer credits: restart the lookup credits at 0 for a peer that rejoins."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -12,31 +12,33 @@ from rtl.network.layouts import AtNode, Credit, FreedBeats
 __all__ = ["Leaving", "PeerCredits"]
 
 Leaving = data.StructLayout({"valid": 1, "node": NODE_BITS, "opcode": 8, "count": 16})
-"""Event: the link takes a packet for ``node``, to be sent or dropped."""
+"""Event: the link takes a packet for ``node``, to send or to discard."""
 
 
 class PeerCredits(wiring.Component):
-    """Follow the lookups of each peer until their answers reach the link, and beats of lookups to
-    each until they do; keep the credits of a peer that comes back apart from those before.
+    """Track the lookups of each peer until their answers reach the link, and the lookup beats to
+    each peer until they reach it; keep the credits of a rejoined peer apart from the previous ones.
 
-    The counts of a credit gate go on: the credit that a new peer returns is less than them by the
-    beats that had reached the link when it was taken back. Beats behind the gate that had not are
-    sent to the new peer. All counts are modulo 2^16, which is more than may be under way. Latency:
-    see ``LATENCY``.
+    The counts of a credit gate continue. The credit that a rejoined peer returns is lower by the
+    beats that had reached the link before the peer rejoined. Beats behind the gate that had not
+    reached the link go to the rejoined peer. All counts are modulo 2^16, more than may be in
+    flight.
 
     Parameters: ``nodes``.
 
     Ports
     -----
-    asked: event :data:`rtl.network.layouts.FreedBeats`: as many lookups of ``node`` were taken.
-        refused: event: one of them gets no answer. leaving: event :data:`Leaving`.
-    held: a node; settled: each of its lookups was answered, and the answer has reached the link.
-    returned: event :data:`rtl.network.layouts.Credit` of a header. credit: the same for the gate of
-        lookups.
-    renew: until ``renewed``, from the cycle after the link takes ``held`` back: the credits of it
-        begin anew. No header of it comes meanwhile, and no packet for it leaves in the first cycle
-        and the one before.
-    idle.
+    asked: event :data:`rtl.network.layouts.FreedBeats`: number of lookups taken from ``node``.
+    refused: event: one of these lookups gets no answer.
+    leaving: event :data:`Leaving`.
+    held: a node.
+    settled: every lookup of ``held`` was answered, and the answers have reached the link.
+    returned: event :data:`rtl.network.layouts.Credit` of a header.
+    credit: event :data:`rtl.network.layouts.Credit` for the gate of lookups.
+    renew, renewed: restart the credits of ``held``, from the cycle after the link takes it back
+        until ``renewed``. No header of the peer arrives meanwhile, and no packet to it leaves in
+        the first cycle or the one before.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("returned", "credit"): 0, ("leaving", "settled"): 3}
@@ -70,7 +72,7 @@ class PeerCredits(wiring.Component):
                 counter.freed.valid.eq(leaving.valid & (leaving.opcode == opcode)),
                 counter.freed.node.eq(leaving.node), counter.freed.beats.eq(count),
             ]
-        # Credits of a peer that came back are that far behind.
+        # The number of beats by which the credits of a rejoined peer are behind.
         m.submodules.behind = behind = Ram(CREDIT_BITS, self._nodes, latency=0)
         address, swept = sweep(m, self._nodes)
         renewing, before = Signal(), Signal(CREDIT_BITS, reset_less=True)
@@ -87,7 +89,7 @@ class PeerCredits(wiring.Component):
             self.idle.eq(swept & ~leaving.valid & ~asked.freed.valid & ~refused.freed.valid
                          & asked.idle),
         ]
-        # What is let in since then is sent to the new peer.
+        # Packets admitted since then go to the rejoined peer.
         m.d.sync += renewing.eq(self.renew & ~self.renewed)
         with m.If(~renewing):
             m.d.sync += before.eq(sent.value[0])

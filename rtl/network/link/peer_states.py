@@ -1,4 +1,4 @@
-"""Peer states: which peers are given up, and the epoch of the packets to each."""
+"""Peer states: failed peers, and the epoch of the packets to each peer."""
 
 from amaranth.hdl import Module, Mux
 from amaranth.lib import wiring
@@ -14,19 +14,20 @@ __all__ = ["PeerStates"]
 
 
 class PeerStates(wiring.Component):
-    """Keep of each peer whether it is given up, and by what the epoch of packets to it differs.
+    """Store for each peer whether it has failed, and the epoch change of packets to it.
 
     Parameters: ``nodes``.
 
     Ports
     -----
-    spent: event :data:`rtl.network.link.layouts.Failed`: a packet was sent as often as may be.
-    close: :data:`rtl.network.layouts.AtNode`, until ``closed``: the peer is to be given up, unless
-        it is; ``step`` is then that of ``failed``.
-    failed: event :data:`rtl.network.link.layouts.Failed`: a peer is given up, from the next cycle
-        on. lost: a bit for each that is.
+    spent: event :data:`rtl.network.link.layouts.Failed`: a packet was sent for the last time.
+    close, closed, step: :data:`rtl.network.layouts.AtNode`, held until ``closed``: declare the peer
+        failed unless it has failed; ``step`` is then the step in ``failed``.
+    failed: event :data:`rtl.network.link.layouts.Failed`: a peer has failed, from the next cycle
+        on.
+    lost: bit mask of failed peers.
     rejoined: event :data:`rtl.network.link.renewal.Rejoined`.
-    node: whose ``change`` is shown, combinational.
+    node, change: a peer and its epoch change, combinational.
     """
 
     LATENCY = {("failed, rejoined", "lost"): 1}
@@ -45,7 +46,7 @@ class PeerStates(wiring.Component):
         address, swept = sweep(m, self._nodes)
         m.d.comb += [
             self.closed.eq(self.lost.bit_select(close.node, 1)),
-            # What is spent goes first; it may have been given up meanwhile.
+            # ``spent`` has priority; its peer may have failed meanwhile.
             failed.valid.eq(Mux(spent.valid, ~self.lost.bit_select(spent.node, 1),
                                 close.valid & ~self.closed)),
             failed.node.eq(Mux(spent.valid, spent.node, close.node)),

@@ -1,4 +1,4 @@
-"""Peer windows: which sequence numbers are on their way to each peer."""
+"""Peer windows: sequence numbers of the packets in flight to each peer."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -13,32 +13,37 @@ from rtl.network.link.renewal import Wipe
 __all__ = ["AtSequence", "PeerWindows"]
 
 AtSequence = data.StructLayout({"valid": 1, "node": NODE_BITS, "sequence": SEQUENCE_BITS})
-"""Event: something of ``node`` has reached ``sequence``."""
+"""Event: ``node`` has reached ``sequence``."""
 
 
 class PeerWindows(wiring.Component):
-    """Keep four sequence numbers a peer, each at or behind the next one, modulo 2^24.
+    """Store four sequence numbers per peer, each at or behind the next one, modulo 2^24.
 
-    ``oldest``: the first that is not freed; ``told``: the first that the peer has not
-    acknowledged; ``sent``: the first that has not left whole; ``next``: that of the next packet,
-    at most a window ahead of ``oldest``. Once a peer is given up, all are freed unacknowledged, and
-    ``told`` may stay behind. Latency and rate: see ``LATENCY`` and ``RATE``.
+    ``oldest``: first packet that is not freed. ``told``: first packet that the peer has not
+    acknowledged. ``sent``: first packet that has not left completely. ``next``: number of the next
+    packet, at most a window ahead of ``oldest``. Packets of a failed peer are freed without
+    acknowledgement, and ``told`` may stay behind.
 
-    Parameters: ``nodes``; ``first_sequence``, where all begin.
+    Parameters
+    ----------
+    nodes: number of peers.
+    first_sequence: number of each peer's first packet.
 
     Ports
     -----
-    new_node: to whom a packet is to go; next: its number; full: the window is. Combinational.
-        number: that packet gets its number.
-    kept: event :data:`AtSequence`: a packet with that number has left whole.
-    acknowledged: event :data:`rtl.network.link.layouts.Acknowledged`. heard: event
-        :data:`rtl.network.layouts.AtNode`: ``told`` has moved. bad: it was beyond what was sent.
-    node: whose numbers ``oldest``, ``told`` and ``sent`` are, combinational.
-    freed: event :data:`AtSequence`: ``oldest`` moves there.
-    held: a node; none: all of its numbers are freed, combinational.
-    wipe: :data:`rtl.network.link.renewal.Wipe`: its numbers become those after reset; only while
-        nothing of it happens.
-    idle.
+    new_node, next, full: destination of the next packet, its number, and whether its window is
+        full. Combinational.
+    number: that packet gets its number.
+    kept: event :data:`AtSequence`: the packet with that number has left completely.
+    acknowledged: event :data:`rtl.network.link.layouts.Acknowledged`.
+    heard: event :data:`rtl.network.layouts.AtNode`: ``told`` has advanced.
+    bad: event: an acknowledgement of packets that were not sent.
+    node, oldest, told, sent: a peer and its numbers, combinational.
+    freed: event :data:`AtSequence`: the new ``oldest``.
+    held, none: a peer, and whether all its numbers are freed; combinational.
+    wipe: :data:`rtl.network.link.renewal.Wipe`: the numbers of the peer get their values after
+        reset; only while no event of the peer occurs.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("acknowledgement", "told, and heard"): 2}
@@ -62,8 +67,8 @@ class PeerWindows(wiring.Component):
                      event.valid.eq(self.acknowledged.valid & swept)]
 
         def numbers(name, valid, node, value, *readers, busy=None):
-            """Return what memories with the same contents show of each of the ``readers``; they
-            have no free cycle while ``busy``, which is ``valid`` unless given."""
+            """Return the outputs of memories with equal contents, one for each of the ``readers``.
+            They have no free cycle while ``busy``, by default ``valid``."""
             shown = []
             counts = swept & ((valid if busy is None else busy) | ~self.wipe.valid)
             for k, reader in enumerate(readers):
@@ -94,7 +99,7 @@ class PeerWindows(wiring.Component):
             self.next.eq(following), self.sent.eq(sent), self.oldest.eq(oldest),
             self.told.eq(told), used.eq(following - oldest_new),
             self.full.eq(used[-1] & swept), self.none.eq(numbered == oldest_held),
-            # As a window is far less than half of the numbers, their signs tell.
+            # A window is far less than half of the numbers, so the signs decide.
             ahead.eq(event.acknowledge - told_heard), beyond.eq(sent_heard - event.acknowledge),
             moves.eq(event.valid & ahead.any() & ~ahead[-1] & ~beyond[-1]),
             self.idle.eq(swept & ~event.valid & ~self.heard.valid),

@@ -1,4 +1,4 @@
-"""Pool room: how many beats of the pool each peer's packets take, and whether another may come."""
+"""Pool room: beats of the pool used by each peer's packets, and room for the next packet."""
 
 from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
@@ -13,28 +13,30 @@ __all__ = ["PoolRoom"]
 
 
 class PoolRoom(wiring.Component):
-    """Say whether the largest packet to a peer finds beats in the pool.
+    """Report whether the largest packet to a peer finds beats in the pool.
 
-    Each peer has the beats of one largest packet for itself; those beyond come from a part that all
-    share. No peer has more than half of the pool, unless its first packet is longer. A packet
-    claims the beats of the largest when it is let in, and keeps as many as it has when it is whole.
+    Each peer has its own share: the beats of one largest packet. Further beats come from a shared
+    part. No peer has more than half of the pool, unless its first packet is longer. An admitted
+    packet claims the beats of the largest packet; when it is complete, it keeps as many as it has.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Parameters: ``nodes``; ``beats`` of the pool; ``most`` beats of a packet.
+    Parameters
+    ----------
+    nodes: number of peers.
+    beats: beats of the pool.
+    most: most beats of a packet.
 
     Ports
     -----
-    node: whose packet asks; fits: there is room for it, combinational. There is then until a claim,
-        though ``fits`` may fall for three cycles: a packet that is kept counts as a claim and as
-        its beats until both counts are made.
-    claim: a packet is let in.
-    kept: event: a packet with a claim is whole, and keeps ``beats``.
-    freed: stream of :func:`rtl.network.link.packets.Given`, beats given back.
-    held: a node; none: none of its packets that were kept has beats, combinational.
-    idle: no count is on its way.
+    node, fits: destination of the next packet, and whether it has room; combinational. The room
+        remains until a claim. ``fits`` may fall for three cycles: until both counts are updated, a
+        completed packet counts as a claim and as its beats.
+    claim: a packet is admitted.
+    kept: event: a packet with a claim is complete, and keeps ``beats``.
+    freed: stream of :func:`rtl.network.link.packets.Given`, returned beats.
+    held, none: a node, and whether its complete packets have no beats; combinational.
+    idle: no count is being updated.
 
-    Raises ``ValueError`` if the peers' own beats are more than the pool.
+    Raises ``ValueError`` if the peers' own shares exceed the pool.
     """
 
     LATENCY = {("beats given back", "room"): 4}
@@ -60,7 +62,7 @@ class PoolRoom(wiring.Component):
         m.submodules.used = used = Ram(len(Signal(bits)), self._nodes, latency=0)
         m.submodules.used_copy = asked = Ram(len(Signal(bits)), self._nodes, latency=0)
         m.submodules.used_held = held = Ram(len(Signal(bits)), self._nodes, latency=0)
-        # Stage 1: the event; it changes the count of its peer.
+        # Stage 1: the event changes the count of its peer.
         event = Signal(data.StructLayout({
             "valid": 1, "kept": 1, "node": NODE_BITS, "beats": range(most + 1)}))
         given = Mux(self.kept.valid, self.kept.beats, self.freed.payload.beats)
@@ -83,7 +85,7 @@ class PoolRoom(wiring.Component):
                 ram.write_addr.eq(Mux(swept, event.node, address)),
                 ram.write_data.eq(Mux(swept, after, 0)),
             ]
-        # Stages 2 and 3: by how much it changes the part that all share.
+        # Stages 2 and 3: the change of the shared part.
         stage = data.StructLayout({"valid": 1, "kept": 1})
         track = [Signal(stage, name=f"track{k}") for k in range(2)]
         was, now = Signal(bits, reset_less=True), Signal(bits, reset_less=True)
@@ -99,8 +101,8 @@ class PoolRoom(wiring.Component):
         shift, settles, moves = Signal.like(beyond), Signal(), Signal()
         m.d.sync += [shift.eq(Mux(track[1].valid, beyond, 0)), moves.eq(track[1].valid),
                      settles.eq(track[1].valid & track[1].kept)]
-        # Stage 4: the part that all share, less what may be taken of it with one more packet: below
-        # 0 if there is room. What is claimed counts as the shared part's and as of every peer.
+        # Stage 4: the shared part, minus the limit that leaves room for one more packet: negative
+        # if there is room. Claimed beats count for the shared part and for every peer.
         half = max(self._beats // 2, most)
         wide = signed(len(old) + 1)
         shared, own = Signal(wide, init=most - self._shared - 1), Signal(wide, init=most - half - 1)

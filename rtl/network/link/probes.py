@@ -1,4 +1,4 @@
-"""Probes: packets to peers that are silent while this NIC waits for peers."""
+"""Probes: packets to silent peers while this NIC waits for peers."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
@@ -19,29 +19,31 @@ PROBE_COUNTERS = CounterLayout("sent")
 class Probes(wiring.Component):
     """Send a PROBE packet to each peer that was silent for a period while this NIC waits.
 
-    A peer that acknowledges requests and dies before it answers them would go unnoticed, since no
-    packet to it is left that it could fail to acknowledge. A PROBE is such a packet: a peer that
-    is alive acknowledges it and does nothing else, and a dead peer is given up after the last try.
+    A peer that acknowledges requests and dies before it answers would go unnoticed: no packet to it
+    remains that could time out. A live peer acknowledges a PROBE and does nothing else. A dead peer
+    fails after the last try.
 
-    Periods follow each other while ``waiting``. At the end of each, one PROBE goes to each other
-    node from which no good packet has come in the period and that has not been given up.
+    Periods follow each other while ``waiting``. At the end of each period, one PROBE goes to each
+    other node that has sent no valid packet in the period and has not failed.
 
-    Parameters: ``nodes``, the largest number of them.
+    Parameters: ``nodes``, the largest number of nodes.
 
     Ports
     -----
     waiting: this NIC waits for other nodes.
-    came: event :data:`rtl.network.layouts.AtNode`: a good packet of this node.
-    lost: a bit for each node that is given up.
-    node, nodes: this node's number, and the number of nodes.
+    came: event :data:`rtl.network.layouts.AtNode`: a valid packet of this node arrived.
+    lost: bit mask of failed nodes.
+    node, nodes: number of this node, and the number of nodes.
     after: cycles of a period, at least 1.
-    time: cycles; may jump, while ``idle``, up to ``deadline``.
+    time: cycle counter; may jump, while ``idle``, up to ``deadline``.
     headers, payload: streams of :data:`rtl.formats.FrameInfo` and :data:`rtl.formats.RawBeat`; a
         packet has one beat of zeros.
-    deadline, waits: while ``idle`` and ``waits``, something moves when ``time`` is ``deadline``.
-    counters: probes ``sent``. idle.
+    deadline, waits: while ``idle`` and ``waits``, the block becomes active when ``time`` reaches
+        ``deadline``.
+    counters: probes ``sent``.
+    idle: inactive until an input changes.
 
-    Raises ``TypeError`` or ``ValueError`` for ``nodes`` that are not between 1 and 256.
+    Raises ``TypeError`` or ``ValueError`` unless ``nodes`` is an integer from 1 to 256.
     """
 
     LATENCY = {("end of a period", "header for node k"): "3 + k"}

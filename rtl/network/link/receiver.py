@@ -1,4 +1,4 @@
-"""Link receiver: admits each packet of each peer once, and acknowledges what has come."""
+"""Link receiver: admits each packet of each peer once, and acknowledges arrived packets."""
 
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -25,33 +25,34 @@ LINK_RECEIVER_COUNTERS = CounterLayout(
 GoodPacket = data.StructLayout({
     "valid": 1, "link": 1, "room": 1, "bad_epoch": 1, "number": PacketNumber,
     "acknowledge": SEQUENCE_BITS, "data": BEAT_BITS})
-"""Event: the last beat, ``data``, of a packet that is good; or, with ``bad_epoch`` and without
-``valid``, of one that is good but for its epoch. ``link``: a LINK packet. ``room``: it can be
+"""Event: the last beat, ``data``, of a valid packet. With ``bad_epoch`` instead of ``valid``: of a
+packet that is valid except for its epoch. ``link``: a LINK packet. ``room``: the packet can be
 stored."""
 
 
 def link_ports() -> dict[str, wiring.Member]:
-    """Return the ports of the receive side to the rest of the NIC.
+    """Return the ports of the receiver to the rest of the NIC.
 
-    ack_delay: cycles that an acknowledgement waits for a header that carries it.
-    time: cycles; may jump, while ``idle``, up to ``deadline``.
-    ack_node, ack_value: the ``acknowledge`` for a header to ``ack_node``, combinational: the first
-        of its packets that has not come.
-    told: event :data:`rtl.network.layouts.AtNode`: a header for ``node``, which is ``ack_node``,
-        takes ``ack_value`` with it in this cycle.
-    acknowledged: event :data:`rtl.network.link.layouts.Acknowledged` of each good packet, admitted
-        or not.
-    arrived: stream of :data:`rtl.network.link.layouts.Arrivals`, what LINK packets say.
-    links: stream of the same, what LINK packets are to say.
-    deadline, waits: while ``idle`` and ``waits``, something moves when ``time`` is ``deadline``.
-    mark: note what has been received and is inside. passed: nothing of that is inside any more.
-    held: :data:`rtl.network.layouts.AtNode`, as long as it lasts: nothing of that peer moves or is
-        acknowledged. busy: something of it still does, or waits to be sent.
-    wipe: :data:`rtl.network.link.renewal.Wipe`: its state becomes that after reset; only while it
-        is held and not ``busy``, and no packet of it comes.
-    link_counters: :data:`LINK_RECEIVER_COUNTERS`: packets that had come before, packets beyond the
-        window, packets of another epoch; LINK packets made; LINK packets that came and found no
-        room.
+    ack_delay: cycles that an acknowledgement waits for a header to carry it.
+    time: cycle counter; may jump, while ``idle``, up to ``deadline``.
+    ack_node, ack_value: ``acknowledge`` of a header to ``ack_node``, combinational: the first of
+    its packets that has not arrived.
+    told: event :data:`rtl.network.layouts.AtNode`: a header for ``node``, equal to ``ack_node``,
+    takes ``ack_value`` in this cycle.
+    acknowledged: event :data:`rtl.network.link.layouts.Acknowledged` of each valid packet, admitted
+    or not.
+    arrived: stream of :data:`rtl.network.link.layouts.Arrivals`, contents of received LINK packets.
+    links: stream of :data:`rtl.network.link.layouts.Arrivals`, contents of LINK packets to send.
+    deadline, waits: while ``idle`` and ``waits``, the block becomes active when ``time`` reaches
+    ``deadline``.
+    mark, passed: record the received packets that are inside; all of them have left.
+    held: :data:`rtl.network.layouts.AtNode`; while valid, the base of that peer stays, and its
+    packets are not acknowledged.
+    busy: the ``held`` peer is still being processed, or a LINK packet to it waits.
+    wipe: :data:`rtl.network.link.renewal.Wipe`: the state of the peer gets its value after reset;
+    only while the peer is held and not ``busy``, and no packet of it arrives.
+    link_counters: :data:`LINK_RECEIVER_COUNTERS`: duplicate packets, packets beyond the window,
+    packets of another epoch; LINK packets made; received LINK packets dropped for lack of room.
     """
     return {
         "mark": In(1), "passed": Out(1), "held": In(AtNode), "busy": Out(1), "wipe": In(Wipe),
@@ -62,20 +63,25 @@ def link_ports() -> dict[str, wiring.Member]:
 
 
 class LinkReceiver(wiring.Component):
-    """Tell of each packet whether it is the first of its number; keep and tell what has come.
+    """Decide for each packet whether it is the first one with its number; record and report
+    arrivals.
 
-    Parameters: ``nodes``; ``first_sequence``, number of each peer's first packet.
+    Parameters
+    ----------
+    nodes: number of peers.
+    first_sequence: number of each peer's first packet.
 
     Ports
     -----
-    look: :data:`PacketNumber` of the packet that comes; any in other cycles.
-    fresh, duplicate, outside: of what was at ``look`` three cycles ago: it has not come; it has;
-        it is beyond the window, as all is before ``ready``.
-    packet: event :data:`GoodPacket`, not in two cycles in a row, three cycles after its number was
-        at ``look``. It is admitted if it is no LINK packet, ``fresh`` and has ``room``.
+    look: :data:`PacketNumber` of the arriving packet; arbitrary in other cycles.
+    fresh, duplicate, outside: state of the packet at ``look`` three cycles ago: it is new, it has
+        arrived before, or it is beyond the window. Before ``ready`` every packet is ``outside``.
+    packet: event :data:`GoodPacket`, not in two consecutive cycles, three cycles after its number
+        was at ``look``. It is admitted if it is not a LINK packet, is ``fresh`` and has ``room``.
     ready: the state is cleared after reset.
-    idle: nothing moves before ``time`` is ``deadline``.
-    The others: see :func:`link_ports`.
+    idle: inactive until ``time`` reaches ``deadline``.
+
+    Other ports: see :func:`link_ports`.
     """
 
     LATENCY = {
@@ -86,7 +92,7 @@ class LinkReceiver(wiring.Component):
     }
     RATE = "1 packet in 2 cycles"
     ARRIVED = 16
-    """LINK packets that may wait for the sender's side."""
+    """Received LINK packets that may wait for the sender."""
 
     def __init__(self, nodes: int, *, first_sequence: int = 0):
         self._nodes, self._first = nodes, first_sequence
@@ -100,7 +106,7 @@ class LinkReceiver(wiring.Component):
         m.submodules.bits = bits = ArrivalBits(nodes, first_sequence=self._first)
         m.submodules.scan = scan = ArrivalScan(nodes)
         m.submodules.queue = queue = ReportQueue(nodes)
-        look = Signal(PacketNumber, reset_less=True)  # the bits take a cycle longer than the base
+        look = Signal(PacketNumber, reset_less=True)  # the bits take one cycle longer than the base
         m.d.comb += self.ready.eq(bits.ready)
         m.d.sync += look.eq(self.look)
 
@@ -111,7 +117,7 @@ class LinkReceiver(wiring.Component):
             bits.wipe.valid.eq(wipe.valid & ~packet.valid),
             wiped.eq(Mux(bits.ready, wipe.node, bits.clearing[WORDS.bit_length() - 1:])),
         ]
-        # Bases: a copy for each that reads them.
+        # Bases, one copy for each reader.
         moves = bits.ready & (scan.moved.valid | ~wipe.valid)
         bases = {name: Ram(SEQUENCE_BITS, nodes, latency=0)
                  for name in ("look", "header", "scan")}
@@ -131,7 +137,7 @@ class LinkReceiver(wiring.Component):
         ]
         self._judge(m, look.sequence, bases["look"].read_data, bits.come)
 
-        # What has come is known a cycle later.
+        # Arrivals are registered one cycle later.
         first, admitted = Signal(), Signal()
         came = Signal(Came)
         m.d.comb += [
@@ -178,7 +184,7 @@ class LinkReceiver(wiring.Component):
         return m
 
     def _judge(self, m, sequence, base, come) -> None:
-        """Say where packet ``sequence`` is, by its peer's ``base`` and its bit."""
+        """Classify packet ``sequence`` by its peer's ``base`` and its bit."""
         base1, sequence1 = (Signal(SEQUENCE_BITS, reset_less=True, name=name)
                             for name in ("base1", "sequence1"))
         ahead = Signal(SEQUENCE_BITS)
@@ -196,7 +202,8 @@ class LinkReceiver(wiring.Component):
                      self.outside.eq(beyond)]
 
     def _told(self, m, scan, bits, wiped) -> Value:
-        """Keep what headers have said to each peer; return whether none has just left."""
+        """Store the last acknowledgement in a header to each peer; return whether no header has
+        just left."""
         said, event = Ram(SEQUENCE_BITS, self._nodes, latency=0), Signal(AtNode)
         m.submodules.said = said
         value = Signal(SEQUENCE_BITS, reset_less=True)

@@ -1,4 +1,4 @@
-"""Rejoin: gives up a peer that was restarted, forgets it, and takes it back with a new epoch."""
+"""Rejoin: closes the link to a restarted peer, clears its state, and opens it with a new epoch."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
@@ -15,35 +15,38 @@ Order = data.StructLayout({"valid": 1, "node": NODE_BITS, "epoch": EPOCH_BITS})
 """Event: ``node`` was restarted, and has ``epoch``."""
 
 SETTLING = 8
-"""Cycles after which what a peer's last packet has caused has come everywhere, but for queues."""
+"""Cycles until the effects of a peer's last packet have reached all blocks, except queues."""
 
 
 class LinkRejoin(wiring.Component):
-    """Begin the link to a peer anew, in both directions, without a change for any other peer.
+    """Restart the link to a peer in both directions without affecting other peers.
 
-    The peer is given up, unless it is: its packets here are freed, and the peer's are refused. Once
-    the last that was received of it has gone on, no packet to it is left and no walk over them
-    runs, all state of the two sides becomes that after reset. Then the NIC's other blocks must have
-    forgotten the peer (``settled``), and the count of its beats that were consumed here is cleared.
-    Last the sender opens, in the next cycle the credits that the peer returns begin anew, and then
-    the receiver opens. A peer that is given up by the sender is closed at the receiver too.
+    1. The peer is declared failed, unless it has failed. Its packets in the pool are freed, and its
+       received packets are rejected.
+    2. When its last received packet has left, no packet to it remains, and no walk over its packets
+       runs, all its state in sender and receiver gets the values after reset.
+    3. When all other blocks have finished with the peer (``settled``), the count of its consumed
+       beats is cleared.
+    4. The sender opens. In the next cycle the credits that the peer returns restart. Then the
+       receiver opens.
 
-    Latency: see ``LATENCY``.
+    A peer that fails in the sender is closed in the receiver too.
 
     Ports
     -----
     order: event :data:`Order`; not while ``working``.
     epoch: register ``link_epoch``.
-    failed: of the sender.
-    close, closed; held; empty, sender_busy; wipe; rejoined: to and from a
+    failed: event of the sender.
+    close, closed, held, empty, sender_busy, wipe, rejoined: connections to a
         :class:`rtl.network.link.sender.LinkSender`.
-    peer, mark, passed, receiver_busy: to and from the receiver,
-        :func:`rtl.network.link.receiver.link_ports`, with held and wipe as well.
-    settled: nothing of ``held.node`` is on its way in the NIC; of interest while it is held.
-    clear: until ``cleared``: the consumed beats of ``held.node`` become 0; no header leaves for it.
-    renew: from the cycle after ``rejoined`` until ``renewed``: the credits that ``held.node``
-        returns begin anew.
-    working: an order is being carried out. idle: the same, and nothing moves.
+    peer, mark, passed, receiver_busy, held, wipe: connections to the receiver,
+        :func:`rtl.network.link.receiver.link_ports`.
+    settled: no data of ``held.node`` is in flight in the NIC; relevant while the peer is held.
+    clear, cleared: set the consumed beats of ``held.node`` to 0; no header leaves for it meanwhile.
+    renew, renewed: restart the credits that ``held.node`` returns, from the cycle after
+        ``rejoined`` until ``renewed``.
+    working: an order is in progress.
+    idle: no order in progress, and none arrives.
     """
 
     LATENCY = {("order", "rejoined, if nothing is under way"): 88}
@@ -66,7 +69,7 @@ class LinkRejoin(wiring.Component):
             self.close.node.eq(node), self.held.node.eq(node), self.wipe.node.eq(node),
             self.wipe.word.eq(count >> 1), self.rejoined.node.eq(node),
             self.rejoined.change.eq(change),
-            # A peer that is given up is refused as well, from now on.
+            # A failed peer is rejected in the receiver too, from now on.
             self.peer.valid.eq(self.failed.valid), self.peer.node.eq(self.failed.node),
             self.peer.closed.eq(1), self.peer.change.eq(change),
         ]
@@ -119,7 +122,7 @@ class LinkRejoin(wiring.Component):
                     m.next = "OPEN"
             with m.State("OPEN"):
                 with m.If(~self.failed.valid):
-                    # Unless it has been given up again.
+                    # Unless the peer has failed again.
                     m.d.comb += opens.eq(~self.closed)
                     m.next = "IDLE"
         with m.If(opens):

@@ -1,4 +1,4 @@
-"""What lets a peer come back: which packets of it count, and what the sender forgets of it."""
+"""Rejoin support: epochs of received packets, and the sender's reset of a peer's state."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -15,22 +15,22 @@ EPOCH_BITS = EmberHeader["epoch"].width
 
 PeerEpoch = data.StructLayout(
     {"valid": 1, "node": NODE_BITS, "closed": 1, "change": EPOCH_BITS})
-"""Event: from now on packets of ``node`` are refused, if ``closed``, or else belong to the link if
-their epoch is that of register ``link_epoch`` exclusive-or ``change``."""
+"""Event: from now on packets of ``node`` are rejected if ``closed``; else their epoch must be
+register ``link_epoch`` XOR ``change``."""
 
 Rejoined = data.StructLayout({"valid": 1, "node": NODE_BITS, "change": EPOCH_BITS})
-"""Event: packets to ``node`` have, from now on, the epoch of register ``link_epoch`` exclusive-or
-``change``; the peer is no longer given up."""
+"""Event: from now on packets to ``node`` have the epoch register ``link_epoch`` XOR ``change``; the
+peer is no longer failed."""
 
 Wipe = data.StructLayout({"valid": 1, "node": NODE_BITS, "word": range(WINDOW // 64)})
-"""What is kept of ``node`` gets its value after reset, whenever its memory has a free cycle; of the
-bits of a window, those of ``word``. It lasts two cycles a word, since no event but that of a kept
-packet comes in two cycles in a row."""
+"""The state of ``node`` gets its value after reset, in a free cycle of each memory; of the bits of
+a window, the bits of ``word``. Each word lasts two cycles: every event except that of a kept packet
+leaves a free cycle in two consecutive cycles."""
 
 
 def renew(m: Module, sender: Any, parts: SimpleNamespace) -> None:
-    """Let ``sender``, a :class:`rtl.network.link.sender.LinkSender` of ``parts``, give up a peer,
-    forget it, and take it back."""
+    """Let ``sender``, a :class:`rtl.network.link.sender.LinkSender` with ``parts``, close a peer,
+    clear its state, and open it again."""
     windows, walker, room, peers = parts.windows, parts.walker, parts.room, parts.peers
     clear, wipe = parts.deadlines.clear, sender.wipe
     with m.If(sender.headers.valid & sender.headers.ready):
@@ -40,11 +40,11 @@ def renew(m: Module, sender: Any, parts: SimpleNamespace) -> None:
         peers.rejoined.eq(sender.rejoined), walker.held.eq(sender.held),
         windows.held.eq(sender.held.node), room.held.eq(sender.held.node),
         sender.busy.eq(walker.busy),
-        # What is let in from now on is swallowed, or gets new numbers.
+        # Packets admitted from now on are discarded, or get new numbers.
         parts.intake.again.eq(sender.close.valid | sender.rejoined.valid),
         *(part.wipe.eq(wipe) for part in (windows, walker, parts.trips)),
     ]
     m.d.sync += [sender.empty.eq(windows.none & room.none), clear.eq(walker.clear)]
-    # A walk does not end in two cycles in a row, which are those of a word.
+    # A walk does not end in two consecutive cycles, which are the cycles of a word.
     with m.If(wipe.valid & (wipe.word == 0) & ~walker.clear.valid):
         m.d.sync += [clear.valid.eq(1), clear.node.eq(wipe.node)]

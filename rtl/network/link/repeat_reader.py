@@ -1,4 +1,4 @@
-"""Repeat reader: reads packets that are sent again out of the pool."""
+"""Repeat reader: reads repeated packets from the pool."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
@@ -13,24 +13,25 @@ from rtl.stream import CreditQueue
 __all__ = ["RepeatReader"]
 
 QUEUE = 8
-"""Beats on their way from the pool: the cycles from a read until its place is free again."""
+"""Beats in flight from the pool: cycles from a read until its place is free again."""
 
 
 class RepeatReader(wiring.Component):
     """Send a packet again: its header, and the beats of its chain.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
-
-    Parameters: ``beats`` of the pool; ``most`` beats of a packet.
+    Parameters
+    ----------
+    beats: beats of the pool.
+    most: most beats of a packet.
 
     Ports
     -----
     i: stream of :func:`rtl.network.link.packets.Repeat`.
     headers, payload: streams of :data:`rtl.network.link.layouts.LinkedFrame`, without
         acknowledgement and credit, and :data:`rtl.formats.RawBeat`.
-    read, follow, first, read_data: to a :class:`rtl.network.link.frame_pool.FramePool`.
-    holds: beats of the packet with first beat ``held`` are not read yet.
-    idle.
+    read, follow, first, read_data: read access to a :class:`rtl.network.link.frame_pool.FramePool`.
+    holds, held: the packet with first beat ``held`` has unread beats.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("packet", "its header"): 1, ("packet", "its first beat"): 5}

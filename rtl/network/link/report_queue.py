@@ -1,4 +1,4 @@
-"""Report queue: what is to be acknowledged, and when, unless a header does it before."""
+"""Report queue: pending acknowledgements and their deadlines, unless a header is earlier."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -15,30 +15,30 @@ TIME_BITS, DELAY_BITS = 32, 16
 
 Came = data.StructLayout(
     {"valid": 1, "node": NODE_BITS, "block": range(BLOCKS), "duplicate": 1})
-"""Event: a packet of ``node`` has come, for the first time or as a ``duplicate``; ``block`` as in
+"""Event: a packet of ``node`` arrived, new or as a ``duplicate``; ``block`` as in
 :data:`rtl.network.link.arrival_scan.Report`."""
 
 
 class ReportQueue(wiring.Component):
-    """Queue a report for each block of packets of which one has come, until ``delay`` is over.
+    """Queue a report for each block of packets with an arrival, until ``delay`` is over.
 
-    There is one of a block at most. A duplicate shows that its sender has missed what it was told:
-    the next report to it is forced.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    A block has at most one report in the queue. Reports leave in the order of the first arrivals. A
+    duplicate shows that its sender has missed an acknowledgement, so the next report to it is
+    forced.
 
     Parameters: ``nodes``.
 
     Ports
     -----
-    came: event :data:`Came`, not in two cycles in a row, nor before ``ready``.
-    time: cycles; may jump, while ``idle``, up to ``deadline``, if nothing comes in the next cycle.
+    came: event :data:`Came`, not in two consecutive cycles, nor before ``ready``.
+    time: cycle counter; may jump, while ``idle``, up to ``deadline``, if no event follows in the
+        next cycle.
     delay: cycles from an event to its report.
-    reports: stream of :data:`rtl.network.link.arrival_scan.Report`. What comes once it
-        is offered is queued again.
-    deadline, waits: there is a report (``waits``), and it is due at ``time`` ``deadline``.
-    clearing: block, of all peers', that is cleared; ready: all are.
-    idle: nothing moves before ``time`` is ``deadline``.
+    reports: stream of :data:`rtl.network.link.arrival_scan.Report`. A packet that arrives once its
+        report is offered is queued again.
+    deadline, waits: a report is queued (``waits``) and is due when ``time`` reaches ``deadline``.
+    clearing, ready: the block to clear, counted through all peers; all are cleared.
+    idle: inactive until ``time`` reaches ``deadline``.
     """
 
     LATENCY = {("event", "its report, beside a delay of 3 or more"): 1}
@@ -57,9 +57,9 @@ class ReportQueue(wiring.Component):
         entry = data.StructLayout({"node": NODE_BITS, "block": range(BLOCKS), "due": TIME_BITS})
         m.submodules.queue = queue = StreamFIFO(entry, nodes * BLOCKS)
         head = queue.o.payload
-        # A block is queued if it was asked for more often, by one, than answered: modulo 2.
+        # A block is queued if it was requested once more than answered, modulo 2.
         asked, answered = (Ram(1, nodes * BLOCKS, latency=0) for _ in range(2))
-        own = Ram(1, nodes * BLOCKS, latency=0)  # a copy, for what is taken
+        own = Ram(1, nodes * BLOCKS, latency=0)  # a copy, for the report being taken
         m.submodules.asked, m.submodules.answered, m.submodules.own = asked, answered, own
         place, taken_place = Cat(came.block, came.node), Cat(head.block, head.node)
         taken, reached, before = Signal(), Signal(), Signal()
@@ -90,7 +90,7 @@ class ReportQueue(wiring.Component):
                 ram.write_addr.eq(Mux(self.ready, taken_place, self.clearing)),
                 ram.write_data.eq(self.ready & ~own.read_data),
             ]
-        # In the cycle after one is taken ``reached`` may stay, but that is ``offered`` in it.
+        # ``reached`` may stay for one cycle after a report is taken; ``offered`` masks it.
         m.d.sync += [later.eq(self.time + self.delay), reached.eq(queue.o.valid & ~before)]
         with m.If(taken):
             m.d.sync += [

@@ -1,4 +1,4 @@
-"""Round trips: how long an acknowledgement takes, measured for each peer, and the time-out."""
+"""Round trips: measured round-trip time of each peer, and the timeout."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
@@ -16,33 +16,31 @@ RoundTrip = data.StructLayout({"valid": 1, "node": NODE_BITS, "cycles": TIME_BIT
 """Event: a packet to ``node`` that was sent once was acknowledged after ``cycles``."""
 
 MOST_SHIFT = 15
-"""Doublings of a time-out that are counted."""
+"""Largest number of doublings of a timeout."""
 
 
 class RoundTrips(wiring.Component):
-    """Measure round trips, and return each peer's time-out (RFC 6298).
+    """Measure round trips, and compute each peer's timeout (RFC 6298).
 
-    With the mean round trip S and the mean deviation V, the first one R sets S = R, V = R / 2, and
-    each other V += (\\|R - S\\| - V) / 4, S += (R - S) / 8. The time-out is S + 4 V, or S + S / 2
-    if that is more: among the hundreds of packets of a round trip V forgets how long the queue was
-    (RFC 7323, appendix G). Only packets that were sent once are measured (Karn). When all packets
-    time out, nothing is measured: each ``late`` event doubles the time-out, until there is a
+    S is the mean round trip and V the mean deviation. The first measurement R sets S = R, V = R/2.
+    Each further one sets V += (\\|R - S\\| - V)/4 and S += (R - S)/8. The timeout is S + 4V, but at
+    least S + S/2: with hundreds of packets per round trip, V forgets the length of the queue
+    (RFC 7323, appendix G). Only packets that were sent once are measured (Karn). If all packets
+    time out, no measurement exists; each ``late`` event then doubles the timeout until the next
     measurement.
-
-    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``nodes``.
 
     Ports
     -----
-    measured: event :data:`RoundTrip`; lost while another is worked on.
-    late: event :data:`rtl.network.layouts.AtNode`: the time-out of ``node`` doubles, see
+    measured: event :data:`RoundTrip`; ignored while the previous one is processed.
+    late: event :data:`rtl.network.layouts.AtNode`: doubles the timeout of ``node``, see
         :class:`rtl.network.link.overdue.Overdue`.
-    node: whose time-out is shown; timeout, before it is doubled; doublings.
-    first, least, most: the time-out before there is a measurement, and its bounds.
-    wipe: :data:`rtl.network.link.renewal.Wipe`: nothing was measured, and nothing was late; what
-        is being worked on may count before it ends.
-    idle.
+    node, timeout, doublings: a peer, its timeout before doubling, and its doublings.
+    first, least, most: timeout before the first measurement, and bounds of the timeout.
+    wipe: :data:`rtl.network.link.renewal.Wipe`: clears measurement and doublings of the peer; a
+        measurement in progress may still take effect before the wipe ends.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("node", "its time-out"): 4, ("round trip", "the time-out"): 8}
@@ -93,7 +91,7 @@ class RoundTrips(wiring.Component):
             written.deviation.eq(new.deviation + Mux(old.known, size, 0)),
             words.read_addr.eq(trip.node), shown.read_addr.eq(self.node),
         ]
-        # Where nothing counts, what is kept is cleared.
+        # A write port without an event clears the peer's state.
         cleared, counts, shifts_count = Signal(NODE_BITS), Signal(), Signal()
         m.d.comb += [
             cleared.eq(Mux(swept, self.wipe.node, address)),
@@ -106,7 +104,7 @@ class RoundTrips(wiring.Component):
                 ram.write_addr.eq(Mux(counts, trip.node, cleared)),
                 ram.write_data.eq(Mux(counts, written.as_value(), 0)),
             ]
-        # Doublings: one more when packets are late, none any more after a measurement.
+        # Doublings: one more when packets are late, 0 after a measurement.
         node = Signal(NODE_BITS)
         m.d.sync += late.eq(self.late)
         m.d.comb += [
@@ -120,7 +118,7 @@ class RoundTrips(wiring.Component):
                 ram.write_data.eq(Mux(step[2] | ~shifts_count, 0, Mux(
                     doubled.read_data == MOST_SHIFT, MOST_SHIFT, doubled.read_data + 1))),
             ]
-        # The time-out of ``node``, within its bounds.
+        # The timeout of ``node``, within its bounds.
         read, total = Signal(word, reset_less=True), Signal(TIME_BITS + 4, reset_less=True)
         mean, margin = (Signal(TIME_BITS + 2, name=name, reset_less=True)
                         for name in ("mean", "margin"))

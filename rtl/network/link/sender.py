@@ -1,4 +1,4 @@
-"""Link sender: keeps each packet until its peer acknowledges it, and sends it again till then."""
+"""Link sender: stores each packet until its peer acknowledges it, and repeats it until then."""
 
 from types import SimpleNamespace
 
@@ -35,16 +35,17 @@ LINK_SENDER_COUNTERS = CounterLayout(
     "stall_pool", "bad_acknowledgements")
 
 LINK_RECORDS = 8
-"""The count in a LINK packet's header: words of 64 bits."""
+"""Count in the header of a LINK packet: words of 64 bits."""
 
 POOL_BEATS = LINK_POOL_BEATS
-"""Payload beats of packets that are not acknowledged, of all peers together."""
+"""Payload beats of all unacknowledged packets."""
 
 
 class LinkSender(wiring.Component):
-    """Number the packets to each peer, keep them until they are acknowledged, and repeat them.
+    """Number the packets to each peer, store them until they are acknowledged, and repeat them.
 
-    It stands between the packet multiplexer and the frame assembler.
+    The block is between packet multiplexer and frame assembler. First transmissions keep their
+    order.
 
     Parameters
     ----------
@@ -54,40 +55,44 @@ class LinkSender(wiring.Component):
 
     Ports
     -----
-    headers, payload: new packets, streams of :data:`rtl.formats.FrameInfo`, whose ``credit`` does
-        not matter, and :data:`rtl.formats.RawBeat`; none for a header with ``empty`` set.
-    links: stream of :data:`rtl.network.link.layouts.Arrivals`, each of which is sent in a LINK
-        packet to its ``node``.
+    headers, payload: new packets, streams of :data:`rtl.formats.FrameInfo`, whose ``credit`` is
+        ignored, and :data:`rtl.formats.RawBeat`. A header with ``empty`` set has no payload.
+    links: stream of :data:`rtl.network.link.layouts.Arrivals`; each is sent in a LINK packet to its
+        ``node``.
     header_out: stream of :data:`rtl.network.link.layouts.LinkedFrame`, to the assembler.
     payload_out: stream of :data:`rtl.formats.RawBeat`, packets in the order of their headers.
     acknowledged: event :data:`rtl.network.link.layouts.Acknowledged`, in any cycle.
-    arrived: stream of :data:`rtl.network.link.layouts.Arrivals`: what LINK packets say.
-    ack_node, ack_value: the ``acknowledge`` that a header to ``ack_node`` carries, combinational.
-    credit_node, lookup_credit, gradient_credit: the credits that a header to ``credit_node``
-        carries, combinational: of partials in PARTIALS and STEPS, else of lookups.
-    told: event :data:`rtl.network.layouts.AtNode`: a header for ``node`` takes ``ack_value`` with
-        it, in this cycle.
-    node: this node's number.
-    time: cycles; may jump, while ``idle``, up to ``deadline``.
-    timeout_first: cycles until a packet is sent again, before a round trip to its peer is measured.
-    timeout_least, timeout_most: bounds of the cycles later; below 2^23. A packet that was sent
-        again waits up to a quarter longer (:class:`rtl.network.link.overdue.Overdue`).
-    tries: how often a packet is sent before its peer is given up; 0 is as 1.
-    failed: event :data:`rtl.network.link.layouts.Failed`: a peer is given up. lost: a bit for each
-        peer that is, see :class:`rtl.network.link.peer_states.PeerStates`.
-    close: :data:`rtl.network.layouts.AtNode`, until ``closed``: give this peer up, unless it is;
-        the step is that of the last packet taken.
-    held: the same, as long as it lasts: nothing is done for that peer, which is given up and has no
-        packet here. empty: it has no packet. busy: its packets are walked over.
-    wipe: :data:`rtl.network.link.renewal.Wipe`: its state becomes that after reset; only while it
-        is held and not ``busy``.
-    rejoined: event :data:`rtl.network.link.renewal.Rejoined`: packets to it are sent again.
-    deadline, waits: while ``idle`` and ``waits``, something moves when ``time`` is ``deadline``.
-    counters: ``packets`` taken (of which ``swallowed`` were to a peer that was given up); ``links``
-        sent; packets ``repeated``; ``timeouts``, doublings of the time-out of a peer; peers given
-        up (``failures``); cycles in which a packet waits for a place in its peer's window or for
-        beats in the pool; ``bad_acknowledgements``, of packets that were never sent.
-    idle: nothing moves before ``time`` is ``deadline``.
+    arrived: stream of :data:`rtl.network.link.layouts.Arrivals`, contents of received LINK packets.
+    ack_node, ack_value: ``acknowledge`` of a header to ``ack_node``, combinational.
+    credit_node, lookup_credit, gradient_credit: credits in a header to ``credit_node``,
+        combinational: of partials in PARTIALS and STEPS, else of lookups.
+    told: event :data:`rtl.network.layouts.AtNode`: a header for ``node`` takes ``ack_value`` in
+        this cycle.
+    node: number of this node.
+    time: cycle counter; may jump, while ``idle``, up to ``deadline``.
+    timeout_first: cycles until a packet is repeated, before the first measured round trip to its
+        peer.
+    timeout_least, timeout_most: bounds of the timeout after that, in cycles; below 2^23. A repeated
+        packet waits up to a quarter longer (:class:`rtl.network.link.overdue.Overdue`).
+    tries: transmissions of a packet before its peer has failed; 0 counts as 1.
+    failed: event :data:`rtl.network.link.layouts.Failed`: a peer has failed.
+    lost: bit mask of failed peers, see :class:`rtl.network.link.peer_states.PeerStates`.
+    close, closed: :data:`rtl.network.layouts.AtNode`, held until ``closed``: declare the peer
+        failed unless it has failed; the step in ``failed`` is that of the last packet taken.
+    held: :data:`rtl.network.layouts.AtNode`; while valid, the block ignores events of that peer,
+        which has failed and has no packet in the pool.
+    empty, busy: the ``held`` peer has no packet; a walk over its packets runs.
+    wipe: :data:`rtl.network.link.renewal.Wipe`: the state of the peer gets its value after reset;
+        only while the peer is held and not ``busy``.
+    rejoined: event :data:`rtl.network.link.renewal.Rejoined`: packets to the peer are sent again.
+    deadline, waits: while ``idle`` and ``waits``, the block becomes active when ``time`` reaches
+        ``deadline``.
+    counters: ``packets`` taken (including ``swallowed``, discarded packets to a failed peer);
+        ``links`` sent; packets ``repeated``; ``timeouts``, doublings of a peer's timeout; failed
+        peers (``failures``); cycles in which a packet waits for its peer's window
+        (``stall_window``) or for beats of the pool (``stall_pool``); ``bad_acknowledgements``, of
+        packets that were never sent.
+    idle: inactive until ``time`` reaches ``deadline``.
     """
 
     LATENCY = {
@@ -150,7 +155,7 @@ class LinkSender(wiring.Component):
         return m
 
     def _leave(self, m, parts):
-        """Merge LINK packets, repeated and new ones; acknowledge in each header that leaves."""
+        """Merge LINK packets, repeated and new packets; acknowledge in each header that leaves."""
         mux, said, headed = parts.mux, self.links.payload, Signal()
         link, data = mux.headers[0], mux.payload[0]
         m.d.comb += [
@@ -196,7 +201,7 @@ class LinkSender(wiring.Component):
         wiring.connect(m, mux.payload_out, wiring.flipped(self.payload_out))
 
     def _take(self, m, parts, lost):
-        """Let new packets in, with numbers and beats of the pool."""
+        """Admit new packets, with numbers and beats of the pool."""
         intake, windows, room, pool = parts.intake, parts.windows, parts.room, parts.pool
         wiring.connect(m, wiring.flipped(self.headers), intake.headers)
         wiring.connect(m, wiring.flipped(self.payload), intake.payload)
@@ -212,7 +217,7 @@ class LinkSender(wiring.Component):
             windows.kept.sequence.eq(kept.sequence), room.kept.valid.eq(kept.valid),
             room.kept.node.eq(kept.node), room.kept.beats.eq(kept.record.beats),
         ]
-        # Two cycles later: a walk that did not see it may have ended the deadline until then.
+        # Two cycles later: by then, a walk that did not see the packet may have ended the deadline.
         coming, came = parts.coming, parts.came = [
             Signal(AtNode, name=name) for name in ("coming", "came")]
         looks, drops = parts.looks_new, parts.drops = [
@@ -226,7 +231,7 @@ class LinkSender(wiring.Component):
         m.d.comb += [parts.looks.set[1].eq(looks), parts.heard.set[2].eq(drops)]
 
     def _walk(self, m, parts, lost):
-        """Go through a peer's packets when it has told something, and when their time is over."""
+        """Walk over a peer's packets after its acknowledgements and timeouts."""
         windows, walker, overdue, trips = parts.windows, parts.walker, parts.overdue, parts.trips
         deadlines, heard, failed = parts.deadlines, parts.heard, parts.peers.failed
         wiring.connect(m, heard.o, walker.heard)
@@ -259,12 +264,12 @@ class LinkSender(wiring.Component):
         wiring.connect(m, overdue.repeats, parts.repeats.i)
 
     def _release(self, m, parts):
-        """Give back the beats of packets that are acknowledged, and read those sent again."""
+        """Free the beats of acknowledged packets, and read repeated packets."""
         pool, room, repeats, answer = parts.pool, parts.room, parts.repeats, parts.answers.o
         found, trip = answer.payload, parts.trips.measured
         wiring.connect(m, parts.table.o, parts.answers.i)
-        # The packet to be freed: not while it is being sent again, which begins before it is asked
-        # for, if at all, and ends when nothing is held.
+        # The packet to free. It waits while it is being repeated: a repetition begins before the
+        # question and ends when ``holds`` falls.
         packet, blocked = Signal(found.shape(), reset_less=True), Signal()
         freeing, goes, room_here = parts.freeing, Signal(), Signal()
         record = packet.record
@@ -290,7 +295,7 @@ class LinkSender(wiring.Component):
             m.d.sync += blocked.eq(blocked & repeats.holds)
 
     def _time(self, m, parts):
-        """Say when something moves next."""
+        """Compute the next time of activity."""
         still = Cat(~parts.freeing, *(~event.valid for event in (
             parts.coming, parts.came, parts.looks_new, parts.drops, parts.due)), *(
             part.idle for part in vars(parts).values()

@@ -1,4 +1,4 @@
-"""Walker: goes through the packets of a peer, to free those acknowledged or find those overdue."""
+"""Walker: visits the packets of a peer, to free acknowledged packets or to find overdue ones."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
@@ -15,45 +15,56 @@ from rtl.network.link.renewal import Wipe
 __all__ = ["Question", "Walker"]
 
 WORD = 64
-"""Packets of which a word of the memory says whether they are acknowledged."""
+"""Packets per word of acknowledgement bits in the memory."""
 WORDS = WINDOW // WORD
 WORD_BITS, BLOCK_BITS, LAP = (size.bit_length() - 1 for size in (WORD, ARRIVALS, WINDOW))
 
 Question = data.StructLayout({
     "valid": 1, "node": NODE_BITS, "sequence": SEQUENCE_BITS, "due": 1, "newest": 1})
-"""A packet to be looked up; ``due`` and ``newest`` as in :func:`rtl.network.link.packets.Found`."""
+"""A packet to look up; ``due`` and ``newest`` as in :func:`rtl.network.link.packets.Found`."""
 
 
 class Walker(wiring.Component):
-    """Ask for each packet that is newly acknowledged, and one by one for those that may be overdue.
+    """Look up each newly acknowledged packet, and one by one the packets that may be overdue.
 
-    It remembers which packets of the window are acknowledged, one bit each, which is the opposite
-    of what it was in the lap of the window before: so no packet clears it. Words of 64 packets are
-    read, and those that count picked out of them: all that are not acknowledged up to what the peer
-    has ``told``, or, of a peer that was given up, all that were ``sent``; those of an
-    :data:`rtl.network.link.layouts.Arrivals`; or the first that is not acknowledged, in a walk over
-    packets that may be overdue. The three kinds take turns, a walk by single packets.
+    The block stores one bit for each packet of the window: whether it is acknowledged. The meaning
+    of the bit inverts with each lap of the window, so no bit is cleared. Words of 64 packets are
+    read, and the relevant packets are selected from them, by one of three kinds of walk:
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    * all unacknowledged packets before the peer's acknowledgement (``told``) or, for a failed peer,
+      all packets that were ``sent``;
+    * the packets in a :data:`rtl.network.link.layouts.Arrivals`;
+    * the first unacknowledged packet, in a walk over packets that may be overdue.
 
-    Parameters: ``nodes``; ``first_sequence``, the number of the first packet to each.
+    The three kinds take turns; the last kind yields after each packet.
+
+    Parameters
+    ----------
+    nodes: number of peers.
+    first_sequence: number of the first packet to each peer.
 
     Ports
     -----
-    heard: stream of nodes that have acknowledged something, or are given up (``lost``, a bit each).
+    heard: stream of nodes that have acknowledged packets or have failed.
+    lost: bit mask of failed nodes.
     arrived: stream of :data:`rtl.network.link.layouts.Arrivals`.
     looks: stream of nodes whose packets may be overdue.
-    oldest, told, sent: of ``node``, see :class:`rtl.network.link.peer_windows.PeerWindows`; freed:
-        event: ``oldest`` moves, after all before were asked for.
-    clear: event :data:`rtl.network.layouts.AtNode`: no packet of it is on its way.
-    free, reserve, unused, look: to a :class:`rtl.network.link.packet_table.PacketTable`.
-    held: :data:`rtl.network.layouts.AtNode`, as long as it lasts: what is heard, arrives and is to
-        be looked at of that node is dropped. busy: its packets are walked over.
-    wipe: :data:`rtl.network.link.renewal.Wipe`: none of its packets is acknowledged; only while it
-        is held and not ``busy``.
-    begins: event: a walk over packets of ``node`` begins. decided, stop: of the last packet that
-        was asked for in it; the walk goes on behind it or ends. over: event: the walk has ended.
-    idle.
+    node, oldest, told, sent: a peer and its numbers, see
+        :class:`rtl.network.link.peer_windows.PeerWindows`.
+    freed: event: ``oldest`` advances, after all packets before it were looked up.
+    clear: event :data:`rtl.network.layouts.AtNode`: no packet to this node is in flight.
+    free, reserve, unused, look: connections to a
+        :class:`rtl.network.link.packet_table.PacketTable`.
+    held: :data:`rtl.network.layouts.AtNode`; while valid, items of ``heard``, ``arrived`` and
+        ``looks`` for that node are dropped.
+    busy: a walk over packets of the ``held`` node runs.
+    wipe: :data:`rtl.network.link.renewal.Wipe`: marks all packets of the node unacknowledged; only
+        while the node is held and not ``busy``.
+    begins: event: a walk over packets of ``node`` that may be overdue begins.
+    decided, stop: decision about the last packet looked up in that walk; the walk continues behind
+        it, or ends.
+    over: event: the walk has ended.
+    idle: inactive until an input changes.
     """
 
     LATENCY = {("acknowledgement", "question"): 7}
@@ -77,10 +88,10 @@ class Walker(wiring.Component):
         heard, arrived, overdue = range(3)
         kind, turn, node = Signal(3), Signal(3), Signal(range(max(2, self._nodes)))
         end, base = Signal(SEQUENCE_BITS), Signal(SEQUENCE_BITS - WORD_BITS)
-        # A walk over packets that may be overdue: whose, and where it goes on.
+        # A walk over packets that may be overdue: its node and its position.
         walking, walked, position = Signal(), Signal.like(node), Signal(SEQUENCE_BITS)
         fresh = Signal()
-        # Where the packets that count begin in the word, and end, in it or not.
+        # First relevant packet in the word, and the end, in the word or beyond it.
         low, high = Signal(WORD_BITS), Signal(signed(SEQUENCE_BITS))
         bits, word, left = (Signal(WORD, name=name, reset_less=True)
                             for name in ("bits", "word", "left"))
@@ -94,7 +105,7 @@ class Walker(wiring.Component):
             choice.eq(Mux((offered & turn).any(), lowest(offered & turn), lowest(offered))),
             self.node.eq(node),
         ]
-        # Where to begin if that is not before the oldest.
+        # Begin of the walk, unless it is before the oldest packet.
         other, behind = Signal(SEQUENCE_BITS), Signal(SEQUENCE_BITS)
         m.d.comb += [other.eq(Mux(kind[arrived], said.first, position)),
                      behind.eq(other - self.oldest)]
@@ -109,7 +120,7 @@ class Walker(wiring.Component):
             words.write_addr.eq(Mux(marks, word_address, cleared)),
             words.write_data.eq(Mux(marks, word ^ left, self._start(cleared))),
         ]
-        # Dropped: what is chosen, and begins with the node that is held.
+        # Dropped: the chosen item, if it begins a walk of the held node.
         drops, taken, dropped = Signal(3), Signal(), Signal()
         m.d.comb += [
             drops.eq(Cat(self.held.valid & begins & (self.held.node == of) for of, begins in (
@@ -117,7 +128,8 @@ class Walker(wiring.Component):
             self.arrived.ready.eq(taken | dropped),
         ]
         issue, less = Signal(), Signal(WORD)
-        m.d.comb += less.eq(left - 1)  # all bits are the same, but the lowest that is set and below
+        # all bits are the same, except the lowest set bit and the bits below it
+        m.d.comb += less.eq(left - 1)
         m.d.sync += write.eq(0)
         m.d.comb += self.idle.eq(0)
         with m.FSM(init="SWEEP") as fsm:
@@ -194,7 +206,7 @@ class Walker(wiring.Component):
                 m.next = "IDLE"
         m.d.comb += self.busy.eq((walking & (walked == self.held.node))
                                  | (~fsm.ongoing("IDLE") & (node == self.held.node)))
-        # The question, a cycle later, unless no bit was left.
+        # The question, one cycle later, unless no bit was left.
         one, place = Signal(WORD, reset_less=True), Signal(SEQUENCE_BITS - WORD_BITS)
         m.d.sync += [asked.eq(issue), some.eq(left.any()), place.eq(base)]
         with m.If(issue):
@@ -208,8 +220,8 @@ class Walker(wiring.Component):
         return m
 
     def _start(self, address: Signal) -> Value:
-        """Return the word that says that nothing at ``address`` is acknowledged: the number of a
-        packet's lap, which is the next one for those places that come later."""
+        """Return the word at ``address`` with all packets unacknowledged: the lap of a packet's
+        number, which is the next lap for positions before the first packet."""
         lap, place = self._first >> LAP & 1, self._first % WINDOW
         at, inside = divmod(place, WORD)
         mask = (1 << WORD) - 1
@@ -222,9 +234,9 @@ class Walker(wiring.Component):
 
 
 def _between(low: Value, high: Value) -> Value:
-    """Return which of the numbers of 64 bits are at or above ``low`` and below ``high``."""
+    """Return which of the numbers 0 to 63 are at or above ``low`` and below ``high``."""
     over, some = high[WORD_BITS:-1].any(), ~high[-1]
-    # None is beyond the last, where both comparisons would be constant.
+    # The last number has its own expression: both comparisons would be constant.
     return Value.cast(Cat(
         *((low <= k) & some & (over | (high[:WORD_BITS] > k)) for k in range(WORD - 1)),
         some & over))

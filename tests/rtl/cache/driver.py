@@ -1,4 +1,4 @@
-"""Drive an EmbeddingCache: lookups, fetches answered late and out of order, a scoreboard."""
+"""Drive an EmbeddingCache: lookups, fetches answered late and out of order, and a scoreboard."""
 
 import functools
 import random
@@ -18,7 +18,7 @@ KEY_BITS = 48
 
 
 def hash_of(key: int) -> int:
-    """Return the 32-bit hash of a 48-bit key as the RTL has it."""
+    """Return the 32-bit hash of a 48-bit key, as in the RTL."""
     return key_hash(key >> 36, key & (1 << 36) - 1)
 
 
@@ -29,7 +29,7 @@ def beat_of(key: int, beat: int) -> int:
 
 @functools.lru_cache(maxsize=KEPT)
 def make(**sizes) -> EmbeddingCache:
-    """Return a cache of 48-bit keys with 16 bits of meta, small unless told otherwise."""
+    """Return a cache of 48-bit keys with 16 bits of meta, small by default."""
     sizes = {"rows": 32, "ways": 4, "in_flight": 16, "waiters": 32, "vector_beats": 1} | sizes
     dut = EmbeddingCache(KEY_BITS, 16, hash_key=hash_bits, **sizes)
     dut.sizes = sizes
@@ -38,14 +38,14 @@ def make(**sizes) -> EmbeddingCache:
 
 @functools.lru_cache(maxsize=KEPT)
 def resettable(dut: EmbeddingCache) -> tuple:
-    """Return ``dut`` with a reset of its own, and that reset."""
+    """Return ``dut`` with its own reset, and that reset."""
     reset = Signal()
     return ResetInserter(reset)(dut), reset
 
 
 @dataclass
 class Run:
-    """What a run showed."""
+    """Results of a run."""
 
     taken: list = field(default_factory=list)
     tap: list = field(default_factory=list)
@@ -65,10 +65,14 @@ def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable
         settings: dict[str, int] | None = None, seed: int = 0, limit: int = 60_000) -> Run:
     """Look ``keys`` up and check every answer; meta is the number of the lookup.
 
-    Fetches come back whole, each after a random number of cycles of ``latency``, at one beat per
-    cycle. ``stalls``: of lookups, vectors, misses and fills. ``bad_rate``: share of fills with bad
-    ones around them. ``reset_at``: cycles of other lookups, then a reset, before it all begins.
-    ``merge`` is as ``enable`` unless given. ``settings``: what the configuration ports get instead.
+    Fetches return whole, each after a random number of cycles of ``latency``, at one beat per
+    cycle.
+
+    stalls: stalls of lookups, vectors, misses and fills.
+    bad_rate: share of fills with invalid fills around them.
+    reset_at: cycles of other lookups before a reset, after which the run begins.
+    merge: by default ``enable``.
+    settings: values of the configuration ports.
     """
     merge = enable if merge is None else merge
     result, due, now = Run(), [], [0]
@@ -150,14 +154,14 @@ def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable
             due.remove(entry)
             _, id_, key = entry
             bad = rng.random() < bad_rate
-            if bad:  # too long, too short, an id that cannot be, another id halfway
+            if bad:  # too long, too short, an impossible id, another id halfway
                 await spoil([id_] * (beats + rng.randint(1, 3)))
                 await spoil([id_ | 0x8000] * beats)
                 if beats > 1:
                     await spoil([id_] * rng.randrange(1, beats))
                     await spoil([id_] * (beats - 1) + [id_ ^ 1])
             await offer([id_] * beats, [beat_of(key, beat) for beat in range(beats)])
-            if bad:  # once more, when it is no longer outstanding
+            if bad:  # a duplicate, when it is no longer outstanding
                 await spoil([id_] * beats)
 
     async def watch(ctx):
@@ -186,7 +190,7 @@ def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable
     async def finish(ctx):
         while len(result.taken) < len(keys) * beats or due or not ctx.get(dut.idle):
             await ctx.tick()
-        for _ in range(20):  # a vector too many would come now
+        for _ in range(20):  # a surplus vector would arrive in these cycles
             await ctx.tick()
             assert not ctx.get(dut.vectors.valid)
         result.counters = counts_of(ctx, dut.counters)
@@ -220,7 +224,7 @@ def check_answers(result: Run, keys: list[int], beats: int, bits: int = 512) -> 
 
 def check_counters(result: Run, keys: list[int], beats: int, enable: int,
                    merge: int) -> None:
-    """Check the counters against what was seen at the ports."""
+    """Check the counters against the events at the ports."""
     c = result.counters
     assert [entry[0] for entry in result.tap] == keys
     assert c["accesses"] == len(keys) == c["hits"] + c["misses"]
@@ -246,9 +250,9 @@ def check_decisions(result: Run, sets: int, ways: int, *, enable: int = 1,
                     policy: str = "lru") -> None:
     """Check hits and evictions, access by access, against a textbook cache with this policy.
 
-    A conflict miss leaves a set as it is, so the model leaves it out; where there is none, this is
-    plain equality. An unmerged lookup finds its key, and so does, with ``enable`` 0, one that has
-    to fetch it again.
+    The model skips conflict misses, which leave a set unchanged; without them, the results are
+    equal. An unmerged lookup finds its key, and so does, with ``enable`` 0, a lookup that fetches
+    it again.
     """
     model = CacheSets(sets, ways, policy)
     evicted = dict(result.evicted)

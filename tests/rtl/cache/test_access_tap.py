@@ -1,4 +1,4 @@
-"""The tap never holds the cache up: what a slow listener misses is counted."""
+"""The tap never stalls the cache: events that a slow sink misses are counted."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Answer check against a plain list of what each node owes."""
+"""Answer check against a plain list of the vectors that each node owes."""
 
 import random
 
@@ -57,7 +57,7 @@ def test_only_what_is_owed(ids):
                 free.append(tag & ids - 1)
                 gone.append((tag, node))
             elif kind == "again" and gone:
-                # As often as the id was asked for since, the lap is another.
+                # The lap differs by the number of requests of the id since.
                 tag, node = rng.choice(gone[-(1 << min(8, 15 - bits)):])
                 if tag not in owed:
                     assert not await offer(ctx, tag, node)

@@ -23,7 +23,7 @@ STALLS = [(0.0, 0.0, 0.0, 0.0), (0.3, 0.3, 0.3, 0.3), (0.0, 0.7, 0.0, 0.0), (0.0
 
 
 def skewed(count: int, population: int, seed: int) -> list[int]:
-    """Return keys of which few come often, with runs of one key among them."""
+    """Return skewed keys, with runs of one key among them."""
     rng = random.Random(seed)
     names = [rng.getrandbits(48) for _ in range(population)]
     keys: list[int] = []
@@ -138,10 +138,10 @@ def test_sizes_are_integers():
                        hash_key=hash_bits)
 
 
-# What a requester's cache does with its two settings; both on and both off are tested above.
+# A requester's cache with its two settings; both on and both off are tested above.
 
 
-# Of the patterns of stalls, vectors of one beat meet two and those of three the others.
+# Vectors of one beat meet two patterns of stalls, vectors of three beats the other two.
 SHARED = pytest.mark.parametrize("beats, stalls", [
     (1, STALLS[1]), (1, STALLS[2]), (3, STALLS[0]), (3, STALLS[3]), *(
         pytest.param(beats, STALLS[k], marks=pytest.mark.slow)

@@ -27,8 +27,8 @@ def test_a_lookup_a_cycle(kind):
     keys = KEYS[kind](random.Random(1), count)
     dut = make(rows=256, ways=8, in_flight=1024, waiters=2048)
     result = run(dut, keys, sets=1 if "one" in kind else None, latency=(690, 690))
-    # Until the first vector is here nothing holds a lookup up; from then on, while lookups wait, a
-    # vector leaves in every cycle.
+    # Until the first vector arrives, no lookup stalls. From then on, while lookups wait, a vector
+    # leaves in every cycle.
     start = result.accepted[0]
     assert sum(cycle < start + 690 for cycle in result.accepted) >= 0.95 * 690
     assert result.given[0] - start <= 690 + 35
@@ -81,13 +81,13 @@ def test_hits_pass_1023_outstanding_misses():
         await ctx.tick().repeat(30)
         assert len(asked) == 1023 and len({id_ for id_, _ in asked}) == 1023
         assert len(answers) == 1
-        # A lookup enters with a miss id, which it gives back in the seventh cycle if it hits.
+        # A lookup enters with a miss id, which it returns in the seventh cycle if it hits.
         for n in range(2000, 2020):
             await look_up(7, n)
         await ctx.tick().repeat(40)
         assert answers[1:] == [(n, beat_of(7, 0)) for n in range(2000, 2020)]
-        # One miss more takes the last id, and the next waits, and holds up what is behind it, until
-        # a vector comes.
+        # One more miss takes the last id. The next miss waits, and blocks later lookups, until a
+        # vector arrives.
         await look_up(1 << 46, 2999)
         await look_up(1 << 47, 3000)
         await ctx.tick().repeat(30)

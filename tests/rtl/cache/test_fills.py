@@ -1,4 +1,4 @@
-"""Fill writer: which vectors are good, where they are written, and what is told of each."""
+"""Fill writer: which vectors are valid, where they are written, and the outputs for each."""
 
 import random
 from types import SimpleNamespace
@@ -11,17 +11,17 @@ from tests.support import made, simulate
 
 ROWS, IN_FLIGHT = 32, 8
 ENOUGH = 2 + max(FillWriter.LATENCY.values())
-"""Cycles after which nothing of a beat is in the block."""
+"""Cycles after which a beat has left the block."""
 
 
 def shown(ctx, port) -> SimpleNamespace:
-    """Return what the members of ``port`` are now."""
+    """Return the current values of the members of ``port``."""
     return SimpleNamespace(**{name: ctx.get(getattr(port, name))
                               for name in port.signature.members})
 
 
 class Fills:
-    """Vectors, good and bad, into a writer; the miss table and the stores are ours."""
+    """Valid and invalid vectors into a writer; the test models the miss table and the stores."""
 
     def __init__(self, most: int, beats: int, *, stall: float, bad: float, seed: int,
                  checked: bool = False):
@@ -32,7 +32,7 @@ class Fills:
         self.landing: dict[tuple[int, int], int] = {}
         self.slots: dict[int, int] = {}
         self.good: list[dict] = []
-        self.writes: list[dict] = []  # that are allowed, in order
+        self.writes: list[dict] = []  # allowed writes, in order
         self.refused = self.told = self.told_bad = 0
         self.busy_until = [0] * IN_FLIGHT
         self.dut = made(FillWriter, rows=ROWS, in_flight=IN_FLIGHT, vector_beats=most,
@@ -83,7 +83,8 @@ class Fills:
             self.good.append({"id": id_, "entry": entry, "data": [b["data"] for b in beats]})
             del self.opened[id_]
         self.refused += not good
-        self.owed = [owed] + [rng.randrange(2) for _ in beats[1:]]  # the first one's counts
+        # only the value of the first beat counts
+        self.owed = [owed] + [rng.randrange(2) for _ in beats[1:]]
         return beats
 
     async def bench(self, ctx):
@@ -105,7 +106,7 @@ class Fills:
             ctx.set(dut.fills.valid, int(offers))
             assert ctx.get(dut.fills.ready)
             if not offers:
-                # What is not valid is anything.
+                # Fields of an invalid write are arbitrary.
                 ctx.set(dut.fills.payload, {"id": rng.getrandbits(FILL_ID_BITS),
                                             "last": rng.randrange(2)})
             else:

@@ -1,4 +1,4 @@
-"""Flush in mid-traffic: each vector is of before or of after, and the cache then fetches again."""
+"""Flush during traffic: each vector is either old or new, and the cache then fetches again."""
 
 import random
 
@@ -12,7 +12,7 @@ from tests.support import made, simulate
 
 BEATS, KEYS, LOOKUPS = 2, 12, 240
 FLUSHES = (40, 41, 120, 160)
-"""Lookups after which rows change and a flush begins; some begin while one is in progress."""
+"""Lookups after which rows change and a flush begins; some flushes begin during another one."""
 
 
 class _Traffic:
@@ -55,7 +55,7 @@ class _Traffic:
             ctx.set(dut.vectors.ready, self.rng.random() < 0.7)
             cycle += 1
             assert cycle < 3_000, "lookups wait for ever"
-            # No answer comes in the cycle after its question.
+            # No answer arrives in the cycle after its request.
             ready = [k for k, (since, _) in enumerate(self.waiting) if cycle > since + 3]
             if not answer and ready and self.rng.random() < 0.2:
                 _, fill = self.waiting.pop(self.rng.choice(ready))
@@ -74,7 +74,7 @@ class _Traffic:
             if not flushing:
                 fell = self.version
             if taken:
-                # One taken after the flush has ended has the rows of after.
+                # A lookup taken after the end of the flush gets new rows.
                 self.open[tag % 64] = fell
                 tag, item = tag + 1, None
             if miss is not None:
@@ -90,7 +90,7 @@ class _Traffic:
             if beat is not None:
                 place = beat.tag if self.remote else beat.meta
                 assert self.open[place] <= beat.data <= self.version
-                # Both beats of a vector are of one version.
+                # Both beats of a vector have the same version.
                 assert self.beats.setdefault(place, beat.data) == beat.data
                 if beat.last:
                     del self.open[place], self.beats[place]
@@ -122,7 +122,7 @@ def test_the_cache_is_cleared_when_it_is_empty():
         inside = owed = clears = count = 0
         while len(cleared) < 30:
             flushing = ctx.get(dut.flushing)
-            # Lookups that wait for a fetch are idle.
+            # Lookups that wait for a fetch do not clear ``idle``.
             busy = inside > owed
             asked = busy and owed < 4 and rng.random() < 0.5
             landed = not asked and owed > 0 and not clears and rng.random() < 0.1

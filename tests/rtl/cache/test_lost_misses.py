@@ -1,4 +1,4 @@
-"""Lost misses against a plain list of what each node owes."""
+"""Lost misses against a plain list of the vectors that each node owes."""
 
 import random
 from dataclasses import replace
@@ -31,7 +31,7 @@ def test_each_miss_of_a_lost_node_is_answered(beats):
         ctx.set(dut.misses.valid, 0)
 
     async def owners(ctx):
-        """Vectors of a node that is not lost, whole, at random times."""
+        """Send vectors of a live node, whole, at random times."""
         while True:
             for beat in range(beats):
                 ctx.set(dut.vectors.payload, {
@@ -58,7 +58,7 @@ def test_each_miss_of_a_lost_node_is_answered(beats):
             await ask(ctx, *miss)
         ctx.set(dut.lost, 1 << 1)
         await ctx.tick().repeat(3)
-        ctx.set(dut.lost, 1 << 1 | 1 << 3)  # while the walk of node 1 goes on
+        ctx.set(dut.lost, 1 << 1 | 1 << 3)  # during the walk for node 1
         await ctx.tick()
         await ctx.tick().until(dut.idle)
         for miss in later:
@@ -70,9 +70,9 @@ def test_each_miss_of_a_lost_node_is_answered(beats):
     zeros = [(tag, source) for tag, source, last, is_lost in came if is_lost and last]
     expected = {miss for miss in asked + later if miss[1] in lost}
     assert set(zeros) == expected
-    # A second walk may answer again what the first has: the remote cache refuses that.
+    # A second walk may answer an id again; the remote cache rejects that answer.
     assert all(zeros.count(miss) == 1 for miss in later if miss[1] in lost)
-    # No vector is cut by another.
+    # Vectors are never interleaved.
     for first in range(0, len(came) - beats + 1, beats):
         vector = came[first:first + beats]
         assert len({(tag, is_lost) for tag, _, _, is_lost in vector}) == 1

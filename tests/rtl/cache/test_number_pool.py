@@ -1,4 +1,4 @@
-"""Number pool: each number goes to one that reserved it; a reservation can be given back."""
+"""Number pool: each number goes to one user that reserved it; a reservation can be released."""
 
 import random
 from collections import deque
@@ -53,7 +53,7 @@ def test_each_number_goes_to_one(count, needed):
                 pipeline.popleft()
             if reserve:
                 pipeline.append(cycle)
-            # What was not needed may be reserved in the next cycle.
+            # An unused reservation may be made again in the next cycle.
             spare += int(ends and not use) - int(reserve)
             if held and rng.random() < 0.4:
                 outside.append(held.pop(rng.randrange(len(held))))

@@ -52,7 +52,7 @@ def test_scatter_lists_come_out_whole_and_in_order(ids, nodes, stall):
         seen = number = closed = 0
         reserved = [False, False]
         while closed < total:
-            # What has come out frees its id after the last of its list.
+            # An output waiter frees its id after the last one of its list.
             while seen < len(taken):
                 if taken[seen]["last"]:
                     busy.discard(taken[seen]["id"])
@@ -67,7 +67,7 @@ def test_scatter_lists_come_out_whole_and_in_order(ids, nodes, stall):
             add = reserved[-3] and number < total
             target = None
             if add:
-                # Often to the very list that is being closed.
+                # Often to the list that is being closed.
                 target = id_ if close and rng.random() < 0.5 else rng.choice(
                     sorted(open_lists) + free_ids[:2] or [None])
             ctx.set(dut.add, int(target is not None))
@@ -146,7 +146,8 @@ def test_miss_table_knows_whose_an_id_is():
             await ctx.tick()
         ctx.set(dut.clear, 0)
         held: dict[int, tuple[int, int, int]] = {}
-        asked = None, None, None  # a cycle ago: the id of the vector, its entry, the answer
+        # in the previous cycle: the id of the vector, its entry, the answer
+        asked = None, None, None
         for _ in range(1600):
             id_, fill_id = rng.randrange(8), rng.randrange(8)
             entry = rng.randrange(32), rng.randrange(2), rng.randrange(2)

@@ -1,4 +1,4 @@
-"""RemoteCache: lookups out with miss ids, vectors back to the places that were reserved."""
+"""RemoteCache: lookups leave with miss ids, vectors return to the reserved places."""
 
 import random
 from collections import Counter
@@ -23,7 +23,7 @@ def _vector(key: tuple[int, int], beat: int) -> int:
     return random.Random(f"{key} {beat}").getrandbits(512)
 
 
-# In each mode vectors of one length without stalls, and those of the other with.
+# In each mode, vectors of one length without stalls and of the other length with stalls.
 @pytest.mark.thorough
 @pytest.mark.few(4)
 @pytest.mark.parametrize("enable, merge, beats, stall", [
@@ -51,7 +51,7 @@ def test_each_place_gets_the_vector_of_its_key(enable, merge, beats, stall):
             ctx.set(dut.misses.ready, chance.random() >= stall)
             _, _, valid, ready, miss = await ctx.tick().sample(
                 dut.misses.valid, dut.misses.ready, dut.misses.payload)
-            # An owner answers two cycles after it took the miss, at the earliest.
+            # An owner answers at the earliest two cycles after it took the miss.
             asked.extend(taken_before)
             taken_before.clear()
             if not (valid and ready):

@@ -1,4 +1,4 @@
-"""Resolver: each decision is carried out once, in order, as the miss table says."""
+"""Resolver: each decision is carried out once, in order, by the answer of the miss table."""
 
 import random
 from collections import deque
@@ -18,10 +18,10 @@ def resolver() -> Resolver:
 
 
 class Resolved:
-    """Decisions of a cache whose vectors arrive late, with a miss table and scatter lists of ours.
+    """Decisions of a cache whose vectors arrive late; the test models miss table and scatter lists.
 
-    A slot takes another key at any time, so a hit may be on a fetch that is over, or whose id
-    serves another slot by now.
+    A slot takes another key at any time, so a hit may be on a finished fetch, or on one whose id
+    serves another slot now.
     """
 
     def __init__(self, seed: int, *, idle: float, stall: float, free: float, arrive: float,
@@ -44,7 +44,7 @@ class Resolved:
         assert self.done == self.expected_done and len(self.done) == len(self.given)
 
     def decide(self) -> dict:
-        """Return the next decision; none asks for an id that is outstanding."""
+        """Return the next decision; no decision opens an outstanding id."""
         rng = self.rng
         slot, free = rng.randrange(ROWS), [k for k in range(IN_FLIGHT) if k not in self.table]
         decision = {"key": rng.getrandbits(12), "meta": len(self.given) & 0xFF, "slot": slot,
@@ -67,7 +67,7 @@ class Resolved:
         asked, history = False, []
         for cycle in range(self.cycles + 400):
             over = cycle >= self.cycles
-            # The answer to the question of the cycle before.
+            # The answer to the query of the previous cycle.
             ctx.set(dut.waiting, int(asked))
             ctx.set(dut.space, int(self.nodes > 0))
             if not offered and not over and rng.random() >= self.idle:
@@ -109,7 +109,7 @@ class Resolved:
         assert all(history[-100:])
 
     def nodes_move(self, ctx, cycle: int):
-        """Take and give back nodes of the scatter lists, as reserved."""
+        """Take and release nodes of the scatter lists, as reserved."""
         dut = self.dut
         add, unused = ctx.get(dut.add), ctx.get(dut.unused)
         assert not (add and unused)
@@ -123,7 +123,7 @@ class Resolved:
             assert self.nodes > 0, "nodes are reserved only while there is space"
             self.nodes -= 1
             self.started.append(cycle)
-        # Elsewhere a list is given out.
+        # Another list is output.
         held = NODES - self.nodes - len(self.started)
         if held and self.rng.random() < self.free:
             self.nodes += 1
@@ -138,7 +138,7 @@ class Resolved:
 
     @staticmethod
     def of(item, miss: bool) -> tuple:
-        """Return what counts of an operation: a hit reads a slot, a miss fetches a key."""
+        """Return the relevant part of an operation: a hit reads a slot, a miss fetches a key."""
         return (miss, item["meta"], *((item["id"], item["key"]) if miss else (item["slot"],)))
 
 

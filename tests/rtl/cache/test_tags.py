@@ -1,4 +1,4 @@
-"""Tag pipeline: decisions in order, those of a textbook cache, beside fetches that come late."""
+"""Tag pipeline: decisions in order, equal to those of a textbook cache, with late fetches."""
 
 import random
 
@@ -14,7 +14,7 @@ from tests.support import made, receiver, sender, simulate
 WAYS, SETS = 4, 3
 LATENCY = TagPipeline.LATENCY["lookup", "its decision"]
 LATE = 2 * LATENCY
-"""Cycles after which an arrival is surely known."""
+"""Cycles after which an arrival is visible with certainty."""
 
 
 def pipeline(in_flight: int, sets: int = SETS) -> TagPipeline:
@@ -23,7 +23,7 @@ def pipeline(in_flight: int, sets: int = SETS) -> TagPipeline:
 
 
 async def clear(ctx, dut, sets: int, **settings: int):
-    """Empty all sets, and set the ports of that name."""
+    """Empty all sets, and set the named ports."""
     for name, value in {"sets": sets, **settings}.items():
         ctx.set(getattr(dut, name), value)
     for address in range(sets):
@@ -35,7 +35,7 @@ async def clear(ctx, dut, sets: int, **settings: int):
 
 
 class Decided:
-    """Lookups of a few keys; every decision is compared with what a cache in a textbook does."""
+    """Lookups of a few keys; every decision is compared with that of a textbook cache."""
 
     def __init__(self, in_flight: int, *, enable: int = 1, merge: int = 1, keys: int = 20,
                  idle: float, stall: float, arrive: float, seed: int, count: int = 500,
@@ -49,7 +49,7 @@ class Decided:
         self.slots: dict[int, int] = {}  # key: slot
         self.phase = [0] * SETS * WAYS
         self.last = [0] * SETS * WAYS  # the id of a slot's last fetch
-        self.arrived = [-LATE] * SETS * WAYS  # the cycle in which the slot's vector did, or None
+        self.arrived = [-LATE] * SETS * WAYS  # cycle in which the slot's vector arrived, or None
         self.free, self.inside = list(range(in_flight)), set()
         self.fetches: list[tuple[int, int, int | None]] = []
         self.seen = dict.fromkeys(("hit", "conflict", "unmerged", "evict", "allocate"), 0)
@@ -63,7 +63,7 @@ class Decided:
         dut, frozen = self.dut, self.frozen
         await clear(ctx, dut, SETS, enable=self.enable, merge=self.merge)
         for part in (range(frozen.start), frozen, range(frozen.stop, len(self.items))):
-            # What is frozen begins and ends when all has settled.
+            # ``frozen`` changes when all lookups have settled.
             while len(taken) < part.start or self.fetches:
                 await ctx.tick()
             await ctx.tick().repeat(LATE)
@@ -71,7 +71,7 @@ class Decided:
             await sender(dut.lookups, self.items[part.start:part.stop], stall=idle, seed=1)(ctx)
 
     async def around(self, ctx):
-        """Give ids, compare decisions as they leave, and let vectors arrive."""
+        """Provide ids, compare decisions as they leave, and let vectors arrive."""
         dut, rng, number = self.dut, self.rng, 0
         while number < len(self.items):
             ctx.set(dut.ids.valid, int(bool(self.free)))
@@ -123,7 +123,7 @@ class Decided:
             assert decision.hit == (frozen and present)
             return
         if decision.conflict:
-            # The victim has not arrived, or so lately that it was not known.
+            # The victim has not arrived, or so recently that the arrival was not visible.
             assert not present and not decision.allocate and not decision.evict
             victim = self.slots[self.model._sets[where].victim()]
             assert self.arrived[victim] is None or self.cycle - self.arrived[victim] < LATE + 60

@@ -1,4 +1,5 @@
-"""LocalCache in training: rows looked up while it is frozen, written where they lie, read again."""
+"""LocalCache in training: rows are looked up while it is frozen, written in place, and read again.
+"""
 
 import random
 
@@ -34,7 +35,7 @@ def number(key) -> int:
 
 
 class Memory:
-    """GPU memory behind a cache: rows by key, which it reads when it is asked for them."""
+    """GPU memory behind a cache: rows by key, read on request."""
 
     def __init__(self, dut: LocalCache, seed: int, latency: tuple[int, int]):
         self.dut, self.rows, self.due, self.latency = dut, {}, [], latency
@@ -92,7 +93,7 @@ def vectors_of(taken: list, beats: int) -> list[tuple[int, list[int]]]:
 
 
 class Hands:
-    """Testbenches that run beside the first one, when it says so."""
+    """Testbenches that run beside the first one, on its signal."""
 
     def __init__(self, dut: LocalCache, stall: float):
         self.dut, self.stall = dut, stall
@@ -112,7 +113,7 @@ class Hands:
             await ctx.tick()
 
     def ask(self, keys: list[int], port, answers, first: int, seed: int) -> list[dict]:
-        """Look ``keys`` up; return where the beats will be, their meta counted from ``first``."""
+        """Look ``keys`` up; return the future list of beats, with meta counted from ``first``."""
         taken: list[dict] = []
         items = [{"key": named(key), "meta": first + k} for k, key in enumerate(keys)]
         self.waiting += [
@@ -241,7 +242,7 @@ def test_an_update_a_cycle():
         ctx.set(dut.frozen, 0)
         assert not ctx.get(dut.updates.ready)
         ctx.set(dut.frozen, 1)
-        # What is written is found by a lookup that is taken one cycle later.
+        # A lookup that is taken one cycle later finds the written row.
         slots: list[dict] = []
         ctx.set(dut.updated.ready, 0)
         await sender(dut.updates, [{"key": keys[0], "meta": 1}])(ctx)

@@ -19,12 +19,12 @@ def store(**options) -> VectorStore:
 
 
 def beat_of(kind: str, number: int, beat: int, age: int = 0) -> int:
-    """Return a beat of a slot or of a landing row; ``age`` counts what was written there."""
+    """Return a beat of a slot or of a landing row; ``age`` counts the writes to it."""
     return random.Random(f"{kind} {number} {beat} {age}").getrandbits(512)
 
 
 async def write(ctx, dut, beat: int, data: int, *, id_: int, slot: int | None = None) -> None:
-    """Write a beat to a landing row and, with a slot, there too."""
+    """Write a beat to a landing row and, with a slot, to the slot."""
     for name, value in {"valid": 1, "stored": int(slot is not None), "slot": slot or 0,
                         "offset": beat * ROWS, "id": id_, "beat": beat, "data": data}.items():
         ctx.set(getattr(dut.write, name), value)
@@ -34,7 +34,7 @@ async def write(ctx, dut, beat: int, data: int, *, id_: int, slot: int | None = 
 
 
 async def fill(ctx, dut, beats: int) -> None:
-    """Write every slot and every landing row."""
+    """Fill every slot and every landing row."""
     ctx.set(dut.vector_beats, beats)
     for beat in range(beats):
         for slot in range(ROWS):
@@ -49,7 +49,7 @@ def vector(kind: str, number: int, meta: int, beats: int, age: int = 0) -> list[
 
 
 def vectors(taken: list[dict], beats: int) -> dict[int, list[tuple]]:
-    """Return the vectors by their meta; the beats of each must come together."""
+    """Return the vectors by their meta; the beats of each must be consecutive."""
     items = [(item["meta"], item["data"], item["last"]) for item in taken]
     parts = [items[at:at + beats] for at in range(0, len(items), beats)]
     assert all(len({meta for meta, *_ in part}) == 1 for part in parts)

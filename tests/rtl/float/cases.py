@@ -1,4 +1,4 @@
-"""Operands for binary32 units, and what numpy makes of them."""
+"""Operands for binary32 units, and the results of numpy."""
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def random_factors(count: int, seed: int) -> np.ndarray:
 
 
 def random_quotients(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return dividends [count, 16] and counts [count]; more than half on or by a tie."""
+    """Return dividends [count, 16] and counts [count]; more than half are a tie or next to one."""
     rng = np.random.default_rng(seed)
     n = np.exp2(rng.uniform(0, 16, count)).astype(np.uint32)
     n[::97] = 1 << rng.integers(0, 16, len(n[::97]), dtype=np.uint32)
@@ -88,18 +88,18 @@ def random_quotients(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _next_to_ties(n: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return dividends [len(n), 2] whose quotients are a little above and a little below a tie.
+    """Return dividends [len(n), 2] whose quotients are slightly above and slightly below a tie.
 
-    The distance is 1 or 3 parts in an odd ``n`` of half the last place, as close as a quotient
-    comes; rounding the tie itself would go the other way.
+    The distance is 1 or 3 parts in an odd ``n`` of half the last place, the least distance of any
+    quotient; rounding the tie itself would go the other way.
     """
     dividends = np.empty((len(n), 2), dtype=np.uint32)
     exponents = rng.integers(60, 200, dividends.shape, dtype=np.uint32)
     for k, count in enumerate(n.tolist()):
         count //= count & -count
         for column, sign in enumerate((1, -1)):
-            # significand * 2^shift = half * count + rest. In binary, half ends in 01 where the
-            # tie would go down to even, so that rest must be positive, and in 11 otherwise.
+            # significand * 2^shift = half * count + rest. In binary, half ends in 01 if the tie
+            # would round down to even, so rest must be positive, and in 11 otherwise.
             shift = count.bit_length() + 1
             rest = sign * (1 if count % 4 == 3 else 3)
             significand = rest * pow(2, -shift, count) % count if count > 1 else 0
@@ -109,10 +109,12 @@ def _next_to_ties(n: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def random_ratios(count: int, seed: int) -> np.ndarray:
-    """Random bits [count, 2]; most with quotients that are exact, next to a tie or at an edge.
+    """Return random bits [count, 2]; most with quotients that are exact, next to a tie or at an
+    edge.
 
-    A quotient that is a normal number is never a tie: two significands of 24 bits leave at least
-    2^-25 of its last place. So quotients are made of divisors and of what they should be.
+    A quotient that is a normal number is never a tie: two significands of 24 bits differ by at
+    least 2^-25 of its last place. The operands are therefore made from divisors and wanted
+    quotients.
     """
     rng = np.random.default_rng(seed)
     pairs = rng.integers(0, 1 << 32, (count, 2), dtype=np.uint32)
@@ -145,10 +147,11 @@ def random_ratios(count: int, seed: int) -> np.ndarray:
 
 
 def random_squares(count: int, seed: int) -> np.ndarray:
-    """Random bits [count]; most positive, next to a square or half-way between two, or subnormal.
+    """Return random bits [count]; most positive, next to a square or half-way between two, or
+    subnormal.
 
-    A square of 25 bits, of which the last is 1, is a root half-way between two numbers; the
-    numbers next to it have the roots that are hardest to round.
+    A square of 25 bits whose last bit is 1 has a root half-way between two numbers; the numbers
+    next to it have the roots that are hardest to round.
     """
     rng = np.random.default_rng(seed)
     operands = rng.integers(0, 1 << 32, count, dtype=np.uint32)
@@ -188,27 +191,27 @@ def random_vectors(count: int, dimension: int, seed: int) -> tuple[np.ndarray, n
 
 
 def numpy_add(pairs: np.ndarray) -> np.ndarray:
-    """Return the sums as numpy has them, every NaN as 0x7FC00000."""
+    """Return the sums by numpy, every NaN as 0x7FC00000."""
     return _canonical(np.add, pairs[:, 0], pairs[:, 1])
 
 
 def numpy_multiply(pairs: np.ndarray) -> np.ndarray:
-    """Return the products as numpy has them, every NaN as 0x7FC00000."""
+    """Return the products by numpy, every NaN as 0x7FC00000."""
     return _canonical(np.multiply, pairs[:, 0], pairs[:, 1])
 
 
 def numpy_divide(x: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Return the quotients of ``x`` [count, 16] by ``n`` as numpy has them."""
+    """Return the quotients of ``x`` [count, 16] by ``n`` by numpy."""
     return _canonical(np.divide, x, n.astype(np.float32).view(np.uint32)[:, None])
 
 
 def numpy_quotient(pairs: np.ndarray) -> np.ndarray:
-    """Return the quotients of ``pairs`` [n, 2] as numpy has them, every NaN as 0x7FC00000."""
+    """Return the quotients of ``pairs`` [n, 2] by numpy, every NaN as 0x7FC00000."""
     return _canonical(np.divide, pairs[:, 0], pairs[:, 1])
 
 
 def numpy_root(operands: np.ndarray) -> np.ndarray:
-    """Return the square roots as numpy has them, every NaN as 0x7FC00000."""
+    """Return the square roots by numpy, every NaN as 0x7FC00000."""
     with np.errstate(all="ignore"):
         return canonical(np.sqrt(operands.view(np.float32)))
 

@@ -13,12 +13,12 @@ __all__ = ["drive"]
 def drive(dut: wiring.Component, latency: int, operands: Mapping[str, Sequence[int]],
           late: Mapping[str, int] | None = None, results: Sequence[str] = ("o",),
           early: Mapping[str, int] | None = None) -> list:
-    """Return the results of ``dut``, one set of ``operands`` a cycle.
+    """Return the results of ``dut``, one set of ``operands`` per cycle.
 
-    ``operands`` are the values of each input port, in order; those of a port named in ``late``
-    come so many cycles later than the others. A result is an integer, or a tuple of them where
-    ``results`` names several ports; that of a port named in ``early`` comes so many cycles before
-    the others. After the last operands the inputs are 0.
+    ``operands`` are the values of each input port, in order. A port in ``late`` gets its values
+    that many cycles later than the others. A result is an integer, or a tuple if ``results`` names
+    several ports; a port in ``early`` has its values that many cycles before the others. After the
+    last operands the inputs are 0.
     """
     rows = len(next(iter(operands.values())))
     delays = {port: (late or {}).get(port, 0) for port in operands}
@@ -28,7 +28,7 @@ def drive(dut: wiring.Component, latency: int, operands: Mapping[str, Sequence[i
 
     async def bench(ctx):
         for cycle in range(rows + latency):
-            # In one go: the simulator settles after each change.
+            # All inputs at once, because the simulator settles after each change.
             word, shift = 0, 0
             for port, (name, values) in zip(ports, operands.items(), strict=True):
                 k = cycle - delays[name]

@@ -1,4 +1,4 @@
-"""Operations on exact sums, and what has to come of them."""
+"""Operations on exact sums, and their expected results."""
 
 from dataclasses import dataclass
 
@@ -32,13 +32,13 @@ def _subnormal(shape, rng):
 
 
 def _huge(shape, rng):
-    """Close to the largest number, mostly of one sign: sums beyond it, and back."""
+    """Close to the largest number, mostly of one sign: sums exceed it and return."""
     bits = rng.integers(0, 1 << 25, shape, dtype=np.uint32) + np.uint32(0x7D800000)
     return np.where(rng.random(shape) < 0.3, bits | np.uint32(MINUS_ZERO), bits)
 
 
 def _cancelling(shape, rng):
-    """Numbers of which every second one takes the one before away, or nearly so."""
+    """Numbers of which every second one cancels the previous one, or nearly so."""
     bits = _any_finite(shape, rng)
     pairs = len(bits) // 2
     little = rng.integers(0, 4, (pairs, *shape[1:]), dtype=np.uint32) == 0
@@ -86,7 +86,7 @@ PATTERNS = {
     "uniform": lambda n, entries, rng: rng.integers(0, entries, n),
     "power_law": lambda n, entries, rng: (entries ** rng.random(n)).astype(int) - 1,
 }
-"""Which entry each operation goes to."""
+"""Patterns of the entries of the operations."""
 
 
 @dataclass
@@ -115,7 +115,7 @@ class Script:
                 rows.setdefault(entry, []).append(n)
 
     def items(self) -> list[dict]:
-        """Return the payloads of the operations: what both takes and adds is two."""
+        """Return the payloads of the operations; an operation that takes and adds becomes two."""
         payloads = []
         for e, d, a, f, t, m in zip(self.entry, self.data, self.add, self.first, self.take,
                                     self.meta):
@@ -131,7 +131,7 @@ def random_script(operations: int, entries: int, pattern: str, kinds: list[str],
                   seed: int, take: float = 0.1) -> Script:
     """Return a script in which each entry, and each of its sums, has terms of one of ``kinds``.
 
-    A tenth of the operations that take add nothing; at the end everything is taken.
+    A tenth of the taking operations add no term; at the end all entries are taken.
     """
     rng = np.random.default_rng(seed)
     entry = PATTERNS[pattern](operations, entries, rng)
@@ -179,7 +179,7 @@ def beat(words) -> int:
 
 
 def beats_of(sums: list[ExactSum], splitting: bool) -> list[int]:
-    """Return the beats that a table gives for the ``sums`` of an entry."""
+    """Return the beats that a table outputs for the ``sums`` of an entry."""
     if not splitting:
         return [beat(nearest(total) for total in sums)]
     terms = [split(total) for total in sums]

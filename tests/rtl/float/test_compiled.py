@@ -28,7 +28,7 @@ pytestmark = pytest.mark.thorough
 
 LANES = 16
 SAMPLE = 20_000
-"""Random results that SoftFloat, which takes a microsecond or so each, is asked for too."""
+"""Random results that are also compared with SoftFloat, which takes about a microsecond each."""
 
 # Rows a call, and calls: 160,000 operations in any test run, 10 million in the long one.
 AMOUNTS = [pytest.param(160_000, 1, id="short"),
@@ -158,7 +158,7 @@ def test_random_dot_products(units, rows, calls, dimension):
     rows //= dimension // LANES
     for seed in range(calls):
         a, b = random_vectors(rows, dimension, 41 + seed)
-        # What is left of the first call must not matter, so it is no zero.
+        # The result of the first call must not matter, so its rest is not zero.
         dots = np.full(rows, 0x40490FDB, dtype=np.uint32)
         for low in range(0, dimension, LANES):
             beats = np.zeros((rows, 2 * LANES + 2), dtype=np.uint32)

@@ -63,7 +63,7 @@ BY_HAND = [
     ([0xFF7FFFFF] * 3, 0xFF800000, [0xFF7FFFFF] * 3),
     ([0x7F7FFFFF, 0x72FFFFFF], 0x7F7FFFFF, [0x7F7FFFFF, 0x72FFFFFF]),
     ([0x7F7FFFFF, 0x73000000], 0x7F800000, [0x7F7FFFFF, 0x73000000]),
-    # What is added last is below what it is added to by more than any float would see.
+    # The last term is below the sum by more than any float could represent.
     ([0x7F7FFFFF, 0x00000001, 0xFF7FFFFF], 0x00000001, [0x00000001]),
     ([0x7F7FFFFF, 0x80000001], 0x7F7FFFFF, [0x7F7FFFFF, 0x80000001]),
     ([0x3F800000, 0x33800000], 0x3F800000, [0x3F800000, 0x33800000]),

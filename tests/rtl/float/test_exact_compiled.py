@@ -72,7 +72,7 @@ def fields(found: np.ndarray) -> list[dict]:
 
 
 def run(model, script: Script, stall: float = 0.0, seed: int = 0) -> int:
-    """Compare what comes out with the script's sums; return the cycle of the last rounded one."""
+    """Compare the output with the script's sums; return the cycle of the last rounded sum."""
     engine = model.instance(random_init=seed)
     if stall:
         for k, port in enumerate(("i", "rounded", "listed")):

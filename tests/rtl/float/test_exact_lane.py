@@ -1,4 +1,4 @@
-"""ExactLane with a memory of Python integers: every sum is exact, whatever entries follow."""
+"""ExactLane with a memory of Python integers: every sum is exact for any order of entries."""
 
 import random
 
@@ -43,7 +43,7 @@ def test_terms_one_a_cycle(entries):
             for segment in range(EXACT_SEGMENTS):
                 where = segment_slice(segment)
                 mask = (1 << where.stop) - (1 << where.start)
-                # A read is a cycle old; a write of this cycle shows in the next.
+                # A read is one cycle old; a write of this cycle is visible in the next one.
                 n = cycle - HELD_LATENCY - segment
                 if 0 <= n < len(terms):
                     held |= reads[segment] & mask

@@ -1,4 +1,4 @@
-"""ExactPlacer: where each float32 lies among the segments."""
+"""ExactPlacer: the position of each float32 in the segments."""
 
 import numpy as np
 

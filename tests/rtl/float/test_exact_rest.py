@@ -1,4 +1,4 @@
-"""ExactRest: what is left of a sum after the number that was given out, in whole numbers."""
+"""ExactRest: the remainder of a sum after the output number, in integers."""
 
 import random
 
@@ -11,19 +11,19 @@ from tests.rtl.float.test_exact_round import around_ties
 from tests.support import made
 
 LATE = {"lead": 2, "below": 2, "shift": 2, "hold": 2, "up": 3, "over": 4, "i": 5, "enter": 5}
-"""Cycles from the sum, which is there in stage 3, to the other inputs."""
+"""Cycles from the sum, which arrives in stage 3, to the other inputs."""
 
 LARGEST = (1 << 24) - 1 << 253
 NEW = ExactSum(-12345 << 100, plus=True, other=True)
 
 
 def place_of(value: int) -> int:
-    """Return the place of the highest bit of a significand, which is subnormal below 23."""
+    """Return the position of the highest bit of a significand, which is subnormal below 23."""
     return max(23, (value if value >= 0 else ~value).bit_length() - 1)
 
 
 def run(sums: list[ExactSum], **flags) -> list[int]:
-    """Return what is left of ``sums``; flags are lists, or one value for all, 0 by default."""
+    """Return the remainders of ``sums``; flags are lists, or one value for all, 0 by default."""
     places = [place_of(total.value) for total in sums]
     columns = {
         "x": [exact_word(total) for total in sums],

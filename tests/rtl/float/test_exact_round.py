@@ -1,4 +1,4 @@
-"""ExactRounder, at every place of the leading bit and around every tie."""
+"""ExactRounder, at every position of the leading bit and around every tie."""
 
 import random
 
@@ -14,7 +14,7 @@ _SIGNIFICANDS = (1 << 23, (1 << 23) + 1, (1 << 24) - 1, (1 << 24) - 2)
 
 
 def around_ties(seed: int) -> list[ExactSum]:
-    """Sums with the leading bit at each place, what is below it at, above or below a tie."""
+    """Return sums with the leading bit at each position, and the rest at, above or below a tie."""
     rng = random.Random(seed)
     values = [0, -1, 1, (1 << 297) - 1, -1 << 297]
     for place in range(297):

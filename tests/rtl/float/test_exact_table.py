@@ -1,4 +1,4 @@
-"""ExactTable: any entries one after the other, at one operation per cycle."""
+"""ExactTable: any sequence of entries, at one operation per cycle."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ SMALL = ["gaussian", "any_finite", "cancelling", "edges", "zeros", "any"]
 
 
 def check(script: Script, *, stall=0.0, offer_stall=0.0, seed=0, units=None) -> int:
-    """Compare the sums that come out with the script's; return the cycles it took."""
+    """Compare the output sums with the script's; return the number of cycles."""
     lanes = script.data.shape[1]
     units = units or lanes
     dut, taken = made(ExactTable, ENTRIES, 16, lanes=lanes, units=units), []
@@ -26,7 +26,7 @@ def check(script: Script, *, stall=0.0, offer_stall=0.0, seed=0, units=None) -> 
     async def take(ctx):
         rng = np.random.default_rng(seed + 1)
         while len(taken) < len(script.taken) * lanes // units:
-            # Whole sums are taken, or none.
+            # Whole sums are taken.
             ctx.set(dut_sums.ready, int(len(taken) * units % lanes > 0 or rng.random() >= stall))
             *_, words, meta, valid, ready = await ctx.tick().sample(
                 dut_sums.payload.lanes.as_value(), dut_sums.payload.meta, dut_sums.valid,
@@ -52,7 +52,7 @@ def check(script: Script, *, stall=0.0, offer_stall=0.0, seed=0, units=None) -> 
 def test_any_order_of_entries(pattern):
     script = random_script(250, ENTRIES, pattern, SMALL, 1, len(pattern), take=0.04)
     assert len(script.taken) >= 5
-    # A term a cycle, and the sums that are taken among them wait for those before.
+    # One term per cycle; sums taken in between wait for the earlier ones.
     assert check(script, seed=3) <= len(script.items()) + len(script.taken) * (LATENCY + 1)
 
 
@@ -122,8 +122,8 @@ def test_memory_is_67_columns():
     ({"entries": True}, "entries must be an integer of at least 2, not True"),
     ({"entries": 8, "lanes": 17}, "lanes must be an integer between 1 and 16, not 17"),
     ({"entries": 8, "lanes": 0}, "lanes must be an integer between 1 and 16, not 0"),
-    ({"entries": 8, "lanes": 4, "units": 3}, "units must be an integer of which lanes, 4, is 1, 2"),
-    ({"entries": 8, "lanes": 1, "units": True}, "units must be an integer of .* not True"),
+    ({"entries": 8, "lanes": 4, "units": 3}, r"units must be lanes \(4\) divided by 1, 2"),
+    ({"entries": 8, "lanes": 1, "units": True}, "units must be lanes .* not True"),
 ])
 def test_arguments(arguments, said):
     with pytest.raises(ValueError, match=said):

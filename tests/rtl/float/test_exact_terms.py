@@ -32,7 +32,7 @@ def _fields(word: int) -> dict:
 
 def run(entries: list[list[ExactSum]], split: bool, stall: float = 0.0, *,
         rounded: bool = False, units: int | None = None, slow: float = 0.0) -> int:
-    """Compare the beats of ``entries``; return the cycles it took."""
+    """Compare the beats of ``entries``; return the number of cycles."""
     expected = [beats_of(sums, split and not rounded) for sums in entries]
     dut = made(ExactTerms, 16, split=split, lanes=len(entries[0]), units=units)
     got: list[dict] = []
@@ -41,7 +41,7 @@ def run(entries: list[list[ExactSum]], split: bool, stall: float = 0.0, *,
     async def send(ctx):
         if rounded:
             ctx.set(dut.rounded, 1)
-        # The parts of a sum come without a gap, sums when they like.
+        # The parts of a sum arrive without a gap, sums at any time.
         parts = payloads(entries, units)
         turns = len(parts) // len(entries)
         for first in range(0, len(parts), turns):
@@ -75,7 +75,7 @@ def test_fewer_units_than_lanes(split, rounded, lanes, units):
     entries = [[rng.choice(sums) for _ in range(lanes)] for _ in range(25)]
     for stall in (0.0, 0.4):
         run(entries, split, stall, rounded=rounded, units=units)
-    # As many beats wait for who takes them as there may.
+    # The largest number of beats waits for the sink.
     run(entries * 2, split, rounded=rounded, units=units, slow=0.8)
     ones = [[ExactSum(1 << 149, other=True)] * lanes for _ in range(30)]
     turns = lanes // units
@@ -87,7 +87,7 @@ def test_fewer_units_than_lanes(split, rounded, lanes, units):
 
 
 def in_range(sums: list[ExactSum]) -> list[ExactSum]:
-    """Return the sums that need no more than four of the largest number."""
+    """Return the sums that need at most four of the largest number."""
     return [total for total in sums if abs(total.value) < 1 << 279]
 
 
@@ -180,9 +180,8 @@ def test_latency(split):
 
 @pytest.mark.parametrize("arguments, said", [
     ({"lanes": 0}, "lanes must be an integer between 1 and 16, not 0"),
-    ({"lanes": 6, "units": 2}, "units must be an integer of which lanes, 6, is 1, 2, 4 or 8 times "
-                               "as much, not 2"),
-    ({"lanes": 2, "units": True}, "units must be an integer of .* not True"),
+    ({"lanes": 6, "units": 2}, r"units must be lanes \(6\) divided by 1, 2, 4 or 8, not 2"),
+    ({"lanes": 2, "units": True}, "units must be lanes .* not True"),
     ({"lanes": 16, "units": 4}, "units must be at least half the lanes, 16, to split, not 4")])
 def test_arguments(arguments, said):
     with pytest.raises(ValueError, match=said):

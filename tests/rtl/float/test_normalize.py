@@ -7,12 +7,12 @@ from tests.rtl.float.drive import drive
 from tests.support import made
 
 LATENCY = 1 + Normalizer.LATENCY["sum", "shifted sum"]
-"""From the exponent, which is a cycle ahead of its sum."""
+"""Cycles from the exponent, which is one cycle ahead of its sum."""
 
 
 def sums():
-    """Return pairs of exponent and sum: every place of the highest 1 with every exponent that
-    matters to it."""
+    """Return pairs of exponent and sum: every position of the highest 1 with every relevant
+    exponent."""
     rng = np.random.default_rng(7)
     exponents = [*range(34), 63, 64, 100, 127, 128, 254, 255]
     pairs = [(exponent, 0) for exponent in exponents]

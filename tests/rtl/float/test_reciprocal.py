@@ -1,4 +1,4 @@
-"""CountReciprocal: near enough to the reciprocal, from above."""
+"""CountReciprocal: close enough to the reciprocal, from above."""
 
 import random
 

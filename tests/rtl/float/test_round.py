@@ -1,4 +1,4 @@
-"""ProductRounder: what it rounds to is binary32's nearest, ties to even."""
+"""ProductRounder: the nearest binary32, ties to even."""
 
 import math
 
@@ -15,7 +15,7 @@ SCALES = [-512, -300, -65, -40, *range(-33, 4), 60, 127, *range(249, 258), 300, 
 
 def operands():
     """Return tuples of scale, significand and sticky bit: each scale with significands around those
-    that are halfway between two results, and at random."""
+    half-way between two results, and at random."""
     rng = np.random.default_rng(5)
     rows = []
     for scale in SCALES:
@@ -46,7 +46,7 @@ def test_nearest_even(sign):
     rows = operands()
     for row, result in zip(rows, rounded(rows, sign=sign), strict=True):
         scale, significand, sticky = row
-        # Exact in 64 bits, so that it is rounded once, here.
+        # Exact in 64 bits, so it is rounded once, here.
         exact = math.ldexp(4 * significand + sticky, scale + 2 - 127 - 27)
         with np.errstate(over="ignore", under="ignore"):
             right = int(np.float64(exact).astype(np.float32).view(np.uint32))

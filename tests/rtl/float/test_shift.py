@@ -1,4 +1,4 @@
-"""Shifts in a DSP, with what they lose, and counts of leading zeros."""
+"""Shifts in a DSP with their sticky bits, and counts of leading zeros."""
 
 import random
 
@@ -13,7 +13,8 @@ from tests.support import made
 
 
 class _Shift(wiring.Component):
-    """``value`` right by ``distance``, as :func:`product_shifted` does it, and the sticky bit."""
+    """Shift ``value`` right by ``distance`` with :func:`product_shifted`; output the sticky bit
+    too."""
 
     def __init__(self, width: int):
         super().__init__({"value": In(width), "distance": In(5), "o": Out(width), "lost": Out(1)})

@@ -1,4 +1,4 @@
-"""Float units behind streams, 16 lanes a beat: what a compiled engine runs."""
+"""Float units behind streams, 16 lanes per beat, for a compiled engine."""
 
 from amaranth.hdl import Module, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -28,7 +28,7 @@ from rtl.stream import StreamFIFO
 __all__ = ["FEW", "AdderTop", "FloatTop"]
 
 FEW = 4
-"""Lanes of the units of many stages, which take long to compile."""
+"""Lanes of the units of many stages, which compile slowly."""
 
 ADD = data.StructLayout({"a": BEAT_BITS, "b": BEAT_BITS, "keep": 1})
 MULTIPLY = data.StructLayout({"a": BEAT_BITS, "b": BEAT_BITS})
@@ -38,7 +38,8 @@ DOT = data.StructLayout({"a": BEAT_BITS, "b": BEAT_BITS, "previous": 32, "first"
 
 
 class _Handshake(wiring.Component):
-    """Streams around a pipeline of fixed latency: ``result`` belongs to ``i`` of then."""
+    """Streams around a pipeline of fixed latency: ``result`` belongs to the input of that many
+    cycles ago."""
 
     def __init__(self, shape, width: int, latency: int):
         self._latency = latency
@@ -51,7 +52,7 @@ class _Handshake(wiring.Component):
         depth = 2 * self._latency
         m.submodules.results = results = StreamFIFO(len(self.result), depth)
         wiring.connect(m, results.o, wiring.flipped(self.o))
-        # One place of the FIFO is kept for each result on its way.
+        # One place of the FIFO is reserved for each result in flight.
         valid, level = Signal(self._latency), Signal(range(depth + 1))
         take = Signal()
         m.d.comb += [
@@ -119,7 +120,7 @@ def _dot(m: Module, top: wiring.Component) -> _Handshake:
                 recoder.i.eq(_lane(getattr(payload, name), lane)),
                 getattr(unit, name)[lane].eq(recoder.o),
             ]
-    # What is added to the tree's sum waits for it.
+    # The operand that is added to the tree's sum waits for it.
     late = [payload.previous, payload.first]
     for stage in range(RECODER_LATENCY + DOT_TREE_LATENCY):
         following = [Signal(Shape.cast(value.shape()), name=f"late{stage}_{k}")

@@ -1,4 +1,4 @@
-"""Packets of gradients, good ones and one of each fault, for the tables of a node."""
+"""Packets of gradients, valid ones and one of each fault, for the tables of a node."""
 
 from rtl.formats import Status
 from tests.rtl.descriptors import COLUMN, REPLICATED, ROW, Table
@@ -22,7 +22,7 @@ def good(lengths, dimension, rng, step=STEP):
 
 
 def bad_packets(dimension, rng):
-    """Return a packet of each fault, and the status that it must have."""
+    """Return a packet of each fault, with its expected status."""
     table = {
         "table not written": (9, 1, Status.TABLE), "table not valid": (5, 1, Status.TABLE),
         "table beyond the last": (4095, 1, Status.TABLE), "owner not there": (6, 1, Status.TABLE),
@@ -50,7 +50,7 @@ def bad_packets(dimension, rng):
         yield given, Status.LENGTH
     yield Packet([(0, 1, KEY_END)], [], STEP), Status.LENGTH
     yield Packet([], [values(dimension, rng)], STEP), Status.LENGTH
-    # The first fault names the status, and the step comes before all.
+    # The first fault determines the status; the step has priority.
     two = good([3, 2], dimension, rng)
     two.records[1], two.records[2] = (0, 50, KEY), (9, 1, KEY_END)
     yield two, Status.ROW
@@ -58,5 +58,5 @@ def bad_packets(dimension, rng):
 
 
 def end(step=STEP, table=4095, row=(1 << 36) - 1):
-    """Return the packet that ends a step; its record names no key."""
+    """Return the packet that ends a step; its record has no key."""
     return Packet([(table, row, EMPTY)], [], step)

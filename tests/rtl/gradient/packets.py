@@ -1,4 +1,4 @@
-"""Packets of gradients for tests, and a plain-Python reading of them."""
+"""Packets of gradients for tests, and a plain-Python model of their reception."""
 
 import random
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class Packet:
     extra_beats: int = 0
 
     def beats(self, dimension: int, rng: random.Random) -> list[dict]:
-        """Return the beats behind the header; what they do not use is noise."""
+        """Return the beats behind the header; unused bits are noise."""
         words = [row | table << 36 | kind << 48 | rng.getrandbits(14) << 50
                  for table, row, kind in self.records]
         packed = [(sum(w << 64 * k for k, w in enumerate(part))
@@ -52,7 +52,7 @@ class Packet:
 
 def packet(lengths: list[int], dimension: int, key: Callable, rng: random.Random,
            step: int = 0) -> Packet:
-    """Return a good packet of bags of these lengths, whose keys (table, row) ``key()`` gives."""
+    """Return a valid packet of bags of these lengths, with keys (table, row) from ``key()``."""
     records = [(*key(), KEY_END if n == length - 1 else KEY)
                for length in lengths for n in range(length)]
     return Packet(records, [values(dimension, rng) for _ in lengths], step)
@@ -68,7 +68,7 @@ def mean(vector: list[int], keys: int) -> list[int]:
 
 @dataclass
 class Reading:
-    """What a receiver should make of packets: beats, and the number of a step that ends."""
+    """Expected results of packets: beats, and the number of a step that ends."""
 
     tables: dict[int, Table]
     node: int
@@ -100,7 +100,7 @@ class Reading:
                 bag = []
 
     def judge(self, given: Packet) -> int:
-        """Return the status of a bad packet, 0 of a good one."""
+        """Return the status of an invalid packet, 0 for a valid one."""
         if not given.records:
             return Status.LENGTH
         if given.step != self.step or self.ended:

@@ -1,4 +1,4 @@
-"""Packets of partials as a parser gives them, and what a receiver should make of them."""
+"""Packets of partials as a parser outputs them, and the expected results of a receiver."""
 
 from dataclasses import dataclass, field
 
@@ -31,7 +31,7 @@ class Partials:
     opcode: Opcode = Opcode.PARTIALS
 
     def packet(self) -> np.ndarray:
-        """Return the packet that the host would pack, header beat first."""
+        """Return the packet as packed by the host, header beat first."""
         tables, rows, beats = (np.array(part, np.uint64) for part in zip(*self.keys, strict=True))
         packet, = partial_packets(
             self.opcode, tables, rows, beats, self.values, node=0, step=self.step,
@@ -60,7 +60,7 @@ class Partials:
 
 def random_partials(rng: np.random.Generator, dimension: int, payload_beats: int, keys,
                     count: int | None = None, **fields) -> Partials:
-    """Return a packet of at most ``payload_beats``, whose (table, row) ``keys(rng)`` gives."""
+    """Return a packet of at most ``payload_beats``, with (table, row) from ``keys(rng)``."""
     width = min(16, dimension)
     count = count or int(rng.integers(1, partials_that_fit(payload_beats, width) + 1))
     # Any bits but NaNs, which numpy may change when it copies them.
@@ -71,7 +71,7 @@ def random_partials(rng: np.random.Generator, dimension: int, payload_beats: int
 
 @dataclass
 class Reading:
-    """What a receiver should make of packets that are let in."""
+    """Expected results of admitted packets."""
 
     tables: dict[int, Table]
     node: int
@@ -110,5 +110,5 @@ class Reading:
         return "bad_owner" if self._level(given) == GLOBAL and owner != self.node else None
 
     def _level(self, given: Partials) -> int:
-        """Return the level: of what comes from other nodes the records do not say it."""
+        """Return the level; records of other nodes do not contain it."""
         return GLOBAL if given.opcode == Opcode.PARTIALS else given.level

@@ -1,4 +1,4 @@
-"""Drive a GradientReducer pass by pass, and what has to leave it."""
+"""Drive a GradientReducer pass by pass, with the expected output."""
 
 import random
 from collections import defaultdict
@@ -17,14 +17,14 @@ __all__ = ["STEP", "Item", "Pass", "Play", "check", "key_of", "numbered", "offer
            "same_set", "set_of", "shuffled", "vectors_of"]
 
 STEP = 65535
-"""Of the first step; the next ones wrap."""
+"""Number of the first step; later ones wrap."""
 
 Item = tuple[int, int, int]
 """Beat: the key's number, which one of its vector, and the bits."""
 
 
 def key_of(number: int) -> dict:
-    """Return the key that a test calls ``number``."""
+    """Return the key with the test's number ``number``."""
     return {"row": number * 0x9_1357_9BDF & (1 << 36) - 1, "table": number % 26}
 
 
@@ -54,7 +54,7 @@ def shuffled(items: Iterable[Item], seed: int, kept: float = 1.0) -> list[Item]:
 
 
 def offered(items: Iterable[Item], step: int) -> list[dict]:
-    """Return what the input stream takes."""
+    """Return the items of the input stream."""
     return [{"key": key_of(key), "beat": place, "step": step % (1 << 16), "data": bits}
             for key, place, bits in items]
 
@@ -74,7 +74,7 @@ def set_of(number: int, sets: int) -> int:
 
 
 def same_set(count: int, sets: int, which: int = 0) -> list[int]:
-    """Return the first ``count`` numbers whose keys are of one set."""
+    """Return the first ``count`` numbers whose keys belong to one set."""
     numbers, number = [], 0
     while len(numbers) < count:
         if set_of(number, sets) == which:
@@ -85,7 +85,7 @@ def same_set(count: int, sets: int, which: int = 0) -> list[int]:
 
 @dataclass
 class Pass:
-    """What went into a pass, and what left in it."""
+    """Input and output of a pass."""
 
     step: int
     given: list[Item]
@@ -95,11 +95,13 @@ class Pass:
 
 
 class Play:
-    """Send the beats of each step and flush it, until nothing is passed on any more.
+    """Send the beats of each step and flush it, until a pass passes no beat on.
 
-    Members: ``passes``, and the ``counters`` in the end. What was passed on comes back in any
-    order, as ``again`` says; without, each step has one pass. ``rounded`` is set where the block
-    has it; ``enable`` says of each step, when it begins, whether entries are made.
+    Passed-on beats return in an order chosen by ``again``; without it, each step has one pass.
+    ``rounded`` is set if the block has it. ``enable`` decides at the begin of each step whether
+    entries are made.
+
+    Members: ``passes``, and the final ``counters``.
     """
 
     def __init__(self, dut, steps: Iterable[list[Item]], *, rounded: bool = True,
@@ -161,7 +163,7 @@ class Play:
 
 def check(play: Play, *, keys: int, ways: int, beats: int = 1, rounded: bool = True,
           lanes: int = 1) -> None:
-    """Compare what left each pass with the exact sums; every number that is counted too."""
+    """Compare the output of each pass with the exact sums, and check the counts."""
     counted = dict.fromkeys(("beats_in", "keys", "merged", "passed", "dropped", "beats_out"), 0)
     for now in play.passes:
         sums, passed = first_served(now.given, keys // ways, ways, beats)
@@ -194,7 +196,7 @@ def check(play: Play, *, keys: int, ways: int, beats: int = 1, rounded: bool = T
 
 def first_served(items: Iterable[Item], sets: int, ways: int,
                  beats: int) -> tuple[dict[tuple[int, int], list[int]], list[Item]]:
-    """Return the terms by key and beat of the keys that find room in their set, and the others."""
+    """Return the terms by key and beat of the keys that fit into their set, and the others."""
     lines, sums, passed = defaultdict(list), defaultdict(list), []
     for key, place, bits in items:
         if place >= beats:

@@ -1,4 +1,4 @@
-"""AdagradStep, bit for bit against numpy's float32: a row a cycle, its results LATENCY later."""
+"""AdagradStep, bit for bit against numpy's float32: one row per cycle, results LATENCY later."""
 
 import math
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ ANY_SIGN = np.concatenate([SPECIAL, SPECIAL | np.uint32(1 << 31)])
 
 @dataclass
 class Batch:
-    """Rows in a row that share their settings: float32 totals and states."""
+    """Consecutive rows with common settings: float32 totals and states."""
 
     dimension: int
     totals: np.ndarray
@@ -30,7 +30,7 @@ class Batch:
     epsilon: np.float32 = EPSILON
 
     def expected(self):
-        """Return the bits of the new states, and of the steps."""
+        """Return the bits of the expected new states and steps."""
         with np.errstate(all="ignore"):
             states = self.states + self.totals / np.float32(self.dimension)
             steps = self.rate / (np.sqrt(states) + self.epsilon)
@@ -39,7 +39,7 @@ class Batch:
 
 
 def plain(recoded):
-    """Return the binary32 that a :data:`RECODED` stands for, as bits."""
+    """Return the bits of the binary32 for a :data:`RECODED`."""
     fields = data.Const(RECODED, recoded)
     sign = fields.sign << 31
     if fields.nan:
@@ -53,10 +53,10 @@ def plain(recoded):
 
 
 def computed(batches):
-    """Return the bits of (states, steps) of each batch, its rows one a cycle.
+    """Return the bits of (states, steps) of each batch, one row per cycle.
 
-    A batch's dimension stands for the least time before its first row; its other settings change
-    once the rows before it have left. What comes in between has totals and states of other rows.
+    The dimension of a batch is stable for the least allowed time before its first row. Other
+    settings change after the rows before it have left. Rows in between are not part of a batch.
     """
     columns: dict[str, list[int]] = {name: [] for name in (
         "total", "state", "dimension", "learning_rate", "epsilon")}
@@ -88,7 +88,7 @@ def check(batches):
 
 
 def of_training(count, seed):
-    """Return totals and states of sizes that training has; some rows are new."""
+    """Return totals and states of typical sizes in training; some rows are new."""
     rng = np.random.default_rng(seed)
     totals, states = (np.ldexp(rng.random(count), rng.integers(low, high, count)).astype(np.float32)
                       for low, high in ((-24, 6), (-20, 10)))

@@ -1,4 +1,4 @@
-"""Arrivals against a set of numbers: what has come is known, and what has not, is not."""
+"""Arrivals against a set of numbers: exactly the arrived items are known."""
 
 import random
 
@@ -33,7 +33,7 @@ def test_an_item_is_known_from_the_next_cycle_on(places):
             if now is not None:
                 come.add(now)
                 waiting.remove(now)
-            # The oldest row leaves once its item has come, and its place is another's.
+            # The oldest row leaves once its item has arrived; another row gets its place.
             if oldest in come and rng.random() < 0.7:
                 waiting.append(oldest + places)
                 oldest += 1

@@ -1,4 +1,4 @@
-"""Gradient check: whole good packets pass, each bad one is answered once, whatever waits."""
+"""Gradient check: valid packets pass whole, each invalid one gets one message, under any stalls."""
 
 import random
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ LATENCY = GradientCheck.LATENCY["last record of a packet", "its first key"]
 
 
 def items_of(given: Packet, dimension: int, rng: random.Random, lost: bool = False) -> list[dict]:
-    """Return the items that the unpacker makes of a packet; of one that is ``lost``, the last."""
+    """Return the unpacker's items of a packet; of a ``lost`` packet, the last one."""
     beats = given.beats(dimension, rng)
     words = [beat["data"] >> 64 * k & (1 << 64) - 1
              for beat in beats for k in range(beat["records"])]
@@ -34,7 +34,7 @@ def items_of(given: Packet, dimension: int, rng: random.Random, lost: bool = Fal
 
 @dataclass
 class Checked:
-    """What a check should make of packets."""
+    """Expected results of packets in a check."""
 
     dimension: int
     items: list = field(default_factory=list)
@@ -85,7 +85,7 @@ def check(given: Checked, *, idle=0.0, stalls=(0.0, 0.0, 0.0, 0.0)) -> None:
         await sender(dut.i, given.items, stall=idle, seed=5)(ctx)
         await ctx.tick().until(dut.idle)
         counters.update(counts_of(ctx, dut.counters))
-        await ctx.tick().repeat(20)  # what is too much would come now
+        await ctx.tick().repeat(20)  # surplus items would leave in these cycles
 
     ends = [receiver(getattr(dut, name), taken[name], 1 << 30, stall=stall, seed=seed)
             for seed, (name, stall) in enumerate(zip(outputs, stalls, strict=True))]
@@ -153,7 +153,7 @@ def test_a_record_a_cycle_and_latency():
 
     simulate(powered_up(dut), descriptor_writer(dut, TABLES, NODE, NODES, then=feed))
     assert len(seen) == len(items) and seen[0] == lasts[0] + LATENCY
-    # Then a key a cycle, but for those whose packet has not ended.
+    # Then one key per cycle, except those of an unfinished packet.
     expected, first = [], 0
     for last in lasts:
         for _ in range(first, last + 1):

@@ -1,4 +1,4 @@
-"""Gradient divider: the vectors of good packets, each divided by its bag's length for a mean."""
+"""Gradient divider: the vectors of valid packets, each divided by its bag's length for a mean."""
 
 import random
 
@@ -15,7 +15,7 @@ FIRST, FIRST_OF_MEAN = (GradientDivider.LATENCY["number of keys of a bag", name]
 
 
 class Divided:
-    """Packets of bags, of which some must be dropped, through a divider."""
+    """Packets of bags, some to be dropped, through a divider."""
 
     def __init__(self, dimension: int, divides: bool, seed: int, *, packets: int = 20,
                  drop: float = 0.3, most: int = 7):
@@ -48,8 +48,11 @@ class Divided:
         self.begins += [n == 0 for n in range(len(beats))]
 
     def run(self, *, stalls=(0.0, 0.0, 0.0), hold: float = 0.0) -> int:
-        """Return the cycles taken. ``stalls``: of vectors, verdicts and bags; ``hold``: how often
-        no beat may start."""
+        """Return the number of cycles.
+
+        stalls: stalls of vectors, verdicts and bags.
+        hold: share of cycles in which no beat may start.
+        """
         dut, rng = made(GradientDivider, unsigned(8)), random.Random(1)
         begun: list[int] = []
 
@@ -69,14 +72,14 @@ class Divided:
                 if out.valid:
                     self.out.append(out.data)
             await ctx.tick().until(dut.idle)
-            for _ in range(2 * FIRST_OF_MEAN):  # a beat too many would come now
+            for _ in range(2 * FIRST_OF_MEAN):  # a surplus beat would leave in these cycles
                 ctx.set(dut.go, 1)
                 await ctx.tick()
                 assert not ctx.get(dut.o.valid)
 
         def after(bench):
             async def wait(ctx):
-                await ctx.tick().repeat(3)  # the settings are in place
+                await ctx.tick().repeat(3)  # the settings are stable
                 await bench(ctx)
             return wait
 

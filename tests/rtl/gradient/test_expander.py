@@ -1,4 +1,4 @@
-"""Gradient expander by itself: more bags than it has room for, vectors that come slowly."""
+"""Gradient expander alone: more bags than it has room for, and slow vectors."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Key table and its walk against sets in Python: entries, beats passed on, beats read out.
+"""Key table and its walk against Python sets: entries, beats passed on, beats read.
 
 The slot of an entry is ``set * ways + way``; ways are filled in ascending order.
 """
@@ -26,14 +26,14 @@ KEYS = [{"row": n // 3 * 0x9_1357_9BDF % (1 << ROW_BITS), "table": (0, 1, 0x801)
 
 
 class Sets:
-    """What a table holds: of each set its keys, by ways, with the beats that are present."""
+    """Model of a table: for each set its keys, by ways, with the present beats."""
 
     def __init__(self, keys: int, ways: int):
         self.ways, self.enable = ways, 1
         self.lines: list[dict[int, int]] = [{} for _ in range(keys // ways)]
 
     def add(self, item: dict) -> dict:
-        """Return what a beat becomes."""
+        """Return the result of a beat."""
         which, bit = set_of(key_hash(**item["key"]), len(self.lines)), 1 << item["beat"]
         line, key = self.lines[which], item["key"]["row"] | item["key"]["table"] << ROW_BITS
         if not self.enable or (key not in line and len(line) == self.ways):
@@ -54,7 +54,7 @@ def same_set(count: int, sets: int, which: int = 0) -> list[dict]:
 
 
 def mixed(count: int, keys: int, ways: int, seed: int) -> list[dict]:
-    """Return keys, half of them of the last few, others of sets that too many others share."""
+    """Return keys: half are recent, others belong to overfull sets."""
     rng, sets, found = random.Random(seed), keys // ways, []
     crowd = same_set(ways + 3, sets) + same_set(ways + 1, sets, sets - 1)
     while len(found) < count:
@@ -64,10 +64,10 @@ def mixed(count: int, keys: int, ways: int, seed: int) -> list[dict]:
 
 
 class Drive:
-    """Rounds of beats through a table; checks what leaves, all sets, and ``idle`` in each cycle.
+    """Rounds of beats through a table; checks the output, all sets, and ``idle`` in each cycle.
 
-    Of each round: its keys, whether entries are made, and the sets that are emptied behind it.
-    ``came``, ``left``: the cycles in which beats did.
+    A round is its keys, whether entries are made, and the sets emptied after it. ``came``,
+    ``left``: cycles of beats.
     """
 
     def __init__(self, keys, ways, beats, lanes, rounds, stalls=(0.0, 0.0, 0.0)):
@@ -107,7 +107,7 @@ class Drive:
         ctx.set(self.dut.clear, 0)
 
     async def read(self, ctx, emptied) -> None:
-        """Read all sets; a line comes a cycle later and stays, although its set is emptied."""
+        """Read all sets; a line is valid one cycle later and stays, although its set is emptied."""
         dut = self.dut
         ctx.set(dut.walking, 1)
         for which, expected in enumerate(map(self.sets.line, range(len(self.sets.lines)))):
@@ -173,9 +173,9 @@ def test_without_entries_all_is_passed_on():
 
 
 def walk(keys: int, ways: int, beats: int, memories: list, stall: float = 0.0) -> list[list[int]]:
-    """Walk over each of some memories; return the cycles in which beats left, and that of the end.
+    """Walk over each of some memories; return the cycles of the beats, and of the end.
 
-    Checks the beats, that sets are emptied after reset and by each walk, and ``walking``.
+    Checks the beats, ``walking``, and that sets are emptied after reset and by each walk.
     """
     dut, sets, empty = made(KeyWalk, keys, ways, beats), keys // ways, [(0, 0)] * ways
     out, taken = [], []
@@ -208,7 +208,7 @@ def walk(keys: int, ways: int, beats: int, memories: list, stall: float = 0.0) -
                       for slot, (key, present) in enumerate(chain(*lines)) if present}
             assert len(cycles) == sum(map(len, wanted.values())) and memory == [empty] * sets
             assert lines[0] == empty or shown[0] == FIRST
-            # The last cycle of the walk is that of its last beat; a few more if sets were empty.
+            # The walk ends in the cycle of its last beat, or a few cycles later if sets are empty.
             assert lines[-1] == empty or cycle - 1 == cycles[-1]
             for _ in range(4):
                 assert not ctx.get(dut.o.valid)
@@ -226,7 +226,7 @@ def walk(keys: int, ways: int, beats: int, memories: list, stall: float = 0.0) -
 
 
 def memory_of(keys: int, ways: int, beats: int, seed: int, low: int = 0, high: int = FOREVER):
-    """Return sets with ``low`` to ``high`` ways in use, of any beats; a key is 0."""
+    """Return sets with ``low`` to ``high`` ways in use, with any beats; one key is 0."""
     rng, lines = random.Random(seed), []
     while len(lines) < keys // ways:
         used = rng.randint(low, min(ways, high))
@@ -246,6 +246,6 @@ def test_a_walk_takes_a_cycle_for_each_beat_and_empty_set(keys, ways, beats, sta
     for lines, (*cycles, end) in zip(memories, walk(keys, ways, beats, memories, stall)):
         if not stall:
             empty = sum(not line[0][1] for line in lines)
-            # An empty set at the end may be found while the beat before it leaves.
+            # An empty set at the end may be found while the previous beat leaves.
             assert 0 <= FIRST + len(cycles) + empty - end <= int(not lines[-1][0][1])
             assert empty or cycles == list(range(FIRST, FIRST + len(cycles)))

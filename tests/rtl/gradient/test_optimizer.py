@@ -37,7 +37,7 @@ def updated(mode, w, g, m, rate=RATE, epsilon=EPSILON):
 
 
 def random_rows(n, d, seed):
-    """Return rows, gradients and states of sizes that training has; some of few bits."""
+    """Return rows, gradients and states of typical sizes in training; some of few bits."""
     rng = np.random.default_rng(seed)
     w = rng.standard_normal((n, d)).astype(np.float32)
     g = np.ldexp(rng.standard_normal((n, d)), rng.integers(-12, 3, (n, 1))).astype(np.float32)
@@ -69,7 +69,7 @@ def words(vector):
 
 
 def beats_in(w, g, m):
-    # A beat that does not end its row has neither its state nor its id.
+    # A beat that does not end its row has neither state nor id.
     items = []
     for k in range(len(w)):
         pairs = list(zip(words(w[k]), words(g[k])))
@@ -101,7 +101,8 @@ def settings(dut, mode, dimension, rate=RATE, epsilon=EPSILON):
 
 
 def run(batches, *, maximum, stall=(0.0, 0.0), seed=0):
-    """Send batches of (mode, dimension, rows, rate, epsilon), each once the one before is done."""
+    """Send batches of (mode, dimension, rows, rate, epsilon), each after the previous one is done.
+    """
     dut = made(RowOptimizer, preset("tiny").with_fields(max_dimension=maximum))
     work, everything = [], []
     for mode, dimension, (w, g, m), rate, epsilon in batches:
@@ -173,7 +174,7 @@ def test_the_host_means_the_same(name, mode, dimension):
 
 
 async def _stream(ctx, dut, items):
-    """Send ``items`` without a gap and take what comes; return the cycles of both, from 0."""
+    """Send ``items`` without a gap and take the output; return the cycles of both, from 0."""
     sent, came, k, cycle = [], [], 0, 0
     ctx.set(dut.o.ready, 1)
     while len(came) < len(items):
@@ -205,7 +206,7 @@ def test_a_beat_in_two_cycles(maximum, beats, rows):
             await settings(dut, mode, 16 * beats)(ctx)
             sent, came = await _stream(ctx, dut, items)
             assert sent[-1] - sent[0] == 2 * (len(items) - 1), "in"
-            # Where rows may have several slices, those of one take turns too.
+            # If rows may have several slices, slices of one row take turns too.
             settled = 8 * beats if mode == ADAGRAD and maximum > 16 else 0
             assert came[-1] - came[settled] == 2 * (len(items) - 1 - settled), "out"
             latencies = {after - before for before, after in zip(sent, came)}

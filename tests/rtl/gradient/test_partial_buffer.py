@@ -1,4 +1,4 @@
-"""PartialBuffer: packets whole or not at all, by the room that its senders have, all and each."""
+"""PartialBuffer: packets enter whole or not at all, by the room of all senders and of each."""
 
 import random
 
@@ -28,7 +28,7 @@ def packet(count: int, source: int, rng: random.Random) -> tuple[list[dict], lis
 
 
 class World:
-    """Senders that may or may not keep to their credits; what is let in is read off the rules."""
+    """Senders with and without regard to their credits; the model decides which packets enter."""
 
     def __init__(self, sources: int, honest: float, stall: float):
         rng = self.rng = random.Random(sources)
@@ -58,7 +58,7 @@ class World:
             honest = self.rng.random() < self.honest
             while honest and not self.fits(source, len(beats)):
                 await ctx.tick()
-            # Whether a packet without a credit is let in is only certain while nothing is freed.
+            # The admission of a packet without credit is only predictable while no beat is freed.
             self.frozen = not honest
             for _ in range(2 * self.frozen):
                 await ctx.tick()
@@ -89,7 +89,7 @@ class World:
     frozen = False
 
     async def free(self, ctx):
-        """Free the beats of packets whose values have left, one a cycle."""
+        """Free the beats of packets whose values have left, one packet per cycle."""
         dut, gone = self.dut, 0
         while True:
             ctx.set(dut.freed.valid, 0)

@@ -1,4 +1,4 @@
-"""Partial receiver against a plain-Python reading of packets that numpy packed."""
+"""Partial receiver against a plain-Python model of packets that numpy packed."""
 
 import random
 from collections import Counter, deque
@@ -36,7 +36,7 @@ def anything(rng):
 
 
 class Run:
-    """Packets through a receiver, each source paced by its credits unless it has none."""
+    """Packets through a receiver; each source obeys its credits unless it has none."""
 
     def __init__(self, packets, dimension, *, framing="ethernet", stalls=(0.0, 0.0), hold=0,
                  lost=(), config=CONFIG):
@@ -88,7 +88,7 @@ class Run:
         await ctx.tick().until(dut.idle)
         await ctx.tick().repeat(3)
         assert ctx.get(dut.idle) and not ctx.get(dut.pending)
-        # The host gets the credit of what found no room back.
+        # The host gets the credit of dropped packets back.
         dropped = [self.packets[n] for n in self.lost] if self.framing == "host" else []
         assert ctx.get(dut.consumed) == sum(beats for _, beats in self.reading.freed) + sum(
             len(given.beats()) for given in dropped)
@@ -215,7 +215,7 @@ def test_what_the_host_returns(dimension, stalls):
     run = Run(packets, dimension, framing="host", stalls=stalls).check()
     assert {item["level"] for item in run.out} == {LOCAL, GLOBAL}
     assert run.counters["bad_owner"]
-    # Of each that is dropped it is told to which reduction it went in which step.
+    # Each dropped beat is reported with its reduction and step.
     assert len(run.gone) == sum(
         count for name, count in run.counters.items() if name.startswith("bad"))
     given = {(int(levels), step) for levels, step in (

@@ -1,4 +1,4 @@
-"""Gradient receiver against a plain-Python reading of the same packets."""
+"""Gradient receiver against a plain-Python model of the same packets."""
 
 import random
 
@@ -57,7 +57,7 @@ class Run:
             self.counters |= counts_of(ctx, counters)
 
     async def take(self, ctx):
-        """Take beats and ends of steps, each when the other was not offered."""
+        """Take beats and ends of steps, each while the other is not offered."""
         dut, rng = self.dut, random.Random(1)
         while len(self.out) < len(self.reading.out):
             ready = [int(rng.random() >= self.stalls[1]) for _ in range(2)]
@@ -128,7 +128,7 @@ def test_a_step_ends_behind_its_gradients(before, stalls):
     rng = random.Random(before)
     packets = [good([1, 5, 2], 32, rng) for _ in range(before)]
     packets += [end(STEP + 1), end()]
-    # What comes later is refused, until the next step takes gradients.
+    # Later packets are rejected, until the next step accepts gradients.
     late = [good([2], 32, rng), end(), Packet([(9, 1, SAMPLE)], [], STEP)]
     run = Run([*packets, *late], 32, mean=True, stalls=stalls).check()
     assert run.out[-1] == STEP and len(run.refused) == 1 + len(late)
@@ -210,12 +210,12 @@ def test_what_is_sent_without_a_credit_is_lost_whole_and_answered():
             if valid:
                 (refused if item.bare else taken).append((item.lost, item.last))
             await ctx.tick()
-        # What is dropped takes no room, and so no credit.
+        # A dropped packet takes no room, and so no credit.
         assert ctx.get(dut.consumed) == 4 * 64 + len(small.beats(16, rng))
         assert ctx.get(dut.counters.over_credit) == 3
 
     simulate(dut, feed, take, limit=3_000)
-    # With room for 66 beats before a packet, two of 64 beats are let in.
+    # With room for 66 beats before a packet, two of 64 beats are admitted.
     assert taken == [(0, int(n == 63)) for n in range(64)] * 2
     assert refused == [(1, 1)] * 3
 

@@ -1,4 +1,4 @@
-"""GradientReducer: what leaves adds up, key by key and pass by pass, to what came in."""
+"""GradientReducer: the output adds up to the input, key by key and pass by pass."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def test_without_entries_all_is_passed_on_as_it_came():
 
 
 def assert_each_once(play: Play, steps) -> None:
-    """Each beat of each key has one sum in its step, over all passes: the host's."""
+    """Each beat of each key has one sum in its step, over all passes, equal to the host's."""
     for number, items in enumerate(steps):
         places = np.array([numbered(key_of(key)) << 4 | place for key, place, _ in items])
         words = np.array([[bits] for *_, bits in items], np.uint32)
@@ -196,7 +196,7 @@ def test_steps_ahead():
 
     async def flush(ctx):
         for number in range(len(steps)):
-            # Two beats fit in front of the table.
+            # Two beats fit before the table.
             while len(sent) <= number and ctx.get(dut.counters.stall_step) <= 20 * number:
                 await ctx.tick()
             await ctx.tick().repeat(40)
@@ -242,7 +242,7 @@ def test_other_steps():
         await add([b], 8)
         await flush(6)
         await flush(8)
-        # A flush that comes together with the first beat of another step.
+        # A flush in the cycle of the first beat of another step.
         await sender(dut.i, offered([(a, 0, 3)], 10))(ctx)
         await flush(9)
         await flush(10)

@@ -26,8 +26,8 @@ PASSING_ON = 10
 
 
 def beats_per_cycle(items, **sizes) -> tuple[float, int]:
-    """Return beats by the cycles from the first to the last, but for the one that opens their step,
-    and how many were passed on."""
+    """Return the beats per cycle from the first to the last, without the beat that opens the step,
+    and the number of beats passed on."""
     dut = made(GradientReducer, **sizes, lanes=1)
     answers: list[dict] = []
     cycles = []
@@ -53,7 +53,7 @@ def beats_per_cycle(items, **sizes) -> tuple[float, int]:
 
 
 def shared(share: float) -> list[int]:
-    """Return keys of which one has ``share``, the others follow a power law."""
+    """Return keys: one has ``share``, the others follow a power law."""
     rng = random.Random(2)
     return [0 if rng.random() < share else 1 + key for key in power_law(BEATS, 400, 3)]
 
@@ -103,7 +103,7 @@ def test_reading_out(beats, lanes):
 
     simulate(powered_up(dut), bench, background=[take])
     turns = len(numbers) * beats * lanes
-    # A set may be found empty while the beat before it leaves.
+    # A set may be found empty while the previous beat leaves.
     empty = 8 - len(sets)
     assert turns + empty * (lanes == 1) <= len(cycles) + 1 - READING_OUT <= turns + empty
 

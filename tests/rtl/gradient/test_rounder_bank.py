@@ -1,4 +1,4 @@
-"""RounderBank: two sides round by the same units, and neither can tell."""
+"""RounderBank: two sides share the same units without affecting each other's results."""
 
 import random
 from collections import defaultdict
@@ -40,7 +40,7 @@ def test_both_sides_get_their_own(lanes, units, rounded, stall):
             for item in payloads(entries[side]):
                 while rng.random() < 0.1:
                     await ctx.tick().repeat(rng.randrange(1, 25))
-                # What is offered is not quiet, whoever has the turn.
+                # An offered sum clears ``quiet`` for either turn.
                 await sender(dut.sums[side], [item])(ctx)
                 assert not ctx.get(dut.quiet[side])
             done[side] = True
@@ -100,5 +100,5 @@ def test_a_sum_in_two_cycles_whoever_has_the_turn():
 
 @pytest.mark.parametrize("units", [3, True])
 def test_arguments(units):
-    with pytest.raises(ValueError, match="units must be an integer of which lanes, 4, is 1, 2"):
+    with pytest.raises(ValueError, match=r"units must be lanes \(4\) divided by 1, 2"):
         RounderBank(16, lanes=4, units=units)

@@ -1,4 +1,5 @@
-"""RowOutput: each beat to the host and to its slot, each state once, and the place free behind."""
+"""RowOutput: each beat goes to the host and to its slot, each state once; then the place is free.
+"""
 
 import random
 

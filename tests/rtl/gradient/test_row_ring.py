@@ -1,4 +1,4 @@
-"""Row ring against lists of rows: each leaves whole and in order, whatever comes when."""
+"""Row ring against lists of rows: each leaves whole and in order, for any order of arrivals."""
 
 import random
 from collections import namedtuple
@@ -19,7 +19,8 @@ EVENTS = ("landed", "missed", "accepted", "dropped")
 FOREVER = 1 << 30
 
 Row = namedtuple("Row", "key step sums values state slot")
-"""``sums``: data by beat; ``values``: of each beat; ``slot``: None if the cache holds none."""
+"""``sums``: data by beat; ``values``: values of each beat; ``slot``: None if the row is not cached.
+"""
 
 
 def ring(dimension: int, places: int = 8) -> row_ring.RowRing:
@@ -29,7 +30,7 @@ def ring(dimension: int, places: int = 8) -> row_ring.RowRing:
 
 
 def some_rows(count: int, beats: int, seed: int, bits: int = 512, absent: float = 0.3) -> list[Row]:
-    """Return rows of whose sums a share of the beats is absent."""
+    """Return rows; a share of the beats of their sums is absent."""
     rng, rows = random.Random(seed), []
     for key in some_keys(count, rng):
         there = [beat for beat in range(beats) if rng.random() >= absent] or [beats - 1]
@@ -53,11 +54,11 @@ def vector(row: Row, number: int) -> list[dict]:
 
 
 class World:
-    """What surrounds a ring, through which parts go one after the other; checks what leaves.
+    """Surroundings of a ring through which parts pass one after the other; checks the output.
 
-    Of each part: its rows, beats of a row, and whether there are states. ``stall``: of all streams;
-    ``late``: of rows and states, which come in any order; ``bad``: of states that nobody awaits.
-    ``took``: the cycles of events, of sums, and of beats that left.
+    A part is its rows, the beats of a row, and whether rows have states. ``stall``: stalls of all
+    streams; ``late``: delays of rows and states, in any order; ``bad``: share of states for which
+    no row waits. ``took``: cycles of events, of sums, and of output beats.
     """
 
     def __init__(self, dut, parts, stall=0.2, late=0.5, bad=0.0):
@@ -84,7 +85,7 @@ class World:
         assert [(item["row"], item["gradient"], item["last"]) for item in self.out] == [
             (value, row.sums.get(beat, 0), int(beat == len(row.values) - 1))
             for row in rows for beat, value in enumerate(row.values)]
-        # Number and state count with the last beat of a row.
+        # Number and state are valid with the last beat of a row.
         ends = [item for item in self.out if item["last"]]
         assert [item["id"] for item in ends] == numbers
         assert all(ends[n]["state"] == rows[n].state for n in self.asked)
@@ -104,7 +105,7 @@ class World:
             assert ctx.get(dut.level) == 0 and ctx.get(dut.step) == rows[-1].step
 
     def answer(self, port, taken: list, items):
-        """Return a testbench that gives the items of those taken, one after the other."""
+        """Return a testbench that returns the taken items, one after the other."""
         async def bench(ctx):
             seen, waiting = 0, []
             while True:
@@ -119,7 +120,7 @@ class World:
         return bench
 
     def state(self, n: int) -> list[dict]:
-        """Return a state, and before it maybe one of a row that has its own or does not wait."""
+        """Return a state, sometimes after a state of a row that has one or does not wait."""
         old = [*self.answered[-4:], *self.answered[:4], len(self.rows), 0x7FFF, 0xFFFF]
         landing = self.rng.choice(old if self.asked else range(90))
         given = [(landing, 0xBAD)] if self.rng.random() < self.bad else []
@@ -130,7 +131,7 @@ class World:
         return [{"landing": landing, "state": state, "reserved": 9} for landing, state in given]
 
     async def finish(self, ctx):
-        """Read each row that left, then free it: at most one of either in a cycle."""
+        """Read each row that left, then free it: at most one of either per cycle."""
         dut, read = self.dut, 0
         while True:
             left = sum(item["last"] for item in self.out)
@@ -147,7 +148,7 @@ class World:
                 read += 1
 
     async def watch(self, ctx):
-        """Nothing moves while idle, until an input does."""
+        """Check that the block is inactive while idle, until an input changes."""
         dut, cycle, quiet = self.dut, 0, False
         ins, outs = (dut.sums, dut.vectors, dut.states), (dut.lookups, dut.state_requests, dut.o)
         async for _, _, idle, come, leave, *took in ctx.tick().sample(

@@ -1,4 +1,4 @@
-"""RowsEnd: each pass is reported; the last ends its step when the host has written everything."""
+"""RowsEnd: each pass is reported; the last one ends its step when the host has written all rows."""
 
 from rtl.formats import ReductionLevel, StepKind, StepRecord
 from rtl.gradient.rows_end import RowsEnd
@@ -31,7 +31,7 @@ def test_passes_are_reported_and_the_last_one_waits_for_the_host():
         ctx.set(dut.flushed.valid, 1)
         await ctx.tick().repeat(REPORT)
         assert ctx.get(dut.reports.valid)
-        # Rows are in flight, then unwritten: neither moves anything here.
+        # Rows in flight, then unwritten rows: neither clears ``idle``.
         for empty, written, waits in (
                 (0, 4, 0), (0, 5, 0), *((1, other, 1) for other in a_bit_apart(5, 32))):
             ctx.set(dut.empty, empty)

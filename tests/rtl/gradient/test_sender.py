@@ -1,4 +1,4 @@
-"""Gradient sender: where each beat goes, what is counted, and when a step is told to be over."""
+"""Gradient sender: destination of each beat, counts, and the announced end of a step."""
 
 import random
 
@@ -28,8 +28,8 @@ def make_beat(rng, step, bad=0.1):
 
 
 def make_passes(rng, steps, most, rounded):
-    """Return [(terms, passed, whether the step is over)]: with ``rounded`` a pass that passes
-    something on is followed by another."""
+    """Return [(terms, passed, whether the step is over)]. With ``rounded``, another pass follows a
+    pass that passes beats on."""
     passes = []
     for number in range(steps):
         step = (0xFFFE + number) & 0xFFFF
@@ -50,7 +50,7 @@ def outgoing(beat, destination):
 
 
 def expected(passes, node, nodes, rounded):
-    """Return what leaves each output, and the number of beats that have no owner."""
+    """Return the expected output of each port, and the number of beats without an owner."""
     out, counts, bad = {name: [] for name in OUTPUTS}, [0] * nodes, 0
     for terms, passed, step, over in passes:
         out["spilled"] += [outgoing(beat, 0) for beat in passed if rounded]
@@ -77,7 +77,7 @@ def expected(passes, node, nodes, rounded):
 
 def run(passes, node, nodes, rounded, *, gap=0.0, stall=0.0, background=(), config=CONFIG,
         tables=TABLES):
-    """Play the local reduction; return (what left each output, counters)."""
+    """Model the local reduction; return (output of each port, counters)."""
     dut = made(GradientSender, config)
     want, _ = expected(passes, node, nodes, rounded)
     taken = {name: [] for name in OUTPUTS}
@@ -100,7 +100,7 @@ def run(passes, node, nodes, rounded, *, gap=0.0, stall=0.0, background=(), conf
                 await ctx.tick()
             await sender(dut.flushed, [{"step": step, "keys": len(terms),
                                         "passed": len(passed)}])(ctx)
-            # Everything of the pass was handed on before.
+            # All beats of the pass have left before.
             upto, _ = expected(passes[:number + 1], node, nodes, rounded)
             assert ctx.get(dut.counters.own) == len(upto["own"])
             assert ctx.get(dut.counters.remote) == len(upto["remote"])
@@ -113,7 +113,7 @@ def run(passes, node, nodes, rounded, *, gap=0.0, stall=0.0, background=(), conf
         assert ctx.get(dut.idle)
         counters.update(counts_of(ctx, dut.counters))
 
-    # The flush comes last, to see in the same cycle that all beats were taken.
+    # The flush is last, to see in the same cycle that all beats were taken.
     simulate(
         dut, feed(dut.terms, 0, 100), feed(dut.passed, 1, 500),
         descriptor_writer(dut, tables, node, nodes, flush), rest, background=[
@@ -130,7 +130,7 @@ def test_each_beat_to_its_owner(node, nodes, rounded, gap, stall):
     passes = make_passes(rng, 6, 40, rounded)
     taken, counters = run(passes, node, nodes, rounded, gap=gap, stall=stall)
     want, bad = expected(passes, node, nodes, rounded)
-    for name in ("own", "remote"):  # sums and what was passed on come in any order
+    for name in ("own", "remote"):  # sums and passed-on beats leave in any order
         assert sorted(taken[name], key=_data) == sorted(want[name], key=_data)
     for name in ("spilled", "own_end", "steps", "reports"):
         assert taken[name] == want[name]
@@ -205,7 +205,7 @@ def test_rate_and_latency(which):
     run(passes, 2, 3, 0, background=[watch])
     assert at["last_come"] - at["come"] == 149 == at["last_gone"] - at["gone"]
     assert at["gone"] - at["come"] == (7, 6)[which]
-    # The pipeline of the first step is still full when its flush comes: it is waited for.
+    # The pipeline of the first step is still full when its flush arrives; the block waits for it.
     assert at["flushed"] <= at["last_gone"] < at["report"]
     assert at["end"] == at["report"] + 1
     # The second step is empty.

@@ -1,4 +1,4 @@
-"""Sums over slices: order, gaps, and the latency that the block promises."""
+"""Sums over slices: order, gaps, and the promised latency."""
 
 import random
 

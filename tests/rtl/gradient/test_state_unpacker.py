@@ -1,4 +1,4 @@
-"""StateUnpacker: every record of every beat, in order, and room for what may be on its way."""
+"""StateUnpacker: every record of every beat, in order, and room for all states in flight."""
 
 import random
 
@@ -14,7 +14,8 @@ LATENCY = StateUnpacker.LATENCY["beat", "its first record"]
 
 
 def beats_of(sizes: list[int], rng: random.Random) -> tuple[list[dict], list[dict]]:
-    """Return beats of so many records, and the records; behind the last record lies noise."""
+    """Return beats with these numbers of records, and the records; bits behind the last record are
+    noise."""
     beats, records = [], []
     for size in sizes:
         words = [rng.getrandbits(64) for _ in range(8)]

@@ -15,7 +15,7 @@ LATENCY = GradientUnpacker.LATENCY["last beat of a packet", "its first record"]
 
 
 class Packets:
-    """Packets of (records, beats of vectors): their beats, and what should come of them."""
+    """Packets of (records, beats of vectors): their beats, and the expected results."""
 
     def __init__(self, sizes: list[tuple[int, int]], seed: int):
         rng = random.Random(seed)
@@ -39,13 +39,13 @@ class Packets:
 
 
 def named(items: list[dict]) -> list[dict]:
-    """Return items without the record of those that have none."""
+    """Return items without the record of items that have none."""
     return [{name: value for name, value in item.items() if name != "record" or not item["bare"]}
             for item in items]
 
 
 def run(given: Packets, *, credit: bool, stall: float, items: int, vectors: int) -> tuple:
-    """Return the items, the vectors, and the counter of packets without a credit."""
+    """Return the items, the vectors, and the counter of packets without credit."""
     dut, out, raw = made(GradientUnpacker, CONFIG, depth=DEPTH), [], []
     beats, seen = given.part(0), []
 

@@ -1,4 +1,4 @@
-"""RowUpdater against the host's optimizer and rows: bit for bit, whatever comes when."""
+"""RowUpdater against the host's optimizer and rows: bit for bit, for any order of arrivals."""
 
 import random
 from contextlib import ExitStack

@@ -21,7 +21,7 @@ CACHE = ("lookups", "vectors", "misses", "fills")
 
 
 class Joined(wiring.Component):
-    """The two, wired as in the NIC; ``cache_*`` are ports of the cache."""
+    """Both blocks, connected as in the NIC; ``cache_*`` are ports of the cache."""
 
     def __init__(self, config: NicConfig):
         self._cache, self._updater = LocalCache(config), RowUpdater(config)
@@ -99,7 +99,7 @@ class CachedWorld(World):
         self.seen.setdefault(item.meta, []).append(item.data)
 
     async def look_up(self, ctx, keys: list[int]) -> None:
-        """Look ``keys`` up as the dedupe table would; they are then in the cache."""
+        """Look ``keys`` up as the dedupe table would; they are then cached."""
         port, self.seen = self.dut.cache_lookups, {}
         for k, key in enumerate(keys):
             ctx.set(port.payload, {"key": {"row": key & (1 << ROW_BITS) - 1,
@@ -149,7 +149,7 @@ def test_a_beat_in_two_cycles_from_sums_to_rows(mode):
         shuffled=False, settled=True)
     counters = run(world, [passes(keys, 16, 8)])
     sums, rows = world.times["sum"], world.times["row"]
-    # The first lookup waits two cycles: the cache registers that it has settled, then the turn.
+    # The first lookup waits two cycles: the cache registers ``settled``, then the turn changes.
     assert sums[-1] - sums[0] == len(keys) - 1 + 2
     assert rows[-1] - rows[0] == 2 * (len(keys) - 1)
     assert rows[0] - sums[0] == (48, 135)[mode]

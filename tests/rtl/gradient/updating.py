@@ -29,7 +29,7 @@ def model_of(dimension: int) -> Model:
 
 
 def some_keys(count: int, rng: random.Random) -> list[int]:
-    """Return different keys."""
+    """Return distinct keys."""
     found: set[int] = set()
     while len(found) < count:
         table = rng.randrange(2)
@@ -38,7 +38,7 @@ def some_keys(count: int, rng: random.Random) -> list[int]:
 
 
 def words(vector: np.ndarray, beats: int) -> list[int]:
-    """Return the beats of a vector of float32, as integers; lanes out of use are 0."""
+    """Return the beats of a vector of float32, as integers; unused lanes are 0."""
     lanes = np.zeros(beats * LANES, "<u4")
     lanes[:len(vector)] = vector.view(np.uint32)
     return [int.from_bytes(beat.tobytes(), "little") for beat in lanes.reshape(-1, LANES)]
@@ -52,7 +52,7 @@ def values(beats: list[int], dimension: int) -> np.ndarray:
 
 
 class Swift(wiring.Component):
-    """In the place of a :class:`RowOptimizer`, for speed: rows ^ gradients, ~states."""
+    """Substitute for a :class:`RowOptimizer`, for speed: rows ^ gradients, ~states."""
 
     def __init__(self, config: NicConfig, *, id_bits: int):
         super().__init__(RowOptimizer(config, id_bits=id_bits).signature)
@@ -71,7 +71,7 @@ class Swift(wiring.Component):
 
 
 class SwiftHost:
-    """What :class:`Swift` means; its state counts in the mode of Adagrad."""
+    """Host model of :class:`Swift`; states are used in Adagrad mode."""
 
     learning_rate = epsilon = 1.0
 
@@ -86,18 +86,19 @@ class SwiftHost:
 
 @dataclass
 class Pass:
-    """A pass of the global reduction: its keys with their gradients, and what it passed on."""
+    """A pass of the global reduction: its keys with their gradients, and the number of beats passed
+    on."""
 
     keys: list[int]
     gradients: np.ndarray
     passed: int = 0
     absent: set[tuple[int, int]] = field(default_factory=set)
-    """(key, beat) of beats that the reduction does not give."""
+    """(key, beat) of beats that the reduction does not output."""
 
 
 @dataclass
 class World:
-    """What surrounds the updater. ``held``: keys that the cache holds, in slots of any order.
+    """Surroundings of the updater. ``held``: cached keys, in slots of any order.
 
     ``settled``: sums begin when the tables are swept and the optimizer has its settings.
     """
@@ -156,10 +157,10 @@ class World:
         return [self.dut.sums, self.dut.flushed, self.dut.vectors, self.dut.states]
 
     async def before(self, ctx, keys: list[int]) -> None:
-        """What happens before a step of these keys."""
+        """Hook before a step of these keys."""
 
     async def after(self, ctx, keys: list[int]) -> None:
-        """What happens behind it."""
+        """Hook after it."""
 
     async def clock(self, ctx):
         ctx.set(self.dut.time, 0)
@@ -184,7 +185,7 @@ class World:
         return self.now + self.rng.randint(*self.latency)
 
     def pick(self, waiting: list):
-        """Take one of those whose time has come, or return None."""
+        """Take one of the items that are due, or return None."""
         ready = [entry for entry in waiting if entry[0] <= self.now]
         if not ready:
             return None
@@ -231,7 +232,8 @@ class World:
         self.asked.append((self.late(), landing))
 
     def bad_landing(self) -> int:
-        """Return one that was answered, or not asked for by far; what is asked for may be late."""
+        """Return a landing that was answered, or one far from any request; requested ones may be
+        late."""
         waiting = {landing for _, landing in self.asked}
         recent = max(self.landings, default=0)
         answered = [landing for landing in self.landings if landing not in waiting]
@@ -255,7 +257,7 @@ class World:
             records = self.answers()
 
     def answers(self) -> list[int]:
-        """Return up to eight states that are asked for, and bad ones among them."""
+        """Return up to eight requested states, with invalid ones among them."""
         records = []
         for _ in range(self.rng.randint(1, 8)):
             entry = self.pick(self.asked)
@@ -306,7 +308,7 @@ class World:
         self.done.append((step, len(self.rows)))
 
     async def watch(self, ctx):
-        """Nothing moves while idle, until an input does."""
+        """Check that the block is inactive while idle, until an input changes."""
         dut, quiet, inputs = self.dut, False, None
         outs = [port.valid for port in self.outs()]
         ins = [signal for port in self.ins() for signal in (port.valid, port.ready)]
@@ -336,7 +338,7 @@ class World:
 def run(world: World, steps: list[list[Pass]], limit: int = 20_000) -> dict[str, int]:
     """Update rows in steps of passes; check every row, state and report; return the counters.
 
-    All steps have the number ``STEP``: that of the records is checked.
+    All steps have the number ``STEP``: the step of the records is checked.
     """
     dut, counters = world.dut, {}
     expected = RowStore(model_of(world.dimension), SEED)

@@ -13,7 +13,8 @@ __all__ = ["pooled_beats", "random_samples", "slot_beats"]
 def random_samples(seed: int, sizes: list[list[int]], beats: int, *, bits: bool = False) -> list:
     """Return samples: number, step, and for each bag its vectors, uint32 ``[keys, 16 * beats]``.
 
-    ``sizes`` has the bag sizes of each sample. ``bits``: any bits, infinities and NaN included.
+    sizes: bag sizes of each sample.
+    bits: any bits, infinities and NaN included.
     """
     rng, numbers = random.Random(seed), np.random.default_rng(seed)
     samples = []
@@ -32,7 +33,7 @@ def _beats(vector: np.ndarray) -> list[int]:
 
 
 def slot_beats(samples: list, beats: int) -> list[dict]:
-    """Return what the hold buffer gives out for ``samples``."""
+    """Return the output of the hold buffer for ``samples``."""
     items = []
     for sample, step, bags in samples:
         for b, vectors in enumerate(bags):
@@ -56,9 +57,9 @@ def _divided(total: np.ndarray, keys: int) -> np.ndarray:
 
 
 def pooled_beats(samples: list, beats: int, *, mean: bool = False) -> list[dict]:
-    """Return the pooled vectors of ``samples``: added one by one, from the first on.
+    """Return the pooled vectors of ``samples``: added one by one, beginning with the first.
 
-    ``mean``: divided by their number; an empty bag is +0 all the same.
+    mean: divided by their number; an empty bag is +0 too.
     """
     items = []
     for sample, step, bags in samples:

@@ -21,7 +21,7 @@ def random_dot_samples(seed: int, sizes: list[int], dimension: int) -> list:
     kinds = len(pool) // 64
     samples = []
     for vectors in sizes:
-        # Mostly vectors of one kind: wild ones spoil every dot that they are in.
+        # Mostly vectors of one kind: wild vectors spoil every dot with them.
         first = int(rng.integers(0, len(pool) - vectors))
         chosen = (first + np.arange(vectors)) % len(pool) if rng.random() < 0.7 else (
             rng.permutation(kinds * 16)[:vectors])
@@ -31,14 +31,14 @@ def random_dot_samples(seed: int, sizes: list[int], dimension: int) -> list:
 
 
 def _beats(values: np.ndarray) -> list[int]:
-    """Return 16 values a beat as integers, lane 0 lowest, zeros behind the last."""
+    """Return 16 values per beat as integers, lane 0 lowest, zeros behind the last."""
     padded = np.zeros(-(-len(values) // LANES) * LANES, dtype=np.uint32)
     padded[:len(values)] = values
     return [int.from_bytes(beat.tobytes(), "little") for beat in padded.reshape(-1, LANES)]
 
 
 def vector_beats(samples: list) -> list[dict]:
-    """Return what goes into the dot interaction for ``samples``."""
+    """Return the input of the dot interaction for ``samples``."""
     items = []
     for sample, step, vectors in samples:
         for k, vector in enumerate(vectors):
@@ -50,9 +50,9 @@ def vector_beats(samples: list) -> list[dict]:
 
 
 def result_beats(samples: list, *, itself: bool = False, most: int = 64) -> list[dict]:
-    """Return what comes out: the dense vector bit for bit, and the dots, NaN as 0x7FC00000.
+    """Return its output: the dense vector bit for bit, and the dots, NaN as 0x7FC00000.
 
-    Vectors after the first ``most`` of a sample do not count.
+    Vectors after the first ``most`` of a sample are ignored.
     """
     items = []
     for sample, step, vectors in samples:

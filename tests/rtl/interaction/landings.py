@@ -16,8 +16,8 @@ REMOTE, LOCAL = 0, 1
 class Source:
     """A source of vectors, in beats (tag, data, last), with random gaps.
 
-    ``inside``: beats that were taken, with their cycles, and neither written nor dropped yet;
-    ``vector``: that of which the last beat has been neither.
+    inside: beats that were taken, with their cycles, and neither written nor dropped yet.
+    vector: the vector whose last beat is in neither state.
     """
 
     def __init__(self, rng, stall):
@@ -27,12 +27,12 @@ class Source:
         self.vector: dict | None = None
 
     def add(self, tag, data):
-        """Add a vector; only the tag of its first beat counts."""
+        """Add a vector; only the tag of its first beat is used."""
         self.beats += [(self.rng.getrandbits(16) if k else tag, beat, int(k == len(data) - 1))
                        for k, beat in enumerate(data)]
 
     def offer(self):
-        """Return the beat that is offered in this cycle; it stays until it is taken."""
+        """Return the beat offered in this cycle; it stays until it is taken."""
         self.offered = bool(self.beats) and (self.offered or self.rng.random() >= self.stall)
         return self.beats[0] if self.offered else None
 
@@ -40,8 +40,8 @@ class Source:
 class Landing:
     """A landing check between its sources and its store, checked in every cycle.
 
-    Slots are numbered from 0 on; slot n has place n % places. From ``head`` to before ``tail`` they
-    are reserved.
+    Slots are numbered from 0 on; slot n has place n % places. Slots from ``head`` to before
+    ``tail`` are reserved.
     """
 
     def __init__(self, places, most, beats, *, stall=(0.0, 0.0), seed=0):
@@ -58,7 +58,7 @@ class Landing:
         self.answer = None
 
     def slot(self, tag):
-        """Return the reserved slot of a tag, if there is one."""
+        """Return the reserved slot of a tag, or None."""
         return next((n for n in range(self.head, self.tail) if n % self.places == tag), None)
 
     def decide(self):
@@ -74,7 +74,7 @@ class Landing:
         vector["good"] &= (
             slot is not None and slot == self.slot(tag) and slot not in self.filled
             and index < self.beats
-            # A peer may not write where a local vector is under way.
+            # A peer may not write a place during a local vector.
             and not (source is self.sources[REMOTE] and other and other["tag"] == tag))
         source.vector = None if last else vector
         if last:
@@ -101,7 +101,7 @@ class Landing:
         ctx.set(dut.level, self.tail - self.head)
 
     async def tick(self, ctx, look=None):
-        """Run a cycle; ``look`` asks for that slot."""
+        """Run a cycle; ``look`` queries that slot."""
         dut = self.dut
         self.set_inputs(ctx, look)
         _, _, write, address, beat, looked, filling, filled, idle, *others = (
@@ -136,7 +136,7 @@ class Landing:
         self.cycle += 1
 
     async def drain(self, ctx, looks=0.0):
-        """Run until nothing is offered or inside; check the events and rest."""
+        """Run until no beat is offered or inside; check the events and the idle state."""
         while self.marks or any(source.beats or source.inside for source in self.sources):
             ask = self.tail > self.head and self.rng.random() < looks
             await self.tick(ctx, self.rng.randrange(self.head, self.tail) if ask else None)

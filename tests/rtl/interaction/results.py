@@ -1,4 +1,4 @@
-"""Results of samples, and the packets that they leave in, in plain Python."""
+"""Results of samples, and their packets, in plain Python."""
 
 import random
 from collections.abc import Iterable
@@ -16,13 +16,14 @@ def random_results(seed: int, lengths: Iterable[int], steps: Iterable[int]) -> l
 
 
 def result_items(results: list) -> list[dict]:
-    """Return the beats of ``results`` as they come out of the interaction."""
+    """Return the beats of ``results`` as the interaction outputs them."""
     return [{"data": beat, "last": int(n == len(beats) - 1), "sample": sample, "step": step}
             for sample, step, beats in results for n, beat in enumerate(beats)]
 
 
 def frames_of(results: list, most: int) -> list[tuple[int, int, int, list[int]]]:
-    """Return the packets of at most ``most`` payload beats, none closed by time, but by the end.
+    """Return the packets of at most ``most`` payload beats, without timeouts, all closed at the
+    end.
 
     A packet is its opcode, step, count and beats.
     """
@@ -59,7 +60,7 @@ def frames_of(results: list, most: int) -> list[tuple[int, int, int, list[int]]]
 
 
 def parsed_results(headers: list[dict], payload: list[dict]) -> list:
-    """Take packets apart, whatever they were closed by; return the results."""
+    """Parse packets, for any reason of their closing; return the results."""
     results, beats, long = [], iter(payload), []
     for header in headers:
         packet = [next(beats)]

@@ -17,7 +17,8 @@ from tests.support import decoder, made, sender, simulate
 LATENCY = BagRing.LATENCY["beat that ends a vector", "first beat out, if its thread's turn comes"]
 
 SUMMED = FLOAT_ADDER_LATENCY + 2
-"""Cycles from a beat out to the first that finds its sum: added, written, and then read."""
+"""Cycles from an output beat to the first beat that finds its sum: added, written, and then read.
+"""
 
 
 def items_of(sizes, beats, seed=0):
@@ -44,7 +45,7 @@ def bags_in(items):
 
 @dataclass
 class Ring:
-    """A ring, and what happens at it in each cycle."""
+    """A ring, and its events in each cycle."""
 
     beats: int
     most: int = 4
@@ -92,7 +93,7 @@ class Ring:
         await ctx.tick().repeat(20)
 
     def run(self, items, **stall):
-        """Send ``items``, check all that comes, and return the cycles of beats in and out."""
+        """Send ``items``, check all output, and return the cycles of beats in and out."""
         async def bench(ctx):
             await self.send(ctx, items, **stall)
 
@@ -101,7 +102,7 @@ class Ring:
         return self.check_flow(items)
 
     def check_flow(self, items):
-        """Check what moves and what does not, and what the ring says of it."""
+        """Check the flow of beats and the flags of the ring."""
         ins, reads = [], []
         left = number = 0
         fresh, stored = True, [0, 0]
@@ -112,7 +113,7 @@ class Ring:
             stored.append(len(ins))
             if coming["valid"]:
                 reads.append(cycle)
-            # What was taken before this cycle is in the ring.
+            # Beats taken before this cycle are in the ring.
             waits = len(ins) // self.beats - -(-len(reads) // self.beats)
             assert waits >= 0, "no beat is read before its vector is whole"
             assert out["valid"] == before["coming"]["valid"]
@@ -136,7 +137,7 @@ class Ring:
 
 
 def check_bags(cycles, items, beats, most, numbers, first=0):
-    """Check the beats out: the vectors of every bag in order, each once its sum is there."""
+    """Check the output beats: the vectors of every bag in order, each after its sum is ready."""
     bags, part, started = bags_in(items), 0, 0
     read: dict[int, tuple[int, int]] = {}  # by number: which bag is read, and vectors so far
     sums: dict[int, tuple] = {}  # by slot: of which bag, vectors and beat; since when

@@ -1,4 +1,4 @@
-"""Concatenator, and the flatten of what it gives, under random stalls."""
+"""Concatenator and flattening of its output, under random stalls."""
 
 import random
 
@@ -64,7 +64,7 @@ def test_dense_vector_then_bags(beats, stalls):
     rng = random.Random(beats)
     found, _ = concatenate(samples_of([2, 33, 2, 2, 3] + [
         rng.randrange(2, 12) for _ in range(10)], beats, beats), stalls)
-    # Where dense vectors come late, pooled ones wait for them; at full rate there is one in time.
+    # If dense vectors are late, pooled vectors wait; at full rate dense vectors are in time.
     assert (found["stall_dense"] > 0) == (stalls[0] > 0)
 
 

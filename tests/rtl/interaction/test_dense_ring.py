@@ -1,4 +1,4 @@
-"""DenseRing: places and requests in sample order, vectors in any order, and what is not wanted."""
+"""DenseRing: places and requests in sample order, vectors in any order, and unrequested vectors."""
 
 import random
 
@@ -28,7 +28,7 @@ def samples_of(count, dimension, seed):
 
 
 class Host:
-    """Read the requests, and answer them in any order between vectors that nobody wants."""
+    """Read the requests, and answer them in any order among unrequested vectors."""
 
     def __init__(self, dut, samples, *, stall, strangers, seed=1):
         self.dut, self.samples = dut, {number: beats for number, _, beats in samples}

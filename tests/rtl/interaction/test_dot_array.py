@@ -1,4 +1,4 @@
-"""DotArray: dots of any pairs of the ring, the sums over slices, and what goes with them."""
+"""DotArray: dots of any pairs of the ring, the sums over slices, and their accompanying data."""
 
 import numpy as np
 import pytest
@@ -25,17 +25,17 @@ def dot(a: np.ndarray, b: np.ndarray) -> int:
 
 
 def run(groups: list, vectors: np.ndarray, config, seed: int) -> list:
-    """Write the slices of ``vectors`` to the ring, send ``groups``, and return what comes, with the
-    cycles in which it was sent.
+    """Write the slices of ``vectors`` to the ring, send ``groups``, and return the output and the
+    cycles in which each was sent.
 
-    ``groups`` are a cycle, the fields of a group, and the places of its pairs.
+    A group is a cycle, its fields, and the places of its pairs.
     """
     dut = made(DotArray, config)
     words = recoded_slices(vectors)
     came, latency = [], DotArray.latency(config)
 
     async def bench(ctx):
-        # Data come a cycle after their address.
+        # Data follow one cycle after their address.
         for place, word in enumerate([0, *words]):
             ctx.set(dut.write_en, place < len(words))
             ctx.set(dut.write_addr, place % ring_depth(config))
@@ -45,7 +45,7 @@ def run(groups: list, vectors: np.ndarray, config, seed: int) -> list:
             await ctx.tick()
         due = {cycle: (group, pairs) for cycle, group, pairs in groups}
         for cycle in range(max(due) + latency + 2):
-            # The places come a cycle before their group.
+            # The places precede their group by one cycle.
             _, pairs = due.get(cycle + 1, (None, [(0, 0)] * UNITS))
             for unit, (row, column) in enumerate(pairs):
                 ctx.set(dut.rows[unit], row)

@@ -19,7 +19,7 @@ SAMPLES = 200
 
 @pytest.fixture(scope="module")
 def model():
-    # As dot_interaction_rate loads it: converted and compiled once for both.
+    # Loaded as in dot_interaction_rate: converted and compiled once for both.
     return load(DotInteraction(TERABYTE), "dot_interaction_terabyte",
                 recipe=f"DotInteraction({TERABYTE!r})")
 

@@ -1,4 +1,4 @@
-"""DotSchedule: which pairs are multiplied when, and what happens to their dots."""
+"""DotSchedule: when each pair is multiplied, and the use of its dots."""
 
 import random
 
@@ -15,7 +15,7 @@ MOST, UNITS = 32, 3
 
 
 def slices_of(sizes, itself):
-    """Return what the loader announces for samples of ``sizes``, pairs of vectors and slices."""
+    """Return the loader's announcements for samples of ``sizes``, pairs of vectors and slices."""
     return [{"vectors": vectors, "pairs": pair_count(vectors, itself=itself),
              "first": int(k == 0), "final": int(k == slices - 1)}
             for vectors, slices in sizes for k in range(slices)]
@@ -40,7 +40,7 @@ def run(sizes, *, itself=0, room=4, stall=0.0, leave=1.0, seed=0):
                 group = {name: ctx.get(dut.group[name]) for name in dut.group.shape().members}
                 groups.append((cycle, group, places))
                 waiting += group["emit"]
-                # The room that a beat of this cycle makes is there from the next one on.
+                # The room made by a beat of this cycle is available from the next one on.
                 assert waiting + left <= room
             if number := ctx.get(dut.released):
                 released.append(number)
@@ -55,7 +55,7 @@ def run(sizes, *, itself=0, room=4, stall=0.0, leave=1.0, seed=0):
 
 
 def expected(pairs, first, final):
-    """Return the groups of a slice; a number alone where nothing happens but waiting."""
+    """Return the groups of a slice; a bare number is a wait of that many cycles."""
     groups, done, lane = [], 0, 0
     while done < pairs or not groups:
         some = min(UNITS, pairs - done)
@@ -69,7 +69,7 @@ def expected(pairs, first, final):
             over, lane = lane > 16, lane % 16
         groups.append(group)
     if final and over:
-        # The rest of the dots ends a beat of its own.
+        # The rest of the dots ends a separate beat.
         groups.append({"number": len(groups), "first": first, "keep": 0, "count": 0, "fill": lane,
                        "emit": 1, "last": 1})
     return groups
@@ -95,7 +95,7 @@ def test_pairs_and_beats(sizes, itself, room, stall, leave):
     depth, base = ring_depth(config), 0
     for item, taken in zip(slices_of(sizes, itself), found, strict=True):
         right = expected(item["pairs"], item["first"], item["final"])
-        # A slice whose sums another one adds to takes long enough for them to be stored.
+        # A slice whose sums another slice adds to takes long enough to store them.
         assert len(taken) == (len(right) if item["final"] else max(len(right), REUSE))
         if item["first"]:
             cycles = {}

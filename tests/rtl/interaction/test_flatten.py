@@ -1,4 +1,4 @@
-"""Flattener: the dots of a sample, 16 to a beat, zeros after the last."""
+"""Flattener: the dots of a sample, 16 per beat, zeros after the last."""
 
 import random
 
@@ -33,7 +33,7 @@ def test_dots_in_order(units, gap):
             fill = filled % 16
             if done and filled > 16:
                 groups.append(({"count": 0, "fill": fill, "emit": 1, "last": 1}, []))
-    # Lanes of no dot hold anything: other samples' dots, or those of other slices.
+    # Lanes without a dot hold anything: dots of other samples or of other slices.
     taken = []
 
     async def feed(ctx):

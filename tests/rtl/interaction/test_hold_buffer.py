@@ -1,4 +1,4 @@
-"""Hold buffer against a list: whatever arrives in whatever order, slots leave in theirs."""
+"""Hold buffer against a list: for any order of arrival, slots leave in slot order."""
 
 import random
 
@@ -33,7 +33,7 @@ def beats_of(slot, vector, beats):
 
 
 class Traffic:
-    """Reserves ``slots`` and answers them out of order over both inputs, among bad vectors."""
+    """Reserves ``slots`` and answers them out of order over both inputs, among invalid vectors."""
 
     def __init__(self, dut, slots, beats, *, seed=0, stall=0.0, bad=0.0, places=16):
         self.dut, self.slots, self.beats, self.places = dut, slots, beats, places
@@ -60,7 +60,7 @@ class Traffic:
                 self.waiting.append((k, landing))
 
     def bad_vector(self, rng, which):
-        """A vector that no place may take, as (landing, beats)."""
+        """Return a vector that no place may take, as (landing, beats)."""
         number = rng.choice([n for n in range(1, self.beats + 3) if n != self.beats])
         if rng.random() < 0.3:
             landing = rng.randrange(self.places, 1 << 16)  # there is no such place

@@ -86,7 +86,7 @@ def run(dimension, sizes, *, dots, itself=False, stall=0.2, most=33, host_beats=
         max_dimension=longest or dimension, interaction_vectors=most, dense_vectors=8,
         net_payload_beats=5, host_payload_beats=host_beats, dot_units=units))
     rng = random.Random(seed)
-    # Steps go on slowly, as those of mini-batches do.
+    # Steps advance slowly, as those of mini-batches do.
     samples = [(number, k // 5, vectors) for k, (number, _, vectors) in enumerate(
         random_dot_samples(seed, sizes, dimension))]
     items = vector_beats(samples)
@@ -98,7 +98,7 @@ def run(dimension, sizes, *, dots, itself=False, stall=0.2, most=33, host_beats=
     done = []
 
     async def clock(ctx):
-        """Time, and everything that leaves."""
+        """Drive time, and take all output."""
         now = 0
         ports = {"request_headers": dut.requests.headers, "requests": dut.requests.payload,
                  "headers": dut.results.headers, "payload": dut.results.payload}
@@ -124,7 +124,7 @@ def run(dimension, sizes, *, dots, itself=False, stall=0.2, most=33, host_beats=
                                    for number, step, _ in samples], stall=stall)(ctx)
 
     async def answer(ctx):
-        """Give dense vectors out of order, and some that nobody wants."""
+        """Send dense vectors out of order, and some unrequested ones."""
         waiting, at = [], 0
         while len(asked) < len(samples) or waiting:
             taken = sum(-(-header["count"] // 8) for header in got["request_headers"])

@@ -1,4 +1,5 @@
-"""Landing check: which vectors of two sources are written, and where, at a beat a cycle."""
+"""Landing check: the vectors of two sources that are written, and their addresses, at a beat per
+cycle."""
 
 import pytest
 

@@ -29,7 +29,7 @@ def words(items: list[dict], fields: list[tuple[str, int]], count: int) -> np.nd
 
 
 def run(pooler, samples, beats, *, stall=0.0, mean=False):
-    """Check the pooled vectors, and return beats per cycle from the first beat to the last sum."""
+    """Check the pooled vectors; return beats per cycle from the first beat to the last sum."""
     items, expected = slot_beats(samples, beats), pooled_beats(samples, beats, mean=mean)
     engine = pooler.instance(random_init=beats)
     engine.set_signal("vector_beats", beats)

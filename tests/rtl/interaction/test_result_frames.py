@@ -27,7 +27,7 @@ def build(most):
 
 
 def run(most, results, *, stall=(0.0, 0.0, 0.0), credit=0x2345):
-    """Check packets and counters; the last packet is closed by time. Returns counters, cycles."""
+    """Check packets and counters; the last packet is closed by timeout. Return counters, cycles."""
     dut = build(most)
     expected = frames_of(results, most)
     headers: list[dict] = []
@@ -35,7 +35,7 @@ def run(most, results, *, stall=(0.0, 0.0, 0.0), credit=0x2345):
     found: dict[str, int] = {}
 
     async def clock(ctx):
-        # Time stands still until the end: nothing is old before.
+        # Time is constant until the end, so no packet is old before.
         ctx.set(dut.timeout, NEVER)
         ctx.set(dut.credit, credit)
         await sender(dut.i, result_items(results), stall=stall[0])(ctx)
@@ -108,7 +108,7 @@ def test_a_beat_a_cycle(length):
     results = random_results(2, [length] * (1 + 400 // length), [1] * (1 + 400 // length))
     _, cycles = run(64, results)
     sent = sum(len(packet[3]) for packet in frames_of(results, 64))
-    # The first packet leaves when it is complete, the last when it is old.
+    # The first packet leaves when it is complete, the last one when it is old.
     assert sent / (cycles - 64 - 24) >= 0.97
 
 
@@ -127,7 +127,7 @@ def test_an_open_packet_leaves_by_time_and_is_not_idle():
         await receiver(dut.headers, headers, 1)(ctx)
         await receiver(dut.payload, payload, 4)(ctx)
         await ctx.tick().repeat(4)
-        # What is unfinished waits for its next beat, not for time.
+        # An unfinished result waits for its next beat, not for time.
         assert ctx.get(dut.idle) and counts_of(ctx, dut.counters)["timeouts"] == 1
         await ctx.tick().repeat(60)
         assert ctx.get(dut.idle) and not ctx.get(dut.headers.valid)

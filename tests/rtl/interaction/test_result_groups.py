@@ -12,7 +12,7 @@ NEVER = 0xFFFF
 
 
 def sizes_of(most, seed, number=90):
-    """Return sizes of results and of parts, mostly like the one before."""
+    """Return sizes of results and of parts, mostly like the previous one."""
     rng, items, beats, step = random.Random(seed), [], 1, 0
     for sample in range(number):
         if rng.random() < 0.2:
@@ -28,7 +28,7 @@ def sizes_of(most, seed, number=90):
 
 
 def packed(items, most):
-    """Return the packets, and their tag beats, when none is too old."""
+    """Return the packets, and their tag beats, without timeouts."""
     packets, tags, held = [], [], []
 
     def close():
@@ -66,7 +66,7 @@ def test_packets_and_tags(most, stall):
         ctx.set(dut.timeout, NEVER)
         await sender(dut.i, items, stall=stall[0])(ctx)
         await ctx.tick().repeat(3)
-        # The last packet closes by time.
+        # The last packet closes by timeout.
         ctx.set(dut.time, NEVER)
 
     async def take(ctx):
@@ -78,7 +78,7 @@ def test_packets_and_tags(most, stall):
             group = {name: ctx.get(dut.groups.payload[name]) for name in dut.groups.payload.shape()
                      .members} if ctx.get(dut.groups.valid) else None
             if group and not group["part"]:
-                # What takes a packet relies on it that its next tag beat is there.
+                # The sink of a packet relies on its next tag beat.
                 early.append(ctx.get(dut.tags.valid) or owed < 0)
             if ready[1] and ctx.get(dut.tags.valid):
                 tags.append(ctx.get(dut.tags.payload))

@@ -87,7 +87,7 @@ STALLS = [(0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.0, 0.0, 0.5), (0.0, 0.9, 0.0), (0
 
 
 def crossed(sizes, stalls):
-    """Return each size with all stalls; but for two of them, in turn, they are slow."""
+    """Return each size with all stalls, except two of them, in turn, which are slow."""
     return [pytest.param(*size, stall, marks=() if (k - 2 * n) % len(stalls) < 2 else
                          pytest.mark.slow)
             for n, size in enumerate(sizes) for k, stall in enumerate(stalls)]

@@ -50,5 +50,5 @@ def test_a_beat_a_cycle():
               "sample_last": int(n // 4 % 27 == 26)} for n in range(8 * 108)]
     taken: list[dict] = []
     cycles = simulate(powered_up(dut), sender(dut.i, items), receiver(dut.o, taken, len(items)))
-    # The first sample is held until it is whole.
+    # The first sample is held until it is complete.
     assert cycles <= 9 * 108 + 4

@@ -1,4 +1,4 @@
-"""VectorFlattener: the values of a sample's vectors, one after the other, 16 to a beat."""
+"""VectorFlattener: the values of a sample's vectors, one after the other, 16 per beat."""
 
 import random
 

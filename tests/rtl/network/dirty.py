@@ -1,4 +1,4 @@
-"""Simulation with random memory contents at the start, as a card has them."""
+"""Simulation with random initial memory contents, as on a card."""
 
 from tests.rtl.power_up import powered_up
 from tests.support import simulate as simulate_clean
@@ -7,5 +7,5 @@ __all__ = ["simulate"]
 
 
 def simulate(dut, *benches, **options) -> int:
-    """As :func:`tests.support.simulate`, with random memory contents."""
+    """Simulate as :func:`tests.support.simulate`, with random memory contents."""
     return simulate_clean(powered_up(dut, 1), *benches, **options)

@@ -1,4 +1,4 @@
-"""EmberNIC packets in plain Python, written from the format, not from the hardware."""
+"""EmberNIC packets in plain Python, written from the format, independent of the hardware."""
 
 import random
 import struct
@@ -20,7 +20,7 @@ def checksum(data: bytes) -> int:
 
 @dataclass
 class Frame:
-    """One packet; what a test wants wrong is a field like any other."""
+    """One packet; a test can set any field to a wrong value."""
 
     opcode: int = LOOKUPS
     source: int = 1
@@ -119,7 +119,7 @@ def _whole(data: bytes, rng: random.Random | None) -> bytes:
 
 
 def parse(data: bytes, framing: str = "ethernet", acknowledged: int = 0, epoch: int = 0) -> Frame:
-    """Take a packet apart and check everything that a receiver may rely on."""
+    """Parse a packet and check everything that a receiver may rely on."""
     assert len(data) % 64 == 0
     (version, opcode, source, destination, of_epoch, flags, step, sequence, acknowledge, credit,
      count, _) = EMBER.unpack(data[42:64])

@@ -1,18 +1,19 @@
-"""What the packager tests share: run one with a clock and credits, pair headers with payload."""
+"""Common parts of the packager tests: run one with a clock and credits, pair headers with payload.
+"""
 
 from tests.rtl.network.dirty import simulate
 from tests.support import counts_of, receiver, sender
 
 
 def credit_of(node: int) -> int:
-    """Return the credit that the tests put into headers to ``node``."""
+    """Return the test's credit in headers to ``node``."""
     return (node * 4711 + 99) & 0xFFFF
 
 
 def follow_time(dut, start=0, now=None, leap=None):
     """Drive ``time`` from ``start``, one more each cycle; ``now[0]`` is its value.
 
-    It goes on by ``leap[0]``, once.
+    It jumps by ``leap[0]``, once.
     """
     async def bench(ctx):
         value = start
@@ -36,7 +37,7 @@ def answer_credit(dut):
 
 
 class Taken(list):
-    """A list that tells of each item that is appended."""
+    """A list that reports each appended item."""
 
     def __init__(self, tell=None):
         super().__init__()
@@ -49,7 +50,7 @@ class Taken(list):
 
 
 def expected_closings(items, limit, content):
-    """Return packets in the order in which input alone closes them, and what stays open."""
+    """Return packets in the order in which input alone closes them, and those that stay open."""
     packets, opened = [], {}
     for item in items:
         key, step = item["destination"], item["step"]
@@ -63,12 +64,10 @@ def expected_closings(items, limit, content):
 
 def run_packager(dut, items, registers, *, packets=None, gap=0.0, stall=0.0, background=(),
                  on_header=None, start=0, now=None, hurry=False):
-    """Send ``items`` until all came out; return (packets, cycles, counters).
+    """Send ``items`` until all have left; return (packets, cycles, counters).
 
-    ``hurry``: once all are sent, time leaps to where the rest is late.
-
-    A packet is (header, list of payload beats). Without a number of ``packets`` the run ends when
-    the packager is idle.
+    ``hurry``: once all are sent, time jumps to the timeout of the rest. A packet is (header, list
+    of payload beats). Without a number of ``packets`` the run ends when the packager is idle.
     """
     result, counters, headers, cycles = [], {}, Taken(on_header), [0]
     leap: list[int] = []

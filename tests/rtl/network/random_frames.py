@@ -1,4 +1,5 @@
-"""Random frames for a node, what receiving blocks should make of them, and how to break them."""
+"""Random frames for a node, the expected results of receiving blocks, and ways to corrupt frames.
+"""
 
 from dataclasses import replace
 
@@ -59,7 +60,7 @@ def seen_records(items):
 
 
 def expected_vectors(frame, vectors):
-    """Return the beats of the ``vectors`` of ``frame``; those of a peer tell its number."""
+    """Return the beats of the ``vectors`` of ``frame``; those of a peer contain its number."""
     sender = {"source": frame.source} if frame.opcode == VECTORS else {}
     return [{"tag": tag, "data": int.from_bytes(data[k:k + 64], "little"),
              "last": int(k + 64 >= len(data)), "lost": 0, **sender}
@@ -67,7 +68,7 @@ def expected_vectors(frame, vectors):
 
 
 def broken(rng, frame):
-    """Return (counter, beats) of what has gone wrong with a good frame."""
+    """Return (counter, beats) of a corrupted copy of a valid frame."""
     shorter = replace(frame, payload=frame.payload[:-64])
     longer = replace(frame, payload=frame.payload + rng.randbytes(64))
     half = (1 << 32) - 1
@@ -127,7 +128,7 @@ def broken(rng, frame):
 
 
 def set_up(dut, beats=1, packing=0):
-    """Return a bench that sets those of the addresses and sizes that the block has, and waits."""
+    """Return a bench that sets the block's addresses and sizes, and waits."""
     async def bench(ctx):
         for name, value in (("node", NODE), ("nodes", NODES), ("mac_base", MAC_BASE),
                             ("ip_base", IP_BASE), ("udp_port", PORT), ("vector_beats", beats),

@@ -1,4 +1,4 @@
-"""Frame receiver and packet parser, joined as in the NIC."""
+"""Frame receiver and packet parser, connected as in the NIC."""
 
 from amaranth.hdl import Module
 from amaranth.lib import wiring
@@ -12,8 +12,8 @@ __all__ = ["Reception"]
 
 
 class Reception(wiring.Component):
-    """Take frames apart. Parameters are those of the receiver; ports are those of both blocks, but
-    for the ones that join them."""
+    """Receive frames with both blocks. Parameters are those of the receiver; ports are those of
+    both blocks, except the connections between them."""
 
     def __init__(self, config: NicConfig, framing: str = "ethernet", *, depth: int = 512,
                  training: bool = False):

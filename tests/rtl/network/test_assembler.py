@@ -63,7 +63,7 @@ def run(framing, packets, *, gap=0.0, stall=0.0, acknowledge=0, epoch=None):
 
     cycles = simulate(dut, headers, sender(dut.payload, payload, stall=gap, seed=2), take,
                       background=[sizes])
-    # With every beat, the first one too, goes the length of the whole packet.
+    # Every beat, including the first one, has the length of the whole packet.
     assert lengths == [64 * (len(beats) + 1) for _, beats in packets
                        for _ in range(len(beats) + 1)]
     return taken, cycles, counters
@@ -85,7 +85,7 @@ def test_every_byte(framing, gap, stall):
         assert [b["last"] for b in part] == [0] * len(beats) + [1]
         assert all(b["keep"] == FULL and b["err"] == 0 for b in part)
         info = dict(info)
-        if framing == "host":  # its place in GPU memory; what it answers is not sent
+        if framing == "host":  # its address in GPU memory; ``answers`` is not sent
             assert part[0]["data"] & (1 << 64) - 1 == info.pop("address")
             part[0]["data"] &= -1 << 64
             del info["answers"], info["status"]

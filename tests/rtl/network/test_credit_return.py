@@ -1,4 +1,4 @@
-"""Credit return: senders always get to know enough to go on, and are told no more than needed."""
+"""Credit return: senders always learn enough to continue, with no more records than necessary."""
 
 import random
 
@@ -11,7 +11,7 @@ from tests.support import counts_of, made
 
 
 class Loop:
-    """Senders of packets with a window each, a receiver, and headers that carry credit back."""
+    """Senders of packets with a window each, a receiver, and headers that return credit."""
 
     def __init__(self, nodes, window, packets, rng, others):
         self.nodes, self.window, self.rng, self.others = nodes, window, rng, others
@@ -22,7 +22,7 @@ class Loop:
         self.queue, self.outbox, self.records = [], [], 0
 
     def send(self, node):
-        """Send the next packet of ``node`` if there is credit for it."""
+        """Send the next packet of ``node`` if it has credit."""
         if self.left[node] and self.sent[node] - self.known[node] + self.size[node] <= self.window:
             self.sent[node] += self.size[node]
             self.queue += [node] * self.size[node]
@@ -48,7 +48,7 @@ class Loop:
                 ctx.set(dut.freed, {"valid": 1, "node": node, "beats": beats})
             else:
                 node = None
-            # A header that is made takes the count; it leaves some time later.
+            # A header takes the count when it is made; it leaves some time later.
             if rng.random() < self.others:
                 self.outbox.append([cycle, rng.randrange(self.nodes), None])
             ctx.set(dut.reported.valid, 0)
@@ -96,7 +96,7 @@ def test_senders_get_on(nodes, window, packets, others):
     simulate(dut, bench)
     assert loop.sent == loop.consumed
     assert counters == counters | {"beats": sum(loop.sent), "credits": loop.records}
-    # A record returns a quarter of the window at least, but where other headers had told of it.
+    # A record returns at least a quarter of the window, unless other headers reported part of it.
     assert others or loop.records <= sum(loop.sent) / loop.quarter
 
 
@@ -126,7 +126,7 @@ def test_header_that_was_overtaken_tells_nothing():
         await events(0, [9, 4])  # the second one is older
         await events(3, [])  # 3 more than 9
         await events(1, [])
-        await events(4, [])  # while a header that tells of the 13 before is on its way
+        await events(4, [])  # while a header that reports the 13 before is in flight
         await events(0, [13])
 
     simulate(dut, bench)

@@ -1,4 +1,5 @@
-"""Credits: what a receiver counts, and what a sender's gate lets pass, through wraps of counts."""
+"""Credits: a receiver's counts, and the packets that a sender's gate passes, through wraps of
+counts."""
 
 import random
 
@@ -13,7 +14,7 @@ from tests.support import made, quiet_while_idle, receiver, sender
 PACKET = data.StructLayout({"destination": 8, "beats": 16, "mark": 16})
 LATENCY = CreditGate.LATENCY["packet", "the same packet"]
 SOON = 2 * LATENCY + 2
-"""Cycles in which the gate has looked at a packet again, whatever came before."""
+"""Cycles in which the gate has checked a packet again, after any event."""
 
 
 @pytest.mark.parametrize("several, nodes, readers", [(False, 1, 1), (True, 5, 3), (False, 16, 2)])
@@ -86,7 +87,7 @@ class Gated:
         assert self.out == self.packets
 
     def event(self) -> tuple[int, int]:
-        """Return a node and its count: of now, an older one, or one that is too high."""
+        """Return a node and its count: the current one, an older one, or one that is too high."""
         node, kind = self.rng.randrange(self.nodes), self.rng.random()
         outstanding = self.sent[node] - self.acked[node]
         if kind < 0.1:
@@ -117,7 +118,7 @@ class Gated:
                 self.passed += 1
             self.stalled += stalled
             assert not stalled or (offered and not ready)
-            # A packet that fits goes soon; one that does not is seen to wait.
+            # A packet that fits leaves soon; another one is seen to wait.
             waits = waits + 1 if offered and not (ready or valid or o_valid) else 0
             if waits > SOON:
                 assert stalled and not fits

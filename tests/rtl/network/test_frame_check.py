@@ -26,7 +26,7 @@ PAID = (Opcode.PARTIALS, Opcode.RETURNED, Opcode.GRADIENTS)
 
 
 class Receiver:
-    """A frame check with its settings, and what it should say of packets."""
+    """A frame check with its settings, and its expected verdicts."""
 
     def __init__(self, framing="ethernet", training=False, longest=22, beats=1, packing=0,
                  node=NODE, nodes=NODES, link=False):
@@ -47,7 +47,7 @@ class Receiver:
         return -(-count // 8) + (-(-count // (1 << self.packing)) if opcode in PAID[:2] else 0)
 
     def reasons(self, beats):
-        """Return every reason to drop a packet, the one that counts first."""
+        """Return every reason to drop a packet, in order of priority."""
         head, *rest = (beat["data"].to_bytes(64, "little") for beat in beats)
         payload, framed = b"".join(rest), self.framing == "ethernet"
         version, opcode, source, destination, epoch, *_, count, crc = EMBER.unpack(head[42:])
@@ -78,7 +78,8 @@ class Receiver:
         ) if holds]
 
     def out(self, beats):
-        """Return what comes of a packet: of a beat that is not the last, less is valid."""
+        """Return the expected output for a beat of a packet; before the last beat, fewer fields are
+        valid."""
         verdict, head = (*self.reasons(beats), "")[0], beats[0]["data"].to_bytes(64, "little")
         _, opcode, source, *_, step, sequence, acknowledge, credit, _, _ = EMBER.unpack(head[42:])
         items = [{"valid": 1, "first": int(k == 0), "last": beat["last"], "data": beat["data"],
@@ -94,7 +95,7 @@ class Receiver:
         return items
 
     def frame(self, rng, opcode):
-        """Return a good packet; the check does not look into its payload."""
+        """Return a valid packet; the check ignores its payload."""
         counts = [n for n in range(1, 1200) if self.needed(opcode, n) <= self.longest]
         count = 8 if opcode == Opcode.LINK else rng.choice((1, counts[-1], rng.choice(counts)))
         size = self.needed(opcode, count)
@@ -108,9 +109,11 @@ class Receiver:
             epoch=OWN_EPOCH * self.link)
 
     def run(self, packets, *, gap=0.0, seed=0, peers=MappingProxyType({})):
-        """Send packets; each beat leaves LATENCY cycles later, as it should. Return the cycles.
-        ``peers``: by number of a packet, a node and its epoch (None: closed) from its second beat
-        on, which is two cycles or more after the end of the packet before."""
+        """Send packets; each beat must leave LATENCY cycles later. Return the number of cycles.
+
+        peers: by number of a packet, a node and its epoch (None: closed) from the packet's second
+        beat on, at least two cycles after the end of the previous packet.
+        """
         dut, shape, items, events = self.dut, self.dut.beat.shape(), [], {}
         for number, packet in enumerate(packets):
             if number in peers:
@@ -164,7 +167,7 @@ class Receiver:
 
 
 def defects(rng, frame, nodes):
-    """Return what may be wrong with a frame: fields of it, each with no regard to the others."""
+    """Return possible defects of a frame: fields, each independent of the others."""
     node, size, own = frame.destination, len(frame.payload), {
         "mac": MAC_BASE + frame.destination, "ip": IP_BASE + frame.destination}
     return [

@@ -1,4 +1,4 @@
-"""What peers ask for, against a plain table of who owns what."""
+"""Lookups of peers, against a plain table of owners."""
 
 import random
 
@@ -52,7 +52,7 @@ def test_only_owned_rows_pass(stalls):
                 counts["bad_owner"] += 1
             else:
                 expected.append(request)
-        # A peer gets its credit back, whatever it has asked for.
+        # A peer gets its credit back for any lookups.
         freed.append(source)
     taken: list[dict] = []
     events: list[int] = []

@@ -1,4 +1,4 @@
-"""Lookup receiver: order, windows, and the credits that come back."""
+"""Lookup receiver: order, windows, and the returned credits."""
 
 import random
 
@@ -103,8 +103,8 @@ def test_over_credit_is_dropped(share):
             await ctx.tick()
 
     simulate(dut, bench)
-    # The accepted beats, per source, are the first ones; which of them went on to the taking
-    # apart before the output stopped is the first of all (and the second, if that was short).
+    # The accepted beats, per source, are the first ones. Those read out before the output stopped
+    # are the first of all, and the second if it was short.
     accepted = {n: [] for n in range(nodes)}
     for node, landing, last in taken:
         accepted[node].append((landing, last))
@@ -112,7 +112,7 @@ def test_over_credit_is_dropped(share):
     for node in range(nodes):
         sent = [(i["request"]["landing"], i["beat_last"])
                 for b in beats if b["source"] == node for i in items_of(b)]
-        # A beat that left the FIFO early makes room for a later one, so look at whole beats.
+        # A beat that left the FIFO early makes room for a later one, so compare whole beats.
         kept = sum(last for _, last in accepted[node])
         assert share <= kept <= share + 3
         assert accepted[node][:1] == sent[:1]

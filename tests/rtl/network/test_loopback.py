@@ -25,9 +25,9 @@ SENDER, RECEIVER = 3, 1
 
 
 class Wire(Elaboratable):
-    """Two packagers, a multiplexer, an assembler at one end; reception and lookups at the other.
+    """Two packagers, a multiplexer and an assembler at one end; reception and lookups at the other.
 
-    Whatever destination the packagers name, here the wire ends at ``RECEIVER``.
+    For any destination of the packagers, the wire ends at ``RECEIVER``.
     """
 
     def __init__(self):

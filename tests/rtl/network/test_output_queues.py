@@ -1,4 +1,5 @@
-"""Output queues: records of a destination in order, never beyond its credit, whatever others do."""
+"""Output queues: records of a destination in order, within its credit, independent of the others.
+"""
 
 import random
 from collections import deque
@@ -12,7 +13,7 @@ from tests.support import made, quiet_while_idle, receiver, sender
 
 PLACES = 64
 SERVED = 60
-"""Cycles in which a record leaves for which there is credit, whatever waits at four others."""
+"""Cycles until a record with credit leaves, for any waits of four others."""
 
 
 def records(rng, nodes: int, count: int) -> list[dict]:
@@ -21,7 +22,7 @@ def records(rng, nodes: int, count: int) -> list[dict]:
 
 
 class Queued:
-    """Records through the queues, then placed, sent and acknowledged as a packager and owners do.
+    """Records through the queues, then placed, sent and acknowledged as by a packager and owners.
 
     Owners in ``silent`` acknowledge nothing before cycle ``until``.
     """
@@ -81,7 +82,7 @@ class Queued:
         assert ctx.get(dut.idle) == self.done
 
     def place(self, ctx):
-        """A record joins a packet: in a beat with the one before, or in one of its own."""
+        """Add a record to a packet: in a shared beat, or in its own beat."""
         node, joins = self.rng.randrange(self.nodes), False
         for node in self.rng.sample(range(self.nodes), self.nodes):
             if self.unplaced[node]:

@@ -1,4 +1,4 @@
-"""Packet pool: places without gaps, and why and when each buffer closes."""
+"""Packet pool: positions without gaps, and the reason and time of each close."""
 
 import random
 
@@ -11,9 +11,9 @@ POSITIONS = 6
 
 
 class Watched:
-    """Drives a pool with units of up to ``most`` items, and keeps what it says, cycle by cycle.
+    """Drives a pool with units of up to ``most`` items, and records its outputs, cycle by cycle.
 
-    ``steps``: how many there are, up to 17; each is a bit apart from the first.
+    ``steps``: number of steps, up to 17; each differs from the first one in one bit.
     """
 
     def __init__(self, destinations: int, *, limit: int, timeout: int, busy: float, steps: int,
@@ -75,7 +75,7 @@ class Watched:
     def place(self, cycle, item, buffer, position, unit, full):
         destination, step, last = item
         if destination in self.open and position == 0:
-            # A time-out closed the one before; its packet has yet to leave.
+            # A timeout closed the previous one; its packet has not left yet.
             self.expired[destination].append(self.open.pop(destination))
         state = self.open.setdefault(destination, {
             "destination": destination, "step": step, "buffer": buffer, "units": 0, "positions": 0,
@@ -89,7 +89,7 @@ class Watched:
             self.packets.append(self.open.pop(destination) | {"why": "full", "closed": cycle})
 
     def leave(self, packet):
-        """Compare a packet with the first that closed."""
+        """Compare a packet with the first closed one."""
         first = next(p for p in self.packets if "left" not in p)
         if first["why"] == "expired":
             earlier = self.expired[packet.destination]
@@ -119,5 +119,5 @@ def test_old_packets_close(destinations, timeout):
     expired = [p for p in watched.packets if p["why"] == "expired" and "left" in p]
     assert len(expired) > 5
     late = [packet["closed"] - packet["opened"] - max(1, timeout) for packet in expired]
-    # A cycle after the look; one that another is served in comes round again.
+    # One cycle after the check; a missed turn comes again in the next round.
     assert min(late) == 1 and max(late) <= (2 * period if destinations > 1 else 1)

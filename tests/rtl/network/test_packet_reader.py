@@ -18,7 +18,7 @@ def reader(bits: int = BITS) -> PacketReader:
 
 
 def packets_of(count: int, seed: int, beats: int | None = None) -> list[dict]:
-    """Return packets; the buffer of each is used by no other of the six around it."""
+    """Return packets; six consecutive packets use distinct buffers."""
     rng = random.Random(seed)
     return [{"destination": rng.randrange(256), "step": rng.getrandbits(16), "buffer": n % BUFFERS,
              "units": rng.randrange(1, UNITS + 1), "beats": beats or rng.randrange(1, BEATS + 1)}
@@ -26,12 +26,12 @@ def packets_of(count: int, seed: int, beats: int | None = None) -> list[dict]:
 
 
 def word(buffer: int, units: int, index: int) -> int:
-    """Return the beat that a store has, of which the low bits are in use."""
+    """Return the beat of a store, with only its low bits in use."""
     return random.Random(buffer * 10007 + units * 101 + index).getrandbits(BITS)
 
 
 def store(dut, freed: list):
-    """Be the RAM, of latency 1: keep what was read last, form its beat; note freed buffers."""
+    """Model the RAM, of latency 1: keep the last read, form its beat; record freed buffers."""
     async def bench(ctx):
         read = None
         while True:

@@ -1,4 +1,4 @@
-"""Packet stores: what is written to a buffer is read as the beats of a packet, the rest as zero."""
+"""Packet stores: the content of a buffer is read as the beats of a packet, the rest as zero."""
 
 import random
 from collections.abc import Callable
@@ -13,9 +13,9 @@ from tests.support import made
 
 def store(dut, buffers: int, positions: int, item: str, bits: int,
           beats: Callable[[list[int]], list[tuple[int, int]]], seed: int, **settings) -> None:
-    """Fill buffers of ``dut`` item by item, in turns, and read filled ones meanwhile.
+    """Fill buffers of ``dut`` item by item, in turn, and read filled ones meanwhile.
 
-    ``beats`` returns the number and the contents of each beat that the items of a buffer make.
+    ``beats`` returns the number and the contents of each beat for the items of a buffer.
     """
     rng = random.Random(seed)
     latency = {what: cycles for (what, _), cycles in dut.LATENCY.items()}
@@ -27,7 +27,7 @@ def store(dut, buffers: int, positions: int, item: str, bits: int,
             ctx.set(getattr(dut, name), value)
         held: list[list[int]] = [[] for _ in range(buffers)]
         size = [rng.randrange(1, positions + 1) for _ in range(buffers)]
-        whole: dict[int, int] = {}  # buffers that are full, since when
+        whole: dict[int, int] = {}  # full buffers, and the cycle since when
         due, shown, packets = [], None, 0
         for cycle in range(1500):
             buffer = rng.randrange(buffers)

@@ -32,7 +32,7 @@ from tests.support import made, receiver, sender
 
 
 def run(dut, frames, out, *, beats=1, packing=0, gap=0.0, stall=0.0, background=()):
-    """Send packets, compare what leaves with ``out``, by port; return the cycles."""
+    """Send packets, compare the output with ``out``, by port; return the number of cycles."""
     items = [item for frame in frames for item in items_of(frame.beats())]
     seen, sent = {name: [] for name in out}, []
 

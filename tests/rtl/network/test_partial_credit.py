@@ -1,4 +1,4 @@
-"""Partials against credit that only CREDIT records bring back: all of them get through."""
+"""Partials with credit returned only by CREDIT records: all of them arrive."""
 
 import random
 
@@ -14,7 +14,7 @@ from tests.support import made, receiver, sender
 
 
 class Loop(Elaboratable):
-    """A sender, and its receivers: what they owe it are the nodes of one block."""
+    """A sender and its receivers; the nodes of one block model their owed credits."""
 
     def __init__(self, nodes: int, max_beats: int):
         self.partials = PartialPackager(nodes, max_beats, Opcode.PARTIALS, True)
@@ -45,7 +45,7 @@ class Loop(Elaboratable):
 def test_all_get_through(nodes, max_beats, window, short):
     rng = random.Random(window)
     dut, beats, headers, freeing = made(Loop, nodes, max_beats), [0], [], []
-    # Each step ends with a short packet: what is owed for it alone is never told.
+    # Each step ends with a short packet, whose credit alone is never reported.
     bursts = [size for _ in range(2) for size in (90, short) for _ in range(nodes)]
     items = [{"destination": k % nodes, "step": k // nodes,
               "record": {"table": 0, "row": 0, "beat": 0, "level": 0}, "data": 0}
@@ -61,7 +61,7 @@ def test_all_get_through(nodes, max_beats, window, short):
             beats[0] = 0
 
     async def free(ctx):
-        """Consume the packets, now fast, now slowly."""
+        """Consume the packets, sometimes fast, sometimes slowly."""
         while True:
             ctx.set(dut.credits.freed.valid, 0)
             if freeing and rng.random() < 0.2:

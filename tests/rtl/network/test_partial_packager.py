@@ -1,4 +1,4 @@
-"""Partial packager: which packets come out, bit for bit, with time-outs and credits."""
+"""Partial packager: its packets, bit for bit, with timeouts and credits."""
 
 import random
 
@@ -32,7 +32,7 @@ def content(item):
 
 
 def contents_of(header, beats, width):
-    """Unpack a packet; what is unused must be zero and there must be no beat too many."""
+    """Unpack a packet; unused bits must be zero, and the number of beats must be exact."""
     words = np.frombuffer(b"".join(b.to_bytes(64, "little") for b in beats), "<u4")
     packet = np.concatenate((np.zeros((1, 16), "<u4"), words.reshape(-1, 16)))
     count = header["count"]
@@ -99,7 +99,7 @@ def test_window_is_kept(window, width, stall):
         while True:
             await ctx.tick().repeat(rng.randrange(1, 20))
             if ctx.get(dut.idle):
-                continue  # an acknowledgement is something to do
+                continue  # an acknowledgement counts as activity
             node = rng.randrange(destinations)
             acknowledged[node] = rng.randint(acknowledged[node], sent[node])
             ctx.set(dut.credit_in.node, node)
@@ -132,7 +132,7 @@ def test_full_rate(destinations, width):
     packets, cycles, _ = run_packager(
         dut, items, {"timeout": 300, "vector_packing": {16: 0, 8: 1, 4: 2}[width]})
     beats = sum(len(beats) for _, beats in packets)
-    # At the end come a time-out and the open packets of all destinations.
+    # At the end, add a timeout and the open packets of all destinations.
     last = 300 + 60 + 22 * destinations * (width < 16)
     assert cycles <= max(beats, len(items) / 0.99) + last
     assert beats <= len(items) / partials_that_fit(22, width) * 22 + 2 * destinations

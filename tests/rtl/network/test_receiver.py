@@ -1,4 +1,4 @@
-"""Frame receiver: whole good packets leave, foreign, malformed and corrupted ones are counted."""
+"""Frame receiver: valid packets leave whole; foreign, malformed and corrupted ones are counted."""
 
 import random
 from dataclasses import replace
@@ -34,8 +34,8 @@ LATENCY = FrameReceiver.LATENCY
 
 
 class Run:
-    """What a receiver makes of packets: ``packets``, those that leave, as they leave; the messages
-    ``refused``; events ``headers``, and sizes of ``dropped`` packets; ``counters``; ``cycles``."""
+    """Results of a receiver: ``packets`` that leave, in order; the messages ``refused``; events
+    ``headers``, and sizes of ``dropped`` packets; ``counters``; ``cycles``."""
 
     def __init__(self, dut, packets, *, leaving, refusing=0, beats=1, packing=0, gap=0.0,
                  stall=0.0):
@@ -192,7 +192,7 @@ def test_overrun_drops_whole_packets():
     are counted, and the others whole. The headers of all good ones are told."""
     rng = random.Random(5)
     dut = made(FrameReceiver, CONFIG, depth=64)
-    # Between the longest ones, packets of every length.
+    # Between the longest packets, packets of every length.
     groups = [[replace(records_frame(rng)[0], count=8 * beats, payload=rng.randbytes(64 * beats))
                for beats in (22, length, 22, 3, length, 22)] for length in range(1, 23)]
     frames = [frame for group in groups for frame in group]
@@ -220,7 +220,7 @@ def test_overrun_drops_whole_packets():
     simulate(dut, bench, background=[watch])
     assert taken["packets"] + taken["overruns"] == len(frames)
     assert taken["bad_crc"] == len(groups) and taken["overruns"] >= len(groups)
-    # What came out is whole packets, in order, each one that was sent.
+    # The output is whole packets, in order, each one that was sent.
     position = 0
     for frame in frames:
         want = items_of(frame.beats())

@@ -25,7 +25,7 @@ from tests.support import made, receiver, sender
 
 
 class Traffic:
-    """Packets of every kind of a framing, and what should come of them."""
+    """Packets of every kind of a framing, and the expected results."""
 
     def __init__(self, rng, framing, dimension):
         self.rng, self.framing, self.dimension = rng, framing, dimension
@@ -35,7 +35,7 @@ class Traffic:
         self.dropped = []
 
     def one(self, name):
-        """Return a frame for port ``name`` and what should leave there."""
+        """Return a frame for port ``name`` and its expected output."""
         return port_frame(self.rng, self.framing, name, self.dimension)
 
     def good(self, name):
@@ -46,7 +46,7 @@ class Traffic:
             (frame.source, frame.credit))
 
     def bad(self, name):
-        """Add a frame whose beats are not those of its count, or of another framing."""
+        """Add a frame whose beats do not match its count, or of another framing."""
         frame, _ = self.one(name)
         rng, status = self.rng, Status.LENGTH
         if rng.random() < 0.2:
@@ -65,7 +65,7 @@ class Traffic:
         self.refused.append({"status": int(status), "step": frame.step})
 
     def too_long(self, name):
-        """Add a frame longer than any may be."""
+        """Add a frame that is longer than allowed."""
         frame, _ = self.one(name)
         frame = replace(frame, payload=self.rng.randbytes(64 * (LIMIT[self.framing] + 3)))
         self.packets.append(frame.beats())
@@ -73,7 +73,7 @@ class Traffic:
         self.refused.append({"status": int(Status.LENGTH), "step": frame.step})
 
     def run(self, *, gap=0.0, stall=0.0):
-        """Send all; return the cycles it takes."""
+        """Send all; return the number of cycles."""
         dut, sent, result = made(Reception, CONFIG, self.framing, training=True), [], {}
         seen = {name: [] for name in self.out}
         refused, credits, gradient_credits, dropped = [], [], [], []

@@ -1,4 +1,4 @@
-"""Record packager: which packets come out, byte for byte, with time-outs and credits."""
+"""Record packager: its packets, byte for byte, with timeouts and credits."""
 
 import random
 
@@ -33,7 +33,7 @@ def make_items(rng, destinations, count, step_change=0.05):
 
 
 def records_of(header, beats):
-    """Unpack a packet; padding must be zero and there must be no beat too many."""
+    """Unpack a packet; padding must be zero, and the number of beats must be exact."""
     lanes = [beat >> 64 * k & (1 << 64) - 1 for beat in beats for k in range(8)]
     assert len(beats) == -(-header["count"] // 8)
     assert not any(lanes[header["count"]:])
@@ -132,7 +132,7 @@ def test_window_is_kept(window, stall):
             kind = rng.random()
             ctx.set(dut.credit_in.node, node)
             ctx.set(dut.credit_in.valid, 1)
-            if kind < 0.2:  # stale: must change nothing
+            if kind < 0.2:  # stale: must have no effect
                 ctx.set(dut.credit_in.value, (acknowledged[node] - 5) & 0xFFFF)
             else:
                 acknowledged[node] = rng.randint(acknowledged[node], sent[node])
@@ -198,7 +198,7 @@ def test_one_record_a_cycle(destinations, batch):
 
     _, cycles, counters = run_packager(
         dut, items, {"batch": batch, "timeout": 0xFF, "window": 56}, background=[acknowledge])
-    # The last packets leave after their time-out.
+    # The last packets leave after their timeout.
     assert cycles <= len(items) / 0.95 + 0xFF + 60
     assert counters["stall_buffers"] == 0
 
@@ -239,8 +239,8 @@ def test_arguments_are_checked():
 
 
 class Slow:
-    """Lookups through a packager to three owners, of which owner 2 returns no credit until
-    ``released``; the records that left, by owner."""
+    """Lookups through a packager to three owners; owner 2 returns no credit until ``released``.
+    Records that left, by owner."""
 
     def __init__(self, queued: int, window: int, *, count: int = 900, gap: float = 0.0,
                  stall: float = 0.0, release: int | None = None, step_change: float = 0.01,
@@ -254,7 +254,7 @@ class Slow:
         headers: list[dict] = []
 
         async def owners(ctx):
-            """Credit returns 40 cycles after a header; from owner 2 once it is released."""
+            """Return credit 40 cycles after a header; from owner 2 once it is released."""
             async for _, _, valid, ready, header in ctx.tick().sample(
                     dut.headers.valid, dut.headers.ready, dut.headers.payload):
                 self.cycles += 1

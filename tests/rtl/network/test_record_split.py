@@ -9,7 +9,7 @@ from tests.support import made, receiver, sender, simulate
 
 
 def beats_and_records(sizes: list[int], seed: int) -> tuple[list[dict], list[dict]]:
-    """Return beats of so many records, and what should leave."""
+    """Return beats with these numbers of records, and the expected output."""
     rng, beats, records = random.Random(seed), [], []
     for size in sizes:
         words, user = [rng.getrandbits(64) for _ in range(8)], rng.getrandbits(7)

@@ -45,7 +45,7 @@ def test_every_packet_has_its_length_and_its_end(stall):
     handed, taken, sizes = [], [], []
 
     async def source(ctx):
-        """Begins a new packet after each reset, as blocks that were reset do."""
+        """Begin a new packet after each reset, as blocks that were reset do."""
         for packet in random_packets(random.Random(1)):
             handed.append(([], len(packet)))
             for k, word in enumerate(packet):
@@ -97,7 +97,7 @@ def test_the_rest_of_a_packet_is_dropped_and_the_next_one_passes(stall):
     passed, expected, cuts = [], [], []
 
     async def source(ctx):
-        """Waits while the blocks are in reset, and then goes on where it was."""
+        """Wait while the blocks are in reset, and then continue."""
         for packet in random_packets(random.Random(2)):
             for k, word in enumerate(packet):
                 while rng.random() < stall / 2:
@@ -109,8 +109,8 @@ def test_the_rest_of_a_packet_is_dropped_and_the_next_one_passes(stall):
                 ctx.set(dut.i.valid, 0)
 
     async def watch(ctx):
-        """States independently of the block which beats must pass: those of packets that no reset
-        has cut, and those before the reset."""
+        """Model independently which beats must pass: those of packets without a reset, and those
+        before the reset."""
         inside = cut = False
         async for _, _, hold, comes, beat, goes, out, told in ctx.tick().sample(
                 dut.hold, dut.i.valid & dut.i.ready, dut.i.payload, dut.o.valid & dut.o.ready,

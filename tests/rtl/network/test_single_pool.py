@@ -1,4 +1,4 @@
-"""Pool of packets of one item: cycle by cycle what a pool of one position does."""
+"""Pool of packets of one item: equal to a pool with one position, cycle by cycle."""
 
 import random
 
@@ -13,7 +13,7 @@ OUTPUTS = "ready", "full", "starved", "expired", "stepped", "idle"
 
 
 def watched(dut, buffers: int, busy: float):
-    """Return what ``dut`` shows in each of 600 cycles; buffers come back late."""
+    """Return the outputs of ``dut`` in each of 600 cycles; buffers are freed late."""
     rng, seen, out = random.Random(buffers), [], []
 
     async def drive(ctx):

@@ -1,4 +1,4 @@
-"""Vector packager: which packets come out, byte for byte, and at what rate."""
+"""Vector packager: its packets, byte for byte, and its rate."""
 
 import random
 
@@ -101,7 +101,7 @@ def test_time_outs(vector_beats, packing, timeout):
         sent, queue[:header["count"]] = queue[:header["count"]], []
         assert unpack(header, beats, vector_beats, packing) == [(v[1], v[3]) for v in sent]
         assert header["step"] == sent[0][2]
-        # A vector that has begun is waited for: at most 4 beats with gaps.
+        # The pool waits for the end of a begun vector: at most 4 beats with gaps.
         assert at - sent[0][4] <= timeout + 8 + 24 + 40 * (vector_beats > 1)
     assert not any(queues.values())
     assert counters["timeouts"] > 20
@@ -120,7 +120,7 @@ def test_full_rate(nodes, vector_beats):
         made(VectorPackager, config), beats_of(vectors),
         {"vector_beats": vector_beats, "timeout": 300})
     beats = sum(len(b) for _, b in packets)
-    # After the last beat come a time-out and the open packets of all destinations.
+    # After the last beat, add a timeout and the open packets of all destinations.
     assert cycles <= beats + 300 + 60
     assert 1600 / (cycles - 300 - 60) >= 0.9
 
@@ -135,10 +135,10 @@ def test_a_vector_a_cycle(nodes, packing):
     packets, cycles, _ = run_packager(
         made(VectorPackager, NicConfig(nodes=nodes)), beats_of(vectors),
         {"vector_beats": 1, "vector_packing": packing, "timeout": 300})
-    # After the last vector come a time-out and the open packets of all destinations.
+    # After the last vector, add a timeout and the open packets of all destinations.
     last = 300 + 60 + 17 * nodes
     assert 1200 / (cycles - last) >= 0.95
-    # A tag beat a packet of 32 vectors, and for each destination a packet that is not full.
+    # One tag beat per packet of 32 vectors, and for each destination a packet that is not full.
     assert sum(len(beats) for _, beats in packets) <= (1200 >> packing) + 1200 / 32 + 2 * nodes
 
 

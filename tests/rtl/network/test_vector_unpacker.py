@@ -1,4 +1,4 @@
-"""Vector unpacker: each vector of a beat in a beat of its own, with its tag, in order."""
+"""Vector unpacker: each vector of a beat leaves in its own beat, with its tag, in order."""
 
 import random
 

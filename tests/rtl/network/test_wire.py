@@ -1,4 +1,4 @@
-"""Packets on the wire: byte order, addresses, what the CRC covers, sizes; against plain bytes."""
+"""Packets on the wire: byte order, addresses, CRC coverage, sizes; against plain bytes."""
 
 import random
 
@@ -103,7 +103,7 @@ def test_a_header_is_the_first_beat():
 
 
 def test_sizes():
-    # A packet without payload: what is behind the Ethernet header, and behind the IP header.
+    # A packet without payload: the bytes behind the Ethernet header, and behind the IP header.
     assert (IP_LENGTH, UDP_LENGTH) == (64 - 14, 64 - 14 - 20)
     config = preset("tiny").with_fields(net_payload_beats=9, host_payload_beats=17)
     assert [longest_payload(config, edge_of(framing)) for framing in (

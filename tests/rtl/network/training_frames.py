@@ -1,4 +1,4 @@
-"""Random frames of training, as the host packs them, and the beats that should come of them."""
+"""Random frames of training, as packed by the host, and their expected beats."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ PORTS = {
     "ethernet": {"partials": Opcode.PARTIALS, "steps": Opcode.STEPS},
     "host": {"gradients": Opcode.GRADIENTS, "returned": Opcode.RETURNED, "states": Opcode.STATES,
              "written": Opcode.WRITTEN}}
-"""Of each framing, the ports for packets of training, with their opcodes."""
+"""For each framing, the ports for packets of training, with their opcodes."""
 
 
 def _framed(rng, framing, packet, opcode, count):
@@ -69,8 +69,8 @@ def _expected_beats(frame, record_beats, counted):
 
 
 def port_frame(rng, framing, name, dimension):
-    """Return a frame for port ``name``, one of training's or ``records`` or ``vectors``, and what
-    should leave there."""
+    """Return a frame for port ``name``, of training or ``records`` or ``vectors``, and its expected
+    output."""
     opcode = PORTS[framing].get(name)
     if name == "vectors":
         frame, vectors = vectors_frame(

@@ -44,7 +44,7 @@ class _Paths(wiring.Component):
 
 
 class _Node:
-    """What is around one path: packets on their way in, packets that come out."""
+    """Surroundings of one path: packets on their way in, and output packets."""
 
     def __init__(self, number: int, port, host: Host, seed: int):
         self.number, self.port, self.host, self.cache = number, port, host, Cache(host, seed)
@@ -62,7 +62,7 @@ class _Node:
         self.due[name] += [(now, beat) for beat in beats]
 
     def host_turn(self, now: int, credits: int) -> None:
-        """Send what the host has for its NIC; gradients and returned spills as credit allows."""
+        """Send the host's packets for its NIC; gradients and returned spills as credit allows."""
         host = self.host
         while host.send:
             self.arrive(now + PCIE, host.send.popleft())
@@ -76,8 +76,8 @@ class _Node:
 
 
 def _rest(port):
-    """Return a testbench: while ``port.idle`` is 1 nothing leaves, and it stays so until something
-    comes."""
+    """Return a testbench: while ``port.idle`` is 1, no output is valid, and it stays 1 until an
+    input changes."""
     async def bench(ctx):
         resting = False
         comes = Cat(*(getattr(port, name).valid for name in _INPUTS), port.credit_in.valid,
@@ -91,11 +91,11 @@ def _rest(port):
 
 
 class Cluster:
-    """``nodes`` paths that train ``model`` as :class:`host.dlrm.embedding.EmbeddingTables` does.
+    """``nodes`` paths that train ``model`` like :class:`host.dlrm.embedding.EmbeddingTables`.
 
-    ``run`` trains on mini-batches and their bags' gradients, one a step, each with an optimizer and
-    a kind of partials of its own, ``single`` for no local reduction: to make a simulation costs
-    more than to run it. ``first``: number of the first step.
+    ``run`` trains on mini-batches and the gradients of their bags. Each step has its own optimizer
+    and kind of partials, ``single`` for no local reduction, because building a simulation costs
+    more than running it. ``first``: number of the first step.
     """
 
     def __init__(self, config: NicConfig, model: Model, *, nodes: int, seed: int = 1,
@@ -195,7 +195,7 @@ class Cluster:
         while not all(ctx.get(node.port.idle) for node in self.around):
             await ctx.tick()
         for path in self.paths:
-            # There is no way there but through all steps before.
+            # The step number is only reachable through all earlier steps.
             for block in ("step_barrier", "step_counter"):
                 ctx.set(path._blocks[block].open_step, self.first)
 
@@ -205,10 +205,10 @@ class Cluster:
                 ctx.set(getattr(node.port, name), value)
 
     def _choose(self, ctx, optimizer: Optimizer, partials: str) -> None:
-        """Set how the next step is to be done, on the NICs and in the reference."""
+        """Select the mode of the next step, in the NICs and in the reference."""
         self._write(ctx, {
             "local_reduction": partials != "single",
-            # What is not added up is not rounded either.
+            # Without addition there is no rounding.
             "gradient_partials": partials != "exact",
             "optimizer": OPTIMIZERS.index(optimizer.name),
             "learning_rate": int(np.float32(optimizer.learning_rate).view(np.uint32)),
@@ -242,7 +242,7 @@ class Cluster:
         ctx.set(node.port.credit_in, credit)
 
     def _look(self, ctx, node: _Node, now: int) -> None:
-        """Take what crosses in this cycle, before the clock rises."""
+        """Sample the transfers of this cycle, before the clock rises."""
         port = node.port
         for name, queue in node.due.items():
             if node.valid[name] and ctx.get(getattr(port, name).ready):
@@ -266,7 +266,7 @@ class Cluster:
             node.refused.append((refused.status, refused.step))
 
     def _left(self, node: _Node, side: str, now: int) -> None:
-        """A packet is complete: to the host, or to its node."""
+        """Deliver a complete packet: to the host, or to its node."""
         header, beats = node.headers[side].popleft(), node.open[side]
         node.open[side] = []
         words = np.array([np.frombuffer(beat.to_bytes(64, "little"), "<u4") for beat in beats])

@@ -24,7 +24,7 @@ __all__ = ["PORTS", "Host", "end_packet", "received"]
 
 PORTS = {Opcode.GRADIENTS: "gradients", Opcode.RETURNED: "returned", Opcode.STATES: "states",
          Opcode.WRITTEN: "written", Opcode.PARTIALS: "partials", Opcode.STEPS: "steps"}
-"""Of a training path, where the parser gives the payload of each packet."""
+"""Ports of a training path for the parser's payload of each packet."""
 
 _COUNTED = Opcode.RETURNED, Opcode.PARTIALS
 
@@ -37,7 +37,7 @@ def end_packet(node: int, step: int) -> np.ndarray:
 
 
 def received(packet: np.ndarray) -> tuple[str, list[dict]]:
-    """Return the port of a packet's payload, and its beats as the parser gives them."""
+    """Return the port of a packet's payload, and its beats as the parser outputs them."""
     header = parse_header(packet[0])
     opcode, left, beats = Opcode(header.opcode), header.count, []
     for number, words in enumerate(packet[1:], 2):
@@ -51,9 +51,11 @@ def received(packet: np.ndarray) -> tuple[str, list[dict]]:
 class Host:
     """Rows in GPU memory, and the host's part of the protocol (docs/training.md).
 
-    ``send``: packets that leave now. ``handle`` takes one of the NIC's. ``waiting``: packets of
-    gradients and returned spills, which need credit. ``spoil``: of each level, how often the first
-    of the beats that go back names no table.
+    send: packets that leave now.
+    waiting: packets of gradients and returned spills, which need credit.
+    spoil: for each level, how often the first returned beat names no table.
+
+    ``handle`` takes a packet of the NIC.
     """
 
     def __init__(self, node: int, model, seed: int, *, dimension: int, payload_beats: int):
@@ -133,7 +135,7 @@ class Host:
                                    step=step, payload_beats=self.payload_beats)
 
     def _return(self) -> None:
-        """Send back what a pass spilled, once all of it is here."""
+        """Return the spilled beats of a pass, once all have arrived."""
         for owed in list(self._owed):
             step, level, count = owed
             kept = [np.concatenate(parts) for parts in zip(*self._kept[level], strict=True)]
@@ -152,7 +154,7 @@ class Host:
 
 
 class Cache:
-    """Answers lookups for updates, out of order; holds about half of the rows."""
+    """Answers lookups for updates, out of order; caches about half of the rows."""
 
     def __init__(self, host: Host, seed: int):
         self.host, self.rng = host, random.Random(seed)

@@ -1,4 +1,4 @@
-"""Step barrier against a plain-Python account of who is done with which step."""
+"""Step barrier against a plain-Python record of finished steps by node."""
 
 import random
 
@@ -17,7 +17,7 @@ def told(step, nodes, node):
 
 
 class Barrier:
-    """A barrier whose peers are played here."""
+    """A barrier with modelled peers."""
 
     def __init__(self, nodes, node, *, most=8):
         self.dut, self.nodes, self.node = StepBarrier(most), nodes, node
@@ -41,7 +41,7 @@ class Barrier:
         ctx.set(self.dut.received.valid, 0)
 
     async def sweep(self, ctx):
-        """Take as long as a table would to forget."""
+        """Take as many cycles as a table's sweep."""
         while True:
             _, _, forget, step = await ctx.tick().sample(self.dut.forget, self.dut.open_step)
             if forget:
@@ -68,7 +68,7 @@ def test_a_step_opens_when_all_are_done(nodes, node, stall):
                 assert written & ~sum(1 << (node if w == "own" else w) for w in calls[:n]) == 0
                 assert not n or calls[n - 1] == "own" or written >> calls[n - 1] & 1
                 while n == nodes - 1 and who != "own" and not ctx.get(dut.written) >> node & 1:
-                    await ctx.tick()  # the others are being told
+                    await ctx.tick()  # the other nodes are being notified
                 for source, late in ((node, step), (nodes, step), (0 if node else 1, step + 1),
                                      (0 if node else 1, step - 1 & 0xFFFF)):
                     if rng.random() < 0.3:
@@ -100,7 +100,7 @@ def test_tables_forget_twice_before_a_step_comes_again():
     for first in (0x7FFE, 0xFFFE):
         barrier = Barrier(1, 0)
         dut, reports = barrier.dut, []
-        # There is no way there but through all steps before: this test goes around them.
+        # The step number is only reachable through all earlier steps; this test sets it directly.
         barrier.first = first
 
         async def script(ctx):
@@ -151,7 +151,7 @@ def test_latency_is_as_documented():
             if ctx.get(dut.steps.valid):
                 cycles.append(cycle)
             await ctx.tick()
-        # The place of the node itself is passed over.
+        # The number of this node is skipped.
         assert cycles == [2, 4, 5]
         for source in (0, 2, 3):
             await barrier.done(ctx, source, 0)

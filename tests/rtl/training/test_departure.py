@@ -1,4 +1,5 @@
-"""Training departure: each item leaves once, by its edge, in order; credit is kept and returned."""
+"""Training departure: each item leaves once, at its edge, in order; credit is obeyed and returned.
+"""
 
 import random
 from collections import defaultdict
@@ -20,12 +21,12 @@ CONFIG = NicConfig(
     dedupe_in_flight=16, net_payload_beats=6, host_payload_beats=7, gradient_beats=64,
     partial_beats=64, training=True, gradient_ways=2, update_rows=8)
 PARTIALS = Opcode.PARTIALS, Opcode.SPILLED, Opcode.ROW_UPDATES
-"""Packets of records and values; all others are of records."""
+"""Packets of records and values; all others have records only."""
 NET = Opcode.PARTIALS, Opcode.STEPS
 
 
 def sources(dut) -> list[tuple]:
-    """Return each input stream with its opcode and, where all goes to one, its destination."""
+    """Return each input stream with its opcode and, if all its items go to one, its destination."""
     return [
         (dut.partials, Opcode.PARTIALS, None), (dut.rows, Opcode.ROW_UPDATES, 0),
         *((dut.spilled[level], Opcode.SPILLED, int(level)) for level in ReductionLevel),
@@ -36,7 +37,7 @@ def sources(dut) -> list[tuple]:
 
 
 class Departed:
-    """Items of all sources, with receivers behind the two edges that give credit back late."""
+    """Items of all sources, with receivers behind the two edges that return credit late."""
 
     def __init__(self, width: int, *, idle: float, stall: float, seed: int, count: int,
                  window: int = WINDOW):
@@ -67,7 +68,7 @@ class Departed:
             *outputs, follow_time(dut, (1 << 32) - 300), quiet_while_idle(dut.idle, comes, moves)])
 
     def make(self, source: int, opcode: Opcode, destination: int | None, count: int) -> list[dict]:
-        """Return items of a source, each of which is like no other."""
+        """Return items of a source, all distinct."""
         rng, step, items = self.rng, 0xFFFE, []
         for number in range(count // 3 if destination is None and opcode == Opcode.STEPS
                             else count):
@@ -93,7 +94,8 @@ class Departed:
         return wait
 
     async def around(self, ctx):
-        """Be the nodes: take packets of partials, acknowledge their beats, send others' beats."""
+        """Model the nodes: take packets of partials, acknowledge their beats, send other nodes'
+        beats."""
         dut, rng = self.dut, self.rng
         for name, value in self.settings.items():
             ctx.set(getattr(dut, name), value)
@@ -124,7 +126,7 @@ class Departed:
                          for name, block in dut.blocks.items()}
 
     def taken(self) -> int:
-        """Return how many of our items left; CREDIT records are none of them."""
+        """Return the number of items that left, without CREDIT records."""
         return sum(header["count"] for edge in self.headers.values() for header in edge) - (
             self.credits())
 
@@ -133,7 +135,7 @@ class Departed:
         return ends.count(StepKind.CREDIT)
 
     def header(self, header: dict):
-        """Look at the credit that a header to a node carries, and at the window."""
+        """Check the credit in a header to a node, and the window."""
         node, told = header["destination"], header["credit"]
         assert told <= self.consumed[node]
         self.told[node] = max(self.told[node], told)  # a header may overtake another
@@ -186,7 +188,7 @@ def test_each_item_leaves_once_by_its_edge(width, idle, stall, count):
             what = content(item) if opcode in PARTIALS else item["record"]
             expected[number, item["destination"]].append((opcode, item["step"], what))
     assert left == expected
-    # What is not told stays below a quarter of the window.
+    # The unreported credit stays below a quarter of the window.
     assert all(had - told < max(1, run.window // 4)
                for had, told in zip(run.consumed, run.told, strict=True))
     counted = run.counters

@@ -1,4 +1,4 @@
-"""Steps of a cluster of which a node is given up."""
+"""Steps of a cluster with a failed node."""
 
 from rtl.formats import StepKind
 from rtl.training.barrier import StepBarrier

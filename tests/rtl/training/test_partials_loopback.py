@@ -33,7 +33,7 @@ WINDOW, SHARE = 14, 16
 class Wire(Elaboratable):
     """Packagers of partials and of step records at one end; receiver and counter at the other.
 
-    What the receiver frees is told to the sender at once.
+    Credits of the receiver reach the sender at once.
     """
 
     def __init__(self, dimension: int):
@@ -107,7 +107,7 @@ def test_steps_of_partials_arrive_whole(dimension, stalls):
     async def feed(ctx):
         for step, items in enumerate(steps):
             await ctx.tick().until(wire.counter.open)
-            # The END may come before partials, or behind them.
+            # The END may arrive before partials, or after them.
             before = rng.random() < 0.5
             await sender(wire.counter.own_end, [{"step": step, "count": 0}])(ctx)
             if before:

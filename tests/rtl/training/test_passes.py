@@ -1,4 +1,4 @@
-"""Pass source: what reaches a reduction, pass by pass, in order."""
+"""Pass source: the input of a reduction, pass by pass, in order."""
 
 import random
 
@@ -15,7 +15,7 @@ def beat(step, rng):
 
 
 class Reduction:
-    """Takes beats and ends; each pass spills as many as ``spills`` says."""
+    """Takes beats and ends; each pass spills the number in ``spills``."""
 
     def __init__(self, dut, spills, *, stall, seed=0):
         self.dut, self.spills, self.stall = dut, list(spills), stall
@@ -197,7 +197,7 @@ def test_what_is_lost_between_beats_counts_once(stall, seed):
 def test_passes_follow_until_none_spills(stalls):
     rng = random.Random(str(stalls))
     dut = PassSource()
-    # Beats of each step, and what its passes spill; the last spills nothing.
+    # Beats of each step, and the spilled beats of its passes; the last pass spills nothing.
     plan = [(12, [0]), (9, [5, 3, 0]), (0, [0]), (7, [7, 0]), (1, [1, 1, 1, 0])]
     steps = [0xFFFE + n & 0xFFFF for n in range(len(plan))]
     fresh = [[beat(step, rng) for _ in range(count)]
@@ -211,7 +211,7 @@ def test_passes_follow_until_none_spills(stalls):
             await sender(dut.over, [step])(ctx)
 
     async def give_back(ctx):
-        """The host: returns what was spilled, and things that nobody waits for."""
+        """Model the host: return the spilled beats, and unrequested ones."""
         left = sum(1 for _, spills in plan for n in spills if n)
         while left:
             if not reduction.owed:

@@ -28,7 +28,7 @@ def batches(model: Model, sizes: list[int], seed: int, most: int = 3):
         lengths = rng.integers(0, most + 1, (size, len(model.rows))).astype(np.int32)
         tables = np.repeat(np.tile(np.arange(len(model.rows), dtype=np.int32), size),
                            lengths.reshape(-1))
-        # A few rows are asked for again and again.
+        # A few rows are requested repeatedly.
         rows = np.minimum(rng.zipf(1.5, len(tables)) - 1,
                           np.array(model.rows)[tables] - 1).astype(np.int64)
         samples = Samples(np.zeros((size, 1), np.float32), np.zeros(size, np.float32), lengths,
@@ -44,7 +44,7 @@ MODES = [(SGD, "exact"), (ADAGRAD, "rounded"), (ADAGRAD, "exact"), (SGD, "rounde
 
 def train(shape: Model, sizes, modes, *, nodes=2, keys=(64, 64), seed=1, most=3, first=0,
           **sizes_of_nic):
-    """Train ``sizes`` samples a step; return the cluster, whose rows were compared each step."""
+    """Train ``sizes`` samples per step; return the cluster, whose rows were compared each step."""
     config = NicConfig(**SMALL | {
         "nodes": nodes, "max_dimension": shape.dimension, "local_gradient_keys": keys[0],
         "global_gradient_keys": keys[1], "dot_units": 0, **sizes_of_nic})

@@ -1,4 +1,4 @@
-"""Step counter against plain counts of what was announced and what has arrived."""
+"""Step counter against plain counts of announced and arrived partials."""
 
 import random
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ END, DONE, CREDIT, PASSED = StepKind
 
 
 def record_beats(news, source, step):
-    """Return the payload of the STEPS packet that a host would pack."""
+    """Return the payload of the STEPS packet, as packed by a host."""
     head, *payload = step_packet(Opcode.STEPS, news, node=0, step=step, source=source)
     left, beats = parse_header(head).count, []
     for k, beat in enumerate(payload):
@@ -28,7 +28,7 @@ def record_beats(news, source, step):
 
 @dataclass
 class Driver:
-    """Events for the ports, one of each a cycle, and what came out."""
+    """Events for the ports, one of each per cycle, and the output."""
 
     dut: StepCounter
     node: int
@@ -45,7 +45,7 @@ class Driver:
         await ctx.tick().until(self.dut.open)
 
     async def cycles(self, ctx, steps=None, end=None, arrived=None, own=None):
-        """Give the events of one cycle: a beat; (step, count); (source, step); step."""
+        """Send the events of one cycle: a beat; (step, count); (source, step); step."""
         dut = self.dut
         ctx.set(dut.steps.valid, steps is not None)
         if steps:
@@ -61,7 +61,7 @@ class Driver:
         await ctx.tick()
 
     async def quiet(self, ctx, count=0):
-        """Give no events until nothing moves, and some cycles more."""
+        """Send no events until the block is idle, and some cycles more."""
         await self.cycles(ctx)
         while not ctx.get(self.dut.idle):
             await self.cycles(ctx)
@@ -101,7 +101,7 @@ def test_a_step_is_complete_with_its_last_partial_and_end(most, nodes, node):
     done = []
 
     async def noise(ctx, step):
-        """Give an event that must be ignored."""
+        """Send an event that must be ignored."""
         stray = (step + rng.choice([1, -1, 1 << 15])) & 0xFFFF
         source = rng.choice(others) if others else 0
         kind = rng.randrange(6)
@@ -274,7 +274,7 @@ def test_what_is_on_its_way_is_waited_for():
         await driver.quiet(ctx, 3)
         assert ctx.get(dut.open) and ctx.get(dut.open_step) == 1
         driver.check(ctx, steps=1, ends=2, arrived=0, bad_steps=3, bad_counts=0)
-        # Counts and ends of the step before are gone.
+        # Counts and ends of the previous step are cleared.
         await driver.cycles(ctx, arrived=(1, 1), end=(1, 1))
         await driver.cycles(ctx, steps=record_beats([StepNews(END, 2)], 1, 1)[0])
         await driver.quiet(ctx, 5)
@@ -296,14 +296,14 @@ def test_a_dishonest_node_does_not_hold_a_step_open():
     async def bench(ctx):
         for _ in range(4):
             await driver.cycles(ctx, arrived=(1, 0))
-        # Of two ENDs in a beat the first counts, as it does of two beats; the ninth is in another.
+        # The first of two ENDs in a beat counts, as with two beats; the ninth is in another beat.
         first, second = record_beats(
             [StepNews(DONE), StepNews(END, 3), *[StepNews(END, 70)] * 7], 1, 0)
         await driver.cycles(ctx, steps=first)
         await driver.cycles(ctx, steps=second)
         await driver.cycles(ctx, steps=record_beats([StepNews(END, 9)], 7, 0)[0])
         await driver.cycles(ctx, arrived=(7, 0))
-        # What lies behind the last record of a beat is noise.
+        # Bits behind the last record of a beat are noise.
         beat = record_beats([StepNews(CREDIT)] + [StepNews(END, 8)] * 7, 2, 0)[0]
         await driver.cycles(ctx, steps=beat | {"records": 1})
         await driver.cycles(ctx, end=(0, 0))
@@ -336,7 +336,7 @@ def test_more_than_may_be_on_its_way_is_not_announced(count):
         await driver.cycles(ctx, steps=record_beats([StepNews(END, 3)], 1, 0)[0])
         await driver.quiet(ctx, 5)
         assert len(driver.complete) == 1
-        # As many as may be are waited for.
+        # The block waits for the largest allowed number.
         await driver.cycles(ctx, steps=record_beats([StepNews(END, (1 << 17) - 1)], 1, 1)[0])
         await driver.quiet(ctx, 5)
         driver.check(ctx, steps=1, ends=3, arrived=3, bad_steps=1, bad_counts=0)

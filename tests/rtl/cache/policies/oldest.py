@@ -1,4 +1,4 @@
-"""A policy that is in no registry, to test what takes a policy by its name."""
+"""An unregistered policy, to test the selection of policies by name."""
 
 from collections.abc import Hashable
 
@@ -12,7 +12,7 @@ __all__ = ["add_oldest"]
 
 
 class _Oldest(policies.Lru):
-    """The victim is the way inserted longest ago. It has the composed update."""
+    """Select the way inserted longest ago. It has the composed update."""
 
     update = policies.Policy.update
 
@@ -26,7 +26,7 @@ class _OldestModel(models.Lru):
 
 
 def add_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let there be a policy ``oldest`` too, until ``monkeypatch`` undoes it."""
+    """Register a policy ``oldest`` until ``monkeypatch`` undoes it."""
     for package, kind in ((policies, _Oldest), (models, _OldestModel)):
         monkeypatch.setitem(package.POLICIES, "oldest", kind)
     monkeypatch.setitem(POLICY_CODES, "oldest", 1 + max(POLICY_CODES.values()))

@@ -20,9 +20,11 @@ class Step(NamedTuple):
 
 
 def stepped(policy: Policy, script: Callable) -> None:
-    """Call ``script`` with the logic of ``policy``: a function of ``state`` and of the bits of the
-    ``valid`` ways, of the way that is ``hit`` and of the one ``inserted``, and of ``distant``, that
-    returns a :class:`Step`."""
+    """Call ``script`` with the logic of ``policy``, a function that returns a :class:`Step`.
+
+    Its arguments are ``state``, and the bits of the ``valid`` ways, of the way that is ``hit``, of
+    the way ``inserted``, and of ``distant``.
+    """
     m = Module()
     state, valid = Signal(policy.bits), Signal(policy.ways)
     hit, inserted, distant = Signal(policy.ways), Signal(policy.ways), Signal()
@@ -38,7 +40,7 @@ def stepped(policy: Policy, script: Callable) -> None:
     async def bench(ctx):
         def step(state: int, valid: int, *, hit: int = 0, inserted: int = 0,
                  distant: int = 0) -> Step:
-            # In one go: the simulator settles after each change.
+            # All inputs at once, because the simulator settles after each change.
             ctx.set(inputs, distant | (hit | (inserted | (valid | state << ways) << ways) << ways)
                     << 1)
             found = ctx.get(outputs)

@@ -1,4 +1,4 @@
-"""A cache decides by the policy that it is given, from the configuration down to its sets."""
+"""A cache decides by its configured policy, from the configuration down to its sets."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What holds for each replacement policy, and that its model decides as the hardware does."""
+"""Properties of each replacement policy, and agreement of its model with the hardware."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What a node must make of the packets of its peers, in plain Python, and peers that send them."""
+"""Expected results of the packets of peers, in plain Python, and peers that send them."""
 
 import random
 
@@ -8,17 +8,18 @@ WINDOW, ARRIVALS, MASK = 2048, 512, (1 << 24) - 1
 
 
 def ahead(sequence: int, of: int) -> int:
-    """Return how far ``sequence`` is after ``of``, or before it, below 0."""
+    """Return how far ``sequence`` is after ``of``; negative if it is before."""
     distance = (sequence - of) & MASK
     return distance - (1 << 24) if distance >> 23 else distance
 
 
 class Peer:
-    """A peer's packets: what has come, when, and what the peer has been told of it."""
+    """A peer's packets: which have arrived, when, and which of them were acknowledged to the peer.
+    """
 
     def __init__(self, first: int):
         self.base = self.following = first
-        self.came: dict[int, int] = {}  # the cycle in which each came, of those from the base on
+        self.came: dict[int, int] = {}  # arrival cycle of each packet from the base on
         self.missing: list[int] = []
         self.recent: list[int] = [first]
         self.shown = self.told = first
@@ -35,18 +36,18 @@ class Peer:
             self.base = (self.base + 1) & MASK
 
     def show(self, base: int) -> None:
-        """The node shows ``base`` as the first that has not come; it may lag, but not go back."""
+        """The node shows ``base`` as the first missing packet; it may lag, but not decrease."""
         assert ahead(base, self.base) <= 0 <= ahead(base, self.shown), "base ahead, or going back"
         self.shown = base
 
     def hear(self, acknowledge: int) -> None:
-        """A header says it to the peer."""
+        """A header acknowledges it to the peer."""
         assert ahead(acknowledge, self.base) <= 0, "told of a packet that has not come"
         if ahead(acknowledge, self.told) > 0:
             self.told = acknowledge
 
     def hear_bits(self, first: int, bits: int, settled: int) -> None:
-        """A LINK packet says it, which knows what came up to cycle ``settled``, or more."""
+        """A LINK packet acknowledges it, with the arrivals up to cycle ``settled``, or more."""
         assert first % ARRIVALS == 0
         for k in range(ARRIVALS):
             sequence = (first + k) & MASK
@@ -54,19 +55,19 @@ class Peer:
                 assert self.has_come(sequence), f"bit of {sequence}, which has not come"
                 self.known.add(sequence)
             elif ahead(sequence, self.base) < 0:
-                # A base that has moved meanwhile: from the packet's own cycle on.
+                # For a base that has advanced meanwhile: from the packet's own cycle on.
                 assert self.came.get(sequence, -1) > settled, f"no bit of {sequence}"
             else:
                 assert self.came.get(sequence, settled + 1) > settled, f"no bit of {sequence}"
 
     def unheard(self) -> list[int]:
-        """Return what has come without the peer knowing."""
+        """Return the arrived packets that are not acknowledged to the peer."""
         return [sequence for sequence in self.came
                 if ahead(sequence, self.told) >= 0 and sequence not in self.known]
 
     def choose(self, rng: random.Random, faults: float, reach: int = WINDOW) -> int:
-        """Return the number of the next packet: new, or one that was lost, is repeated or wrong;
-        new ones up to ``reach`` ahead of what is known to have come."""
+        """Return the number of the next packet: new, or lost before, repeated or wrong; new ones up
+        to ``reach`` ahead of the known arrivals."""
         if rng.random() < faults:
             kind = rng.randrange(6)
             if kind == 0:  # beyond the window
@@ -76,9 +77,9 @@ class Peer:
                 return (self.base - distance) & MASK
             if kind == 2:
                 return rng.choice(self.recent)
-            if kind == 3:  # the same again, at once
+            if kind == 3:  # a duplicate, at once
                 return self.recent[0]
-            for _ in range(rng.choice((1, 1, 1, 70))):  # lost on the way, to come later
+            for _ in range(rng.choice((1, 1, 1, 70))):  # lost in transit, to arrive later
                 if ahead(self.following, self.shown) < reach - 1:
                     self.missing.append(self.following)
                     self.following = (self.following + 1) & MASK
@@ -92,7 +93,7 @@ class Peer:
 
 
 def outcome(peer: Peer, sequence: int) -> set[str]:
-    """Return what the node may say of a packet: one thing, but for a base that lags."""
+    """Return the allowed verdicts for a packet: a single one, except if the base lags."""
     if peer.has_come(sequence):
         return {"duplicate"}
     if ahead(sequence, peer.base) >= WINDOW:

@@ -19,7 +19,7 @@ HALF_TIME = 1 << 31
 
 @dataclass(frozen=True)
 class Packet:
-    """A packet of a test: its header's fields, and its payload."""
+    """A packet of a test: the fields of its header, and its payload."""
 
     opcode: int
     destination: int
@@ -35,13 +35,16 @@ class Packet:
 
 @dataclass
 class Settings:
-    """What the network and the peers do.
+    """Settings of the network and the peers.
 
-    delay: cycles from a packet's last beat to its peer's answer, at least. loss: the part of
-    packets, and of answers, that are lost. repeat: the part of answers that come twice. reorder:
-    cycles by which an answer comes later at most. silent: peers that never answer. stall: part of
-    the cycles in which the assembler takes nothing. links: the part of answers that say which
-    packets have come, one by one. jump: time jumps while nothing moves.
+    delay: least cycles from a packet's last beat to its peer's answer.
+    loss: share of packets and answers that are lost.
+    repeat: share of answers that arrive twice.
+    reorder: most cycles by which an answer is delayed further.
+    silent: peers that never answer.
+    stall: share of cycles in which the assembler is not ready.
+    links: share of answers that acknowledge packets one by one.
+    jump: time jumps over idle cycles.
     """
 
     delay: int = 60
@@ -56,26 +59,31 @@ class Settings:
 
 @dataclass
 class Peer:
-    """A receiver: what has come of the packets to it."""
+    """A receiver: the arrived packets to it."""
 
     first: int
     came: set[int] = field(default_factory=set)
     base: int = 0
 
     def take(self, number: int) -> None:
-        """Take packet ``number``, counted from the first one on without end."""
+        """Take packet ``number``, counted from the first one without wrapping."""
         self.came.add(number)
         while self.base in self.came:
             self.base += 1
 
 
 class Network:
-    """Takes what a :class:`LinkSender` sends, checks it, and lets the peers answer.
+    """Takes the output of a :class:`LinkSender`, checks it, and lets the peers answer.
 
-    Members: ``sent``, of each peer the packets in the order of their numbers; ``times``, when each
-    was sent; ``heard``, the cycle in which the sender was told that it has come; ``links``, LINK
-    packets; ``failed``, events; ``now``, cycles; ``jumps``, those of time; ``most``, the most
-    beats that a peer had not acknowledged. What is put into ``lies`` is acknowledged as it is.
+    Members
+    -------
+    sent: for each peer, the packets in the order of their numbers.
+    times: the time of each transmission.
+    heard: the cycle in which the sender got the acknowledgement of each packet.
+    links, failed: LINK packets, and events.
+    now, jumps: cycles, and jumps of time.
+    most: most unacknowledged beats of a peer.
+    lies: acknowledgements to send unchanged.
     """
 
     def __init__(self, dut: LinkSender, nodes: int, settings: Settings, first: int, seed: int,
@@ -105,13 +113,13 @@ class Network:
         heapq.heappush(self.events, (cycle, self._serial, event))
 
     def number(self, node: int, sequence: int) -> int:
-        """Return the packet's number without end, the one nearest to what was sent last."""
+        """Return the packet's number without wrapping, the one nearest to the last one sent."""
         last = len(self.sent[node])
         ahead = (sequence - self.first - last) % NUMBERS
         return last + (ahead if ahead < HALF else ahead - NUMBERS)
 
     def packet(self, header: dict[str, int], beats: tuple[int, ...]) -> None:
-        """A whole packet has left."""
+        """Process a complete packet."""
         node = header["destination"]
         told, value, lookups, gradients = self.told.pop(0)
         credit = {Opcode.LINK: 0, Opcode.PARTIALS: gradients, Opcode.STEPS: gradients}.get(
@@ -169,7 +177,7 @@ class Network:
             self.heard.setdefault((node, number), self.now)
 
     def _jump(self, deadline: int) -> None:
-        """Let time pass at once until the deadline, or until a peer answers before."""
+        """Advance time at once to the deadline, or to an earlier answer of a peer."""
         left = (deadline - self.base - self.now + HALF_TIME) % (1 << 32) - HALF_TIME
         if self.events:
             left = min(left, self.events[0][0] - self.now)
@@ -178,7 +186,7 @@ class Network:
             self.jumps += 1
 
     async def fresh(self, ctx):
-        """An endless testbench: what is acknowledged, and credits, change all the time."""
+        """An endless testbench: acknowledgement and credits change all the time."""
         dut, rng = self.dut, random.Random(self.base)
         while True:
             node = ctx.get(dut.ack_node)
@@ -208,7 +216,7 @@ class Network:
             elif self.lies:
                 node, number = self.lies.pop(0)
                 told = {"valid": 1, "node": node, "acknowledge": number}
-            # In one go: the simulator settles after each change.
+            # All inputs at once, because the simulator settles after each change.
             ctx.set(driven, (self.base + self.now) % (1 << 32) | taking[0] << 32 | taking[1] << 33
                     | event.shape().const(told).as_bits() << 34)
             if self.arrivals and not offered:
@@ -242,7 +250,7 @@ class Network:
                 if beat >> 512:
                     self.payloads.append(tuple(self.beats))
                     self.beats = []
-            # Neither waits for the other on its way out.
+            # The two outputs do not wait for each other.
             while self.headers and (self.headers[0]["empty"] or self.payloads):
                 header = self.headers.pop(0)
                 self.packet(header, () if header["empty"] else self.payloads.pop(0))

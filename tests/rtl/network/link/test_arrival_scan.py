@@ -1,4 +1,4 @@
-"""Arrival scan: bases move over what has come, and what a LINK packet says."""
+"""Arrival scan: bases advance over arrived packets, and the content of LINK packets."""
 
 import random
 
@@ -13,23 +13,23 @@ LATENCY = ArrivalScan.LATENCY
 
 
 class Surroundings:
-    """Bits, bases and what was told, as the block's neighbours keep them."""
+    """Bits, bases and acknowledgements, as the block's neighbours store them."""
 
     def __init__(self, nodes):
         self.dut, self.nodes = made(ArrivalScan, nodes), nodes
         self.base = [0] * nodes
         self.told = [0] * nodes
-        self.bits = [0] * nodes  # as they are stored, a window each
+        self.bits = [0] * nodes  # as stored, one window each
         self.moves = []
 
     def come(self, node, sequence):
-        """The bit of a packet that has come."""
+        """Set the bit of an arrived packet."""
         place = sequence % WINDOW
         self.bits[node] &= ~(1 << place)
         self.bits[node] |= (1 - (sequence >> 11 & 1)) << place
 
     def start(self, node, base):
-        """All before ``base`` has come, nothing else."""
+        """Start with exactly the packets before ``base`` arrived."""
         self.base[node] = base
         for sequence in range(base - WINDOW, base):
             self.come(node, sequence & MASK)
@@ -50,7 +50,7 @@ class Surroundings:
 
 
 async def report(ctx, dut, node, block, forced=0):
-    """Ask for a report; return the LINK packet, None if it is dropped."""
+    """Request a report; return the LINK packet, None if it is dropped."""
     ctx.set(dut.reports.payload, {"node": node, "block": block, "forced": forced})
     ctx.set(dut.reports.valid, 1)
     await ctx.tick().until(dut.reports.ready)
@@ -86,7 +86,8 @@ def test_what_a_link_packet_says(base):
             assert item.bits == sum(
                 1 << k for k in range(ARRIVALS) if (first + k & MASK) in come
                 or (first + k - base) & MASK >= 1 << 23)
-        # Where nothing is missing before another, and all is told, nothing is said.
+        # If no packet is missing before another one, and all are acknowledged, no LINK packet is
+        # made.
         assert await report(ctx, dut, node, (base >> 9) - 1 & 7) is None
         assert await report(ctx, dut, node, (base >> 9) + 1 & 7) is not None
         world.told[node] = base - 1 & MASK
@@ -104,7 +105,7 @@ def test_base_moves(base, come):
     world.start(1, base)
     for k in range(come):
         world.come(1, base + k & MASK)
-    world.come(1, base + come + 1 & MASK)  # beyond one that is missing
+    world.come(1, base + come + 1 & MASK)  # beyond a missing one
     began = []
 
     async def bench(ctx):

@@ -1,4 +1,4 @@
-"""A peer whose state was wiped is to both sides of the link as one of which nothing was heard."""
+"""For both sides of the link, a peer whose state was wiped equals a peer without any history."""
 
 import random
 
@@ -18,7 +18,7 @@ FIRST, LEAST, MOST = 900, 200, 20_000
 
 
 class Pair(Elaboratable):
-    """Two blocks that get the same: one with a past, one without."""
+    """Two blocks with equal inputs: one with a history, one without."""
 
     def __init__(self, used, fresh):
         self.used, self.fresh = used, fresh
@@ -34,14 +34,14 @@ class Pair(Elaboratable):
 
 
 def shown(ctx, dut: LinkReceiver) -> list[int]:
-    """Return what ``dut`` says in this cycle."""
+    """Return the outputs of ``dut`` in this cycle."""
     return [ctx.get(valid) and ctx.get(Value.cast(value)) for valid, value in (
         (dut.acknowledged.valid, dut.acknowledged), (dut.links.valid, dut.links.payload),
         (dut.waits, dut.deadline))]
 
 
 async def wipe(ctx, dut) -> None:
-    """Wipe what ``dut`` knows of the peer, as a :class:`rtl.network.link.rejoin.LinkRejoin`."""
+    """Wipe the peer's state in ``dut``, as a :class:`rtl.network.link.rejoin.LinkRejoin` does."""
     ctx.set(dut.held, {"valid": 1, "node": PEER})
     await ctx.tick().repeat(8)
     await ctx.tick().until(~dut.busy)
@@ -67,7 +67,7 @@ def test_receiver(past, first):
         return (first + number) % (1 << 24)
 
     async def packet(ctx, duts, number: int, source: int = PEER):
-        """Let a packet come, and a header leave now and then; return what is seen of each."""
+        """Send a packet, and let a header leave now and then; return the outputs."""
         nonlocal time
         at, seen = {"source": source, "sequence": of(number)}, []
         told = rng.random() < 0.2
@@ -138,8 +138,11 @@ def test_sender(first, late):
     sent: dict[int, list[tuple[int, int]]] = {0: [], 1: []}
 
     async def run(ctx, cycles: int, which, packets=(), answers=None):
-        """Let so many cycles pass; ``packets``: cycles in which one begins; ``answers``: after how
-        many cycles each packet is acknowledged, or not."""
+        """Run that many cycles.
+
+        packets: cycles in which a packet begins.
+        answers: cycles until the acknowledgement of each packet, or None.
+        """
         due, todo = [[], []], [list(packets), list(packets)]
         for cycle in range(cycles):
             for k in which:
@@ -187,12 +190,12 @@ def test_sender(first, late):
         await ctx.tick()
         ctx.set(used.rejoined.valid, 0)
         sent[0].clear()
-        # Some round trips are measured, and the last packets sent again.
+        # Some round trips are measured, and the last packets are repeated.
         await run(ctx, 7_000, [0, 1], sorted(rng.sample(range(1_500), 50)),
                   lambda number: 700 if (number - first) % (1 << 24) < 40 else None)
         assert [number for _, number in sent[0]] == [number for _, number in sent[1]]
         assert len(sent[0]) >= 60
-        # Nodes are looked at in turn, from wherever.
+        # Nodes are scanned in turn, from any start.
         assert all(abs(one - other) < 30 for (one, _), (other, _) in zip(*sent.values()))
         assert ctx.get(used.deadline) == pytest.approx(ctx.get(pair.fresh.deadline), abs=30)
 

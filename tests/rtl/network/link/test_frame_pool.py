@@ -1,4 +1,4 @@
-"""Frame pool: chains of beats, taken, read and given back in any order."""
+"""Frame pool: chains of beats, taken, read and returned in any order."""
 
 import random
 
@@ -12,7 +12,7 @@ BEATS = 32
 
 
 def run(seed: int, cycles: int, gap: float):
-    """Take, read and give back chains at random; each beat has one owner, and its contents."""
+    """Take, read and return chains at random; each beat has one owner and its content."""
     dut, rng = made(FramePool, BEATS), random.Random(seed)
     free = set(range(BEATS))
     contents = {}
@@ -49,7 +49,7 @@ def run(seed: int, cycles: int, gap: float):
             if reading and not follow and not read:
                 reading.clear()
             _, _, given, seen = await ctx.tick().sample(dut.give.ready, dut.read_data)
-            # What was read two cycles before.
+            # The beat read two cycles ago.
             expected.insert(0, contents[reading.pop(0)] if read else None)
             if len(expected) > 2:
                 due = expected.pop()

@@ -1,4 +1,4 @@
-"""Frame receiver with a reliable link: frames pass once, whatever the wire does with them."""
+"""Frame receiver with a reliable link: frames pass once, for any faults of the wire."""
 
 import random
 from dataclasses import replace
@@ -33,7 +33,7 @@ def link_frame(rng, source, **fields):
 
 
 class Wire:
-    """Frames of all peers as a bad network brings them, and what should come of each."""
+    """Frames of all peers over a faulty network, and the expected result of each."""
 
     def __init__(self, seed, framing, frames):
         self.rng = rng = random.Random(seed)
@@ -147,7 +147,7 @@ def test_frames_that_are_lost_doubled_and_late(framing, gap, stall):
         "acknowledgements": len(links), "arrivals_dropped": 0}
     for source, first, bits in links:
         assert all(wire.peers[source].has_come(first + k) for k in range(512) if bits >> k & 1)
-    # The last word to each peer is all that has come.
+    # The last acknowledgement to each peer covers all its packets.
     for source, peer in wire.peers.items():
         last = [bits for node, first, bits in links if (node, first) == (source, 0)][-1]
         assert last == sum(1 << k for k in range(512) if peer.has_come(k))

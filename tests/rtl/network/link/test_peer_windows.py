@@ -1,4 +1,4 @@
-"""Peer windows: four numbers a peer, which follow each other past 2^24."""
+"""Peer windows: four numbers per peer, in order, past 2^24."""
 
 import random
 
@@ -26,7 +26,7 @@ def test_numbers_follow_each_other(first):
         heard, bad = [], []
         for cycle in range(5000):
             node, to = rng.randrange(NODES), rng.choice([0, 0, 0, rng.randrange(NODES)])
-            # For a while nothing is acknowledged, and the windows fill.
+            # For a while no packet is acknowledged, and the windows fill.
             quiet = cycle < 2500
             ctx.set(dut.new_node, to)
             ctx.set(dut.node, node)
@@ -51,7 +51,7 @@ def test_numbers_follow_each_other(first):
                                 of(sent[node]))
             following[to] += number
             sent[to] += keeps
-            # Two cycles after the event, with what was sent until the cycle before.
+            # Two cycles after the event, with the value of ``sent`` of the previous cycle.
             heard.append((told[says] < what <= sent[says] and not quiet, says))
             bad.append(what > sent[says] and not quiet)
             if len(heard) > 2:

@@ -1,4 +1,4 @@
-"""Pool room: no packet is let in without beats for it, and a peer always finds its own."""
+"""Pool room: a packet is admitted only with beats for it, and a peer always finds its own share."""
 
 import random
 
@@ -23,7 +23,7 @@ def test_room(beats, frees):
         await ctx.tick().until(dut.idle)
         giving, asks, fits = None, None, False
         for cycle in range(2500):
-            # One that asks is let in a cycle later.
+            # A packet that asks is admitted one cycle later.
             claim = fits and asks is not None and len(claims) < 5
             if claim:
                 claims.append(asks)
@@ -47,7 +47,8 @@ def test_room(beats, frees):
             if asks is None:
                 fits = False
             if fits:
-                # Whatever becomes of the claims, the pool holds it, and everyone's own besides.
+                # For any outcome of the claims, the pool holds them, and the share of every peer
+                # besides.
                 worst = [used[k] + MOST * held.count(k) for k in range(NODES)]
                 assert sum(max(MOST, beats) for beats in worst) <= beats - FramePool.SPARE
                 assert worst[asks] <= max(beats // 2, MOST)
@@ -55,7 +56,7 @@ def test_room(beats, frees):
             if giving and given:
                 used[giving[0]] -= giving[1]
                 giving = None
-            # With nothing on its way, a peer without packets finds room.
+            # With no update in flight, a peer without packets finds room.
             if not claims and ctx.get(dut.idle):
                 for node in range(NODES):
                     if used[node] == 0 and giving is None and not claim:

@@ -66,7 +66,7 @@ class Run:
         assert ctx.get(dut.counters.sent) == len(self.sent) == self.beats
 
     async def _tick(self, ctx, stall):
-        """Pass a cycle and note a probe; return what the block says of time."""
+        """Run a cycle and record a probe; return the time outputs of the block."""
         dut = self.dut
         header, payload = (self.rng.random() >= stall for _ in range(2))
         ctx.set(dut.headers.ready, header)

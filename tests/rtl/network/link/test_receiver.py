@@ -1,4 +1,4 @@
-"""Link receiver against a plain model: it admits each packet once, and its sender gets to know."""
+"""Link receiver against a plain model: it admits each packet once, and its sender is informed."""
 
 import random
 
@@ -12,11 +12,12 @@ from tests.support import counts_of, decoder, made
 
 VERDICTS = ("fresh", "duplicate", "outside")
 LAG = 40
-"""Cycles that a LINK packet may need to be made; what came in them may be missing in it."""
+"""Most cycles to make a LINK packet; arrivals in them may be missing in it."""
 
 
 class Node:
-    """A link receiver among peers that send, lose, repeat and delay, and hear what it tells."""
+    """A link receiver among peers that send, lose, repeat and delay, and process its
+    acknowledgements."""
 
     def __init__(self, nodes, first=0, seed=0, *, delay=40, gap=0.3, faults=0.2, headers=0.0,
                  room=0.9, links=0.05, stall=0.3, jumps=False):
@@ -30,7 +31,7 @@ class Node:
             ("duplicates", "outside", "bad_epochs", "arrivals_dropped"), 0)
         self.cycle = self.time = 0
         self.acknowledged, self.arrived, self.admitted = [], [], 0
-        self.heard, self.heads = [], []  # LINK packets, and whom headers are to leave for
+        self.heard, self.heads = [], []  # LINK packets, and destinations of the next headers
         self.jumped = 0
 
     def packet(self):
@@ -46,9 +47,11 @@ class Node:
                 "acknowledge": rng.getrandbits(24), "data": rng.getrandbits(512)}
 
     def plan(self, end):
-        """Return when the next packet's number is known, and its last cycle, after one's ``end``.
+        """Return the cycles of the next packet's number and of its last cycle, after the previous
+        ``end``.
 
-        The number may come two cycles before that."""
+        The number may be two cycles earlier.
+        """
         rng, gap = self.rng, 0
         while rng.random() < self.gap:
             gap += rng.choice((1, 1, 2, 5))
@@ -57,11 +60,11 @@ class Node:
         return rng.randint(end - 2, end + gap - 1), end + 2 + gap
 
     def nothing(self):
-        """Return what no packet's last cycle may have."""
+        """Return random inputs that do not end a packet."""
         return {"valid": 0, "link": self.rng.getrandbits(1), "room": self.rng.getrandbits(1)}
 
     def judge(self, packet, verdict):
-        """Compare what the node says of a packet in its last cycle with what it may say."""
+        """Compare the node's verdict on a packet in its last cycle with the allowed ones."""
         assert sum(verdict.values()) == 1
         number = packet["number"]
         peer, sequence = self.peers[number["source"]], number["sequence"]
@@ -85,7 +88,7 @@ class Node:
             self.counted["duplicates" if said == "duplicate" else said] += 1
 
     def run(self, packets, limit=100_000):
-        """Send ``packets`` and wait until nothing moves nor waits."""
+        """Send ``packets`` and wait until the block is idle and waits for no deadline."""
         dut, rng = self.dut, self.rng
         watched = {"fresh": dut.fresh, "duplicate": dut.duplicate, "outside": dut.outside,
                    "ack": dut.ack_value, "idle": dut.idle, "waits": dut.waits,
@@ -93,7 +96,7 @@ class Node:
         offers = [0]
 
         async def cycle(ctx, *, quiet=False):
-            """Let a cycle pass, with headers that leave; return what was seen in it."""
+            """Run a cycle, with headers that leave; return the events in it."""
             asked = rng.randrange(self.nodes)
             leaves = bool(self.heads) and rng.random() < 0.3
             if leaves:
@@ -180,7 +183,7 @@ class Node:
             assert peer.unheard() == [], "the peer is told of all that has come"
 
     def jump(self, ctx):
-        """Pass over time in which nothing moves."""
+        """Skip idle time."""
         dut = self.dut
         ctx.set(dut.time, self.time)
         if not self.heads and ctx.get(dut.idle) and ctx.get(dut.waits):
@@ -215,7 +218,7 @@ def test_laps_of_the_window(first, faults):
 
 
 def one_by_one(node, steps):
-    """Run ``steps``, a bench, on a node that is ready, and takes LINK packets at once."""
+    """Run ``steps``, a bench, on a ready node, and take LINK packets at once."""
     dut, heard = node.dut, []
 
     async def bench(ctx):
@@ -249,7 +252,7 @@ async def packet(ctx, dut, source, sequence, **fields):
 
 
 async def header(ctx, dut, node):
-    """Let a header to ``node`` leave; return what it says."""
+    """Let a header to ``node`` leave; return its acknowledgement."""
     ctx.set(dut.ack_node, node)
     value = ctx.get(dut.ack_value)
     ctx.set(dut.told, {"valid": 1, "node": node})
@@ -284,7 +287,7 @@ def test_headers_spare_link_packets():
             told.append(value == 6 + lead)
             before = ctx.get(dut.link_counters.acknowledgements)
             await ctx.tick().repeat(100)
-            # One that was not told of by the header is told of by a LINK packet.
+            # A LINK packet reports the arrival that the header did not acknowledge.
             made = ctx.get(dut.link_counters.acknowledgements) - before
             assert made == 1 - told[-1]
             links.append(made)
@@ -309,8 +312,8 @@ def test_what_is_told_of():
 
     heard = [(first, bits) for _, node, first, bits in one_by_one(node, steps) if node == 2]
     assert verdicts == ["fresh"] * 3 + ["duplicate", "fresh", "fresh"]
-    # 0: told of. Then a hole at 1, twice; the duplicate; the first of the next lap; and 1 is
-    # told of, with all before 3.
+    # 0: acknowledged. Then a hole at 1, twice; the duplicate; the first of the next lap; and 1 is
+    # acknowledged, with all before 3.
     assert heard == [(0, 0b101), (1024, 1 << 176), (0, 0b101), (2048, 1)]
 
 

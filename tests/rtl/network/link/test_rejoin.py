@@ -1,4 +1,4 @@
-"""Taking a peer back: in what order, how long it takes, and which credits count."""
+"""Rejoin of a peer: the order of its steps, their duration, and the valid credits."""
 
 import random
 
@@ -77,7 +77,7 @@ def test_it_waits(name):
         await ctx.tick().until(dut.peer.valid)
 
     async def taken(ctx):
-        # In the sender it is then given up no more.
+        # The sender then no longer counts it as failed.
         await ctx.tick().until(dut.rejoined.valid)
         ctx.set(dut.closed, 0)
         await ctx.tick().repeat(10_000)
@@ -121,7 +121,7 @@ def test_a_fence_passes_when_what_was_inside_has_left():
             for port, value in ((dut.put, put), (dut.take, take), (dut.mark, mark)):
                 ctx.set(port, int(value))
             assert ctx.get(dut.passed) == (marked == 0)
-            # What moved in the cycle before is counted now.
+            # Events of the previous cycle are counted in this one.
             marked, taken = inside if mark else max(0, marked - taken), take
             inside += put - take
             await ctx.tick()
@@ -203,8 +203,8 @@ def test_credits_of_a_new_peer_count_from_zero():
             value = rng.randrange(1 << 16)
             ctx.set(dut.returned, {"valid": 1, "node": other, "value": value})
             if round_ % 3 == 0:
-                # The gate is told as soon as no header's credit comes. From the second cycle on
-                # beats that reach the link are for the new peer.
+                # The gate is updated in the first cycle without a header's credit. From the second
+                # cycle on, beats that reach the link belong to the rejoined peer.
                 ctx.set(dut.renew, 1)
                 for _ in range(rng.randrange(1, 9)):
                     assert ctx.get(dut.credit.node) == other and not ctx.get(dut.renewed)

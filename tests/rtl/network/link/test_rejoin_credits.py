@@ -1,4 +1,4 @@
-"""Credits of a peer that is taken back while lookups for it wait, and leave, all the time."""
+"""Credits of a rejoining peer while lookups for it wait and leave all the time."""
 
 from types import SimpleNamespace
 
@@ -19,7 +19,7 @@ PEER, CONSUMED, CHANGE = 2, 300, 0x5A
 
 
 class Linked(Elaboratable):
-    """The link's blocks, joined as in the NIC; all else is a signal."""
+    """The blocks of the link, connected as in the NIC; all other blocks are signals."""
 
     def __init__(self):
         nodes = CONFIG.nodes

@@ -1,4 +1,4 @@
-"""Report queue: one report of a block, when its time has come, and none is forgotten."""
+"""Report queue: one report per block, when it is due, and no report is lost."""
 
 import random
 
@@ -76,7 +76,7 @@ class Run:
 def test_each_block_is_reported(nodes, delay, stall, jumps):
     run = Run(nodes, delay, delay=delay, events=300, stall=stall, jumps=jumps)
     simulate(run.dut, run.drive)
-    # Every event is followed by a report of its block, and every duplicate by a forced one.
+    # A report of its block follows every event, and a forced one every duplicate.
     assert not run.forced and not run.waiting and run.reports <= 300
     assert run.jumped > 100 or not jumps
 

@@ -1,4 +1,4 @@
-"""Link sender: every packet arrives, whatever is lost, and none is forgotten in the pool."""
+"""Link sender: every packet arrives despite losses, and all leave the pool."""
 
 import random
 from itertools import product
@@ -32,9 +32,9 @@ def packets(count: int, seed: int = 0, *, to: range | None = None,
 def run(items: list[Packet], settings: Settings, *, seed: int = 1, gap: float = 0.0,
         first: int = 0, beats: int = 64, tries: int = 100, links=(), patience: int = 60_000,
         before=None):
-    """Send ``items``; return the network and what the counters say when nothing moves any more.
+    """Send ``items``; return the network and the counters once the block is idle.
 
-    ``before``: a testbench that comes first.
+    ``before``: a testbench that runs first.
     """
     dut = made(LinkSender, CONFIG, first_sequence=first, beats=beats)
     network = Network(dut, NODES, settings, first, seed, LEAST)
@@ -68,7 +68,8 @@ def run(items: list[Packet], settings: Settings, *, seed: int = 1, gap: float = 
 
 
 def check(items: list[Packet], network: Network, counters: dict[str, int]) -> None:
-    """All packets have come in the order of their numbers, each as often as it was sent."""
+    """Check that all packets arrived in the order of their numbers, each as often as it was sent.
+    """
     for node, peer in enumerate(network.peers):
         assert network.sent[node] == [item for item in items if item.destination == node]
         assert peer.base == len(network.sent[node])
@@ -166,7 +167,7 @@ def test_what_was_never_sent_cannot_be_acknowledged():
 
 
 def measure(sizes: list[int]):
-    """Return the cycles in which headers and beats of packets of ``sizes`` went in, and out."""
+    """Return the cycles in which headers and beats of packets of ``sizes`` entered and left."""
     dut = made(LinkSender, CONFIG, first_sequence=0, beats=1024)
     times = {name: [] for name in ("header_in", "beat_in", "header_out", "beat_out")}
     items = [Packet(Opcode.LOOKUPS, k % NODES, 0, 0, tuple(range(size)))
@@ -182,7 +183,7 @@ def measure(sizes: list[int]):
             _, _, moved, offered, node = await ctx.tick().sample(
                 moves, dut.headers.valid, dut.header_out.payload.destination)
             cycle += 1
-            # A header that waits for its check counts from when it came.
+            # A header that waits for its check counts from its arrival.
             if offered and len(times["header_in"]) == len(times["header_in_done"]):
                 times["header_in"].append(cycle)
             for bit, name in enumerate(("header_in_done", "beat_in", "header_out", "beat_out")):

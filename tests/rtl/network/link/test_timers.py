@@ -14,7 +14,7 @@ NODES = 5
 
 
 class Estimate:
-    """A peer's time-out by RFC 6298, in the shifts of whole numbers."""
+    """A peer's timeout by RFC 6298, in integer shifts."""
 
     def __init__(self):
         self.mean = self.deviation = self.doublings = 0
@@ -50,7 +50,7 @@ def test_time_outs_follow_round_trips():
                 peers[node].measured(cycles)
                 ctx.set(dut.measured, {"valid": 1, "node": node, "cycles": cycles})
                 await ctx.tick()
-                # Another one meanwhile is lost.
+                # Another measurement meanwhile is ignored.
                 ctx.set(dut.measured, {"valid": 1, "node": node, "cycles": 1})
                 await ctx.tick()
             else:
@@ -94,7 +94,7 @@ def test_deadlines(start):
                 assert now < min(due.values())
             if idle and not waits:
                 assert not due
-            # At the latest when all have been looked at, unless there are events.
+            # At the latest when all nodes have been scanned, unless there are events.
             assert all(now - when < 80 for when in due.values())
             if sets:
                 due[node] = at
