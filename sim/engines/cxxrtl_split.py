@@ -1,11 +1,11 @@
-"""Splits the C++ that Yosys writes for a flattened design into pieces that compile.
+"""Splits the C++ that Yosys writes for a flattened design into pieces of bounded size.
 
-``write_cxxrtl`` puts the evaluation of a design into one function. For a whole NIC that function
-has 4 MB, on which a compiler runs out of memory. Its code is regular, though: one statement per
-cell, in an order in which every value is computed before it is used. This module distributes the
-statements over functions of bounded size, in several files, and into two groups: ``comb``, the
+``write_cxxrtl`` puts the evaluation of a design into one function. For a whole NIC the function has
+4 MB, and a compiler runs out of memory. The function has a regular form: one statement per cell, in
+an order in which every value is computed before it is used. This module distributes the statements
+over functions of bounded size, in several files. There are two groups of functions: ``comb``, the
 combinational logic of state and inputs, and ``edge``, the actions of a rising clock edge. A driver
-that holds its inputs between the two evaluates nothing twice.
+that holds its inputs between calls of the two groups evaluates no logic twice.
 """
 
 import re
@@ -43,11 +43,13 @@ class SplitDesign:
 
     Members
     -------
-    top: name of its class, in namespace ``cxxrtl_design``. It has ``comb()``; ``edge()``, followed
-        by ``advance()``, which adopts the new state (``commit()`` does so too, and returns whether
-        anything changed); and ``converges``: whether one call of ``comb()`` suffices, or else
-        ``commit()`` and ``comb()`` must alternate until nothing changes.
-    header: text of the header. files: texts of the files that include it.
+    top: name of the design's class in namespace ``cxxrtl_design``. Its functions are ``comb()``;
+        ``edge()``, followed by ``advance()``, which adopts the new state; and ``commit()``, which
+        adopts the new state and returns whether anything changed. ``converges``: whether one call
+        of ``comb()`` suffices. Otherwise ``commit()`` and ``comb()`` must alternate until nothing
+        changes.
+    header: text of the header.
+    files: texts of the files that include the header.
     """
 
     top: str
@@ -58,8 +60,8 @@ class SplitDesign:
 def split_design(header: str, source: str, clock: str | None) -> SplitDesign:
     """Split ``source``, a design with one module, and its ``header`` ``design.h``.
 
-    ``clock`` is the C++ name of the clock's port, None if there is none. ``BuildError`` if the text
-    does not have the form that Yosys writes, or the design has another clock edge.
+    ``clock`` is the C++ name of the clock's port, None without a clock. ``BuildError`` if the text
+    does not have the form that Yosys writes, or if the design uses another clock edge.
     """
     found = _EVAL.findall(source)
     if len(found) != 1:

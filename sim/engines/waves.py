@@ -23,9 +23,10 @@ class WavesOptions:
 
     Members
     -------
-    path: the file, ``.fst`` or ``.vcd``. node: number of the node.
-    first, last: cycles, both included, counted from the end of reset as everywhere in a run.
-        ``first`` None is the cycle in which the hosts get their first samples.
+    path: the file, ``.fst`` or ``.vcd``.
+    node: number of the node.
+    first, last: cycles, both included, counted from the end of reset. ``first`` None is the cycle
+        in which the hosts get their first samples.
     """
 
     path: str
@@ -38,8 +39,10 @@ class WavesOptions:
            engine: str) -> "WavesOptions | None":
         """Return the options given on the command line, None without ``path``.
 
-        ``window`` is ``FIRST:LAST``; either may be left out. ``nodes`` and ``engine`` are the
-        run's. ``ValueError`` for invalid options.
+        window: ``FIRST:LAST``; either may be left out.
+        nodes, engine: of the run.
+
+        ``ValueError`` for invalid options.
         """
         if path is None:
             for name, value in (("waves_node", node), ("waves_window", window)):
@@ -73,7 +76,8 @@ class Waves:
     """The trace of one node of a run.
 
     Parameters: ``options``, and the ``engine`` of the node, just out of reset. The file is opened
-    here if the window's start is given, else by :meth:`begin`; ``OSError`` if that fails.
+        by the constructor if the window's start is given, else by :meth:`begin`; ``OSError`` if
+        that fails.
     """
 
     def __init__(self, options: WavesOptions, engine: Engine):
@@ -83,7 +87,7 @@ class Waves:
         self._window = (0, 0)
         check_writable(options.path, "waves")
         if Path(options.path).is_fifo():
-            # Formats of waves go back to what they wrote.
+            # Writers of waveforms seek in their file, which a pipe does not support.
             raise ValueError(f"waves must be a file, not the pipe {options.path!r}")
         if options.first is not None:
             self._open(options.first)
@@ -105,7 +109,7 @@ class Waves:
         engine.trace(self._file, first, last)
 
     def close(self) -> None:
-        """Complete the file; a second time does nothing."""
+        """Complete the file. A second call has no effect."""
         file, self._file = self._file, None
         if file is None:
             return
