@@ -70,12 +70,12 @@ TRAINING_CAUSES: dict[str, tuple[str, str]] = {
     "step_packager.stall_buffers": ("gradients", "ends of steps waited for a packet buffer"),
     "report_packager.stall_buffers": ("gradients", "reports to the host waited for a buffer"),
 }
-"""Further causes, of NICs that train."""
+"""Further causes, in NICs that train."""
 
 _CAUSES = CAUSES | TRAINING_CAUSES
 """Cause and meaning of each stall counter. Parts outside the NIC (host, gpu, dense, network, peers)
-are primary causes; the others name what back-pressure holds up inside: ``samples``, ``lookups``,
-``vectors``, ``results``, ``gradients`` or ``rows``."""
+are primary causes; the other causes name the data that back-pressure delays inside: ``samples``,
+``lookups``, ``vectors``, ``results``, ``gradients`` or ``rows``."""
 
 
 def stalls(counters: Sequence[Mapping[str, int]]) -> dict:
@@ -83,10 +83,9 @@ def stalls(counters: Sequence[Mapping[str, int]]) -> dict:
 
     Parameters: ``counters`` of each node.
 
-    In the result, ``counters`` has the cycles of every stall counter, one number per node;
-    ``by_cause`` names for each cause the counter with the most cycles at any one node, longest
-    first: ``cause``, ``counter``, ``node``, ``cycles``, ``means``. Causes without stalls are left
-    out.
+    Fields of the result: ``counters``, the cycles of every stall counter, one number per node;
+    ``by_cause``, for each cause with stalls, longest first, the counter with the most cycles at any
+    one node: ``cause``, ``counter``, ``node``, ``cycles``, ``means``.
     """
     found = {name: [node[name] for node in counters] for name in counters[0]
              if name.partition(".")[2].startswith("stall_")}
