@@ -73,7 +73,7 @@ def explanation(causes: Sequence[Mapping]) -> str:
               for peer in sorted({c["peer"] for c in given_up})}
         most = max(map(len, by.values()))
         roots = [f"node {nodes[0]} has given up node {peer}, which did not acknowledge a packet "
-                 f"however often it was sent"
+                 f"that was repeatedly sent"
                  + (f", as {'have' if most > 2 else 'has'} {node_names(nodes[1:])}" if most > 1
                     else "")
                  for peer, nodes in by.items() if len(nodes) == most]
@@ -108,7 +108,7 @@ def _other_epochs(states: Sequence[Mapping]) -> list[dict]:
     rest = [node for node, epoch in epochs.items() if epoch == usual]
     return [{"rank": _EPOCH, "part": "peers", "node": rest[0], "peer": node, "peers": [node],
              "means": f"link_epoch of node {node} is {epoch}, of {node_names(rest)} {usual}: they "
-                      f"refuse each other's packets; give all nodes of a run the same link_epoch"}
+                      f"reject each other's packets; give all nodes of a run the same link_epoch"}
             for node, epoch in epochs.items() if epoch != usual]
 
 
@@ -138,27 +138,27 @@ def _of_node(state: Mapping) -> list[dict]:
             f"restarted with its old link_epoch; give all nodes of a run a new link_epoch", [node])
     for peer in state["given_up"]:
         add(_GIVEN_UP, "peers", f"node {node} has given up node {peer}, which did not acknowledge "
-            f"a packet however often it was sent", [peer])
+            f"a packet that was repeatedly sent", [peer])
     # Before the answers of the GPU, which pass through the host.
     if unsent:
         add(_EDGE, "host", f"the host of node {node} does not send {unsent} packets to its NIC"
             + since("host_rx"))
     if owed["gpu"]:
         add(_LOCAL, "gpu", f"node {node} waits for {owed['gpu']} rows of its GPU, whose vectors "
-            f"have not come" + since("host_parser.vectors", "brought none"))
+            f"have not arrived" + since("host_parser.vectors", "brought none"))
     if owed["host"]:
         add(_LOCAL, "host", f"the host of node {node} owes {owed['host']} dense vectors"
             + since("host_parser.dense", "brought none"))
     if owed["written"]:
         add(_LOCAL, "gpu", f"{owed['written']} rows and states that node {node} sent its host, or "
-            f"asked it for, are not written or read" + since("host_parser.written"))
+            f"asked it for, are neither written nor read" + since("host_parser.written"))
     for part in state["silent"]:
         if not any(cause["part"] == part and cause["rank"] in (_EDGE, _LOCAL) for cause in found):
             add(_EDGE if part != "gpu" else _LOCAL, part, _SILENT[part].format(node=node))
     if "lookup_packager.stall_credit" in state["counting"]:
         peer = state["lookups_for"]
         add(_CREDIT, "peers", f"lookups of node {node} wait for credit of node {peer}, which has "
-            f"returned too little of it", [peer])
+            f"returned too few credits", [peer])
     if owed["peers"]:
         peers = state["owing"]
         add(_PEERS, "peers", f"node {node} waits for {owed['peers']} vectors of other "

@@ -114,7 +114,7 @@ def lost_frames(injected: Injected, full: int) -> str:
             how = "corrupted" if kind == FaultKind.CORRUPT else "lost"
             lost[f"{_name(opcode)} of node {source} to {destination} {how}"] += frames
     if full:
-        lost["of any kind, for which a queue of the switch had no room"] += full
+        lost["of any kind, dropped by a full queue of the switch"] += full
     parts = [f"{frames} {what}" for what, frames in lost.most_common(_NAMED)]
     if len(lost) > _NAMED:
         parts.append(f"{sum(lost.values()) - sum(n for _, n in lost.most_common(_NAMED))} others")

@@ -82,7 +82,7 @@ def diagnose(cluster: Cluster, registers: Sequence, error: StuckError, linked: b
         for state, other in zip(nodes, (1, 0)):
             state["owing"] = [other]
     causes = causes_of(nodes)
-    means = explanation(causes) or "no NIC waits for anything: something was lost"
+    means = explanation(causes) or "no NIC is waiting: a packet was lost"
     injected, full = cluster.exchange.injected, cluster.exchange.full_frames
     said = (f"{error}: {means}", lost_frames(injected, full),
             remedy(sum(injected.values()), full, linked, not counters))

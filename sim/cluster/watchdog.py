@@ -51,7 +51,7 @@ class Watchdog:
         last = max(ceil(max(node.progress for node in nodes)), self.limit - self._without)
         self.limit = last + self._without
         if cycle >= self.limit:
-            raise StuckError(f"no result got on for {self._without:,} cycles after cycle "
+            raise StuckError(f"no result made progress for {self._without:,} cycles after cycle "
                              f"{last:,}{_outstanding(nodes)}", last)
 
     def check(self, cycle: int, actions: int, nodes: Sequence[ClusterNode]) -> None:

@@ -81,7 +81,7 @@ def split_design(header: str, source: str, clock: str | None) -> SplitDesign:
             statement = _WRITE.sub(r"\1write_row(\2, ", statement)
             groups["edge"].append(statement.replace(f"if ({rising}) {{", "{", 1))
         elif rising in statement:
-            raise BuildError(f"cannot read what CXXRTL wrote: {statement[:200]!r}")
+            raise BuildError(f"unsupported output of CXXRTL: {statement[:200]!r}")
         else:
             groups["comb"].append(statement)
     functions = [(f"{group}_{number}", statements) for group, all_ in groups.items()
@@ -107,7 +107,7 @@ def _statements(lines: list[str]) -> Iterator[str]:
             yield "\n".join(pending) + "\n"
             pending = []
     if pending:
-        raise BuildError(f"cannot read what CXXRTL wrote: {pending[0][:200]!r}")
+        raise BuildError(f"unsupported output of CXXRTL: {pending[0][:200]!r}")
 
 
 def _chunks(statements: list[str]) -> Iterator[list[str]]:
@@ -153,7 +153,7 @@ def _header(header: str, top: str, converges: str, functions: list[str],
              *(f"\tvoid {function}();" for function in functions)]
     begin, end = "namespace cxxrtl_design {\n", f"}}; // struct {top}\n"
     if header.count(begin) != 1 or header.count(end) != 1:
-        raise BuildError(f"cannot find struct {top} in what CXXRTL wrote")
+        raise BuildError(f"struct {top} is missing in the output of CXXRTL")
     return header.replace(begin, begin + _WRITER).replace(end, "\n".join(lines) + "\n" + end)
 
 

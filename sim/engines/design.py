@@ -123,7 +123,7 @@ def _check(design: Design) -> None:
             kind = "input" if is_input else "output"
             raise ValueError(f"port {name} must be an {kind} of {width} bits, not {port.value!r}")
     if ("waits" in design.signals) != ("deadline" in design.signals):
-        raise ValueError("ports waits and deadline must both be there, or neither")
+        raise ValueError("ports waits and deadline must be defined together")
     if design.registers:
         for name in ("awaddr", "wdata", "araddr", "rdata"):
             if len(design.registers[name]) > 32:

@@ -31,7 +31,7 @@ def bind(path: Path, functions: Functions, long: Collection[str] = ()) -> Simple
     try:
         releasing, holding = ctypes.CDLL(str(path)), ctypes.PyDLL(str(path))
     except OSError as error:
-        raise BuildError(f"{error}: remove {path.parent}, it is built again") from None
+        raise BuildError(f"{error}: remove {path.parent} to build it again") from None
     found = {}
     for name, (result, arguments) in functions.items():
         function = found[name] = getattr(releasing if name in long else holding, name)

@@ -94,7 +94,7 @@ class FstWriter:
             raise ValueError(f"waves: {said.decode(errors='replace')}")
 
     def _incomplete(self) -> OSError:
-        return OSError(f"waves cannot be written whole: {self._path}: is the disk full?")
+        return OSError(f"waves cannot be written completely: {self._path}: free disk space")
 
     def _check_blocks(self) -> None:
         """Check that every block was written completely: the library does not report failed

@@ -47,7 +47,7 @@ class WavesOptions:
         if path is None:
             for name, value in (("waves_node", node), ("waves_window", window)):
                 if value is not None:
-                    raise ValueError(f"{name} must go with waves, not {value!r} alone")
+                    raise ValueError(f"{name} {value!r} requires waves: give waves, too")
             return None
         if Path(path).suffix not in SUFFIXES:
             raise ValueError(f"waves must end in {' or '.join(SUFFIXES)}, not {path!r}")
@@ -101,8 +101,8 @@ class Waves:
         options, engine = self._options, self._engine
         last = first + WINDOW - 1 if options.last is None else options.last
         if last < first:
-            raise ValueError(f"waves_window must end at cycle {first} or later, where the first "
-                             f"samples come, not {last}")
+            raise ValueError(f"waves_window must end at cycle {first} (first samples) or later, "
+                             f"not {last}")
         self._window = (first, last)
         self._file = TraceFile(options.path, engine.trace_scopes, f"node{options.node}",
                                engine.trace_strings)
@@ -123,7 +123,7 @@ class Waves:
         first, last = self._window
         end = min(last, self._engine.cycle - 1)
         if end < first:
-            return (f"waves: {self._options.path} holds nothing: the window begins at cycle "
+            return (f"waves: {self._options.path} is empty: the window begins at cycle "
                     f"{first:,}, the run ended at cycle {end:,}")
-        return (f"waves: {self._options.path} holds cycles {first:,} to {end:,} of node "
+        return (f"waves: {self._options.path} contains cycles {first:,} to {end:,} of node "
                 f"{self._options.node}")

@@ -80,7 +80,7 @@ def _check_outside(outputs: Mapping[str, str | None], field: str, given: Paths) 
             if path in (None, "-") or not is_sample_file(Path(path)):
                 continue
             if os.path.realpath(Path(path).parent) == os.path.realpath(folder):
-                raise ValueError(f"{output} must lie outside the folder {str(folder)!r}, which is "
+                raise ValueError(f"{output} must be outside the folder {str(folder)!r}, which is "
                                  f"given as {field}")
 
 
@@ -118,7 +118,7 @@ def check_folder(path: str, field: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"{field} cannot be made: {path}: {error.strerror}") from None
+        raise ValueError(f"{field} cannot be created: {path}: {error.strerror}") from None
     _check_room(folder, f"{field} cannot be written to: {path}")
 
 
@@ -169,7 +169,7 @@ def check_earlier_results(path: str | None, first_sample: int) -> None:
     except (ValueError, TypeError, KeyError, RecursionError):
         return
     if is_part:
-        raise ValueError(f"json must be another file than {path!r}, which holds the results of "
+        raise ValueError(f"json must be another file than {path!r}, which contains the results of "
                          f"samples before {first_sample}")
 
 

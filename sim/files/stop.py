@@ -56,6 +56,6 @@ def note_kept_results(live: LiveJson, path: str | None) -> Iterator[None]:
     try:
         yield
     except Interrupted as error:
-        error.add_note(f"{path} holds the results of some seconds before" if live.written
+        error.add_note(f"{path} contains the results up to a few seconds ago" if live.written
                        else "no results were written")
         raise

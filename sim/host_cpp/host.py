@@ -63,22 +63,22 @@ HOST_LONG = ("ember_host_advance",)
 
 _SHARE = np.dtype(Share)
 _FAULTS = (
-    "", "answered sample {}, or a part of it, which it was not to answer now",
+    "", "answered sample {}, or a part of it, out of turn",
     OPCODE, COUNT,
-    "asked for row {} of a table that does not have it",
-    "asked for the dense vector of sample {}, which it does not hold",
+    "requested row {}, which its table does not have",
+    "requested the dense vector of sample {}, which is not in its share",
     "was given a beat for cycle {}, which had passed",
-    "sent vectors of step {}, or their end, which were not to come now",
-    "sent indices of sample {}, or with it, which were not to come now",
+    "sent vectors of step {}, or their end, out of order",
+    "sent indices of sample {}, or with it, out of order",
     "completed step {}, which is not open",
-    "completed step {} in a slot or a lap that are not its own",
-    "completed step {}, whose answers have not all come, without an error",
-    "wrote request list {} to another slot than its own, or over one that was not read yet",
-    "counted {} request lists, which are not written, or were counted",
-    "counted {} slots of vectors, which were not read, or were counted",
-    "wrote a count to {:#x}, where no ring has it",
-    "read slot {} of vectors, which is not filled, or has other bytes",
-    "read {:#x} of GPU memory, where no row of such a length lies")
+    "completed step {} in a wrong slot or lap",
+    "completed step {} without an error, before all of its answers",
+    "wrote request list {} to a wrong slot, or over an unread list",
+    "counted {} request lists, some of which are not written or already counted",
+    "counted {} slots of vectors, some of which were not read or already counted",
+    "wrote a count to {:#x}, the address of no count",
+    "read slot {} of vectors, which is not filled or has another size",
+    "read address {:#x} of GPU memory, which is not a row of this length")
 """Messages, in the order of the C++ ``Fault``."""
 
 

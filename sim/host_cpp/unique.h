@@ -33,8 +33,8 @@ public:
         indices_.resize(kinds_.size());
     }
 
-    // Take `count` vectors from number `first` on; the `last` one only ends the vectors. Returns
-    // false if they are out of order. `status`: of the last vector, 0 for success.
+    // Take `count` vectors from number `first` on; with `last`, the last vector only marks the
+    // end. Returns false if they are out of order. `status`: of the last vector, 0 for success.
     bool add_vectors(uint64_t first, bool last, uint64_t count, const uint32_t* values,
                      uint64_t beats, uint64_t status) {
         if (ended || first != count_ || (last && !count)

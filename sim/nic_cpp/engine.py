@@ -36,9 +36,9 @@ _NO_VALUES = (Const(0),) * 3
 """Replacement for the payload, valid and ready of a stream's RTL."""
 _NEVER = (1 << 64) - 1
 _UNLINKED = (
-    "network must lose no frame with fidelity fast and link, which sends none again",
-    "link_timeout_first and link_timeout_least must be above every round trip with fidelity fast, "
-    "whose link sends no packet again")
+    "network must not lose frames with fidelity fast and link: the model does not send again",
+    "link_timeout_first and link_timeout_least must exceed every round trip with fidelity fast: "
+    "the model does not send again")
 _STORED = ("step_floor", "lists_consumed", "vectors_produced")
 """Registers that are written while a NIC runs, in the order of their numbers in ``nic.cpp``."""
 _FUNCTIONS: dict[str, tuple[Any, list]] = {
@@ -133,7 +133,7 @@ class ModelEngine(CompiledEngine):
 
     def get_signal(self, name: str) -> int:
         if name != "idle":
-            raise ValueError(f"signal must be idle, not {name!r}: a model has no other")
+            raise ValueError(f"signal must be idle in a modelled NIC, not {name!r}")
         return int(self.cycle > self._swept and self._lib.ember_idle(self._engine))
 
     @property

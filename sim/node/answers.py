@@ -192,8 +192,8 @@ class Answers:
         if not step.left[self._number] and not (self._unique and self._unique.lacks(step)):
             return (step,)
         if not status:
-            raise ProtocolError(f"node {self._number} completed step {step.number}, whose answers "
-                                f"have not all come, without an error")
+            raise ProtocolError(f"node {self._number} completed step {step.number} without an "
+                                f"error, before all of its answers")
         return self._give_up(step, status)
 
     def _give_up(self, step: Step, status: int) -> Sequence[Step]:

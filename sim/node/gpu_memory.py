@@ -103,7 +103,7 @@ class GpuMemory:
         if len(np.unique(places)) < len(places):
             raise ProtocolError(f"node {self._node} updated a row twice in a step")
         if (counts != self._beats).any():
-            raise ProtocolError(f"node {self._node} updated a part of a row")
+            raise ProtocolError(f"node {self._node} updated only a part of a row")
         return keys
 
     def take_state_requests(self, packet: np.ndarray, head: Header, now: float) -> None:
@@ -135,7 +135,7 @@ class GpuMemory:
         for landing in landings.tolist():
             if not self._asked[landing]:
                 raise ProtocolError(f"node {self._node} updated the state of landing {landing}, "
-                                    f"for which none was asked")
+                                    f"for which no state was requested")
             keys.append(self._asked[landing].popleft())
         self.states += head.count
         self._scatter(head, now, lambda: self._put_states(np.array(keys), states))
@@ -146,7 +146,7 @@ class GpuMemory:
         known = tables < len(of_model)
         known[known] &= rows[known] < of_model[tables[known]]
         if not known.all() or not self._owns(tables, rows).all():
-            raise ProtocolError(f"node {self._node} named a row to its host that it does not hold")
+            raise ProtocolError(f"node {self._node} named a row that it does not own to its host")
         return _keys(tables, rows)
 
     # State gathers

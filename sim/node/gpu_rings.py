@@ -103,7 +103,7 @@ class GpuRings:
                 del self._slots[number]
             self._kernel.empty(ahead, now)
         else:
-            raise self._wrong(f"wrote a count to {address:#x}, where no ring has it")
+            raise self._wrong(f"wrote a count to {address:#x}, the address of no count")
 
     def _fill(self, number: int, filled: RequestList) -> None:
         [packet] = self._answer(filled.records, filled.step)

@@ -201,8 +201,8 @@ class TrainingHost:
 
     def _take_pass(self, news: StepNews) -> None:
         if self._passed[news.level] is not None:
-            raise ProtocolError(f"node {self._node} ended a pass before it had spilled all of the "
-                                f"one before")
+            raise ProtocolError(f"node {self._node} ended a pass before it had spilled the "
+                                f"previous pass completely")
         if news.count:
             self.passes[news.level] += 1
             self.spilled[news.level] += news.count
@@ -228,10 +228,10 @@ class TrainingHost:
             payload_beats=self._payload_beats, level=level))
 
     def _end(self, now: float) -> None:
-        for left, what in ((not self._begun, "gradients to begin with"),
-                           (self._packets, "gradients to be sent"),
-                           (any(self._kept) or any(self._passed), "spilled beats to go back"),
-                           (self.memory.unfinished, "rows or states to be written")):
+        for left, what in ((not self._begun, "gradients not begun"),
+                           (self._packets, "gradients not sent"),
+                           (any(self._kept) or any(self._passed), "spilled beats not returned"),
+                           (self.memory.unfinished, "rows or states not written")):
             if left:
                 raise ProtocolError(f"node {self._node} ended step {self.step} with {what}")
         self.keys = self.memory.end_step()

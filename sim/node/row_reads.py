@@ -79,8 +79,8 @@ class RowReads:
             held = bisect_right(self._starts, place) - 1
             row, rest = divmod(place - self._starts[max(held, 0)], self._places.row_bytes)
             if held < 0 or rest or place >= self._places.end or units != self._places.units:
-                raise self._wrong(f"read {ROWS_BASE + place:#x} of GPU memory, where no row of "
-                                  "such a length lies")
+                raise self._wrong(f"read address {ROWS_BASE + place:#x} of GPU memory, which is "
+                                  "not a row of this length")
             tables[number], rows[number] = self._places.tables[held], row
         return pack_records(LookupRecord, row=rows, table=tables,
                             landing=reads.tags)

@@ -146,8 +146,8 @@ class Step:
         """Record an error answer to the step's sample ``at``."""
         self._check(node, at)
         if self.status[at] or self.filled[at] == self.answers.shape[1]:
-            raise ValueError(f"sample {self.numbers[at]} was answered twice, with error {status} "
-                             f"now")
+            raise ValueError(f"sample {self.numbers[at]} was answered twice, the second time "
+                             f"with error {status}")
         self.status[at] = status
         self.left[node] -= 1
 

@@ -53,8 +53,8 @@ class UniqueShare:
         return self.step.status[self.first:self._last]
 
     def add_vectors(self, first: int, last: bool, vectors: np.ndarray, status: int = 0) -> None:
-        """Take ``vectors``, the first of which has number ``first``. The ``last`` packet only ends
-        the vectors.
+        """Take ``vectors``, the first of which has number ``first``. With ``last``, the last vector
+        is zero and only marks the end.
 
         ``status``: of the last vector, 0 for success.
         """
@@ -63,7 +63,7 @@ class UniqueShare:
         if first != self._count:
             raise ProtocolError(f"from number {first} on, after {self._count} of them")
         if last and (not len(vectors) or vectors[-1].view(np.uint32).any()):
-            raise ProtocolError("that end with another vector than zeros")
+            raise ProtocolError("that do not end with a vector of zeros")
         vectors = vectors[:len(vectors) - last]
         self._count += len(vectors)
         if self._count > len(self._empty):
@@ -92,10 +92,9 @@ class UniqueShare:
         if not in_place:
             raise ProtocolError(f"from its slot {begin} on, after slot {self._next - 1}")
         if (self._status[at:last + 1] != 0).any():
-            raise ProtocolError("of a refused sample")
+            raise ProtocolError("of a rejected sample")
         if ((part.indices == EMPTY_INDEX) != self._empty[begin:end]).any():
-            raise ProtocolError("that take an empty slot for a full one, or a full one for an "
-                                "empty one")
+            raise ProtocolError("that mark an empty slot as full, or a full slot as empty")
         self._indices[begin:end] = part.indices
         self._next = end
         self._indexed[at:last + part.last] = True
@@ -215,8 +214,8 @@ class UniqueShares:
         share."""
         share = self._shares.get(step.number)
         if share is not None and share.started(at - share.first):
-            raise ProtocolError(f"sample {step.numbers[at]} was answered twice, with error "
-                                f"{status} now")
+            raise ProtocolError(f"sample {step.numbers[at]} was answered twice, the second "
+                                f"time with error {status}")
         step.refuse(self._node, at, status)
         return None if share is None else self._whole(share)
 

@@ -351,5 +351,5 @@ def test_a_tool_that_dies_is_named_with_its_end(tmp_path, monkeypatch, ends, wor
 def test_a_damaged_library_is_named_with_the_remedy(tmp_path):
     path = tmp_path / "model.so"
     path.write_bytes(b"")
-    with pytest.raises(BuildError, match=f"model.so: .*: remove {tmp_path}, it is built again$"):
+    with pytest.raises(BuildError, match=f"model.so: .*: remove {tmp_path} to build it again$"):
         bind(path, {})

@@ -154,7 +154,7 @@ def test_a_run_stops_and_is_continued(tmp_path, bags, expected, number):
     rest = ("--samples", end, "--first-sample", done, "--predictions", table)
     refused = subprocess.run(_command(bags, *rest, "--json", first), capture_output=True, text=True,
                              check=False)
-    assert refused.returncode == 2 and "holds the results of samples before" in refused.stderr
+    assert refused.returncode == 2 and "contains the results of samples before" in refused.stderr
     subprocess.run(_command(bags, *rest, "--json", second), check=True, capture_output=True)
     numbers, predictions = _table(table)
     assert numbers == list(range(end)) and (predictions == expected[:end]).all()

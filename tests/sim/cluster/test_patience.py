@@ -86,7 +86,7 @@ def test_a_result_moves_the_limit(progress, limit):
     if limit is None:
         error = _stuck(watchdog.results, 120, nodes)
         assert error.since == 20
-        assert str(error) == "no result got on for 100 cycles after cycle 20"
+        assert str(error) == "no result made progress for 100 cycles after cycle 20"
         return
     watchdog.results(120, nodes)
     assert watchdog.limit == limit
@@ -112,7 +112,7 @@ def test_a_limit_lies_never_before_the_limit_of_an_earlier_result():
 def test_samples_without_answers_are_named_by_node(lacking, words):
     nodes = [_node(number, lacking=samples) for number, samples in enumerate(lacking)]
     error = _stuck(Watchdog(10, 1_000, 2_000).results, 3_000, nodes)
-    assert str(error) == f"no result got on for 1,000 cycles after cycle 2,000{words}"
+    assert str(error) == f"no result made progress for 1,000 cycles after cycle 2,000{words}"
 
 
 def test_nics_are_asked_only_when_patience_is_over():

@@ -142,7 +142,7 @@ def test_a_folder_of_samples(tmp_path, capsys):
     assert error == f"sim: json must be another file than {str(path)!r}, which is given as data\n"
     # The next run would read the file as samples, if this one did not.
     error = _refused(capsys, "hitrate", {"data": str(days), "json": str(days / "new.json")})
-    assert error == (f"sim: json must lie outside the folder {str(days)!r}, which is given as "
+    assert error == (f"sim: json must be outside the folder {str(days)!r}, which is given as "
                      "data\n")
     assert sorted(days.iterdir()) == [path] and path.read_bytes() == before
     check_outputs({"json": str(days / "_new.json")}, {"data": str(days)})
@@ -180,7 +180,7 @@ def test_figures_do_not_replace_data(tmp_path, capsys):
     path.rename(tmp_path / "out" / "day_0")
     error = _refused(capsys, "reproduce fig06", {
         "data": str(path.parent), "model": "kaggle", "output": str(tmp_path / "out")})
-    assert "fig06.png of output must lie outside the folder" in error
+    assert "fig06.png of output must be outside the folder" in error
     assert (tmp_path / "out" / "day_0").read_bytes() == before
     check_apart({"figure": str(tmp_path / "out" / "fig06.csv")},
                 {"data": str(tmp_path / "out" / "day_0")})

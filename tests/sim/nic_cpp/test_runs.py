@@ -135,7 +135,7 @@ def test_it_has_no_other_policy_than_lru(monkeypatch, capsys):
 
 def test_a_link_that_would_send_again_is_refused():
     """Its time-outs are shorter than a round trip."""
-    with pytest.raises(ValueError, match="link_timeout_least must be above every round trip"):
+    with pytest.raises(ValueError, match="link_timeout_least must exceed every round trip"):
         _run(config="tiny", samples=32, mini_batch=32, settings=(
             "link=true", "link_timeout_first=100", "link_timeout_least=50"))
 

@@ -210,7 +210,7 @@ VALUES = np.arange(5 * DIMENSION, dtype=np.float32).reshape(5, DIMENSION)
     ([_pooled(102, 0, VALUES[:2], False, count=5)], "count must match 1 beats of vectors, not 5"),
     ([_pooled(102, 0, VALUES, True, count=2)], "count must match 3 beats of vectors, not 2"),
     ([_pooled(102, 0, VALUES, True), _errors([(102, 3)])],
-     "sample 102 was answered twice, with error 3 now")])
+     "sample 102 was answered twice, the second time with error 3")])
 def test_unexpected_answers(packets, message):
     both = _Both(False, [(4, 100, 6, (5, DIMENSION))])
     with pytest.raises((ValueError, ProtocolError), match=message):
@@ -219,7 +219,7 @@ def test_unexpected_answers(packets, message):
                    np.arange(sum(map(len, packets)), dtype=np.uint64))
     sample = re.search(r"sample (\d+)", message) or [None, "102"]
     with pytest.raises(ProtocolError, match=f"node 1 answered sample {sample[1]}, or a part of it, "
-                                            f"which it was not to answer now"):
+                                            f"out of turn"):
         both.node.host_quantum(99)
 
 
@@ -238,7 +238,7 @@ def test_answers_before_a_wrong_one_are_placed():
 @pytest.mark.parametrize(("packet", "message"), [
     (_packet(Opcode.LOOKUPS, np.zeros((1, BEATS), np.uint32), 1), "sent opcode 0x1 to its host"),
     (_packet(Opcode.LOOKUP_REQUESTS, pack(LookupRecord, 8, row=7).reshape(1, BEATS), 1),
-     "asked for row 7 of a table that does not have it"),
+     "requested row 7, which its table does not have"),
     (_packet(Opcode.LOOKUP_REQUESTS, np.zeros((1, BEATS), np.uint32), 9),
      "sent its host a packet of opcode 0x20 whose count does not fit its length"),
     (_packet(Opcode.POOLED, np.zeros((0, BEATS), np.uint32), 0),

@@ -109,8 +109,8 @@ def violates(hosts: Hosts, packets: Sequence[np.ndarray], message: str, native: 
             node.host_quantum(hosts.cycle + 1000)
 
 
-VECTORS = "sent vectors of step 7, or their end, which were not to come now"
-INDEX = "sent indices of sample {}, or with it, which were not to come now"
+VECTORS = "sent vectors of step 7, or their end, out of order"
+INDEX = "sent indices of sample {}, or with it, out of order"
 
 
 @pytest.mark.parametrize(("packets", "message"), [
@@ -123,7 +123,7 @@ INDEX = "sent indices of sample {}, or with it, which were not to come now"
     ([vectors(7, 0, ROWS, last=True), vectors(7, 3, ROWS)],
      "sent vectors of step 7 after their end"),
     ([pooled(7, 0xFFFFFFFF, 0, ROWS, True)],
-     "sent vectors of step 7 that end with another vector than zeros"),
+     "sent vectors of step 7 that do not end with a vector of zeros"),
     ([vectors(7, 0, ROWS.repeat(3, axis=0))],
      "sent vectors of step 7 of which there are 9, for 8 slots"),
     ([vectors(7, 0, ROWS)[:-1]],
@@ -155,9 +155,9 @@ def test_vectors_that_are_not_to_come(packets, message):
     ([indices(7, 102, 0, 1, False, INDICES[:4])], "of sample 102 that end a sample too early or"),
     ([indices(7, 102, 0, 1, True, INDICES[:3])], "of sample 102 that end a sample too early or"),
     ([errors([(103, 7, 3)]), indices(7, 102, 0, 2, True, INDICES)],
-     "of sample 102 of a refused sample"),
-    ([indices(7, 102, 0, 2, True, [0] * 8)], "of sample 102 that take an empty slot for a full"),
-    ([indices(7, 102, 0, 2, True, [EMPTY_INDEX] * 8)], "of sample 102 that take an empty slot for"),
+     "of sample 102 of a rejected sample"),
+    ([indices(7, 102, 0, 2, True, [0] * 8)], "of sample 102 that mark an empty slot as full"),
+    ([indices(7, 102, 0, 2, True, [EMPTY_INDEX] * 8)], "of sample 102 that mark an empty slot as"),
     ([vectors(7, 0, ROWS, last=True), indices(7, 102, 0, 2, True, INDICES),
       indices(7, 103, 0, 1, True, INDICES[4:])], "of sample 103, which is not in flight"),
     ([indices(7, 102, 0, 2, True, INDICES)[:-1]], ": count must match 0 beats of indices, not 8"),
@@ -179,8 +179,8 @@ def test_a_sample_with_indices_that_is_refused():
     hosts = hosts_of("sum")
     hosts.turn([indices(7, 102, 0, 1, False, INDICES[:2])], 400)
     hosts.give([errors([(102, 7, 3)])])
-    for node, message in zip(hosts.nodes, ("sample 102 was answered twice, with error 3 now",
-                                           "node 1 answered sample 102, or a part of it")):
+    for node, message in zip(hosts.nodes, ("sample 102 was answered twice, the second time with "
+                                           "error 3", "node 1 answered sample 102, or a part")):
         with pytest.raises(ProtocolError, match=f"^{message}"):
             node.host_quantum(hosts.cycle)
 
@@ -204,11 +204,11 @@ def answers(number: int) -> list[np.ndarray]:
      "completed step 7, which is not open"),
     *(([*answers(7), wrong], f"completed step 7 in slot {slot} of lap {lap} at {at:#x}, not in "
        f"slot 0 of lap 1 at {COMPLETION_BASE:#x}",
-       "completed step 7 in a slot or a lap that are not its own") for wrong, slot, lap, at in (
+       "completed step 7 in a wrong slot or lap") for wrong, slot, lap, at in (
         (word(7, 0, lap=2), 0, 2, COMPLETION_BASE), (word(7, 1), 1, 1, COMPLETION_BASE + 4),
         (word(7, 0, address=8), 0, 1, 8))),
-    *(([*some, word(7, 0)], message := "completed step 7, whose answers have not all come, "
-       "without an error", message) for some in ([], answers(7)[:1], answers(7)[1:])),
+    *(([*some, word(7, 0)], message := "completed step 7 without an error, before all "
+       "of its answers", message) for some in ([], answers(7)[:1], answers(7)[1:])),
     ([np.concatenate((word(7, 0, 3), word(7, 0)[1:]))],
      f"sent its host a packet of opcode {Opcode.COMPLETION:#x} whose count does not fit",
      f"sent its host a packet of opcode {Opcode.COMPLETION:#x} whose count does not fit"),

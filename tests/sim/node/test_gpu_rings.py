@@ -173,10 +173,10 @@ def test_counts_go_around():
             number & 0xFFFF for number in range(1, total + 1)]
 
 
-LIST = "wrote request list {} to another slot than its own, or over one that was not read yet"
-TOLD = "counted {} request lists, which are not written, or were counted"
-EMPTIED = "counted {} slots of vectors, which were not read, or were counted"
-READ = "read slot {} of vectors, which is not filled, or has other bytes"
+LIST = "wrote request list {} to a wrong slot, or over an unread list"
+TOLD = "counted {} request lists, some of which are not written or already counted"
+EMPTIED = "counted {} slots of vectors, some of which were not read or already counted"
+READ = "read slot {} of vectors, which is not filled or has another size"
 SIZE = "sent its host a packet of opcode {:#x} whose count does not fit its length"
 
 
@@ -194,8 +194,8 @@ SIZE = "sent its host a packet of opcode {:#x} whose count does not fit its leng
      "counted 1 request lists after 1, of which 0 more are written", TOLD.format(1)),
     ([request(0), told(1), told(0)],
      "counted 0 request lists after 1, of which 0 more are written", TOLD.format(0)),
-    ([told(1, LIST_INDEX + 4)], f"wrote a count to {LIST_INDEX + 4:#x}, where no ring has it",
-     f"wrote a count to {LIST_INDEX + 4:#x}, where no ring has it"),
+    ([told(1, LIST_INDEX + 4)], f"wrote a count to {LIST_INDEX + 4:#x}, the address of no count",
+     f"wrote a count to {LIST_INDEX + 4:#x}, the address of no count"),
     ([request(0), told(1), told(1, VECTOR_INDEX)],
      "counted 1 slots of vectors after 0, of which 0 more were read", EMPTIED.format(1)),
     ([read(0)], "read slot 0 of vectors, which is not filled", READ.format(0)),

@@ -77,7 +77,7 @@ def test_many_reads_wait_for_tags_and_the_link():
     reading([(2, 300)]),
     reading(base=0)], ids=["shorter", "between", "before", "behind", "elsewhere"])
 def test_reads_of_no_row(packet):
-    violates(hosts_of(), [packet], "read 0x", "read 0x")
+    violates(hosts_of(), [packet], "read address 0x", "read address 0x")
 
 
 def test_reads_that_do_not_fit_a_packet():

@@ -156,8 +156,8 @@ def test_an_error_is_the_answer_to_a_sample():
     assert step.status.tolist() == [0, 4, 0, 0, 0] and step.left.tolist() == [2, 2]
     step.place(0, 2, 0, _parts(3, 1.0))
     for at in (1, 2):
-        with pytest.raises(ValueError, match=f"^sample {FIRST + at} was answered twice, with error "
-                                             f"5 now$"):
+        with pytest.raises(ValueError, match=f"^sample {FIRST + at} was answered twice, the second "
+                                             f"time with error 5$"):
             step.refuse(0, at, 5)
     assert step.status.tolist() == [0, 4, 0, 0, 0] and step.left.tolist() == [1, 2]
 

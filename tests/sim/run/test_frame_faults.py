@@ -170,7 +170,7 @@ def test_a_full_queue_of_the_switch_is_named(tmp_path):
                        'overhead_bytes = 24\nswitched = true\nqueue = "1542 B"\n')
     result = run(_options(network=str(network), nodes=4, samples=256, mini_batch=64))
     assert result["network"]["queue_drops"] > 0
-    assert "for which a queue of the switch had no room" in failures(result)[0]
+    assert "dropped by a full queue of the switch" in failures(result)[0]
 
 
 def test_frames_that_come_twice_change_no_result():

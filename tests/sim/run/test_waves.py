@@ -193,7 +193,8 @@ def test_default_window(tmp_path, capsys):
     assert end.value.code == 0
     signals = Signals(path)
     first = signals.start // NS
-    assert f"holds cycles {first:,} to {first + WINDOW - 1:,} of node 3" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"contains cycles {first:,} to {first + WINDOW - 1:,} of node 3" in said
     assert signals.end < NS * (first + WINDOW)
     # The host gives its first packet to the PCIe bus then, and it takes that some cycles.
     queries = signals.crossed("host_rx", first, first + WINDOW)
@@ -327,7 +328,7 @@ def test_interrupted_run_leaves_a_readable_file(tmp_path, suffix, number):
     signals = Signals(path)
     assert signals.start == 1500 * NS < signals.end
     assert len(signals.crossed("net_tx", 1500, signals.end // NS)) > 5
-    assert f"waves: {path} holds cycles 1,500 to" in out
+    assert f"waves: {path} contains cycles 1,500 to" in out
 
 
 def _complaint(capsys, *arguments: str) -> str:
@@ -347,8 +348,8 @@ def _complaint(capsys, *arguments: str) -> str:
     (("--waves", "/proc/none/run.fst"), "waves cannot be written: /proc/none/run.fst"),
     (("--waves", "run.fst", "--waves-node", "4"), "waves_node must be between 0 and 3, not 4"),
     (("--waves", "run.fst", "--waves-node", "-1"), "waves_node must be between 0 and 3, not -1"),
-    (("--waves-node", "1"), "waves_node must go with waves, not 1 alone"),
-    (("--waves-window", "1:2"), "waves_window must go with waves, not '1:2' alone"),
+    (("--waves-node", "1"), "waves_node 1 requires waves: give waves, too"),
+    (("--waves-window", "1:2"), "waves_window '1:2' requires waves: give waves, too"),
     (("--waves", "run.fst", "--waves-window", "9:5"),
      "waves_window must end at cycle 9 or later, not '9:5'"),
     (("--waves", "run.fst", "--waves-window", "many"),
@@ -358,7 +359,7 @@ def _complaint(capsys, *arguments: str) -> str:
     (("--waves", "run.fst", "--waves-window", "1:2:3"), "waves_window must be FIRST:LAST"),
     (("--waves", "run.fst", "--waves-window", ":" + "9" * 40), "waves_window must be FIRST:LAST"),
     (("--waves", "run.fst", "--waves-window", ":5"),
-     "or later, where the first samples come, not 5"),
+     " (first samples) or later, not 5"),
     (("--waves", "run.fst", "--engine", "spice"), "engine must be one of"),
     (("--waves", "run.fst", "--engine", "cxxrtl"),
      "engine must be one of verilator, pysim for waves, not 'cxxrtl'"),
