@@ -1,4 +1,4 @@
-"""Answers placed by Python and by compiled hosts: equal values, refusals and completions."""
+"""Answers placed by Python and by compiled hosts: equal values, rejections and completions."""
 
 import re
 from dataclasses import replace
@@ -108,7 +108,7 @@ class _Both:
         self.node.host_quantum(0)
 
     def take(self, packets: list[np.ndarray]) -> tuple[list[Notice], list[int]]:
-        """Give both the packets; return Python's notices, and the steps completed by now."""
+        """Give both the packets; return Python's notices, and the steps completed so far."""
         beats = np.concatenate([with_framing(packet) for packet in packets])
         self.edge.send(beats, np.arange(len(beats), dtype=np.uint64) + self.cycle)
         self.edge.cycle = self.cycle = self.cycle + len(beats)
@@ -135,7 +135,7 @@ class _Both:
 
 @pytest.mark.parametrize("interaction", [False, True])
 def test_the_same_in_python_and_compiled(interaction):
-    """Several steps in flight, with sample numbers around 2^32 and every kind of packet."""
+    """Several steps are in flight, with sample numbers around 2^32 and every kind of packet."""
     rng = np.random.default_rng(5)
     shape = (5, BEATS if interaction else DIMENSION)
     steps, first = [], (1 << 32) - 40
@@ -252,7 +252,7 @@ def test_invalid_requests_to_a_host(packet, message):
 
 
 def test_refusals_before_all_queries_are_sent():
-    """The rest of a completed share's queries are still sent; then it is forgotten."""
+    """The remaining queries of a completed share are still sent; then the share is removed."""
     both = _Both(False, [(4, 100, 300, (5, DIMENSION))], replace(KAGGLE, query_beats=16))
     assert both.beats_sent == 2 * 9  # two packets of 8 beats after their headers
     both.take([_errors([(sample, 2) for sample in range(200, 300)])])
@@ -264,7 +264,7 @@ def test_refusals_before_all_queries_are_sent():
 
 
 def test_a_refusal_between_a_request_for_dense_vectors_and_their_gather():
-    """The vectors are sent unchanged, although the step has ended since."""
+    """The vectors are sent unchanged, although the step has ended meanwhile."""
     both = _Both(True, [(4, 100, 6, (5, BEATS))])
     theirs = both.steps[1][0].dense
     assert theirs is not None

@@ -1,4 +1,4 @@
-"""Unique vectors with indices, and completions, as hosts in Python and compiled ones take them."""
+"""Unique vectors with indices, and completions, in hosts in Python and compiled hosts."""
 
 import re
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ COUNTS = (9, 3, 30, 4, 12, 90, 6, 5, 21, 3, 3, 24)
 MODEL = model_of(16)
 LENGTHS = (1, 2, 0)
 INDICES = [0, 1, 2, EMPTY_INDEX, 0, 2, 1, EMPTY_INDEX]
-"""Of the eight slots of a share of two samples of these bags, as `step` makes them."""
+"""Indices of the eight slots of a share of two samples with the bags of `step`."""
 ROWS = row_values(MODEL, SEED, np.array([0, 1, 1]), np.array([3, 7, 8]))
 
 
@@ -52,7 +52,7 @@ ROWS = row_values(MODEL, SEED, np.array([0, 1, 1]), np.array([3, 7, 8]))
     ("sum", 4, {"flush": False, "forget": 0.1}), ("sum", 4, {"refuse": 0.3}),
     (None, 2, {"refuse": 0.9}), ("sum", 0, {"refuse": 0.9})])
 def test_every_order_gives_the_answers_of_the_reference(dimension, pooling, slots, options):
-    """Numbers of samples and of steps go around, past those that are of no sample."""
+    """Numbers of samples and of steps wrap, skipping reserved values."""
     model, unique = model_of(dimension, pooling or "sum"), pooling is not None
     delivery = Delivery(pooling, slots)
     steps = [steps_of(model, COUNTS, (1 << 32) - 88, unique=unique,
@@ -82,7 +82,8 @@ def test_every_order_gives_the_answers_of_the_reference(dimension, pooling, slot
 
 
 def step(number: int, *, unique: bool = True) -> Step:
-    """Return step ``number``, whose share at the node are samples 102 and 103, and so on."""
+    """Return step ``number``, whose share at the node has samples 102 and 103 for step 7, and so
+    on."""
     one = [0, 1, 1], [3, 7, 8]
     other = [0, 1, 1], [3, 8, 7]
     tables, rows = (np.array([*one[k], *other[k]] * NODES) for k in range(2))
@@ -93,13 +94,13 @@ def step(number: int, *, unique: bool = True) -> Step:
 
 
 def hosts_of(pooling: str | None, slots: int = 0) -> Hosts:
-    """Return hosts that have asked for steps 7 and 8."""
+    """Return hosts that have sent the queries of steps 7 and 8."""
     both = [[step(number, unique=pooling is not None) for number in (7, 8)] for _ in range(2)]
     return Hosts(MODEL, both[0], both[1], Delivery(pooling, slots))
 
 
 def violates(hosts: Hosts, packets: Sequence[np.ndarray], message: str, native: str) -> None:
-    """Check that both hosts refuse the last of ``packets``."""
+    """Check that both hosts reject the last of ``packets``."""
     if packets[:-1]:
         hosts.turn(packets[:-1], 400)
     hosts.give(packets[-1:])
@@ -255,7 +256,7 @@ def test_a_share_is_over_with_its_word():
 
 @pytest.mark.parametrize("pooling", ["sum", None])
 def test_a_step_that_is_late(pooling):
-    """Its samples have the status of the word, and answers that come later are not kept."""
+    """Its samples have the status of the word, and later answers are ignored."""
     hosts = hosts_of(pooling, 4)
     late = answers(7)
     if pooling is None:
@@ -294,7 +295,7 @@ def test_slots_are_returned_in_the_order_of_opening():
 
 @pytest.mark.parametrize("slots", [0, 4])
 def test_the_end_of_a_share_is_refused(slots):
-    """Without a word, the share is over at once; vectors of the next may come."""
+    """Without a word, the share ends at once; vectors of the next share may arrive."""
     hosts = hosts_of("sum", slots)
     hosts.turn([answers(7)[1], vectors(7, 0, ROWS), errors([(END_SAMPLE, 7, 8)])], 400)
     if slots:
