@@ -1,10 +1,11 @@
-"""The budget of a tier of tests, as a multiple of what ``python -m gen --config tiny`` takes.
+"""The budget of a tier of tests, as a multiple of the time of ``python -m gen --config tiny``.
 
 ::
 
     python -m tests.budget out/test.csv
 
-reads the costs that ``pytest --costs`` wrote. Exit status 1, with one line, beyond the budget.
+reads the costs that ``pytest --costs`` wrote. It exits with status 1 and one line if the tests
+exceed the budget.
 """
 
 import argparse
@@ -19,12 +20,12 @@ from tests.costs import cpu_seconds
 __all__ = ["BUDGETS", "main"]
 
 BUDGETS = {"test": 110, "test-all": 360}
-"""By tier, the most that its tests may take: CPU seconds as a multiple of those that generating
-preset ``tiny`` takes."""
+"""Most CPU seconds of the tests of each tier, as a multiple of the CPU seconds of generating preset
+``tiny``."""
 
 
 def yardstick() -> float:
-    """Return the CPU seconds that generating preset ``tiny`` takes, with an empty cache."""
+    """Return the CPU seconds of generating preset ``tiny``, with an empty cache."""
     began = cpu_seconds()
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "gen", "--config", "tiny", "--output", folder],

@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Settings of all tests."""
 
 import gc
 import os
@@ -22,24 +22,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let Ctrl-C end what tests start: a shell that runs us in the background has it ignored."""
+    """Let Ctrl-C end processes that tests start: a shell that runs tests in the background disables
+    it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # Yosys takes a minute to compile itself, which tests with a cache of their own would repeat.
+    # Compiling Yosys takes a minute; tests with a cache of their own would repeat it.
     os.environ |= tool_folders()
     _keep_shapes()
     config.pluginmanager.register(Costs(config.getoption("costs")))
 
 
 def _keep_shapes() -> None:
-    """Let Amaranth work out the shape of an expression once.
+    """Let Amaranth compute the shape of an expression once.
 
-    It does so from the operands, down to the signals, each of the dozen times that the simulator's
-    compiler asks, for each expression inside another. An expression never changes.
-
-    Measured on six files of ``tests/rtl`` (float, cache, gradient), twice: 54 and 47 CPU seconds
-    with it, 59 and 53 without, a tenth of the whole. An Amaranth whose class has no such method,
-    or no room for what is kept, is left as it is.
+    Amaranth computes it from the operands, down to the signals, each of the dozen times that the
+    simulator's compiler asks, for each expression inside another. An expression never changes. This
+    saves about a tenth of the CPU time of tests/rtl. An Amaranth whose class has no such method, or
+    no room for the result, is left unchanged.
     """
     operator = getattr(getattr(hdl, "_ast", None), "Operator", None)
     worked_out = getattr(operator, "shape", None)
@@ -57,8 +56,8 @@ def _keep_shapes() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Carry out the marks ``few(n, mark)``, and leave all but `FIRST` cases of each test to `make
-    test-all`. Begin with the longest tests, or one worker would end with them alone."""
+    """Carry out the marks ``few(n, mark)``, and leave all except `FIRST` cases of each test to
+    `make test-all`. Begin with the longest tests, which otherwise would run alone at the end."""
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         cases[item.nodeid.partition("[")[0]].append(item)
@@ -73,7 +72,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _leave_few(cases: list[pytest.Item], count: int, mark: str = "slow") -> None:
-    """Mark all cases but ``count``, spread over them; if it is 1, the last stays."""
+    """Mark all cases except ``count``, spread over them; if it is 1, the last stays."""
     last = len(cases) - 1
     kept = {last - round(k * last / max(1, count - 1)) for k in range(count)}
     for number, item in enumerate(cases):
@@ -82,9 +81,9 @@ def _leave_few(cases: list[pytest.Item], count: int, mark: str = "slow") -> None
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector what is there before the first test and stays to the end.
+    """Exempt objects that exist before the first test from garbage collection.
 
-    Elaboration makes objects faster than the collector's thresholds were chosen for.
+    Elaboration creates objects at a higher rate than the collector's thresholds assume.
     """
     gc.collect()
     gc.freeze()

@@ -14,7 +14,7 @@ SHOWN = 10
 
 
 def cpu_seconds() -> float:
-    """Return the CPU seconds of this process and of the processes that it waited for."""
+    """Return the CPU seconds of this process and of its finished child processes."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
@@ -22,7 +22,7 @@ def cpu_seconds() -> float:
 class Costs:
     """Plugin of pytest that measures the CPU seconds of tests, set-up included.
 
-    A fixture that several tests share, and a NIC that they compile, count for the first of them.
+    A shared fixture, and a shared compiled NIC, count for the first test that uses it.
 
     Parameters
     ----------

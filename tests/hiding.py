@@ -1,7 +1,7 @@
 """Every command with the packages of an extra hidden: ``python -m tests.hiding FOLDER``.
 
-A process writes FOLDER/EXTRA.json: status and standard error of each command. Extras without
-which the same packages are missing have one process, and one file.
+A process writes FOLDER/EXTRA.json: status and standard error of each command. Extras that hide the
+same packages share a process and a file.
 """
 
 import contextlib
@@ -76,7 +76,7 @@ def _distributions(extra: str) -> set[str]:
     """Return the distributions that an extra installs, but neither a plain installation nor an
     extra that it contains.
 
-    TorchRec has the name of its extra, which does not install it.
+    TorchRec is named like its extra, which does not install it.
     """
     def names(which: str | None) -> set[str]:
         end = r"$" if which is None else rf"""\s*;\s*extra == ["']{which}["']$"""
@@ -106,7 +106,7 @@ def _sim(*words: str) -> Callable[[], object]:
 
 
 def _asked(call: Callable[[], object]) -> Callable[[], object]:
-    """Return a call of the API as a command, whose missing extra is an ``ImportError``."""
+    """Return a call of the API as a command, which reports a missing extra as ``ImportError``."""
     def run() -> int:
         try:
             call()
@@ -196,7 +196,7 @@ def _hide_and_run(extra: str, missing: Sequence[str], target: Path) -> None:
 
 
 def _load() -> None:
-    """Import the modules of all commands but ``sim torch``, once for all processes."""
+    """Import the modules of all commands except ``sim torch``, once for all processes."""
     packages = [host, sim]
     for package in packages:
         for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):

@@ -55,7 +55,7 @@ def contains(block: Callable, code: str) -> bool:
 
 
 def _found(source: str, name: str, code: str) -> list[tuple[int, int]]:
-    """Return where ``code`` is in ``name``; in the rest of ``source`` if it is not in ``name``.
+    """Return the places of ``code`` in ``name``, or else in the rest of ``source``.
 
     Between two tokens, any white space and comments match.
     """
@@ -90,12 +90,13 @@ def variant(block: type, *edits: tuple[str, str], **names: object) -> type:
 
 
 def broken(block: type, old: str, new: str) -> type:
-    """Return ``block`` with one edit. A proof that holds for it as well would prove nothing."""
+    """Return ``block`` with one edit. A proof that also holds for the result has no value."""
     return variant(block, (old, new))
 
 
 def some_slow(cases: Sequence[tuple], slow: Collection[str], ids: Sequence[str]) -> list:
-    """Return ``cases`` as parameters of a test, with their ``ids``; those named ``slow`` are so."""
+    """Return ``cases`` as parameters of a test, with their ``ids``; cases named in ``slow`` are
+    slow."""
     if len(cases) != len(ids) or not set(slow) <= set(ids):
         raise ValueError(f"ids must name {len(cases)} cases and be {slow!r} among others, "
                          f"not {ids!r}")
@@ -119,11 +120,12 @@ class Mutant:
 
     @property
     def source(self) -> str:
-        """The source of the block's module with the fault."""
+        """Source of the block's module with the fault."""
         return edited(source_of(self.block), self.block.__name__, (self.old, self.new))
 
     def run(self) -> subprocess.CompletedProcess[str]:
-        """Run the test with the fault, in a process of its own; 1 is a test that failed."""
+        """Run the test with the fault, in a process of its own; status 1 means that the test
+        failed."""
         return subprocess.run(
             [sys.executable, "-m", "tests.mutants",
              f"{self.block.__module__}:{self.block.__name__}", self.old, self.new,
@@ -132,7 +134,7 @@ class Mutant:
 
 
 class _Finder(SourceFileLoader):
-    """Finds and loads one module, from another source than its file's."""
+    """Finds and loads one module from another source than its file."""
 
     def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
         return importlib.util.spec_from_file_location(

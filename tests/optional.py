@@ -1,4 +1,4 @@
-"""Reasons for which a test is skipped without an optional package or tool: they name it."""
+"""Reasons for skipping a test: the missing optional package or tool."""
 
 import shutil
 
@@ -16,6 +16,6 @@ def absent(module: str) -> str:
 
 
 def needs_tool(command: str) -> pytest.MarkDecorator:
-    """Return the mark of a test that runs a command which the system provides."""
+    """Return the mark of a test that runs a command of the system."""
     return pytest.mark.skipif(shutil.which(command) is None,
                               reason=f"the test requires {command}, which is not installed")

@@ -1,4 +1,4 @@
-"""Pages whose code is run: each block of Python, and what the page says that it prints."""
+"""Pages whose code is run: each block of Python, and the output that the page shows for it."""
 
 import contextlib
 import io
@@ -21,8 +21,8 @@ def script_of(name: str) -> str:
 def run_page(name: str) -> int:
     """Run the Python of a page from top to bottom; return how many outputs the page shows.
 
-    Blocks of no kind are commands of a shell, and not run. Raises ``AssertionError`` where a block
-    prints something else than what stands under it.
+    Blocks without a language are shell commands, and are not run. Raises ``AssertionError`` if a
+    block prints another output than the page shows.
     """
     page = DOCS / name
     names: dict[str, object] = {"__name__": page.stem}

@@ -1,8 +1,8 @@
 """Producers and consumers for block tests on Amaranth's simulator.
 
-Most of a short test's time goes into Amaranth's elaboration. :func:`made` keeps the last blocks by
-their parameters, and :func:`simulate` the last simulators by their block: tests of one block share
-both, each from power-up.
+Elaboration takes most of a short test's time. :func:`made` keeps the last blocks by their
+parameters, and :func:`simulate` the last simulators by their block: tests of one block share both,
+each from power-up.
 """
 
 import functools
@@ -24,20 +24,20 @@ KEPT = 4
 
 @functools.lru_cache(maxsize=KEPT)
 def made(block: Callable, *args, **kwargs):
-    """Return ``block(*args, **kwargs)``, the same object for the same arguments as of late."""
+    """Return ``block(*args, **kwargs)``, the same object for recently used arguments."""
     return block(*args, **kwargs)
 
 
 def a_bit_apart(number: int, bits: int = 16) -> list[int]:
     """Return the numbers that differ from ``number`` in one bit.
 
-    A comparison of fewer bits takes one of them for ``number``.
+    A comparison of fewer bits confuses one of them with ``number``.
     """
     return [number ^ 1 << bit for bit in range(bits)]
 
 
 def _coder(shape) -> Callable:
-    """Return what turns an item of ``shape`` into bits."""
+    """Return a function that encodes an item of ``shape`` in bits."""
     if isinstance(shape, ShapeCastable):
         return lambda item: Const.cast(shape.const(item)).value
     mask = (1 << shape.width) - 1
@@ -47,13 +47,14 @@ def _coder(shape) -> Callable:
 def counts_of(ctx, counters: data.View) -> dict[str, int]:
     """Return the values of ``counters`` by name.
 
-    A test compares only its own: ``assert counts == counts | {"packets": 3}``.
+    A test compares only the counters that it names: ``assert counts == counts | {"packets": 3}``.
     """
     return {name: ctx.get(counters[name]) for name in counters.shape().members}
 
 
 def decoder(shape) -> Callable:
-    """Return what turns bits into an integer or, for a struct, a (nested) dict of integers."""
+    """Return a function that decodes bits to an integer or, for a struct, a (nested) dict of
+    integers."""
     if isinstance(shape, data.Layout):
         fields = [(name, field.offset, (1 << field.width) - 1, decoder(field.shape))
                   for name, field in shape]
@@ -66,7 +67,7 @@ def decoder(shape) -> Callable:
 
 def sender(port, items: Iterable, *, stall: float = 0.0, seed: int = 0) -> Callable:
     """Return a testbench that offers ``items`` on an input stream with random gaps, in which the
-    payload is anything."""
+    payload is random."""
     payload = Value.cast(port.payload)
     both, valid = Cat(payload, port.valid), 1 << len(payload)
     code = _coder(port.payload.shape())
@@ -80,7 +81,7 @@ def sender(port, items: Iterable, *, stall: float = 0.0, seed: int = 0) -> Calla
                     ctx.set(both, noise.getrandbits(len(payload)))
                     offering = 0
                 await ctx.tick()
-            # In one go: the simulator settles after each change.
+            # In one call: the simulator settles after each change.
             ctx.set(both, code(item) | valid)
             offering = 1
             await ctx.tick().until(port.ready)
@@ -91,7 +92,7 @@ def sender(port, items: Iterable, *, stall: float = 0.0, seed: int = 0) -> Calla
 
 async def send_at_once(ctx, port, item) -> None:
     """Offer ``item`` for a cycle on an input stream that must be ready for it, then its inverse,
-    which is not valid."""
+    without ``valid``."""
     payload = Value.cast(port.payload)
     ctx.set(port.payload, item)
     ctx.set(port.valid, 1)
@@ -135,8 +136,8 @@ def receiver(port, taken: list, count: int, *, stall: float = 0.0, seed: int = 1
 
 
 def quiet_while_idle(idle, comes: Iterable, moves: Iterable) -> Callable:
-    """Return an endless testbench: none of ``moves`` is 1 while ``idle`` is, nor in the next cycle
-    if none of ``comes``, what sets the block in motion, is 1."""
+    """Return an endless testbench that checks ``idle``: while it is 1, all of ``moves`` are 0, also
+    in the next cycle unless one of ``comes``, which start the block, is 1."""
     async def bench(ctx):
         quiet = False
         async for _, _, is_idle, came, moved in ctx.tick().sample(idle, Cat(comes), Cat(moves)):
@@ -147,7 +148,7 @@ def quiet_while_idle(idle, comes: Iterable, moves: Iterable) -> Callable:
 
 
 class _Bench:
-    """A simulator of one block whose testbenches are others in each run."""
+    """A simulator of one block whose testbenches change from run to run."""
 
     def __init__(self, dut: Elaboratable, slots: int):
         self.slots = slots
@@ -183,8 +184,8 @@ class _Bench:
         self._benches, self._critical, self._left = benches, critical, critical
         self._cycles, self._limit = 0, limit
         self._sim.run()
-        # Benches that never end go now: torn down by a collection inside the parser of a later
-        # import, they upset CPython 3.11's recursion count. The new ones return at once.
+        # Endless benches are removed here: torn down by a collection inside the parser of a later
+        # import, they upset CPython 3.11's recursion count. The new benches return at once.
         self._benches, self._left = [], 0
         self._sim.reset()
         self._sim.run()
@@ -201,7 +202,7 @@ def simulate(dut: Elaboratable, *benches: Callable, background: Iterable[Callabl
     The simulators of the last blocks are kept, and start again from power-up.
     """
     everything = [*benches, *background]
-    # Out of the dict while it runs: one whose bench fails is not used again.
+    # Not in the dict while it runs: a simulator whose bench fails is not used again.
     bench = _benches.pop(dut, None)
     if bench is None or bench.slots < len(everything):
         bench = _Bench(dut, max(16, len(everything)))

@@ -14,10 +14,10 @@ SAMPLES, SHARE = 120, 2
 LINK = ("link=true", "link_tries=3", "link_timeout_first=500", "link_timeout_most=2000",
         "link_probe_after=1000")
 NEEDY = (6, 7, 8, 61, 100)
-"""Samples that name a row of the dead node: some lookups are in flight when it is given up, later
-ones are not sent."""
+"""Samples that name a row of the dead node. Some of their lookups are in flight when it is given
+up, later lookups are not sent."""
 LATER = 3_000
-"""Cycles that a dead peer may cost: 500, 500 and 1,000 of its three tries, and a walk over the
+"""Most cycles that a dead peer costs: 500, 500 and 1,000 of its three tries, and a walk over the
 misses."""
 DELIVERIES = {mode: settings for mode, settings in MODES.items() if mode != "training"}
 
@@ -40,8 +40,8 @@ def _run(tmp_path, nodes: int, *settings: str, faults: str | None):
 
 
 def _survive(tmp_path, nodes: int, *settings: str) -> str:
-    """Run with a dead node; check that exactly the samples that need a node beyond a dead link have
-    status PEER. Return the cycles until the survivors were answered, and without a fault."""
+    """Run with a dead node; check that exactly the samples that need it have status PEER. Return
+    the cycles until the survivors were answered, and the cycles without a fault."""
     dead = nodes - 1
     calm = _run(tmp_path, nodes, *settings, faults=None)[1]
     assert calm["results"]["equal"] == SAMPLES
@@ -79,8 +79,8 @@ def test_survivors_answer_every_sample_however_it_is_delivered(tmp_path, nodes, 
 
 
 def _die_midway(tmp_path, nodes: int, *settings: str, start: float) -> None:
-    """Run with a node that dies ``start`` us after the beginning, when it has acknowledged lookups
-    that it does not answer; check every sample's status."""
+    """Run with a node that dies ``start`` us after the beginning, with acknowledged but unanswered
+    lookups; check every sample's status."""
     dead = nodes - 1
     _job, result, steps = _run(tmp_path, nodes, *settings, faults=f"down={start}us:1s@{dead}")
     assert result["complete"] and result["stuck"] is None

@@ -1,4 +1,4 @@
-"""README and docs/: links, files, modules, commands and options that they name exist."""
+"""README and docs/: the links, files, modules, commands and options in them exist."""
 
 import re
 import shlex
@@ -20,7 +20,7 @@ PAGES = (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
 APPS = {"sim": "sim.cli.main", "gen": "gen.__main__", "gen.documents": "gen.documents.__main__",
         "host.calibrate": "host.calibrate.__main__",
         "host.measurements": "host.measurements.__main__"}
-"""Modules of the command lines that Typer parses, by what stands behind ``python -m``."""
+"""Modules of the command lines that Typer parses, by the name behind ``python -m``."""
 
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -39,7 +39,7 @@ def _prose(page: Path) -> str:
 
 
 def _code(page: Path) -> list[str]:
-    """Return what stands between backticks in the prose of a page, each on one line."""
+    """Return the code between backticks in the prose of a page, each on one line."""
     return [" ".join(text.split()) for text in _CODE.findall(_prose(page))]
 
 
@@ -50,7 +50,7 @@ def _anchors(page: Path) -> set[str]:
 
 
 def _commands(line: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the module and the arguments of each ``python -m`` of a line of shell."""
+    """Yield the module and the arguments of each ``python -m`` in a line of shell."""
     for part in re.split(r"&&|\||;", line) if "python -m" in line else ():
         words = shlex.split(part, comments=True)
         if words[:2] == ["python", "-m"]:
@@ -58,7 +58,7 @@ def _commands(line: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _parse(module: str, arguments: list[str]) -> None:
-    """Parse a command line without running it; raises what Typer finds wrong."""
+    """Parse a command line without running it; raises Typer's errors."""
     command = typer.main.get_command(import_module(APPS[module]).app)
     while arguments and (commands := getattr(command, "commands", None)):
         assert arguments[0] in commands, f"{module} has no command {arguments[0]}"
@@ -68,7 +68,7 @@ def _parse(module: str, arguments: list[str]) -> None:
 
 
 def _options(command) -> set[str]:
-    """Return all options of a command and of those below it."""
+    """Return all options of a command and of its subcommands."""
     own = {name for parameter in command.params
            for name in (*parameter.opts, *parameter.secondary_opts)}
     return own.union(*(_options(below) for below in getattr(command, "commands", {}).values()))
@@ -117,7 +117,7 @@ def test_the_table_has_every_extra():
 
 
 def test_the_code_of_every_page_is_run():
-    """By a test that asks for it; without its extra, that test is skipped."""
+    """Each page is run by a test that names it; without its extra, that test is skipped."""
     with_code = {page.name for page in PAGES
                  if "```python\n" in page.read_text(encoding="utf-8")}
     assert with_code == {name for path in (ROOT / "tests").rglob("test_*.py") for name in
@@ -147,7 +147,7 @@ def test_commands_in_sentences_parse(page):
             try:
                 _parse(module, arguments)
             except Exception as error:
-                # A sentence may leave out what the command line must have.
+                # A sentence may omit required options.
                 if type(error).__name__ != "MissingParameter":
                     raise
 

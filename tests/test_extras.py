@@ -1,4 +1,4 @@
-"""Without an extra, each command that requires it says so in a line, and all others work."""
+"""Without an extra, each command that requires it reports it in one line, and all others work."""
 
 import ast
 import json
@@ -25,7 +25,7 @@ TOPS = {module.partition(".")[0] for module in PACKAGES} | {"dask", "tensordict"
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory):
-    """How each command ends, with each extra hidden in turn."""
+    """Return the end of each command, with each extra hidden in turn."""
     if not hasattr(os, "fork"):
         pytest.skip("the test requires fork")
     folder = tmp_path_factory.mktemp("hidden")
@@ -91,7 +91,7 @@ def _imports(tree):
 
 
 def test_optional_packages_are_imported_by_require_alone():
-    """Only ``sim.torch`` imports PyTorch by itself: the folder as a whole requires it."""
+    """Only ``sim.torch`` imports PyTorch by itself: the whole folder requires it."""
     for path in PRODUCT:
         if (ROOT / "sim/torch") not in path.parents:
             found = {name.partition(".")[0] for name in _imports(ast.parse(path.read_text()))}

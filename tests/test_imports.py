@@ -1,4 +1,4 @@
-"""Imports run one way: the contracts in pyproject.toml hold, and find what breaks them."""
+"""Imports run one way: the contracts in pyproject.toml hold, and detect violations."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ def test_the_contracts_hold():
     ("gen/shells/timing_xdc.py", "from gen.timing.nets import CASES"),
 ])
 def test_an_import_the_wrong_way_is_found(tmp_path, module, line):
-    """In a copy of the tree with one import more."""
+    """Add an import to a copy of the tree."""
     for package in ("rtl", "gen", "host", "sim", "embernic_names", "embernic_torch"):
         for source in (ROOT / package).rglob("*.py"):
             target = tmp_path / source.relative_to(ROOT)

@@ -1,4 +1,4 @@
-"""docs/library.md: its code, run from top to bottom, prints what the page says."""
+"""docs/library.md: its code, run from top to bottom, prints the output on the page."""
 
 from gen.verilog.lint import lint
 from tests.pages import run_page

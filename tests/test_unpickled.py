@@ -1,4 +1,4 @@
-"""No code of the product loads a format that can execute code."""
+"""The product never loads a format that can execute code."""
 
 import ast
 from pathlib import Path
@@ -11,11 +11,11 @@ _MODULES = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "marshal", "s
 _CALLS = {"eval", "torch.load", "joblib.load", "pandas.read_pickle", "pd.read_pickle",
           "tempfile.mktemp", "mktemp"}
 _TRUSTED = {"sim/evaluation/sweep.py: pickle"}
-"""Dask and loky unpickle what their scheduler sends before this code does."""
+"""Dask and loky unpickle the data of their scheduler before this code does."""
 
 
 def unsafe(text: str) -> list[str]:
-    """Return what a module imports or calls that executes what it reads."""
+    """Return the imports and calls of a module that execute the data that they read."""
     found = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):

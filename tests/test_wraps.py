@@ -1,4 +1,5 @@
-"""Counts that wrap in a long life: steps, time, sequence numbers and epochs, on whole clusters."""
+"""Counts that wrap after a long time: steps, time, sequence numbers and epochs, on whole
+clusters."""
 
 import pytest
 
@@ -29,7 +30,7 @@ def _good(job: Run) -> dict:
 
 
 def _wait_until(job: Run, cycle: int, monkeypatch) -> None:
-    """Let the idle cluster stand until ``cycle``, at which its run then begins."""
+    """Keep the cluster idle until ``cycle``, at which its run begins."""
     setup = job.simulation
     with monkeypatch.context() as patch:
         patch.setattr(cluster_module, "IDLE_QUANTUM", TIMES)
@@ -65,7 +66,7 @@ def test_time(monkeypatch, ahead):
 
 
 def test_sequences_and_time(monkeypatch):
-    """Sequence numbers wrap, too; a NIC is restarted behind the wrap."""
+    """Sequence numbers wrap, too; a NIC is restarted after the wrap."""
     calm = _good(_job(faults=FAULTS))
     first = SEQUENCES - 40
     monkeypatch.setitem(LinkSender.__init__.__kwdefaults__, "first_sequence", first)
@@ -78,7 +79,7 @@ def test_sequences_and_time(monkeypatch):
 
 
 def test_epochs(monkeypatch):
-    """The epoch of a restarted NIC is 0, that of the others 255."""
+    """The epoch of a restarted NIC is 0, the epoch of the others is 255."""
     calm = _good(_job(faults=FAULTS))
     monkeypatch.setattr(run_module, "restart", lambda simulation, fault, epoch, *rest: restart(
         simulation, fault, (epoch - 1) % EPOCHS, *rest))

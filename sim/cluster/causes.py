@@ -1,5 +1,4 @@
-"""Causes of a stuck cluster: what each node waits for, and which of these waits explain the others.
-"""
+"""Causes of a stuck cluster: the waits of each node, and the waits that explain the others."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +10,7 @@ _NAMED = 4
 
 _EPOCH, _GIVEN_UP, _EDGE, _LOCAL, _CREDIT, _PEERS, _HELD, _SAMPLES, _SUMS, _ROWS = range(10)
 """Ranks of causes: a lower rank may be the cause of a higher rank. `_EDGE` and `_LOCAL` causes are
-in the node that waits. `_SUMS`: sums of a step are missing; `_ROWS`: only its rows are."""
+in the waiting node. `_SUMS`: sums of a step are missing; `_ROWS`: only its rows are missing."""
 
 _EDGES = {"host_tx": ("host", "the host of node {node} takes nothing from its NIC"),
           "net_tx": ("network", "the network takes nothing from node {node}")}
@@ -29,11 +28,14 @@ def node_names(numbers: Iterable[int]) -> str:
 
 def step_waits(node: int, counters: Sequence[Mapping[str, int]], unwritten: Sequence[int],
                lost: Sequence[int]) -> tuple[str, Sequence[int]]:
-    """Return whether ``node`` waits for ``sums`` or for ``rows`` to end a step, and of which nodes.
+    """Return whether ``node`` waits for ``sums`` or for ``rows`` to end a step, and for which
+    nodes.
 
-    Every node reports the end of its sums to every other node, and then the end of its rows.
-    ``counters``: of each NIC. ``unwritten``: nodes whose rows are not all written. ``lost``: nodes
-    whose reports or sums the network lost on the way to ``node``.
+    Every node reports the end of its sums, and then the end of its rows, to every other node.
+
+    counters: counters of each NIC.
+    unwritten: nodes with unwritten rows.
+    lost: nodes whose reports or sums the network lost on the way to ``node``.
     """
     ended = counters[node]["step_barrier.steps"]
     if counters[node]["step_counter.steps"] <= ended:
@@ -44,22 +46,22 @@ def step_waits(node: int, counters: Sequence[Mapping[str, int]], unwritten: Sequ
 
 
 def causes_of(states: Sequence[Mapping]) -> list[dict]:
-    """Return what the nodes wait for outside their NICs, the likeliest root cause first.
+    """Return the causes outside the NICs for which nodes wait, the likeliest root cause first.
 
-    ``states``: of each node, see :func:`sim.cluster.stuck.diagnose`. A cause has ``part``, ``node``
-    (which waits), ``peers`` (for which it waits), ``peer`` (their first, or None), ``means`` and
-    ``rank``.
+    ``states``: of each node, see :func:`sim.cluster.stuck.diagnose`. A cause has ``part``, the
+    waiting ``node``, ``peers`` (for which it waits), ``peer`` (the first of them, or None),
+    ``means`` and ``rank``.
     """
     found = [cause for state in states for cause in _of_node(state)]
     votes = Counter(peer for state in states for peer in state["given_up"])
-    # The peers that most nodes have given up come first: a node that is cut off gives up every
-    # healthy node.
+    # The peers that most nodes have given up are first: a disconnected node gives up every healthy
+    # node.
     return sorted([*_other_epochs(states), *found], key=lambda cause: (
         cause["rank"], -votes[cause["peer"]] if cause["rank"] == _GIVEN_UP else 0))
 
 
 def explanation(causes: Sequence[Mapping]) -> str:
-    """Return in one line the causes that explain all others; empty if there are none.
+    """Return in one line the causes that explain all others; empty if there is no cause.
 
     These are the peers that most nodes have given up, and the parts of a node that do not answer
     their own NIC. Without such a cause, they are all causes of the lowest rank.
@@ -71,17 +73,18 @@ def explanation(causes: Sequence[Mapping]) -> str:
               for peer in sorted({c["peer"] for c in given_up})}
         most = max(map(len, by.values()))
         roots = [f"node {nodes[0]} has given up node {peer}, which did not acknowledge a packet "
-                 f"however often it was sent"
+                 f"that was repeatedly sent"
                  + (f", as {'have' if most > 2 else 'has'} {node_names(nodes[1:])}" if most > 1
                     else "")
                  for peer, nodes in by.items() if len(nodes) == most]
-    # Of each node only the likeliest.
+    # Only the likeliest cause of each node.
     local = list({cause["node"]: cause for cause in reversed(causes)
                   if _EDGE <= cause["rank"] <= _LOCAL}.values())
     told = sorted(local, key=lambda cause: (cause["rank"], cause["node"]))
     if not roots and not told:
         told = [cause for cause in causes if cause["rank"] == causes[0]["rank"]]
-        # A node that nobody hears hears nobody: others wait for it, and it waits for all of them.
+        # A disconnected node neither sends nor receives: others wait for it, and it waits for all
+        # of them.
         votes = Counter(peer for cause in told for peer in cause["peers"])
         most = max(votes.values(), default=0)
         told = [cause for cause in told
@@ -92,9 +95,9 @@ def explanation(causes: Sequence[Mapping]) -> str:
 
 
 def _other_epochs(states: Sequence[Mapping]) -> list[dict]:
-    """Return a cause for each node whose epoch differs from that of most nodes.
+    """Return a cause for each node whose epoch differs from the epoch of most nodes.
 
-    Of two epochs of as many nodes, the older is the wrong epoch. Epochs wrap at 256.
+    If two epochs have equally many nodes, the older epoch is wrong. Epochs wrap at 256.
     """
     epochs = {state["node"]: state["link_epoch"] for state in states}
     counts = Counter(epochs.values())
@@ -105,18 +108,18 @@ def _other_epochs(states: Sequence[Mapping]) -> list[dict]:
     rest = [node for node, epoch in epochs.items() if epoch == usual]
     return [{"rank": _EPOCH, "part": "peers", "node": rest[0], "peer": node, "peers": [node],
              "means": f"link_epoch of node {node} is {epoch}, of {node_names(rest)} {usual}: they "
-                      f"refuse each other's packets; give all nodes of a run the same link_epoch"}
+                      f"reject each other's packets; give all nodes of a run the same link_epoch"}
             for node, epoch in epochs.items() if epoch != usual]
 
 
 def _of_node(state: Mapping) -> list[dict]:
-    """Return what a node waits for outside its NIC."""
+    """Return the causes outside its NIC for which a node waits."""
     node, channels = state["node"], {c["name"]: c for c in state["channels"]}
     owed, unsent = state["owed"], state["unsent"]
     found: list[dict] = []
 
     def since(stream: str, happened: str = "brought nothing") -> str:
-        if stream not in channels:  # a model has no streams to show
+        if stream not in channels:  # a modelled NIC shows no streams
             return ""
         last = channels[stream]["last"]
         return f"; {stream} {happened} " + ("ever" if last is None else f"since cycle {last:,}")
@@ -135,27 +138,27 @@ def _of_node(state: Mapping) -> list[dict]:
             f"restarted with its old link_epoch; give all nodes of a run a new link_epoch", [node])
     for peer in state["given_up"]:
         add(_GIVEN_UP, "peers", f"node {node} has given up node {peer}, which did not acknowledge "
-            f"a packet however often it was sent", [peer])
-    # Before what the GPU owes: its answers pass through the host.
+            f"a packet that was repeatedly sent", [peer])
+    # Before the answers of the GPU, which pass through the host.
     if unsent:
         add(_EDGE, "host", f"the host of node {node} does not send {unsent} packets to its NIC"
             + since("host_rx"))
     if owed["gpu"]:
         add(_LOCAL, "gpu", f"node {node} waits for {owed['gpu']} rows of its GPU, whose vectors "
-            f"have not come" + since("host_parser.vectors", "brought none"))
+            f"have not arrived" + since("host_parser.vectors", "brought none"))
     if owed["host"]:
         add(_LOCAL, "host", f"the host of node {node} owes {owed['host']} dense vectors"
             + since("host_parser.dense", "brought none"))
     if owed["written"]:
         add(_LOCAL, "gpu", f"{owed['written']} rows and states that node {node} sent its host, or "
-            f"asked it for, are not written or read" + since("host_parser.written"))
+            f"asked it for, are neither written nor read" + since("host_parser.written"))
     for part in state["silent"]:
         if not any(cause["part"] == part and cause["rank"] in (_EDGE, _LOCAL) for cause in found):
             add(_EDGE if part != "gpu" else _LOCAL, part, _SILENT[part].format(node=node))
     if "lookup_packager.stall_credit" in state["counting"]:
         peer = state["lookups_for"]
         add(_CREDIT, "peers", f"lookups of node {node} wait for credit of node {peer}, which has "
-            f"returned too little of it", [peer])
+            f"returned too few credits", [peer])
     if owed["peers"]:
         peers = state["owing"]
         add(_PEERS, "peers", f"node {node} waits for {owed['peers']} vectors of other "

@@ -1,12 +1,12 @@
 """Cluster: nodes that exchange real packets in conservative quanta.
 
-All nodes advance by one quantum at a time. A quantum is no longer than the lookahead: nothing that
-happens in it can reach another node before it ends, neither over the network (the latency from MAC
-to MAC) nor through the front end, which collects answers and hands out samples. Frames that leave a
-node in a quantum are delivered when the quantum ends, and arrive in a later one; those that a fault
-makes late wait in the exchange, whose next event bounds a quantum like those of NICs. The order in
-which nodes advance and the number of threads therefore do not affect the result. Cycles in which
-every NIC is idle are skipped.
+All nodes advance by one quantum at a time. A quantum is no longer than the lookahead: no event in
+it can reach another node before it ends, neither over the network (the latency from MAC to MAC) nor
+through the front end, which collects answers and hands out samples. Frames that leave a node in a
+quantum are delivered when the quantum ends, and arrive in a later quantum. Frames that a fault
+delays wait in the exchange; the next event of the exchange bounds a quantum as the next events of
+NICs do. Results therefore do not depend on the order in which nodes advance, nor on the number of
+threads. Cycles in which every NIC is idle are skipped.
 """
 
 from collections.abc import Callable
@@ -34,17 +34,20 @@ class Cluster:
     Parameters
     ----------
     nodes: the nodes, in the order of their numbers.
-    network: the timing model of links and switch. exchange: carries frames over it.
+    network: the timing model of links and switch.
+    exchange: carries frames over the network.
     threads: nodes that run at once.
     reaction: minimum cycles from an action of a host until the callback of ``run``, which is called
         after each quantum, can make another host react to it.
     observer: sees every frame; may be changed between runs.
-    patience: cycles without a beat after which ``run`` gives up.
-    without: cycles without a result after which it does; by default, never.
+    patience: cycles without a beat after which ``run`` raises an error.
+    without: cycles without a result after which ``run`` raises an error; never by default.
 
-    Members: ``quantum``, the most cycles of a quantum; ``exchange``, which carries frames between
-    the nodes and counts them; ``held``, the end of the last stall of an output stream, by node and
-    stream.
+    Members
+    -------
+    quantum: most cycles of a quantum.
+    exchange: carries frames between the nodes and counts them.
+    held: end of the last stall of an output stream, by node and stream.
     """
 
     def __init__(self, nodes: list[ClusterNode], network: Network, exchange: FrameExchange,
@@ -75,13 +78,14 @@ class Cluster:
             cycles_per_packet=self._network.overhead_cycles, last_bit=LAST_BIT, burst=64)
 
     def replace(self, node: ClusterNode) -> None:
-        """Put ``node``, whose NIC is at the cluster's cycle, in place of that with its number."""
+        """Put ``node``, whose NIC is at the cluster's cycle, in place of the node with its
+        number."""
         self.nodes[node.number] = node
         self._connect(node)
         self.exchange.replace(node.number, node.engine)
 
     def wait(self, until: int, at_quantum: Callable[[int], None] = lambda cycle: None) -> None:
-        """Run up to cycle ``until``, whether anything moves or not; ``at_quantum`` as of `run`."""
+        """Run up to cycle ``until``, even if all nodes are idle; ``at_quantum`` as in `run`."""
         with Crew(self.nodes, 1) as crew:
             while self.cycle < until:
                 self._advance(crew, until)
@@ -91,9 +95,9 @@ class Cluster:
             at_quantum: Callable[[int], None] = lambda cycle: None) -> None:
         """Run until ``work_left()`` is false; ``at_quantum(cycle)`` is called after each quantum.
 
-        ``StuckError`` when work is left although every NIC is idle and nothing is in flight, when
-        no beat has moved for ``patience`` cycles, or when no result got on for ``without`` cycles,
-        whatever has moved.
+        ``StuckError`` if work is left although every NIC is idle and nothing is in flight, if no
+        beat has moved for ``patience`` cycles, or if no result made progress for ``without``
+        cycles, regardless of other movement.
         """
         with Crew(self.nodes, self._threads) as crew:
             watchdog = Watchdog(self._patience, self._without, self.cycle)
@@ -143,7 +147,7 @@ class Cluster:
 
     def _advance(self, crew: Crew[ClusterNode], limit: int = FOREVER) -> None:
         """Advance every node by a quantum, but not beyond cycle ``limit``, and deliver the frames
-        that left them in it."""
+        that left the nodes in it."""
         end = min(self._horizon(), self.cycle + self.quantum, limit)
         while self._holds:
             first, until, number, stream = self._holds[0]
@@ -158,11 +162,12 @@ class Cluster:
         self.cycle = end
 
     def _horizon(self) -> int:
-        """Return the earliest cycle at which an event from now on can affect another node."""
+        """Return the earliest cycle at which an event after the current cycle can affect another
+        node."""
         nic, host = map(min, zip(*(node.next_events for node in self.nodes)))
         pcie = self.nodes[0].pcie.latency
-        # Frames, late ones too, take the network's lookahead; the front end's messages to hosts,
-        # which run ahead of their NICs by the PCIe latency, take the reaction time.
+        # Frames, including late frames, take the network's lookahead. Messages of the front end to
+        # hosts take the reaction time; hosts run ahead of their NICs by the PCIe latency.
         horizon = min(min(nic, host + pcie, self.exchange.next_event) + self._lookahead,
                       min(nic, host - pcie) + self._reaction)
         return self.cycle + IDLE_QUANTUM if horizon == inf else int(horizon)

@@ -17,13 +17,13 @@ class Crew(Generic[T]):
     Parameters: ``items``; ``threads``, the number of threads, including the caller's.
 
     A thread begins with its own items, whose data may still be in its processor's cache. Then it
-    takes items of the other threads, the last ones first, so that no thread is idle for long.
+    takes items of the other threads, the last items first, to stay busy.
     """
 
     def __init__(self, items: Sequence[T], threads: int):
         self._shares = [items[first::threads] for first in range(threads)]
         self._stack = ExitStack()
-        # One thread per executor: a shared executor would not say which thread takes a job.
+        # One executor per thread: a shared executor cannot assign a job to a given thread.
         self._helpers = [self._stack.enter_context(ThreadPoolExecutor(1))
                          for _ in range(threads - 1)]
 
@@ -51,7 +51,8 @@ class Crew(Generic[T]):
 
 
 def _taken(items: deque[T], take: Callable[[deque[T]], T]) -> Iterator[T]:
-    """Yield items that ``take`` removes until none is left; other threads may take some too."""
+    """Yield items that ``take`` removes until ``items`` is empty; other threads may also take
+    items."""
     while True:
         try:
             item = take(items)

@@ -37,9 +37,12 @@ class Exchange:
     engines: the NICs, in the order of their numbers.
     network: the timing model of links and switch.
 
-    Members: ``frames`` taken so far, their ``frame_bytes``, and ``lost_frames``, those addressed to
-    a node that does not exist; ``full_frames``, those that a full queue dropped; ``released``,
-    frames that went on after faults were applied.
+    Members
+    -------
+    frames, frame_bytes: frames taken, and their bytes.
+    lost_frames: frames addressed to a node that does not exist.
+    full_frames: frames that a full queue dropped.
+    released: frames forwarded after faults were applied.
 
     :class:`sim.host_cpp.exchange.CompiledExchange` does the same in C++.
     """
@@ -61,7 +64,7 @@ class Exchange:
     def step(self, now: int, observer: Observer | None = None) -> None:
         """Deliver the frames completed since the last call; every engine is at cycle ``now``.
 
-        ``RuntimeError`` when a beat would reach a NIC in a cycle that has passed.
+        ``RuntimeError`` if a beat would reach a NIC in a past cycle.
         """
         found: list[tuple[int, int, int, np.ndarray]] = []
         for number in range(len(self._taps)):
@@ -106,7 +109,7 @@ class Exchange:
 
     @property
     def next_event(self) -> float:
-        """The cycle in which the next late frame goes on; infinite if none waits."""
+        """The cycle in which the next late frame is forwarded; infinite if no frame waits."""
         return self._waiting[0][0] if self._waiting else inf
 
     @property
@@ -116,17 +119,17 @@ class Exchange:
 
     def replace(self, number: int, engine: Engine) -> None:
         """Put ``engine``, at the same cycle, in place of the NIC of node ``number``. The frame that
-        the former NIC was sending is lost; late frames come to the new one."""
+        the former NIC was sending is lost; late frames reach the new NIC."""
         self._engines[number], self._taps[number] = engine, PacketTap(engine, "net_tx")
 
     def inject(self, rules: Sequence[FrameRule], seed: int) -> None:
-        """From now on, let ``rules`` happen to frames, drawn with ``seed``."""
+        """Apply ``rules`` to all further frames, drawn with ``seed``."""
         self._faults = FrameFaults(rules, seed) if rules else None
 
     def _with_faults(self, now: int, found: Sequence[tuple[int, int, int, np.ndarray]],
                      faults: FrameFaults) -> Iterator[tuple[int, int, int, np.ndarray]]:
-        """Apply faults to the frames that left, and yield those that go on before ``now``, in the
-        order of time, sender, and departure."""
+        """Apply faults to the frames that left, and yield the frames forwarded before ``now``, in
+        the order of time, sender, and departure."""
         for cycle, source, destination, frame in found:
             if destination >= len(self._engines):
                 self.lost_frames += 1
@@ -140,12 +143,12 @@ class Exchange:
             yield due, source, destination, frame
 
     def count_opcodes(self, opcodes: Sequence[int]) -> None:
-        """From now on, also count the frames of each of ``opcodes`` separately."""
+        """Count the further frames of each of ``opcodes`` separately, too."""
         self._by_opcode |= {opcode: _OpcodeCount() for opcode in opcodes}
 
     def opcode_counts(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
         """Return the frames and bytes of ``opcode``, and for each of the first ``steps`` steps the
-        cycle in which its last frame left, 0 if there was none."""
+        cycle in which its last frame left, 0 without frames."""
         kind = self._by_opcode[opcode]
         return kind.frames, kind.bytes, [kind.last.get(step, 0) for step in range(steps)]
 

@@ -1,4 +1,4 @@
-"""What happens to frames between NICs: lost, sent twice, changed, late."""
+"""Faults of frames between NICs: lost, duplicated, corrupted, late."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ _CHANGES = (FaultKind.REORDER, FaultKind.CORRUPT, FaultKind.DELAY)
 
 
 class FrameFaults:
-    """Decides for each frame what happens to it.
+    """Decides for each frame which faults happen to it.
 
-    A decision is a hash of the seed, the source, the destination, the number of the frame among
-    those of that pair, and the place of the rule: no state is drawn from, so that it does not
-    depend on threads, on the length of quanta, or on what happens to other frames.
+    A decision is a hash of the seed, the source, the destination, the number of the frame between
+    the two, and the index of the rule. There is no random state: a decision does not depend on
+    threads, on the length of quanta, or on faults of other frames.
 
     ``sim/host_cpp/frame_faults.h`` does the same in C++.
 
-    Parameters: ``rules``; ``seed``. Members: ``injected``, what happened so far.
+    Parameters: ``rules``; ``seed``. Members: ``injected``, faults injected.
     """
 
     def __init__(self, rules: Sequence[FrameRule], seed: int):
@@ -37,10 +37,13 @@ class FrameFaults:
 
     def apply(self, cycle: int, source: int, destination: int, opcode: int,
               frame: np.ndarray) -> list[tuple[int, np.ndarray]]:
-        """Return the copies of a frame that are not lost, each with the cycle in which it goes on.
+        """Return the copies of a frame that are not lost, each with the cycle in which it is
+        forwarded.
 
-        ``cycle``: when it left ``source``. ``frame``: its beats, uint32 ``[n, BEAT_WORDS]``. Call
-        it for the frames of each source in the order in which they leave.
+        cycle: cycle in which the frame left ``source``.
+        frame: its beats, uint32 ``[n, BEAT_WORDS]``.
+
+        Call it for the frames of each source in the order in which they leave.
         """
         pair = source << 32 | destination
         self._frames[pair] += 1
@@ -96,22 +99,22 @@ class FrameFaults:
 
 
 def injected_rows(injected: Injected) -> list[dict]:
-    """Return what happened as rows of a report, in the order of kind, source, destination."""
+    """Return injected faults as rows of a report, in the order of kind, source, destination."""
     return [{"kind": FaultKind(kind).name.lower(), "source": source, "destination": destination,
              "opcode": _name(opcode), "frames": frames}
             for (kind, source, destination, opcode), frames in sorted(injected.items())]
 
 
 def lost_frames(injected: Injected, full: int) -> str:
-    """Return in words which frames were lost, or corrupted and so refused, and how many a full
-    queue dropped; empty if none."""
+    """Return in words which frames were lost, or corrupted and rejected, and how many a full queue
+    dropped; empty if all arrived."""
     lost: Counter[str] = Counter()
     for (kind, source, destination, opcode), frames in sorted(injected.items()):
         if kind in _UNDELIVERED:
             how = "corrupted" if kind == FaultKind.CORRUPT else "lost"
             lost[f"{_name(opcode)} of node {source} to {destination} {how}"] += frames
     if full:
-        lost["of any kind, for which a queue of the switch had no room"] += full
+        lost["of any kind, dropped by a full queue of the switch"] += full
     parts = [f"{frames} {what}" for what, frames in lost.most_common(_NAMED)]
     if len(lost) > _NAMED:
         parts.append(f"{sum(lost.values()) - sum(n for _, n in lost.most_common(_NAMED))} others")
@@ -119,9 +122,11 @@ def lost_frames(injected: Injected, full: int) -> str:
 
 
 def remedy(injected: int, full: int, linked: bool, modelled: bool) -> str:
-    """Return how to run over a network that loses or changes frames; empty if NICs have a link.
+    """Return advice for a run over a network that loses or changes frames; empty if NICs have a
+    link.
 
-    ``injected``, ``full``: frames that faults changed, and that a full queue dropped.
+    injected: frames changed by faults.
+    full: frames that a full queue dropped.
     """
     if linked or not (injected or full):
         return ""
@@ -130,7 +135,7 @@ def remedy(injected: int, full: int, linked: bool, modelled: bool) -> str:
 
 
 def lost_between(injected: Injected, source: int, destination: int, *opcodes: Opcode) -> int:
-    """Return how many frames with ``opcodes`` the network did not deliver from a node to a node."""
+    """Return how many frames with ``opcodes`` the network lost between two nodes."""
     return sum(injected.get((kind, source, destination, opcode), 0)
                for kind in _UNDELIVERED for opcode in opcodes)
 

@@ -12,11 +12,14 @@ __all__ = ["FrameExchange"]
 class FrameExchange(Protocol):
     """Carries frames from NIC to NIC over the network.
 
-    Counts ``frames`` taken, their ``frame_bytes``, ``lost_frames``, addressed to a node that does
-    not exist, ``full_frames``, for which a queue had no room, and ``released``, those that went on
-    after faults were applied;
-    ``next_event`` is the cycle in which the next late frame goes on, infinite if none waits;
-    ``injected`` counts frames by kind of fault, source, destination and opcode.
+    Members
+    -------
+    frames, frame_bytes: frames taken, and their bytes.
+    lost_frames: frames addressed to a node that does not exist.
+    full_frames: frames that a full queue dropped.
+    released: frames forwarded after faults were applied.
+    next_event: cycle in which the next late frame is forwarded; infinite if no frame waits.
+    injected: frames by kind of fault, source, destination and opcode.
     """
 
     @property
@@ -35,26 +38,26 @@ class FrameExchange(Protocol):
     def injected(self) -> Injected: ...
 
     def inject(self, rules: Sequence[FrameRule], seed: int) -> None:
-        """From now on, let ``rules`` happen to frames, drawn with ``seed``."""
+        """Apply ``rules`` to all further frames, drawn with ``seed``."""
         ...
 
     def replace(self, number: int, engine: Any) -> None:
         """Put ``engine``, at the same cycle, in place of the NIC of node ``number``. The frame that
-        the former NIC was sending is lost; late frames come to the new one."""
+        the former NIC was sending is lost; late frames reach the new NIC."""
         ...
 
     def step(self, now: int, observer: Observer | None = None) -> None:
         """Deliver the frames completed since the last call; every engine is at cycle ``now``.
 
-        ``RuntimeError`` when a beat would reach a NIC in a cycle that has passed.
+        ``RuntimeError`` if a beat would reach a NIC in a past cycle.
         """
         ...
 
     def count_opcodes(self, opcodes: Sequence[int]) -> None:
-        """From now on, also count the frames of each of ``opcodes`` separately."""
+        """Count the further frames of each of ``opcodes`` separately, too."""
         ...
 
     def opcode_counts(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
         """Return the frames and bytes of ``opcode``, and for each of the first ``steps`` steps the
-        cycle in which its last frame left, 0 if there was none."""
+        cycle in which its last frame left, 0 without frames."""
         ...

@@ -1,4 +1,4 @@
-"""Diagnosis of a stuck cluster: the state of every stream, and what waits for what."""
+"""Diagnosis of a stuck cluster: the state of every stream, and the chain of waits."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,7 +16,7 @@ from sim.node.protocol import ClusterNode
 __all__ = ["diagnose", "explain_given_up", "stuck_table"]
 
 _HELD_PARTS = {"host": "host_tx", "network": "net_tx"}
-"""Parts that take nothing while a stream of the NIC is held."""
+"""Part that takes no beats while a stream of the NIC is held, by part."""
 
 _OWED = {"gpu": "gpu_answers", "host": "dense_answers", "peers": "peer_answers"}
 """Blocks that count the answers of a part."""
@@ -26,27 +26,38 @@ def diagnose(cluster: Cluster, registers: Sequence, error: StuckError, linked: b
              renewed: bool = False) -> dict:
     """Return the state of every NIC of a stuck cluster, and the likely causes.
 
-    ``registers``: of each node. The registers and streams of a modelled NIC cannot be read; then
-    only its host, its GPU and the network are examined, and ``channels`` is empty. ``linked``:
-    whether the NICs have a reliable link, which repeats the frames that are lost. ``renewed``:
-    whether a node was restarted, and has a ``link_epoch`` of its own.
+    Parameters
+    ----------
+    registers: registers of each node. The registers and streams of a modelled NIC cannot be read:
+        then only its host, its GPU and the network are examined, and ``channels`` is empty.
+    linked: whether the NICs have a reliable link, which repeats lost frames.
+    renewed: whether a node was restarted, and has a ``link_epoch`` of its own.
 
-    ``message``: one line. ``since``: cycle of the last movement. ``causes``: what a NIC waits for
-    outside itself, the likeliest root cause first: ``part``, ``node`` (which waits), ``peer`` (for
-    which it waits, or None), ``means``. ``nodes``: for each node its ``channels``, every stream
-    with ``name``, ``to``, ``valid``, ``ready``, ``beats`` and ``last``, the cycle of the last beat
-    or None; ``waits``, the streams under back-pressure, with ``behind``, the blocked output streams
-    of the block that should take the beat; ``owed``, outstanding answers of ``gpu``, ``host``
-    (dense vectors) and ``peers``, and rows and optimizer states of training not yet ``written``;
-    ``owing``, peers to or from which frames with such answers were lost; ``silent``, parts that a
-    fault keeps silent;
-    ``given_up``, peers that do not acknowledge; ``link_epoch``; ``bad_acknowledgements``, of
-    packets that it has not sent;
-    ``counting``, stall counters that are still rising; ``unanswered`` samples; ``unsent``, packets
-    that the host has for its NIC and does not send, those that answer for its GPU among them;
-    ``queries_waiting`` and ``gradients_waiting``, packets that the host holds back for lack of
-    credit; ``step_open``, whether a step of training is open; ``step_waits``, whether it waits for
-    ``sums`` or ``rows``, and the nodes that have not sent theirs.
+    Fields of the result
+    --------------------
+    message: one line.
+    since: cycle of the last movement.
+    causes: causes of waits outside a NIC, the likeliest root cause first. Each has ``part``, the
+        waiting ``node``, ``peer`` (for which it waits, or None) and ``means``.
+    nodes: state of each node:
+        channels: every stream with ``name``, ``to``, ``valid``, ``ready``, ``beats`` and ``last``,
+            the cycle of the last beat or None.
+        waits: the streams under back-pressure, with ``behind``, the blocked output streams of the
+            block that should take the beat.
+        owed: outstanding answers of ``gpu``, ``host`` (dense vectors) and ``peers``, and rows and
+            optimizer states of training not yet ``written``.
+        owing: peers for which frames with such answers were lost, in either direction.
+        silent: parts that a fault keeps silent.
+        given_up: peers that do not acknowledge.
+        link_epoch: epoch of the node.
+        bad_acknowledgements: acknowledgements of packets that the node has not sent.
+        counting: stall counters that are still rising.
+        unanswered: number of unanswered samples.
+        unsent: packets that the host does not send to its NIC, including answers for its GPU.
+        queries_waiting, gradients_waiting: packets that the host holds back for lack of credit.
+        step_open: whether a step of training is open.
+        step_waits: whether the step waits for ``sums`` or ``rows``, and the nodes that have not
+            sent them.
     """
     nodes = [_of_host(cluster, node, linked) for node in cluster.nodes]
     counters: list[Mapping[str, int]] = []
@@ -67,11 +78,11 @@ def diagnose(cluster: Cluster, registers: Sequence, error: StuckError, linked: b
                 cluster.exchange.injected, node.number, state["node"], Opcode.STEPS,
                 Opcode.PARTIALS)]
             state["step_waits"] = step_waits(state["node"], counters, unwritten, lost)
-    if len(nodes) == 2:  # a node waits for the only other node
+    if len(nodes) == 2:  # of two nodes, each can only wait for the other
         for state, other in zip(nodes, (1, 0)):
             state["owing"] = [other]
     causes = causes_of(nodes)
-    means = explanation(causes) or "no NIC waits for anything: something was lost"
+    means = explanation(causes) or "no NIC is waiting: a packet was lost"
     injected, full = cluster.exchange.injected, cluster.exchange.full_frames
     said = (f"{error}: {means}", lost_frames(injected, full),
             remedy(sum(injected.values()), full, linked, not counters))
@@ -83,9 +94,9 @@ def diagnose(cluster: Cluster, registers: Sequence, error: StuckError, linked: b
 
 def explain_given_up(cluster: Cluster, registers: Sequence, counters: Sequence[Mapping[str, int]],
                      renewed: bool = False) -> str | None:
-    """Return in one line which nodes were given up and why, or None where all nodes are reachable.
+    """Return in one line which nodes were given up and why, or None if all nodes are reachable.
 
-    ``registers``, ``renewed``: as of :func:`diagnose`. ``counters``: of each node.
+    ``registers``, ``renewed``: as in :func:`diagnose`. ``counters``: of each node.
     """
     states = [_of_host(cluster, node, True) | _link(file, count, renewed)
               for node, file, count in zip(cluster.nodes, registers, counters)
@@ -130,7 +141,8 @@ def _streams(node: ClusterNode, registers: RegisterFile) -> dict:
 
 
 def _registers(registers: RegisterFile, before: Mapping[str, int], renewed: bool) -> dict:
-    """Return the state that registers of a NIC show; ``before``: its counters, read just now."""
+    """Return the state shown by the registers of a NIC; ``before``: its counters, read just
+    before."""
     after = registers.counters()
     return _link(registers, after, renewed) | {
         "counting": [name for name, count in after.items()
@@ -155,7 +167,7 @@ def _given_up(registers: RegisterFile) -> list[int]:
 
 
 def _waits(channels: Sequence[Mapping]) -> list[dict]:
-    """Return the streams under back-pressure, and what blocks the block that each leads to."""
+    """Return the streams under back-pressure, and the streams that block their next block."""
     held = [channel for channel in channels if channel["valid"] and not channel["ready"]]
     return [{"stream": channel["name"], "for": channel["to"],
              "behind": [other["name"] for other in held

@@ -21,19 +21,22 @@ class StuckError(Exception):
 
 
 class Watchdog:
-    """Checks after each quantum whether anything moved, and whether a result got on.
+    """Checks after each quantum whether anything moved, and whether a result made progress.
 
-    Parameters: ``patience``, cycles without movement after which a run counts as stuck;
-    ``without``, cycles without a result; ``cycle``, the first one.
+    Parameters
+    ----------
+    patience: cycles without movement after which a run counts as stuck.
+    without: cycles without a result after which a run counts as stuck.
+    cycle: the first cycle.
 
     Movement: actions of hosts and frames sent are checked first, because counting them costs
-    nothing. Only when their sum has not grown for ``patience`` cycles are the NICs asked for the
-    last beat on any of their streams.
+        little. Only if their sum has not grown for ``patience`` cycles are the NICs asked for the
+        last beat on any of their streams.
 
-    Results: what a stranger or a peer sends moves beats, and may keep hosts busy, for ever. So
-    hosts are asked when a result last got on, which no frame can feign
-    (:class:`sim.node.protocol.ClusterNode`). They are asked in cycle ``limit`` alone: no quantum
-    may go beyond it, so that the verdict does not depend on where quanta end.
+    Results: frames of a stranger or a faulty peer move beats, and may keep hosts busy, without end.
+        The hosts are therefore also asked for the last progress of a result, which no frame can
+        feign (:class:`sim.node.protocol.ClusterNode`). They are asked in cycle ``limit`` only. No
+        quantum may pass ``limit``: the verdict does not depend on the ends of quanta.
     """
 
     def __init__(self, patience: int, without: int, cycle: int):
@@ -43,18 +46,18 @@ class Watchdog:
         self.limit = cycle + without
 
     def results(self, cycle: int, nodes: Sequence[ClusterNode]) -> None:
-        """In cycle ``limit``, raise `StuckError` when no result got on for ``without`` cycles, else
-        set the next ``limit``."""
+        """In cycle ``limit``, raise `StuckError` if no result made progress for ``without`` cycles,
+        else set the next ``limit``."""
         last = max(ceil(max(node.progress for node in nodes)), self.limit - self._without)
         self.limit = last + self._without
         if cycle >= self.limit:
-            raise StuckError(f"no result got on for {self._without:,} cycles after cycle "
+            raise StuckError(f"no result made progress for {self._without:,} cycles after cycle "
                              f"{last:,}{_outstanding(nodes)}", last)
 
     def check(self, cycle: int, actions: int, nodes: Sequence[ClusterNode]) -> None:
-        """Raise `StuckError` when nothing has moved for ``patience`` cycles before ``cycle``.
+        """Raise `StuckError` if nothing has moved for ``patience`` cycles before ``cycle``.
 
-        ``actions``: number of actions of hosts and network so far.
+        ``actions``: number of actions of hosts and network.
         """
         if actions != self._actions:
             self._actions, self._since = actions, cycle
@@ -62,14 +65,14 @@ class Watchdog:
             beats = [node.engine.last_beat for node in nodes]
             self._since = max([self._since, *(beat for beat in beats if beat is not None)])
             if max(node.progress for node in nodes) > cycle:
-                self._since = cycle  # what is handed out begins later
+                self._since = cycle  # work that is handed out begins later
             if cycle - self._since >= self._patience:
                 raise StuckError(f"no beat moved for {self._patience:,} cycles after cycle "
                                  f"{self._since:,}", self._since)
 
 
 def _outstanding(nodes: Sequence[ClusterNode]) -> str:
-    """Return which samples lack answers, by node; nothing where none does."""
+    """Return which samples lack answers, by node; empty if all are answered."""
     told = []
     for node in nodes:
         numbers = node.lacking

@@ -62,7 +62,7 @@ _TRACE_FUNCTIONS: Functions = {
 
 
 _LONG = ("ember_run", "ember_run_bare", "ember_replay")
-"""Functions that run longer than it takes to release and reacquire Python's lock."""
+"""Functions that run longer than releasing and reacquiring Python's lock takes."""
 
 
 class CompiledModel(Model):
@@ -101,15 +101,16 @@ class Room:
 
 
 class CompiledEngine(Engine):
-    """One instance. Long calls release Python's lock, so that instances can run on several threads.
+    """One instance of a compiled design. Long calls release Python's lock, which lets several
+    threads run instances at the same time.
 
     Members: ``drivable``, whether other C++ may drive an instance for whole quanta, through the
-    functions that :meth:`native` returns.
+        functions that :meth:`native` returns.
     """
 
     drivable = True
     _process: int | None = None
-    """The process in which its C++ has threads; None for an engine without threads."""
+    """Process in which the C++ of this engine has threads; None for an engine without threads."""
 
     def __init__(self, model: CompiledModel, skip: bool, seed: int):
         super().__init__(model.design)
@@ -199,9 +200,9 @@ class CompiledEngine(Engine):
         return (c_uint32 * len(places))(*places)
 
     def native(self, output: str, input: str) -> tuple[int, ...]:
-        """Return what other C++ needs to drive this instance: its address, the indices of the two
-        streams, and the addresses of ``ember_run``, ``ember_cycle``, ``ember_next_event``,
-        ``ember_pop`` and ``ember_push`` of ``harness.cpp``."""
+        """Return the pointers with which other C++ drives this instance: its address, the indices
+        of the two streams, and the addresses of ``ember_run``, ``ember_cycle``,
+        ``ember_next_event``, ``ember_pop`` and ``ember_push`` of ``harness.cpp``."""
         assert self._engine is not None
         lib = self._lib
         calls = (ctypes.cast(call, c_void_p).value or 0 for call in (
@@ -219,7 +220,7 @@ class CompiledEngine(Engine):
             self._engine = None
 
     def __del__(self):
-        # A process that was forked lacks the threads of the C++, for which ending it would wait.
+        # A forked process lacks the threads of the C++, and the destructor would wait for them.
         if getattr(self, "_engine", None) and self._process in (None, os.getpid()):
             self.close()
 
@@ -335,7 +336,7 @@ class TracedEngine(CompiledEngine):
         self._raise()
 
     def _raise(self) -> None:
-        """Raise the sink's error, if any; that ends the trace."""
+        """Raise the sink's error, if any. The error ends the trace."""
         failure, self._failure = self._failure, None
         if failure is not None:
             self._sink = None

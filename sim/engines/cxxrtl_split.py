@@ -1,11 +1,11 @@
-"""Splits the C++ that Yosys writes for a flattened design into pieces that compile.
+"""Splits the C++ that Yosys writes for a flattened design into pieces of bounded size.
 
-``write_cxxrtl`` puts the evaluation of a design into one function. For a whole NIC that function
-has 4 MB, on which a compiler runs out of memory. Its code is regular, though: one statement per
-cell, in an order in which every value is computed before it is used. This module distributes the
-statements over functions of bounded size, in several files, and into two groups: ``comb``, the
+``write_cxxrtl`` puts the evaluation of a design into one function. For a whole NIC the function has
+4 MB, and a compiler runs out of memory. The function has a regular form: one statement per cell, in
+an order in which every value is computed before it is used. This module distributes the statements
+over functions of bounded size, in several files. There are two groups of functions: ``comb``, the
 combinational logic of state and inputs, and ``edge``, the actions of a rising clock edge. A driver
-that holds its inputs between the two evaluates nothing twice.
+that holds its inputs between calls of the two groups evaluates no logic twice.
 """
 
 import re
@@ -43,11 +43,13 @@ class SplitDesign:
 
     Members
     -------
-    top: name of its class, in namespace ``cxxrtl_design``. It has ``comb()``; ``edge()``, followed
-        by ``advance()``, which adopts the new state (``commit()`` does so too, and returns whether
-        anything changed); and ``converges``: whether one call of ``comb()`` suffices, or else
-        ``commit()`` and ``comb()`` must alternate until nothing changes.
-    header: text of the header. files: texts of the files that include it.
+    top: name of the design's class in namespace ``cxxrtl_design``. Its functions are ``comb()``;
+        ``edge()``, followed by ``advance()``, which adopts the new state; and ``commit()``, which
+        adopts the new state and returns whether anything changed. ``converges``: whether one call
+        of ``comb()`` suffices. Otherwise ``commit()`` and ``comb()`` must alternate until nothing
+        changes.
+    header: text of the header.
+    files: texts of the files that include the header.
     """
 
     top: str
@@ -58,8 +60,8 @@ class SplitDesign:
 def split_design(header: str, source: str, clock: str | None) -> SplitDesign:
     """Split ``source``, a design with one module, and its ``header`` ``design.h``.
 
-    ``clock`` is the C++ name of the clock's port, None if there is none. ``BuildError`` if the text
-    does not have the form that Yosys writes, or the design has another clock edge.
+    ``clock`` is the C++ name of the clock's port, None without a clock. ``BuildError`` if the text
+    does not have the form that Yosys writes, or if the design uses another clock edge.
     """
     found = _EVAL.findall(source)
     if len(found) != 1:
@@ -79,7 +81,7 @@ def split_design(header: str, source: str, clock: str | None) -> SplitDesign:
             statement = _WRITE.sub(r"\1write_row(\2, ", statement)
             groups["edge"].append(statement.replace(f"if ({rising}) {{", "{", 1))
         elif rising in statement:
-            raise BuildError(f"cannot read what CXXRTL wrote: {statement[:200]!r}")
+            raise BuildError(f"unsupported output of CXXRTL: {statement[:200]!r}")
         else:
             groups["comb"].append(statement)
     functions = [(f"{group}_{number}", statements) for group, all_ in groups.items()
@@ -105,7 +107,7 @@ def _statements(lines: list[str]) -> Iterator[str]:
             yield "\n".join(pending) + "\n"
             pending = []
     if pending:
-        raise BuildError(f"cannot read what CXXRTL wrote: {pending[0][:200]!r}")
+        raise BuildError(f"unsupported output of CXXRTL: {pending[0][:200]!r}")
 
 
 def _chunks(statements: list[str]) -> Iterator[list[str]]:
@@ -151,7 +153,7 @@ def _header(header: str, top: str, converges: str, functions: list[str],
              *(f"\tvoid {function}();" for function in functions)]
     begin, end = "namespace cxxrtl_design {\n", f"}}; // struct {top}\n"
     if header.count(begin) != 1 or header.count(end) != 1:
-        raise BuildError(f"cannot find struct {top} in what CXXRTL wrote")
+        raise BuildError(f"struct {top} is missing in the output of CXXRTL")
     return header.replace(begin, begin + _WRITER).replace(end, "\n".join(lines) + "\n" + end)
 
 

@@ -17,7 +17,8 @@ AXI_MEMBERS = (
 
 @dataclass(frozen=True)
 class StreamPort:
-    """A stream port; its ``width`` payload bits are passed as ``words`` little-endian uint32."""
+    """A stream port. Its payload has ``width`` bits and is passed as ``words`` little-endian
+    uint32."""
 
     name: str
     is_input: bool
@@ -68,7 +69,7 @@ class Design:
 def describe(component: wiring.Component) -> Design:
     """Return the ports of ``component``.
 
-    ``TypeError`` when it is not a component; ``ValueError`` when a stream has no handshake, or
+    ``TypeError`` if it is not a component; ``ValueError`` if a stream has no handshake, or if
     ``idle``, ``time``, ``waits``, ``deadline`` or ``csr`` has a shape that engines do not support.
     """
     if not isinstance(getattr(component, "signature", None), wiring.Signature):
@@ -76,7 +77,7 @@ def describe(component: wiring.Component) -> Design:
     design = Design()
     for name, flow, signature, value in _members(component.signature, component, ""):
         if signature is None and name == "rst":
-            continue  # an engine's own, as the clock
+            continue  # driven by the engine, as is the clock
         if signature is None:
             bits = Value.cast(value)
             init = getattr(bits, "init", 0)
@@ -122,7 +123,7 @@ def _check(design: Design) -> None:
             kind = "input" if is_input else "output"
             raise ValueError(f"port {name} must be an {kind} of {width} bits, not {port.value!r}")
     if ("waits" in design.signals) != ("deadline" in design.signals):
-        raise ValueError("ports waits and deadline must both be there, or neither")
+        raise ValueError("ports waits and deadline must be defined together")
     if design.registers:
         for name in ("awaddr", "wdata", "araddr", "rdata"):
             if len(design.registers[name]) > 32:

@@ -20,7 +20,7 @@ CHANNEL_PORTS = ("channels__valid", "channels__ready")
 """Outputs that show the handshakes of a design's internal streams, one bit each."""
 
 RESET_CYCLES = 4
-"""Fewest cycles of a reset, after which every register of a design has seen it."""
+"""Least cycles of a reset that reaches every register of a design."""
 
 FOREVER = (1 << 63) - 1
 """A cycle that never comes."""
@@ -42,10 +42,10 @@ class RegisterAccess(NamedTuple):
 
 
 class Channels(NamedTuple):
-    """State of the streams inside a design, one entry each.
+    """State of the streams inside a design, one entry per stream.
 
-    Members: ``valid`` and ``ready``, bool; ``beats`` that crossed so far; ``last``, the cycle of
-    the last one, -1 before the first.
+    Members: ``valid`` and ``ready``, bool; ``beats`` transferred; ``last``, the cycle of the last
+        beat, -1 before the first.
     """
 
     valid: np.ndarray
@@ -59,9 +59,9 @@ class Engine(ABC):
 
     Cycles are absolute: 0 is the first after reset. In each cycle the inputs are driven, beats
     cross where both ``valid`` and ``ready`` are high, then the clock rises. ``time`` is driven with
-    the cycle. If the design has ``idle``, cycles in which nothing can move are not evaluated
-    (``skip``); that changes no beat and no cycle. A design that is idle moves by itself when
-    ``time`` reaches its ``deadline``, if it has one and ``waits`` is 1.
+    the cycle. If the design has ``idle``, cycles in which the design cannot change are not
+    evaluated (``skip``); results and cycles are the same. If ``waits`` is 1, an idle design moves
+    by itself when ``time`` reaches its ``deadline``.
     """
 
     def __init__(self, design: Design):
@@ -74,10 +74,11 @@ class Engine(ABC):
     # Streams
 
     def push(self, stream: str, payloads: np.ndarray, cycles: np.ndarray | int = 0) -> None:
-        """Offer beats to input ``stream``, in order, none before its cycle.
+        """Offer beats to input ``stream``, in order, each in its cycle at the earliest.
 
-        ``payloads`` is (n, words) uint32, little-endian words; ``cycles`` (n,) uint64 or one
-        number for all. Beats whose cycle has passed are offered at once.
+        payloads: uint32 ``[n, words]``, little-endian words.
+        cycles: uint64 ``[n]`` or one number for all beats. A beat with a past cycle is offered at
+            once.
         """
         port = self._stream(stream, is_input=True)
         payloads = np.ascontiguousarray(payloads, dtype=np.uint32)
@@ -102,7 +103,7 @@ class Engine(ABC):
         return self._pop(stream)
 
     def waiting(self, stream: str) -> int:
-        """Return how many beats pushed to ``stream`` have not been taken by the design yet."""
+        """Return how many beats pushed to ``stream`` the design has not taken."""
         self._stream(stream, is_input=True)
         return self._waiting(stream)
 
@@ -110,9 +111,11 @@ class Engine(ABC):
                  last_bit: int | None = None, burst: float = 0.0) -> None:
         """Limit output ``stream`` to the rate of a link.
 
-        A beat occupies the link for ``cycles_per_beat``, a beat whose payload bit ``last_bit`` is 1
-        for ``cycles_per_packet`` more; ``burst`` cycles of traffic may wait in front of the link.
-        Zero for both removes the limit.
+        cycles_per_beat: cycles for which each beat occupies the link.
+        cycles_per_packet: additional cycles of a beat whose payload bit ``last_bit`` is 1.
+        burst: cycles of traffic that may wait in front of the link.
+
+        ``cycles_per_beat`` and ``cycles_per_packet`` of 0 remove the limit.
         """
         port = self._stream(stream, is_input=False)
         for name, value in (("cycles_per_beat", cycles_per_beat), ("burst", burst),
@@ -131,7 +134,7 @@ class Engine(ABC):
     def set_stall(self, stream: str, seed: int, probability: float) -> None:
         """Stall ``stream`` in random cycles: input beats are offered later, output ready is low.
 
-        The cycles depend only on seed, stream and cycle, and are the same in every engine.
+        The cycles depend on seed, stream and cycle only, and are the same in every engine.
         """
         if stream not in self.design.streams:
             raise ValueError(self._unknown("stream", stream, self.design.streams))
@@ -141,7 +144,7 @@ class Engine(ABC):
         self._set_stall(stream, mixed, int(probability * (1 << 32)))
 
     def hold(self, stream: str, until: int) -> None:
-        """Hold output ``stream``: from now on take nothing from it before cycle ``until``."""
+        """Hold output ``stream``: take no beat from it before cycle ``until``."""
         self._stream(stream, is_input=False)
         if not 0 <= until <= FOREVER:
             raise ValueError(f"until must be between 0 and 2^63 - 1, not {until!r}")
@@ -153,7 +156,7 @@ class Engine(ABC):
     def last_beat(self) -> int | None:
         """The cycle in which a beat last crossed any of the design's internal streams.
 
-        None before the first, or if the design does not show them.
+        None before the first beat, or if the design does not show its internal streams.
         """
         return self._last_beat()
 
@@ -187,7 +190,7 @@ class Engine(ABC):
         """Begin or end a reset of the design, from the current cycle on.
 
         Streams and register accesses continue in the reset. A reset lasts at least
-        :data:`RESET_CYCLES`; a call that ends it earlier runs the design up to then.
+        :data:`RESET_CYCLES`; a call that ends it earlier runs the design up to that length.
         """
         if active:
             self._least = self.cycle + RESET_CYCLES
@@ -202,8 +205,8 @@ class Engine(ABC):
             "waits" in self.design.signals and self.get_signal("waits"))
 
     def write(self, addr: int, data: int, cycle: int = 0) -> None:
-        """Queue a register write. Accesses are done in order of their cycles, none before its own;
-        those of one cycle in the order in which they were queued."""
+        """Queue a register write. Accesses are made in order of their cycles, each in its cycle at
+        the earliest; accesses of the same cycle keep the order in which they were queued."""
         self._check_access(addr, data)
         self._access(addr, data, cycle, True)
 
@@ -213,9 +216,9 @@ class Engine(ABC):
         self._access(addr, 0, cycle, False)
 
     def read_results(self) -> list[RegisterAccess]:
-        """Return the reads done since the last call.
+        """Return the reads completed since the last call.
 
-        ``RegisterError`` when the design answered an access, read or write, with an error.
+        ``RegisterError`` if the design answered an access, read or write, with an error.
         """
         found = []
         for cycle, addr, data, resp, is_write in self._pop_registers():
@@ -240,9 +243,9 @@ class Engine(ABC):
 
         Cycle n begins n * :data:`NS_PER_CYCLE` ns after cycle 0, with the clock low and the inputs
         of the cycle; the values shown then cross when the clock rises, half a cycle later. Skipped
-        cycles show no change, not even of clock and ``time``. :meth:`run` raises what
-        ``sink.write`` raises. ``ValueError`` if the model was not loaded for tracing, or for a
-        window that has passed or is empty.
+        cycles show no change, not even of clock and ``time``. :meth:`run` raises the exceptions of
+        ``sink.write``. ``ValueError`` if the model was not loaded for tracing, or if the window is
+        empty or begins in the past.
         """
         if not self.trace_scopes:
             raise ValueError("the model must be loaded with traced=True to trace its instances")
@@ -258,7 +261,7 @@ class Engine(ABC):
     # Time
 
     def run(self, until: int) -> None:
-        """Run up to, not including, cycle ``until``; do nothing if that has passed."""
+        """Run up to, not including, cycle ``until``; do nothing if ``until`` has passed."""
         if not 0 <= until < 1 << 43:
             raise ValueError(f"until must be between 0 and 2^43, not {until!r}")
         self._run(until)
@@ -283,14 +286,15 @@ class Engine(ABC):
     def next_event(self) -> int | None:
         """The first cycle in which something may happen without further input.
 
-        That is :attr:`cycle` while the instance is busy or must not skip, a later cycle while it is
-        idle with queued beats, register accesses or a deadline, and None if it is idle without any.
+        The value is :attr:`cycle` while the instance is busy or must not skip, a later cycle while
+        it is idle with queued beats, register accesses or a deadline, and None if it is idle
+        otherwise.
         """
 
     @property
     @abstractmethod
     def registers_pending(self) -> int:
-        """Register accesses not done yet."""
+        """Number of queued register accesses."""
 
     def close(self) -> None:
         """Free the instance's resources; do not use it afterwards."""

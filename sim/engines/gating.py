@@ -1,17 +1,17 @@
 """Clock gating of a compiled model: the clock of an idle block stops.
 
 At every edge of a clock, Verilator evaluates all logic on it, whether it changes or not, and most
-blocks of a NIC are idle most of the time. Those that are :class:`~rtl.gateable.Gateable` get a
-clock each, which runs while the block is not ``idle``, while an input stream is valid, when any
-other input changes, and :data:`LINGER` cycles longer, after which even invalid data in its
-pipelines no longer change. Nothing observable differs: neither beats nor cycles nor counters. The
-clock of a block inside another is derived from the outer block's clock.
+blocks of a NIC are idle most of the time. Every :class:`~rtl.gateable.Gateable` block gets its own
+clock. The clock runs while the block is not ``idle``, while an input stream is valid, when any
+other input changes, and :data:`LINGER` cycles longer, until even invalid data in the block's
+pipelines have settled. Beats, cycles and counters are the same as without gating. The clock of a
+block inside another block is derived from the outer block's clock.
 
-The gate looks for causes to wake a block while the main clock is low, in time for the edge. Logic
-that depends on an input is evaluated whenever the block that drives the input is; settings would so
-cause nearly everything to be evaluated always. They therefore pass through a copy that is updated,
-in the same instant, when they change. In a reset the clock runs, and for :data:`LINGER` cycles
-after it, in which a reset tree inside the block ends.
+The gate decides to wake a block while the main clock is low, in time for the edge. Logic that
+depends on an input is evaluated whenever the block that drives the input is evaluated. Settings
+reach nearly all blocks, and would keep them awake. Settings therefore pass through a copy that is
+updated, in the same instant, when they change. The clock runs in a reset, and for :data:`LINGER`
+cycles after it, in which a reset tree inside the block ends.
 """
 
 import re
@@ -22,15 +22,14 @@ from rtl.gateable import LINGER
 __all__ = ["gate_blocks"]
 
 WIDEST = 64
-"""Most bits of an input that counts as a setting; wider ones are payloads, whatever their name."""
+"""Most bits of an input that counts as a setting. A wider input is a payload, whatever its name."""
 
 _MODULE = re.compile(r"^module (\w+)\((.*?)\);(.*?)^endmodule", re.MULTILINE | re.DOTALL)
 _CELL = re.compile(r"^  (\w+) (\w+) \(\n(.*?)^  \);\n", re.MULTILINE | re.DOTALL)
 _PIN = re.compile(r"^    \.(\w+|\\\S+ )\((.*)\),?\n", re.MULTILINE)
 _INPUT = re.compile(r"^  input (?:\[(\d+):0\] )?(\w+|\\\S+ );$", re.MULTILINE)
 _RESET = re.compile(r"rst\d*|reset")
-"""Resets of a block, or the root from which a tree inside it (:class:`rtl.reset.ResetBranch`) makes
-them."""
+"""Resets of a block, or the root of the reset tree inside it (:class:`rtl.reset.ResetBranch`)."""
 _NUMBER = re.compile(r"\$\d+ $")
 
 _GATE = f"""
@@ -59,8 +58,8 @@ endmodule
 
 
 def gate_blocks(verilog: str, gateable: Collection[str]) -> str:
-    """Return ``verilog`` of :func:`gen.verilog.convert.to_verilog` with the modules ``gateable`` on
-    gated clocks; unchanged if it has none of them."""
+    """Return ``verilog``, made by :func:`gen.verilog.convert.to_verilog`, with the modules
+    ``gateable`` on gated clocks. Text without these modules is returned unchanged."""
     inputs = {match[1]: {pin: int(high or 0) + 1 for high, pin in _INPUT.findall(match[3])}
               for match in _MODULE.finditer(verilog) if match[1] in gateable}
     if not inputs:
@@ -78,11 +77,11 @@ def gate_blocks(verilog: str, gateable: Collection[str]) -> str:
 
 
 def _gate(match: re.Match, inputs: dict[str, int], *, still: bool) -> str:
-    """Return a cell with its clock gate; ``still``: its settings come from ungated logic."""
+    """Return a cell with its clock gate. ``still``: whether ungated logic drives its settings."""
     module, name, pins = match[1], match[2], dict(_PIN.findall(match[3]))
     plain = {pin: _NUMBER.sub("", pin.strip("\\")).strip() for pin in pins}
     idle = next((pins[pin] for pin, short in plain.items() if short == "idle"), None)
-    if idle is None:  # nothing reads the signal, so it is not in the Verilog
+    if idle is None:  # nothing reads the signal: it is not in the Verilog
         return match[0]
     wake, watched, settings = [f"~{idle}"], [], []
     for pin, width in inputs.items():

@@ -96,9 +96,9 @@ struct Text final : VerilatedVcdFile {
 def verilog_wrapper(name: str, ports: Sequence[Port], traced: bool = False) -> str:
     """Return Verilog of module ``WRAPPER`` around ``name``, with ports ``p0``, ``p1``, ...
 
-    It registers the reset: Verilator evaluates logic that depends combinationally on a top-level
-    input whenever anything changes, and nearly everything depends on the reset. A ``traced``
-    design's wrapper leaves its own signals out of the trace.
+    The wrapper registers the reset: Verilator evaluates logic that depends combinationally on a
+    top-level input whenever anything changes, and nearly all logic depends on the reset. The
+    wrapper of a ``traced`` design leaves its own signals out of the trace.
     """
     lines = ["/*verilator tracing_off*/"] if traced else []
     lines += [f"module {WRAPPER} ("]
@@ -112,14 +112,14 @@ def verilog_wrapper(name: str, ports: Sequence[Port], traced: bool = False) -> s
         places["rst"] = "reset"
     lines += ["  /*verilator tracing_on*/"] if traced else []
     lines += [f"  {name} dut ("]
-    # Escaped: a port may have the name of a keyword, as ``time`` does.
+    # Escaped: the name of a port may be a keyword, as ``time`` is.
     lines.append(",\n".join(f"    .\\{port} ({place})" for port, place in places.items()))
     lines += ["  );", "endmodule", ""]
     return "\n".join(lines)
 
 
 def traceable(verilog: str) -> str:
-    """Return ``verilog`` with unnamed wires, which have only a number, left out of traces."""
+    """Return ``verilog`` with unnamed (numbered) wires left out of traces."""
     return _NUMBERED.sub(r"/*verilator tracing_off*/ \1 /*verilator tracing_on*/", verilog)
 
 

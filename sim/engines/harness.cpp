@@ -1,9 +1,9 @@
-// The harness: runs one compiled design cycle by cycle, with queues at its streams, register access,
+// The harness runs one compiled design cycle by cycle, with queues at its streams, register access,
 // link rates, random stalls and skipping of idle cycles. It is the same for every design and runs
 // without Python.
 //
 // A cycle: drive inputs, evaluate with the clock low, sample handshakes, evaluate the rising edge.
-// sim/engines/pysim.py does the same on Amaranth's simulator; both must agree to the cycle.
+// sim/engines/pysim.py does the same on Amaranth's simulator; both must agree in every cycle.
 #include "harness.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t NEVER = ~uint64_t(0);
 constexpr uint32_t NO_PORT = ~uint32_t(0);
 constexpr uint32_t FRACTION = 20;  // fractional bits of link time
-// Cycles evaluated before the event that ends a skip, so that a registered copy of `time` is fresh.
+// Cycles evaluated before the event that ends a skip: a registered copy of `time` must be current.
 constexpr uint64_t SETTLE = 2;
 constexpr uint64_t RESET_CYCLES = 4;
 
@@ -201,14 +201,14 @@ struct Registers {
     }
 };
 
-// The window of traced cycles. In the harness of an untraced design it does nothing.
+// The window of traced cycles. In the harness of an untraced design it has no effect.
 struct Trace {
 #ifdef EMBER_TRACE
     uint64_t first = NEVER, last = 0, cycle_ns = 0;
     bool begun = false;
 
-    // Call before anything of cycle `now` happens. A window that begins in skipped cycles begins with
-    // the values that hold throughout them.
+    // Call before any signal changes in cycle `now`. A window that begins in skipped cycles begins
+    // with the values that hold throughout them.
     void enter(Design& design, uint64_t now) {
         if (begun && now > last) close(design);
         if (begun || now < first || now > last) return;
@@ -235,7 +235,7 @@ struct Trace {
 
 // A recording of the inputs in each evaluated cycle, for replay without the rest of the harness.
 struct Stimulus {
-    std::vector<Port> ports;  // the recorded inputs; none while not recording
+    std::vector<Port> ports;  // the recorded inputs; empty while not recording
     std::vector<uint8_t> bytes;
 
     void record() {
@@ -296,7 +296,8 @@ public:
         design->eval();
     }
 
-    // The cycle in which an idle design moves by itself; one that has passed counts as now.
+    // The cycle in which an idle design moves by itself; a past deadline counts as the current
+    // cycle.
     uint64_t alarm() const {
         if (!waits.data || !waits.get()) return NEVER;
         uint32_t due = 0;
@@ -319,7 +320,7 @@ public:
         asleep = false;
     }
 
-    // Before an input outside the streams changes: evaluate up to here with its old value.
+    // Evaluate up to this cycle with the old value of an input outside the streams.
     void touch() {
         if (!asleep) return;
         wake(reached);
@@ -341,7 +342,7 @@ public:
         }
     }
 
-    // Evaluate one cycle; returns whether `idle` was high and nothing moved at any port.
+    // Evaluate one cycle; return whether `idle` was high and no beat or signal moved at any port.
     bool step() {
         const uint64_t cycle = now;
         bool quiet = idle.data != nullptr && !resetting;
@@ -486,7 +487,7 @@ uint64_t ember_waiting(Engine* engine, uint32_t stream) {
     return engine->inputs[stream].cycles.size() - engine->inputs[stream].head;
 }
 
-// Returns the number of beats, and moves them if the room suffices.
+// Returns the number of beats, and copies them if the room suffices.
 uint64_t ember_pop(Engine* engine, uint32_t stream, uint64_t room, uint32_t* beats,
                    uint64_t* cycles) {
     auto& output = engine->outputs[stream];
@@ -537,7 +538,7 @@ void ember_get_signal(Engine* engine, uint32_t port, uint8_t* value) {
     std::memcpy(value, storage.data, storage.bytes);
 }
 
-// Begin or end a reset of the design from the current cycle on.
+// Begin or end a reset of the design, from the current cycle on.
 void ember_reset(Engine* engine, int active) {
     engine->touch();
     engine->resetting = active;
@@ -547,7 +548,7 @@ void ember_reset(Engine* engine, int active) {
 void ember_register_op(Engine* engine, uint32_t addr, uint32_t data, uint64_t cycle, int write) {
     auto& ops = engine->registers.ops;
     const uint64_t due = std::max(cycle, engine->reached);
-    // Behind those of the same cycle, and so behind one under way.
+    // After the accesses of the same cycle, including one in progress.
     auto at = ops.end();
     while (at != ops.begin() && (at - 1)->cycle > due) --at;
     ops.insert(at, {due, addr, data, write != 0});
@@ -572,12 +573,12 @@ uint64_t ember_cycle(Engine* engine) { return engine->reached; }
 
 uint64_t ember_next_event(Engine* engine) { return engine->next_event(); }
 
-// Evaluate with constant inputs and nothing else: the baseline for the harness's overhead.
+// Evaluate with constant inputs only: the baseline for the harness's overhead.
 void ember_run_bare(Engine* engine, uint64_t cycles) {
     for (uint64_t i = 0; i < cycles; i++) engine->edge();
 }
 
-// Record the `count` inputs with these indices from now on.
+// Start to record the `count` inputs with these indices.
 void ember_record(Engine* engine, const uint32_t* inputs, uint32_t count) {
     engine->touch();
     engine->stimulus = {};
@@ -593,7 +594,7 @@ void ember_pop_recorded(Engine* engine, uint8_t* bytes) {
     engine->stimulus = {};
 }
 
-// Evaluate with recorded inputs and nothing else, ignoring the outputs.
+// Evaluate with recorded inputs only, ignoring the outputs.
 void ember_replay(Engine* engine, const uint32_t* inputs, uint32_t count, const uint8_t* bytes,
                   uint64_t size) {
     ember_record(engine, inputs, count);

@@ -1,5 +1,5 @@
 // The harness's interface to a compiled design: the storage of its ports and its evaluation. The
-// generated glue implements it; nothing here depends on the compiler of the design.
+// generated glue implements it; the interface does not depend on the compiler of the design.
 #pragma once
 #include <cstdint>
 
@@ -21,13 +21,13 @@ public:
     virtual void eval() = 0;
     virtual Port port(uint32_t index) = 0;
 
-    // Only for a traceable design: write its signals as VCD, times in ns.
+    // Write the signals as VCD, times in ns; only for a traceable design.
     virtual void trace_open(TraceSink) {}
     virtual void trace_dump(uint64_t) {}
     virtual void trace_close() {}
 };
 
-// Defined by the glue. seed < 0: memories and registers start at 0; else at random from the seed.
+// Defined by the glue. seed < 0: memories and registers start at 0; else random, from the seed.
 Design* make_design(int64_t seed);
 
 }  // namespace ember

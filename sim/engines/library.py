@@ -19,19 +19,19 @@ Functions = Mapping[str, tuple[Any, Sequence[Any]]]
 """Maps a function's name to the types of its result and arguments."""
 
 FLAGS = ("-ffp-contract=off",)
-"""Products and sums are rounded separately, as in numpy."""
+"""Compiler flags: round products and sums separately, as numpy does."""
 
 
 def bind(path: Path, functions: Functions, long: Collection[str] = ()) -> SimpleNamespace:
     """Return ``functions`` of the shared library at ``path``.
 
-    Calls hold Python's lock, because releasing and reacquiring it takes longer than they do; those
-    of the ``long`` functions release it. ``BuildError`` for a damaged library.
+    Calls hold Python's lock, because releasing and reacquiring it takes longer than a call.
+    Functions in ``long`` release the lock. ``BuildError`` for a damaged library.
     """
     try:
         releasing, holding = ctypes.CDLL(str(path)), ctypes.PyDLL(str(path))
     except OSError as error:
-        raise BuildError(f"{error}: remove {path.parent}, it is built again") from None
+        raise BuildError(f"{error}: remove {path.parent} to build it again") from None
     found = {}
     for name, (result, arguments) in functions.items():
         function = found[name] = getattr(releasing if name in long else holding, name)
@@ -44,9 +44,12 @@ def library(source: Path, functions: Functions, *, long: Collection[str] = (),
             generated: Mapping[str, str] | None = None) -> SimpleNamespace:
     """Compile ``source`` and return its ``functions``, as :func:`bind` does.
 
-    It may include headers of its folder and of the folders ``include``, and ``generated`` ones,
-    given as texts by file name. ``BuildError`` when the C++ compiler fails; the first call compiles
-    if nothing is cached.
+    source: C++ file. It may include headers of its own folder.
+    include: further folders of headers.
+    generated: texts of further headers, by file name.
+
+    ``BuildError`` if the C++ compiler fails. The first call compiles unless the cache has the
+    library.
     """
     made = tuple((generated or {}).items())
     return bind(_compiled(source, tuple(include), made), functions, long)

@@ -1,4 +1,4 @@
-"""Loader of components for the engine with a given name."""
+"""Loads a component for the engine with a given name."""
 
 from functools import partial
 
@@ -12,25 +12,29 @@ from sim.engines.verilator import load_verilator
 __all__ = ["ENGINES", "TRACED", "load"]
 
 ENGINES = {"verilator": load_verilator, "cxxrtl": load_cxxrtl, "pysim": PysimModel.load}
-"""How each engine loads a component."""
+"""Function that loads a component, by engine."""
 
 
 TRACED = {"verilator": partial(load_verilator, traced=True),
           "pysim": partial(PysimModel.load, traced=True)}
-"""How each engine that can write waveforms loads a component to be traced."""
+"""Function that loads a component to be traced, by engine that can write waveforms."""
 
 
 def load(component: wiring.Component, name: str, engine: str = "verilator",
          recipe: str | None = None, *, traced: bool = False, clock_gating: bool = True) -> Model:
     """Return ``component`` ready to be instantiated on ``engine``.
 
-    Its ports may be streams, plain signals and an AXI4-Lite port ``csr``; ``idle`` and ``time``
-    let the engine skip cycles in which nothing moves. A compiled model is kept in a cache
-    (``EMBERNIC_CACHE``, else the user's cache folder), and so is its Verilog if a ``recipe``, with
-    the sources of ``rtl``, determines the component. Instances of a ``traced`` model can write
-    waveforms; it needs a separate build and is slower. With ``clock_gating``, an untraced model of
-    Verilator does not evaluate idle blocks (docs/fidelity.md); results do not depend on it.
-    ``ValueError`` for an unknown engine, or one without traces; ``BuildError`` when a tool fails.
+    Its ports may be streams, plain signals and an AXI4-Lite port ``csr``. With ports ``idle`` and
+    ``time``, the engine skips cycles in which the component cannot change. Compiled models are
+    cached (in ``EMBERNIC_CACHE``, by default in the user's cache folder). The Verilog is cached too
+    if a ``recipe``, with the sources of ``rtl``, determines the component.
+
+    traced: make a separate, slower build whose instances can write waveforms.
+    clock_gating: do not evaluate idle blocks, in untraced models of Verilator (docs/fidelity.md);
+        results are the same.
+
+    ``ValueError`` for an unknown engine, or an engine without traces; ``BuildError`` if a tool
+    fails.
     """
     if engine not in ENGINES:
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}")

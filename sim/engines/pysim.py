@@ -28,7 +28,7 @@ _SETTLE = 2
 
 
 class PysimModel(Model):
-    """A component, elaborated anew for each instance."""
+    """A component, elaborated for each instance separately."""
 
     def __init__(self, name: str, component: wiring.Component, traced: bool = False):
         super().__init__(name, describe(component))
@@ -38,7 +38,7 @@ class PysimModel(Model):
     @classmethod
     def load(cls, component: wiring.Component, name: str, recipe: str | None = None,
              traced: bool = False) -> "PysimModel":
-        """Return the model of ``component``; nothing is cached, so ``recipe`` is not used."""
+        """Return the model of ``component``. Nothing is cached, and ``recipe`` has no effect."""
         del recipe
         return cls(name, component, traced)
 
@@ -109,8 +109,8 @@ class PysimEngine(Engine):
         top = Module()
         top.domains += self._domain
         platform = None if seed is None else RandomMemories(seed)
-        # As in the wrapper of a compiled design, the reset comes from a register, which also uses
-        # the clock domain: the simulator only knows domains that are used.
+        # As in the wrapper of a compiled design, the reset is driven by a register. The register
+        # also uses the clock domain: the simulator omits unused domains.
         self._reset, held = Signal(init=1), Signal(init=1, reset_less=True)
         reset = getattr(component, "rst", self._domain.rst)
         top.d.sync += held.eq(self._reset)
@@ -194,7 +194,8 @@ class PysimEngine(Engine):
                     *(0 if s.offering else s.due() for s in self._inputs)])
 
     def _next_alarm(self) -> int:
-        """The cycle in which an idle design moves by itself; one that has passed counts as now."""
+        """The cycle in which an idle design moves by itself; a past deadline counts as the current
+        cycle."""
         if not self._alarm or not self._ctx.get(self._alarm[0].value):
             return _NEVER
         ahead = (self._ctx.get(self._alarm[1].value) - self._now) & 0xFFFFFFFF
@@ -351,7 +352,7 @@ class PysimEngine(Engine):
         return self._beats.copy(), self._last.copy()
 
     def _touch(self) -> None:
-        """Before an input outside the streams changes: evaluate up to here with its old value."""
+        """Evaluate up to this cycle with the old value of an input outside the streams."""
         if self._asleep:
             self._wake(self._reached)
             while self._now < self._reached:

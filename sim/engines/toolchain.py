@@ -1,4 +1,4 @@
-"""The C++ compiler: the zig installed with the package, or the one that ``CXX`` names. No make."""
+"""The C++ compiler: zig, installed with the package, or the compiler that ``CXX`` names."""
 
 import os
 import platform
@@ -17,12 +17,11 @@ __all__ = ["CXX_FLAGS", "LEVEL", "compile_files", "compiler_id", "link"]
 
 CXX_FLAGS = ("-std=c++20", "-fPIC", "-fvisibility=hidden", "-fno-sanitize=undefined", "-w")
 LEVEL = "-O1"
-"""Optimisation of designs: -O3 takes half as long again, and makes a NIC no faster."""
+"""Optimisation of designs. -O3 takes 1.5 times as long, and a NIC runs no faster."""
 
 _INCLUDED = re.compile(r'^#include "([^"]+\.cpp)"$', re.MULTILINE)
 _SLOW_SHARE = 0.6
-"""Time to compile a byte without optimisation, relative to one with it: 6 and 10 seconds per MB of
-kaggle's NIC."""
+"""Time to compile a byte without optimisation, relative to the time with optimisation."""
 
 
 def compiler() -> list[str]:
@@ -49,7 +48,8 @@ def compiler_id() -> str:
 
 @lru_cache(maxsize=1)
 def _processor() -> str:
-    # zig compiles for the processor it runs on: a cache on a shared disk must keep them apart.
+    # zig compiles for the processor on which it runs: the identifier keeps processors apart in a
+    # cache on a shared disk.
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -59,9 +59,11 @@ def _processor() -> str:
 
 def compile_files(sources: Sequence[Path], folder: Path, flags: Sequence[str],
                   include: Sequence[Path], level: str = "-O3") -> list[Path]:
-    """Compile ``sources`` into ``folder``, several at once, at optimisation ``level``; return the
-    objects in the order of compilation: the costliest first, so that no long one runs alone at the
-    end."""
+    """Compile ``sources`` into ``folder``, several at once, at optimisation ``level``.
+
+    Return the objects in the order of compilation: the costliest source first, to keep all
+    processors busy until the end.
+    """
     includes = [f"-I{path}" for path in include]
 
     def one(source: Path) -> Path:
@@ -76,14 +78,14 @@ def compile_files(sources: Sequence[Path], folder: Path, flags: Sequence[str],
 
 
 def _is_slow(source: Path) -> bool:
-    """Return whether ``source`` is Verilator's code that runs once, when a model starts, and is not
-    worth optimising."""
+    """Return whether ``source`` is code of Verilator that runs once, when a model starts.
+    Optimising such code saves no time."""
     return source.stem.endswith("__Slow")
 
 
 def _cost(source: Path) -> float:
-    """Return the cost of compiling ``source``, in bytes of optimised C++: its own, and those of the
-    sources in its folder that it includes. Headers cost much the same for all."""
+    """Return the cost of compiling ``source``, in bytes of optimised C++: the source itself and the
+    sources in its folder that it includes. Headers cost about the same for all sources."""
     text = source.read_text(encoding="utf-8")
     included = [source.parent / name for name in _INCLUDED.findall(text)]
     size = len(text) + sum(path.stat().st_size for path in included if path.is_file())

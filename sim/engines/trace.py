@@ -22,7 +22,7 @@ class TraceSink(Protocol):
     """The receiver of the VCD text that an engine writes."""
 
     def write(self, text: bytes) -> object:
-        """Take the next piece of text, which may end anywhere."""
+        """Take the next piece of text. A piece may end anywhere."""
         ...
 
 
@@ -33,11 +33,12 @@ class TraceFile:
     ----------
     path: the file, which is replaced.
     scopes: names of the scopes around the design in the engine's text, outermost first. The single
-        scope ``name`` replaces them all, or only the innermost if the others hold more than it.
+        scope ``name`` replaces all of them, or only the innermost if the outer scopes have other
+        contents.
     strings: whether values in the text may be words (enumerations). FST stores a word as a named
         number, and all names are known only at the end.
 
-    ``OSError`` when the file cannot be written.
+    ``OSError`` if the file cannot be written.
     """
 
     def __init__(self, path: str, scopes: tuple[str, ...], name: str, strings: bool = False):
@@ -66,7 +67,7 @@ class TraceFile:
         self._put(text)
 
     def close(self) -> None:
-        """Complete the file; a second time does nothing."""
+        """Complete the file. A second call has no effect."""
         if self._closed:
             return
         self._closed = True
@@ -100,13 +101,13 @@ class TraceFile:
             for _ in scopes[1:]:
                 before, _, after = header.rpartition(b"$upscope $end")
                 header = before.rstrip(b" ") + after.lstrip(b"\n")
-        else:  # the outer scopes hold something else
+        else:  # the outer scopes have other contents
             header = re.sub(scopes[-1], named, header, count=1)
         return _FIELD.sub(rb"\1", header)
 
 
 def _numbered(spool: IO[bytes]) -> Iterator[bytes]:
-    """Yield the text in ``spool``, preceded by the words that its variables take."""
+    """Yield the text in ``spool`` behind definitions of the words that its variables take."""
     words: dict[bytes, dict[bytes, None]] = {}
     spool.seek(0)
     for line in spool:

@@ -1,8 +1,8 @@
 // Converts VCD text (IEEE 1364-2005, chapter 18) to GTKWave's FST format, piece by piece.
 //
-// Every engine writes VCD; this converts it with the FST library in Verilator. Values are two-state,
-// like those of the engines. `$ember_enum ID LITERAL ... $end` before the end of the definitions
-// lists the values that variable ID of type string takes, which FST stores as an enumeration.
+// Every engine writes VCD; this file converts it with the FST library in Verilator. Values are
+// two-state, as in the engines. `$ember_enum ID LITERAL ... $end` before the end of the definitions
+// lists the values of variable ID of type string, which FST stores as an enumeration.
 #include "fstcpp/fstcpp_variable_info.cpp"
 #include "fstcpp/fstcpp_writer.cpp"
 
@@ -17,8 +17,8 @@
 
 namespace {
 
-// Compresses `size` bytes into `target`, which has room for `capacity`; returns the compressed size,
-// 0 if it does not fit. Level -1 is LZ4, any other is zlib's.
+// Compresses `size` bytes into `target` of `capacity` bytes. Returns the compressed size, 0 if it
+// exceeds `capacity`. Level -1 is LZ4, any other level is zlib's.
 using Compress = uint64_t (*)(const void* data, uint64_t size, void* target, uint64_t capacity,
                               int level);
 Compress compress = nullptr;
@@ -233,8 +233,8 @@ int compress2(Bytef* target, uLongf* target_size, const Bytef* data, uLong size,
     return *target_size ? Z_OK : -5;  // Z_BUF_ERROR
 }
 
-// The interface for ctypes. Functions return null, or a text that says what went wrong; the empty
-// text means that the file could not be written.
+// The interface for ctypes. Functions return null or an error message; an empty message means that
+// the file could not be written.
 #pragma GCC visibility push(default)
 extern "C" {
 

@@ -1,7 +1,7 @@
 """Writer of FST files (GTKWave's format) from VCD text, using the FST library in Verilator.
 
-The converter, ``trace_fst.cpp``, is compiled once. The library expects the system's zlib and LZ4;
-it gets Python's instead.
+The converter, ``trace_fst.cpp``, is compiled once. The library requires zlib and LZ4; it gets the
+copies that are part of Python packages.
 """
 
 import ctypes
@@ -65,8 +65,8 @@ def _library() -> SimpleNamespace:
 class FstWriter:
     """An FST file, written as VCD text.
 
-    Parameters: ``path``, the file, which is replaced. ``OSError`` when it cannot be written;
-    ``ValueError`` for text that is not VCD of two-state values.
+    Parameters: ``path``, the file, which is replaced. ``OSError`` if it cannot be written;
+        ``ValueError`` for text that is not VCD of two-state values.
     """
 
     def __init__(self, path: str):
@@ -80,7 +80,7 @@ class FstWriter:
         self._check(_library().fst_feed(self._converter, text, len(text)))
 
     def close(self) -> None:
-        """Complete the file; a second time does nothing."""
+        """Complete the file. A second call has no effect."""
         if self._converter is None:
             return
         converter, self._converter = self._converter, None
@@ -94,10 +94,11 @@ class FstWriter:
             raise ValueError(f"waves: {said.decode(errors='replace')}")
 
     def _incomplete(self) -> OSError:
-        return OSError(f"waves cannot be written whole: {self._path}: is the disk full?")
+        return OSError(f"waves cannot be written completely: {self._path}: free disk space")
 
     def _check_blocks(self) -> None:
-        """Check that every block was written completely: the library does not report it."""
+        """Check that every block was written completely: the library does not report failed
+        writes."""
         at, size = 0, os.path.getsize(self._path)
         with open(self._path, "rb") as file:
             while at < size:

@@ -16,7 +16,7 @@ class PysimTrace:
     """Observer of every signal of ``simulator``, which writes a window of cycles.
 
     Amaranth's writer must be attached from the beginning. The engine does not advance the
-    simulator's time: deltas separate changes, and this class inserts the times of the file, at
+    simulator's time: deltas separate changes. This class inserts the times of the file, at
     ``ns_per_cycle`` per cycle. See :meth:`sim.engines.Engine.trace`.
     """
 
@@ -34,7 +34,7 @@ class PysimTrace:
         self._text.sink = sink
 
     def enter(self, cycle: int) -> None:
-        """Call before anything of ``cycle`` happens."""
+        """Begin ``cycle``. Call it before any signal changes in the cycle."""
         if self._begun and cycle > self._last:  # the window's end was skipped
             self.close(cycle)
         elif not self._begun and self._first <= cycle <= self._last:
@@ -43,11 +43,11 @@ class PysimTrace:
         self._text.now = cycle * self._cycle_fs
 
     def rise(self, cycle: int) -> None:
-        """Call before the clock rises in ``cycle``."""
+        """Note the rising clock edge of ``cycle``. Call it before the clock rises."""
         self._text.now = cycle * self._cycle_fs + self._cycle_fs // 2
 
     def fall(self, cycle: int) -> None:
-        """Call before the clock falls, at the end of ``cycle``."""
+        """Note the falling clock edge at the end of ``cycle``. Call it before the clock falls."""
         if self._begun and cycle >= self._last:
             self.close(cycle + 1)
         self._text.now = (cycle + 1) * self._cycle_fs
@@ -63,8 +63,9 @@ class PysimTrace:
 
 
 class _Text:
-    """File that Amaranth writes to. Before the window it keeps the definitions and every variable's
-    last value; then it passes the text to ``sink`` in larger pieces, with new times."""
+    """File to which Amaranth writes. Before the window it keeps the definitions and the last value
+    of every variable; in the window it passes the text to ``sink`` in larger pieces, with new
+    times."""
 
     def __init__(self) -> None:
         self.sink: TraceSink | None = None
@@ -100,7 +101,7 @@ class _Text:
                              "$end", "")))
 
     def end(self, stamp: int | None) -> None:
-        """Write the rest, up to time ``stamp``; at least the definitions."""
+        """Write the rest, up to time ``stamp``. The definitions are always written."""
         if self._stamp is None:
             self._put("\n".join((*self._definitions, "")))
         elif stamp is not None and stamp != self._stamp:

@@ -22,7 +22,7 @@ __all__ = ["Translation", "translated"]
 @dataclass(frozen=True)
 class Translation:
     """The Verilog ``text`` of a component, its ``ports``, and the names of its ``gateable`` modules
-    (:class:`rtl.gateable.Gateable`), which the text does not show."""
+    (:class:`rtl.gateable.Gateable`), which are not marked in the text."""
 
     text: str
     ports: tuple[Port, ...]
@@ -32,9 +32,9 @@ class Translation:
 def translated(component: wiring.Component, name: str, recipe: str | None) -> Translation:
     """Return the translation of ``component`` as module ``name``.
 
-    Translating a whole NIC takes many seconds. With a ``recipe`` the result is cached. The recipe
-    is a text that determines the component, together with the sources of ``rtl`` and ``gen`` and
-    of the module that defines the component's class.
+    Translating a whole NIC takes many seconds. With a ``recipe`` the result is cached. A recipe is
+    a text that determines the component, together with the sources of ``rtl`` and ``gen`` and of
+    the module that defines the component's class.
     """
     if recipe is None:
         verilog = to_verilog(component, name)

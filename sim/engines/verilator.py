@@ -44,7 +44,7 @@ class _Flow:
     runtime: tuple[str, ...] = RUNTIME
 
 
-# A traceable design is a separate build, including the harness, so that others pay nothing for it.
+# A traceable design is a separate build, including the harness: tracing slows a model down.
 _FLOWS = {False: _Flow(), True: _Flow(
     (*FLAGS, "--trace-vcd", "--trace-max-width", "0"),  # 0: signals of any width
     (*DEFINES, "-UVM_TRACE", "-UVM_TRACE_VCD", "-DVM_TRACE=1", "-DVM_TRACE_VCD=1",
@@ -54,7 +54,7 @@ _FLOWS = {False: _Flow(), True: _Flow(
 
 def load_verilator(component: wiring.Component, name: str, recipe: str | None = None, *,
                    traced: bool = False, clock_gating: bool = True) -> CompiledModel:
-    """Return ``component`` compiled, from the cache if nothing has changed.
+    """Return ``component`` compiled; a cached library is used if nothing has changed.
 
     docs/fidelity.md describes the effect of ``traced`` and ``clock_gating`` on its Verilog.
     """
@@ -76,7 +76,8 @@ def load_verilator(component: wiring.Component, name: str, recipe: str | None = 
     objects = f"{name}-objects-{key}"
 
     def build(folder: Path) -> None:
-        # A cache entry of their own: only linking needs the objects, which double the size.
+        # The objects have a cache entry of their own: only linking needs them, and they double the
+        # size.
         _link(glue, flow, cached(objects, partial(_build, name, source, flow)),
               cached(runtime, partial(_build_runtime, flow)), folder)
 
@@ -107,8 +108,8 @@ def _includes() -> list[Path]:
 
 
 def _build(name: str, source: str, flow: _Flow, folder: Path) -> None:
-    """Compile the design itself. The harness is linked to it afterwards, so that changing one does
-    not recompile the other."""
+    """Compile the design itself. The harness is linked to it afterwards: changing the harness does
+    not recompile the design, nor the reverse."""
     (folder / "design.v").write_text(source, encoding="utf-8")
     started = time.monotonic()
     with announce(f"compiling {name}", f"{4 + _SECONDS * len(source):.0f} s"):
@@ -128,10 +129,11 @@ def _build(name: str, source: str, flow: _Flow, folder: Path) -> None:
 
 
 def _unite(sources: list[Path], folder: Path) -> list[Path]:
-    """Return files that each include some megabytes of ``sources``, those that run once apart.
+    """Return files that each include some megabytes of ``sources``. Sources that run once are in
+    separate files.
 
-    Verilator writes some twenty files per design, most of them small, and its headers take the
-    compiler three seconds in each: two thirds of a build.
+    Verilator writes some twenty files per design, most of them small, and compiling its headers for
+    each of them would take most of a build.
     """
     units, sizes = defaultdict(list), Counter()
     for source in sources:

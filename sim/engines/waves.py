@@ -23,9 +23,10 @@ class WavesOptions:
 
     Members
     -------
-    path: the file, ``.fst`` or ``.vcd``. node: number of the node.
-    first, last: cycles, both included, counted from the end of reset as everywhere in a run.
-        ``first`` None is the cycle in which the hosts get their first samples.
+    path: the file, ``.fst`` or ``.vcd``.
+    node: number of the node.
+    first, last: cycles, both included, counted from the end of reset. ``first`` None is the cycle
+        in which the hosts get their first samples.
     """
 
     path: str
@@ -38,13 +39,15 @@ class WavesOptions:
            engine: str) -> "WavesOptions | None":
         """Return the options given on the command line, None without ``path``.
 
-        ``window`` is ``FIRST:LAST``; either may be left out. ``nodes`` and ``engine`` are the
-        run's. ``ValueError`` for invalid options.
+        window: ``FIRST:LAST``; either may be left out.
+        nodes, engine: of the run.
+
+        ``ValueError`` for invalid options.
         """
         if path is None:
             for name, value in (("waves_node", node), ("waves_window", window)):
                 if value is not None:
-                    raise ValueError(f"{name} must go with waves, not {value!r} alone")
+                    raise ValueError(f"{name} {value!r} requires waves: give waves, too")
             return None
         if Path(path).suffix not in SUFFIXES:
             raise ValueError(f"waves must end in {' or '.join(SUFFIXES)}, not {path!r}")
@@ -73,7 +76,8 @@ class Waves:
     """The trace of one node of a run.
 
     Parameters: ``options``, and the ``engine`` of the node, just out of reset. The file is opened
-    here if the window's start is given, else by :meth:`begin`; ``OSError`` if that fails.
+        by the constructor if the window's start is given, else by :meth:`begin`; ``OSError`` if
+        that fails.
     """
 
     def __init__(self, options: WavesOptions, engine: Engine):
@@ -83,7 +87,7 @@ class Waves:
         self._window = (0, 0)
         check_writable(options.path, "waves")
         if Path(options.path).is_fifo():
-            # Formats of waves go back to what they wrote.
+            # Writers of waveforms seek in their file, which a pipe does not support.
             raise ValueError(f"waves must be a file, not the pipe {options.path!r}")
         if options.first is not None:
             self._open(options.first)
@@ -97,15 +101,15 @@ class Waves:
         options, engine = self._options, self._engine
         last = first + WINDOW - 1 if options.last is None else options.last
         if last < first:
-            raise ValueError(f"waves_window must end at cycle {first} or later, where the first "
-                             f"samples come, not {last}")
+            raise ValueError(f"waves_window must end at cycle {first} (first samples) or later, "
+                             f"not {last}")
         self._window = (first, last)
         self._file = TraceFile(options.path, engine.trace_scopes, f"node{options.node}",
                                engine.trace_strings)
         engine.trace(self._file, first, last)
 
     def close(self) -> None:
-        """Complete the file; a second time does nothing."""
+        """Complete the file. A second call has no effect."""
         file, self._file = self._file, None
         if file is None:
             return
@@ -119,7 +123,7 @@ class Waves:
         first, last = self._window
         end = min(last, self._engine.cycle - 1)
         if end < first:
-            return (f"waves: {self._options.path} holds nothing: the window begins at cycle "
+            return (f"waves: {self._options.path} is empty: the window begins at cycle "
                     f"{first:,}, the run ended at cycle {end:,}")
-        return (f"waves: {self._options.path} holds cycles {first:,} to {end:,} of node "
+        return (f"waves: {self._options.path} contains cycles {first:,} to {end:,} of node "
                 f"{self._options.node}")

@@ -1,1 +1,2 @@
-"""Files that a command writes: whole at every moment, even when it is interrupted."""
+"""Output files of commands. A file is complete at every moment, even if the command is
+interrupted."""

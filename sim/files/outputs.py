@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 MOST_RESULTS = 1 << 30
-"""Most bytes of a file of earlier results that is looked into."""
+"""Most bytes of a file of earlier results that is read."""
 
 _NOTHING: Mapping[str, Paths | None] = MappingProxyType({})
 
@@ -31,7 +31,7 @@ def check_outputs(outputs: Mapping[str, str | None],
                   inputs: Mapping[str, Paths | None] = _NOTHING) -> None:
     """Raise ``ValueError`` unless each output can be written and `check_apart` accepts it.
 
-    Call it with all files of a command, before any is opened.
+    Call it with all files of a command, before opening any of them.
     """
     check_apart(outputs, inputs)
     for field, path in outputs.items():
@@ -40,15 +40,15 @@ def check_outputs(outputs: Mapping[str, str | None],
 
 def check_apart(outputs: Mapping[str, str | None],
                 inputs: Mapping[str, Paths | None] = _NOTHING) -> None:
-    """Raise ``ValueError`` where an output is an input or another output.
+    """Raise ``ValueError`` if an output is an input or another output.
 
     Parameters
     ----------
     outputs: files by the options that name them; ``-`` is standard output.
-    inputs: values of the options that name inputs. ``data`` and ``files`` are files and folders
-        of samples: an output must not be, or become, a file of such a folder. Of the others, a
-        name that ships with EmberNIC is not a file; a ``cluster`` is every file that it reads; a
-        ``script`` is a file, whatever its name.
+    inputs: values of the options that name inputs. ``data`` and ``files`` are files and folders of
+        samples: an output must not be, or become, a file of these folders. A ``cluster`` is every
+        file that it reads. A ``script`` is a file, whatever its name. For other options, a name
+        that ships with EmberNIC is not a file.
     """
     check_distinct(outputs, {field: list(_files_of(field, given))
                              for field, given in inputs.items() if given is not None})
@@ -80,7 +80,7 @@ def _check_outside(outputs: Mapping[str, str | None], field: str, given: Paths) 
             if path in (None, "-") or not is_sample_file(Path(path)):
                 continue
             if os.path.realpath(Path(path).parent) == os.path.realpath(folder):
-                raise ValueError(f"{output} must lie outside the folder {str(folder)!r}, which is "
+                raise ValueError(f"{output} must be outside the folder {str(folder)!r}, which is "
                                  f"given as {field}")
 
 
@@ -101,7 +101,7 @@ def check_writable(path: str | None, field: str) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         os.stat(path)
     except FileNotFoundError:
-        # What a link names, too, has to be in a folder that is there.
+        # The target of a link must also be in an existing folder.
         _check_room(Path(os.path.realpath(path)).parent, why)
     except OSError as error:
         raise ValueError(f"{why}: {error.strerror}") from None
@@ -111,19 +111,19 @@ def check_writable(path: str | None, field: str) -> None:
 
 
 def check_folder(path: str, field: str) -> None:
-    """Create the folder at ``path``; raise ``ValueError`` where that fails."""
+    """Create the folder at ``path``; raise ``ValueError`` if that fails."""
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{field} must be a folder, not the file {path!r}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"{field} cannot be made: {path}: {error.strerror}") from None
+        raise ValueError(f"{field} cannot be created: {path}: {error.strerror}") from None
     _check_room(folder, f"{field} cannot be written to: {path}")
 
 
 def _check_room(folder: Path, why: str) -> None:
-    """Raise ``ValueError`` where a folder takes no file: permissions do not say it all."""
+    """Raise ``ValueError`` if no file can be created in a folder, regardless of its permissions."""
     try:
         with TemporaryFile(dir=folder):
             pass
@@ -132,7 +132,7 @@ def _check_room(folder: Path, why: str) -> None:
 
 
 def check_picture(path: str | None) -> None:
-    """Raise ``ValueError`` for a file name whose suffix is no supported picture format."""
+    """Raise ``ValueError`` for a file name without the suffix of a supported picture format."""
     if path and Path(path).suffix not in (".png", ".svg", ".pdf"):
         raise ValueError(f"picture must end in .png, .svg or .pdf, not {path!r}")
 
@@ -158,8 +158,8 @@ def write_json(result: dict, path: str | None) -> None:
 
 
 def check_earlier_results(path: str | None, first_sample: int) -> None:
-    """Raise ``ValueError`` where a run that resumes at ``first_sample`` would replace the results
-    of the stopped run before it."""
+    """Raise ``ValueError`` if a run that resumes at ``first_sample`` would replace the results of
+    the stopped run."""
     if path in (None, "-") or not first_sample or not Path(path).is_file():
         return
     text = read_regular(path, MOST_RESULTS)
@@ -169,7 +169,7 @@ def check_earlier_results(path: str | None, first_sample: int) -> None:
     except (ValueError, TypeError, KeyError, RecursionError):
         return
     if is_part:
-        raise ValueError(f"json must be another file than {path!r}, which holds the results of "
+        raise ValueError(f"json must be another file than {path!r}, which contains the results of "
                          f"samples before {first_sample}")
 
 
@@ -178,15 +178,16 @@ LIVE_SECONDS = 5.0
 
 
 class LiveJson:
-    """Periodic writer of a running command's results, so that a kill loses little.
+    """Periodic writer of a running command's results: a killed command loses only seconds of
+    results.
 
     Parameters
     ----------
-    path: the file; with None or ``-``, or a pipe or device, whose reader gets the results once,
-        nothing is written.
-    seconds: between two writes, and before the first; by default ``LIVE_SECONDS``.
+    path: the file. Results are not written to None, ``-``, pipes and devices, whose reader gets the
+        results once.
+    seconds: seconds between two writes, and before the first; by default ``LIVE_SECONDS``.
 
-    Members: ``written``, whether anything was written.
+    Members: ``written``, whether a file was written.
     """
 
     def __init__(self, path: str | None, seconds: float | None = None):
@@ -201,8 +202,9 @@ class LiveJson:
         return self._path is not None and time.monotonic() >= self._next
 
     def write(self, result: dict) -> None:
-        """Write ``result``, which itself says that it is not complete."""
+        """Write ``result``, which itself states that it is not complete."""
         write_json(result, self._path)
         self.written = True
-        # Counted from the end of the write: however long it takes, most time goes to the work.
+        # Counted from the end of the write: even if writing is slow, most time remains for the
+        # work.
         self._next = time.monotonic() + self._seconds

@@ -1,4 +1,4 @@
-"""Pictures, written whole."""
+"""Pictures, written atomically."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["write_picture"]
 
 
 def write_picture(figure: Figure, path: str | PathLike[str], **given: Any) -> None:
-    """Write ``figure`` to ``path`` atomically, in the format that its suffix names.
+    """Write ``figure`` to ``path`` atomically, in the format of its suffix.
 
     ``given``: further arguments of :meth:`matplotlib.figure.Figure.savefig`. ``OSError`` names
     ``path``.

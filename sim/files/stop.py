@@ -1,4 +1,4 @@
-"""A stop request by signal, which the command honours at its next safe point."""
+"""A stop request by signal, which the command obeys at its next safe point."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,12 +11,12 @@ __all__ = ["Stop", "never", "note_kept_results", "stoppable"]
 
 
 class Stop:
-    """Whether a signal has asked the command to stop; a second signal ends it at once.
+    """Whether a signal has asked the command to stop. A second signal ends the command at once.
 
-    So does the first one while the command has not polled this object yet: it is then still at
-    work that has no results to save, such as reading through a file.
+    The first signal also ends the command at once if the command has not polled this object yet: it
+    then has no results to save.
 
-    Members: ``status``, the exit status for the signal, None before one arrived.
+    Members: ``status``, the exit status for the signal, None before a signal.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Stop:
 
 
 def never() -> None:
-    """A stop request that never comes."""
+    """A stop request that never arrives."""
 
 
 @contextmanager
@@ -52,10 +52,10 @@ def stoppable() -> Iterator[Stop]:
 
 @contextmanager
 def note_kept_results(live: LiveJson, path: str | None) -> Iterator[None]:
-    """Note on an interrupt inside this context what the results file ``path`` holds."""
+    """On an interrupt inside this context, note which results the file ``path`` contains."""
     try:
         yield
     except Interrupted as error:
-        error.add_note(f"{path} holds the results of some seconds before" if live.written
+        error.add_note(f"{path} contains the results up to a few seconds ago" if live.written
                        else "no results were written")
         raise

@@ -15,12 +15,12 @@ namespace ember {
 
 struct Step : Asked {
     std::vector<uint64_t> kept;  // the records
-    uint64_t sent = 0;           // of them
+    uint64_t sent = 0;           // records sent
     double started = 0, ready = 0;
     bool begun = false, open = false, given_up = false;
-    uint64_t opening = 0;                 // its number
-    std::unique_ptr<UniqueShare> unique;  // until all of it has come
-    std::vector<float> dense_kept;        // of one that was given up
+    uint64_t opening = 0;                 // number of the opening
+    std::unique_ptr<UniqueShare> unique;  // until its last part has arrived
+    std::vector<float> dense_kept;        // dense vectors after a share was given up
 
     explicit Step(const Asked& asked)
         : Asked(asked), kept(asked.records, asked.records + asked.count) {}
@@ -46,11 +46,11 @@ struct Head {
 class Answers {
 public:
     std::list<Step> steps;  // in flight, in the order in which they were handed out
-    std::list<Step> given_up;  // and ended: only find() and own() tell of them
+    std::list<Step> given_up;  // ended; only find() and own() use them
     Completions completions;
     std::vector<Refusal> refusals;
-    std::vector<Step*> completed;  // by the packet taken last
-    uint64_t placed = 0;           // parts of answers, and refusals, that samples waited for
+    std::vector<Step*> completed;  // by the last packet
+    uint64_t placed = 0;           // awaited parts of answers, and rejections
     Fault fault;
 
     explicit Answers(const HostConfig& config)
@@ -67,7 +67,7 @@ public:
         }
         return step;
     }
-    // Place the answers of a packet; returns false, and does nothing, for one with another purpose.
+    // Place the answers of a packet; return false, without effect, for other packets.
     bool take(const uint32_t* words, uint64_t beats, const Head& head) {
         const uint32_t *tag = words + BEAT_WORDS, *values = tag + BEAT_WORDS;
         completed.clear();
@@ -104,14 +104,14 @@ public:
                              : opcode == opcode::POOLED)
             || (unique_ && opcode == opcode::INDICES);
     }
-    // The step in flight with `sample`, or else one that was given up, or null.
+    // The step in flight, or else the step given up, with `sample`; null if there is neither.
     Step* find(uint32_t sample) {
         for (auto* from : {&steps, &given_up})
             for (auto& step : *from)
                 if (sample - step.first < step.samples) return &step;
         return nullptr;
     }
-    // The same, if `sample` is in this node's share.
+    // As find(), if `sample` is in this node's share.
     Step* own(uint32_t sample) {
         Step* step = find(sample);
         return step && sample - step->first - step->share_first < step->share ? step : nullptr;
@@ -186,11 +186,11 @@ private:
     void answered(Step& step) {
         if (!--*step.left) completes(step);
     }
-    // All answers of a share have come; a completion may have to follow.
+    // All answers of a share have arrived; a completion may have to follow.
     void completes(Step& step) {
         if (!completions) completed.push_back(&step);
     }
-    // End a share without the answers that it lacks.
+    // End a share although answers are missing.
     void give_up(Step& step, uint64_t status) {
         for (uint32_t at = step.share_first; at < step.share_first + step.share; at++)
             if (!step.status[at] && uint64_t(step.filled[at]) < step.parts)
@@ -283,7 +283,7 @@ private:
 
     const bool interaction_, unique_, mean_;
     const uint64_t dimension_;
-    std::list<Step*> shares_;  // of which something is to come, in the order of `steps`
+    std::list<Step*> shares_;  // incomplete shares, in the order of `steps`
     uint64_t indexed_ = 0;     // step of the last indices
     std::map<uint32_t, int64_t> lost_;  // statuses of samples whose answers have not ended
 };

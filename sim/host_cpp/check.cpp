@@ -1,6 +1,6 @@
-// The check of results: bags pooled in order, and linear layers in float32 with every product and
-// every sum rounded, summed by ascending index starting at the first product, the bias last. A NaN
-// is 0x7FC00000.
+// The check of results: bags pooled in order, and linear layers in float32. Every product and every
+// sum is rounded; sums start at the first product, in ascending order of the index, the bias last.
+// A NaN is 0x7FC00000.
 // Reference, bit for bit: host.dlrm.embedding and host.dlrm.mlp.linear_fixed.
 // Compiled with -ffp-contract=off: a fused multiply-add would round once instead of twice.
 #include <algorithm>
@@ -15,7 +15,7 @@ using ember::Rows;
 
 namespace {
 
-// As many sums as fit the registers. Compilers split 512-bit vectors unless told not to.
+// As many sums as fit the registers. Compilers split 512-bit vectors by default.
 #ifdef __AVX512F__
 constexpr int ROWS = 8;
 #define WHOLE __attribute__((min_vector_width(512)))

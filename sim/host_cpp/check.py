@@ -38,9 +38,10 @@ def _library() -> SimpleNamespace:
 
 
 def linear_compiled(inputs: np.ndarray, layer: Layer) -> np.ndarray:
-    """Return what :func:`host.dlrm.mlp.linear_fixed` returns: float32 ``[n, outputs]``.
+    """Return the result of :func:`host.dlrm.mlp.linear_fixed`: float32 ``[n, outputs]``.
 
-    ``BuildError`` when the C++ compiler fails; the first call compiles where nothing is cached.
+    ``BuildError`` if the C++ compiler fails. The first call compiles unless the cache has the
+    library.
     """
     inputs, weights, biases = (np.ascontiguousarray(array, np.float32)
                                for array in (inputs, layer.weights, layer.biases))
@@ -55,7 +56,7 @@ def linear_compiled(inputs: np.ndarray, layer: Layer) -> np.ndarray:
 
 
 def pooled_compiled(samples: Samples, model: Model, seed: int) -> np.ndarray:
-    """Return what :func:`host.dlrm.dlrm.pooled_reference` returns, and raise what it raises."""
+    """Return the result of :func:`host.dlrm.dlrm.pooled_reference`, and raise its exceptions."""
     tables, rows, lengths = (np.ascontiguousarray(array, np.int64) for array in (
         samples.tables, samples.rows, samples.bag_lengths))
     constants = rows_of(model, seed)

@@ -17,13 +17,13 @@ public:
         reserved_++;
         return true;
     }
-    // Slots are given to openings in their order, which are numbered from 0 on.
+    // Slots are given to openings in order; openings are numbered from 0.
     uint64_t open() { return opened_++; }
     uint64_t slot(uint64_t opening) const { return opening % slots_; }
     uint64_t lap(uint64_t opening) const { return (opening / slots_ + 1) % 256; }
     uint64_t address(uint64_t opening) const { return base_ + sizeof(uint32_t) * slot(opening); }
     uint64_t returned() const { return returned_; }
-    // Return the slot of an opening, after those of the ones before.
+    // Return the slot of an opening, after the slots of earlier openings.
     void seen(uint64_t opening) {
         seen_.insert(opening);
         while (!seen_.empty() && *seen_.begin() == returned_) {

@@ -1,6 +1,6 @@
-// The exchange of frames between engines at the end of a quantum: split, sorted by time, sent through
-// the network's queues, pushed. Reference, bit for bit: sim.cluster.exchange.Exchange.
-// Compiled with -ffp-contract=off, so that cycles equal those of numpy's arithmetic.
+// The exchange of frames between engines at the end of a quantum: split, sorted by time, sent
+// through the network's queues, pushed. Reference, bit for bit: sim.cluster.exchange.Exchange.
+// Compiled with -ffp-contract=off: cycles equal the results of numpy's arithmetic.
 #include <cmath>
 #include <tuple>
 
@@ -11,11 +11,11 @@ namespace {
 
 using namespace ember;
 
-// Counts of one opcode's frames, and when the last of each step left.
+// Counts of one opcode's frames, and the cycle in which the last frame of each step left.
 struct Kind {
     uint32_t opcode;
     uint64_t frames = 0, bytes = 0;
-    std::vector<uint64_t> last;  // by step; 0 for none
+    std::vector<uint64_t> last;  // by step; 0 without frames
 };
 
 struct Node {
@@ -29,12 +29,12 @@ struct Frame {
     size_t source, first, count;
 };
 
-// A frame that faults were applied to, before it goes on.
+// A frame after faults were applied, before it is forwarded.
 struct Waiting {
     uint64_t cycle, source, order, destination;
     std::vector<uint32_t> words;
 
-    // Whether it goes on after the other; a heap then has the first in front.
+    // Whether it is forwarded after the other; the front of a heap is then the first frame.
     bool operator<(const Waiting& other) const {
         return std::tie(cycle, source, order) > std::tie(other.cycle, other.source, other.order);
     }
@@ -111,7 +111,7 @@ private:
                          std::push_heap(waiting_.begin(), waiting_.end());
                      });
     }
-    // Deliver the waiting frames that go on before cycle `now`.
+    // Deliver the waiting frames that are forwarded before cycle `now`.
     void release(uint64_t now, Exchanged& done) {
         while (!waiting_.empty() && waiting_.front().cycle < now) {
             std::pop_heap(waiting_.begin(), waiting_.end());
@@ -161,25 +161,26 @@ void ember_exchange_add(Exchange* exchange, const EnginePort* port) {
     exchange->nodes.push_back({Engine(*port)});
 }
 
-// Another engine takes the place of node `number`, at whose port nothing is under way.
+// Another engine replaces node `number`; no access at its port is in progress.
 void ember_exchange_replace(Exchange* exchange, uint64_t number, const EnginePort* port) {
     exchange->nodes[number] = {Engine(*port)};
 }
 
-// Forward the frames that left any engine before cycle `now`. Returns 0 if a beat would arrive late.
+// Forward the frames that left any engine before cycle `now`. Returns 0 if a beat would arrive
+// late.
 int ember_exchange_step(Exchange* exchange, uint64_t now, Exchanged* done) {
     return exchange->step(now, *done);
 }
 
-// From now on, let these faults happen to frames.
+// Apply these faults to all further frames.
 void ember_exchange_faults(Exchange* exchange, uint64_t seed, const FrameRule* rules,
                            uint64_t count) {
     exchange->faults.seed(seed);
     for (uint64_t place = 0; place < count; place++) exchange->faults.add(rules[place]);
 }
 
-// The number of rows of what happened; their kind, source, destination, opcode and frames, unless
-// `values` is null.
+// Returns the number of rows of injected faults. Writes their kind, source, destination, opcode and
+// frames to `values`, unless null.
 uint64_t ember_exchange_injected(Exchange* exchange, uint64_t* values) {
     const auto& injected = exchange->faults.injected;
     for (const auto& [where, frames] : injected) {
@@ -190,13 +191,13 @@ uint64_t ember_exchange_injected(Exchange* exchange, uint64_t* values) {
     return injected.size();
 }
 
-// Count the frames of this opcode separately from now on.
+// Count the further frames of this opcode separately, too.
 void ember_exchange_count(Exchange* exchange, uint32_t opcode) {
     exchange->kinds.push_back({opcode});
 }
 
-// The counts of the opcode at index `place`: frames, bytes, and when the last frame of each of the
-// first `steps` steps left.
+// The counts of the opcode at index `place`: frames, bytes, and the cycle in which the last frame
+// of each of the first `steps` steps left.
 void ember_exchange_counts(Exchange* exchange, uint64_t place, uint64_t steps, uint64_t* values) {
     const auto& kind = exchange->kinds[place];
     *values++ = kind.frames;
@@ -205,14 +206,15 @@ void ember_exchange_counts(Exchange* exchange, uint64_t place, uint64_t steps, u
     std::copy_n(kind.last.begin(), std::min<size_t>(steps, kind.last.size()), values);
 }
 
-// The number of frames that the last step forwarded, and of all their beats.
+// The number of frames that the last step forwarded, and the number of their beats.
 uint64_t ember_exchange_frames(Exchange* exchange, uint64_t* beats) {
     *beats = 0;
     for (const auto& frame : exchange->frames) *beats += frame.count;
     return exchange->frames.size();
 }
 
-// Those frames in time order: cycle, source and number of beats of each; all their beats.
+// The frames of the last step in time order: cycle, source and number of beats of each; all their
+// beats.
 void ember_exchange_look(Exchange* exchange, uint64_t* places, uint32_t* beats) {
     for (const auto& frame : exchange->frames) {
         beats = std::copy_n(exchange->words(frame), frame.count * BEAT_WORDS, beats);

@@ -42,13 +42,14 @@ _FUNCTIONS = {
 class CompiledExchange:
     """The exchange in C++. Reference: :class:`sim.cluster.exchange.Exchange`.
 
-    ``BuildError`` when the C++ compiler fails; the first instance compiles where nothing is cached.
+    ``BuildError`` if the C++ compiler fails. The first instance compiles unless the cache has the
+    library.
     """
 
     def __init__(self, engines: Sequence[CompiledEngine], network: Network):
         self._lib = library(Path(__file__).with_suffix(".cpp"), _FUNCTIONS,
                             generated={"formats.h": header_text()})
-        # The C++ object uses both, so they must live as long as it does.
+        # The C++ object uses both: they must live as long as it does.
         self._engines, self._free = list(engines), network.free
         self._counts = Exchanged(next=FOREVER)
         self._counted: list[int] = []
@@ -103,8 +104,8 @@ class CompiledExchange:
             self._exchange, number, EnginePort(*engine.native("net_tx", "net_rx")))
 
     def inject(self, rules: Sequence[frame_faults.FrameRule], seed: int) -> None:
-        """From now on, let ``rules`` happen to frames, drawn with ``seed``."""
-        # The C++ object uses the spans, so they must live as long as it does.
+        """Apply ``rules`` to all further frames, drawn with ``seed``."""
+        # The C++ object uses the spans: they must live as long as it does.
         self._spans = [np.array(list(chain(*rule.frames)), np.uint64) for rule in rules]
         given = (FrameRule * len(rules))(*(
             FrameRule(*rule[:-1], len(rule.frames), spans.ctypes.data)
@@ -121,14 +122,14 @@ class CompiledExchange:
             raise late("net_rx", counts.late_node, counts.late_cycle, now)
 
     def count_opcodes(self, opcodes: Sequence[int]) -> None:
-        """From now on, also count the frames of each of ``opcodes`` separately."""
+        """Count the further frames of each of ``opcodes`` separately, too."""
         self._counted = list(opcodes)
         for opcode in self._counted:
             self._lib.ember_exchange_count(self._exchange, opcode)
 
     def opcode_counts(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
         """Return the frames and bytes of ``opcode``, and for each of the first ``steps`` steps the
-        cycle in which its last frame left, 0 if there was none."""
+        cycle in which its last frame left, 0 without frames."""
         values = np.empty(2 + steps, np.uint64)
         self._lib.ember_exchange_counts(self._exchange, self._counted.index(opcode), steps,
                                         values.ctypes.data)
@@ -136,7 +137,7 @@ class CompiledExchange:
         return frames, size, last
 
     def _look(self) -> list[tuple[int, int, np.ndarray]]:
-        """Return the frames of the last step in the form that an observer takes."""
+        """Return the frames of the last step in the form for an observer."""
         size = c_uint64()
         count = self._lib.ember_exchange_frames(self._exchange, size)
         places = np.empty((count, 3), np.uint64)

@@ -1,7 +1,6 @@
 """The C++ header ``formats.h``, generated: record layouts, opcodes, sizes and shared structures.
 
-It is generated from :mod:`rtl.formats`, so that C++ has no second definition of a layout to keep in
-step.
+The header is generated from :mod:`rtl.formats`: each layout has a single definition.
 """
 
 from collections.abc import Iterable
@@ -88,9 +87,12 @@ def _layout(name: str, layout: StructLayout) -> str:
 
 @cache
 def header_text() -> str:
-    """Return ``formats.h``. In namespace ``ember``, fields of a header beat are in namespace
-    ``header``, further ones of one to the host in ``host_header``, and each record and each
-    enumeration has a namespace of its name."""
+    """Return ``formats.h``.
+
+    In namespace ``ember``, fields of a header beat are in namespace ``header``, additional fields
+    of a header to the host in ``host_header``. Each record and each enumeration has a namespace of
+    its name.
+    """
     header = _namespace("header", (
         _field(name, *field_place(name)) for name in EmberHeader.members))
     return "\n".join([

@@ -1,4 +1,4 @@
-// What happens to frames between NICs: lost, sent twice, changed, late. Reference, bit for bit:
+// Faults of frames between NICs: lost, duplicated, corrupted, late. Reference, bit for bit:
 // sim.cluster.frame_faults.
 #pragma once
 #include <array>
@@ -73,7 +73,7 @@ public:
 private:
     struct Entry {
         FrameRule rule;
-        std::map<uint64_t, uint64_t> seen;  // frames that the rule is about, by pair
+        std::map<uint64_t, uint64_t> seen;  // frames to which the rule applies, by pair
     };
 
     static bool matches(uint64_t wanted, uint64_t found) { return wanted == ANY || wanted == found; }
@@ -98,7 +98,7 @@ private:
     uint64_t seed_ = 0;
     std::vector<Entry> rules_;
     std::map<uint64_t, uint64_t> frames_;  // by pair
-    std::vector<bool> about_;       // whether each rule is about this frame
+    std::vector<bool> about_;       // whether each rule applies to this frame
    
 std::vector<uint64_t> numbers_;  // the number that each rule gives it
     std::vector<uint32_t> changed_;

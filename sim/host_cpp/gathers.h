@@ -23,8 +23,8 @@ inline uint64_t value_beats(uint64_t count, uint64_t dimension) {
     return (count * dimension + DATA_WORDS - 1) / DATA_WORDS;
 }
 
-// A launched gather, if `any`: when its call returns, when its vectors are ready, and its index among
-// those in flight.
+// A launched gather, if `any`: the end of its call, the time at which its vectors are ready, and
+// its index among the gathers in flight.
 struct Gather {
     bool any = false;
     double called = 0, end = 0;
@@ -37,7 +37,7 @@ struct LaunchThread {
     bool free = true;
 };
 
-// Launches gathers: all lists waiting when a stream and the thread are free go into one.
+// Launches gathers: all lists that wait when a stream and the thread are free share a gather.
 class Gathers {
 public:
     uint64_t launches = 0, rows = 0;

@@ -1,4 +1,4 @@
-// The rings of request lists and vectors, and the kernel that never ends.
+// The rings of request lists and vectors, and the resident kernel.
 // Reference: sim.node.gpu_rings.GpuRings and sim.node.resident_kernel.ResidentKernel.
 #pragma once
 #include <algorithm>
@@ -10,7 +10,8 @@
 
 namespace ember {
 
-// A list that the kernel has begun: its number, and when it reads it and has filled its slot.
+// A list that the kernel has begun: its number, the time at which it is read, and the time at which
+// its slot is filled.
 struct Begun {
     bool any = false;
     uint64_t number = 0;
@@ -33,7 +34,7 @@ public:
     }
     uint64_t launches() const { return begun_; }
 
-    // Take what the NIC has written to GPU memory; returns what is wrong with it.
+    // Take a packet that the NIC has written to GPU memory; returns the violation, if any.
     Fault list(uint64_t address, List list) {
         const uint64_t number = told_ + written_.size();
         if (list.records.empty() || list.records.size() > most_)
@@ -60,7 +61,7 @@ public:
         }
         return {};
     }
-    // Begin the next list, if it is told of and has a slot.
+    // Begin the next list, if it is announced and has a slot.
     Begun begin(double now) {
         if (waiting_.empty() || begun_ - emptied_ >= vectors_.slots) return {};
         const uint64_t count = waiting_.front().records.size();
@@ -71,12 +72,12 @@ public:
         waiting_.pop_front();
         return {true, begun_++, first, std::max(begun + times_.kernel, memory_free_)};
     }
-    // Fill the slot of a list that was begun, after those before it; returns the list.
+    // Fill the slot of a list that was begun, in the order of lists; returns the list.
     const List& fill(uint64_t number) {
         filled_ = number + 1;
         return slots_[number - emptied_];
     }
-    // The list whose slot the NIC reads, or null, and why.
+    // The list whose slot the NIC reads; null, and the violation, if the read is invalid.
     const List* read(uint64_t address, uint32_t bytes, uint16_t tag, Fault& why) {
         const uint64_t number = emptied_ + uint16_t(tag - emptied_);
         why = {Fault::READ, tag};
@@ -98,11 +99,11 @@ private:
     const RingPlace lists_, vectors_;
     const uint64_t most_, dimension_;
     const GpuTimes times_;
-    // Numbers count from 0 on: lists told of and begun; slots filled, asked for and read out.
+    // Numbers start at 0: lists announced and begun; slots filled, requested and read.
     uint64_t told_ = 0, begun_ = 0, filled_ = 0, asked_ = 0, emptied_ = 0;
     double memory_free_ = 0;
     std::deque<List> written_, waiting_;
-    std::deque<List> slots_;  // of lists begun and not read out
+    std::deque<List> slots_;  // lists begun whose slots were not read
 };
 
 }  // namespace ember

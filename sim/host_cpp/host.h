@@ -1,5 +1,5 @@
 // A NIC's host and GPU, in inference. Reference, in order and bit for bit: sim.node.node.Node.
-// Compiled with -ffp-contract=off, so that times equal those of Python.
+// Compiled with -ffp-contract=off: times equal the results of Python.
 #pragma once
 #include <cstdint>
 #include <ctime>
@@ -26,7 +26,7 @@ class Host {
 public:
     uint64_t from_nic = 0, actions = 0;
     uint64_t nic_ns = 0, host_ns = 0;  // CPU time of the timed quanta
-    double progress = 0;  // when a result last got on: sim.node.protocol.ClusterNode
+    double progress = 0;  // last progress of a result: sim.node.protocol.ClusterNode
     Answers answers;
     Outbox outbox;
     LaunchThread thread;
@@ -101,8 +101,9 @@ private:
         uint64_t order = 0;
 
         // The earliest event is the greatest. At the same time: steps handed out, consequences of
-        // earlier events, packets. Quantum boundaries decide when the first and the last kind are
-        // queued; a fixed rank keeps the outcome independent of them (sim.node.events.Rank).
+        // earlier events, packets. Quantum boundaries decide when events of the first and last kind
+        // are queued; a fixed rank makes the outcome independent of the boundaries
+        // (sim.node.events.Rank).
         bool operator<(const Event& other) const {
             if (time != other.time) return time > other.time;
             return rank() != other.rank() ? rank() > other.rank() : order > other.order;
@@ -129,7 +130,7 @@ private:
         double answer = event == NEVER ? INFINITE : double(event);
         const double host = next_event() + double(config_.latency);
         answer += double(2 * config_.latency);
-        // Dense vectors are read at once, and so are rings and what a flush is to read.
+        // Dense vectors, rings and the data of a flush are read at once.
         if (!queries_.left() && !config_.interaction && !answers.completions && !rings && !row_reads)
             answer += gpu.launch();
         return std::min(answer, host);
@@ -160,7 +161,7 @@ private:
         const bool answers_only = answers.take(words, beats, head);
         if (answers.placed != placed || !answers.completed.empty())
             got_on(double(cycle + config_.latency));
-        // Acknowledgements of gradients do not change where nothing trains.
+        // Only training depends on acknowledgements of gradients.
         if (answers_only && answers.completed.empty() && head.credit == credit_) return;
         credit_ = head.credit;
         if (free_taken_.empty()) {
@@ -234,7 +235,7 @@ private:
         if (!keeps) free_taken_.push_back(at);
         send_queries(now);
     }
-    // Whether a packet must have one record.
+    // Whether a packet must have exactly one record.
     bool one(const Head& head) const {
         return flushes(head) || (rings.takes(head.opcode) && head.opcode != opcode::LOOKUP_REQUESTS);
     }
@@ -272,7 +273,7 @@ private:
                 answers.fail(Fault::ROW, lookup::row.of(record));
         nic_.store_produced(uint16_t(number + 1), stored(now));
     }
-    // When a register has what is stored at `now`.
+    // The time at which a register has the value that is stored at `now`.
     uint64_t stored(double now) const { return uint64_t(std::ceil(now + double(config_.latency))); }
     void send_record(uint32_t opcode, uint32_t step, uint64_t record, double now) {
         uint32_t* words = outbox.send(opcode, step, 1, 2, 2, now) + BEAT_WORDS;
@@ -288,7 +289,7 @@ private:
                         | opening::step.at(step.step)
                         | opening::freed.at(answers.completions.returned()), now);
     }
-    // Queue a read of dense vectors, which are ready when the bottom MLP has run.
+    // Queue a read of dense vectors, which are ready at the end of the bottom MLP.
     bool ask(size_t at, double now) {
         Taken& kept = taken_[at];
         Step* step = nullptr;
@@ -343,7 +344,7 @@ private:
         auto found = answers.steps.begin();
         while (&*found != step) ++found;
         if (answers.completions) answers.completions.seen(step->opening);
-        // After a refusal, some of its queries may be unsent.
+        // After a rejection, some of its queries may be unsent.
         if (step->given_up) give_up(found);
         else if (step->sent < step->kept.size()) over_.splice(over_.begin(), answers.steps, found);
         else answers.steps.erase(found);
@@ -351,7 +352,8 @@ private:
         start(now);
     }
 
-    // Keep a step whose answers may still come, and its dense vectors, which the NIC may still ask for.
+    // Keep a step whose answers may still arrive, and its dense vectors, which the NIC may still
+    // request.
     void give_up(std::list<Step>::iterator step) {
         if (step->dense)
             step->dense_kept.assign(step->dense, step->dense + step->samples * config_.dimension);

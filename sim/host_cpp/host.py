@@ -59,27 +59,27 @@ HOST_FUNCTIONS: dict[str, tuple[Any, list]] = {
 }
 """Functions of a shared library with a host, see ``host_calls.h``."""
 HOST_LONG = ("ember_host_advance",)
-"""Functions that run longer than it takes to release and reacquire Python's lock."""
+"""Functions that run longer than releasing and reacquiring Python's lock takes."""
 
 _SHARE = np.dtype(Share)
 _FAULTS = (
-    "", "answered sample {}, or a part of it, which it was not to answer now",
+    "", "answered sample {}, or a part of it, out of turn",
     OPCODE, COUNT,
-    "asked for row {} of a table that does not have it",
-    "asked for the dense vector of sample {}, which it does not hold",
+    "requested row {}, which its table does not have",
+    "requested the dense vector of sample {}, which is not in its share",
     "was given a beat for cycle {}, which had passed",
-    "sent vectors of step {}, or their end, which were not to come now",
-    "sent indices of sample {}, or with it, which were not to come now",
+    "sent vectors of step {}, or their end, out of order",
+    "sent indices of sample {}, or with it, out of order",
     "completed step {}, which is not open",
-    "completed step {} in a slot or a lap that are not its own",
-    "completed step {}, whose answers have not all come, without an error",
-    "wrote request list {} to another slot than its own, or over one that was not read yet",
-    "counted {} request lists, which are not written, or were counted",
-    "counted {} slots of vectors, which were not read, or were counted",
-    "wrote a count to {:#x}, where no ring has it",
-    "read slot {} of vectors, which is not filled, or has other bytes",
-    "read {:#x} of GPU memory, where no row of such a length lies")
-"""Messages by the C++ ``Fault``."""
+    "completed step {} in a wrong slot or lap",
+    "completed step {} without an error, before all of its answers",
+    "wrote request list {} to a wrong slot, or over an unread list",
+    "counted {} request lists, some of which are not written or already counted",
+    "counted {} slots of vectors, some of which were not read or already counted",
+    "wrote a count to {:#x}, the address of no count",
+    "read slot {} of vectors, which is not filled or has another size",
+    "read address {:#x} of GPU memory, which is not a row of this length")
+"""Messages, in the order of the C++ ``Fault``."""
 
 
 @dataclass(frozen=True)
@@ -104,17 +104,17 @@ class NativeNode:
 
     Parameters
     ----------
-    number, engine, config, dimension, pcie, gpu, in_flight, bottom: as of a
+    number, engine, config, dimension, pcie, gpu, in_flight, bottom: as in
         :class:`sim.node.node.Node`.
     library: a shared library with `HOST_FUNCTIONS`.
-    make: makes a host with that library.
+    make: function that makes a host with the library.
     rows: address of the C++ ``Rows`` in GPU memory; None if vectors have no values.
-    delivery: as of a :class:`sim.node.node.Node`.
+    delivery: as in :class:`sim.node.node.Node`.
     """
 
     training = None
     packets_unsent = 0
-    """Of a silent host, which this one never is."""
+    """Always 0: this host is never silent."""
 
     def __init__(self, number: int, engine: CompiledEngine, config: NicConfig, dimension: int,
                  pcie: PcieProfile, gpu: GpuProfile, in_flight: int, bottom: int | None,
@@ -133,7 +133,7 @@ class NativeNode:
         mlp_launch = launch = cycles_of_us(gpu.latency_us)
         rings = [RingPlace(), RingPlace()]
         if delivery.gpu_rings:
-            # No call of the host's launches the kernel.
+            # The host launches the kernel only once.
             launch = cycles_of_us(replace(gpu, call_us=0.0).latency_us)
             rings = [RingPlace(*astuple(ring)) for ring in rings_of(config)]
         times = GpuTimes(launch, cycles_of_us(gpu.kernel_us), gpu.cycles_per_row(4 * dimension),
@@ -150,7 +150,8 @@ class NativeNode:
                         last_bit=LAST_BIT, burst=64)
 
     def _row_reads(self, places: RowPlaces | None, pcie: PcieProfile) -> RowReadsAt:
-        """Return how the NIC reads rows; the arrays that it points to live as long as the node."""
+        """Return the locations of the rows that the NIC reads. Arrays that the result refers to
+        live as long as the node."""
         if places is None:
             return RowReadsAt()
         times = RowReadTimes(pcie, self.pcie, places.row_bytes)
@@ -171,12 +172,12 @@ class NativeNode:
 
     @property
     def actions(self) -> int:
-        """Actions performed; the watchdog reports a hang when the sum stops growing."""
+        """Actions performed; the watchdog reports a hang if the sum stops growing."""
         return self._lib.ember_host_actions(self._host)
 
     @property
     def progress(self) -> float:
-        """When a result last got on; see :class:`sim.node.protocol.ClusterNode`."""
+        """Time of the last progress of a result; see :class:`sim.node.protocol.ClusterNode`."""
         return self._counts().progress
 
     @property
@@ -265,7 +266,7 @@ class NativeNode:
             self._take(count)
 
     def host_quantum(self, end: int) -> None:
-        """Let the host handle what the NIC, which is at cycle ``end``, has sent."""
+        """Let the host handle the packets of the NIC, which is at cycle ``end``."""
         if count := self._lib.ember_host_quantum(self._host, end):
             self._take(count)
 

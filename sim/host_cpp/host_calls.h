@@ -1,5 +1,5 @@
-// The ctypes interface of a host; a file that includes this defines `Host`, an ember::Host, and
-// ember_host_new.
+// The ctypes interface of a host. A file that includes this header defines `Host`, an ember::Host,
+// and ember_host_new.
 #pragma once
 #include "host.h"
 
@@ -26,7 +26,7 @@ void ember_host_finished(Host* host, ember::Share* shares) {
     host->finished.clear();
 }
 
-// Returns the number of refusals not fetched yet, and moves them if the room suffices.
+// Returns the number of rejections not fetched yet, and copies them if the room suffices.
 uint64_t ember_host_refusals(Host* host, uint64_t room, ember::Refusal* refusals) {
     auto& all = host->answers.refusals;
     const uint64_t count = all.size();

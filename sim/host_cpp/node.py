@@ -36,15 +36,16 @@ def _library() -> SimpleNamespace:
 class CompiledNode(NativeNode):
     """A compiled node. Reference, bit for bit: :class:`sim.node.node.Node`.
 
-    It advances without Python, so that nodes on several threads do not contend for Python's lock.
-    It supports neither training, nor faults of the host and GPU, nor waveforms.
-    ``BuildError`` when the C++ compiler fails; the first instance compiles where nothing is cached.
+    It advances without Python: nodes on several threads do not contend for Python's lock. It
+    supports neither training, nor faults of the host and GPU, nor waveforms. ``BuildError`` if the
+    C++ compiler fails. The first instance compiles unless the cache has the library.
 
     Parameters
     ----------
-    number, engine, config, pcie, gpu, in_flight, bottom, delivery: as of a
+    number, engine, config, pcie, gpu, in_flight, bottom, delivery: as in
         :class:`sim.node.node.Node`.
-    model, seed: of the rows in GPU memory. rows: these, where they are given.
+    model, seed: source of the rows in GPU memory.
+    rows: rows in GPU memory instead of the model's, if given.
     """
 
     def __init__(self, number: int, engine: CompiledEngine, config: NicConfig, model: Model,

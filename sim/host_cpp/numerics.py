@@ -1,4 +1,4 @@
-"""Numerics of a run outside its NICs: by numpy or, bit for bit the same, compiled."""
+"""Numerics of a run outside its NICs: in numpy or compiled, with the same bits."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

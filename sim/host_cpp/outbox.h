@@ -12,14 +12,14 @@ namespace ember {
 
 class Outbox {
 public:
-    uint64_t bytes = 0;  // sent
+    uint64_t bytes = 0;  // bytes sent
 
     Outbox(uint32_t node, uint64_t latency, double cycles_per_byte)
         : node_(node), latency_(double(latency)), cycles_per_byte_(cycles_per_byte) {}
 
-    // Send a packet at `now`, or when the link is free; returns its words, zero after the header, of
-    // which the NIC reads the first `shown` beats. The pointer is valid until the next call.
-    // The link takes `more` bytes for it, in front of it.
+    // Send a packet at `now`, or as soon as the link is free. `more` bytes occupy the link before
+    // it. Returns its words, zero after the header. The NIC reads the first `shown` beats. The
+    // pointer is valid until the next call.
     uint32_t* send(uint32_t opcode, uint32_t step, uint32_t count, uint64_t beats, uint64_t shown,
                    double now, uint64_t more = 0) {
         bytes += beats * BEAT_BYTES + more;
@@ -40,8 +40,8 @@ public:
         header::count.set(words, count);
         return words;
     }
-    // Send the vectors of a list's records, at most `most` in a packet; if vectors have values, `fill`
-    // writes the one of record k.
+    // Send the vectors of a list's records, at most `most` in a packet; if vectors have values,
+    // `fill` writes the vector of record k.
     template <class Fill>
     void send_vectors(uint32_t opcode, const List& list, const Field& landing, uint64_t dimension,
                       uint64_t most, double now, bool values, Fill fill, uint64_t more = 0) {
@@ -53,7 +53,7 @@ public:
             put_vectors(words, list, first, count, landing, dimension, values, fill);
         }
     }
-    // Send the same of a whole list in answer to a read with `tag`.
+    // Send the vectors of a whole list in answer to a read with `tag`.
     template <class Fill>
     void send_read(const List& list, uint32_t tag, const Field& landing, uint64_t dimension, double now,
                    bool values, Fill fill) {
@@ -64,8 +64,8 @@ public:
         header::acknowledge.set(words, tag);
         put_vectors(words, list, 0, count, landing, dimension, values, fill);
     }
-    // Deliver all packets to the NIC and return 2^64 - 1; if the first beat's cycle has passed, deliver
-    // nothing and return that cycle.
+    // Deliver all packets to the NIC and return 2^64 - 1. If the cycle of the first beat has
+    // passed, deliver no packet and return the cycle.
     template <class Nic>
     uint64_t deliver(Nic& nic) {
         uint64_t late = ~uint64_t(0);

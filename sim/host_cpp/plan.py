@@ -1,4 +1,4 @@
-"""The placement of tables in the form that C++ takes."""
+"""The placement of tables in the form for C++."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,9 @@ __all__ = ["plan_of"]
 
 
 def plan_of(plan: ShardPlan, bases: Sequence[int] = ()) -> Plan:
-    """Return the C++ ``Plan`` of ``plan``; it keeps the arrays that it points to alive.
+    """Return the C++ ``Plan`` of ``plan``. The result keeps the arrays that it refers to alive.
 
-    ``bases``: of tables in GPU memory, if the NIC reads rows there.
+    ``bases``: addresses of tables in GPU memory, if the NIC reads rows there.
     """
     columns = [np.array([getattr(table, name) for table in plan.tables], np.int64)
                for name in ("kind", "owner", "owners")]

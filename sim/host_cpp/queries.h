@@ -14,7 +14,7 @@ class Queries {
 public:
     Queries(const HostConfig& config, Outbox& outbox, Completions& completions)
         : in_flight_(config.in_flight), buffer_(config.buffer_beats),
-          // The NIC reports credits at the latest when a quarter of the buffer has become free.
+          // The NIC reports credits when a quarter of the buffer has become free, at the latest.
           most_(RECORDS_PER_BEAT * std::min(config.payload_beats, config.buffer_beats / 2)),
           outbox_(outbox), completions_(completions) {}
 
@@ -23,14 +23,14 @@ public:
     size_t waiting() const { return packets_.size(); }
     void add(Step* step) { steps_.push_back(step); }
     void ended() { going_--; }
-    // Returns whether the NIC has taken more of them. A packet takes its credit before it is queued:
-    // a newer one may overtake it.
+    // Returns whether the NIC has taken more queries. A packet gets its credit before it is queued:
+    // a newer credit may overtake it.
     bool consumed(uint32_t credit) {
         const int16_t ahead = int16_t(uint16_t(credit - consumed_));
         if (ahead > 0) consumed_ += uint64_t(ahead);
         return ahead > 0;
     }
-    // Start the steps that are in turn.
+    // Start the steps whose turn it is.
     void start() {
         while (!steps_.empty() && going_ < in_flight_ && completions_.reserve()) {
             Step* step = steps_.front();
@@ -43,8 +43,8 @@ public:
             }
         }
     }
-    // Send the packets that fit the NIC's buffer. `begins` is called before the first of a step,
-    // `sent` behind each.
+    // Send the packets that fit the NIC's buffer. `begins` is called before the first packet of a
+    // step, `sent` after each packet.
     template <class Begins, class Sent>
     void send(double now, Begins begins, Sent sent) {
         while (!packets_.empty()) {

@@ -18,7 +18,7 @@ public:
           cycles_per_byte_(config.cycles_per_byte), most_(config.vectors_fit) {}
 
     explicit operator bool() const { return given_.tables; }
-    // Make lookup records of the reads in a packet to `address`; returns what is wrong with one.
+    // Make lookup records of the reads in a packet to `address`; returns the violation, if any.
     Fault keys(uint64_t address, std::vector<uint64_t>& records) const {
         if (records.empty() || records.size() > most_) return {Fault::COUNT, opcode::READ_ROWS};
         for (uint64_t& record : records) {
@@ -41,7 +41,7 @@ public:
     uint64_t answered(uint64_t rows, uint64_t bytes) const {
         return beyond(rows * given_.answer_bytes, bytes);
     }
-    // When the last of the rows of a packet that is across PCIe leaves GPU memory.
+    // The time at which the last row of a packet that has crossed PCIe leaves GPU memory.
     double take(double now, uint64_t rows, uint64_t bytes) {
         const uint64_t reads = rows * given_.reads;
         while (!back_.empty() && held_ + reads > given_.tags) {

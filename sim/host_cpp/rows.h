@@ -46,7 +46,8 @@ inline void canonical(float* __restrict values, uint64_t count) {
         if (std::isnan(values[k])) values[k] = std::numeric_limits<float>::quiet_NaN();
 }
 
-// End the sum of `length` vectors, as host.dlrm.dlrm.pool does; that of one vector is kept as it is.
+// End the sum of `length` vectors, as host.dlrm.dlrm.pool does; a sum of one vector is kept
+// unchanged.
 inline void end_bag(float* __restrict bag, uint64_t dimension, int64_t length, bool mean) {
     if (mean && length > 1)
         for (uint64_t d = 0; d < dimension; d++) bag[d] /= static_cast<float>(length);

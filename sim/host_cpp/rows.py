@@ -1,4 +1,4 @@
-"""The rows of a model's embedding tables in the form that C++ takes."""
+"""The rows of a model's embedding tables in the form for C++."""
 
 from functools import lru_cache
 
@@ -26,9 +26,9 @@ def rows_of(model: Model, seed: int) -> Rows:
 
 
 def given_rows(rows: GivenRows, dimension: int) -> Rows:
-    """Return the C++ ``Rows`` of tables that are given; they must stay where they are.
+    """Return the C++ ``Rows`` of given tables. The tables must not move in memory.
 
-    ``dimension``: of vectors, at least that of every table.
+    ``dimension``: of vectors, at least the dimension of every table.
     """
     tables = rows.tables
     for table in tables:

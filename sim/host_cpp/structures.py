@@ -24,8 +24,8 @@ class Shared(ctypes.Structure):
 
 
 def definition(structure: type[Shared]) -> str:
-    """Return the C++ definition of ``structure``; static assertions check that every field has
-    the offset and the size that it has in Python."""
+    """Return the C++ definition of ``structure``. Static assertions check that every field has its
+    offset and size of Python."""
     name, lines, checks = structure.__name__, [], []
     for field, kind, *_ in structure._fields_:
         known = structure.pointers.get(field) or _TYPES.get(kind) or kind.__name__
@@ -38,8 +38,11 @@ def definition(structure: type[Shared]) -> str:
 
 
 class Plan(Shared):
-    """Placement of each table's rows, and the key hash tables, ``[bytes of a key][256]``; ``bases``
-    of tables in GPU memory, in bytes."""
+    """Placement of each table's rows.
+
+    Members: the key hash tables, ``[bytes of a key][256]``; ``bases``, addresses of tables in GPU
+        memory.
+    """
 
     _fields_ = (*fields(c_void_p, "kinds", "owner", "owners", "hash", "bases"),
                 *fields(c_uint64, "tables", "hash_bytes"))
@@ -48,11 +51,14 @@ class Plan(Shared):
 
 
 class Rows(Shared):
-    """The rows of embedding tables: the constants from which they are made, or ``given`` ones.
+    """The rows of embedding tables: the constants from which they are made, or ``given`` rows.
 
-    ``sizes``: rows of each table. Of each table that is given: ``given``, the address of its first
-    value; ``lengths``, the values of a row, behind which a vector has +0; ``strides``, values from
-    a row to the next, and from a value to the next in its row.
+    Members
+    -------
+    sizes: rows of each table.
+    given: address of the first value of each given table.
+    lengths: values of a row; a vector is filled up with +0.
+    strides: values from a row to the next, and from a value to the next in its row.
     """
 
     _fields_ = (*fields(c_void_p, "sizes", "seeds", "scales", "steps"),
@@ -64,22 +70,25 @@ class Rows(Shared):
 
 
 class GpuTimes(Shared):
-    """Duration of work on the GPU, in cycles, and how many gathers run at once."""
+    """Durations of work on the GPU, in cycles, and the number of gathers that run at once."""
 
     _fields_ = (*fields(c_double, "launch", "kernel", "cycles_per_row", "mlp_launch",
                         "cycles_per_sample", "call"), ("streams", c_uint64))
 
 
 class RingPlace(Shared):
-    """A ring in GPU memory, see :class:`sim.job.rings.Ring`; no ``slots`` without it."""
+    """A ring in GPU memory, see :class:`sim.job.rings.Ring`; ``slots`` is 0 without a ring."""
 
     _fields_ = fields(c_uint64, "base", "slots", "slot_bytes", "index")
 
 
 class RowReadsAt(Shared):
-    """Rows that a NIC reads: the ``numbers`` of the tables that it has, and where each ``starts``,
-    in bytes from ``base`` on, up to ``end``; no ``tables`` where it reads none. Of a row: bytes,
-    reads, and the bytes of these and of completions on PCIe. ``tags``: reads under way."""
+    """Rows that a NIC reads.
+
+    Members: ``numbers`` of its tables; ``starts`` of each in bytes from ``base``, up to ``end``;
+        ``tables``, 0 if the NIC reads no rows; of a row: its bytes, its reads, and the bytes of
+        reads and completions on PCIe; ``tags``, the number of reads in flight.
+    """
 
     _fields_ = (*fields(c_void_p, "numbers", "starts"),
                 *fields(c_uint64, "tables", "base", "end", "row_bytes", "reads", "request_bytes",
@@ -88,12 +97,19 @@ class RowReadsAt(Shared):
 
 
 class HostConfig(Shared):
-    """Configuration of a host. ``unique``: the NIC sends each different vector of a share once, and
-    the host pools, as ``mean`` or sum. ``completion_slots``: 0 without completions;
-    ``completion_base``: address of the ring.
-    ``lists``, ``vectors``: rings of request lists and of vectors. ``row_reads``: in their place.
-    ``cycles_per_byte``: of PCIe towards the NIC. ``rows``: null if vectors, and so answers, have no
-    values."""
+    """Configuration of a host.
+
+    Members
+    -------
+    unique: the NIC sends each distinct vector of a share once, and the host pools, as ``mean`` or
+        sum.
+    completion_slots: slots of the ring of completions, 0 without completions.
+    completion_base: address of the ring.
+    lists, vectors: rings of request lists and of vectors.
+    row_reads: rows that the NIC reads instead of using the rings.
+    cycles_per_byte: of PCIe towards the NIC.
+    rows: null if vectors, and therefore answers, have no values.
+    """
 
     _fields_ = (*fields(c_uint64, "node", "dimension", "payload_beats", "buffer_beats",
                         "in_flight", "vectors_fit", "latency", "interaction", "unique", "mean",
@@ -106,12 +122,16 @@ class HostConfig(Shared):
 class Asked(Shared):
     """A share of a mini-batch to query, and the arrays for its answers.
 
-    ``count`` query ``records``. ``first``: number of the mini-batch's first sample; it has
-    ``samples``. ``share_first``, ``share``: index of this node's first sample, and its number of
-    samples. An answer has ``parts`` of ``values`` each, 0 from a NIC without values: ``answers``
-    [samples][parts][values]. Per sample: ``filled``, the parts received, and ``status``, its
-    error. ``left``: unanswered samples of the share. ``dense``: [samples][dimension], null without
-    values.
+    Members
+    -------
+    records, count: query records, and their number.
+    first, samples: number of the mini-batch's first sample, and its number of samples.
+    share_first, share: index of this node's first sample, and its number of samples.
+    parts, values: parts of an answer, and values of a part, 0 if the NIC has no values.
+    answers: [samples][parts][values].
+    filled, status: per sample, the parts received and the error.
+    left: unanswered samples of the share.
+    dense: [samples][dimension], null without values.
     """
 
     _fields_ = (*fields(c_uint64, "step", "count"), ("records", c_void_p), ("time", c_double),
@@ -123,7 +143,7 @@ class Asked(Shared):
 
 
 class Share(Shared):
-    """A share of a mini-batch that was answered."""
+    """An answered share of a mini-batch."""
 
     _fields_ = (("step", c_uint64), *fields(c_double, "started", "finished"))
 
@@ -157,9 +177,11 @@ class CountPort(Shared):
 
 
 class Link(Shared):
-    """The links of a network: ``free`` has the cycle from which each queue is free,
-    ``[source, or 0 of a switch][destination]``; ``queue`` is the time in which a full one leaves,
-    in cycles."""
+    """The links of a network.
+
+    Members: ``free``, the cycle from which each queue is free, ``[source, or 0 with a
+        switch][destination]``; ``queue``, the cycles in which a full queue empties.
+    """
 
     _fields_ = (*fields(c_uint64, "overhead", "switched"),
                 *fields(c_double, "lookahead", "cycles_per_byte", "queue"), ("free", c_void_p))
@@ -167,8 +189,8 @@ class Link(Shared):
 
 
 class FrameRule(Shared):
-    """A fault of frames, see :class:`sim.job.frame_faults.FrameRule`; ``frames`` has the first and
-    last numbers of ``spans`` spans."""
+    """A fault of frames, see :class:`sim.job.frame_faults.FrameRule`. ``frames``: first and last
+    numbers of ``spans`` spans."""
 
     _fields_ = (*fields(c_uint64, "kind", "source", "destination", "opcode", "threshold", "cycles",
                         "first", "end", "spans"), ("frames", c_void_p))
@@ -176,11 +198,11 @@ class FrameRule(Shared):
 
 
 class Exchanged(Shared):
-    """What an exchange forwarded, and the beat that would arrive late, if any.
+    """Result of an exchange's step, and the beat that would arrive late, if any.
 
-    ``full``: frames that a full queue dropped. ``released``: frames that went on after faults
-    were applied; ``next``: the cycle in which the next late one does,
-    :data:`sim.job.frame_faults.FOREVER` if none waits.
+    ``full``: frames that a full queue dropped. ``released``: frames forwarded after faults were
+    applied. ``next``: cycle in which the next late frame is forwarded,
+    :data:`sim.job.frame_faults.FOREVER` if no frame waits.
     """
 
     _fields_ = fields(c_uint64, "frames", "bytes", "lost", "full", "released", "next", "late_node",

@@ -1,6 +1,6 @@
-// A share whose different vectors come once each, and which of them each slot has.
+// A share in which each distinct vector is sent once, with an index for each slot.
 // Reference, bit for bit: sim.node.unique.UniqueShare.
-// Compiled with -ffp-contract=off, like all that computes values.
+// Compiled with -ffp-contract=off, like all code that computes values.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -19,7 +19,7 @@ public:
 
     UniqueShare(const Asked& asked, uint64_t dimension)
         : asked_(asked), dimension_(dimension), indexed_(asked.share) {
-        uint64_t end = 0;  // of the slots of the samples so far
+        uint64_t end = 0;  // end of the slots of the samples so far
         for (uint64_t k = 0; starts_.size() < asked.share || kinds_.size() < end; k++) {
             const uint64_t record = asked.records[k];
             if (query::kind.of(record) == record::SAMPLE) {
@@ -33,8 +33,8 @@ public:
         indices_.resize(kinds_.size());
     }
 
-    // Take `count` vectors from number `first` on, of which the `last` one only ends them; false if
-    // they must not come now. `status`: of the last vector, 0 if it is good.
+    // Take `count` vectors from number `first` on; with `last`, the last vector only marks the
+    // end. Returns false if they are out of order. `status`: of the last vector, 0 for success.
     bool add_vectors(uint64_t first, bool last, uint64_t count, const uint32_t* values,
                      uint64_t beats, uint64_t status) {
         if (ended || first != count_ || (last && !count)
@@ -58,7 +58,7 @@ public:
         return true;
     }
     // Take `count` indices, 16 bits each in the beats at `words`, from a slot of the share's sample
-    // `at` on; false if they must not come now.
+    // `at` on. Returns false if they are out of order.
     bool add_indices(uint64_t at, uint64_t first_slot, uint64_t samples, bool last, uint64_t count,
                      const uint32_t* words) {
         const uint64_t end_sample = at + samples;
@@ -67,7 +67,8 @@ public:
         if (begin >= starts_[at + 1] || end <= starts_[end_sample - 1] || end > starts_[end_sample]
             || last != (end == starts_[end_sample]))
             return false;
-        // A sample between two others may have been refused, but none can be left in the middle.
+        // A sample between two others may have been rejected, but no sample can be incomplete in
+        // the middle.
         if (begin != next_ && (begin < next_ || first_slot
                                || !std::binary_search(starts_.begin(), starts_.end(), next_)))
             return false;
@@ -83,24 +84,25 @@ public:
         std::fill(indexed_.begin() + at, indexed_.begin() + end_sample - !last, true);
         return true;
     }
-    // Whether an index of the share's sample `at` has come.
+    // Whether an index of the share's sample `at` has arrived.
     bool started(uint64_t at) const {
         return indexed_[at] || (starts_[at] < next_ && next_ < starts_[at + 1]);
     }
-    // Whether all vectors have come, and the indices of every sample that is not refused.
+    // Whether all vectors have arrived, and the indices of every sample that is not rejected.
     bool whole() const {
         if (!ended) return false;
         for (uint64_t at = 0; at < asked_.share; at++)
             if (!indexed_[at] && !status(at)) return false;
         return true;
     }
-    // Keep nothing of the share from now on.
+    // Discard further packets of the share.
     void drop() {
         dropped_ = true;
         vectors_ = {};
     }
-    // Pool the bags of all samples that are not refused, in the order of slots; false if an index
-    // names no vector. A sample whose vector has a status ends with it.
+    // Pool the bags of all samples that are not rejected, in the order of slots. Returns false if
+    // an index exceeds the vectors. A sample with a vector whose status is an error ends with the
+    // status.
     bool expand(bool mean) {
         for (uint64_t at = 0; at < asked_.share; at++) {
             if (status(at)) continue;
@@ -136,14 +138,14 @@ public:
     }
 
 private:
-    // Of the share's sample; its host asks only while the share is in flight.
+    // The share's sample; the host calls it only while the share is in flight.
     int64_t status(uint64_t at) const { return asked_.status[asked_.share_first + at]; }
 
     const Asked asked_;
     const uint64_t dimension_;
-    uint64_t count_ = 0, next_ = 0;  // vectors; the slot after the last that has an index
+    uint64_t count_ = 0, next_ = 0;  // vectors; the slot after the last index
     bool dropped_ = false;
-    std::vector<uint64_t> starts_;  // of the slots of each sample, and the end
+    std::vector<uint64_t> starts_;  // first slot of each sample, and the end
     std::vector<uint8_t> kinds_;
     std::vector<uint16_t> indices_;
     std::vector<bool> indexed_;

@@ -1,1 +1,1 @@
-"""One NIC for the simulator: built, its registers, its packets at the edges, its stalls."""
+"""One NIC for the simulator: its build, registers, packets at the ports, and stalls."""

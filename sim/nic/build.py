@@ -18,15 +18,15 @@ from sim.nic.registers import RegisterFile
 
 __all__ = ["RtlNic", "nic_model", "register_values"]
 
-# A NIC whose Verilog is cached from an earlier run is described but never elaborated.
+# A NIC with cached Verilog is described but not elaborated.
 warnings.simplefilter("ignore", UnusedElaboratable)
 
 
 class RtlNic:
     """A compiled SmartNic.
 
-    Parameters: its configuration, the name of the engine, whether its instances can be traced,
-    and whether idle blocks are clock-gated, see :func:`sim.engines.load`.
+    Parameters: its configuration, the name of the engine, whether its instances can be traced, and
+        whether idle blocks are clock-gated, see :func:`sim.engines.load`.
     """
 
     def __init__(self, config: NicConfig, engine: str, traced: bool = False,
@@ -78,7 +78,8 @@ def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: i
         "lookup_timeout": runtime.lookup_timeout,
         "vector_timeout": runtime.vector_timeout,
         "result_timeout": runtime.result_timeout,
-        # An honest peer leaves an eighth of its share unused; one that exceeds it misbehaves.
+        # A correct peer leaves an eighth of its share unused; a peer that exceeds its share is
+        # faulty.
         "lookup_window": max(1, share - share // 8), "lookup_share": share,
     } | ({"output_queues": 1} if runtime.output_queues else {}) | _delivery_values(runtime) | (
         ring_registers(config) if runtime.gpu_rings else {}) | (
@@ -90,12 +91,12 @@ def _request_batch(config: NicConfig, runtime: Runtime, dimension: int) -> int:
     """Return the most entries of a request list."""
     if not (runtime.gpu_rings or runtime.row_reads):
         return runtime.request_batch
-    # The vectors of a list are read from one slot, and come as one packet, as rows that are read.
+    # The vectors of a list are read from one slot and sent as one packet, like the rows of a read.
     return min(runtime.request_batch, vectors_that_fit(dimension, config.host_payload_beats))
 
 
 def _delivery_values(runtime: Runtime) -> dict[str, int]:
-    """Return the register values of what is not delivered as after reset."""
+    """Return the register values for delivery settings that differ from the reset values."""
     values = {}
     if runtime.deliver == "unique":
         values |= {"unique_delivery": 1, "index_timeout": runtime.index_timeout}

@@ -12,8 +12,8 @@ __all__ = ["BEAT_WORDS", "DATA_WORDS", "KEEP_WORDS", "LAST_BIT", "Observer", "Pa
            "arrivals", "late", "with_framing"]
 
 Observer = Callable[[list[tuple[int, int, np.ndarray]]], None]
-"""Called after each quantum with the frames that left a NIC in it, in time order: the cycle of the
-last beat, the number of the sender, the frame as uint32 ``[n, 16]``."""
+"""Observer of frames, called after each quantum with the frames that left a NIC in it, in time
+order: the cycle of the last beat, the number of the sender, the frame as uint32 ``[n, 16]``."""
 
 DATA_WORDS = Beat.members["data"] // 32
 BEAT_WORDS = -(-Beat.size // 32)
@@ -56,10 +56,11 @@ def arrivals(starts: Sequence[float], lengths: Sequence[int], cycles_per_beat: f
 
 
 class Packets(NamedTuple):
-    """Whole packets, back to back.
+    """Whole packets, concatenated.
 
     Members: ``beats``, uint32 ``[n, BEAT_WORDS]``; for each packet ``starts`` and ``ends``, its
-    first row and the row after its last, and ``cycles``, when its last beat was taken.
+        first row and the row after its last, and ``cycles``, the cycle in which its last beat was
+        taken.
     """
 
     beats: np.ndarray
@@ -98,6 +99,6 @@ class PacketTap:
 
 
 def late(stream: str, number: int, cycle: int, now: int) -> RuntimeError:
-    """Return the error for a beat whose cycle has passed."""
+    """Return the error for a beat with a past cycle."""
     return RuntimeError(f"{stream} of node {number} was given a beat for cycle {cycle} in cycle "
                         f"{now}")

@@ -11,8 +11,8 @@ __all__ = ["RegisterFile", "address_of", "joined"]
 
 @cache
 def address_of(config: NicConfig, name: str) -> int:
-    """Return the address of a register, not a counter, of a NIC of ``config``; ``KeyError`` when
-    there is none of that name."""
+    """Return the address of a register, not a counter, of a NIC of ``config``; ``KeyError`` for an
+    unknown name."""
     return {register.name: register.address for register in register_map(config, {})}[name]
 
 
@@ -27,8 +27,7 @@ class RegisterFile:
         self._by_name = {register.name: register for register in registers}
         self._noted: list[str] = []
         self.noted: dict[str, list[int]] = {}
-        """Values of the reads queued by :meth:`note`, in their order, after the next :meth:`read`.
-        """
+        """Values of the reads queued by :meth:`note`, in order, after the next :meth:`read`."""
 
     @property
     def names(self) -> list[str]:
@@ -36,7 +35,7 @@ class RegisterFile:
         return list(self._by_name)
 
     def write(self, name: str, value: int, cycle: int = 0) -> None:
-        """Queue a write; ``KeyError`` when there is no such register."""
+        """Queue a write; ``KeyError`` for an unknown register."""
         self._engine.write(self._by_name[name].address, value & 0xFFFFFFFF, cycle)
 
     def table(self, index: int, words: list[int]) -> None:
@@ -66,7 +65,7 @@ class RegisterFile:
         return {name: data[self._by_name[name].address] for name in names}
 
     def note(self, *names: str) -> None:
-        """Queue register reads that are done while the NIC runs; ``KeyError`` for an unknown name.
+        """Queue register reads that are made while the NIC runs; ``KeyError`` for an unknown name.
         The values are in ``noted`` after the next :meth:`read`."""
         for name in names:
             self._engine.read(self._by_name[name].address)
@@ -78,7 +77,7 @@ class RegisterFile:
 
 
 def joined(words: dict[str, int]) -> dict[str, int]:
-    """Return the counters of ``words``, values of registers by name: a counter of two registers,
-    ``name`` and ``name_high``, is one of 64 bits."""
+    """Return the counters in ``words``, values of registers by name. A counter of two registers,
+    ``name`` and ``name_high``, has 64 bits."""
     return {name: value | words.get(f"{name}_high", 0) << 32 for name, value in words.items()
             if not (name.endswith("_high") and name.removesuffix("_high") in words)}

@@ -10,10 +10,10 @@ __all__ = ["remote_cache_summary", "saved_bytes"]
 def remote_cache_summary(counters: Mapping[str, int], unique: int) -> dict:
     """Return the counters of all remote caches with their hit rates.
 
-    ``hit_rate``: the fraction of lookups of other nodes' rows that did not cross the network,
-    merged ones included. ``hit_rate_unique``: 1 minus the lookups that crossed the network per
-    distinct key of a requester's share of a mini-batch; below 0 where a key crosses it more than
-    once in a mini-batch.
+    hit_rate: fraction of lookups of other nodes' rows that did not cross the network, including
+        merged lookups.
+    hit_rate_unique: 1 minus the lookups that crossed the network per distinct key of a requester's
+        share of a mini-batch; negative if a key crosses more than once in a mini-batch.
     """
     accesses = counters.get("accesses")
     return dict(counters) | {

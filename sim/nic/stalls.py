@@ -56,7 +56,7 @@ TRAINING_CAUSES: dict[str, tuple[str, str]] = {
     "gradient_expander.stall_sink": ("gradients", "gradients waited for their local sums"),
     "local_reducer.stall_step": ("gradients", "gradients waited while local sums were read"),
     "local_reducer.stall_output": ("gradients", "local sums waited to leave"),
-    "local_reducer.stall_passed": ("gradients", "what found no local entry waited to leave"),
+    "local_reducer.stall_passed": ("gradients", "gradients without a local entry waited to leave"),
     "gradient_sender.stall_own": ("gradients", "partial sums waited for those of this node"),
     "gradient_sender.stall_remote": ("gradients", "partial sums waited for the packets of others"),
     "gradient_sender.stall_spilled": ("gradients", "spilled gradients waited for their packets"),
@@ -65,17 +65,17 @@ TRAINING_CAUSES: dict[str, tuple[str, str]] = {
     "returned_receiver.stall_sink": ("gradients", "returned gradients waited to be added"),
     "global_reducer.stall_step": ("gradients", "partial sums waited while sums were read"),
     "global_reducer.stall_output": ("gradients", "sums waited for their rows"),
-    "global_reducer.stall_passed": ("gradients", "what found no entry waited to leave"),
+    "global_reducer.stall_passed": ("gradients", "partial sums without an entry waited to leave"),
     "spill_packager.stall_buffers": ("gradients", "spilled gradients waited for a packet buffer"),
     "step_packager.stall_buffers": ("gradients", "ends of steps waited for a packet buffer"),
     "report_packager.stall_buffers": ("gradients", "reports to the host waited for a buffer"),
 }
-"""Further causes, of NICs that train."""
+"""Further causes, in NICs that train."""
 
 _CAUSES = CAUSES | TRAINING_CAUSES
 """Cause and meaning of each stall counter. Parts outside the NIC (host, gpu, dense, network, peers)
-are primary causes; the others name what back-pressure holds up inside: ``samples``, ``lookups``,
-``vectors``, ``results``, ``gradients`` or ``rows``."""
+are primary causes; the other causes name the data that back-pressure delays inside: ``samples``,
+``lookups``, ``vectors``, ``results``, ``gradients`` or ``rows``."""
 
 
 def stalls(counters: Sequence[Mapping[str, int]]) -> dict:
@@ -83,10 +83,9 @@ def stalls(counters: Sequence[Mapping[str, int]]) -> dict:
 
     Parameters: ``counters`` of each node.
 
-    In the result, ``counters`` has the cycles of every stall counter, one number per node;
-    ``by_cause`` names for each cause the counter with the most cycles at any one node, longest
-    first: ``cause``, ``counter``, ``node``, ``cycles``, ``means``. Causes without stalls are left
-    out.
+    Fields of the result: ``counters``, the cycles of every stall counter, one number per node;
+    ``by_cause``, for each cause with stalls, longest first, the counter with the most cycles at any
+    one node: ``cause``, ``counter``, ``node``, ``cycles``, ``means``.
     """
     found = {name: [node[name] for node in counters] for name in counters[0]
              if name.partition(".")[2].startswith("stall_")}

@@ -3,4 +3,4 @@
 __all__ = ["TIMED"]
 
 TIMED = 8
-"""One in this many quanta is timed, because reading a thread's CPU clock is slow."""
+"""Every ``TIMED``-th quantum is timed, because reading a thread's CPU clock is slow."""

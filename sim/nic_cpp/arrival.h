@@ -17,7 +17,7 @@ struct RecordBeat {
 };
 
 // rtl.network.receiver and parser: one reader parses packets, a beat per cycle. Its consumers are
-// always ready, so all times are known when a packet has arrived.
+// always ready: all times are known when a packet has arrived.
 class Parser {
 public:
     uint64_t packets = 0, beats = 0;
@@ -71,7 +71,7 @@ private:
     Cycle free_ = 0, unpacked_ = 0;
 };
 
-// rtl.keys.owner_split: a fixed pipeline, which stalls while its output is not taken.
+// rtl.keys.owner_split: a pipeline of fixed length, which stalls while its output is not taken.
 template <class T>
 class Split {
 public:
@@ -110,7 +110,7 @@ struct Slot {
     uint32_t hash, sample;
     uint16_t owner, step;
     uint8_t kind;
-    bool last, ends;  // ends: it is of no sample, and the share of its step is over
+    bool last, ends;  // ends: it has no sample, and the share of its step is over
 };
 
 // rtl.query.checker: checks records one by one, and releases samples when they are complete.
@@ -136,7 +136,7 @@ public:
     void step(bool taken) {
         if (!taken && (valid_ || !whole_) && beats.empty() && !beat_.count && buffer_.empty()
             && split_.empty() && staged_.empty())
-            return;  // nothing inside can move
+            return;  // no state inside can change
         if (taken) {
             const Slot& slot = front();
             samples += slot.last;
@@ -219,7 +219,7 @@ private:
     Clock* clock_ = nullptr;
     const Config* config_ = nullptr;
     const Plan* plan_ = nullptr;
-    RecordBeat beat_{};  // taken apart now; its count is 0 if there is none
+    RecordBeat beat_{};  // current beat; its count is 0 without a beat
     Queue<Record> buffer_;
     Split<Record> split_;
     Queue<Slot> staged_;

@@ -78,7 +78,7 @@ public:
         waiter_places_.init(clock, config.waiter_places);
     }
 
-    // What the owner echoes: the id, and above it how often it was asked for.
+    // The tag that the owner echoes: the id, and above it the lap of the id.
     uint32_t tag(uint32_t id) const {
         return (id + fetches_[id].lap * uint32_t(fetches_.size())) & 0xFFFF;
     }
@@ -111,7 +111,7 @@ public:
         while (complete_.has()) {
             const uint32_t id = complete_.pop();
             if (fetches_[id].allocated) lines_[fetches_[id].slot].filled = clock_->now;
-            // The scatter lists learn of it in the next cycle, and queue it.
+            // The scatter lists receive it in the next cycle, and queue it.
             closed_.put(id, clock_->later(1 + config_->list_queued));
         }
         store();
@@ -159,7 +159,7 @@ private:
         bool evict, conflict;
     };
 
-    // Nothing inside can move by itself.
+    // Whether the state inside can change without input.
     bool empty() const {
         return entry.empty() && loop_.empty() && decisions_.empty() && operations_.empty()
                && complete_.empty() && closed_.empty() && gone_.empty() && lists_.empty()
@@ -232,7 +232,8 @@ private:
         }
     }
 
-    // rtl.cache.resolver: carries out a decision. An answer of the miss table is of the cycle before.
+    // rtl.cache.resolver: carries out a decision. An answer of the miss table is of the previous
+    // cycle.
     void resolve() {
         const bool stayed = stayed_, direct = direct_, answer = answer_;
         stayed_ = direct_ = false;
@@ -341,7 +342,8 @@ private:
     Queue<Gone> gone_;
     Credits id_credits_, nodes_, decision_places_, operation_places_, read_places_,
         list_places_, waiter_places_;
-    // The resolver: a decision stayed in front; it is a hit that needs no node; the last answer.
+    // The resolver: a decision is waiting in front; it is a hit that needs no node; the last
+    // answer.
     bool stayed_ = false, direct_ = false, answer_ = false;
     // Scatter lists: the list that is walked.
     bool walking_ = false;

@@ -1,4 +1,4 @@
-// rtl.rings.completion and step_table: tells the host of each step whose answers have all left.
+// rtl.rings.completion and step_table: notifies the host of each step whose answers have all left.
 #pragma once
 #include <vector>
 
@@ -7,7 +7,7 @@
 
 namespace ember {
 
-// No step has an error or is late: its host opens it in time, and asks for nothing that is refused.
+// No step has an error or is late: its host opens it in time, and sends only valid requests.
 class CompletionWriter {
 public:
     uint64_t opened = 0, completed = 0, flushes = 0, finished = 0;
@@ -27,7 +27,7 @@ public:
         finished_.init(clock, config.step_finished - 3, 0);
         answers_.init(clock, config.flush_answered, 0);
     }
-    // Of a packet whose header leaves in this cycle: samples of `step` that it answers.
+    // A packet whose header leaves in this cycle answers samples of `step`.
     void answer(uint16_t step, uint32_t samples) {
         if (samples && !open_.empty()) answered_.push({step, samples});
     }

@@ -11,10 +11,10 @@ __all__ = ["WideConfig"]
 @dataclass(frozen=True)
 class WideConfig(NicConfig):
     """A :class:`~rtl.config.NicConfig` that may exceed hardware: up to 256 nodes, the limit of node
-    numbers, and 2^26 rows in a cache, as far as its hash spreads rows over sets.
+    numbers, and 2^26 rows in a cache, the range of the hash that spreads rows over sets.
 
-    Raises ``ValueError`` for a replacement policy that ``cache.h`` does not have, besides what
-    ``NicConfig`` raises.
+    Raises ``ValueError`` for a replacement policy that ``cache.h`` does not implement, and for the
+    errors of ``NicConfig``.
     """
 
     most_nodes: ClassVar[int] = 256

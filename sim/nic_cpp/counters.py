@@ -58,7 +58,7 @@ COUNTED: dict[str, str] = {
     **_same("net_assembler", "net_assembler", "packets", "beats"),
     **_same("host_assembler", "host_assembler", "packets", "beats"),
 }
-"""In the order in which the C++ writes them."""
+"""Counters in the order in which the C++ writes them."""
 
 
 def counters_header() -> str:

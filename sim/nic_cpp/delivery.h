@@ -1,4 +1,4 @@
-// Delivery of each different vector of a share once, and of the indices of its slots.
+// Delivery of each distinct vector of a share once, and of the indices of its slots.
 #pragma once
 #include <cstring>
 #include <vector>
@@ -8,15 +8,15 @@
 
 namespace ember {
 
-// Of a slot: the index of its vector. What `ends` is no slot: the share of its step is over.
+// The index of a slot's vector. An item that `ends` is not a slot: the share of its step is over.
 struct SlotIndex {
     uint16_t index, step;
     uint32_t sample;
     bool last, ends;
 };
 
-// rtl.delivery.share and unique: passes on the different keys of a share, and tells indices. Its host
-// ends each share.
+// rtl.delivery.share and unique: passes on the distinct keys of a share, and sends indices. Its
+// host ends each share.
 class Delivery {
 public:
     uint64_t slots = 0, unique = 0, repeats = 0, retired_early = 0, no_index = 0, steps = 0,
@@ -32,7 +32,7 @@ public:
         words_.fifo(clock, config.unique_queue);
         front_.skid(clock);
         places_.init(clock, config.unique_queue);
-        // Through the loop and the queue of what was found.
+        // Through the loop and the queue of results.
         found_.init(clock, config.tag_result + config.credit_item, 0);
         told.skid(clock);
         way.skid(clock);
@@ -42,7 +42,7 @@ public:
     void enter(const Slot& slot) { entry_.push(slot); }
     void step() {
         if (entry_.empty() && words_.empty() && front_.empty() && !swept_)
-            return;  // nothing inside can move
+            return;  // no state inside can change
         leave();
         sweep();
         find();
@@ -123,7 +123,7 @@ private:
         if (following_ != NO_INDEX) following_++;
         return {victim->index, true};
     }
-    // Before an epoch comes again, its entries must go: a set a cycle.
+    // Before an epoch is reused, its entries are removed: a set per cycle.
     void begin_sweep() {
         swept_ = config_->unique_sets + 1;
         clock_->moved = true;

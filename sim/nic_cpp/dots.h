@@ -1,4 +1,5 @@
-// rtl.interaction.dot_interaction: when a sample's vectors are taken and its dots leave.
+// rtl.interaction.dot_interaction: the cycles in which a sample's vectors are taken and its dots
+// leave.
 #pragma once
 #include "nic_config.h"
 #include "queue.h"

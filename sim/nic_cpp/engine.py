@@ -33,12 +33,12 @@ __all__ = ["ModelEngine"]
 
 _STREAMS = {"host_tx": 0, "net_tx": 1, "host_rx": 0, "net_rx": 1}
 _NO_VALUES = (Const(0),) * 3
-"""In place of the payload, valid and ready of a stream's RTL."""
+"""Replacement for the payload, valid and ready of a stream's RTL."""
 _NEVER = (1 << 64) - 1
 _UNLINKED = (
-    "network must lose no frame with fidelity fast and link, which sends none again",
-    "link_timeout_first and link_timeout_least must be above every round trip with fidelity fast, "
-    "whose link sends no packet again")
+    "network must not lose frames with fidelity fast and link: the model does not send again",
+    "link_timeout_first and link_timeout_least must exceed every round trip with fidelity fast: "
+    "the model does not send again")
 _STORED = ("step_floor", "lists_consumed", "vectors_produced")
 """Registers that are written while a NIC runs, in the order of their numbers in ``nic.cpp``."""
 _FUNCTIONS: dict[str, tuple[Any, list]] = {
@@ -89,8 +89,7 @@ class ModelEngine(CompiledEngine):
         self._lib, self._engine = _library(), None
         self._index = _STREAMS
         self._rooms = {stream: Room(256, BEAT_WORDS) for stream in ("host_tx", "net_tx")}
-        # The RTL sweeps its tables for this many cycles after reset; idle shows it two
-        # cycles later.
+        # The RTL sweeps its tables for this many cycles after reset; idle rises two cycles later.
         self._swept = QUIET_CYCLES + 2 + max(
             config.local_cache_sets, config.remote_cache_sets, config.dedupe_sets,
             config.hold_vectors, config.remote_in_flight, config.misses_in_flight,
@@ -100,16 +99,18 @@ class ModelEngine(CompiledEngine):
 
     def begin(self, registers: Mapping[str, int], plan: ShardPlan,
               bases: Sequence[int] = ()) -> None:
-        """Create the NIC with these register values and table descriptors; ``bases``: of tables in
-        GPU memory. ``MemoryError`` where the memory does not suffice."""
-        # Its arrays must live as long as the NIC.
+        """Create the NIC with these register values and table descriptors.
+
+        ``bases``: addresses of tables in GPU memory. ``MemoryError`` if memory does not suffice.
+        """
+        # The arrays must live as long as the NIC.
         self._plan = plan_of(plan, bases)
         self._engine = self._lib.ember_new(config_of(self._config, registers), self._plan)
         if not self._engine:
             raise MemoryError
 
     def store(self, name: str, value: int, cycle: int) -> None:
-        """Write a register at ``cycle``; ``KeyError`` for one that no run changes."""
+        """Write a register at ``cycle``; ``KeyError`` for a register that no run changes."""
         if name not in _STORED:
             raise KeyError(name)
         self._lib.ember_store(self._engine, _STORED.index(name), value, cycle)
@@ -132,12 +133,12 @@ class ModelEngine(CompiledEngine):
 
     def get_signal(self, name: str) -> int:
         if name != "idle":
-            raise ValueError(f"signal must be idle, not {name!r}: a model has no other")
+            raise ValueError(f"signal must be idle in a modelled NIC, not {name!r}")
         return int(self.cycle > self._swept and self._lib.ember_idle(self._engine))
 
     @property
     def functions(self) -> tuple[SimpleNamespace, int]:
-        """The compiled functions, and the address of the NIC for them."""
+        """The compiled functions, and the address of the NIC as their argument."""
         assert self._engine is not None
         return self._lib, self._engine
 

@@ -56,7 +56,7 @@ public:
     void step() {
         if (window_.empty() && unread_.empty() && marks_.empty() && !late_ && !behind_
             && remote.empty() && local.empty())
-            return;  // nothing inside can move
+            return;  // no state inside can change
         if (unread_.has() && window_.room()) {
             unread_.pop();
             window_.push(0);
@@ -139,7 +139,7 @@ public:
         if (in.empty() && finished_.empty() && closers_.empty() && left_.empty() && !waiting_
             && !beat_ && !picks_ && !sampled_ && free_ == free_next_ && free_ == committed_
             && freed_ == free_ && least_ == committed_ && !ready_[out_bag_ % bags_])
-            return;  // nothing inside can move
+            return;  // no state inside can change
         leave();
         const bool waited = waiting_;
         const bool started_waiting = started_ != announced_;
@@ -213,7 +213,7 @@ private:
         return go;
     }
     bool fill(Queue<SlotBeat>& in) {
-        // What becomes free is counted a cycle late.
+        // Free places are counted a cycle late.
         const bool full = tail_ - freed_ >= depth_;
         if (freed_ != free_ || free_ != free_next_) clock_->moved = true;
         freed_ = free_;

@@ -57,9 +57,9 @@ BETWEEN = 1
 def latencies(config: NicConfig) -> dict[str, int]:
     """Return latencies in cycles, and depths, by member of the C++ ``Config``.
 
-    All are attributes and constants of the RTL blocks, whose latencies `python -m sim bench`
-    measures. All other delays are in the C++, which models each buffer, FIFO and register on a
-    lookup's path by one of its own.
+    All are attributes and constants of the RTL blocks; `python -m sim bench` measures the
+    latencies. All other delays are part of the C++, which models each buffer, FIFO and register on
+    a lookup's path by a buffer, FIFO or register of its own.
     """
     return {
         "parser_header": FrameReceiver.LATENCY["last beat of a frame", "its header beat"],
@@ -101,7 +101,7 @@ def _link_latencies(nodes: int) -> dict[str, int]:
     moved = scan["event of a packet, nothing else moving", "base, over up to 64 packets"] \
         - StreamFIFO.LATENCY["item", "the same item"]
     room = PoolRoom.LATENCY["beats given back", "room"]
-    # The only latency of an acknowledgement there.
+    # The only latency of an acknowledgement in the link.
     given_back, = (cycles for (first, _), cycles in LinkSender.LATENCY.items()
                    if first == "acknowledgement")
     packet = LinkReceiver.LATENCY["admitted packet", "its LINK packet, after the delay"]
@@ -109,13 +109,13 @@ def _link_latencies(nodes: int) -> dict[str, int]:
         "link_ahead": intake.AHEAD, "link_blocks": BLOCKS, "link_arrivals": ARRIVALS,
         "link_word": WORD, "link_report": report, "link_moved": moved,
         "link_more": scan["base, over up to 64 packets", "base, over 64 more"],
-        # An event comes a cycle after its packet; the base is moved before its bits are gathered.
+        # An event follows its packet by a cycle; the base is moved before its bits are gathered.
         "link_gathered": packet - 1 - report - (moved - 1),
         "link_window": WINDOW, "link_pool": POOL_BEATS, "link_spare": FramePool.SPARE,
         "link_freed": given_back + room,
         "link_kept": room + intake.LinkIntake.LATENCY["last payload beat", "the packet is kept"],
         "link_measured": room,
-        # A deadline is found over by then at the latest, :attr:`Deadlines.LATENCY`.
+        # A passed deadline is found within :attr:`Deadlines.LATENCY` cycles.
         "link_looked": nodes + 3 + NodeQueue.LATENCY["event", "its node"]
         + Walker.LATENCY["acknowledgement", "question"],
     }
@@ -125,11 +125,11 @@ def _completion_latencies() -> dict[str, int]:
     """Return the latencies of the steps that a host opens."""
     writer, table = CompletionWriter.LATENCY, StepTable.LATENCY
     return {
-        # Through the writer's buffer, to a step that answers count for.
+        # Through the writer's buffer, to a step that counts answers.
         "step_opened": RingMessages.LATENCY["beat", "its first step"] + 1
         + table["opening", "answers of the step count"],
         "step_finished": table["last answer", "its step, finished"],
-        # The writer sends a cycle after it has seen the answer, and its header takes one.
+        # The writer sends a cycle after the answer, and its header takes one cycle.
         "flush_answered": RingMessages.LATENCY["beat", "its first flush"]
         + writer["answer to the flush", "header of the word"] - 2,
     }

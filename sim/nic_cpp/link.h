@@ -1,4 +1,5 @@
-// The reliable link of a network that loses, doubles and reorders nothing: no packet is sent again.
+// The reliable link of a network that neither loses, duplicates nor reorders: no packet is sent
+// again.
 #pragma once
 #include <algorithm>
 #include <cstdlib>
@@ -12,9 +13,9 @@
 
 namespace ember {
 
-// rtl.network.link.sender: numbers new packets, lets them in when the peer's window and the pool have
-// room, and merges them with LINK packets. Acknowledged packets leave the pool after a fixed time, one
-// a cycle; the hardware takes some cycles longer where several peers acknowledge at once.
+// rtl.network.link.sender: numbers new packets, admits them when the peer's window and the pool
+// have room, and merges them with LINK packets. Acknowledged packets leave the pool after a fixed
+// time, one per cycle; the hardware takes some cycles longer if several peers acknowledge at once.
 class LinkSender {
 public:
     uint64_t packets = 0, sent = 0, stall_window = 0, stall_pool = 0;
@@ -36,7 +37,7 @@ public:
         shared_ = config.link_pool - config.link_spare - config.nodes * most_;
         half_ = std::max(config.link_pool / 2, most_);
     }
-    // A packet waits for room, which is counted.
+    // A packet waits for room; the wait is counted.
     bool stalls() const { return checked_ && (full_ || !fits_); }
     // `from`: the multiplexer of new packets; `credit`: maps a destination to the credit in a header
     // to it, when it leaves.
@@ -62,8 +63,8 @@ public:
 private:
     enum { LINKS, NEW, PORTS };
 
-    // What the multiplexer sees: LINK packets, whose beat is offered once their header has left, and
-    // new ones, whose beats pass by.
+    // The inputs of the multiplexer: LINK packets, whose beat is offered once their header has
+    // left, and new packets, whose beats pass by.
     struct Ports {
         LinkSender& link;
         Mux& from;
@@ -100,13 +101,13 @@ private:
     };
     struct Peer {
         uint32_t next = 0, told = 0, oldest = 0, used = 0;
-        std::deque<Kept> kept;  // from the oldest on
-        uint32_t mean = 0, deviation = 0;  // of round trips: 8 times, and 4 times
+        std::deque<Kept> kept;  // the oldest first
+        uint32_t mean = 0, deviation = 0;  // of round trips: scaled by 8 and by 4
         bool measured = false;
         Cycle due = NEVER;
     };
 
-    // rtl.network.link.intake: a header is looked at in one cycle, and passes in the next.
+    // rtl.network.link.intake: a header is examined in one cycle, and passes in the next.
     void take(Mux& from) {
         if (checked_) full_ ? stall_window++ : stall_pool += !fits_;
         if (checked_ && !full_ && fits_ && header_.room()) {
@@ -193,8 +194,8 @@ private:
         peer.due = due_ = NEVER;
         for (const Peer& other : peers_) due_ = std::min(due_, other.due);
     }
-    // rtl.network.link.deadlines, walker: a peer's oldest packet is looked at behind its deadline, and
-    // what is acknowledged until then is not sent again.
+    // rtl.network.link.deadlines, walker: a peer's oldest packet is examined after its deadline;
+    // packets acknowledged by then are not sent again.
     void look() {
         due_ = NEVER;
         for (Peer& peer : peers_) {
@@ -202,7 +203,7 @@ private:
                 due_ = std::min(due_, peer.due);
                 continue;
             }
-            // One that is acknowledged is about to leave the pool.
+            // An acknowledged packet is about to leave the pool.
             const bool late = peer.told == peer.oldest
                               && clock_->now >= peer.kept.front().left + timeout(peer);
             overdue |= late;
@@ -220,8 +221,8 @@ private:
     std::vector<Peer> peers_;
     Cycle due_ = NEVER;
     uint32_t most_ = 0, shared_ = 0, half_ = 0;
-    uint32_t beyond_ = 0;  // beats beyond the peers' own
-    uint32_t claims_ = 0;  // packets that are let in, and not whole
+    uint32_t beyond_ = 0;  // beats beyond the peers' own shares
+    uint32_t claims_ = 0;  // packets that are admitted, and not whole
     bool checked_ = false, full_ = false, fits_ = false, headed_ = false;
 };
 

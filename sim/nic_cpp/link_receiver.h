@@ -1,4 +1,5 @@
-// The receive side of the reliable link: what has come of each peer, and what is told of it.
+// The receive side of the reliable link: the packets received from each peer, and the reports about
+// them.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -11,7 +12,7 @@ namespace ember {
 
 constexpr uint32_t SEQUENCES = (1u << header::sequence.bits) - 1;
 
-// What a packet's header tells the link.
+// The part of a packet's header that the link uses.
 struct LinkHeader {
     uint32_t node, sequence, acknowledge;
     bool link;
@@ -26,13 +27,13 @@ struct LinkHeader {
     }
 };
 
-// rtl.network.link.receiver, report_queue and arrival_scan, on a network that loses, doubles and
-// reorders nothing: the packets of a peer that have come are all before one.
+// rtl.network.link.receiver, report_queue and arrival_scan, on a network that neither loses,
+// duplicates nor reorders: the packets received from a peer are consecutive.
 class LinkReceiver {
 public:
     uint64_t acknowledgements = 0;
     bool lost = false;          // a packet is missing
-    Queue<LinkHeader> packets;  // good ones, at the verdict
+    Queue<LinkHeader> packets;  // good packets, at the verdict
     Queue<Packet*> links;       // LINK packets to send
 
     void init(Clock* clock, const Config& config, Packets* pool) {
@@ -48,12 +49,13 @@ public:
         reports_.init(clock, config.link_report, 1);
         nodes_.resize(config.nodes);
     }
-    // The first packet of `node` that has not come, for a header to it, which leaves in this cycle.
+    // The first packet of `node` that has not arrived, for a header to it, which leaves in this
+    // cycle.
     uint32_t tell(uint32_t node) {
         said_.push({node, nodes_[node].base});
         return nodes_[node].base;
     }
-    // `hear`: what each good packet tells the sender.
+    // `hear`: receives the link fields of each good packet.
     template <class Hear>
     void step(Hear hear) {
         if (said_.has()) {
@@ -92,13 +94,13 @@ private:
     };
     struct Node {
         uint32_t arrived = 0, base = 0, told = 0;
-        uint32_t queued = 0;  // blocks that are to be reported, a bit each
+        uint32_t queued = 0;  // blocks to report, a bit each
         bool waits = false;   // for its turn
     };
 
     void came(const Block& block) {
         Node& node = nodes_[block.node];
-        // One whose turn begins in this cycle still waits.
+        // A block whose turn begins in this cycle still waits.
         if (!node.waits && !(began_ == clock_->now && block_.node == block.node)) {
             node.waits = true;
             turns_.push(block.node);
@@ -113,7 +115,7 @@ private:
         const bool there = queue_.has(), due = there && clock_->now >= queue_.front().due;
         const bool taken = reached_ && reports_.room();
         if (taken) {
-            // What comes in this cycle is still of this report.
+            // Packets that arrive in this cycle still belong to this report.
             const Due report = queue_.pop();
             nodes_[report.node].queued &= ~(1u << report.block);
             asked_ = 1u << report.block;
@@ -173,7 +175,7 @@ private:
     void make(const Node& node) {
         Packet* packet = pool_->get(opcode::LINK, block_.node, 0);
         const uint32_t size = config_->link_arrivals, blocks = config_->link_blocks;
-        // The block is that of the base or before it.
+        // The block is the block of the base or an earlier one.
         const uint32_t behind = (node.base / size - block_.block) % blocks;
         packet->sequence = (node.base / size - behind) * size & SEQUENCES;
         packet->count = RECORDS_PER_BEAT;

@@ -1,5 +1,5 @@
-// The ctypes interface of a modelled NIC: that part of harness.cpp's which a cluster uses, and that of
-// its host.
+// The ctypes interface of a modelled NIC: the part of harness.cpp's interface that a cluster uses,
+// and the interface of its host.
 #include <new>
 #include <stdexcept>
 
@@ -15,7 +15,7 @@ using Host = ember::Host<Nic>;
 #pragma GCC visibility push(default)
 extern "C" {
 
-// Returns null if the memory does not suffice.
+// Returns null if memory does not suffice.
 Nic* ember_new(const ember::Config* config, const ember::Plan* plan) {
     try {
         return new Nic(*config, *plan);
@@ -36,7 +36,7 @@ void ember_push(Nic* nic, uint32_t stream, uint64_t count, const uint32_t* beats
 
 uint64_t ember_waiting(Nic* nic, uint32_t stream) { return nic->waiting(stream); }
 
-// Returns the number of beats, and moves them if the room suffices.
+// Returns the number of beats, and copies them if the room suffices.
 uint64_t ember_pop(Nic* nic, uint32_t stream, uint64_t room, uint32_t* beats, uint64_t* cycles) {
     auto& output = nic->outputs[stream];
     const uint64_t count = output.cycles.size();

@@ -1,4 +1,4 @@
-// One NIC: the blocks of rtl.nic, stepped in the cycles in which anything moves.
+// One NIC: the blocks of rtl.nic, stepped in the cycles in which any of them changes.
 #pragma once
 #include <vector>
 
@@ -202,7 +202,7 @@ public:
         const Cycle next = due();
         return next == NEVER ? NEVER : std::max(next, reached);
     }
-    // Of a reliable link: 1 if a packet was lost, 2 if one would have been sent again.
+    // State of a reliable link: 1 if a packet was lost, 2 if a packet would have been sent again.
     uint32_t unlinked() const { return link.receiver.lost ? 1 : link.overdue ? 2 : 0; }
     bool idle() const { return asleep && due() == NEVER; }
 
@@ -229,7 +229,7 @@ private:
     Cycle accessed() const {
         return accesses_.empty() ? NEVER : std::max(accesses_.front().cycle, access_free_);
     }
-    // rtl.control.csr: begin the next write; its value comes to the blocks some cycles later.
+    // rtl.control.csr: begin the next write; its value reaches the blocks some cycles later.
     void write() {
         if (accessed() > clock.now) return;
         const Access access = accesses_.front();
@@ -277,7 +277,8 @@ private:
             link.receiver.packets.put(header, end + config.header_checked);
             if (header.link) return;
         }
-        // The header's credit passes a register behind the check, and one in front of the gate.
+        // The header's credit passes a register behind the check, and a register in front of the
+        // gate.
         gate.events.put({uint32_t(header::source.get(words)),
                          uint16_t(header::credit.get(words))}, end + config.header_checked + 2);
         net_parser.take(words, count, end, opcode == opcode::LOOKUPS,

@@ -34,13 +34,13 @@ class ModelRegisters:
     def begin(self, values: dict[str, int], plan: ShardPlan, bases: Sequence[int] = ()) -> None:
         """Write the registers and the table descriptors before the first packet."""
         self._engine.begin(values, plan, bases)
-        # As on the RTL, they are written one by one.
+        # They are written one by one, as on the RTL.
         words = len(values) + len(plan.tables) * (1 + plan.descriptors().shape[1])
         self._ready = QUIET_CYCLES + words * (self._write + BETWEEN)
         self._engine.written(self._ready)
 
     def write(self, name: str, value: int, cycle: int = 0) -> None:
-        """Write a register that changes while the NIC runs; ``KeyError`` for another."""
+        """Write a register that changes while the NIC runs; ``KeyError`` for other registers."""
         self._engine.store(name, value & 0xFFFF, cycle)
 
     def finish(self) -> None:
@@ -54,7 +54,7 @@ class ModelRegisters:
             self.noted.setdefault(name, []).append(counts[name])
 
     def counters(self) -> dict[str, int | None]:
-        """Return every counter, named ``block.name``; None for those that the model lacks."""
+        """Return every counter, named ``block.name``; None for counters that the model lacks."""
         names = dict.fromkeys(_counter_names(self._engine.link))
         return names | {name: value for name, value in self._engine.counts().items()
                         if name in names}
@@ -75,7 +75,7 @@ class FastNic:
                   model: Dlrm, *, node: int, nodes: int) -> None:
         """Configure a NIC as node ``node`` of ``nodes`` for ``model``.
 
-        ``ValueError`` for steps that are late, which the model does not have.
+        ``ValueError`` for a ``step_timeout``, which the model does not implement.
         """
         if runtime.step_timeout:
             raise ValueError("step_timeout must be 0 with fidelity fast, not "

@@ -12,7 +12,7 @@ struct Packet {
     uint32_t opcode, destination, step, count, credit, beats, tags;
     uint32_t answers;  // samples of its step that end with it, at the host
     uint32_t sequence, acknowledge;  // of a reliable link
-    uint64_t address;  // where it goes in GPU memory
+    uint64_t address;  // destination in GPU memory
     std::vector<uint32_t> words;  // of the payload; missing words are zero
 };
 
@@ -42,7 +42,7 @@ private:
     std::vector<Packet*> free_;
 };
 
-// An event at a node, and the count that it tells, if it does.
+// An event at a node, and its count, if any.
 struct NodeEvent {
     bool valid = false;
     uint32_t node = 0;
@@ -123,7 +123,7 @@ struct Item {
 class Pool {
 public:
     uint64_t units = 0, full = 0, expired = 0, stepped = 0;
-    NodeEvent joined;  // a record that shares a beat with the one before
+    NodeEvent joined;  // a record that shares a beat with the previous record
 
     void init(Clock* clock, Packets* packets, uint32_t opcode, uint32_t destinations,
               uint32_t buffers, bool match_step, uint32_t tags) {
@@ -175,7 +175,7 @@ public:
         }
     }
 
-    // The first cycle from now on in which an open packet may time out.
+    // The first cycle, from the current one, in which an open packet may time out.
     Cycle timer() const {
         if (late_) return clock_->now;
         Cycle first = NEVER;
@@ -266,7 +266,7 @@ public:
     };
     Queue<Packet*> out;
     Queue<Credit> events;
-    NodeEvent acknowledged;  // what is known from the next cycle on
+    NodeEvent acknowledged;  // known from the next cycle on
 
     void step(Queue<Packet*>& in) {
         acknowledged.valid = false;
@@ -396,7 +396,7 @@ public:
 private:
     Clock* clock_ = nullptr;
     Queue<uint32_t> order_;
-    uint32_t port_ = ~0u;  // the last one chosen; before the first, port 0 comes first
+    uint32_t port_ = ~0u;  // the last port chosen; at the start, port 0 is first
     bool granted_ = false;
 };
 
@@ -424,7 +424,7 @@ public:
     void step(Mux& mux) {
         if (room_ && !sending_ && !stages_[0] && !stages_[1] && !stages_[2] && done_.empty()
             && info_.empty() && payload_.empty() && mux.payload.empty())
-            return;  // nothing inside can move
+            return;  // no state inside can change
         send();
         take();
         wire(mux.payload, payload_);
@@ -481,7 +481,8 @@ private:
         if (done_.size() <= most_) return 0;
         size_t held = 0;
         for (size_t k = 0; k < done_.size(); k++) held += done_.at(k) < clock_->now + 2;
-        // The first is in the output register, but if one left in this cycle, only from the next on.
+        // The first packet is in the output register and is not counted. If a packet left in this
+        // cycle, the register gets its successor in the next cycle.
         return held - (done_.held() == done_.size() && done_.at(0) <= clock_->now);
     }
 
@@ -490,7 +491,7 @@ private:
     Queue<PayloadBeat> payload_, waiting_;
     Packet* stages_[3] = {};
     bool inside_ = false, sending_ = false, room_ = true;
-    uint32_t index_ = 0, most_ = 0;  // most: up to this many finished, another packet may begin
+    uint32_t index_ = 0, most_ = 0;  // most: finished packets that let another begin
 };
 
 }  // namespace ember

@@ -1,8 +1,8 @@
 // Queues between the blocks of a NIC, and their common clock.
 //
 // Blocks are stepped once per cycle, downstream blocks first. A queue that was read in this cycle
-// therefore still counts what it held when the cycle began: the freed place is usable one cycle later,
-// as with the registered `ready` of the hardware.
+// therefore still counts its items at the beginning of the cycle: the freed place is usable one cycle
+// later, as with the registered `ready` of the hardware.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Clock {
     Cycle soon = 0;      // by then, all queued items have arrived
     bool moved = false;  // something changed in this cycle
 
-    // The cycle `cycles` from now, in which something will happen.
+    // The cycle `cycles` from now, in which an event will happen.
     Cycle later(Cycle cycles) {
         const Cycle at = now + cycles;
         if (at > soon) soon = at;
@@ -34,7 +34,7 @@ public:
     Queue() = default;
 
     // Depth 0: unbounded. Registered: one more item is in an output register and is not counted
-    // (rtl.stream.StreamFIFO); with latency 1 and depth 2, not registered: rtl.stream.SkidBuffer.
+    // (rtl.stream.StreamFIFO). With latency 1 and depth 2, not registered: rtl.stream.SkidBuffer.
     void init(Clock* clock, Cycle latency, size_t depth, bool registered = false) {
         clock_ = clock;
         latency_ = latency;
@@ -51,10 +51,10 @@ public:
     bool room() const { return !depth_ || level(clock_->now) < depth_; }
     bool empty() const { return !count_; }
     size_t size() const { return count_; }
-    // Items when the cycle began.
+    // Items at the beginning of the cycle.
     size_t held() const { return count_ + (popped_ == clock_->now); }
-    // When the first item arrives, or NEVER if that has passed: an item that arrived and was not taken
-    // waits for another event.
+    // When the first item arrives, or NEVER if that has passed: an item that arrived and was not
+    // taken waits for another event.
     Cycle next() const {
         return count_ && items_[head_].at >= clock_->now ? items_[head_].at : NEVER;
     }
@@ -104,8 +104,8 @@ private:
     std::vector<Item> items_;
 };
 
-// Places or numbers that are reserved (rtl.stream.CreditQueue, rtl.cache.number_pool): what is given
-// back counts from some cycles later.
+// Places or numbers that are reserved (rtl.stream.CreditQueue, rtl.cache.number_pool). A returned
+// place counts some cycles later.
 class Credits {
 public:
     void init(Clock* clock, uint32_t count) {

@@ -29,7 +29,7 @@ public:
     Queue<Item> out;
 
     bool on() const { return on_; }
-    // Whether queues are looked at, which goes on while they wait for credit.
+    // Whether queues are scanned. The scan continues while they wait for credit.
     bool looking() const { return open_ || arrived_.valid || known_[0].valid || known_[1].valid; }
     void enter(const Item& item) {
         lines_[item.destination].records.put(item, 0);

@@ -1,4 +1,4 @@
-// rtl.rings.gpu_rings: lists to a ring in GPU memory, vectors from another.
+// rtl.rings.gpu_rings: lists to a ring in GPU memory, vectors from another ring.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -7,13 +7,14 @@
 
 namespace ember {
 
-// The GPU is honest: it stores counts of what it has read and filled, and each read brings its slot.
+// The GPU follows the protocol: it stores counts of the lists read and slots filled, and each read
+// returns its slot.
 class NicRings {
 public:
     uint64_t lists = 0, lists_told = 0, stall_full = 0, reads = 0, slots = 0, slots_told = 0;
     Departure out;
-    // The count that a register shows from a cycle on; the slot whose last beat left in the cycle
-    // before.
+    // The count that a register shows from a cycle on; the slot whose last beat left in the
+    // previous cycle.
     Queue<uint16_t> consumed, produced, landed;
 
     void init(Clock* clock, const Config& config, Packets* packets) {
@@ -34,9 +35,10 @@ public:
     Cycle next() const { return std::min({consumed.next(), produced.next(), landed.next()}); }
     uint32_t vectors(uint16_t list) const { return vectors_[list % vectors_.size()]; }
 
-    // `lists`: the packager whose headers pass; `taken`: the one that leaves in this cycle, or null.
+    // `lists`: the packager whose headers pass; `taken`: the packet that leaves in this cycle, or
+    // null.
     void step(const Departure& lists, Packet* taken, uint16_t credit) {
-        // In this cycle, all see the registers as they were.
+        // All blocks see the values of the registers at the beginning of the cycle.
         const bool offered = taken || lists.headers.has(), room = counts_.room(), full = full_;
         const bool index = telling_, granted = write(credit);
         tell(granted && index);
@@ -140,7 +142,7 @@ private:
         }
     }
     void land() {
-        // A count passes two registers, of which the first makes it an event.
+        // A count passes two registers, the first of which makes it an event.
         pass(clock_, produced, filling_, filled_);
         const uint32_t place = out_ % landed_.size();
         set(full_, uint16_t(sent_ - out_) >= config_->rings_lists - 1);
@@ -152,7 +154,7 @@ private:
         }
         if (landed.has()) landed_[landed.pop() % landed_.size()] = true;
     }
-    // rtl.rings.slot_length: what a list asks for, in the order of the lists.
+    // rtl.rings.slot_length: the number of vectors of each list, in the order of the lists.
     void measure(bool full) {
         if (measured_) {
             if (full) return;
@@ -205,8 +207,8 @@ private:
     std::vector<uint32_t> vectors_;  // of each list
     std::vector<bool> landed_;
     Event consuming_, filling_;
-    // Lists written, told of by the next index, and consumed; those that may be answered; slots filled, read
-    // and read out; slots told of.
+    // Lists written, announced by the next index, consumed, and answerable; slots filled,
+    // requested, read and announced.
     uint16_t written_ = 0, index_ = 0, consumed_ = 0, sent_ = 0, filled_ = 0, read_ = 0, out_ = 0;
     uint16_t told_out_ = 0, number_ = 0, out_index_ = 0;
     uint32_t settled_ = SETTLED, bits_ = 0, measuring_ = 0, wait_ = 0;

@@ -1,4 +1,4 @@
-// rtl.rings.row_reads: misses become reads of rows, where they lie in GPU memory.
+// rtl.rings.row_reads: misses become reads of rows at their addresses in GPU memory.
 #pragma once
 #include "cache.h"
 #include "nic_config.h"

@@ -1,1 +1,1 @@
-"""Node: one NIC with its host and GPU, the Python reference."""
+"""Node: one NIC with its host and GPU, the reference in Python."""

@@ -26,8 +26,8 @@ _RESULTS = frozenset((Opcode.RESULTS, Opcode.RESULT_PART, Opcode.ERRORS))
 class Notice(NamedTuple):
     """A packet that the host must act on when it arrives.
 
-    Members: ``at``, its index among the packets; ``head``, its header; ``completed``, the steps
-    whose shares at this node it completes.
+    Members: ``at``, its index in the packets; ``head``, its header; ``completed``, the steps whose
+        shares at this node it completes.
     """
 
     at: int
@@ -43,19 +43,22 @@ class Answers:
     number: of the node.
     dimension: of a vector.
     interaction: whether the NIC answers with interaction results instead of pooled vectors.
-    refused: called with the samples, steps and statuses of an ERRORS packet.
-    pooling: ``sum`` or ``mean``, if the NIC sends each different vector of a share once; else None.
-    completions: the ring in which the NIC says that a share is complete; without it, a share is
-        complete with its last answer.
+    refused: callback, called with the samples, steps and statuses of an ERRORS packet.
+    pooling: ``sum`` or ``mean`` if the NIC sends each distinct vector of a share once; else None.
+    completions: the ring to which the NIC writes a word when a share is complete. Without the ring,
+        a share is complete with its last answer.
 
-    A share that its NIC completes without all answers is given up: the samples that lack theirs
-    have the word's status, and what still comes of them is of no use. So is, without completions,
-    a share whose end is refused.
+    If a NIC completes a share without all answers, the share is given up: samples without an answer
+    get the status of the completion word, and their late answers are discarded. Without
+    completions, a share is given up if its end is rejected.
 
-    Members: ``steps``, those in flight with a share at this node, by number; ``errors``, sample and
-    status of each refusal; ``answering``, opcodes of packets that only answer samples; ``placed``,
-    the NIC's cycle in which the last part of an answer that a sample waited for, or its refusal,
-    left it, -1 before.
+    Members
+    -------
+    steps: steps in flight with a share at this node, by number.
+    errors: sample and status of each rejected sample.
+    answering: opcodes of packets that only answer samples.
+    placed: cycle of the NIC in which the last awaited part of an answer, or a rejection, left it;
+        -1 before the first.
 
     ``sim/host_cpp/answers.h`` does the same in C++.
     """
@@ -87,11 +90,12 @@ class Answers:
         del self.steps[step.number]
 
     def take(self, packets: Packets) -> list[Notice]:
-        """Place the answers in ``packets``, in order, and return the packets that the host must act
-        on: those of other opcodes, and those that complete a share or change the credits.
+        """Place the answers in ``packets``, in order.
 
-        Nothing reads an answer before its step is done, so placing it need not wait for PCIe.
-        ``ProtocolError`` or ``ValueError`` for unexpected answers.
+        Return the packets that the host must act on: packets that complete a share or change the
+        credits, and all packets that do not answer samples. Answers are placed without waiting for
+        PCIe, because no answer is read before its step ends. ``ProtocolError`` or ``ValueError``
+        for unexpected answers.
         """
         notices = []
         heads = parse_headers(packets.beats[packets.starts])
@@ -107,9 +111,9 @@ class Answers:
         return notices
 
     def find(self, sample: int) -> tuple[Step, int] | None:
-        """Return the step that holds ``sample``, numbered modulo 2^32, and its index there.
+        """Return the step of ``sample``, numbered modulo 2^32, and its index in the step.
 
-        The step is in flight, or else was given up.
+        The step is in flight or was given up; None for a sample of any other step.
         """
         for steps in (self.steps, self._given_up):
             for step in steps.values():
@@ -144,8 +148,8 @@ class Answers:
 
     def _part(self, sample: int, first: int, last: bool, parts: np.ndarray,
               status: int = 0) -> Sequence[Step]:
-        """Place parts of the answer to a sample; ``last`` marks the part that ends it. With a
-        ``status``, the sample ends with it, as the answer is of no use."""
+        """Place parts of the answer to a sample; ``last`` marks its final part. A nonzero
+        ``status`` ends the sample with an error."""
         found = self.find(sample)
         if found is None:
             raise ProtocolError(
@@ -164,7 +168,7 @@ class Answers:
         return self._completed(None if step.left[self._number] else step)
 
     def _refuse(self, sample: int, number: int, status: int) -> Sequence[Step]:
-        """Record that a sample, or the end of a share, is refused in the step with this number."""
+        """Record that a sample, or the end of a share, is rejected in the step with this number."""
         self.errors.append((sample, status))
         if self._unique and sample == END_SAMPLE:
             step = self._unique.refuse_end(number)
@@ -182,14 +186,14 @@ class Answers:
         return self._completed(None if step.left[self._number] else step)
 
     def _complete(self, packet: np.ndarray, head: Header) -> Sequence[Step]:
-        """Take the word of a step, and return the step."""
+        """Take the completion word of a step, and return the step."""
         assert self._completions is not None
         step, status = self._completions.take(packet, head)
         if not step.left[self._number] and not (self._unique and self._unique.lacks(step)):
             return (step,)
         if not status:
-            raise ProtocolError(f"node {self._number} completed step {step.number}, whose answers "
-                                f"have not all come, without an error")
+            raise ProtocolError(f"node {self._number} completed step {step.number} without an "
+                                f"error, before all of its answers")
         return self._give_up(step, status)
 
     def _give_up(self, step: Step, status: int) -> Sequence[Step]:
@@ -200,5 +204,6 @@ class Answers:
         return (step,)
 
     def _completed(self, step: Step | None) -> Sequence[Step]:
-        """Return ``step``, all of whose answers have come, unless a completion is to follow."""
+        """Return ``step``, all of whose answers have arrived, unless a completion word must
+        follow."""
         return () if step is None or self._completions is not None else (step,)

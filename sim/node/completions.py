@@ -1,4 +1,4 @@
-"""Completions of steps: a host opens a step at its NIC, whose word tells when it is over."""
+"""Completions of steps: a host opens a step at its NIC, and the NIC writes a word at its end."""
 
 import numpy as np
 
@@ -16,9 +16,10 @@ _LAPS, _WORD_BYTES = 256, 4
 class Completions:
     """The ring of completions of one NIC in GPU memory.
 
-    Slots are given to steps in the order in which they start, and returned in that order, each once
-    the word of its step has been seen: the NIC ignores a count that runs ahead of a slot that it
-    has yet to write. A step that ends before an older one keeps its slot until that one has ended.
+    Steps get slots in the order in which they start. Slots are returned in the same order, each
+    after the host has seen the word of its step: the NIC ignores a count that includes a slot that
+    it has yet to write. A step that ends before an older step keeps its slot until the older step
+    has ended.
 
     Parameters: ``node``, its number; ``slots`` of the ring.
 
@@ -40,7 +41,7 @@ class Completions:
         return True
 
     def open(self, step: Step) -> np.ndarray:
-        """Open ``step``, for which a slot is reserved, and return the packet that says so."""
+        """Open ``step``, for which a slot is reserved, and return the packet for the NIC."""
         self._numbers[step.number] = self._opened
         self._open[step.number & 0xFFFF] = step
         self._opened += 1
@@ -49,15 +50,15 @@ class Completions:
                                 node=self._node)
 
     def flushed(self, packet: np.ndarray, head: Header) -> np.ndarray:
-        """Return the answer to a FLUSH packet: all that came before it is in GPU memory."""
+        """Return the answer to a FLUSH packet: all earlier data are in GPU memory."""
         self._check(packet, head)
         return flushed_packet(packet, node=self._node, step=head.step)
 
     def take(self, packet: np.ndarray, head: Header) -> tuple[Step, int]:
         """Return the step that a COMPLETION packet ends, and its status.
 
-        :class:`ProtocolError` unless the step is open, and the word is of its lap and goes to its
-        slot.
+        :class:`ProtocolError` unless the step is open and the word has the lap and slot of the
+        step.
         """
         self._check(packet, head)
         word = parse_completion(packet)
@@ -73,7 +74,7 @@ class Completions:
         return step, word.status
 
     def seen(self, step: Step) -> None:
-        """Return the slot of ``step``, whose word has been seen."""
+        """Return the slot of ``step`` after the host has seen its word."""
         self._seen.add(self._numbers.pop(step.number))
         while self._returned in self._seen:
             self._seen.remove(self._returned)

@@ -1,4 +1,4 @@
-"""How the answers of a NIC reach its host, and its requests the GPU."""
+"""Delivery of a NIC's answers to its host, and of its requests to the GPU."""
 
 from dataclasses import dataclass
 
@@ -13,16 +13,16 @@ __all__ = ["Delivery"]
 
 @dataclass(frozen=True)
 class Delivery:
-    """How the answers of a NIC reach its host, and its requests the GPU.
+    """Delivery of a NIC's answers to its host, and of its requests to the GPU.
 
     Members
     -------
-    pooling: ``sum`` or ``mean``, as which the host pools bags where the NIC sends each different
-        vector of a share once; None where it does not.
-    completion_slots: slots of the ring to which the NIC writes the completions of steps; 0 where
-        the host does without completions.
-    gpu_rings: whether request lists and vectors go through rings in GPU memory.
-    rows: where rows lie in GPU memory, if the NIC reads them itself.
+    pooling: ``sum`` or ``mean`` if the NIC sends each distinct vector of a share once and the host
+        pools the bags; else None.
+    completion_slots: slots of the ring to which the NIC writes the completions of steps; 0 without
+        completions.
+    gpu_rings: whether request lists and vectors pass through rings in GPU memory.
+    rows: location of the rows in GPU memory if the NIC reads them itself.
     """
 
     pooling: str | None = None
@@ -33,7 +33,7 @@ class Delivery:
     @classmethod
     def of(cls, config: NicConfig, runtime: Runtime, model: Model, plan: ShardPlan,
            node: int) -> "Delivery":
-        """Return the delivery that ``runtime`` asks for of ``node``."""
+        """Return the delivery of ``node`` with the settings of ``runtime``."""
         return cls(model.pooling if runtime.deliver == "unique" else None,
                    config.completion_slots if runtime.completions else 0, runtime.gpu_rings,
                    RowPlaces.of(plan, node, model.dimension) if runtime.row_reads else None)

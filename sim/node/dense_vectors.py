@@ -24,18 +24,21 @@ def bottom_operations(model: Model) -> int:
 class DenseVectors:
     """The bottom MLP on one NIC's GPU, and the NIC's requests for its outputs.
 
-    The MLP of a share starts when the first of its queries is sent. Its outputs lie in GPU memory
-    one after the other, so that the NIC's requests are DMA reads of it: no kernel copies them. A
-    request is answered when it has come and the outputs exist.
+    The MLP of a share starts when the first of its queries is sent. Its outputs are consecutive in
+    GPU memory, and the NIC reads them by DMA without a copy kernel. A request is answered when it
+    has arrived and the outputs exist.
 
     Parameters
     ----------
     node: its number, for packets.
-    gpu: the profile. operations: float32 operations per sample.
-    payload_beats: beats of a packet after its header. events: of the host.
-    find: returns the step of a sample in flight and its index in it, None for another sample.
-    send: sends a packet at a given time.
-    awake: given when outputs would be read, returns when they are; infinite for never.
+    gpu: the profile.
+    operations: float32 operations per sample.
+    payload_beats: beats of a packet after its header.
+    events: of the host.
+    find: function from a sample in flight to its step and its index in the step; None for other
+        samples.
+    send: function that sends a packet at a given time.
+    awake: function from the time of a read to the time when it happens; infinite for never.
     """
 
     def __init__(self, node: int, gpu: GpuProfile, operations: int,
@@ -61,7 +64,7 @@ class DenseVectors:
         self._ready.pop(step.number, None)
 
     def take_requests(self, packet: np.ndarray, head: Header, now: float) -> None:
-        """Take a list of requests; ``ValueError`` when it names samples of another node."""
+        """Take a list of requests; ``ValueError`` if it names samples of another node."""
         wanted = parse_records(DenseRecord, packet[1:], head.count)
         samples = wanted["sample"].astype(np.int64)
         found = self._find(int(samples[0])) if head.count else None
@@ -76,7 +79,7 @@ class DenseVectors:
             raise ValueError(f"the dense vector of sample {samples[outside.argmax()]} was "
                              f"requested by a node that does not hold the sample")
         self.waiting += head.count
-        # Of a share that was given up, the outputs have been there.
+        # The outputs of a share that was given up are already in memory.
         if (read := self._awake(max(now, self._ready.get(step.number, now)))) < inf:
             self._events.at(read, partial(self._answer, step, places,
                                           wanted["landing"].astype(np.uint16)))

@@ -4,7 +4,7 @@ __all__ = ["COUNT", "OPCODE", "ProtocolError"]
 
 OPCODE = "sent opcode {:#x} to its host"
 COUNT = "sent its host a packet of opcode {:#x} whose count does not fit its length"
-"""Messages about a packet of a node, to be formatted with its opcode."""
+"""Format of the message about a packet with a wrong count; its argument is the opcode."""
 
 
 class ProtocolError(Exception):

@@ -10,8 +10,8 @@ __all__ = ["EventQueue", "Rank"]
 
 class Rank(IntEnum):
     """Order of events at the same time: steps handed out by the front end, consequences of earlier
-    events, packets. Quantum boundaries decide when the first and the last kind are queued; a fixed
-    rank keeps the outcome independent of them."""
+    events, packets. Quantum boundaries decide when events of the first and last kind are queued; a
+    fixed rank makes the outcome independent of the boundaries."""
 
     HANDED_OUT = 0
     FOLLOWS = 1

@@ -21,13 +21,13 @@ from sim.node.events import EventQueue
 __all__ = ["GpuMemory", "store_answers"]
 
 Write = tuple[int, Callable[[], None]]
-"""The number of records in a packet, and the action that writes them to memory."""
+"""The number of records in a packet, and the action that writes the records to memory."""
 
 
 def store_answers(store: RowStore, node: int, payload_beats: int) -> Answer:
     """Return a function that makes the GPU_VECTORS packets of ``node`` from its current rows.
 
-    ``payload_beats``: the most beats of a packet after its header.
+    ``payload_beats``: most beats of a packet after its header.
     """
     def answer(records: np.ndarray, step: int) -> list[np.ndarray]:
         wanted = record_fields(LookupRecord, records)
@@ -45,20 +45,25 @@ def _keys(tables: np.ndarray, rows: np.ndarray) -> np.ndarray:
 class GpuMemory:
     """The tables of one node, and their updates by its NIC.
 
-    Gathers serve requests for states, as they do for rows; scatters write what the NIC sends. Each
-    kind has a stream of its own. All that arrives while a scatter runs goes into the next one, and
-    a WRITTEN packet follows each.
+    Gathers serve requests for states as well as for rows; scatters write updates from the NIC.
+    States and rows each have a stream of their own. Data that arrive while a scatter runs join the
+    next scatter, and a WRITTEN packet follows each scatter.
 
     Parameters
     ----------
-    node: its number. store: its rows and states.
-    owns: returns which of the keys, given as tables and rows, are this node's.
-    gpu: the profile. payload_beats: beats of a packet after its header.
-    events: of the host. send: sends a packet at a given time.
-    awake: given when a gather or scatter would end, returns when it does; infinite for never.
-    thread: launches them, and the node's gathers of rows; None if each launch has its own.
+    node: its number.
+    store: its rows and states.
+    owns: function from keys, given as tables and rows, to whether they are this node's.
+    gpu: the profile.
+    payload_beats: most beats of a packet after its header.
+    events: of the host.
+    send: function that sends a packet at a given time.
+    awake: function from the time at which a gather or scatter would end to the time at which it
+        ends; infinite for never.
+    thread: thread that launches scatters and gathers, also the node's gathers of rows; None gives
+        each launch its own thread.
 
-    Members: ``rows``, ``states``: row beats and states received for writing so far.
+    Members: ``rows``, ``states``: row beats and states received for writing.
     """
 
     def __init__(self, node: int, store: RowStore,
@@ -84,13 +89,13 @@ class GpuMemory:
 
     @property
     def unfinished(self) -> int:
-        """Row beats and states not yet written, and states that the NIC has not sent back."""
+        """Row beats and states not yet written, and states that the NIC has not returned."""
         return self._unwritten + sum(map(len, self._asked.values()))
 
     def end_step(self) -> np.ndarray:
         """Return the keys whose rows were written since the last call, ascending.
 
-        :class:`ProtocolError` when a beat was written twice, or not every beat of a row was.
+        :class:`ProtocolError` if a beat was written twice, or a row only in part.
         """
         places = np.concatenate([np.empty(0, np.int64), *self._step_beats])
         self._step_beats = []
@@ -98,7 +103,7 @@ class GpuMemory:
         if len(np.unique(places)) < len(places):
             raise ProtocolError(f"node {self._node} updated a row twice in a step")
         if (counts != self._beats).any():
-            raise ProtocolError(f"node {self._node} updated a part of a row")
+            raise ProtocolError(f"node {self._node} updated only a part of a row")
         return keys
 
     def take_state_requests(self, packet: np.ndarray, head: Header, now: float) -> None:
@@ -124,13 +129,13 @@ class GpuMemory:
         self._scatter(head, now, lambda: self._put_rows(keys, beats, values))
 
     def take_states(self, packet: np.ndarray, head: Header, now: float) -> None:
-        """Take STATE_UPDATES; each is of the oldest state requested under its landing."""
+        """Take STATE_UPDATES. Each update changes the oldest state requested under its landing."""
         landings, states = parse_states(packet, head.count)
         keys = []
         for landing in landings.tolist():
             if not self._asked[landing]:
                 raise ProtocolError(f"node {self._node} updated the state of landing {landing}, "
-                                    f"for which none was asked")
+                                    f"for which no state was requested")
             keys.append(self._asked[landing].popleft())
         self.states += head.count
         self._scatter(head, now, lambda: self._put_states(np.array(keys), states))
@@ -141,7 +146,7 @@ class GpuMemory:
         known = tables < len(of_model)
         known[known] &= rows[known] < of_model[tables[known]]
         if not known.all() or not self._owns(tables, rows).all():
-            raise ProtocolError(f"node {self._node} named a row to its host that it does not hold")
+            raise ProtocolError(f"node {self._node} named a row that it does not own to its host")
         return _keys(tables, rows)
 
     # State gathers

@@ -1,4 +1,4 @@
-"""The rings of request lists and vectors of one NIC, as memory and kernel of its GPU see them."""
+"""The rings of request lists and vectors of one NIC in GPU memory."""
 
 import numpy as np
 
@@ -19,25 +19,29 @@ _COUNTED = 1 << 16
 
 
 class GpuRings:
-    """Two rings in GPU memory, of request lists and of vectors, and what the NIC may do with them.
+    """Two rings in GPU memory, of request lists and of vectors, and the checks of the NIC's
+    accesses.
 
-    The NIC writes list n to slot n of the first, and behind it, how many there are. The
-    ``kernel`` takes those, and puts the vectors of list n into slot n of the second. The NIC reads
-    that slot, and writes how many it has read: these may be filled again. Numbers count from 0 on;
-    packets and registers have them modulo 2^16.
+    The NIC writes list n to slot n of the first ring, and then the number of lists. The ``kernel``
+    reads the lists and writes the vectors of list n to slot n of the second ring. The NIC reads the
+    slot and then writes the number of slots that it has read; they may be filled again. Numbers
+    start at 0; packets and registers contain them modulo 2^16.
 
     Parameters
     ----------
-    node: its number. config: of its NIC. dimension: of a vector.
-    kernel: reads lists and fills slots. answer: makes the packets that a list asks for.
+    node: its number.
+    config: of its NIC.
+    dimension: of a vector.
+    kernel: reads lists and fills slots.
+    answer: function from a list to its packets.
 
-    Every member function raises :class:`ProtocolError` for what a NIC must not do.
+    Every member function raises :class:`ProtocolError` for an invalid access of the NIC.
 
     ``sim/host_cpp/gpu_rings.h`` does the same in C++.
     """
 
     opcodes = frozenset((Opcode.LOOKUP_REQUESTS, Opcode.INDEX, Opcode.READ))
-    """Of the packets that go to the rings, or ask for what is in them."""
+    """Opcodes of packets that write to the rings or read from them."""
 
     def __init__(self, node: int, config: NicConfig, dimension: int, kernel: ResidentKernel,
                  answer: Answer):
@@ -56,7 +60,7 @@ class GpuRings:
         return self._kernel.gathers
 
     def take(self, packet: np.ndarray, head: Header, now: float) -> np.ndarray | None:
-        """Take a packet that is in GPU memory at ``now``; return the answer to READ."""
+        """Take a packet that reaches GPU memory at ``now``; return the answer to READ."""
         if head.opcode == Opcode.LOOKUP_REQUESTS:
             self._take_list(packet, head)
             return None
@@ -99,7 +103,7 @@ class GpuRings:
                 del self._slots[number]
             self._kernel.empty(ahead, now)
         else:
-            raise self._wrong(f"wrote a count to {address:#x}, where no ring has it")
+            raise self._wrong(f"wrote a count to {address:#x}, the address of no count")
 
     def _fill(self, number: int, filled: RequestList) -> None:
         [packet] = self._answer(filled.records, filled.step)

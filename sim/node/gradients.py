@@ -23,15 +23,18 @@ __all__ = ["RefusedMessage", "TrainingHost", "TrainingOf", "gradient_payload"]
 
 TrainingOf = Callable[[EventQueue, Callable[[np.ndarray, float], None], Callable[[float], float],
                        LaunchThread], "TrainingHost"]
-"""Makes a `TrainingHost` from a node's events, a function that sends a packet at a given time,
-one that, given when a gather would end, returns when it does, and the thread that launches."""
+"""Function that makes a `TrainingHost`.
+
+Arguments: a node's events; a function that sends a packet at a given time; a function from the time
+    at which a gather would end to the time at which it ends; the launching thread.
+"""
 
 _NO_SAMPLE = 0xFFFFFFFF
 _GETS_ON = (Opcode.STEP_REPORTS, Opcode.ROW_UPDATES, Opcode.STATE_UPDATES)
 
 
 class RefusedMessage(NamedTuple):
-    """A message that the NIC refused: its step, modulo 2^16, and :class:`rtl.formats.Status`."""
+    """A message that the NIC rejected: its step, modulo 2^16, and :class:`rtl.formats.Status`."""
 
     step: int
     status: int
@@ -39,34 +42,36 @@ class RefusedMessage(NamedTuple):
 
 def gradient_payload(config: NicConfig) -> int:
     """Return the beats after the header of a gradient packet to a NIC of ``config``."""
-    # The NIC reports its consumption at the latest after a quarter of the window.
+    # The NIC reports its consumption after a quarter of the window at the latest.
     return min(config.host_payload_beats, config.gradient_credits // 2)
 
 
 class TrainingHost:
     """The part of a host that handles gradients of its samples and updates of its node's rows.
 
-    A step is opened when its lookups begin, its `gradients` are sent later, and it is over when the
-    NIC reports so. Beats that the NIC spills are kept until the pass has ended, then returned
-    (docs/training.md).
+    A step is opened when its lookups begin, its `gradients` are sent later, and it ends with a
+    report of the NIC. The host keeps the beats that a NIC spills until the pass has ended, and then
+    returns them (docs/training.md).
 
     Parameters
     ----------
     node: its number.
     memory: the node's tables.
     window: payload beats that may be in flight to the NIC or wait in it.
-    payload_beats: the most of a packet, see `gradient_payload`.
-    events: of the host. send: sends a packet at a given time.
+    payload_beats: most payload beats of a packet, see `gradient_payload`.
+    events: of the host.
+    send: function that sends a packet at a given time.
 
     Members
     -------
     step: number of the open or last step, -1 before the first.
-    finished: host cycle of the NIC's report that this step is over, None while it is open.
+    finished: host cycle of the NIC's report that this step has ended, None while it is open.
     keys: keys whose rows this node wrote in the last step, ascending.
-    refused: messages that the NIC refused.
-    spilled, passes: beats and passes with any, by :class:`rtl.formats.ReductionLevel`.
-    progress: the last host cycle in which the NIC took gradients, updated rows, or ended a pass or
-    a step; or in which gradients begin.
+    refused: messages that the NIC rejected.
+    spilled, passes: spilled beats, and passes with spilled beats, by
+        :class:`rtl.formats.ReductionLevel`.
+    progress: the last host cycle in which the NIC took gradients or updated rows, a pass or a step
+        ended, or gradients began.
     """
 
     def __init__(self, node: int, memory: GpuMemory, window: int, payload_beats: int,
@@ -93,7 +98,7 @@ class TrainingHost:
 
     @property
     def busy(self) -> bool:
-        """Whether gradients are in flight, so that the host may answer its NIC at once."""
+        """Whether gradients are in flight: the host may then answer its NIC at once."""
         return self._begun
 
     @property
@@ -136,7 +141,7 @@ class TrainingHost:
     def packet(self, packet: np.ndarray, head: Header, now: float) -> bool:
         """Take a packet of the NIC at ``now``; return whether it belongs to training.
 
-        :class:`ProtocolError` for a packet that the NIC must not send.
+        :class:`ProtocolError` for a packet that violates the protocol.
         """
         taken = self._consumed(head.acknowledge)
         handler = self._handlers.get(head.opcode)
@@ -145,7 +150,7 @@ class TrainingHost:
                 raise ProtocolError(f"node {self._node} sent opcode {head.opcode:#x} of step "
                                     f"{head.step}, which is not open")
             handler(packet, head, now)
-        # What is spilled may be a peer's, which can send for ever what its step never ends.
+        # Spilled beats may be a peer's, which could send without end and never end its step.
         if taken or head.opcode in _GETS_ON:
             self.progress = max(self.progress, now)
         self._send_some(now)
@@ -174,7 +179,7 @@ class TrainingHost:
             self._sent_beats += beats
             self._send(self._packets.popleft(), now)
 
-    # Beats that do not fit the NIC's tables
+    # Spilled beats
 
     def _take_spilled(self, packet: np.ndarray, head: Header, _: float) -> None:
         partials = parse_partials(packet, head.count, self._width)
@@ -196,8 +201,8 @@ class TrainingHost:
 
     def _take_pass(self, news: StepNews) -> None:
         if self._passed[news.level] is not None:
-            raise ProtocolError(f"node {self._node} ended a pass before it had spilled all of the "
-                                f"one before")
+            raise ProtocolError(f"node {self._node} ended a pass before it had spilled the "
+                                f"previous pass completely")
         if news.count:
             self.passes[news.level] += 1
             self.spilled[news.level] += news.count
@@ -205,7 +210,8 @@ class TrainingHost:
         self._give_back(news.level, ended=True)
 
     def _give_back(self, level: int, ended: bool = False) -> None:
-        """Return the beats that a pass spilled, once it has ended and all of them are here."""
+        """Return the spilled beats of a pass to the NIC after the pass has ended and all of them
+        have arrived."""
         kept = sum(len(part.rows) for part in self._kept[level])
         count = self._passed[level]
         if count is None and not (ended and kept):
@@ -222,10 +228,10 @@ class TrainingHost:
             payload_beats=self._payload_beats, level=level))
 
     def _end(self, now: float) -> None:
-        for left, what in ((not self._begun, "gradients to begin with"),
-                           (self._packets, "gradients to be sent"),
-                           (any(self._kept) or any(self._passed), "spilled beats to go back"),
-                           (self.memory.unfinished, "rows or states to be written")):
+        for left, what in ((not self._begun, "gradients not begun"),
+                           (self._packets, "gradients not sent"),
+                           (any(self._kept) or any(self._passed), "spilled beats not returned"),
+                           (self.memory.unfinished, "rows or states not written")):
             if left:
                 raise ProtocolError(f"node {self._node} ended step {self.step} with {what}")
         self.keys = self.memory.end_step()

@@ -34,8 +34,8 @@ class HostPort:
     def give(self, packets: Sequence[np.ndarray], starts: Sequence[float], now: int) -> None:
         """Deliver ``packets`` (uint32 ``[n, 16]``) to the NIC, which is at cycle ``now``.
 
-        ``starts``: when the first byte of each leaves the host. ``RuntimeError`` when a beat would
-        arrive in a cycle that has passed.
+        ``starts``: time at which the first byte of each packet leaves the host. ``RuntimeError`` if
+        a beat would arrive in a past cycle.
         """
         lengths = list(map(len, packets))
         cycles = arrivals(starts, lengths, self._per_beat, self._latency)

@@ -1,8 +1,8 @@
 """A node: one SmartNIC with its host and GPU.
 
-NIC and host take turns: the NIC runs up to a cycle before which the host can send nothing, then the
-host handles what the NIC has sent, event by event in time order. A reply reaches the NIC a PCIe
-round trip after its cause at the earliest, and rows take a gather on the GPU besides.
+NIC and host take turns. The NIC runs up to the earliest cycle in which the host can affect it. Then
+the host handles the packets of the NIC, event by event in time order. A reply reaches the NIC at
+least a PCIe round trip after its cause; rows additionally take a gather on the GPU.
 """
 
 from collections.abc import Sequence
@@ -58,8 +58,8 @@ class Node:
     pcie, gpu: profiles of the timing models.
     in_flight: steps that this host keeps in flight.
     bottom: float32 operations of a sample's bottom MLP, if the NIC computes the interaction.
-    training: makes the `TrainingHost`, if the NIC trains.
-    delivery: how the NIC's answers come, and its requests for rows.
+    training: function that makes the `TrainingHost`, if the NIC trains.
+    delivery: delivery of the NIC's answers and of its requests for rows.
     """
 
     def __init__(self, number: int, engine: Engine, config: NicConfig, answer: Answer,
@@ -104,10 +104,10 @@ class Node:
         self.training = training and training(
             self._events, self._send, lambda end: self.silent_gpu.after(end), thread)
         self.silent_host = self.silent_gpu = Windows()
-        """When the host sends nothing, and when no gather completes."""
+        """Times in which the host sends nothing, and in which no gather completes."""
         self._moved = 0.0
         self.actions = 0
-        """Actions performed; the watchdog reports a hang when the sum stops growing."""
+        """Actions performed; the watchdog reports a hang if the sum stops growing."""
         self.seconds = {"nics": 0.0, "hosts": 0.0}
         """CPU time of NIC and host, extrapolated from a sample of quanta."""
         self._quanta = 0
@@ -124,12 +124,12 @@ class Node:
         return inf if nic is None else nic, inf if host is None else host
 
     def _horizon(self) -> float:
-        """Return a cycle before which nothing from the host reaches the NIC: the lookahead.
+        """Return the lookahead: the cycle before which no packet of the host reaches the NIC.
 
-        A host replies at once to a credit for which queries wait, to requests for dense vectors,
-        to flushes, to reads of a ring or of rows and to training reports; to requests for rows by
-        key only after a gather on the GPU. Its pending events count too, and with the NIC's what
-        it stored to registers.
+        A host replies at once to a credit for which queries wait, to requests for dense vectors, to
+        flushes, to reads of a ring or of rows, and to training reports. It replies to requests for
+        rows by key only after a gather on the GPU. The lookahead includes the host's pending events
+        and, with the NIC's events, its pending register writes.
         """
         nic, host = self.next_events
         answer = nic + self._pcie.lookahead
@@ -162,7 +162,7 @@ class Node:
 
     @property
     def progress(self) -> float:
-        """When a result last got on; see :class:`sim.node.protocol.ClusterNode`."""
+        """Time of the last progress of a result; see :class:`sim.node.protocol.ClusterNode`."""
         placed = self._answers.placed + self._pcie.latency if self._answers.placed >= 0 else 0.0
         trained = 0.0 if self.training is None else self.training.progress
         return max(self._moved, float(placed), trained)
@@ -210,7 +210,7 @@ class Node:
             self.seconds["hosts"] += (clock() - ran) * TIMED
 
     def host_quantum(self, end: int) -> None:
-        """Let the host handle what the NIC, which is at cycle ``end``, has sent."""
+        """Let the host handle the packets of the NIC, which is at cycle ``end``."""
         self._receive()
         horizon = end + self._pcie.latency
         for time, action in self._events.until(horizon):
@@ -224,7 +224,7 @@ class Node:
             return
         beats, starts, ends, cycles = packets
         self.host_bytes["from_nic"] += ends[-1] * BEAT_BYTES
-        # The host acts on a packet only when it has crossed PCIe.
+        # The host acts on a packet only after the packet has crossed PCIe.
         for at, head, completed in self._answers.take(packets):
             self._events.at(float(cycles[at]) + self._pcie.latency, partial(
                 self._take_packet, beats[starts[at]:ends[at]], head, completed), Rank.PACKET)
@@ -273,8 +273,8 @@ class Node:
         self._schedule_end(self._gpu.finish(now))
 
     def _send(self, packet: np.ndarray, now: float, more: int = 0) -> None:
-        """Send a packet to the NIC at ``now``, or when the link is free, behind so many ``more``
-        bytes that the link takes for it."""
+        """Send a packet to the NIC at ``now``, or as soon as the link is free. ``more`` bytes
+        occupy the link before it."""
         ready, now = now, self.silent_host.after(now)
         if now > ready:
             self._silenced.append(now)

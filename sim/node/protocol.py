@@ -32,21 +32,27 @@ class ClusterNode(Protocol):
 
     Members
     -------
-    number: of the node. engine: its NIC. pcie: between NIC and host.
+    number: of the node.
+    engine: its NIC.
+    pcie: connection between NIC and host.
     finished: steps whose share at this node is fully answered, in time order.
-    silent_host, silent_gpu: when the host sends nothing, and when no gather completes.
-    actions: actions performed; the watchdog reports a hang when the sum stops growing.
-    progress: the last host cycle in which a result got on, which is known before the NIC is there:
-    a part of an answer or a refusal was placed, the NIC took queries, and in training took
-    gradients, or updated rows, or ended a pass or a step; or what is handed out later begins.
-    lacking: numbers of the samples in flight, or waiting, that lack their answers.
+    silent_host, silent_gpu: times in which the host sends nothing, and in which no gather
+        completes.
+    actions: actions performed; the watchdog reports a hang if the sum stops growing.
+    progress: host cycle of the last progress of a result, known before the NIC reaches the cycle: a
+        part of an answer or a rejection was placed; the NIC took queries, gradients or updated
+        rows; a pass or a step of training ended; or work that is handed out later begins.
+    lacking: numbers of the samples, in flight or waiting, without answers.
     next_events: the next cycles at which the NIC and the host act without new input.
-    quiet: whether NIC and host stay idle until something arrives from outside.
-    errors: sample and status of each refusal. seconds: CPU time of NIC and host.
-    host_bytes: bytes over PCIe each way. gpu: gathers of rows; dense: dense vectors sent, None
-    unless the NIC computes the interaction. unanswered: samples in flight or waiting.
-    queries_waiting: query packets held back for lack of credit. packets_unsent: packets for the NIC
-    that a silent host has not sent yet.
+    quiet: whether NIC and host stay idle until an input arrives from outside.
+    errors: sample and status of each rejected sample.
+    seconds: CPU time of NIC and host.
+    host_bytes: bytes over PCIe in each direction.
+    gpu: gathers of rows.
+    dense: dense vectors sent, None unless the NIC computes the interaction.
+    unanswered: number of samples in flight or waiting.
+    queries_waiting: query packets held back for lack of credit.
+    packets_unsent: packets for the NIC that a silent host has not sent yet.
     """
 
     number: int
@@ -94,5 +100,5 @@ class ClusterNode(Protocol):
         ...
 
     def host_quantum(self, end: int) -> None:
-        """Let the host handle what the NIC, which is at cycle ``end``, has sent."""
+        """Let the host handle the packets of the NIC, which is at cycle ``end``."""
         ...

@@ -15,8 +15,8 @@ __all__ = ["Queries", "newly_consumed"]
 def newly_consumed(credit: int, known: int) -> int:
     """Return the increase over ``known`` that a credit modulo 2^16 reports.
 
-    It is 0 for an old credit: a packet takes its credit before it is queued with others, so a newer
-    one may overtake it.
+    It is 0 for an old credit. A packet gets its credit before it is queued with other packets: a
+    newer credit may overtake it.
     """
     ahead = (credit - known) & 0xFFFF
     return ahead if ahead < 1 << 15 else 0
@@ -30,10 +30,10 @@ class Queries:
     node: number of the host's node.
     config: the NIC's configuration.
     in_flight: steps kept in flight.
-    send: sends a packet at a given time.
-    began: called before the first query of a step is sent.
-    reserve: called before a step starts; if it returns False, the step waits for the end of
-        another.
+    send: function that sends a packet at a given time.
+    began: callback, called before the first query of a step is sent.
+    reserve: callback, called before a step starts. If it returns False, the step waits until an
+        earlier step ends.
     """
 
     def __init__(self, node: int, config: NicConfig, in_flight: int,
@@ -42,7 +42,7 @@ class Queries:
         self._node, self._in_flight = node, in_flight
         self._send, self._began, self._reserve = send, began, reserve
         self._buffer_beats = config.query_beats
-        # The NIC reports credits at the latest when a quarter of the buffer has become free.
+        # The NIC reports credits when a quarter of the buffer has become free, at the latest.
         self._packet_beats = min(config.host_payload_beats, config.query_beats // 2)
         self._steps: deque[Step] = deque()
         self._packets: deque[tuple[Step, np.ndarray]] = deque()
@@ -65,13 +65,13 @@ class Queries:
         self._start(now)
 
     def ended(self, now: float) -> None:
-        """Start the next step in place of one that is answered."""
+        """Start the next step in place of an answered step."""
         self._going -= 1
         self._start(now)
 
     def consumed(self, credit: int) -> bool:
-        """Record how many beats of queries the NIC has taken out of its buffer; return whether it
-        has taken more.
+        """Record the beats of queries that the NIC has taken out of its buffer; return whether the
+        number has increased.
 
         ``credit``: the number since the start, modulo 2^16.
         """

@@ -1,4 +1,4 @@
-"""The resident kernel: a kernel that never ends, which answers request lists in a ring."""
+"""The resident kernel: a GPU kernel that runs without end and answers request lists in a ring."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ __all__ = ["RequestList", "ResidentKernel"]
 
 
 class RequestList(NamedTuple):
-    """Lookup records that a NIC asks for in a ``step``."""
+    """Lookup records that a NIC requests in a ``step``."""
 
     step: int
     records: np.ndarray
@@ -24,25 +24,31 @@ class RequestList(NamedTuple):
 class ResidentKernel:
     """Answers request lists in order, each in the slot of its number, and stores its counts.
 
-    It waits for a count of lists, and for a slot to be read out where none is free; either is seen
-    after the launch latency of ``gpu``, in place of which a poll stands. Then it gathers, one
-    list after the other through the GPU's memory. When it reads a list, it stores to the NIC how
-    many it has read; when a slot is filled, how many are.
+    The kernel polls for a count of lists, and for an empty slot if all are full. It sees either of
+    them after the launch latency of ``gpu``, which models the poll. Then it gathers, one list after
+    another, through the GPU's memory. After reading a list it stores the number of lists read to
+    the NIC; after filling a slot, the number of slots filled.
 
     Parameters
     ----------
-    gpu: the profile, of whose calls it has none. row_bytes: of a vector.
-    events: of the host. awake: given when the kernel would act, returns when it does; infinite for
-        never.
-    store: stores a count, modulo 2^16, to a register of the NIC at a given time.
+    gpu: the profile. The kernel makes no launch or copy calls.
+    row_bytes: bytes of a vector.
+    events: of the host.
+    awake: function from the time at which the kernel would act to the time at which it acts;
+        infinite for never.
+    store: function that stores a count, modulo 2^16, to a register of the NIC at a given time.
 
-    Members: ``consumed``, lists that it has read; ``emptied``, slots that were read out; ``slots``,
-    of its ring; ``fill``, called with each slot's number and list when it is filled.
+    Members
+    -------
+    consumed: lists read.
+    emptied: slots that the NIC has read.
+    slots: slots of the ring.
+    fill: callback, called with the number and list of each filled slot.
     """
 
     def __init__(self, gpu: GpuProfile, row_bytes: int, events: EventQueue,
                  awake: Callable[[float], float], store: Callable[[str, int, float], None]):
-        # Lists do not share a launch.
+        # Each list has a gather of its own.
         self.gathers: GpuLookups[tuple[int, RequestList]] = GpuLookups(
             replace(gpu, call_us=0.0, streams=1 << 16), row_bytes)
         self._events, self._awake, self._store = events, awake, store
@@ -52,12 +58,12 @@ class ResidentKernel:
         self.fill: Callable[[int, RequestList], None] = lambda number, filled: None
 
     def take(self, lists: Sequence[RequestList], now: float) -> None:
-        """Take ``lists``, which a count at ``now`` tells of."""
+        """Take ``lists``, announced by a count at ``now``."""
         self._waiting.extend(lists)
         self._start(now)
 
     def empty(self, count: int, now: float) -> None:
-        """Take ``count`` more slots as read out, which a count at ``now`` tells of."""
+        """Take ``count`` more slots as empty, announced by a count at ``now``."""
         self.emptied += count
         self._start(now)
 

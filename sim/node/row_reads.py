@@ -1,4 +1,4 @@
-"""Rows in GPU memory that a NIC reads itself, as the DMA engine on its card reads them."""
+"""Rows in GPU memory that a NIC reads itself, with the DMA engine on its card."""
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -22,15 +22,21 @@ __all__ = ["RowReads"]
 
 
 class RowReads:
-    """Reads the rows that READ_ROWS packets name, and sends them by the tags of their records.
+    """Reads the rows that READ_ROWS packets name, and sends them with the tags of their records.
 
     Parameters
     ----------
-    node: its number. config: of its NIC. places: of tables in memory.
-    times: of PCIe. gathers: whose rows are counted. events: of the host.
-    awake: given when rows would leave GPU memory, returns when they do; infinite for never.
-    answer: makes the packets with rows. send: sends one at a time, before which as many more bytes
-        cross PCIe.
+    node: its number.
+    config: of its NIC.
+    places: locations of the tables in memory.
+    times: of PCIe.
+    gathers: counts of rows.
+    events: of the host.
+    awake: function from the time at which rows would leave GPU memory to the time at which they
+        leave; infinite for never.
+    answer: function that makes the packets with rows.
+    send: function that sends a packet at a time, with the number of bytes that cross PCIe before
+        it.
 
     ``sim/host_cpp/row_reads.h`` does the same in C++.
     """
@@ -46,9 +52,9 @@ class RowReads:
         self._events, self._awake, self._answer, self._send = events, awake, answer, send
 
     def take(self, packet: np.ndarray, head: Header, now: float) -> None:
-        """Take a packet of reads that is across PCIe at ``now``.
+        """Take a packet of reads that has crossed PCIe at ``now``.
 
-        Raises :class:`ProtocolError` for one that a NIC must not send.
+        :class:`ProtocolError` for a packet that violates the protocol.
         """
         if not 0 < head.count <= min(self._most, RECORDS_PER_BEAT * (len(packet) - 1)):
             raise self._wrong(COUNT.format(head.opcode))
@@ -63,7 +69,7 @@ class RowReads:
             self._send(packet, now, self.times.answered(len(records), packet.nbytes))
 
     def _keys(self, packet: np.ndarray, count: int) -> np.ndarray:
-        """Return lookup records of the keys whose rows lie where they are read."""
+        """Return lookup records of the keys whose rows are at the addresses that are read."""
         reads = parse_row_reads(packet, count)
         address = address_of(packet)
         tables, rows = np.empty(count, np.uint64), np.empty(count, np.uint64)
@@ -73,8 +79,8 @@ class RowReads:
             held = bisect_right(self._starts, place) - 1
             row, rest = divmod(place - self._starts[max(held, 0)], self._places.row_bytes)
             if held < 0 or rest or place >= self._places.end or units != self._places.units:
-                raise self._wrong(f"read {ROWS_BASE + place:#x} of GPU memory, where no row of "
-                                  "such a length lies")
+                raise self._wrong(f"read address {ROWS_BASE + place:#x} of GPU memory, which is "
+                                  "not a row of this length")
             tables[number], rows[number] = self._places.tables[held], row
         return pack_records(LookupRecord, row=rows, table=tables,
                             landing=reads.tags)

@@ -1,7 +1,7 @@
 """The answers to each mini-batch, and their comparison with the reference.
 
-The answer to a sample is what the NIC gives to its host: the pooled vectors, or, if the NIC
-computes the interaction, the beats of its result.
+The answer to a sample is the result that the NIC gives to its host: the pooled vectors, or the
+beats of the interaction result if the NIC computes the interaction.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,9 +27,9 @@ PooledOf = Callable[[Samples, Model, int], np.ndarray]
 
 @dataclass
 class Step:
-    """One mini-batch in flight: its samples, and the answers received so far.
+    """One mini-batch in flight: its samples, and the answers received.
 
-    Nodes may work on their shares concurrently: none writes what another one reads.
+    Nodes may work on their shares concurrently: no node writes data that another node reads.
 
     Members
     -------
@@ -39,15 +39,15 @@ class Step:
     shares: first sample of each node's share, and the number of samples at the end.
     answers: float32 ``[samples, parts, values]``, filled as they arrive; the parts are bags or
         beats.
-    dense: dense vectors, float32 ``[samples, dimension]``, where the interaction is on the NIC.
+    dense: dense vectors, float32 ``[samples, dimension]``, if the NIC computes the interaction.
     filled: parts received for each sample: int64.
-    status: error status of each sample, 0 for none.
+    status: error status of each sample, 0 for success.
     left: unanswered samples of each node's share: int64.
     records: query records of all samples: uint64.
-    bounds: where those of each sample begin and end.
+    bounds: begin and end of each sample's records.
     batch: the mini-batch as formed from the input; None for samples in input order.
     foreign_keys: sum over the shares of the distinct keys that other nodes own.
-    unique: whether the NICs send each different vector of a share once.
+    unique: whether the NICs send each distinct vector of a share once.
     starts, ends: host cycles of the first query and the last result of each share, once known.
     """
 
@@ -72,7 +72,7 @@ class Step:
     def of(cls, number: int, first: int, samples: Samples, nodes: int, answer: tuple[int, int],
            dense: np.ndarray | None = None, batch: MiniBatch | None = None,
            unique: bool = False) -> "Step":
-        """Deal ``samples`` in contiguous shares whose sizes differ by at most one.
+        """Deal ``samples`` in contiguous shares whose sizes differ by at most 1.
 
         ``answer``: parts and values of a sample's answer. ``ValueError`` if the step is ``unique``
         and a share has more slots than there are indices.
@@ -97,7 +97,8 @@ class Step:
 
     @property
     def fresh(self) -> bool:
-        """Whether the steps before this one hold exactly the input's samples before it."""
+        """Whether the previous steps contain exactly the samples before this step's in the
+        input."""
         return self.batch is None or self.batch.fresh
 
     @property
@@ -107,17 +108,17 @@ class Step:
 
     @property
     def started(self) -> float:
-        """Host cycle of the first query; -1 while there is none."""
+        """Host cycle of the first query; -1 before it."""
         return min(self.starts.values(), default=-1.0)
 
     @property
     def finished(self) -> float:
-        """Host cycle of the last result so far that completed a share; -1 while there is none."""
+        """Host cycle of the last result that completed a share; -1 before the first."""
         return max(self.ends.values(), default=-1.0)
 
     def queries(self, node: int) -> np.ndarray:
-        """Return the query records of the share of ``node``, and of its end if the step is
-        ``unique``: uint64."""
+        """Return the query records of the share of ``node``, and the record of its end if the step
+        is ``unique``: uint64."""
         first, end = self.bounds[self.shares[node:node + 2]]
         records = self.records[first:end]
         return np.concatenate((records, share_end())) if self.unique else records
@@ -125,8 +126,8 @@ class Step:
     def place(self, node: int, at: int, first: int, parts: np.ndarray) -> bool:
         """Store the parts from ``first`` on of the answer to the step's sample ``at``.
 
-        Returns whether the sample is complete. ``ValueError`` when the sample is not in the share
-        of ``node`` or the parts do not continue the answer.
+        Return whether the sample is complete. ``ValueError`` if the sample is not in the share of
+        ``node`` or the parts do not continue the answer.
         """
         self._check(node, at)
         total, before = self.answers.shape[1], self.filled[at]
@@ -145,14 +146,14 @@ class Step:
         """Record an error answer to the step's sample ``at``."""
         self._check(node, at)
         if self.status[at] or self.filled[at] == self.answers.shape[1]:
-            raise ValueError(f"sample {self.numbers[at]} was answered twice, with error {status} "
-                             f"now")
+            raise ValueError(f"sample {self.numbers[at]} was answered twice, the second time "
+                             f"with error {status}")
         self.status[at] = status
         self.left[node] -= 1
 
     def give_up(self, node: int, status: int) -> None:
-        """End the share of ``node`` without the answers that it lacks: those samples have an error
-        ``status``."""
+        """End the share of ``node`` although answers are missing: the samples without an answer get
+        an error ``status``."""
         first, last = self.shares[node:node + 2]
         share = slice(first, last)
         lacking = (self.status[share] == 0) & (self.filled[share] < self.answers.shape[1])
@@ -180,7 +181,7 @@ class StepResult:
     """Verdict on a finished step.
 
     Members: ``equal``, samples whose answers equal the numpy model's bit for bit; ``different``,
-    others with complete answers; ``refused``, samples answered with an error.
+        other samples with complete answers; ``refused``, samples answered with an error.
     """
 
     equal: int
@@ -192,7 +193,7 @@ class StepResult:
               pooled: PooledOf = pooled_reference) -> "StepResult":
         """Compare the answers with the numpy model of the same samples.
 
-        ``pooled``: returns the bits of :func:`host.dlrm.dlrm.pooled_reference`.
+        ``pooled``: function that returns the bits of :func:`host.dlrm.dlrm.pooled_reference`.
         """
         expected = pooled(step.samples, model, seed)
         if step.dense is not None:

@@ -1,4 +1,4 @@
-"""Shares whose different vectors come once each, and which of them each slot has: delivery
+"""Shares in which each distinct vector is sent once, with an index for each slot: delivery
 ``unique``."""
 
 from collections.abc import Callable
@@ -16,15 +16,16 @@ __all__ = ["UniqueShare", "UniqueShares"]
 
 
 class UniqueShare:
-    """The different vectors of a share, in the order of first use, and an index for each slot.
+    """The distinct vectors of a share, in the order of first use, and an index for each slot.
 
-    Vectors and indices each come in order, but in any order with each other and with refusals. A
-    sample is answered when the share is ``whole``: then :meth:`expand` pools its bags.
+    Vectors and indices each arrive in order, but in any order relative to each other and to
+    rejections. A sample is answered when the share is ``whole``: then :meth:`expand` pools its
+    bags.
 
     Parameters: ``step``; ``node``, whose share it is.
 
-    Members: ``ended``, whether the last vector has come; ``endless``, whether it never will;
-    ``dropped``, whether the share was given up, so that what still comes of it is not kept.
+    Members: ``ended``, whether the last vector has arrived; ``endless``, whether the end was
+        rejected; ``dropped``, whether the share was given up, and later packets of it are ignored.
     """
 
     def __init__(self, step: Step, node: int):
@@ -43,7 +44,8 @@ class UniqueShare:
 
     @property
     def whole(self) -> bool:
-        """Whether all vectors have come, and the indices of every sample that is not refused."""
+        """Whether all vectors have arrived, and the indices of every sample that is not
+        rejected."""
         return self.ended and bool((self._indexed | (self._status != 0)).all())
 
     @property
@@ -51,16 +53,17 @@ class UniqueShare:
         return self.step.status[self.first:self._last]
 
     def add_vectors(self, first: int, last: bool, vectors: np.ndarray, status: int = 0) -> None:
-        """Take ``vectors``, which begin with number ``first``; the ``last`` one only ends them.
+        """Take ``vectors``, the first of which has number ``first``. With ``last``, the last vector
+        is zero and only marks the end.
 
-        ``status``: of the last one, 0 if it is good.
+        ``status``: of the last vector, 0 for success.
         """
         if self.ended:
             raise ProtocolError("after their end")
         if first != self._count:
             raise ProtocolError(f"from number {first} on, after {self._count} of them")
         if last and (not len(vectors) or vectors[-1].view(np.uint32).any()):
-            raise ProtocolError("that end with another vector than zeros")
+            raise ProtocolError("that do not end with a vector of zeros")
         vectors = vectors[:len(vectors) - last]
         self._count += len(vectors)
         if self._count > len(self._empty):
@@ -82,27 +85,27 @@ class UniqueShare:
                                 f"the last one, {self.step.first + self.first + last}")
         if part.last != (end == self._starts[last + 1]):
             raise ProtocolError("that end a sample too early or too late")
-        # A sample between two others may have been refused, but none can be left in the middle.
+        # A sample between two others may have been rejected, but no sample can be incomplete in the
+        # middle.
         in_place = begin == self._next or (
             begin > self._next and not part.first_slot and self._next in self._starts)
         if not in_place:
             raise ProtocolError(f"from its slot {begin} on, after slot {self._next - 1}")
         if (self._status[at:last + 1] != 0).any():
-            raise ProtocolError("of a refused sample")
+            raise ProtocolError("of a rejected sample")
         if ((part.indices == EMPTY_INDEX) != self._empty[begin:end]).any():
-            raise ProtocolError("that take an empty slot for a full one, or a full one for an "
-                                "empty one")
+            raise ProtocolError("that mark an empty slot as full, or a full slot as empty")
         self._indices[begin:end] = part.indices
         self._next = end
         self._indexed[at:last + part.last] = True
 
     def started(self, at: int) -> bool:
-        """Whether an index of the share's sample ``at`` has come."""
+        """Whether an index of the share's sample ``at`` has arrived."""
         return bool(self._indexed[at]) or self._starts[at] < self._next < self._starts[at + 1]
 
     def expand(self, pooling: str) -> None:
-        """Pool the bags of all samples that are not refused, in the order of slots; a sample whose
-        vector has a status ends with it."""
+        """Pool the bags of all samples that are not rejected, in the order of slots. A sample with
+        a vector whose status is an error ends with the status."""
         answered = self._status == 0
         keys = np.repeat(answered, np.diff(self._starts)) & ~self._empty
         vectors, indices = np.concatenate(self._vectors), self._indices[keys]
@@ -121,12 +124,15 @@ class UniqueShare:
 
 
 class UniqueShares:
-    """The shares in flight at one NIC that sends each different vector of a share once.
+    """The shares in flight at one NIC that sends each distinct vector of a share once.
 
     Parameters
     ----------
-    node: its number. dimension: of a vector. pooling: of bags, ``sum`` or ``mean``.
-    find: returns the step of a sample in flight and its index there, None for another sample.
+    node: its number.
+    dimension: of a vector.
+    pooling: of bags, ``sum`` or ``mean``.
+    find: function from a sample in flight to its step and its index in the step; None for other
+        samples.
 
     ``sim/host_cpp/unique.h`` does the same in C++.
     """
@@ -143,7 +149,7 @@ class UniqueShares:
         self._shares[step.number] = UniqueShare(step, self._node)
 
     def lacks(self, step: Step) -> bool:
-        """Whether anything of ``step`` is still to come."""
+        """Whether any vector or index of ``step`` is still missing."""
         return step.number in self._shares
 
     def take_vectors(self, packet: np.ndarray, head: Header) -> Step | None:
@@ -208,13 +214,14 @@ class UniqueShares:
         share."""
         share = self._shares.get(step.number)
         if share is not None and share.started(at - share.first):
-            raise ProtocolError(f"sample {step.numbers[at]} was answered twice, with error "
-                                f"{status} now")
+            raise ProtocolError(f"sample {step.numbers[at]} was answered twice, the second "
+                                f"time with error {status}")
         step.refuse(self._node, at, status)
         return None if share is None else self._whole(share)
 
     def refuse_end(self, step: int) -> Step | None:
-        """Record that the end of a share was refused; return its step, None if it is over."""
+        """Record that the end of a share was rejected; return its step, None if the step has
+        ended."""
         share = self._of_step(step)
         if share is None or share.ended:
             return None
@@ -222,7 +229,7 @@ class UniqueShares:
         return share.step
 
     def drop(self, step: Step) -> None:
-        """Keep nothing more of ``step``, which was given up."""
+        """Discard further packets of ``step``, which was given up."""
         self._dropped.add(step.number)
         if (share := self._shares.get(step.number)) is not None:
             share.dropped = True

@@ -1,8 +1,8 @@
-"""Commands that end in the middle: killed at any of their file operations, or with a full disk.
+"""Commands that end early: killed at any of their file operations, or with a full disk.
 
-A command runs in a fork of the test, which has loaded everything. There a hook of Python's audit
-events counts what opens, renames, makes and removes files below a folder; at the event asked for,
-the process kills itself as ``kill -9`` would.
+A command runs in a fork of the test, which has loaded all modules. In the fork, a hook of Python's
+audit events counts operations that open, rename, create and remove files below a folder. At the
+requested event, the process kills itself as ``kill -9`` would.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ _EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.truncate", "os.chmo
 
 
 class Ended:
-    """How a command ended: ``status`` (None where it was killed), and the lines of ``said``."""
+    """End of a command: ``status`` (None if it was killed), and its lines of output in ``said``."""
 
     def __init__(self, status: int | None, said: str):
         self.status, self.said = status, said
@@ -34,10 +34,10 @@ def ended(work: Callable[[], object], folder: Path, *, event: int | None = None,
 
     Parameters
     ----------
-    folder: whose files count.
-    event: the file operation, from 1, before which the process is killed.
-    largest: bytes that a file may have, as on a disk that is full.
-    seconds: after which the process is killed.
+    folder: folder whose file operations count.
+    event: file operation, from 1, before which the process is killed.
+    largest: most bytes of a file, to simulate a full disk.
+    seconds: time after which the process is killed.
     """
     ours, its = os.pipe()
     child = os.fork()

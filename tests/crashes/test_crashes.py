@@ -1,6 +1,6 @@
-"""``kill -9`` and a full disk: what is on disk is whole or absent, and the command goes on.
+"""``kill -9`` and a full disk: files are complete or absent, and the command can resume.
 
-At every file operation of a command, and at some moments between them.
+Commands are killed at every file operation, and at some moments between operations.
 """
 
 import csv
@@ -37,14 +37,14 @@ def bags(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def often(monkeypatch):
-    """Results and checkpoints are written after every step."""
+    """Write results and checkpoints after every step."""
     monkeypatch.setattr("sim.files.outputs.LIVE_SECONDS", 0.0)
     monkeypatch.setattr("sim.training.checkpoints.Checkpoints.due", True)
 
 
 def _moments(work, folder: Path):
-    """Yield each outcome of ``work`` that is killed before its first, second, ... file operation,
-    and at last the one that is not killed; ``folder`` is as each left it."""
+    """Yield each outcome of ``work`` killed before its first, second, ... file operation, and at
+    last the outcome of the completed run. ``folder`` is as each outcome left it."""
     for event in range(1, 400):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -70,7 +70,7 @@ def _train(bags: Path, folder: Path, **more):
 
 
 def _without_times(text: bytes) -> dict:
-    """Return the JSON of a training without what depends on the machine or on where it began."""
+    """Return the JSON of a training without members that depend on the machine or on the start."""
     found = json.loads(text)
     return {name: found[name] for name in ("weights_sha256", "rows_written", "complete")}
 
@@ -88,14 +88,14 @@ def test_train(bags, tmp_path, often):
         assert not held.get("t.json") or json.loads(held["t.json"])["schema"]
         kept.append(held)
     assert len(kept) > 12 and len({files.get("c.npz") for files in kept}) >= 4
-    # Each state, once.
+    # Each state once.
     for files in {files.get("c.npz"): files for files in kept}.values():
         shutil.rmtree(folder)
         folder.mkdir()
         for name, content in files.items():
             (folder / name).write_bytes(content)
         outcome = ended(_train(bags, folder), folder)
-        if outcome.status:  # it was at its end already
+        if outcome.status:  # the command had finished
             assert "epochs must be more than 1 to continue from" in outcome.said
             assert files["c.npz"] == whole["c.npz"]
         else:
@@ -119,7 +119,8 @@ def reproduced(tmp_path_factory) -> dict[str, bytes]:
 @pytest.mark.few(4)
 @pytest.mark.parametrize("event", [*range(1, 80, 6), 400])
 def test_reproduce(tmp_path, reproduced, event):
-    """Killed, and killed again as it goes on: the page and its figures have the same bytes."""
+    """Kill the command, and kill the resumed command: the page and its figures have the same
+    bytes."""
     folder = tmp_path / "out"
     folder.mkdir()
     for kill in (event, event // 2 + 1):
@@ -154,7 +155,8 @@ def _run(bags: Path, folder: Path, *more: str):
 
 
 def _predictions(path: Path) -> tuple[int, bytes]:
-    """Return how many samples a file of predictions has, in whole lines, and those lines."""
+    """Return how many samples a file of predictions contains in whole lines, and the whole
+    lines."""
     text = path.read_bytes()
     text = text[:text.rfind(b"\n") + 1]
     rows = list(csv.DictReader(text.decode().splitlines()))
@@ -173,7 +175,8 @@ def predicted(bags, tmp_path_factory) -> bytes:
 @pytest.mark.few(4)
 @pytest.mark.parametrize("moment", [1, 3, 5, 7, 9, 11, 13, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0])
 def test_run(bags, tmp_path, often, predicted, moment):
-    """Predictions and results of NICs in RTL; the run goes on behind the last whole mini-batch."""
+    """Check predictions and results of NICs in RTL; the run resumes behind the last whole
+    mini-batch."""
     folder = tmp_path / "out"
     folder.mkdir()
     csv_file, more = folder / "p.csv", ("--predictions", str(folder / "p.csv"))
@@ -194,14 +197,14 @@ def test_run(bags, tmp_path, often, predicted, moment):
 
 @pytest.fixture(scope="module")
 def compiled(bags, tmp_path_factory):
-    """What the commands compile is in the cache: a full disk is met at their own files."""
+    """Fill the cache with the compiled models: only the commands' own files meet a full disk."""
     folder = tmp_path_factory.mktemp("before")
     for work in (_train(bags, folder), _run(bags, folder, "--fidelity", "fast")):
         assert ended(work, folder).status == 0
 
 
 def _full(outcome: Ended, folder: Path) -> None:
-    """Check that a command says in one line that a file of ``folder`` has no room."""
+    """Check that a command reports in one line that a file of ``folder`` has no room."""
     assert outcome.status == 2, outcome
     assert outcome.said.count("\n") == 1 and "Traceback" not in outcome.said, outcome
     assert str(folder) in outcome.said

@@ -1,9 +1,9 @@
-"""Hostile input: of the user's side, and of NICs from network and host.
+"""Hostile input: from users, and to NICs from the network and from hosts.
 
-The user's: options, settings, TOML, samples, checkpoints, stores. Every try is an attack and a
-seed, which give it again. A try ends well where the command did its work (status 0 or 1), or
-refused it in one line (status 2); all else is a defect.
+User input: options, settings, TOML, samples, checkpoints, stores. An attack and a seed reproduce a
+try. A try passes if the command did its work (status 0 or 1), or rejected the input in one line
+(status 2). Any other end is a defect.
 
-Of NICs: storms of frames and messages beside those of a run, on the compiled engine. A storm is
-an attack, a cluster, a seed and a length.
+Input of NICs: storms of frames and messages beside the traffic of a run, on the compiled engine. A
+storm is an attack, a cluster, a seed and a length.
 """

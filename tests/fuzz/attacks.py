@@ -1,4 +1,4 @@
-"""The attacks: each makes one try from a seed, in a folder of its own, and says how it ended."""
+"""The attacks: each makes one try from a seed, in a folder of its own, and returns how it ended."""
 
 import io
 import json
@@ -34,10 +34,10 @@ _SHORT = {
     "serve": [], "reproduce": ["--output={folder}/out"], "bench": [],
     "faults": ["--output={folder}/out"], "torch": ["--nodes=2"],
 }
-"""Commands that are over at once, if nothing else is asked of them."""
+"""Commands that end at once by default."""
 
 _LONG = ("samples", "epochs", "requests", "warmup", "most-keys", "first-sample", "sizes", "nodes")
-"""Options that may ask for a lot of work and mean it."""
+"""Options that may validly ask for a lot of work."""
 
 _MODEL = """\
 name = "small"
@@ -81,7 +81,7 @@ def _begun(name: str, folder: Path) -> list[str]:
 
 
 def options(chance: random.Random, folder: Path) -> str:
-    """Give one to three options values of others, or of none."""
+    """Give one to three options values of other options, or invalid values."""
     name = chance.choice(list(_SHORT))
     arguments, changed = _begun(name, folder), []
     for _ in range(chance.choice((1, 1, 2, 3))):
@@ -186,7 +186,7 @@ def samples(chance: random.Random, folder: Path) -> str:
 
 
 def faults(chance: random.Random, folder: Path) -> str:
-    """Give faults of frames and silences, changed."""
+    """Give faults of frames and silences, mutated."""
     text = chance.choice(("silent-gpu=20us:1ms@1", "drop-vectors=#3+7-9@0>1", "seed=5,drop=0.5",
                           "reorder=0.3:5us,duplicate=1e-3", "down=1us:2us@0<>1", "delay=1:1us@>1"))
     path = folder / "run.json"
@@ -204,4 +204,4 @@ ATTACKS: dict[str, tuple[Attack, int]] = {
     "samples": (samples, 15), "checkpoints": (checkpoints, 10), "points": (stores, 7),
     "predictions": (predictions, 3), "faults": (faults, 7),
     "generator": (generator, 3), "other programs": (others, 5)}
-"""The attacks by name, and what share of the tries each has, of 100."""
+"""The attacks by name, and the percentage of tries of each."""

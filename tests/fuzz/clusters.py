@@ -1,4 +1,4 @@
-"""Clusters that storms come to: what their NICs have, what they do, and what is right of it."""
+"""Clusters for storms: the configuration of their NICs, their work, and the expected results."""
 
 import random
 from dataclasses import dataclass, replace
@@ -27,13 +27,13 @@ __all__ = ["CLUSTERS", "NODES", "Case", "Ended", "drained", "recorded", "storm_o
 NODES = 3
 LONGEST = preset("tiny").net_payload_beats
 _CYCLES = 5
-"""That a frame of a storm takes, in the mean."""
+"""Mean cycles of a storm's frame."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What the NICs of a cluster have and do. ``cycles``: that a run takes for each sample, about.
-    """
+    """Configuration and work of a cluster's NICs. ``cycles``: approximate cycles of a run per
+    sample."""
 
     settings: tuple[str, ...] = ()
     training: bool = False
@@ -53,24 +53,24 @@ CLUSTERS = {
     "training": Case(NIC, training=True, cycles=1000),
     "training, link": Case((*NIC, "link=true"), training=True, cycles=1000),
 }
-"""Their model is that of :func:`tests.sim.training.compiled_nics.write`, and so are their builds.
-"""
+"""Their model, and so their builds, are those of :func:`tests.sim.training.compiled_nics.write`."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run ended. ``said``: what is wrong with it; ``counters`` of each node."""
+    """End of a run. ``said``: its errors; ``counters`` of each node."""
 
     said: list[str]
     counters: list[dict[str, int]]
 
     def counted(self, node: int) -> int:
-        """Frames that ``node`` refused and counted."""
+        """Return the frames that ``node`` rejected and counted."""
         return sum(self.counters[node].get(f"net_receiver.{name}", 0)
                    for name in (*VERDICTS, EPOCH))
 
     def taken(self, node: int) -> int:
-        """Frames that ``node`` took, had no room for, or had taken before."""
+        """Return the frames that ``node`` took, dropped for lack of room, or recognised as
+        duplicates."""
         counters = self.counters[node]
         return counters["net_receiver.packets"] + counters["net_receiver.overruns"] + sum(
             counters.get(f"link_receiver.{name}", 0) for name in ("duplicates", "outside"))
@@ -104,8 +104,8 @@ def _execute(case: Case, path: str, samples: int, storm: Storm | None,
 
 
 def drained(simulation: Simulation, stream: str) -> list[dict[str, int]]:
-    """Return the counters of NICs once they took what has come to a stream; `AssertionError` where
-    they do not."""
+    """Return the counters of NICs after they took all beats of a stream; `AssertionError` if they
+    do not."""
     for node in simulation.cluster.nodes:
         for _ in range(1_000):
             if not node.engine.waiting(stream):
@@ -127,8 +127,8 @@ def recorded(case: Case, path: str) -> tuple[bytes, ...]:
 
 
 def storm_of(case: Case, path: str, seed: int, frames: int, peer: int | None = None) -> Storm:
-    """Return a storm of about so many ``frames``: of strangers to every node, or of ``peer`` to
-    the others."""
+    """Return a storm of about ``frames`` frames: of strangers to every node, or of ``peer`` to the
+    others."""
     chance = random.Random(seed)
     nodes = [node for node in range(NODES) if node != peer]
     return Storm({node: Frames(recorded(case, path), node, NODES, LONGEST, chance, peer)
@@ -136,6 +136,6 @@ def storm_of(case: Case, path: str, seed: int, frames: int, peer: int | None = N
 
 
 def with_storm(case: Case, path: str, storm: Storm, **options) -> Ended:
-    """Run a cluster in a storm, about as long as it lasts."""
+    """Run a cluster in a storm, about as long as the storm."""
     samples = max(24, _CYCLES * storm.limit // case.cycles)
     return _execute(case, path, samples, storm, **options)

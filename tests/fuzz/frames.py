@@ -1,7 +1,7 @@
-"""Hostile frames: random ones, and honest ones that were recorded and changed.
+"""Hostile frames: random frames, and recorded honest frames with changes.
 
-A frame here is its whole beats as bytes. One that a NIC would take for a peer's has the addresses
-of the node that it names, right sums and lengths; what is no such frame is a *stranger's*.
+A frame here is its whole beats as bytes. A peer's frame has the addresses of the node that it
+names, and correct sums and lengths. Any other frame is a *stranger's*.
 """
 
 import random
@@ -27,7 +27,7 @@ _FIELDS = [(HeaderBeat[name].offset, HeaderBeat[name].width)
            for name in HeaderBeat.members if name != "ember"] + [
     (HeaderBeat["ember"].offset + EmberHeader[name].offset, EmberHeader[name].width)
     for name in EmberHeader.members for _ in range(3)]
-"""First bit and width of each field of a header; those of the EmberNIC header three times."""
+"""First bit and width of each field of a header; fields of the EmberNIC header three times."""
 
 _EMBER = {name: (HeaderBeat["ember"].offset + EmberHeader[name].offset) // 8
           for name in EmberHeader.members}
@@ -36,14 +36,14 @@ _LAST_WORD, _LAST_BIT = divmod(LAST_BIT, 32)
 
 KINDS = {"bits": 200, "field": 310, "payload": 100, "length": 80, "copy": 60, "bytes": 90,
          "link": 80, "framing": 77, "oversized": 3}
-"""What is done to a frame, and how often, of 1,000."""
+"""Kinds of changes, and their frequency per 1,000 frames."""
 
 _SHORT = 3
-"""Beats of frames that are chosen more often, so that more of them come in as many cycles."""
+"""Beats of frames that are chosen more often, which raises the number of frames per cycle."""
 
 
 class Changed(NamedTuple):
-    """A hostile frame. ``data``: its beats; ``keep``: of its last one; ``err``: the MAC's verdict;
+    """A hostile frame. ``data``: its beats; ``keep``: of its last beat; ``err``: the MAC's verdict;
     ``kind`` of :data:`KINDS`."""
 
     data: bytes
@@ -64,7 +64,7 @@ def _sum(data: bytes | bytearray) -> int:
 
 
 def sealed(data: bytearray) -> bytearray:
-    """Make the sums of a frame right."""
+    """Correct the sums of a frame."""
     data[24:26] = bytes(2)
     struct.pack_into(">H", data, 24, ~_sum(data) & 0xFFFF)
     struct.pack_into("<I", data, 60, _crc(data))
@@ -72,7 +72,7 @@ def sealed(data: bytearray) -> bytearray:
 
 
 def _fitted(data: bytearray) -> bytearray:
-    """Make the lengths of a frame right."""
+    """Correct the lengths of a frame."""
     size = len(data) - BEAT + 50
     struct.pack_into(">H", data, 16, size & 0xFFFF)
     struct.pack_into(">H", data, 38, size - 20 & 0xFFFF)
@@ -80,7 +80,7 @@ def _fitted(data: bytearray) -> bytearray:
 
 
 def is_peers(data: bytes | bytearray, node: int, nodes: int) -> bool:
-    """Whether node ``node`` may take a frame for one of another node's of its cluster."""
+    """Whether node ``node`` may take a frame for a frame of another node of its cluster."""
     source = data[_EMBER["source"]]
     if not (source < nodes and source != node and data[_EMBER["destination"]] == node):
         return False
@@ -117,9 +117,12 @@ class Frames:
 
     Parameters
     ----------
-    honest: recorded frames between the nodes. node: to which they go. nodes: of the cluster.
-    longest: payload beats of the longest frame. chance: what is drawn.
-    peer: the node that is hostile, whose frames it makes; None for a stranger's.
+    honest: recorded frames between the nodes.
+    node: destination.
+    nodes: of the cluster.
+    longest: payload beats of the longest frame.
+    chance: random numbers.
+    peer: the hostile node whose frames it makes; None for a stranger's frames.
     """
 
     def __init__(self, honest: Sequence[bytes], node: int, nodes: int, longest: int,
@@ -171,7 +174,7 @@ class Frames:
         data[_EMBER["source"]] = node
 
     def _as_peer(self, data: bytearray) -> None:
-        """Make a frame one of the hostile node, but for what was changed behind its addresses."""
+        """Make a frame a frame of the hostile node, except for changes behind its addresses."""
         assert self._peer is not None
         self._address(data, self._node)
         self._from(data, self._peer)
@@ -180,7 +183,7 @@ class Frames:
         sealed(_fitted(data))
 
     def _as_stranger(self, data: bytearray) -> None:
-        """Make a frame come from elsewhere than its header names, with right sums."""
+        """Make a frame with correct sums come from another address than its header names."""
         chance = self._chance
         kind = chance.randrange(5)
         if kind == 0:
@@ -190,7 +193,7 @@ class Frames:
         elif kind == 2:
             data[34:36] = (PORT + chance.randrange(1, 1 << 16) & 0xFFFF).to_bytes(2, "big")
         else:
-            # Another node, or one that is none, under its own addresses; or all of it.
+            # Another node, or an unknown node, under its own addresses; or all of it.
             named = data[_EMBER["source"]]
             other = (named + chance.randrange(1, 256)) % 256
             if kind == 3:
@@ -268,7 +271,7 @@ class Frames:
         return made
 
     def _link(self, data: bytearray) -> bytearray:
-        """A packet LINK, or another, that acknowledges anything."""
+        """Return a packet LINK, or another packet, with random acknowledgements."""
         chance = self._chance
         if chance.random() < 0.6:
             data = data[:BEAT] + bytearray(chance.choice(

@@ -19,7 +19,7 @@ from tests.fuzz.frames import Changed, beats_of
 __all__ = ["HIGH", "Messages", "StormyPort"]
 
 HIGH = 1 << 31
-"""Samples from this number on are hostile messages'."""
+"""First sample number of hostile messages."""
 
 _BEAT, _FULL = 64, (1 << 64) - 1
 _OPCODE, _STEP, _COUNT = 43, 48, 58
@@ -29,14 +29,18 @@ _VECTORS = (Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS)
 _PAID = (Opcode.GRADIENTS, Opcode.RETURNED)
 _SAMPLE = 3 << 48
 _FAR = 1 << 15
-"""Landings from here on are nobody's."""
+"""First landing that is never in use."""
 
 
 class Messages:
     """Makes hostile messages.
 
-    Parameters: ``config`` of the NIC; ``dimension`` of a vector, a lane or a beat's; ``honest``,
-    recorded messages of a run; ``chance``, what is drawn.
+    Parameters
+    ----------
+    config: of the NIC.
+    dimension: of a vector, one lane or one beat.
+    honest: recorded messages of a run.
+    chance: random numbers.
     """
 
     def __init__(self, config: NicConfig, dimension: int, honest: Sequence[bytes],
@@ -47,7 +51,7 @@ class Messages:
         self._known = (*_RECORDS, *_VECTORS, *(_OF_TRAINING if config.training else ()))
 
     def malformed(self) -> Changed:
-        """Return a message that a NIC must refuse as a whole."""
+        """Return a message that a NIC must reject as a whole."""
         chance = self._chance
         while True:
             data = bytearray(chance.choice(self._honest))
@@ -73,7 +77,7 @@ class Messages:
                 return Changed(bytes(data), keep, err, "malformed")
 
     def anything(self) -> Changed:
-        """Return a message that a host may send by right, or not."""
+        """Return a valid or invalid message of a host."""
         chance = self._chance
         if chance.random() < 0.3:
             return chance.choice((self.malformed, self.foreign))()
@@ -85,7 +89,7 @@ class Messages:
         return Changed(bytes(data), _FULL, 0, "anything")
 
     def fits(self, data: bytes | bytearray) -> bool:
-        """Whether a NIC takes a message for a whole one."""
+        """Whether a NIC takes a message for a whole message."""
         beats = len(data) // _BEAT - 1
         count, = struct.unpack_from("<H", data, _COUNT)
         opcode = data[_OPCODE]
@@ -99,7 +103,7 @@ class Messages:
         return left == 0 or (opcode == Opcode.GRADIENTS and left > 0)
 
     def foreign(self) -> Changed:
-        """Return a whole message about what the run does not know: samples, landings, keys."""
+        """Return a whole message about samples, landings or keys that the run does not have."""
         chance = self._chance
         opcode = Opcode.QUERIES if chance.random() < 0.6 else Opcode.GPU_VECTORS
         if opcode == Opcode.QUERIES:
@@ -119,7 +123,7 @@ class Messages:
         return Changed(bytes(head) + payload, _FULL, 0, opcode.name)
 
     def _queries(self) -> list[int]:
-        """Return records: samples, good and bad ones, and some at random."""
+        """Return records: samples, valid and invalid, and some at random."""
         chance, records = self._chance, []
         for _ in range(chance.choice((1, 1, 2, 4))):
             slots = chance.choice((1, 1, 2, 5, 0, self._slots + 1, chance.randrange(1 << 16)))
@@ -133,19 +137,25 @@ class Messages:
                 records.append(key | kind << 48)
             if chance.random() < 0.1:
                 record = chance.getrandbits(64)
-                # Not a sample of the run, and not the end of its share.
+                # Neither a sample of the run, nor the end of its share.
                 records.append((record | HIGH) & ~(1 << 50) if record >> 48 & 3 == 3 else record)
         return records[:8 * self._longest]
 
 
 @dataclass
 class StormyPort:
-    """The host port of a node by which hostile messages come too, as fast as PCIe brings them.
+    """The host port of a node, which also receives hostile messages as fast as PCIe carries them.
 
-    Members: ``make`` returns the next one; ``left``, how many are to come; ``sent``, how many of
-    each kind came; ``paused``, those for which there was no credit; ``honest``, messages of the
-    run; ``refused``, records of refusals by status, of hostile samples or of none; ``answered``,
-    hostile samples that were; ``wrong``, what the NIC sent and must not have.
+    Members
+    -------
+    make: function that returns the next message.
+    left: messages to come.
+    sent: messages sent, by kind.
+    paused: messages held back for lack of credit.
+    honest: messages of the run.
+    refused: records of rejections by status, of hostile samples or of no sample.
+    answered: hostile samples that were answered.
+    wrong: packets that the NIC must not send.
     """
 
     node: Node
@@ -193,7 +203,7 @@ class StormyPort:
         return True
 
     def push(self) -> None:
-        """Let messages come that fill PCIe until the host's next turn."""
+        """Send messages that fill PCIe until the host's next turn."""
         engine, latency = self.node.engine, self.node.pcie.latency
         self.free = max(self.free, float(engine.cycle))
         while self.left and self.free < engine.cycle + latency:
@@ -211,7 +221,7 @@ class StormyPort:
             self.kept = None
             if self.node.training is not None and opcode in _PAID and (
                     beats - 1 <= self.messages._longest):
-                # What is refused of these is credit that comes back.
+                # The rejected part of these messages is returned as credit.
                 self.node.training._sent_beats += beats - 1
             cycles = np.ceil(self.free + np.arange(1, beats + 1)).astype(np.uint64)
             engine.push("host_rx", beats_of([made]), cycles)

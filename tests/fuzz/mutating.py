@@ -16,14 +16,15 @@ HOSTILE = (
     "even", "lru", "model", "drop=0.1", "drop=2", "silent-gpu=1us:", "seed=1", "corrupt=#1@0>1",
     "reorder=0.1:1e30us", "down=0us:1us@9", "local_cache=false",
 )
-"""Values for any option: each is right for few of them."""
+"""Values for any option; each is valid for few options."""
 
 _TOKENS = (b"", b"0", b"-1", b"9" * 30, b"1e400", b"nan", b"[", b"]", b"{", b"}", b"\"", b"'", b"=",
            b"\n", b"\t", b",", b":", b".", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"a.b.c", b"true")
 
 
 def mutated(content: bytes, chance: random.Random) -> bytes:
-    """Return ``content`` with one to four changes: bits, bytes, parts, tokens, an end cut off."""
+    """Return ``content`` with one to four changes of bits, bytes, parts or tokens, or with its end
+    cut off."""
     found = bytearray(content)
     for _ in range(chance.choice((1, 1, 1, 2, 4))):
         at = chance.randrange(len(found) + 1)

@@ -1,4 +1,4 @@
-"""Attacks on the programs beside ``python -m sim``: the generator, and those of ``host``."""
+"""Attacks on the programs beside ``python -m sim``: the generator, and the programs of ``host``."""
 
 import json
 import random
@@ -32,7 +32,7 @@ __all__ = ["converted", "generator", "others"]
 
 
 def generator(chance: random.Random, folder: Path) -> str:
-    """Name the generator's files and the folder they go to."""
+    """Name the generator's files and their folder."""
     name = chance.choice(("tiny", chance.choice(HOSTILE)))
     output = folder / chance.choice(("out", "a/b", "in.txt", "o" * 300, "n\0l", "é"))
     inputs.criteo(folder / "in.txt", 1)
@@ -54,8 +54,8 @@ def generator(chance: random.Random, folder: Path) -> str:
 
 @cache
 def converted() -> Verilog:
-    """Return the Verilog of a small design. Call it once before memory is bounded: Yosys, which
-    runs in a process of its own, reserves more than that."""
+    """Return the Verilog of a small design. Call it once before bounding memory: Yosys, which runs
+    in a process of its own, reserves more."""
     return to_verilog(Unit(), "tiny", VerilogPlatform("tiny"))
 
 
@@ -70,12 +70,13 @@ def _without_yosys() -> mock._patch:
 
 
 def _small(shell: bool) -> Callable[[NicConfig], Component]:
-    """Return what builds a small design, or for a shell, which wraps a whole NIC, none."""
+    """Return a function that builds a small design. A shell, which wraps a whole NIC, gets no
+    design."""
     return reached if shell else lambda _config: Unit()
 
 
 def others(chance: random.Random, folder: Path) -> str:
-    """Give a program options with values of others, or files that were changed."""
+    """Give a program options with values of other options, or mutated files."""
     return chance.choice((_gen, _documents, _cpu, _gpu, _trace, _similarity))(chance, folder)
 
 

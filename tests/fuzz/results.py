@@ -1,4 +1,5 @@
-"""Attacks on what commands wrote and go on from: each changes a file that they read again."""
+"""Attacks on files that commands write and resume from: each changes a file that a command reads
+again."""
 
 import io
 import random
@@ -35,7 +36,7 @@ def _checkpoint() -> bytes:
 
 
 def checkpoints(chance: random.Random, folder: Path) -> str:
-    """Change bits of a checkpoint, or its arrays with a right seal around them."""
+    """Change bits of a checkpoint, or its arrays with a correct checksum."""
     path = folder / "c.npz"
     content = _checkpoint()
     resealed = chance.random() < 0.5
@@ -78,7 +79,7 @@ def _changed(array: np.ndarray, chance: random.Random) -> np.ndarray:
 
 
 def stores(chance: random.Random, folder: Path) -> str:
-    """Change a finished point of a sweep: what comes back is what was measured, or nothing."""
+    """Change a finished point of a sweep: the store returns the measured point, or no point."""
     store, spot, metrics = Store(folder, "v"), Spot("a", 0.5), {"us": 12.25, "runs": [1, 2, None]}
     store.put(spot, metrics)
     path = next(folder.rglob("*.json"))
@@ -91,7 +92,7 @@ def stores(chance: random.Random, folder: Path) -> str:
 
 
 def predictions(chance: random.Random, folder: Path) -> str:
-    """Change the predictions of a run that was stopped."""
+    """Change the predictions of a stopped run."""
     path = folder / "p.csv"
     text = b"sample,prediction\n" + b"".join(b"%d,0.%d25\n" % (n, n) for n in range(12))
     path.write_bytes(mutated(text, chance))

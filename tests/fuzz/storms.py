@@ -1,4 +1,4 @@
-"""Clusters whose NICs get hostile frames at the rate of their links, beside those of a run."""
+"""Clusters whose NICs get hostile frames at the rate of their links, beside the frames of a run."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,11 +21,15 @@ _OF_LINKS = (Opcode.LINK, Opcode.PROBE)
 
 @dataclass
 class Storm:
-    """What comes to a cluster, and what came.
+    """Hostile frames of a cluster, sent and to be sent.
 
-    Members: ``frames``, of each node that gets any; ``limit``, how many each gets. ``sent``: how
-    many of each kind came to a node. ``links``: packets LINK and PROBE among them.
-    ``honest``: frames of the run, by node and opcode.
+    Members
+    -------
+    frames: source of frames, by node that gets any.
+    limit: frames for each node.
+    sent: frames sent to a node, by kind.
+    links: packets LINK and PROBE among them.
+    honest: frames of the run, by node and opcode.
     """
 
     frames: dict[int, Frames]
@@ -38,7 +42,7 @@ class Storm:
         self.links: Counter[int] = Counter()
 
     def next(self, node: int) -> Changed:
-        """Return the next frame to ``node``, of which there must be one."""
+        """Return the next frame to ``node``, which must have frames left."""
         frame = self.frames[node].next()
         self.left[node] -= 1
         self.sent[node][frame.kind] += 1
@@ -46,7 +50,7 @@ class Storm:
         return frame
 
     def rest(self, engines: Sequence[Engine]) -> None:
-        """Let all that is left come at once, after a run that ended early."""
+        """Send all remaining frames at once, after a run that ended early."""
         for node, left in self.left.items():
             for _ in range(left):
                 engine, beats = engines[node], beats_of([self.next(node)])
@@ -54,13 +58,14 @@ class Storm:
                 engine.run(engine.cycle + len(beats))
 
     def of_the_run(self, node: int, link: bool) -> int:
-        """Return how many frames of the run came to ``node``: those of the links, or the others."""
+        """Return how many frames of the run arrived at ``node``: frames of the links, or all
+        others."""
         return sum(count for (to, opcode), count in self.honest.items()
                    if to == node and (opcode in _OF_LINKS) == link)
 
 
 def stormy(storm: Storm) -> type:
-    """Return an exchange by which the storm comes: each node's link is never empty."""
+    """Return an exchange that carries the storm: each node's link is never empty."""
 
     class Stormy(CompiledExchange):
         def __init__(self, engines, network):
@@ -79,7 +84,7 @@ def stormy(storm: Storm) -> type:
             network = self._network
             for node in storm.frames:
                 free = max(now + network.lookahead, float(network.free[0, node]))
-                # The next frames of the run arrive behind what fills the link until then.
+                # The next frames of the run arrive behind the frames that fill the link until then.
                 end = now + 2 * network.lookahead
                 made: list[Changed] = []
                 starts: list[float] = []

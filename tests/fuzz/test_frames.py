@@ -1,9 +1,9 @@
-"""NICs in a storm of hostile frames: nothing hangs, no answer changes, and every frame is counted.
+"""NICs in a storm of hostile frames: no hang, no changed answer, and every frame is counted.
 
-Frames come at the rate of the links, beside those of a run. ``EMBERNIC_STORM`` asks for another
-number of frames than 10,000,000 of the long test, and ``EMBERNIC_STORM_FROM`` for the seeds from
-another on. A storm is made again by its cluster, seed and number of frames:
-:func:`test_storms_that_found_something` has those that once found a defect.
+Frames arrive at the rate of the links, beside the frames of a run. ``EMBERNIC_STORM`` sets the
+number of frames of the long test (10,000,000), ``EMBERNIC_STORM_FROM`` its first seed. A cluster, a
+seed and a number of frames reproduce a storm; :func:`test_storms_that_found_something` repeats
+storms that found a defect.
 """
 
 import os
@@ -19,7 +19,7 @@ from tests.sim.training.compiled_nics import write
 
 FOUND = (("strangers", "pooled", 7, 3_000), ("hostile peer", "pooled", 7, 3_000),
          ("strangers", "row reads", 7, 3_000), ("hostile peer", "row reads", 7, 3_000))
-"""Attacks, clusters, seeds and frames of storms that found a defect before it was mended."""
+"""Attacks, clusters, seeds and frames of storms that found a defect."""
 
 EACH = 20_000
 """Frames of a storm of the long test."""
@@ -31,8 +31,8 @@ def path(tmp_path_factory) -> str:
 
 
 def strangers(case: Case, path: str, seed: int, frames: int) -> tuple[Storm, Ended, list[str]]:
-    """Let strangers send so many frames; return what came, how it ended, and what is wrong: no
-    answer may change, and every frame must be refused and counted."""
+    """Let strangers send ``frames`` frames; return the storm, the end of the run, and the errors:
+    no answer may change, and every frame must be rejected and counted."""
     storm = storm_of(case, path, seed, frames)
     ended = with_storm(case, path, storm)
     wrong = list(ended.said)
@@ -47,11 +47,11 @@ def strangers(case: Case, path: str, seed: int, frames: int) -> tuple[Storm, End
 
 
 def peer(case: Case, path: str, seed: int, frames: int) -> tuple[Storm, Ended, list[str]]:
-    """Let a node that owns no row, and asks for none, send the others any frame.
+    """Let a node that owns no row, and looks up no row, send the others any frame.
 
-    Lookups and vectors of others may not change. In training, what a node sends is in the weights
-    by right, and a step that it does not end never ends: there the run must end, one way or the
-    other. Every frame is counted, but for packets LINK and PROBE that are taken.
+    Lookups and vectors of others may not change. In training, a node's gradients are valid parts of
+    the weights, and a step that it does not end never ends: the run must end with any result. Every
+    frame is counted, except accepted packets LINK and PROBE.
     """
     storm = storm_of(case, path, seed, frames, peer=NODES - 1)
     ended = with_storm(case, path, storm, placement="0,1,0,1", mini_batch=2,
@@ -84,7 +84,7 @@ def test_storms_that_found_something(attack, name, seed, frames, path):
 
 @pytest.mark.slow
 def test_many(path):
-    """Ten million, from strangers and from a peer in turn, to each cluster in turn."""
+    """Send ten million frames, from strangers and from a peer in turn, to each cluster in turn."""
     wanted = int(os.environ.get("EMBERNIC_STORM", "10_000_000"))
     first = int(os.environ.get("EMBERNIC_STORM_FROM", "1000"))
     rows: dict[tuple[str, str], Counter[str]] = {

@@ -1,4 +1,5 @@
-"""NICs in a storm of hostile messages of their hosts: refused with a status, and nothing else."""
+"""NICs in a storm of hostile messages of their hosts: each is rejected with a status, without other
+effects."""
 
 import contextlib
 import os
@@ -67,7 +68,7 @@ def recorded(case: Case, path: str) -> list[bytes]:
 
 
 def storm(kind: str, case: Case, path: str, seed: int, limit: int) -> tuple[StormyPort, list[str]]:
-    """Let ``limit`` messages of a kind come to node 0; return its port, and what is wrong."""
+    """Send ``limit`` messages of a kind to node 0; return its port, and the errors."""
     if kind == "anything":
         return broken(case, path, seed, limit)
     return harmless(kind, case, path, seed, limit)
@@ -75,10 +76,11 @@ def storm(kind: str, case: Case, path: str, seed: int, limit: int) -> tuple[Stor
 
 def harmless(kind: str, case: Case, path: str, seed: int, limit: int
              ) -> tuple[StormyPort, list[str]]:
-    """Let messages come that may not change an answer of the run.
+    """Send messages that may not change an answer of the run.
 
-    Malformed ones must be refused and counted, with a status where fewer than four wait; those
-    about what the run does not know are taken, and their samples answered or refused.
+    Malformed messages must be rejected and counted, with a status if fewer than four wait. Messages
+    about samples, landings or keys that the run does not have are taken, and their samples answered
+    or rejected.
     """
     chance = random.Random(seed)
     samples = max(32, limit // (40 if kind == "malformed" else 10))
@@ -89,7 +91,7 @@ def harmless(kind: str, case: Case, path: str, seed: int, limit: int
     result = job.execute()
     wrong = list(port.wrong)
     if isinstance(job, Training):
-        # What is refused is told, for each message without a sample.
+        # The NIC reports each rejected message without a sample.
         wrong += [line for line in training_failures(result) if "were refused" not in line]
     else:
         wrong += run_failures(result)
@@ -111,7 +113,8 @@ def harmless(kind: str, case: Case, path: str, seed: int, limit: int
 
 
 def broken(case: Case, path: str, seed: int, limit: int) -> tuple[StormyPort, list[str]]:
-    """Let a host send anything besides: its run may fail, but its NIC takes and counts it all."""
+    """Let a host also send any message: its run may fail, but its NIC takes and counts all
+    messages."""
     job = _job(case, path, max(32, limit // 40))
     node = _nodes(job)[0]
     setup = job.nics.simulation if isinstance(job, Training) and job.nics else job.simulation
@@ -152,7 +155,8 @@ def test_foreign(path):
 
 @pytest.mark.slow
 def test_many(path):
-    """A million, malformed ones for each cluster in turn, foreign and broken ones too."""
+    """Send a million messages: malformed messages to each cluster in turn, and foreign and broken
+    messages."""
     wanted = int(os.environ.get("EMBERNIC_MESSAGES", "1_000_000"))
     first = int(os.environ.get("EMBERNIC_STORM_FROM", "1000"))
     kinds = [(kind, name) for name in CLUSTERS for kind in ("malformed", "anything")]

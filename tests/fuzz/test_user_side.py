@@ -1,8 +1,8 @@
-"""What a user gives is done, or refused in one line that says why: thousands of tries.
+"""Thousands of user inputs: each is executed, or rejected in one line with a reason.
 
-``EMBERNIC_FUZZ`` asks for another number of tries than 20,000 of the long tests, and
-``EMBERNIC_FUZZ_FROM`` for the seeds from another on. A try is made again by its name and seed:
-:func:`test_seeds_that_found_something` has those that once found a defect.
+``EMBERNIC_FUZZ`` sets the number of tries of the long tests (20,000), ``EMBERNIC_FUZZ_FROM`` their
+first seed. A name and a seed reproduce a try; :func:`test_seeds_that_found_something` repeats tries
+that found a defect.
 """
 
 import os
@@ -24,10 +24,10 @@ from tests.fuzz.trying import Defect, bounded
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
 
 _PARTS = 4
-"""Tests that share the tries of the long one, so that two processors do."""
+"""Tests that share the tries of the long test, to use several processors."""
 
 FOUND = (("options", 5), ("options", 1238), ("options", 1280), ("options", 1311), ("options", 3615))
-"""Attacks and seeds that found a defect before it was mended."""
+"""Attacks and seeds that found a defect."""
 
 
 def _try(name: str, seed: int, folder: Path) -> str:
@@ -39,7 +39,7 @@ def _try(name: str, seed: int, folder: Path) -> str:
 
 
 def _all(tries: int, first: int, folder: Path) -> tuple[Table, list[str]]:
-    """Make so many tries; return the table of how they ended, and the defects."""
+    """Make ``tries`` tries; return the table of their ends, and the defects."""
     table = Table(title=f"hostile input, seeds from {first}")
     for column in ("attack", "tries", "refused in a line", "done", "defects"):
         table.add_column(column, justify="left" if column == "attack" else "right")
@@ -66,7 +66,7 @@ def _conclude(table: Table, defects: list[str]) -> None:
 
 @pytest.fixture(autouse=True)
 def alone(tmp_path, monkeypatch):
-    """Files without a folder go to one of the test."""
+    """Write files without a folder to a folder of the test."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
 

@@ -1,4 +1,4 @@
-"""One try: a command in this process, bounded in time and memory, and how it ended."""
+"""One try: a command in this process, bounded in time and memory, and its end."""
 
 import contextlib
 import io
@@ -14,11 +14,11 @@ __all__ = ["Defect", "bounded", "command", "reached", "refusal"]
 
 _SECONDS = 20.0
 _MEMORY = 3 << 30
-"""Beyond what the process has already, of address space."""
+"""Bytes of address space beyond those in use."""
 
 
 class Defect(Exception):
-    """What no input may lead to."""
+    """A result that no input may cause."""
 
 
 class _Reached(BaseException):
@@ -30,7 +30,7 @@ class _TooLong(BaseException):
 
 
 def reached(*_: object, **__: object) -> NoReturn:
-    """Stand for work that takes minutes: a command that gets here has done what was asked."""
+    """Replacement for work that takes minutes: a command that gets here accepted its input."""
     raise _Reached
 
 
@@ -40,7 +40,7 @@ _LONG = ("sim.experiments.reproduce.reproduce", "sim.serving.serve.serve", "sim.
 
 @contextlib.contextmanager
 def bounded() -> Iterator[None]:
-    """Bound the memory of this process in the block, and leave out work that takes minutes."""
+    """Bound the memory of this process in the block, and skip work that takes minutes."""
     with contextlib.ExitStack() as patches:
         for name in _LONG:
             patches.enter_context(mock.patch(name, reached))
@@ -50,10 +50,10 @@ def bounded() -> Iterator[None]:
 
 def command(arguments: list[str], may_be_long: bool = False, may_be_large: bool = False,
             run: Callable[[list[str]], object] = main, prefix: str = "sim: ") -> str:
-    """Run a command; return ``refused``, ``done``, or ``long`` where ``may_be_long``.
+    """Run a command; return ``refused``, ``done``, or, with ``may_be_long``, ``long``.
 
-    `Defect` for any other end: a traceback, several lines, no line, no end, no memory. Where it
-    ``may_be_large``, as the largest caches of modelled NICs are, it may say that memory is short.
+    `Defect` for any other end: a traceback, several lines, no line, no end, no memory. A command
+    that ``may_be_large``, such as the largest caches of modelled NICs, may report a lack of memory.
     """
     said, told = io.StringIO(), io.StringIO()
 
@@ -93,7 +93,7 @@ def command(arguments: list[str], may_be_long: bool = False, may_be_large: bool 
 
 
 def refusal(work: Callable[[], object], *expected: type[BaseException]) -> str:
-    """Return ``refused`` where ``work`` raises one of ``expected`` with a message of one line, else
+    """Return ``refused`` if ``work`` raises one of ``expected`` with a message of one line, else
     ``done``."""
     try:
         work()

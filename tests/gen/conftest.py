@@ -1,4 +1,4 @@
-"""Presets are generated once a run, whichever worker asks first."""
+"""Presets are generated once per test run, by the first worker that needs them."""
 
 import os
 import resource
@@ -15,11 +15,12 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def generated(tmp_path_factory) -> Callable[..., Path]:
-    """Return ``generated(config, shell, again=False, link=True)``: the folder that ``python -m
-    gen`` wrote; with a shell, without its link if not ``link``.
+    """Return ``generated(config, shell, again=False, link=True)``.
 
-    With ``again`` it is another process's, whose sets and dictionaries of strings have another
-    order. Nobody may write there. The CPU seconds that it took are in ``<folder>.seconds``.
+    It returns the folder that ``python -m gen`` wrote; with a shell, the NIC has no link unless
+    ``link``. ``again`` selects the folder of a second process, whose sets and dictionaries of
+    strings have another order. Tests must not write to the folder. ``<folder>.seconds`` contains
+    the CPU seconds of the generation.
     """
     root = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:

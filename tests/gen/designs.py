@@ -19,7 +19,7 @@ Pair = data.StructLayout({"a": 8, "b": 8})
 
 
 class Inner(wiring.Component):
-    """Adds one to a word, without a register."""
+    """Increments a word, without a register."""
 
     def __init__(self):
         super().__init__({"i": In(8), "o": Out(8)})
@@ -31,7 +31,7 @@ class Inner(wiring.Component):
 
 
 class Unit(wiring.Component):
-    """Sums the members of a pair plus ``offset``; itself made of a shared unit."""
+    """Sums the members of a pair plus ``offset``; contains a shared unit itself."""
 
     def __init__(self, offset: int = 1):
         self.offset = offset
@@ -49,7 +49,7 @@ class Unit(wiring.Component):
 
 @dataclass(frozen=True)
 class Register:
-    """What the generator reads of a register."""
+    """The members of a register that the generator reads."""
 
     name: str
     address: int
@@ -59,7 +59,7 @@ class Register:
 
 
 class Bank(wiring.Component):
-    """``count`` shared units one behind the other, then a memory that is read back to them."""
+    """``count`` shared units in series, then a memory that their output addresses."""
 
     registers = (Register("version", 0, "ro", 1, "version of the design"),)
 
@@ -94,7 +94,7 @@ class Bank(wiring.Component):
 
 
 class Chain(wiring.Component):
-    """Two submodules without a name between registers, and more logic behind the second."""
+    """Two unnamed submodules between registers, and further logic after the second."""
 
     def __init__(self):
         super().__init__({"i": In(8), "o": Out(8)})
@@ -111,8 +111,8 @@ class Chain(wiring.Component):
 
 
 class Beginning(wiring.Component):
-    """Outputs that are known before any input or register changes: ``chosen`` is 5 in state 2,
-    where the design begins, ``mark`` 0xA0 and ``copied`` 0x2, while ``go`` is 0."""
+    """Outputs that are known before any input or register changes: ``chosen`` is 5 in state 2, the
+    initial state; ``mark`` is 0xA0 and ``copied`` is 0x2 while ``go`` is 0."""
 
     def __init__(self):
         super().__init__({"go": In(1), "chosen": Out(4), "mark": Out(8), "copied": Out(4)})
@@ -149,7 +149,7 @@ class Blocks(wiring.Component):
 
 
 def deep_blocks() -> Blocks:
-    """Return the deepest blocks of preset ``tiny`` that are synthesised in seconds."""
+    """Return the deepest blocks of preset ``tiny`` whose synthesis takes only seconds."""
     tiny = preset("tiny")
     return Blocks({
         "schedule": DotSchedule(tiny, 64),

@@ -1,4 +1,4 @@
-"""Mapped netlists by hand, as Yosys writes them to JSON."""
+"""Mapped netlists, written by hand in Yosys's JSON form."""
 
 
 def cell(kind, inputs, outputs):

@@ -1,4 +1,4 @@
-"""What ``gen`` writes, against schemas: JSON against those shipped, XML against one of AMD's."""
+"""Schema checks of the files that ``gen`` writes: JSON by the shipped schemas, XML by AMD's."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,8 @@ KERNEL = Path(__file__).parent / "shells" / "kernel.xsd"
 
 
 def check_json(text: str, name: str) -> None:
-    """Raise ``jsonschema.ValidationError`` unless ``text`` is as ``gen/documents/schemas`` says."""
+    """Raise ``jsonschema.ValidationError`` unless ``text`` matches schema ``name`` of
+    ``gen/documents/schemas``."""
     from jsonschema import Draft202012Validator
 
     schema = json.loads((FOLDER / f"{name}.schema.json").read_text())

@@ -1,4 +1,4 @@
-"""Run scripts for Vivado in tclsh, the vendor's commands recorded in place of done."""
+"""Run scripts for Vivado in tclsh, recording the vendor's commands."""
 
 import subprocess
 from pathlib import Path
@@ -16,9 +16,10 @@ _STUBS = "namespace eval ipx {}\n" + "".join(
 
 
 def run_tcl(script: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run ``script``; standard output has a line for each command of the vendor's that was called.
+    """Run ``script``; standard output has a line for each call of a vendor's command.
 
-    Such a command returns its name in angle brackets. ``folder`` gets a file that sources it.
+    A vendor's command returns its name in angle brackets. ``folder`` gets a file that sources
+    ``script``.
     """
     (folder / "run.tcl").write_text(f"{_STUBS}source {{{script}}}\n")
     return subprocess.run(["tclsh", str(folder / "run.tcl"), *arguments], cwd=script.parent,

@@ -1,4 +1,4 @@
-"""Inputs that have no end, or no beginning."""
+"""Inputs without an end, or without a beginning."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ def test_a_file_of_just_the_bound(tmp_path):
 
 
 def test_a_fifo_without_a_writer_is_empty(tmp_path):
-    """Opening it for reading would wait for ever."""
+    """Opening it for reading would block forever."""
     fifo = tmp_path / "fifo.toml"
     os.mkfifo(fifo)
     assert read_whole(fifo, 4096) == b""
@@ -107,7 +107,7 @@ LEFT = {"a FIFO": _fifo, "a device": lambda path: path.symlink_to("/dev/zero"),
 
 @pytest.mark.parametrize("kind", LEFT)
 def test_what_an_earlier_run_left_is_a_regular_file_of_bounded_size(tmp_path, kind):
-    """None of them waits, or takes the memory of the machine."""
+    """No input blocks, or takes the memory of the machine."""
     path = tmp_path / "left.json"
     with pytest.raises(FileNotFoundError):
         read_regular(path, 4096)

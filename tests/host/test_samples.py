@@ -13,7 +13,7 @@ def random_samples(n, tables, seed=0, longest=4):
 
 
 def bags(samples):
-    """The bags of each sample as plain lists, read key by key."""
+    """Return the bags of each sample as plain lists, read key by key."""
     keys = iter(zip(samples.tables.tolist(), samples.rows.tolist()))
     return [[[next(keys) for _ in range(length)] for length in lengths]
             for lengths in samples.bag_lengths.tolist()]

@@ -1,4 +1,4 @@
-"""Table descriptors for block tests: a plain-Python owner split, and how to write one."""
+"""Table descriptors for block tests: an owner split in Python, and a writer of descriptors."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ def key_hash(table: int, row: int) -> int:
 
 def split(tables: dict[int, Table], table: int, row: int, node: int, nodes: int = 255,
           replicated: bool = True):
-    """Return (owner, status) of a key; owner None when the key has none."""
+    """Return (owner, status) of a key; owner is None if the key has no owner."""
     entry = tables.get(table)
     if entry is None or not entry.valid:
         return None, Status.TABLE
@@ -53,7 +53,7 @@ def split(tables: dict[int, Table], table: int, row: int, node: int, nodes: int 
 
 def descriptor_writer(dut, tables: dict[int, Table], node: int = 0, nodes: int | None = None,
                       then: Callable | None = None) -> Callable:
-    """Return a testbench that loads ``tables`` once the sweep is over, then runs ``then``."""
+    """Return a testbench that loads ``tables`` after the sweep, then runs ``then``."""
 
     async def bench(ctx):
         ctx.set(dut.node, node)

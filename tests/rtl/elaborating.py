@@ -1,4 +1,4 @@
-"""Random configurations: each is rejected in one line, or the NIC of it elaborates."""
+"""Random configurations: each is rejected in one line, or its NIC elaborates."""
 
 import random
 from dataclasses import fields
@@ -26,7 +26,7 @@ class ElaborationPlatform:
     """Names of the units that were elaborated, in any configuration."""
 
     def shared_instance(self, unit, name: str, ports) -> Instance:
-        """Elaborate ``unit`` if its ``name`` is new; return a box without connections."""
+        """Elaborate ``unit`` if its ``name`` is new; return a black box."""
         if name not in self.known:
             Fragment.get(unit, self)
             self.known.add(name)
@@ -48,7 +48,7 @@ def one_line(error: Exception, changes: dict) -> bool:
 def drawn(rng: random.Random) -> tuple[NicConfig | None, dict]:
     """Return a configuration, None if it is rejected, and the fields that differ from a preset.
 
-    Two draws of three combine values that are good alone; the third combines any values.
+    Two draws of three combine values that are valid alone; the third combines any values.
     """
     base = PRESETS[rng.choice(list(PRESETS))]
     changes: dict = {}

@@ -1,4 +1,4 @@
-"""Memories as they are at power-up: full of anything."""
+"""Memories with random contents at power-up."""
 
 import functools
 
@@ -11,7 +11,7 @@ __all__ = ["powered_up"]
 
 
 class _PoweredUp(Elaboratable):
-    """Elaborates anew for each simulator: a fragment serves one."""
+    """Elaborates again for each simulator: a fragment works in one simulator only."""
 
     def __init__(self, dut, seed: int):
         self._dut, self._seed = dut, seed
@@ -22,8 +22,8 @@ class _PoweredUp(Elaboratable):
 
 @functools.lru_cache(maxsize=KEPT)
 def powered_up(dut, seed: int = 0) -> Elaboratable:
-    """Return ``dut`` for the simulator, every ``rtl.memory.Ram`` in it filled at random.
+    """Return ``dut`` for the simulator, with every ``rtl.memory.Ram`` in it filled at random.
 
-    As in ``tests.support.made``, the last ones are kept.
+    As in ``tests.support.made``, the last results are kept.
     """
     return _PoweredUp(dut, seed)

@@ -1,5 +1,4 @@
-"""Sizes of the dot interaction and of training, and the policy: each complaint names field, value
-and bound."""
+"""Checks of a configuration: each message names field, value and bound."""
 
 import pytest
 
@@ -55,7 +54,7 @@ def test_the_policy_is_one_of_those_there_are(value):
 
 
 def test_a_preset_takes_a_vector_a_cycle():
-    # The pairs of a slice take no longer than its vectors: tiny, for tests, is the exception.
+    # The pairs of a slice take no longer than its vectors, except in preset tiny.
     for name, config in PRESETS.items():
         pairs = config.interaction_vectors * (config.interaction_vectors - 1) // 2
         assert name == "tiny" or pairs <= config.dot_units * config.interaction_vectors
@@ -95,6 +94,6 @@ def test_unique_keys_of_presets():
 @pytest.mark.parametrize("name", PRESETS)
 def test_windows_of_training(name):
     config = preset(name)
-    # Of an owner's share a part stays free; a packet of a record and its beat fits.
+    # A part of an owner's share stays free; a packet of a record and its beat fits.
     assert 2 <= config.gradient_window < config.partial_beats // config.nodes
     assert config.host_payload_beats <= config.gradient_credits

@@ -1,7 +1,7 @@
-"""Each block of ``rtl`` is named by a test of its own, or stands here with a reason.
+"""Each block of ``rtl`` has a test of its own, or is listed here with a reason.
 
-A test names a block if it imports its class, from wherever, and uses that name: passes it to
-``made``, calls it, or makes a variant of it.
+A test names a block if it imports its class and uses the name: passes it to ``made``, calls it, or
+makes a variant of it.
 """
 
 import ast
@@ -27,7 +27,7 @@ BESIDE = {
     "rtl.network.queue_room.QueueRoom": "the counts of OutputQueues, which shows each of them",
     "rtl.network.queue_turns.QueueTurns": "proved by itself, and the order of OutputQueues",
 }
-"""Blocks that other blocks, which are tested, stand for."""
+"""Blocks that are tested as part of other blocks."""
 
 
 def name_of(block: type) -> str:
@@ -35,7 +35,8 @@ def name_of(block: type) -> str:
 
 
 def named_in(source: str) -> Iterator[type]:
-    """Yield the classes of ``rtl`` that a test's source imports, or whose module, and uses."""
+    """Yield the classes of ``rtl`` that a test's source uses, imported directly or with their
+    module."""
     tree = ast.parse(source)
     nodes = list(ast.walk(tree))
     used = {node.id for node in nodes if isinstance(node, ast.Name)}

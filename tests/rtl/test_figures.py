@@ -1,4 +1,4 @@
-"""Latency and rate of blocks: every block that has them has them in one form."""
+"""Latency and rate of blocks: all blocks declare them in the same form."""
 
 import importlib
 import pkgutil

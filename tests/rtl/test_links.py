@@ -1,4 +1,4 @@
-"""The table of links: it has every stream of every block once, and both ends are alike."""
+"""The table of links contains every stream of every block once, and both ends match."""
 
 import pytest
 from amaranth.hdl import Module, Signal
@@ -11,7 +11,7 @@ from rtl.nic import SmartNic
 from tests.support import simulate
 
 UNUSED = {"access_tap.o"}
-"""The tap is not part of the NIC's work."""
+"""The tap is not part of the NIC's data path."""
 
 
 @pytest.mark.parametrize("training", [False, True])

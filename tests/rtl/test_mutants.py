@@ -1,6 +1,6 @@
-"""Faults of the hardware that values at random do not show, each with the test that finds it.
+"""Hardware faults that random values do not reveal, each with the test that finds it.
 
-Most are comparisons that wrap, that look at fewer bits, or that are off by one place.
+Most are comparisons that wrap, that compare fewer bits, or that are off by one.
 """
 
 import pytest
@@ -34,7 +34,7 @@ from rtl.training.step_counter import StepCounter
 from tests.mutants import Mutant, edited
 
 MUTANTS = [
-    # Rings: counts that wrap, places that are taken twice, and numbers compared in part.
+    # Rings: counts that wrap, places that are reserved twice, and numbers compared in part.
     Mutant(ListRing, "(written - consumed)[:INDEX_BITS] < slots",
            "(written - consumed) < slots",
            "rings/test_list_ring.py::test_a_kernel_that_consumes_nothing[65534]"),
@@ -57,7 +57,7 @@ MUTANTS = [
     Mutant(VectorRing, "full.eq((sent - out)[:INDEX_BITS] >=",
            "full.eq((sent - out) >=",
            "rings/test_vector_ring.py::test_as_many_lists_wait_as_it_has_places_for[65534]"),
-    # A slot that stays late, a flush for nothing, and slots that are told of too late.
+    # A slot that stays late, an unneeded flush, and slots that are announced too late.
     Mutant(StepTable,
            "late.eq((late | self._bit(found, slot)) & ~self._bit(opens, event.slot))",
            "late.eq(late | self._bit(found, slot))", "rings/test_completion.py::"
@@ -67,7 +67,7 @@ MUTANTS = [
     Mutant(VectorRing, "(ahead >= self.every)", "(ahead > self.every)",
            "rings/test_vector_ring.py::"
            "test_slots_are_told_of_when_there_are_as_many_as_asked_for"),
-    # The id of a beat that is not valid taken for that of the beat before.
+    # The id of an invalid beat taken for the id of the previous beat.
     Mutant(FillWriter, "with m.If(came):", "with m.If(came | 1):",
            "cache/test_fills.py::"
            "test_good_vectors_are_written_and_told_and_bad_ones_counted[4-2-0.2-0.3]"),
@@ -103,7 +103,7 @@ MUTANTS = [
     Mutant(RowsEnd, "self.sent == self.written",
            "self.sent[:16] == self.written[:16]",
            "gradient/test_rows_end.py"),
-    # Places of the optimizer and of packets of indices that wait: the last ones are kept free.
+    # Places of the optimizer and of waiting packets of indices: the last places are kept free.
     Mutant(RowOptimizer, "olds.level < halves - 2", "olds.level < halves",
            "gradient/test_optimizer.py::test_what_waits_for_the_output_is_not_lost"),
     Mutant(IndexPackager, "packets.level <= PACKETS - 2",
@@ -112,7 +112,7 @@ MUTANTS = [
     Mutant(IndexPackager, "beats.level <= 2 * self._room",
            "beats.level <= 2 * self._room + 1",
            "delivery/test_indices.py::test_packets_that_wait_are_all_sent[3]"),
-    # Packets of two steps, or that never get old, and lookups that leave too early.
+    # Packets of two steps, or without a timeout, and lookups that leave too early.
     Mutant(ResultGrouper, "(self.time - opened)[:32] >= self.timeout",
            "(self.time - opened) >= self.timeout",
            "interaction/test_result_groups.py::"
@@ -191,7 +191,7 @@ MUTANTS = [
            "network/link/test_recovery.py::test_a_link_message_has_eight_words"),
     Mutant(FrameCheck, "(head1.count != RECORDS_PER_BEAT)", "0",
            "network/link/test_recovery.py::test_a_link_message_has_eight_words"),
-    # Doublings and bounds of the link's time-outs.
+    # Doublings and bounds of the link's timeouts.
     Mutant(RoundTrips, "doubled.read_data == MOST_SHIFT, MOST_SHIFT", "0, 0",
            "network/link/test_recovery.py::test_a_time_out_without_scatter"),
     Mutant(RoundTrips,
@@ -223,7 +223,7 @@ MUTANTS = [
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
     Mutant(Overdue, "doubles.eq((record.tries == 1) | (", "doubles.eq(0 | (",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
-    # The jitter of the link's time-outs.
+    # The jitter of the link's timeouts.
     Mutant(Overdue, "limit.eq(limit + spread)", "limit.eq(limit)",
            "network/link/test_recovery.py::test_a_packet_is_overdue_to_the_cycle"),
     Mutant(Overdue, "scale(chance, limit >> 2)", "scale(chance, limit >> 1)",
@@ -254,7 +254,7 @@ def test_each_is_found(mutant):
     ran = mutant.run()
     assert ran.returncode == pytest.ExitCode.TESTS_FAILED, (
         f"{mutant.test} does not find it:\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}")
-    # What cannot even be built is found by any test.
+    # Any test finds a mutant that cannot be built.
     assert "in elaborate" not in ran.stdout, ran.stdout[-2000:]
 
 
@@ -271,7 +271,7 @@ LIMIT = 3
 
 
 @pytest.mark.parametrize("old, new, then", [
-    ("read - write < 4", "read < 4", "used = (read < 4)\n\nLIMIT = 3"),  # not the one in Other
+    ("read - write < 4", "read < 4", "used = (read < 4)\n\nLIMIT = 3"),  # not the line in Other
     ("LIMIT = 3", "LIMIT = 4", "LIMIT = 4"),
     ("write<4", "write<5", "# both wrap\n            write<5)")])
 def test_code_is_named_by_its_tokens_and_its_class(old, new, then):

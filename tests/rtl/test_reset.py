@@ -1,4 +1,5 @@
-"""The tree of resets: who is held how long, what is not reset, and what a register resets."""
+"""The tree of resets: duration of each reset, registers without reset, and the effect of a
+reset."""
 
 import pytest
 from amaranth.hdl import (
@@ -18,7 +19,8 @@ from tests.support import simulate
 
 
 class _Counter(Elaboratable):
-    """Counts cycles, with a register that is reset and one that is not; ``parts`` likewise."""
+    """Counts cycles, with a register that is reset and a register that is not; ``parts``
+    likewise."""
 
     def __init__(self, *parts: "_Counter", bits: int = 8):
         self.parts = parts
@@ -62,7 +64,7 @@ def test_all_are_let_go_together_and_nothing_is_taken_before(cycles):
             counts.append([ctx.get(c.count) for c in (*dut.blocks, *dut.parts)])
             quiet.append(ctx.get(dut.quiet))
             await ctx.tick()
-        # One that is let go at the end of cycle n counts in cycle n + 1.
+        # A block released at the end of cycle n counts in cycle n + 1.
         first = [column.index(0) + column[column.index(0):].index(1) for column in zip(*counts)]
         assert first == [QUIET_CYCLES + 1] * 4
         assert quiet == [1] * QUIET_CYCLES + [0] * 4
@@ -94,7 +96,7 @@ def test_a_register_for_so_many_bits(parts, leaves):
 
 
 def test_a_shared_unit_is_reset_by_a_register_of_its_own():
-    """In Verilog, where its reset is a port; there the NIC's clock domain has none."""
+    """In Verilog the reset is a port; there the NIC's clock domain has no reset."""
     class Platform:
         def shared_instance(self, unit, name, ports):
             return Instance("unit", i_rst=ResetSignal("sync"), i_clk=ClockSignal("sync"))

@@ -1,4 +1,5 @@
-"""``swept`` of the blocks of a NIC, and ``swept`` and ``working`` of a NIC in foreign traffic."""
+"""``swept`` of the blocks of a NIC, and ``swept`` and ``working`` of a NIC under foreign
+traffic."""
 
 import numpy as np
 import pytest
@@ -15,14 +16,14 @@ NIC = SmartNic(preset("tiny").with_fields(training=True, link=True))
 HELD = 2
 """Most cycles from the end of a sweep to ``swept``: registers of the report and the branch."""
 STARTS = {"gpu_rings": 5}
-"""Cycles that a block needs after reset for something else than a sweep: here, for its pipeline."""
+"""Cycles that a block needs after reset for another reason than a sweep, here for its pipeline."""
 FAST = ("net_receiver", "query_checker", "lookup_receiver", "vector_packager", "request_packager")
 
 
 @pytest.mark.parametrize("name", [
     pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow]) for name in NIC.blocks])
 def test_a_block_that_is_not_idle_after_reset_sweeps(name):
-    """A block that is busy for longer than ``swept`` is 0, without an input, hides a sweep."""
+    """A block that is busy without input for longer than ``swept`` is 0 hides a sweep."""
     block, m = NIC.blocks[name], Module()
     m.submodules.branch = branch = ResetBranch(block, Signal(LEAVES))
     used, found = Signal(), {}
@@ -55,7 +56,7 @@ def foreign(beats: int, gap: int, cycles: int):
 
 @pytest.mark.parametrize("beats, gap", [(1, 0), (1, 1), (1, 5), (24, 0), (24, 3)])
 def test_foreign_frames_do_not_delay_the_end_of_a_reset(beats, gap):
-    """``idle`` is 0 for ever in this traffic."""
+    """``idle`` stays 0 in this traffic."""
     signals = ("swept", "working", "idle")
     risen = []
     for frames in (None, foreign(beats, gap, 3000)):
@@ -93,5 +94,5 @@ def test_work_of_the_host_counts():
     assert left is not None
     end = 501 + int(np.flatnonzero(working)[-1])
     assert working[0] == 1 and not working[-1]
-    # Between the packet and its answer the NIC may wait for a timeout, in which nothing moves.
+    # Between the packet and its answer the NIC may wait for a timeout, without any movement.
     assert end >= left

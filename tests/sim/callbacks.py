@@ -1,4 +1,4 @@
-"""What goes wrong in Python that C++ calls, raised where a test sees it."""
+"""Errors in Python functions that C++ calls, raised where a test sees them."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -7,13 +7,13 @@ from contextlib import contextmanager
 __all__ = ["nothing_if_raised", "raised_in_callbacks"]
 
 _raised: list[BaseException] = []
-"""By callbacks since the outermost block of `raised_in_callbacks` began."""
+"""Errors in callbacks since the outermost block of `raised_in_callbacks` began."""
 
 
 def nothing_if_raised(function: Callable) -> Callable:
-    """Return ``function`` for C++ that takes what it returns for a size: where it raises, 0.
+    """Return ``function`` for C++ that uses its result as a size: 0 if it raises an error.
 
-    ctypes would return whatever is in a register.
+    ctypes would return the contents of a register.
     """
     def call(*given):
         try:
@@ -27,10 +27,10 @@ def nothing_if_raised(function: Callable) -> Callable:
 
 @contextmanager
 def raised_in_callbacks() -> Iterator[None]:
-    """Raise what functions raised that C++ called in this block, in whatever thread.
+    """Raise errors of functions that C++ called in this block, in any thread.
 
-    C++ has no use for an exception: ctypes tells ``sys.unraisablehook`` of it and goes on. What
-    else goes wrong in the block may follow from it: the first of them comes out.
+    C++ ignores exceptions: ctypes reports them to ``sys.unraisablehook`` and continues. Later
+    errors in the block may be consequences of the first, which is raised.
     """
     others = sys.unraisablehook
 
@@ -40,7 +40,7 @@ def raised_in_callbacks() -> Iterator[None]:
         else:
             others(told)
 
-    before = len(_raised)  # of a block around this one
+    before = len(_raised)  # of an enclosing block
     sys.unraisablehook = hook
     try:
         yield

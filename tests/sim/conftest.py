@@ -1,4 +1,4 @@
-"""Inputs that several system tests share, and what holds for all of them."""
+"""Shared inputs and settings of system tests."""
 
 import os
 from collections.abc import Callable, Generator
@@ -13,14 +13,14 @@ from tests.sim.callbacks import raised_in_callbacks
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, object, object]:
-    """Let no assertion be lost in a function that C++ calls."""
+    """Raise assertions of functions that C++ calls."""
     with raised_in_callbacks():
         return (yield)
 
 
 @pytest.fixture(scope="session")
 def ratings() -> Path:
-    """MovieLens ``ratings.csv`` (ml-latest-small) from the folder ``EMBERNIC_DATA``."""
+    """Return MovieLens ``ratings.csv`` (ml-latest-small) from the folder ``EMBERNIC_DATA``."""
     folder = os.environ.get("EMBERNIC_DATA")
     path = Path(folder or "") / "movielens-ratings.csv"
     if folder is None or not path.is_file():
@@ -30,7 +30,7 @@ def ratings() -> Path:
 
 @pytest.fixture
 def backend(monkeypatch) -> Callable[..., None]:
-    """Return a function that replaces parts of the backend of every run set up from now on."""
+    """Return a function that replaces parts of the backend of every run set up later."""
     def replaced(**parts: object) -> None:
         monkeypatch.setattr("sim.run.run.choose",
                             lambda options: replace(choose(options), **parts))
@@ -40,5 +40,5 @@ def backend(monkeypatch) -> Callable[..., None]:
 
 @pytest.fixture
 def python_hosts(backend) -> None:
-    """Hosts in Python beside compiled NICs too, so that a test can change what they do."""
+    """Use Python hosts also with compiled NICs, to let a test change their behaviour."""
     backend(compiled_hosts=False)

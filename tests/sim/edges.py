@@ -1,4 +1,4 @@
-"""An edge of a NIC to be driven by hand, for callers in Python and in C."""
+"""Edges of a NIC, driven by hand, for callers in Python and in C."""
 
 import ctypes
 from ctypes import CFUNCTYPE, c_int, c_uint32, c_uint64, c_void_p
@@ -19,8 +19,10 @@ _OUT, _IN = 3, 5
 
 
 class Edge:
-    """In place of an engine: ``send`` puts beats at its output, ``received`` has what was pushed,
-    ``written`` address, value and cycle of each register write.
+    """Replacement of an engine.
+
+    Members: ``send`` puts beats at its output; ``received``, the beats pushed; ``written``,
+        address, value and cycle of each register write.
 
     Parameters: names of the output and the input.
     """
@@ -83,7 +85,7 @@ class Edge:
 
 
 def same(one: Edge, other: Edge) -> bool:
-    """Return whether both received the same beats in the same cycles, pushed alike."""
+    """Return whether both received the same beats in the same cycles, in the same pushes."""
     return len(one.received) == len(other.received) and all(
         np.array_equal(beats, others) and np.array_equal(cycles, times)
         for (beats, cycles), (others, times) in zip(one.received, other.received))

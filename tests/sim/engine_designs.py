@@ -23,12 +23,12 @@ TIMEOUT, BEATS, VERSION, UNMAPPED = 0x00, 0x04, 0x08, 0x0C
 
 
 class Grouper(wiring.Component):
-    """Sums beats in groups: a group ends when it is full or ``timeout`` cycles after it began.
+    """Sums beats in groups: a group ends when it is full or ``timeout`` cycles after its begin.
 
-    It has everything that an engine drives: a narrow and a wide stream, a struct payload, ``csr``,
-    ``time``, ``idle``, a deadline while it waits for a group's end, plain signals and a memory
-    whose contents nobody has written. Beside it is a FIFO, from ``i`` to ``o``: one design for
-    both, for it is builds that cost time.
+    It has all features that an engine drives: a narrow and a wide stream, a struct payload,
+    ``csr``, ``time``, ``idle``, a deadline while it waits for a group's end, plain signals and a
+    memory without written contents. A FIFO from ``i`` to ``o`` is part of the same design, because
+    builds are slow.
     """
 
     def __init__(self, size: int = 4):
@@ -65,11 +65,11 @@ class Grouper(wiring.Component):
         for member in ("valid", "ready"):
             m.d.comb += getattr(self.channels, member).eq(Cat(
                 getattr(port, member) for port in (items, groups, self.i, self.o)))
-        # Bits of a variable that are constant, beside others that a process assigns.
+        # Constant bits of a variable, beside bits that a process assigns.
         m.d.comb += self.mark[4:].eq(0xA)
         with m.If(held != 0):
             m.d.comb += self.mark[:4].eq(held)
-        # A cell whose inputs come of its own outputs, though no bit of itself: one pass of
+        # A cell with inputs from its own outputs, although no bit depends on itself: one pass of
         # evaluation in any order is not enough.
         m.d.comb += self.parity[1:].eq(self.parity[:5] ^ self.bias)
         with m.If(groups.valid & groups.ready):
@@ -79,7 +79,7 @@ class Grouper(wiring.Component):
                 groups.valid.eq(1), groups.payload.sum.eq(total), groups.payload.count.eq(held),
                 groups.payload.last.eq(held != self._size), held.eq(0), total.eq(0)]
         with m.If(items.valid & items.ready):
-            # High bits too, so that a lost word of the wide payload shows.
+            # The high bits show a lost word of the wide payload.
             m.d.sync += [
                 total.eq(total + (items.payload << 60) + items.payload + self.bias),
                 held.eq(held + 1), self.beats.eq(self.beats + 1)]
@@ -91,7 +91,7 @@ class Grouper(wiring.Component):
     def _registers(self, m: Module, timeout: Signal) -> None:
         csr = self.csr
         m.d.comb += [
-            # The data is taken after the address, so that both handshakes are seen to be apart.
+            # The data is taken after the address, to test separate handshakes.
             csr.awready.eq(~csr.wvalid | csr.awvalid), csr.wready.eq(~csr.awvalid & ~csr.bvalid),
             csr.arready.eq(~csr.rvalid),
         ]

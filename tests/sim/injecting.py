@@ -1,4 +1,4 @@
-"""Frames and messages put in besides a run's own traffic."""
+"""Frames and messages added to a run's own traffic."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,7 +10,7 @@ from tests.rtl.network.frames import Frame
 
 
 def push(node: Node, stream: str, frame: Frame, cycle: int, cut: int = 0) -> None:
-    """Offer ``frame`` to input ``stream`` of a node's NIC, less its last ``cut`` beats."""
+    """Offer ``frame`` without its last ``cut`` beats to input ``stream`` of a node's NIC."""
     beats = frame.beats()
     if cut:
         beats = beats[:-cut]
@@ -21,7 +21,7 @@ def push(node: Node, stream: str, frame: Frame, cycle: int, cut: int = 0) -> Non
 
 
 def run_with(job: Run, actions: Sequence[Callable[[Run, int], object]]) -> dict:
-    """Return the result of ``job`` with ``actions[k](run, cycle)`` done in the k-th quantum."""
+    """Return the result of ``job``, calling ``actions[k](run, cycle)`` in the k-th quantum."""
     waiting = list(actions)
     original = job._after_quantum
 

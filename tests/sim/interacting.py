@@ -1,4 +1,5 @@
-"""A NIC for tests of the interaction, and models small enough for it: one build serves them all."""
+"""A NIC for tests of the interaction, and models that are small enough for it; all tests share the
+build."""
 
 import hashlib
 from functools import cache
@@ -14,8 +15,8 @@ from sim.run.report import failures
 from sim.run.run import Run
 
 NIC = ("max_dimension=128", "hold_vectors=1024", "host_payload_beats=24", "dot_units=2")
-"""Changes of ``tiny``: vectors of up to 8 beats, bags of 100 keys, results that take several
-packets, and dot units whether a run uses them or not."""
+"""Changes of ``tiny``: vectors of up to 8 beats, bags of 100 keys, results of several packets, and
+dot units even if a run does not use them."""
 
 ROWS = (50, 3000, 1 << 20, 7, 90_000)
 BAGS = {"one-hot": (), "to 3": ((1, 1), (0, 3), (2, 2), (0, 1), (1, 1)),
@@ -58,7 +59,7 @@ def job_of(model: str, *settings: str, **options) -> Run:
 
 
 def good(job: Run) -> dict:
-    """Execute ``job``; return its result, which is the numpy model's in every bit."""
+    """Execute ``job``; return its result, which must equal the numpy model's in every bit."""
     result = job.execute()
     assert failures(result) == []
     assert result["bit_identical"] and result["results"]["equal"] == result["samples"]

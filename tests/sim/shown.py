@@ -1,4 +1,4 @@
-"""What a command said on standard error, whether or not it had to compile something first."""
+"""Messages of a command on standard error, with or without compilation before."""
 
 import re
 
@@ -6,9 +6,9 @@ __all__ = ["complaints", "messages"]
 
 
 def complaints(text: str) -> list[str]:
-    """Return the lines of ``text`` but those that say that something is being compiled.
+    """Return the lines of ``text`` except reports of compilation.
 
-    Which test is the first that needs a compiled model depends on what ran before it.
+    Which test compiles a model first depends on earlier tests.
     """
     return [line for line in text.splitlines() if not line.startswith("compiling ")]
 

@@ -6,11 +6,11 @@ __all__ = ["least_delay"]
 
 
 def least_delay(calm: dict, start_us: float, length_us: float, in_flight: int) -> float:
-    """Return the cycles by which a silence delays a run at least; not above 0 if it may be hidden.
+    """Return the cycles by which a silence delays a run at least; 0 or less if it may be hidden.
 
-    Each mini-batch requires the silent part, so that none is completed until the silence ends.
-    Meanwhile the cluster works on the mini-batches in flight. It can get no further than ``calm``,
-    the same run without a silence, is when it has completed them.
+    Each mini-batch requires the silent part: no mini-batch is completed until the silence ends.
+    Meanwhile the cluster works on the mini-batches in flight. It makes at most the progress of
+    ``calm``, the same run without a silence, up to their completion.
 
     start_us, length_us: start and length of the silence, which begins before any mini-batch ends.
     """

@@ -1,4 +1,4 @@
-"""Each function of the API gives what its command writes, and complains in the same words."""
+"""Each function of the API gives the result of its command, and raises the same messages."""
 
 import doctest
 import json
@@ -26,7 +26,7 @@ _TIMES = ("wall_seconds", "cpu_seconds", "node_cycles_per_second", "us_per_mini_
 
 
 def _arguments(options: dict) -> list[str]:
-    """Return options of the API as the command line has them."""
+    """Return options of the API in the form of the command line."""
     said = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
@@ -41,7 +41,7 @@ def _arguments(options: dict) -> list[str]:
 
 
 def _timeless(value):
-    """Return a result as it comes from JSON, without its times."""
+    """Return a result as read from JSON, without its times."""
     value = json.loads(json.dumps(value))
 
     def without(part):

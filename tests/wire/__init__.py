@@ -1,1 +1,1 @@
-"""Attacks on the wire: forged frames with right CRCs, and what a run makes of them."""
+"""Attacks on the wire: forged frames with correct CRCs, and their effect on a run."""

@@ -1,4 +1,4 @@
-"""Runs of `tiny` NICs on a network on which somebody listens and sends."""
+"""Runs of `tiny` NICs on a network with an attacker who listens and sends."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ Found = tuple[int, int, int, np.ndarray]
 
 
 class Sent(NamedTuple):
-    """A frame that the attacker sends: when, behind which node's link, to which node, and what."""
+    """A frame of the attacker: cycle, node behind whose link it is sent, destination, and beats."""
 
     cycle: int
     behind: int
@@ -33,11 +33,12 @@ class Sent(NamedTuple):
 
 
 Attack = Callable[[int, int, int, np.ndarray], list[Sent]]
-"""Sees each honest frame as it leaves (cycle, source, destination, beats); returns what is sent."""
+"""Function from each honest frame that leaves (cycle, source, destination, beats) to the frames
+that the attacker sends."""
 
 
 class Attacked(Exchange):
-    """An exchange whose network carries the attacker's frames too."""
+    """An exchange whose network also carries the attacker's frames."""
 
     def __init__(self, engines: Sequence[Engine], network: Network, attack: Attack):
         super().__init__(engines, network)
@@ -60,11 +61,15 @@ class Attacked(Exchange):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of an attacked run.
+    """Outcome of an attacked run.
 
-    Members: ``kind``: ``same``, all samples have the bits of the run that is left alone; ``stuck``,
-    some have no result, and those that have are right; ``wrong``, some have other bits. ``sent``:
-    frames of the attacker. ``counters`` of all NICs. ``stuck``: what the watchdog said.
+    Members
+    -------
+    kind: ``same``, all samples have the bits of the undisturbed run; ``stuck``, some have no
+        result, and the others are right; ``wrong``, some have other bits.
+    sent: frames of the attacker.
+    counters: of all NICs.
+    stuck: message of the watchdog.
     """
 
     kind: str
@@ -78,7 +83,7 @@ OPTIONS = {"config": "tiny", "nodes": 4, "samples": 48, "mini_batch": 12, "in_fl
 
 
 def run_attacked(attack: Attack, **options) -> Outcome:
-    """Run with ``attack`` on the network; ``options`` beside :data:`OPTIONS`."""
+    """Run with ``attack`` on the network; ``options`` are added to :data:`OPTIONS`."""
     given = RunOptions.of(**OPTIONS | options)
     exchanges: list[Attacked] = []
 

@@ -1,4 +1,4 @@
-"""Attacks on runs: who sends what, when."""
+"""Attacks on runs: senders, frames and times."""
 
 import random
 
@@ -40,16 +40,16 @@ class _Once:
         return [] if self._left else self.act(cycle, frame, beats)
 
     def act(self, cycle: int, frame: Frame, beats: np.ndarray) -> list[Sent]:
-        """Return what is sent when ``frame`` leaves."""
+        """Return the frames to send when ``frame`` leaves."""
         raise NotImplementedError
 
     def send(self, cycle: int, frame: Frame) -> Sent:
-        """Return ``frame`` sent behind the link of the node that it claims to come from."""
+        """Return ``frame``, sent behind the link of the node from which it claims to be."""
         return Sent(cycle, frame.source, frame.destination, words(self.address(frame)))
 
 
 class LookupsAsNode(_Once):
-    """The lookups of a peer, with places that it did not name."""
+    """The lookups of a peer, with tags that the peer did not use."""
 
     def act(self, cycle, frame, beats):
         records = np.frombuffer(frame.payload, "<u8")[:frame.count]
@@ -69,10 +69,11 @@ class NotOwned(_Once):
 
 
 class GuessedPlaces(_Once):
-    """Vectors for all 64 miss ids, as if the node that was asked had sent them.
+    """Vectors for all 64 miss ids, as if the requested node had sent them.
 
-    ``node``: with the number of another. ``lap``: how often each id was used, as far as somebody
-    guesses who does not listen: an id is on lap 1 when it is used for the first time.
+    node: number of another node.
+    lap: guessed number of uses of each id, for an attacker who does not listen: an id is on lap 1
+        at its first use.
     """
 
     def __init__(self, seed: int, address=as_stranger, node: int | None = None, lap: int = 0):
@@ -90,7 +91,7 @@ class GuessedPlaces(_Once):
 
 
 class SeenPlaces(GuessedPlaces):
-    """Vectors for the very places that a peer has just named."""
+    """Vectors for the tags that a peer has just used."""
 
     def act(self, cycle, frame, beats):
         others = [n for n in range(4) if n not in (frame.source, frame.destination)]
@@ -99,7 +100,7 @@ class SeenPlaces(GuessedPlaces):
 
 
 class LivePlaces(_Once):
-    """Lookups of other rows, as if they were the peer's, with the places that it has just named."""
+    """Lookups of other rows, as if they were the peer's, with the tags that it has just used."""
 
     def act(self, cycle, frame, beats):
         records = [int(record) for record in np.frombuffer(frame.payload, "<u8")[:frame.count]]
@@ -111,7 +112,7 @@ class LivePlaces(_Once):
 
 
 class Twice(_Once):
-    """An honest frame comes a second time, up to 40 us later."""
+    """An honest frame is duplicated, up to 40 us later."""
 
     def __init__(self, seed: int, opcode: int = VECTORS):
         super().__init__(seed)

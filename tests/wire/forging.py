@@ -1,4 +1,4 @@
-"""Frames of somebody who knows the format: seen on the wire, changed, and made up."""
+"""Frames of an attacker who knows the format: observed, changed, and made up."""
 
 from dataclasses import replace
 
@@ -11,24 +11,25 @@ from tests.rtl.network.frames import EMBER, LOOKUPS, VECTORS, Frame, record_payl
 __all__ = ["IP", "MAC", "as_node", "as_stranger", "landings", "lookups", "read", "vectors", "words"]
 
 MAC, IP = 0x02454D420000, 0x0A450000
-"""Addresses of node 0 in a run; others add their number."""
+"""Addresses of node 0 in a run; other nodes add their number."""
 _STRANGER = {"from_mac": 0x020A0B0C0D0E, "from_ip": 0x0A0A0A66}
 
 
 def as_node(frame: Frame, node: int | None = None) -> Frame:
-    """Return ``frame`` with the addresses of ``node``, by default that which it names itself."""
+    """Return ``frame`` with the addresses of ``node``, by default of the node that it names
+    itself."""
     node = frame.source if node is None else node
     return replace(frame, mac=MAC + frame.destination, ip=IP + frame.destination,
                    from_mac=MAC + node, from_ip=IP + node)
 
 
 def as_stranger(frame: Frame) -> Frame:
-    """Return ``frame``, that claims to come from a node, with addresses of no node."""
+    """Return ``frame``, which claims to be from a node, with addresses of no node."""
     return replace(as_node(frame), **_STRANGER)
 
 
 def read(beats: np.ndarray) -> Frame:
-    """Return the EmberNIC header and the payload of a frame seen on the wire."""
+    """Return the EmberNIC header and the payload of an observed frame."""
     data = np.ascontiguousarray(beats[:, :DATA_WORDS], "<u4").tobytes()
     (version, opcode, source, destination, epoch, _, step, sequence, acknowledge, credit, count,
      _) = EMBER.unpack(data[42:BEAT_BYTES])
@@ -39,7 +40,7 @@ def read(beats: np.ndarray) -> Frame:
 
 
 def words(frame: Frame) -> np.ndarray:
-    """Return the beats of ``frame`` as an exchange carries them."""
+    """Return the beats of ``frame`` in the form of an exchange."""
     return np.array([np.frombuffer(
         (b["data"] | b["keep"] << 512 | b["last"] << 576 | b["err"] << 577).to_bytes(76, "little"),
         "<u4") for b in frame.beats()], np.uint32)

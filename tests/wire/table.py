@@ -1,6 +1,6 @@
 """The attacks on inference as a table: ``python -m tests.wire.table [--tries 80]``.
 
-Each try begins another run of 48 samples on 4 NICs of ``tiny``, with another seed of the attack.
+Each try runs 48 samples on 4 NICs of ``tiny``, with another seed of the attack.
 """
 
 import argparse
@@ -26,11 +26,12 @@ __all__ = ["REFUSED", "ROWS", "Row"]
 REFUSED = ("net_receiver.foreign", "remote_cache.bad_fills", "lookup_check.bad_table",
            "lookup_check.bad_row", "lookup_check.bad_owner", "lookup_receiver.over_credit",
            "link_receiver.duplicates", "link_receiver.outside")
-"""Counters of what is refused."""
+"""Counters of rejected frames."""
 
 
 class Row(NamedTuple):
-    """An attack: its name, who makes it, the attack of a seed, and settings of the NICs."""
+    """An attack: its name, the attacker, a function from a seed to the attack, and settings of the
+    NICs."""
 
     name: str
     who: str

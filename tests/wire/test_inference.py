@@ -1,4 +1,4 @@
-"""Attacks on inference: the same bits, and what was sent is refused and counted."""
+"""Attacks on inference: the bits are the same, and attacking frames are rejected and counted."""
 
 from functools import partial
 
@@ -23,7 +23,7 @@ FEW = range(4)
 @pytest.mark.parametrize("attack", [
     LookupsAsNode, NotOwned, GuessedPlaces, SeenPlaces, LivePlaces])
 def test_a_stranger_is_refused(attack):
-    """Whatever node it claims to be: each of its frames counts as foreign, and nothing else."""
+    """Each of its frames counts as foreign only, whatever node it claims to be."""
     for seed in FEW:
         outcome = run_attacked(attack(seed, as_stranger))
         assert outcome.kind == "same" and outcome.sent > 0
@@ -36,7 +36,7 @@ def test_a_stranger_is_refused(attack):
 @pytest.mark.parametrize("settings", [
     (), ("remote_cache=false", "requester_merge=false"), ("output_queues=true",)])
 def test_a_peer_does_not_answer_for_another(settings):
-    """It knows the very places that the owner was asked for, and answers before the owner does."""
+    """The peer knows the tags of the owner's requests, and answers before the owner does."""
     for seed in FEW:
         outcome = run_attacked(SeenPlaces(seed, as_node, node=-1), settings=settings)
         assert outcome.kind == "same" and outcome.sent > 0
@@ -45,7 +45,7 @@ def test_a_peer_does_not_answer_for_another(settings):
 
 @pytest.mark.thorough
 def test_places_of_another_lap_are_not_owed():
-    """Not even from the node that owes something."""
+    """Vectors with tags of another lap are rejected, even from the node that owes an answer."""
     for seed in FEW:
         outcome = run_attacked(GuessedPlaces(seed, as_node))
         assert outcome.kind == "same" and outcome.sent == 4
@@ -54,13 +54,14 @@ def test_places_of_another_lap_are_not_owed():
 
 @pytest.mark.thorough
 def test_who_has_an_owners_addresses_can_guess_places():
-    """It need not listen: a place has 16 bits, and soon after reset each is on its first lap."""
+    """The attacker need not listen: a tag has 16 bits, and soon after reset each is on its first
+    lap."""
     assert "wrong" in {run_attacked(GuessedPlaces(seed, as_node, lap=1)).kind for seed in FEW}
 
 
 @pytest.mark.thorough
 def test_an_honest_frame_of_vectors_twice():
-    """Later by up to 40 us, when most of its ids are in use again."""
+    """Duplicate a frame up to 40 us later, when most of its ids are in use again."""
     for seed in range(12):
         outcome = run_attacked(Twice(seed))
         assert outcome.kind == "same" and outcome.sent == 1
@@ -80,8 +81,8 @@ def test_an_honest_frame_twice_with_a_link(opcode):
 @pytest.mark.parametrize("attack", [
     LookupsAsNode, NotOwned, partial(Twice, opcode=Opcode.LOOKUPS)])
 def test_lookups_beyond_a_peers_own_may_end_a_run_but_change_nothing(attack):
-    """Who has a peer's addresses may use up its room at an owner. What has a result has the right
-    one, and a run that waits for what was dropped says so."""
+    """An attacker with a peer's addresses may use up the peer's room at an owner. Every result is
+    right, and a run that waits for dropped lookups reports it."""
     for seed in FEW:
         outcome = run_attacked(attack(seed) if isinstance(attack, partial)
                                else attack(seed, as_node))

@@ -1,4 +1,4 @@
-"""The page on security names tests that exist."""
+"""The page on security names existing tests."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Attacks on training: the same weights, and what was sent is refused and counted."""
+"""Attacks on training: the weights are the same, and attacking frames are rejected and counted."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -24,7 +24,8 @@ def path(tmp_path_factory) -> str:
 
 
 def trained(path: str, attack: Attack) -> tuple[dict, int, Counter[str]]:
-    """Train with ``attack`` on the network; return the result, what was sent, and the counters."""
+    """Train with ``attack`` on the network; return the result, the attacker's frames, and the
+    counters."""
     given, exchanges = options(path, samples=16, patience=20_000), []
 
     def exchange(engines, network) -> Attacked:
@@ -47,7 +48,7 @@ def calm(path) -> dict:
 
 
 def end(count: int, address: Address) -> Attack:
-    """Announce ``count`` partials of each step, as soon as the first frame of it is seen."""
+    """Announce ``count`` partials of each step, after the first frame of the step."""
     told = set()
 
     def attack(cycle: int, source: int, destination: int, beats: np.ndarray) -> list[Sent]:
@@ -64,7 +65,7 @@ def end(count: int, address: Address) -> Attack:
 
 
 def extra(address: Address) -> Attack:
-    """Send the values of the first PARTIALS once more."""
+    """Send the values of the first PARTIALS a second time."""
     seen = []
 
     def attack(cycle: int, source: int, destination: int, beats: np.ndarray) -> list[Sent]:
@@ -87,14 +88,14 @@ def test_a_stranger_is_refused(path, calm, attack):
 
 
 def test_an_end_of_more_than_may_come_is_refused(path, calm):
-    """The peer's own END still counts, so that steps end with the same rows."""
+    """The peer's own END still counts: steps end with the same rows."""
     result, sent, counters = trained(path, end((1 << 32) - 1, as_node))
     assert result["complete"] and result["weights_sha256"] == calm["weights_sha256"]
     assert counters["step_counter.bad_steps"] == sent > 0
 
 
 def test_partials_beyond_those_announced_are_counted(path):
-    """What a peer adds to sums is its business; the comparison with the reference finds it."""
+    """A peer may add any values to sums; the comparison with the reference finds them."""
     result, sent, counters = trained(path, extra(as_node))
     assert sent == 1 and not result["bit_identical"]
     assert counters["step_counter.bad_counts"] + counters["step_counter.bad_steps"] > 0

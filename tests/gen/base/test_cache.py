@@ -1,4 +1,4 @@
-"""The cache of compiled models, and what happens when a build fails."""
+"""The cache of compiled models, and failed builds."""
 
 import errno
 import os
@@ -169,7 +169,7 @@ def test_what_the_administrator_owns_is_taken(own_cache, monkeypatch):
 @posix
 @pytest.mark.parametrize(("mode", "taken"), [(0o1777, True), (0o777, False), (0o755, True)])
 def test_the_folder_around_the_cache(tmp_path, monkeypatch, mode, taken):
-    """In a folder for everybody, such as /tmp, others cannot put theirs in the place of ours."""
+    """In a folder that all users may write, such as /tmp, other users cannot replace our cache."""
     around = tmp_path / "around"
     around.mkdir()
     around.chmod(mode)
@@ -243,7 +243,7 @@ def test_yosys_that_is_not_there(own_cache, monkeypatch, engine):
 
 
 def test_yosys_that_fails(own_cache, monkeypatch, tmp_path):
-    """It makes the Verilog, but no C++ of it."""
+    """Let Yosys write the Verilog, but fail to write C++."""
     monkeypatch.setenv("YOSYS", script(
         tmp_path / "yosys",
         '[ "$1" = --version ] && exit 0\n'
@@ -266,7 +266,8 @@ def test_the_home_of_nobody_is_no_cache(monkeypatch):
 
 @pytest.fixture
 def no_home(own_cache, tmp_path, monkeypatch):
-    """An environment without a writable home, whatever the user: the home is below a file."""
+    """An environment without a writable home, for any user: the path of the home is below a
+    file."""
     (tmp_path / "file").write_text("")
     (tmp_path / "temporary").mkdir()
     for variable in ("EMBERNIC_CACHE", "XDG_CACHE_HOME", *cache._TOOLS):
@@ -280,7 +281,7 @@ def no_home(own_cache, tmp_path, monkeypatch):
 @posix
 @pytest.mark.parametrize("home", ["below a file", "unset"])
 def test_without_a_home_the_cache_is_temporary(no_home, monkeypatch, capsys, home):
-    if home == "unset":  # and the user is in no list of users
+    if home == "unset":  # the user database does not have the user either
         monkeypatch.delenv("HOME")
         monkeypatch.setattr(cache.platformdirs, "user_cache_path", lambda _: cache.Path("~/.cache"))
     monkeypatch.chdir(no_home)
@@ -297,7 +298,7 @@ def test_without_a_home_the_cache_is_temporary(no_home, monkeypatch, capsys, hom
 @pytest.mark.thorough
 @posix
 def test_without_any_folder_the_message_names_the_variable(no_home):
-    """The place of the temporary cache is taken."""
+    """The path of the temporary cache exists already and cannot be used."""
     (no_home / "temporary" / f"embernic-{os.getuid()}").write_text("")
     done = subprocess.run([sys.executable, "-m", "gen", "--config", "tiny", "--output",
                            str(no_home / "out")], capture_output=True, text=True, check=False)
@@ -324,7 +325,7 @@ def test_a_cache_that_cannot_be_made_names_the_variable(no_home, monkeypatch):
 
 
 def test_the_caches_of_the_tools_are_in_the_cache(no_home, own_cache, monkeypatch, tmp_path):
-    """zig and Yosys run without a home, and write nothing but the cache."""
+    """zig and Yosys run without a home, and write only to the cache."""
     monkeypatch.setenv("EMBERNIC_CACHE", str(own_cache))
     monkeypatch.setenv("YOWASP_CACHE_DIR", "/users/choice")
     assert cache.tool_folders() == {
@@ -351,5 +352,5 @@ def test_a_tool_that_dies_is_named_with_its_end(tmp_path, monkeypatch, ends, wor
 def test_a_damaged_library_is_named_with_the_remedy(tmp_path):
     path = tmp_path / "model.so"
     path.write_bytes(b"")
-    with pytest.raises(BuildError, match=f"model.so: .*: remove {tmp_path}, it is built again$"):
+    with pytest.raises(BuildError, match=f"model.so: .*: remove {tmp_path} to build it again$"):
         bind(path, {})

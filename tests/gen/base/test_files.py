@@ -1,4 +1,4 @@
-"""Files are the old one or the new one, whatever happens."""
+"""A written file has either its old or its new contents at every moment."""
 
 import errno
 import os
@@ -42,7 +42,7 @@ with written_whole({str(path)!r}) as file:
 """], check=False)
     assert killed.returncode < 0
     left, = tmp_path.iterdir()
-    alive = left.with_name(".".join([*left.name.split(".")[:2], "1", "part"]))  # of one that lives
+    alive = left.with_name(".".join([*left.name.split(".")[:2], "1", "part"]))  # alive
     alive.touch()
     write_whole(path, "whole")
     assert sorted(tmp_path.iterdir()) == [alive, path] and path.read_text() == "whole"
@@ -81,7 +81,8 @@ def test_a_fifo_with_a_reader_and_a_device(tmp_path):
 
 
 def test_a_link_in_the_place_of_the_temporary_file_is_not_followed(tmp_path):
-    """In a folder for everybody, another user may guess its name."""
+    """In a folder that all users may write, another user may guess the name of the temporary
+    file."""
     other, path = tmp_path / "other", tmp_path / "out.json"
     other.write_text("kept")
     with written_whole(path) as file:

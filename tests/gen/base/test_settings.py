@@ -1,4 +1,4 @@
-"""Settings on the command line."""
+"""Settings in the form of the command line."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A signal ends a command, wherever in Python it comes."""
+"""A signal ends a command at any point of its Python code."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
 
 class _Deaf:
-    """Gets a signal where Python drops exceptions."""
+    """Receives a signal where Python ignores exceptions."""
 
     def __del__(self):
         signal.raise_signal(signal.SIGTERM)
@@ -67,7 +67,7 @@ def test_gen_ends_in_a_line_at_any_moment(tmp_path, moment):
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=120)
     assert "Traceback" not in said and "__del__" not in said and "Unused" not in said
-    if process.returncode == -signal.SIGTERM:  # before there was anything to tidy up
+    if process.returncode == -signal.SIGTERM:  # before there were temporary files to remove
         assert said == ""
     elif process.returncode:
         assert process.returncode == 143 and said.endswith("error: stopped by SIGTERM\n")

@@ -1,4 +1,4 @@
-"""What a process does whose Yosys is not compiled yet."""
+"""Start of a process before Yosys is compiled."""
 
 import threading
 import time

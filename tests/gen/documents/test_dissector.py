@@ -23,7 +23,7 @@ def test_copy_in_docs_is_current():
 
 
 def _decode(tmp_path, frames: list[bytes], *options: str) -> list[dict]:
-    """Return what tshark makes of ``frames``: all fields of each, as lists of texts."""
+    """Return tshark's fields of each of ``frames``, as lists of texts."""
     path = tmp_path / "frames.pcap"
     with path.open("wb") as file:
         writer = dpkt.pcap.Writer(file, snaplen=65535, nano=True)

@@ -1,4 +1,4 @@
-"""Documents made from the source: complete, true, and those in docs/ as new as the source."""
+"""Documents generated from the source: complete, true, and current in docs/."""
 
 import json
 import random
@@ -64,7 +64,7 @@ def test_registers(kaggle):
     text = kaggle["registers.md"]
     addresses = re.findall(r"^\| (0x[0-9a-f]{4}) \|", text, re.MULTILINE)
     assert [int(address, 16) for address in addresses] == [r.address for r in registers]
-    # What docstrings of the blocks and of NicConfig say has come along.
+    # Docstrings of the blocks and of NicConfig are included.
     assert "cycles in which the oldest slot waits for its vector" in text
     assert "ways of a set of the remote cache" in text
 
@@ -98,7 +98,7 @@ def test_header_compiles_and_is_right(which, request, tmp_path):
 
 
 def test_descriptor_pieces_are_the_descriptor():
-    """A descriptor put together from its pieces is what the layout makes of the fields."""
+    """A descriptor put together from its pieces equals the layout's encoding of the fields."""
     rng = random.Random(1)
     fields = {name: rng.getrandbits(shape) for name, shape in TableDescriptor.members.items()
               if not name.startswith("reserved")}
@@ -154,7 +154,7 @@ def test_latencies(kaggle, training):
         assert rows and all(len(row) == 4 for row in rows)
         assert all(re.search(r": \*\*\w", row[2]) or re.search(r"\d", row[3]) for row in rows)
     assert "`row_updater`" in training["latency.md"] and "`step_barrier`" in training["latency.md"]
-    # Those of a block that is made of others are theirs.
+    # A block that is made of other blocks has their latencies.
     [row] = [line for line in kaggle["latency.md"].splitlines() if line.startswith("| `dedupe`")]
     assert all(f"{start} → {end}: **{cycles}**" in row
                for (start, end), cycles in EmbeddingCache.LATENCY.items())
@@ -169,7 +169,7 @@ def test_members_of_a_docstring():
 
 @pytest.mark.parametrize("which, trains", [("kaggle", False), ("training", True)])
 def test_diagram(which, trains, request):
-    """Each line is of Mermaid's grammar; arrows are the streams, between nodes that are defined."""
+    """Each line follows Mermaid's grammar; arrows are the streams, between defined nodes."""
     text = request.getfixturevalue(which)["nic.md"]
     [block] = re.findall(r"^```mermaid\nflowchart TB\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     node, edge = r'  (\w+)\["([\w/]|<br/>)+"\]', r'  (\w+) -->\|"((?:\w|<br/>)+)"\| (\w+)'
@@ -208,7 +208,7 @@ def test_timing(timed, kaggle):
     assert "`python -m gen --config tiny --timing --output DIR`, then " in text
     assert "--timing DIR/tiny.timing.json`." in text
     assert "| pessimistic | 600 + 40 √n |" in text and "| optimistic | 150 |" in text
-    # One block, which only optimistic nets let reach 250 MHz.
+    # One block, which reaches 250 MHz only with optimistic nets.
     assert "Of 1 blocks, 0 have slack with pessimistic nets" in text
     assert "0 have none even with optimistic nets. For the other 1 " in text
     assert "1 blocks miss 250 MHz in the middle case" in text
@@ -223,7 +223,7 @@ def test_timing(timed, kaggle):
 
 
 def test_timing_with_training():
-    """A block that misses 250 MHz even with optimistic nets is named."""
+    """The page names a block that misses 250 MHz even with optimistic nets."""
     training = small_report("tiny")
     training["blocks"][0]["name"] = "tiny__trainer"
     report = small_report("tiny")
@@ -236,7 +236,7 @@ def test_timing_with_training():
 
 
 def test_timing_picture(timed):
-    """A mark of each case for each block, at its MHz; the same bytes each time."""
+    """The picture has a mark for each case and block, at its MHz, and is the same each time."""
     space = "{http://www.w3.org/2000/svg}"
     root = ElementTree.fromstring(timed["timing.svg"])
     words = ["".join(text.itertext()).strip() for text in root.iter(f"{space}text")]

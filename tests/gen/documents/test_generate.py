@@ -1,4 +1,4 @@
-"""``python -m gen``: the files it writes and what it says when it cannot."""
+"""``python -m gen``: its output files and its error messages."""
 
 import json
 import re
@@ -47,7 +47,7 @@ def test_a_report_says_what_it_leaves_out(tmp_path, monkeypatch):
 
 
 def test_timing_of_the_bare_nic(tmp_path, monkeypatch):
-    """It needs the lines of declarations; ports and resources stay as they are without it."""
+    """Timing needs the lines of declarations; ports and resources are the same as without it."""
     def report(verilog, progress):
         assert all(module.source for module in verilog.modules.values())
         progress("timing")

@@ -1,4 +1,4 @@
-"""The generated SmartNIC: what its description says, and that its Verilog is clean."""
+"""The generated SmartNIC: its description is correct, and its Verilog is clean."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ from tests.optional import needs_tool
 
 @pytest.fixture(scope="module")
 def files(generated):
-    """In a shell, as other tests want it too."""
+    """Generate it for a shell, to share the result with other tests."""
     folder = generated("tiny", "opennic")
     return folder / "tiny_opennic.v", json.loads((folder / "tiny_opennic.json").read_text())
 
@@ -52,7 +52,7 @@ def test_registers(files):
 def test_memories_are_owned(files):
     memories = files[1]["memories"]
     text = Path(files[0]).read_text()
-    # Nothing but the owned modules holds an array, so that none has initial values.
+    # Only the owned modules contain arrays: no array has initial values.
     assert text.count("[0:CELLS-1]") == 3
     assert " [0:" not in text.replace("[0:CELLS-1]", "")
     stored = sum(memory["bits"] for memory in memories if memory["style"] == "ultra")
@@ -68,7 +68,7 @@ def test_float_units_are_converted_once(files):
 
 
 def test_no_dot_units(tmp_path):
-    """The interaction alone; the NIC with it is slow."""
+    """Convert the interaction alone: converting the whole NIC is slow."""
     config = preset("tiny").with_fields(dot_units=0)
     verilog = to_verilog(Interaction(config), "interaction")
     assert not any("recoder" in module for module in verilog.modules)
@@ -89,5 +89,5 @@ def test_no_dot_units_in_the_nic(tmp_path):
 
 @pytest.mark.thorough
 def test_kaggle_is_small_enough(generated):
-    """Shell and all: other tests want that one too."""
+    """Check the NIC with its shell, to share the result with other tests."""
     assert (generated("kaggle", "vitis") / "kaggle_vitis.v").stat().st_size < 10_000_000

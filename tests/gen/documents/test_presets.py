@@ -1,4 +1,4 @@
-"""Every preset for every shell: the same bytes twice, in time, clean, and two in one file list."""
+"""Every preset for every shell: reproducible, fast enough, clean, and two in one file list."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ from tests.gen.schemas import check_json, check_kernel_xml
 
 EVERY = ["none", *SHELLS]
 SOON = {("kaggle", "vitis")}
-"""What ``make test-all`` generates twice, in 20 CPU seconds each; all pairs are slow."""
+"""Preset and shell that ``make test-all`` generates twice; the other pairs are slow tests."""
 SECONDS = 90
-"""That a preset may take, of the CPU."""
+"""Most CPU seconds of a preset."""
 
 
 def top_of(config: str, shell: str) -> str:
@@ -44,7 +44,7 @@ def test_same_bytes_in_another_process(generated, config, shell):
     ("opennic", [("kaggle", "vitis")]),
     pytest.param("vitis", [("kaggle", "vitis"), ("tiny", "none")], marks=pytest.mark.slow)])
 def test_more_nics_in_one_file_list(generated, shell, others):
-    """Nothing of the others is taken for what ``tiny`` is made of, which is clean itself."""
+    """Modules of other NICs do not replace modules of ``tiny``, and ``tiny`` alone is clean."""
     lint([generated(config, kind) / f"{top_of(config, kind)}.v"
           for config, kind in [("tiny", shell), *others]], top_of("tiny", shell))
 

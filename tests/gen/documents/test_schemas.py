@@ -1,4 +1,4 @@
-"""JSON and XML that ``gen`` writes are as their schemas say, and a mistake in them is not."""
+"""JSON and XML that ``gen`` writes match their schemas, and a mistake in them does not."""
 
 import json
 from functools import partial
@@ -21,7 +21,8 @@ MASTERS = [MemoryMaster("mem0", 17, 512), MemoryMaster("rows", 3, 256)]
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """Description and report of small designs, and the registers of ``tiny``, by schema."""
+    """Return the description and report of small designs, and the registers of ``tiny``, by
+    schema."""
     folder = tmp_path_factory.mktemp("written")
 
     def build(config):
@@ -49,7 +50,7 @@ def test_every_schema_has_a_document(written):
 
 
 def test_a_timing_report_by_hand(written):
-    """What other tests take for one."""
+    """The report by hand, which other tests use, matches the schema."""
     check_json(written["by hand"], "timing")
 
 
@@ -73,7 +74,7 @@ def places(value, path=()):
     ("description", "description"), ("report", "report"), ("registers", "registers"),
     ("timing", "by hand")])
 def test_json_with_a_mistake(written, name, text):
-    """Of a member more or of another kind, at the first object of each sort."""
+    """Add a member, or change the type of a member, in the first object of each kind."""
     from jsonschema import ValidationError
 
     document = json.loads(written[text])

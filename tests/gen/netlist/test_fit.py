@@ -1,4 +1,4 @@
-"""Whether a design fits a die: a warning with the figure and its limit."""
+"""Fit of a design to a die: a warning with the figure and its limit."""
 
 import pytest
 
@@ -38,12 +38,12 @@ def test_a_report_counts_instead():
 
 
 def big(_config):
-    """A memory of LUTs and one of block RAM, of 2 Mi bytes each."""
+    """Return a memory of LUTs and a memory of block RAM, of 2 Mi bytes each."""
     return Bank(depth=1 << 21)
 
 
 def test_generate_warns(tmp_path, capsys, monkeypatch):
-    """Both the function and the command line, which goes on all the same."""
+    """Both the function and the command line warn; the command line succeeds."""
     done = generate(preset("tiny"), tmp_path, build=big)
     # 7 of 8 bits are 8 LUTs for each 64 words, so 8 bits 16; then 8 trees of multiplexers.
     cells = 16 * (1 << 15)

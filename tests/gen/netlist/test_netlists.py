@@ -1,4 +1,4 @@
-"""What is synthesised apart: blocks of the top, blocks of a large one, shared units."""
+"""Separately synthesised netlists: blocks of the top, blocks of a large block, shared units."""
 
 import pytest
 from amaranth.hdl import Module
@@ -16,7 +16,7 @@ PARTS = ["top__block__first", "top__block__second", "top__block", "top"]
 
 
 class Chain(wiring.Component):
-    """Two of ``part`` in a row, by the names ``names``."""
+    """Two instances of ``part`` in series, with the names ``names``."""
 
     def __init__(self, part, *names: str):
         self._parts = {name: part() for name in names}

@@ -66,7 +66,7 @@ def test_paths_between_registers_and_ports():
 
 
 def test_the_ends_of_the_deepest_path_are_named():
-    """A register's net has the names of every port that it goes through."""
+    """The net of a register has the names of all ports that it passes."""
     timing = analyse(netlist(
         {"one": cell("FDRE", {"C": [1], "D": [2]}, {"Q": [10]}),
          "two": cell("FDRE", {"C": [1], "D": [20]}, {"Q": [11]}),
@@ -126,7 +126,7 @@ def test_report_sums_instances():
     blocks = {block["name"]: block for block in report["blocks"]}
     assert blocks["bank_unit"]["instances"] == 3
     assert blocks["bank_unit"]["ff"] == 9
-    # Eight full adders twice, then the increment, which may share LUTs with them.
+    # Two chains of eight full adders, then the increment, which may share LUTs with them.
     assert 16 <= blocks["bank_unit"]["lut"] + blocks["bank_inner"]["lut"] <= 40
     assert 2 <= blocks["bank_unit"]["depth"] <= 7
     assert report["total"]["ff"] == 27
@@ -143,7 +143,7 @@ def test_report_sums_instances():
 
 @pytest.mark.thorough
 def test_report_names_registers_and_lines():
-    """Modules that Amaranth names itself are no obstacle."""
+    """Modules named by Amaranth do not prevent it."""
     report = report_resources(to_verilog(Chain(), "chain", VerilogPlatform("chain", sources=True)))
     assert [block["name"] for block in report["blocks"]] == ["chain__U_0", "chain__U_1", "chain"]
     path = report["total"]["path"]

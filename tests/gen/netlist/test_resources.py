@@ -1,4 +1,4 @@
-"""What the SmartNIC takes of an Alveo U280, and how deep its logic is (DESIGN section 7)."""
+"""Resources of the SmartNIC on an Alveo U280, and the depth of its logic."""
 
 import pytest
 from amaranth.lib import wiring
@@ -14,9 +14,9 @@ from rtl.network import RecordPackager, VectorPackager
 from tests.gen.designs import deep_blocks
 
 DEPTH = 10
-"""LUTs between FF, RAM or DSP; a carry chain counts 1."""
+"""Most LUTs between FF, RAM or DSP; a carry chain counts 1."""
 SHARES = {False: 0.6, True: 0.75}
-"""Of one SLR, by ``training``, without link."""
+"""Largest share of one SLR, by ``training``, without link."""
 
 TINY = preset("tiny")
 
@@ -28,7 +28,7 @@ def report(component: wiring.Component, name: str, **options: bool) -> dict:
 
 @pytest.mark.thorough
 def test_no_block_is_deep():
-    """The deepest blocks of the NIC that are synthesised in seconds."""
+    """Check the deepest blocks of the NIC whose synthesis takes only seconds."""
     total = report(deep_blocks(), "deep")["total"]
     assert 1 < total["depth"] <= DEPTH, total["path"]
 
@@ -38,7 +38,7 @@ def test_no_block_is_deep():
     RemoteCache(TINY), VectorPackager(TINY), RecordPackager(64, 22, Opcode.LOOKUPS, True)],
     ids=lambda block: type(block).__name__)
 def test_wide_blocks_are_not_deep(block):
-    """Most of them is 512 bits wide, which takes as long as all the others."""
+    """Most nets of these blocks are 512 bits wide: their synthesis takes as long as all others."""
     total = report(block, "wide", whole=True)["total"]
     assert 1 < total["depth"] <= DEPTH, total["path"]
 

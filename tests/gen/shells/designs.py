@@ -10,13 +10,13 @@ from rtl.formats import Beat
 from rtl.memory import MemoryMaster, axi4_master
 
 MASTER, READ, BEATS, ADDRESS = 0, 6, 7, 16
-"""Bit positions in the header beat of a command: which master, whether it reads, how many beats
-besides the first, the byte address."""
+"""Bit positions in the header beat of a command: master, read flag, number of further beats, byte
+address."""
 
 
 class Storing(wiring.Component):
-    """Does what packets from the host say: a header beat and beats to write, or only a header beat
-    that asks for what was written, which goes to the host as one packet.
+    """Executes packets of the host: a header beat with beats to write, or a header beat alone,
+    which reads written beats and returns them to the host as one packet.
 
     Parameters: ``masters``, the table.
     """
@@ -92,10 +92,10 @@ class Storing(wiring.Component):
 
 
 def write_header(master: int, address: int, beats: int) -> int:
-    """Return the header beat of a packet that writes its other ``beats``."""
+    """Return the header beat of a packet that writes ``beats`` further beats."""
     return master << MASTER | (beats - 1) << BEATS | address << ADDRESS
 
 
 def read_header(master: int, address: int, beats: int) -> int:
-    """Return the beat of a packet that asks for ``beats``."""
+    """Return the beat of a packet that reads ``beats``."""
     return write_header(master, address, beats) | 1 << READ

@@ -1,4 +1,4 @@
-"""A design as Yosys reads it, with the names that Vivado gives to registers, and its crossings."""
+"""A design in Yosys, with Vivado's names of registers, and its clock crossings."""
 
 import json
 from collections import defaultdict
@@ -19,7 +19,7 @@ rename -wire
 flatten
 write_json flat.json
 """
-"""``rename`` names flip-flops after the ``reg`` that they are, before flattening merges names."""
+"""``rename`` names flip-flops after their ``reg``, before flattening merges names."""
 _REGISTERS = ("$dff", "$adff")
 _INPUTS = {"D": "D", "ARST": "PRE", "WR_DATA": "D", "WR_ADDR": "D", "WR_EN": "D"}
 """Ports of cells with state whose paths are timed, with Vivado's pin."""
@@ -41,7 +41,7 @@ class Netlist:
     Members
     -------
     ports: names of the ports of the top.
-    registers: bits of each register by its name; a memory has 0.
+    registers: bits of each register by its name; 0 for a memory.
     clocks: clock port of each register.
     instances: paths of all instances.
     """
@@ -61,7 +61,7 @@ class Netlist:
         self.registers: dict[str, int] = {}
         self.clocks: dict[str, str] = {}
         for name, cell in cells.items():
-            # Yosys makes registers of its own, without loads, for the writes of a memory.
+            # Yosys adds registers without loads for the writes of a memory.
             if not name.startswith("$") and cell["type"] in (*_REGISTERS, "$mem_v2"):
                 register = _path(name.removesuffix(cell["type"])) + "_reg"
                 wires = cell["connections"]
@@ -125,8 +125,8 @@ def _path(name: str) -> str:
 
 
 def _bits(cell: dict, direction: str) -> Iterator[int]:
-    """Yield the nets at the ports of ``cell`` that logic passes through. A memory passes what its
-    read address selects; what is written stays in it."""
+    """Yield the nets at the ports of ``cell`` through which logic passes. A memory passes the word
+    at its read address; written data stay in it."""
     for port, bits in cell["connections"].items():
         if cell["port_directions"][port] == direction and not port.startswith("WR_"):
             yield from bits

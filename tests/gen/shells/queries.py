@@ -1,4 +1,4 @@
-"""What Tcl for Vivado asks a design for: queries such as ``get_cells``, and what they match."""
+"""Queries of Tcl scripts for Vivado, such as ``get_cells``, and the objects that they match."""
 
 import re
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""A shell's top with plain streams in place of its ports, to be run by an engine like a NIC."""
+"""A shell's top with plain streams in place of its ports, for an engine that runs it like a NIC."""
 
 from amaranth.hdl import ClockSignal, Module, Signal
 from amaranth.lib import data, stream, wiring
@@ -15,7 +15,7 @@ from rtl.shared import Shared
 __all__ = ["SIZED", "Streams"]
 
 SIZED = data.StructLayout({"beat": Beat, "size": 16})
-"""A beat that leaves; ``size`` is the length that OpenNIC's ports give with it, else 0."""
+"""A beat that leaves, with ``size``, the length at OpenNIC's ports, else 0."""
 _PORTS = {
     "opennic": {"host_rx": "s_axis_qdma_h2c", "host_tx": "m_axis_qdma_c2h",
                 "net_rx": "s_axis_adap_rx_250mhz", "net_tx": "m_axis_adap_tx_250mhz"},
@@ -25,12 +25,14 @@ _CONTROL = {"opennic": "s_axil", "vitis": "s_axi_control"}
 
 
 class Streams(wiring.Component):
-    """The top of ``shell`` around the NIC of ``config``; all its clocks are those of ``sync``.
+    """The top of ``shell`` around the NIC of ``config``; all of its clocks are ``sync``.
 
     Ports
     -----
     host_rx, net_rx, host_tx, net_tx: streams of :data:`rtl.formats.Beat` and :data:`SIZED`.
-    csr: registers of the NIC. resetn: the reset of the shell's top. done: it is over (OpenNIC).
+    csr: registers of the NIC.
+    resetn: the reset of the shell's top.
+    done: end of the reset (OpenNIC).
     """
 
     def __init__(self, shell: str, config: NicConfig):
@@ -44,7 +46,7 @@ class Streams(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         shell = self._shell
-        # Converted apart, because its clock domains have the names of this one.
+        # Converted separately, because its clock domains have the same names.
         m.submodules.top = top = Shared(SHELLS[shell].wrap(self.nic), "top")
         clocks = ("ap_clk",) if shell == "vitis" else ("axil_aclk", "axis_aclk")
         m.d.comb += [getattr(top, clock).eq(ClockSignal()) for clock in clocks]
@@ -80,7 +82,7 @@ class Streams(wiring.Component):
         return m
 
     def _name_the_socket(self, m: Module, top) -> None:
-        """Tell the kernel the sender of each packet, as the UDP kernel does."""
+        """Give the kernel the sender of each packet, as the UDP kernel does."""
         field, beat = HeaderBeat["ember"], self.net_rx.payload
         start = field.offset + field.shape["source"].offset
         inside, held = Signal(), Signal(field.shape["source"].width)

@@ -1,4 +1,4 @@
-"""AXI-Lite crossing: a plain register file behind it, two clocks of any ratio and phase."""
+"""AXI-Lite crossing in front of a register file, with two clocks of any ratio and phase."""
 
 import random
 from itertools import groupby
@@ -13,11 +13,11 @@ from rtl.control.axi_lite import AxiLiteSlave
 
 OKAY, SLVERR = 0, 2
 REFUSED = 0x40
-"""Word that the register file refuses."""
+"""Word that the register file rejects."""
 
 
 def run(accesses, *, shell_ns, nic_ns, phase_ns=0.0, stall=0.0, answer_after=(0, 3)):
-    """Do ``accesses``, one after the other or both kinds at once; return the answers of each kind.
+    """Do ``accesses``, one by one or both kinds at once; return the answers of each kind.
 
     An access is (address, None) for a read and (address, value) for a write.
     """
@@ -123,7 +123,7 @@ def test_beyond_the_registers_is_refused():
 
 
 def test_reads_and_writes_take_turns():
-    """Neither kind waits for more than one of the other."""
+    """An access of either kind waits for at most one access of the other."""
     accesses = [(4 * k, None) for k in range(8)] + [(0x200 + 4 * k, k) for k in range(8)]
     answers, words = run(accesses, shell_ns=8, nic_ns=4)
     assert len(answers["read"]) == len(answers["write"]) == 8

@@ -1,4 +1,4 @@
-"""Every name in a constraint exists in the design, and every crossing of clocks has one."""
+"""Every name in a constraint exists in the design, and every clock crossing has a constraint."""
 
 import re
 from pathlib import Path
@@ -50,7 +50,7 @@ class Made(NamedTuple):
 
 
 def _report(verilog, _progress):
-    """Bound the fan-out of all registers, and choose a die for each block."""
+    """Bound the fan-out of all registers, and assign a die to each block."""
     report = report_of(verilog)
     report["area"][0]["lut"] = 0.7 * SLR["lut"]
     report["area"].append({**report["area"][0], "instance": ""})
@@ -120,9 +120,9 @@ def test_each_crossing_is_constrained(made):
         # All bits of a counter in Gray code arrive within a period.
         if crossing.target.endswith("crossed0_reg") and made.netlist.registers[crossing.target] > 1:
             assert any(covers(line, crossing, made.netlist) for line in skews), crossing
-        # A number in a name changes with any signal that is declared before.
+        # A number in a name changes with any signal that is declared earlier.
         assert "$" not in crossing.source + crossing.target
-    # Each line about the control bus is needed: the test fails without it.
+    # Each line about the control bus is necessary: the test fails without it.
     assert {line for line in bounds if "csr_crossing" in line} <= needed
     assert len(skews) == 2 * 5
 

@@ -1,4 +1,4 @@
-"""The way from an AXI4 master to a port of the HBM: a memory behind it, two clocks."""
+"""The path from an AXI4 master to a port of the HBM, with a memory behind it and two clocks."""
 
 import random
 from collections import deque
@@ -14,11 +14,11 @@ from tests.support import receiver, sender
 HALF = HBM_WIDTH // 8
 SLVERR = 2
 BROKEN = 31
-"""ID whose answers are errors; of a read, only the upper half of the last beat."""
+"""ID with error answers; in a read, only for the upper half of the last beat."""
 
 
 class Memory:
-    """What stands behind the port: bytes by address, answers late, in any order of the IDs."""
+    """The memory behind the port: bytes by address, late answers in any order of the IDs."""
 
     def __init__(self, port, stall: float):
         self.port, self.stall, self.rng = port, stall, random.Random(3)
@@ -26,7 +26,7 @@ class Memory:
         self.writes, self.beats = deque(), deque()
         self.done, self.reads = deque(), {}
         self.taken = 0
-        """Beats of 256 bits that were written or read."""
+        """Beats of 256 bits written or read."""
         self.cycle = 0
         """Of the NIC's clock."""
 
@@ -104,7 +104,7 @@ class Memory:
 
 
 def run(width, bench, *, hbm_ns, stall=0.0, wake_ns=0.0):
-    """Run the testbenches that ``bench`` makes of the port and the memory; return the memory."""
+    """Run the testbenches that ``bench`` makes from the port and the memory; return the memory."""
     top = Module()
     top.domains.sync, top.domains.hbm = ClockDomain("sync"), ClockDomain("hbm")
     top.submodules.port = port = HbmPort(width)
@@ -134,7 +134,7 @@ def run(width, bench, *, hbm_ns, stall=0.0, wake_ns=0.0):
         sim.add_testbench(told(each), background=True)
     sim.add_testbench(watch)
     sim.run()
-    # Benches that never end go now, see tests/support.py.
+    # Benches without an end are removed here, see tests/support.py.
     over = True
     sim.reset()
     sim.run()
@@ -192,7 +192,7 @@ def test_what_is_written_is_read(width, hbm_ns, stall, wake_ns):
         (number, SLVERR * (number == BROKEN)) for _, _, number in todo)
     assert len(read) == wanted and memory.taken == 2 * wanted * (width // HBM_WIDTH)
     for number in {number for _, _, number in todo}:
-        # Beats of one ID come in the order in which they were asked for.
+        # Beats of one ID arrive in the order of requests.
         expected = [
             (sum(written.get(start + beat * k + byte, 0) << 8 * byte for byte in range(beat)),
              k == count - 1, SLVERR * (number == BROKEN and k == count - 1))
@@ -202,7 +202,7 @@ def test_what_is_written_is_read(width, hbm_ns, stall, wake_ns):
 
 
 def test_latency_and_throughput():
-    """A single read, then as many as there is room for: 512 bits take two cycles of the memory."""
+    """Read once, then as often as there is room: 512 bits take two cycles of the memory."""
     times, count = [], 100
 
     def bench(port, memory):

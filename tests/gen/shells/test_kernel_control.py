@@ -1,4 +1,4 @@
-"""Control of a Vitis kernel: its own registers, the NIC's behind them, runs that end."""
+"""Control of a Vitis kernel: its own registers, the NIC's registers behind them, ends of runs."""
 
 import random
 
@@ -59,7 +59,7 @@ class Bench:
         return answer
 
     async def registers(self, ctx):
-        """The NIC's: word 5 is refused."""
+        """Serve the NIC's registers; word 5 is rejected."""
         nic = self.nic
         while True:
             await ctx.tick().repeat(self._rng.randint(1, 4))
@@ -146,7 +146,7 @@ def test_a_run_ends_with_its_packets_and_an_idle_nic():
     async def accesses(ctx):
         dut, control = bench.dut, REGISTERS["control"]
         ctx.set(dut.idle, 1)
-        await bench.packets(ctx, 5)  # before the run: they do not count
+        await bench.packets(ctx, 5)  # before the run: not counted
         await bench.write(ctx, REGISTERS["interrupt_global"], 1)
         await bench.write(ctx, REGISTERS["interrupt_enable"], 1)
         await bench.write(ctx, REGISTERS["packets"], 3)

@@ -1,4 +1,4 @@
-"""Memory masters by one table, through both shells: ports, files, and bytes that arrive."""
+"""Memory masters from one table, in both shells: ports, files, and transferred bytes."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from tests.gen.shells.designs import Storing, read_header, write_header
 from tests.optional import needs_tool
 
 MASTERS = (MemoryMaster("mem0", 17, 512), MemoryMaster("rows", 3, 256))
-# Ports of an AXI master: width, where "data", "address" and "length" are the shell's.
+# Ports of an AXI master: their widths, where "data", "address" and "length" depend on the shell.
 _AXI = {"awid": 6, "awaddr": "address", "awlen": "length", "awsize": 3, "awburst": 2, "awvalid": 1,
         "wdata": "data", "wstrb": "strobe", "wlast": 1, "wvalid": 1, "bready": 1, "arid": 6,
         "araddr": "address", "arlen": "length", "arsize": 3, "arburst": 2, "arvalid": 1,
@@ -72,7 +72,7 @@ def test_ports(made):
             if port["name"].startswith(("m_axi_", "hbm_"))} == wanted_ports(shell, MASTERS)
 
 
-# Ports of a pseudo-channel in the HBM IP (PG276), but for its clock, reset and parity.
+# Ports of a pseudo-channel in the HBM IP (PG276), except clock, reset and parity.
 _HBM_PORT = {name.upper(): (width, {"input": "output", "output": "input"}[direction])
              for name, (width, direction) in axi_ports("opennic", 256).items()}
 
@@ -130,7 +130,7 @@ def test_verilog(made):
 @pytest.mark.parametrize("channel, stacks, enabled", [
     (3, 1, ["03"]), (15, 1, ["15"]), (16, 2, ["00", "16"]), (31, 2, ["00", "31"])])
 def test_a_stack_has_a_port_at_least(channel, stacks, enabled):
-    """Nobody's is idle."""
+    """Every stack has at least one connected port."""
     masters = [MemoryMaster("mem", channel, 512)]
     tcl = hbm_tcl("top", masters)
     assert f"USER_HBM_STACK {{{stacks}}}" in tcl
@@ -162,7 +162,7 @@ def test_icarus_reads_every_channel(shell, tmp_path):
 
 @pytest.mark.parametrize("shell, top", [("opennic", OpenNicPlugin), ("vitis", VitisKernel)])
 def test_ports_of_every_channel(shell, top):
-    """The component's own: converted, it is slow."""
+    """Check the ports of the component: converting it is slow."""
     masters = [MemoryMaster(f"mem{k}", k, 512) for k in range(32)]
     members = top(Storing(masters)).signature.members
     assert {name: (member.shape, {"Out": "output", "In": "input"}[member.flow.name])
@@ -250,7 +250,7 @@ class Memory:
         return getattr(self.top, f"{self.prefix}_{name}")
 
     def before(self, ctx):
-        """Take what the next edge hands over."""
+        """Take the transfers of the next edge."""
         def taken(channel, *fields):
             return ctx.get(self.port(f"{channel}valid")) and ctx.get(
                 self.port(f"{channel}ready")) and {
@@ -279,7 +279,7 @@ class Memory:
             self.reading.popleft()
 
     def after(self, ctx):
-        """Offer what there is."""
+        """Offer the pending transfers."""
         values = {"awready": self.writing is None, "wready": self.writing is not None,
                   "arready": 1, "bvalid": bool(self.done), "rvalid": bool(self.reading)}
         if self.done:
@@ -295,8 +295,8 @@ class Memory:
 def exchange(top, packets, *, clock, into, out, memories, memory_clock, start, others=()):
     """Give ``packets`` to port ``into`` of ``top``; return the beats that leave ``out``.
 
-    Clocks are ports: ``clock`` of the streams, ``memory_clock``, and ``others``.
-    ``start(ctx, edge)`` does the reset.
+    Clocks are ports: ``clock`` of the streams, ``memory_clock``, and ``others``. ``start(ctx,
+    edge)`` resets the top.
     """
     beats = deque((beat, k == len(packet) - 1) for packet in packets
                   for k, beat in enumerate(packet))
@@ -344,7 +344,7 @@ def exchange(top, packets, *, clock, into, out, memories, memory_clock, start, o
 
 
 def pattern(seed, beats, width):
-    """Beats of a packet, of which a master of ``width`` bits takes the low part."""
+    """Return the beats of a packet; a master of ``width`` bits uses their low part."""
     return [int.from_bytes(bytes((seed + 7 * k + j) % 256 for j in range(width // 8)), "little")
             for k in range(beats)]
 
@@ -359,7 +359,7 @@ def check_exchange(answers, memories, bases):
         width = MASTERS[number].width
         data = pattern(address >> 5, beats, width)
         expected += [(beat, k == beats - 1) for k, beat in enumerate(data)]
-        # Beats are whole: those of a port of 256 bits are more.
+        # Beats are whole: a port of 256 bits has more of them.
         count = beats * width // 8 // memories[number].beat
         for channel in ("aw", "ar"):
             assert (channel, bases[number] + address, count) in memories[number].bursts
@@ -384,7 +384,7 @@ def test_opennic_puts_each_channel_at_its_place():
     memories = [Memory(top, f"m_axi_{name}", 32) for name, _, _ in MASTERS]
 
     async def start(ctx, edge):
-        """Reset; the memory's clock stands still until it is ready."""
+        """Reset; the memory's clock stops until the memory is ready."""
         ctx.set(top.mod_rstn, 1)
         for _ in range(120):
             for clock in ("axil_aclk", "axis_aclk"):

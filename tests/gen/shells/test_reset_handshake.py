@@ -1,4 +1,4 @@
-"""Reset handshake: a pulse of one cycle holds the reset, done comes when the design is ready."""
+"""Reset handshake: a pulse of one cycle starts the reset; done follows when the design is ready."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def test_reset(duration, ready_after):
     dut, seen = ResetHandshake(duration), []
 
     async def design(ctx):
-        """What is reset: ready so many cycles after the reset ends."""
+        """Model the design under reset: it is ready some cycles after the reset ends."""
         left = ready_after
         async for _, _, reset in ctx.tick().sample(dut.reset):
             left = ready_after if reset else max(0, left - 1)

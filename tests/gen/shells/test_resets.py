@@ -1,4 +1,4 @@
-"""Resets at random moments in mid-traffic: bare NIC and shells, on the compiled engine."""
+"""Resets at random moments during traffic: bare NIC and shells, on the compiled engine."""
 
 import random
 from collections.abc import Iterator
@@ -23,15 +23,15 @@ from tests.gen.shells.traffic import (
 
 CONFIG = preset("tiny").with_fields(dot_units=0)
 SETUP = 8000
-"""Cycles from the beginning of loading registers to that of the traffic."""
+"""Cycles from the start of loading registers to the start of the traffic."""
 CLOSING = {"nic": 2, "opennic": 2, "vitis": 0}
-"""Cycles from a reset to the first beat that the NIC takes only afterwards."""
+"""Cycles after a reset before the NIC takes a beat."""
 RECEIVED = [name for name in FRAME_RECEIVER_COUNTERS.members if name != "beats"]
-"""Counters of a receiver in each of which a packet counts once."""
+"""Counters of a receiver; each packet counts in exactly one of them."""
 
 
 class Restarts:
-    """A target that is loaded, sees traffic, and is reset, again and again."""
+    """A target that is loaded, sees traffic, and is reset, repeatedly."""
 
     def __init__(self, name: str, folder):
         case.write_samples(folder, SAMPLES)
@@ -48,7 +48,7 @@ class Restarts:
         self.start()
 
     def start(self) -> None:
-        """After a reset, load registers, and run to the moment at which the traffic begins."""
+        """After a reset, load registers, and run to the start of the traffic."""
         target = self.target
         target.align()
         begin = target.engine.cycle
@@ -59,7 +59,7 @@ class Restarts:
             assert not len(target.engine.pop(name)[0])
 
     def moment(self, rng: random.Random) -> int:
-        """Return a cycle for a reset: any one, or one that cuts a packet at an input."""
+        """Return a cycle for a reset: a random one, or a cycle that cuts a packet at an input."""
         if rng.random() < 0.5:
             return rng.randrange(self.fresh.length)
         begin, beats = rng.choice([(begin, len(push.beats)) for push, begin in self._arrivals()
@@ -67,16 +67,18 @@ class Restarts:
         return max(0, begin + rng.randrange(1, beats) - CLOSING[self.target.name])
 
     def _arrivals(self) -> Iterator[tuple[Push, int]]:
-        """Yield the packets that come, and the cycles of their first beats."""
+        """Yield the arriving packets, and the cycles of their first beats."""
         free = dict.fromkeys(INPUTS, 0)
         for push in self.fresh.pushes:
-            begin = max(push.cycle, free[push.stream])  # a packet waits for the one before it
+            begin = max(push.cycle, free[push.stream])  # a packet waits for the previous packet
             free[push.stream] = begin + len(push.beats)
             yield push, begin
 
     def replay(self, until: int) -> tuple[int, set[str]]:
-        """Offer the recorded packets that begin before ``until``; return the cycle at which the
-        traffic begins, and the inputs at which a packet ends later."""
+        """Offer the recorded packets that begin before ``until``.
+
+        Return the cycle at which the traffic begins, and the inputs at which a packet ends later.
+        """
         engine, start = self.target.engine, self.target.engine.cycle
         cut = set()
         for push, begin in self._arrivals():
@@ -87,8 +89,8 @@ class Restarts:
         return start, cut
 
     def serves_as_new(self) -> None:
-        """Replay all of the traffic: every beat, every cycle and every counter are the same, but
-        for the rests that :meth:`cut` has found counted."""
+        """Replay all of the traffic: every beat, cycle and counter is the same, except for the
+        remainders that :meth:`cut` has found counted."""
         start, _ = self.replay(self.fresh.length)
         self.target.engine.run(start + self.fresh.length)
         outputs = {name: self.target.engine.pop(name) for name in OUTPUTS}
@@ -100,8 +102,8 @@ class Restarts:
                                   for name, count in self.fresh.counters.items()}
 
     def cut(self, at: int, held: int) -> None:
-        """Reset in cycle ``at`` of the traffic; every packet has its length and its end. Nothing is
-        taken from the outputs for the last ``held`` cycles before it, nor at its beginning."""
+        """Reset in cycle ``at`` of the traffic; every packet has its length and its end. The
+        outputs are stalled for the last ``held`` cycles before the reset and at its beginning."""
         engine = self.target.engine
         start, cut = self.replay(at + CLOSING[self.target.name])
         engine.run(start + max(0, at - held))
@@ -129,7 +131,7 @@ class Restarts:
 
 
 def resets(name: str, folder, count: int, seed: int) -> Restarts:
-    """Reset a target ``count`` times; it serves as new after each of these times."""
+    """Reset a target ``count`` times; after each reset it behaves like a new target."""
     restarts, rng = Restarts(name, folder), random.Random(seed)
     for _ in range(count):
         restarts.restart()

@@ -1,4 +1,4 @@
-"""The shells' folders: ports as the shells have them, files that their tools read, mistakes."""
+"""The shells' folders: the shells' ports, files that their tools can read, rejected options."""
 
 import json
 import re
@@ -16,8 +16,8 @@ from tests.gen.shells.designs import Storing
 from tests.gen.tcl import run_tcl
 from tests.optional import needs_tool
 
-# box_250mhz.sv of open-nic-shell, with one function, QDMA and MAC: name, width, direction. The
-# module of a user takes one of the reset pairs and no ref_clk_100mhz.
+# box_250mhz.sv of open-nic-shell, with one function, QDMA and MAC: name, width, direction. A user
+# module takes one of the reset pairs and no ref_clk_100mhz.
 _AXIL = [("awvalid", 1, "input"), ("awaddr", 32, "input"), ("awready", 1, "output"),
          ("wvalid", 1, "input"), ("wdata", 32, "input"), ("wready", 1, "output"),
          ("bvalid", 1, "output"), ("bresp", 2, "output"), ("bready", 1, "input"),
@@ -37,7 +37,7 @@ OPENNIC = {f"s_axil_{name}": (width, way) for name, width, way in _AXIL} | {
                         ("m_axis_adap_tx_250mhz", "output"), ("s_axis_adap_rx_250mhz", "input"))
 } | {"mod_rstn": (1, "input"), "mod_rst_done": (1, "output"), "axil_aclk": (1, "input"),
      "axis_aclk": (1, "input")}
-# A Vitis kernel, its streams to the UDP kernel as networklayer.v has them.
+# A Vitis kernel; the names of its streams to the UDP kernel are those in networklayer.v.
 VITIS = {"ap_clk": (1, "input"), "ap_rst_n": (1, "input"), "interrupt": (1, "output"),
          "s_axi_control_wstrb": (4, "input")} | {
     f"s_axi_control_{name}": (17 if name in ("awaddr", "araddr") else width, way)
@@ -53,12 +53,12 @@ VITIS = {"ap_clk": (1, "input"), "ap_rst_n": (1, "input"), "interrupt": (1, "out
         ("m_axis_host", "input"))}
 PORTS = {"opennic": OPENNIC, "vitis": VITIS}
 PRESET = {"opennic": "tiny", "vitis": "kaggle"}
-"""One of each, which other tests want too."""
+"""One preset per shell, shared with other tests."""
 
 
 @pytest.fixture(scope="module", params=sorted(SHELLS))
 def made(request, generated):
-    """A shell's name, and the folder with its preset for it."""
+    """Return a shell's name, and the folder with its preset for the shell."""
     return request.param, generated(PRESET[request.param], request.param)
 
 
@@ -91,7 +91,7 @@ def test_again_into_the_same_folder_gives_the_same_bytes(made, tmp_path):
 
 
 def test_streams_leave_from_registers(made):
-    """What crosses between dies comes out of a register, all of it."""
+    """Signals between dies are outputs of registers."""
     shell, folder = made
     described = json.loads((folder / f"{PRESET[shell]}_{shell}.json").read_text())
     stages = ("host_rx.stage", "net_rx.stage", "host_tx.stage", "net_tx.stage")
@@ -101,8 +101,8 @@ def test_streams_leave_from_registers(made):
 
 
 def test_synchronizers(made):
-    """The shell has one module for each, of one bit and two stages. What bounds the crossings:
-    ``test_constraints.py``."""
+    """The shell has one module per synchroniser, of one bit and two stages. ``test_constraints.py``
+    checks the bounds of the crossings."""
     shell, folder = made
     text = (folder / f"{PRESET[shell]}_{shell}.v").read_text()
     synchronizers = text.count('(* ASYNC_REG = "TRUE" *)\n  reg crossed0 ')
@@ -111,7 +111,7 @@ def test_synchronizers(made):
 
 @pytest.mark.parametrize("made", ["opennic"], indirect=True, scope="module")
 def test_opennic_folder(made):
-    """What ``build.tcl`` reads of a plugin, and the instance in the box."""
+    """Check the files that ``build.tcl`` reads of a plugin, and the instance in the box."""
     _, folder = made
     box = folder / "box_250mhz"
     assert {path.name for path in box.iterdir()} == {
@@ -148,7 +148,7 @@ def test_kernel_xml(made):
 
 @needs_tool("tclsh")
 def test_tcl_runs(made, tmp_path):
-    """Each script from begin to end, the vendor's commands recorded in place of done."""
+    """Run each script from begin to end, recording the vendor's commands."""
     shell, kept = made
     folder = tmp_path / "made"
     shutil.copytree(kept, folder)
@@ -157,7 +157,7 @@ def test_tcl_runs(made, tmp_path):
         done = run_tcl(script, tmp_path)
         assert done.returncode == 0 and done.stderr == ""
         for line in done.stdout.splitlines():
-            # What a script reads is there.
+            # The files that a script reads exist.
             for name in re.findall(r"\S+\.(?:v|xdc|xml)\b", line):
                 assert (script.parent / name).exists(), line
         if script.name == "package_kernel.tcl":
@@ -169,7 +169,7 @@ def test_tcl_runs(made, tmp_path):
 
 
 def test_vivado_is_asked_what_it_alone_can_tell(made):
-    """The script has the clocks of the top, its constraints, and its README's word."""
+    """The script contains the top's clocks and constraints, and the README names it."""
     shell, folder = made
     name = f"{PRESET[shell]}_{shell}.vivado.tcl"
     text = (folder / name).read_text()
@@ -183,7 +183,7 @@ def test_vivado_is_asked_what_it_alone_can_tell(made):
 
 
 def test_opennic_with_more_of_each(tmp_path):
-    """Streams of 2 x 2 functions and of 2 MACs, side by side; a small design does."""
+    """Generate streams of 2 x 2 functions and of 2 MACs, side by side, for a small design."""
     described = generate(preset("tiny"), tmp_path, shell="opennic", build=lambda _: Storing(()),
                          options={"functions": 2, "qdma": 2, "macs": 2})
     times = {"s_axis_qdma_h2c": 4, "m_axis_qdma_c2h": 4, "m_axis_adap_tx_250mhz": 2,

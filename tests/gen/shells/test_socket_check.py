@@ -1,4 +1,4 @@
-"""Socket check: whoever names itself in a header is the one whose socket the packet came from."""
+"""Socket check: the sender named in a header must own the socket from which the packet arrived."""
 
 import random
 

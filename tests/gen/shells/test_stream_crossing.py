@@ -1,4 +1,4 @@
-"""A stream between two clocks: nothing is lost, whichever side is in reset longer."""
+"""A stream between two clocks loses no item, whichever side is in reset longer."""
 
 import pytest
 from amaranth.hdl import ClockDomain, Module
@@ -12,7 +12,7 @@ ITEMS = list(range(1, 41))
 @pytest.mark.parametrize("source_ns, target_ns", [(4.0, 2.222), (2.222, 4.0), (4.0, 9.1)])
 @pytest.mark.parametrize("asleep", [0, 30])
 def test_items_wait_for_the_other_side(source_ns, target_ns, asleep):
-    """It is in reset for ``asleep`` of its cycles more, and takes what comes even then."""
+    """The other side is in reset for ``asleep`` cycles longer, and then takes all waiting items."""
     top = Module()
     top.domains.here, top.domains.there = here, there = ClockDomain("here"), ClockDomain("there")
     top.submodules.dut = dut = StreamCrossing(8, "here", "there")
@@ -38,7 +38,7 @@ def test_items_wait_for_the_other_side(source_ns, target_ns, asleep):
         for cycle in range(400):
             if cycle == 6 + asleep:
                 ctx.set(there.rst, 0)
-            # What is handed over in reset, nobody has.
+            # Items handed over in reset are dropped.
             _, _, item, valid = await ctx.tick("there").sample(dut.o.payload, dut.o.valid)
             if valid:
                 taken.append(item)

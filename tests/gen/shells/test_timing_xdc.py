@@ -1,4 +1,4 @@
-"""Constraints of the shells that follow from a timing report: what they say, and who reads them."""
+"""Constraints of the shells that follow from a timing report: their contents, and their use."""
 
 import re
 import shutil
@@ -24,10 +24,10 @@ def commands(xdc: str) -> list[str]:
 
 
 def test_a_register_is_bound_once():
-    """Its bits are one object in synthesis."""
+    """All bits of a register are one object in synthesis."""
     xdc = fan_out_xdc("tiny_opennic", small_report("tiny"))
     assert commands(xdc) == [COPIES]
-    # The larger of its bits, and the net that has no name.
+    # The bit with more loads, and the net without a name.
     assert "# 310 loads\nset_property" in xdc and "part.go, 401 loads" in xdc
 
 
@@ -43,7 +43,7 @@ def test_one_die_if_the_nic_fits_in_it():
 
 @pytest.mark.parametrize("kind", sorted(SLR))
 def test_blocks_are_not_divided(kind):
-    """Two of 40 and 41 % of a die's resources of any one kind are too much for one."""
+    """Two blocks of 40 and 41 % of a die's resources of one kind are too much for one die."""
     report = small_report("tiny")
     own, one, two = report["area"]
     own[kind], one[kind], two[kind] = 0, 0.4 * SLR[kind], 0.4 * SLR[kind]
@@ -60,7 +60,7 @@ def test_blocks_are_not_divided(kind):
 
 @needs_tool("tclsh")
 def test_the_constraints_are_tcl(tmp_path):
-    """What Vivado gets to see: braces keep ``$`` and ``*`` as they are."""
+    """Braces pass ``$`` and ``*`` to Vivado unchanged."""
     report = small_report("tiny")
     for name, xdc in (("fanout", fan_out_xdc("t", report)), ("slr", dies_xdc("t", report))):
         (tmp_path / f"{name}.xdc").write_text(xdc)
@@ -88,7 +88,7 @@ def made(tmp_path_factory):
 
 
 def _report(verilog, progress):
-    # The bare NIC is what is timed, and its registers are known by file and line.
+    # The timing is of the bare NIC, whose registers are identified by file and line.
     assert verilog.name == "tiny" and any(
         source for module in verilog.modules.values() for source in module.registers.values())
     return report_of(verilog)
@@ -120,7 +120,8 @@ def test_the_shells_scripts_read_them(made, tmp_path, shell, files):
     assert (alone.returncode, alone.stderr) == (0, "")
     steps = [line.replace(f"{folder}/", "") for line in alone.stdout.splitlines()]
     at = next(k for k, line in enumerate(steps) if line.startswith("synth_design"))
-    # Synthesis copies registers. Alone, a pblock keeps the design in the die that was asked for.
+    # Synthesis duplicates registers. Without timing, a pblock keeps the design in the requested
+    # die.
     assert f"read_xdc {top}.fanout.xdc" in steps[:at]
     assert not any("slr.xdc" in line for line in steps)
 

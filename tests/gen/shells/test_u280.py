@@ -1,4 +1,4 @@
-"""The platform of the Alveo U280: pins, part, clocks, and designs that Vivado could be given."""
+"""The platform of the Alveo U280: pins, part, clocks, and designs for Vivado."""
 
 import os
 import re
@@ -20,7 +20,7 @@ from rtl.memory import Ram
 from rtl.nic import SmartNic
 from tests.gen.designs import Bank
 
-# From Corundum's and OpenNIC's constraints; a pair is P/N, several bits go from 0 on.
+# From Corundum's and OpenNIC's constraints; a pair is P/N, bits are numbered from 0.
 PINS = """
 clk_100mhz_0 BJ43/BJ44 | clk_100mhz_1 BH6/BJ6 | clk_100mhz_2 G31/F31 | clk_si570_0 G30/F30
 rst_0 L30 | uart_0__tx A28 | uart_0__rx B33 | msp_gpio_0 K28 J29 K29 J31
@@ -37,7 +37,7 @@ pcie_0__rx AL2/AL1 | pcie_0__tx AL11/AL10
 
 
 def ports_of(group):
-    """Yield the IO ports of what a platform gave."""
+    """Yield the IO ports of a platform's result."""
     if isinstance(group, io.SingleEndedPort):
         yield group.io
     elif isinstance(group, io.DifferentialPort):
@@ -48,7 +48,7 @@ def ports_of(group):
 
 
 class Everything(Elaboratable):
-    """Every pin of the card goes somewhere."""
+    """Uses every pin of the card."""
 
     def elaborate(self, platform):
         m = Module()
@@ -91,7 +91,7 @@ def test_pins(everything):
         assert [pins[f"{name}__{half}[0]"] for half in "pn"] == place.split("/")
         lanes = 16 if "pcie" in name else 4
         assert sum(port.startswith(f"{name}__p") for port in pins) == lanes
-        # The two pins of a pair of a transceiver are neighbours.
+        # The two pins of a transceiver pair are adjacent.
         for k in range(lanes):
             one, other = (re.fullmatch(r"([A-Z]+)(\d+)", pins[f"{name}__{half}[{k}]"]).groups()
                           for half in "pn")
@@ -105,7 +105,7 @@ def test_standards_and_clocks(everything):
     assert set(standards) == {"LVDS", "LVCMOS18"}
     with_standard = re.findall(r'^set_property IOSTANDARD "\w+" \[get_ports "(.*)"\]', xdc,
                                re.MULTILINE)
-    # Transceivers have none.
+    # Transceivers have no IO standard.
     assert not any(name.startswith(("pcie_refclk", "pcie_0__rx", "qsfp_0__tx", "qsfp_1__refclk0"))
                    for name in with_standard)
     periods = dict(re.findall(r"^create_clock -name (\w+) -period ([\d.]+)", xdc, re.MULTILINE))
@@ -128,7 +128,7 @@ def test_blinky_of_amaranth_boards():
     assert {"top.v", "top.xdc", "top.tcl"} <= files.keys()
     assert located(files["top.xdc"]) == {
         "clk_100mhz_0__p": "BJ43", "clk_100mhz_0__n": "BJ44", "rst_0__io": "L30"}
-    # It counts half a second of the default clock.
+    # The counter counts half a second of the default clock.
     assert f"timer = 26'h{49_999_999:x};" in files["top.v"]
 
 
@@ -153,7 +153,7 @@ class Remembering(Elaboratable):
 
 @pytest.mark.parametrize("named", [False, True], ids=["own", "named-with-arguments"])
 def test_a_small_design(monkeypatch, tmp_path, named):
-    """The project's Yosys converts it: PATH leads to no other."""
+    """Only the project's Yosys can convert it: PATH contains no other."""
     monkeypatch.delenv("YOSYS", raising=False)
     if named:
         monkeypatch.setenv("YOSYS", shlex.join(yosys_command()))

@@ -1,4 +1,4 @@
-"""The script that has Vivado implement a design alone: what it asks for, in which order."""
+"""The script that implements a design alone in Vivado: its commands and their order."""
 
 
 import pytest

@@ -1,7 +1,7 @@
 """Traffic of one NIC of two, on the engine: recorded once with answers, and replayed around resets.
 
 The NIC is bare, or in a shell's top (:class:`tests.gen.shells.streams.Streams`). Beats are rows of
-19 words in both: data, ``keep``, and a word with ``last``, ``err`` and the announced length.
+19 words in both cases: data, ``keep``, and a word with ``last``, ``err`` and the announced length.
 """
 
 import hashlib
@@ -57,8 +57,10 @@ def packets_of(beats: np.ndarray) -> list[np.ndarray]:
 
 
 def was_cut(beats: np.ndarray, expected: np.ndarray) -> bool:
-    """Return whether a reset has cut the last packet of ``beats``, which left up to the reset and
-    after it. Without a reset ``expected`` leaves. A packet that was cut has its length and its end.
+    """Return whether a reset has cut the last packet of ``beats``.
+
+    beats: beats that left up to the reset and after it. A cut packet has its length and its end.
+    expected: beats without a reset.
     """
     same = (beats == expected[:len(beats)]).all(1)
     count = len(beats) if same.all() else int(np.argmin(same))
@@ -105,7 +107,7 @@ class Target:
         else:
             self.engine.set_signal("resetn", 0)
         self.run(2)
-        if self.name == "opennic":  # whose wrapper makes a reset of each pulse
+        if self.name == "opennic":  # its wrapper makes a full reset of each pulse
             self.engine.set_signal("resetn", 1)
             self._began = self.engine.cycle
         self.run(14)
@@ -118,7 +120,7 @@ class Target:
         if self.name == "vitis":
             engine.set_signal("resetn", 1)
             self._began = engine.cycle
-            self.run(500)  # nothing reports it there but a run of no packets
+            self.run(500)  # only a run without packets reports the end
             return
         done = {"nic": "swept", "opennic": "done"}[self.name]
         for _ in range(1000):
@@ -128,8 +130,8 @@ class Target:
         raise AssertionError("the reset does not end")
 
     def align(self) -> None:
-        """Run to a cycle in which ``time`` has the low bits that it has in each such cycle: packets
-        close by them. In a shell, each reset sets ``time`` to 0."""
+        """Run to a cycle in which ``time`` has the same low bits each time: the timeouts of packets
+        depend on them. In a shell, each reset sets ``time`` to 0."""
         self.run((self._began - self.engine.cycle) % 1024)
 
     def load(self, plan) -> None:
@@ -146,7 +148,7 @@ class Target:
 
 
 class Push(NamedTuple):
-    """A packet that came: its stream, its beats, and the cycle from which they were offered."""
+    """A packet that arrived: its stream, its beats, and the cycle from which they were offered."""
 
     stream: str
     beats: np.ndarray
@@ -154,10 +156,14 @@ class Push(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """What passed at a NIC's edges, cycles from the beginning of the traffic.
+    """The traffic at a NIC's edges, in cycles from its beginning.
 
-    pushes: packets that came. outputs: by stream, the beats that left and their cycles. length:
-    cycles. counters: after all of it.
+    Members
+    -------
+    pushes: packets that arrived.
+    outputs: by stream, the beats that left and their cycles.
+    length: cycles.
+    counters: values at the end.
     """
 
     pushes: list[Push]
@@ -167,7 +173,7 @@ class Recording(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Hash of what left, with its cycles."""
+        """Hash of the outputs and their cycles."""
         text = hashlib.sha256()
         for name in OUTPUTS:
             for part in self.outputs[name]:
@@ -178,7 +184,7 @@ class Recording(NamedTuple):
 def record(target: Target, folder: Path) -> Recording:
     """Run the traffic on a NIC whose registers are loaded; its answers must be numpy's.
 
-    The other node looks up rows here while the host sends samples; both answer what they are asked.
+    The other node looks up rows here while the host sends samples. Node and host answer requests.
     """
     model, plan, samples = case.model_of(folder), case.plan_of(folder), case.samples_of(folder)
     engine, start = target.engine, target.engine.cycle
@@ -233,7 +239,7 @@ def record(target: Target, folder: Path) -> Recording:
     while calm < 40:
         if queries:
             push("host_rx", queries.pop(0).astype("<u4").tobytes())
-        # One packet at a time, for which the window after reset has room.
+        # One packet at a time: the window after reset has no room for more.
         if lookups and len(answered) == _LOOKUPS * (_PACKETS - len(lookups)):
             records = lookups.pop(0)
             push("net_rx", Frame(opcode=Opcode.LOOKUPS, source=1, destination=0,

@@ -1,7 +1,7 @@
-"""Delay in ps of the worst path through each block, as it was when it was last written down.
+"""Delay in ps of the worst path through each block, as recorded in ``baseline.json``.
 
-``baseline.json`` has designs by name, their blocks, and three whole numbers each: with optimistic,
-middle and pessimistic nets. Renew it, with what else changed in the same commit, by::
+The file contains designs by name, their blocks, and three integers per block: with optimistic,
+middle and pessimistic nets. Update it in the commit that changes the delays, by::
 
     python -m tests.gen.timing.baseline [parts] [tiny]
 """
@@ -29,14 +29,14 @@ DESIGNS: dict[str, tuple[str, Callable[[], wiring.Component]]] = {
     "parts": ("deep", deep_blocks),
     "tiny": ("tiny", lambda: build_nic(preset("tiny"))),
 }
-"""Designs by name: the name of the top, and what makes it."""
+"""Designs by name: the name of the top, and the function that makes it."""
 RENEW = "python -m tests.gen.timing.baseline"
 
 _FILE = Path(__file__).with_name("baseline.json")
 
 
 def measured(name: str) -> dict[str, Any]:
-    """Return the blocks of a design, as the file has them, and the Yosys that mapped them."""
+    """Return the blocks of a design in the form of the file, and the Yosys that mapped them."""
     top, build = DESIGNS[name]
     report = report_timing(to_verilog(build(), top, VerilogPlatform(top, sources=True)))
     return {"yosys": yosys_id(), "blocks": {
@@ -45,7 +45,7 @@ def measured(name: str) -> dict[str, Any]:
 
 
 def recorded(name: str) -> dict[str, Any]:
-    """Return what the file says of a design."""
+    """Return the recorded blocks of a design."""
     return json.loads(_FILE.read_text(encoding="utf-8"))[name]
 
 

@@ -1,4 +1,4 @@
-"""Small mapped circuits, and what a test looks up in their analysis."""
+"""Small mapped circuits, and look-ups in their analysis."""
 
 from gen.timing.cell_types import CellTypes
 from gen.timing.cells import timing_of
@@ -23,7 +23,7 @@ def lut(output, *inputs):
 
 
 def join(netlists, top="top", registers=(), timing=timing_of) -> Graph:
-    """Return the flat graph of netlists by unit; cells of these types are instances."""
+    """Return the flat graph of netlists by unit; cells with these types are instances."""
     types = CellTypes(timing)
     return flat({name: read_unit(text, types, netlists, registers)
                  for name, text in netlists.items()}, top)
@@ -34,7 +34,7 @@ def analyse(graph: Graph, case=MIDDLE, clock="clk") -> Arrivals:
 
 
 def ends(arrived: Arrivals) -> dict[str, float]:
-    """Return the arrival at each end where something arrives, by ``<cell>.<pin>[<bit>]``."""
+    """Return the arrival at each end with an arrival, by ``<cell>.<pin>[<bit>]``."""
     graph = arrived.graph
     found = {}
     for capture, ps in zip(arrived.captures, arrived.ends):

@@ -1,4 +1,4 @@
-"""A small timing report by hand, as ``gen/documents/schemas/timing.schema.json`` wants it."""
+"""A small timing report written by hand, valid by ``gen/documents/schemas/timing.schema.json``."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def _case(name: str) -> dict[str, Any]:
 def small_report(name: str) -> dict[str, Any]:
     """Return the timing of a design called ``name`` with a block ``part`` of two instances.
 
-    250 MHz is met with optimistic nets alone. Of two nets with many loads, a register drives one.
+    Only optimistic nets meet 250 MHz. Of two nets with many loads, a register drives one.
     """
     ends = {"from": {"signal": "part.ram", "source": ""},
             "to": {"signal": "part.count", "source": "rtl/part.py:7"}}
@@ -84,8 +84,8 @@ def small_report(name: str) -> dict[str, Any]:
 
 
 def report_of(verilog: Verilog) -> dict[str, Any]:
-    """Return a report in which each register of ``verilog`` drives a costly net, and each instance
-    in its top takes as much area."""
+    """Return a report in which each register of ``verilog`` drives a costly net, and all instances
+    in its top have equal areas."""
     report = small_report(verilog.name)
     net, block = report["costly_nets"]["nets"][-1], report["area"][-1]
     report["costly_nets"]["nets"] = [

@@ -1,4 +1,4 @@
-"""What the tests of cells look up in a cell's timing."""
+"""Look-ups in a cell's timing, for the tests of cells."""
 
 from gen.timing.cells import CellTiming, Pin
 

@@ -1,4 +1,4 @@
-"""No block becomes slower, or faster, unnoticed: every worst path is as it was written down."""
+"""A changed worst path of a block is noticed: every worst path equals its recorded delay."""
 
 import pytest
 

@@ -66,7 +66,7 @@ def test_a_box_of_eight_rams_side_by_side():
 
 
 def test_a_box_of_three_rams_in_depth():
-    """36 bits of 3072 words are 3 RAMB36 of 1024 x 36: any other shape is as many in depth or more.
+    """36 bits of 3072 words are 3 RAMB36 of 1024 x 36: any other shape is at least as deep.
 
     FIRST 1156, MIDDLE 210, LAST 117. Two upper bits and the enable are a LUT of three inputs, 90.
     """

@@ -1,4 +1,4 @@
-"""Paths of ports apart from those between registers, classes of ends, nets with many loads."""
+"""Paths of ports apart from paths between registers, classes of ends, nets with many loads."""
 
 from math import sqrt
 
@@ -18,7 +18,8 @@ CLOCK = {"clk": ("input", [2])}
 
 
 def between():
-    """From a port through a LUT to a register, to another by its enable, to a port."""
+    """Return a path from a port through a LUT to a register, to another by its enable, to a
+    port."""
     return join({"top": netlist(
         {"in": lut(10, 3), "a": ff(2, 10, 11), "b": ff(2, "1", 12, enable=11)}, {"kept": [11]},
         **CLOCK, i=("input", [3]), o=("output", [12]), p=("output", [11]))})
@@ -49,7 +50,8 @@ def test_classes_of_ends():
 
 
 def many(loads, driver):
-    """``driver`` makes net 10 of net 9, a register's; ``loads`` registers take it."""
+    """Return a circuit in which ``driver`` makes net 10 of net 9, a register's; ``loads`` registers
+    take it."""
     return join({"top": netlist(
         {"first": ff(2, "0", 9), "driver": driver,
          **{f"load{k}": ff(2, 10, 100 + k) for k in range(loads)}},
@@ -94,7 +96,7 @@ def test_slack_and_its_histogram():
     assert slacks(4000) == {"250": 0.0, "300": -666.7}
     assert mhz(3344) == 299.0
     assert failing(np.array([4000.0, 4000.1, 3400.0])) == {"250": 1, "300": 3}
-    # Bins of 250 ps: slack 0 is in the one that begins there, a tenth less in the one before.
+    # Bins of 250 ps: slack 0 is in the bin that begins there, a tenth less in the previous bin.
     assert histogram(np.array([4000.0, 4000.1, 3751.0, 3750.0])) == {
         "first_ps": -250, "bin_ps": 250, "ends": [1, 2, 1]}
     assert histogram(np.array([3000.0])) == {"first_ps": 0, "bin_ps": 250,

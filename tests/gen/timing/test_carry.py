@@ -1,4 +1,4 @@
-"""The carry of UltraScale+ is a CARRY8; a chain of CARRY4 becomes one."""
+"""The carry of UltraScale+ is a CARRY8; a chain of CARRY4 becomes a CARRY8."""
 
 from gen.timing.cells import Pin, merge_carries, timing_of
 from tests.gen.timing.tables import arcs
@@ -21,8 +21,8 @@ def test_carry8():
 
 def test_a_carry_reaches_upwards_only():
     found = arcs(timing_of("CARRY8", {}, {}))
-    # The carry out of a bit depends on S and DI of the bits up to it, its sum on S likewise and on
-    # DI of those below it.
+    # The carry out of a bit depends on S and DI of the bits up to it. Its sum depends on the same S
+    # and on DI of the lower bits.
     for target in range(8):
         for source in range(8):
             below, equal = source < target, source == target
@@ -40,7 +40,7 @@ def test_a_carry4_is_the_lower_half():
 
 
 def test_an_adder_of_24_bits():
-    """S of bit 0, through two CARRY8, to the sum of bit 23."""
+    """The path: S of bit 0, through two CARRY8, to the sum of bit 23."""
     found = arcs(timing_of("CARRY8", {}, {}))
     path = (found[Pin("S", 0), Pin("CO", 7)][0] + found[Pin("CI"), Pin("CO", 7)][0]
             + found[Pin("CI"), Pin("O", 7)][0])

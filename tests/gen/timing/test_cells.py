@@ -1,4 +1,4 @@
-"""`timing_of` finds each type of cell, and says which it does not know."""
+"""`timing_of` finds each type of cell, and names an unknown type."""
 
 import tomllib
 from fnmatch import fnmatch

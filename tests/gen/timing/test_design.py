@@ -19,7 +19,7 @@ from tests.gen.designs import Bank, Chain
 
 @pytest.mark.thorough
 def test_a_design_in_units():
-    """``before`` and ``after`` of the chain, with two unnamed units between them."""
+    """Use ``before`` and ``after`` of the chain, with two unnamed units between them."""
     verilog = to_verilog(Chain(), "chain", VerilogPlatform("chain", sources=True))
     graph = timed_design(verilog).graph
     levels = levels_of(graph)
@@ -42,7 +42,7 @@ def test_a_design_in_units():
 
 @pytest.mark.thorough
 def test_whole_or_in_units_has_the_same_ends():
-    """Memories and shared units: the same registers, RAMs and ports are reached."""
+    """With memories and shared units, the same registers, RAMs and ports are reached."""
     verilog = to_verilog(Bank(2, depth=100), "bank")
     ends = []
     for whole in (False, True):

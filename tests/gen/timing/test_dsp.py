@@ -1,4 +1,4 @@
-"""DSP48E2 without registers, as Yosys emits it, and with those that a design may use."""
+"""DSP48E2 without registers, as Yosys writes it, and with the registers that a design may use."""
 
 import pytest
 

@@ -14,7 +14,7 @@ THREE = 350 + 20 * sqrt(3)
 
 
 def inner():
-    """A LUT between ports; its input also drives a register, whose output leaves."""
+    """Return a LUT between ports; its input also drives a register, whose output leaves."""
     return netlist({"lut": lut(4, 3), "store": ff(2, 3, 5)}, {"kept": [5]}, clk=("input", [2]),
                    i=("input", [3]), o=("output", [4]), q=("output", [5]))
 
@@ -50,14 +50,14 @@ def test_launch_and_capture_inside_a_unit():
         {"m": cell("middle", {"clk": [2], "i": [11]}, {"o": [10], "q": [11]})},
         clk=("input", [2]))})
     path, = worst_paths(analyse(graph), 1000, 9)
-    # The output of the store returns to its own input and to the LUT, whose output goes nowhere.
+    # The output of the store returns to its own input and to the LUT, whose output is open.
     assert (path.start, path.end) == ("m.unit.kept", "m.unit.kept")
     assert path.ps == pytest.approx(77 + TWO - 25)
     assert path.slack == pytest.approx(1000 - path.ps)
 
 
 def test_two_instances_of_one_unit():
-    """One behind the other: each has its own nets, with its own fan-out."""
+    """In series: each has its own nets, with its own fan-out."""
     graph = join({"inner": inner(), "top": netlist(
         {"x": cell("inner", {"clk": [2], "i": [10]}, {"q": [11]}),
          "y": cell("inner", {"clk": [2], "i": [11]}, {"q": [12]}),
@@ -69,7 +69,6 @@ def test_two_instances_of_one_unit():
 
 
 def test_a_port_is_of_the_top():
-    """However many instances there are."""
     graph = join({"inner": inner(), "top": netlist(
         {"x": cell("inner", {"clk": [2], "i": [10]}, {"q": [11]}), "end": ff(2, 11, 13)},
         clk=("input", [2]), bus=("input", [9, 10]))})
@@ -80,7 +79,8 @@ def test_a_port_is_of_the_top():
 
 
 def test_a_unit_that_only_passes_a_net_on():
-    """Its two ports are one net, which has one delay; so are two outputs with one driver."""
+    """Its two ports are one net, which has one delay; the same holds for two outputs with one
+    driver."""
     graph = join({"wire": netlist({}, i=("input", [2]), o=("output", [2])), "top": netlist(
         {"a": ff(2, "0", 10), "w": cell("wire", {"i": [10]}, {"o": [11]}), "b": ff(2, 11, 12),
          "c": ff(2, 10, 13)}, clk=("input", [2]))})
@@ -89,7 +89,7 @@ def test_a_unit_that_only_passes_a_net_on():
 
 
 def test_a_constant_from_and_into_a_unit_ends_a_path():
-    """One unit's output is constant; the input of the other, and the port left open, are too."""
+    """One unit's output is constant; so are the input of the other unit, and its open port."""
     graph = join({
         "one": netlist({}, o=("output", ["1"])),
         "inner": inner(),

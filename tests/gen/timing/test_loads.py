@@ -8,7 +8,8 @@ from tests.gen.timing.circuits import ff, join, lut
 
 
 def design():
-    """``go`` enables three registers of two sets and is read by a LUT; ``rst`` resets two."""
+    """Return a design: ``go`` enables three registers of two sets and is read by a LUT; ``rst``
+    resets two."""
     return join({"top": netlist(
         {"a": ff(2, 20, 10, enable=4, reset=3), "b": ff(2, 20, 11, enable=4, reset=3),
          "c": ff(2, 20, 12, enable=4), "d": ff(2, 20, 13), "e": ff(5, "0", 14),

@@ -10,8 +10,8 @@ from tests.gen.timing.circuits import analyse, ff, join, lut
 
 
 def test_loops_of_registers_are_found_and_named():
-    """``state``: bit 1 to bit 0 through two LUTs. ``on`` enables itself. ``ping`` and ``pong``
-    take two cycles. ``deep`` is behind three LUTs, and no loop."""
+    """``state``: bit 1 to bit 0 through two LUTs. ``on`` enables itself. ``ping`` and ``pong`` take
+    two cycles. ``deep`` follows three LUTs, and is not a loop."""
     graph = join({"top": netlist(
         {"s0": ff(2, 31, 10), "s1": ff(2, 10, 11), "x": lut(30, 11), "y": lut(31, 30),
          "on": ff(2, "1", 12, enable=32), "z": lut(32, 12),
@@ -29,8 +29,8 @@ def test_loops_of_registers_are_found_and_named():
 
 
 def test_a_loop_counts_its_own_way_alone():
-    """A later signal comes in from outside: its path is longer than the loop's. The LUT's pins stay
-    as the latest input chose them, so the loop has the second pin."""
+    """A later signal enters from outside: its path is longer than the loop. The LUT's pins stay as
+    the latest input chose them: the loop has the second pin."""
     graph = join({"top": netlist(
         {"far": ff(2, "0", 9), "a": lut(20, 9), "b": lut(21, 20), "near": ff(2, 22, 10),
          "both": lut(22, 21, 10)}, {"near": [10]}, clk=("input", [2]))})
@@ -41,7 +41,7 @@ def test_a_loop_counts_its_own_way_alone():
 
 
 def test_loops_may_share_logic():
-    """``a`` and ``b`` go into one LUT, which both follow: each has a loop of its own through it."""
+    """``a`` and ``b`` enter one LUT, which both follow: each has a loop of its own through it."""
     graph = join({"top": netlist(
         {"fa": ff(2, 31, 10), "fb": ff(2, 33, 11), "both": lut(30, 10, 11), "x": lut(31, 30),
          "y": lut(32, 30), "z": lut(33, 32)}, {"a": [10], "b": [11]}, clk=("input", [2]))})
@@ -49,14 +49,14 @@ def test_loops_may_share_logic():
     b, a = worst_loops(analyse(graph), 1000, 9)
     assert ([hop.cell for hop in b.hops], [hop.cell for hop in a.hops]) == (
         ["fb", "both", "y", "z", "fb"], ["fa", "both", "x", "fa"])
-    # Both inputs of the first LUT come at one time: one has its fastest pin, one the second.
+    # Both inputs of the first LUT arrive at the same time: one has its fastest pin, one the second.
     assert sorted([b.ps - 370 - 35, a.ps]) == pytest.approx(
         [77 + 370 + pin + two + 35 + 50 - 25 for pin in (35, 50)])
 
 
 def test_the_slowest_loop_may_not_be_where_the_latest_path_ends():
-    """``near`` is the end of the slowest path, behind four LUTs, and has a loop of one; ``slow``
-    has a loop of two."""
+    """``near`` ends the slowest path, behind four LUTs, and has a loop of one LUT; ``slow`` has a
+    loop of two."""
     graph = join({"top": netlist(
         {"far": ff(2, "0", 9), "a": lut(20, 9), "b": lut(21, 20), "c": lut(22, 21),
          "both": lut(23, 22, 10), "near": ff(2, 23, 10),

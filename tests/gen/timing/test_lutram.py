@@ -72,10 +72,11 @@ def test_a_small_asynchronous_box_is_one_lut_deep():
 
 
 def test_a_box_of_512_words_has_two_levels_of_selecting_luts():
-    """8 banks: two LUTs of four data and two address inputs for each bit, then one of two and one.
+    """8 banks: two LUTs of four data and two address inputs for each bit, then a LUT of two and
+    one.
 
     Data get the fastest pins: the slowest of four is 100, of two 50. The addresses get the next
-    ones: of six inputs the slowest is 150, of three 90.
+    pins: of six inputs the slowest is 150, of three 90.
     """
     found = arcs(box("ember_ram_async", 1, 512, 9))
     out = Pin("read_data")

@@ -11,7 +11,7 @@ CLOCK = {"clk": ("input", [2])}
 
 
 def counter():
-    """Two bits of a register and one that follows them, then a port."""
+    """Return two bits of a register and a register that follows them, then a port."""
     return join({"top": netlist(
         {"low": ff(2, 20, 10), "high": ff(2, "0", 11), "after": ff(2, 11, 12),
          "not": lut(21, 10), "next": lut(20, 21)},
@@ -56,9 +56,11 @@ def test_a_bus_names_its_pins():
 
 
 def test_a_path_inside_a_cell_is_a_path():
-    """The cell's own bound, with its inner nets in the case's delay; nothing arrives from outside.
+    """The path is bounded by the cell itself, with its inner nets in the case's delay; no input
+    arrives.
 
-    1,024 words of 1 bit in LUTRAM with a register: 16 banks, two levels of LUTs."""
+    1,024 words of 1 bit in LUTRAM with a register: 16 banks, two levels of LUTs.
+    """
     ram = cell("ember_ram", {"clk": [2], "read_en": ["1"], "read_addr": ["0"] * 10,
                              "write_en": ["0"], "write_addr": ["0"] * 10, "write_data": ["0"]},
                {"read_data": [10]})
@@ -75,7 +77,7 @@ def test_a_path_inside_a_cell_is_a_path():
 
 
 def test_a_register_is_preferred_for_a_name():
-    """A net has the name of every port that it goes through."""
+    """A net has the names of all ports that it passes."""
     graph = join({"top": netlist({"a": ff(2, "0", 10), "b": ff(2, 10, 11)},
                                  {"block.item": [10], "a.store": [10], "end": [11]}, **CLOCK)},
                  registers={"a.store"})

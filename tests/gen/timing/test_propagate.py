@@ -27,7 +27,7 @@ CLOCK = {"clk": ("input", [2])}
 
 
 def two_luts(**ports):
-    """A register, two LUTs and a register: the first LUT also drives ``side``, if it is there."""
+    """Return a register, two LUTs and a register; the first LUT also drives ``side``, if given."""
     return netlist(
         {"a": ff(2, "0", 10), "one": lut(11, 10), "two": lut(12, 11), "b": ff(2, 12, 13)},
         **CLOCK, **ports)
@@ -59,7 +59,7 @@ def test_a_lut_that_drives_two_registers_needs_a_net():
 
 @pytest.mark.parametrize("order", [(10, 11, 12), (12, 11, 10), (11, 12, 10)])
 def test_the_latest_input_gets_the_fastest_pin(order):
-    """Behind a, one and two LUTs; whatever the pins are called."""
+    """The inputs come behind a, one and two LUTs; names of pins do not matter."""
     arrived = analyse(join({"top": netlist(
         {"a": ff(2, "0", 9), "x": lut(10, 9), "y": lut(11, 10), "z": lut(12, 9, 10, 11),
          "last": lut(13, *order), "b": ff(2, 13, 14)}, **CLOCK)}))
@@ -72,7 +72,7 @@ def test_the_latest_input_gets_the_fastest_pin(order):
 
 
 def test_inputs_that_arrive_together_share_no_pin():
-    """Six inputs at once: the last one to choose has the slowest pin."""
+    """Six inputs arrive at once: the last to choose has the slowest pin."""
     cells = {f"a{k}": ff(2, "0", 10 + k) for k in range(6)}
     arrived = analyse(join({"top": netlist(
         {**cells, "six": lut(20, *range(10, 16)), "b": ff(2, 20, 21)}, **CLOCK)}))
@@ -80,7 +80,8 @@ def test_inputs_that_arrive_together_share_no_pin():
 
 
 def test_a_constant_ends_a_path():
-    """Constants have no arrival: they take the slowest pins, and a LUT of constants is silent."""
+    """Constants have no arrival: they take the slowest pins, and a LUT of constants has no
+    arrival."""
     arrived = analyse(join({"top": netlist(
         {"a": ff(2, "0", 10), "silent": lut(11, "0", "1"), "and": lut(12, "0", 10, 11),
          "b": ff(2, 12, 13), "c": ff(2, 11, 14), "d": ff(2, "x", 15)}, **CLOCK)}))
@@ -114,7 +115,7 @@ def test_a_design_with_ports_only():
 
 
 def test_what_is_not_connected_has_no_timing():
-    """Neither an input without a net, nor an output that Yosys leaves as x or leaves out."""
+    """Test an input without a net, and an output that Yosys leaves as x or omits."""
     cells = {"a": cell("FDRE", {"C": [2], "D": [10]}, {"Q": [10]}),
              "c": cell("CARRY4", {"CI": ["0"], "CYINIT": ["0"], "S": [10, "x", "x", "x"],
                                   "DI": ["0"] * 4}, {"CO": ["x"] * 4, "O": [11, "x", "x", "x"]}),
@@ -137,8 +138,9 @@ def test_an_inverter_is_part_of_what_it_drives():
 def test_memories_load_a_net_with_their_primitives():
     """128 words of 8 bits in LUTRAM are 2 x 2 RAM64M8, and 8 LUTs that each select one of two.
 
-    The data go to both banks. A word leaves after 312, a net of 370, and the slower
-    of a LUT's two pins for data, 50."""
+    The data reach both banks. A word leaves after 312, a net of 370, and the slower of a LUT's two
+    data pins, 50.
+    """
     ram = cell("ember_ram_async", {
         "clk": [2], "write_en": ["0"], "write_addr": ["0"] * 7, "write_data": [10] + ["0"] * 7,
         "read_addr": ["0"] * 7}, {"read_data": list(range(20, 28))})
@@ -152,8 +154,8 @@ def test_memories_load_a_net_with_their_primitives():
 
 @pytest.mark.parametrize("case, address", [(OPTIMISTIC, 0), (MIDDLE, 77 + 370 + 35)])
 def test_a_word_changes_with_the_address_or_when_it_is_written(case, address):
-    """A LUTRAM of 64 words: bit 5 of the address takes 35 to the word, the clock takes 312; in the
-    first case of nets the address, 77 + 150 + 35, is the earlier one."""
+    """In a LUTRAM of 64 words, bit 5 of the address takes 35 to the word, the clock takes 312; in
+    the first case of nets the address, 77 + 150 + 35, is earlier."""
     ram = cell("ember_ram_async", {
         "clk": [2], "write_en": ["0"], "write_addr": ["0"] * 6, "write_data": ["0"],
         "read_addr": [*["0"] * 5, 10]}, {"read_data": [20]})

@@ -97,7 +97,8 @@ class Slow:
 
 
 def in_units(cells: dict, random: Random) -> dict:
-    """Return ``cells`` as a design with some of them in unit ``u``, instance ``u`` of the top."""
+    """Return ``cells`` as a design in which some cells are in unit ``u``, instance ``u`` of the
+    top."""
     inside = {name: made for name, made in cells.items() if random.random() < 0.5}
     outside = {name: made for name, made in cells.items() if name not in inside}
 
@@ -134,8 +135,8 @@ def test_arrivals(seed):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_loops(seed):
-    """A register's loop is what arrives when all other registers and ports are constants, with the
-    pins of LUTs as they are; where no LUT has more than one pin, that is the slow computation."""
+    """The loop of a register is the arrival if all other registers and ports are constants, with
+    the pins of LUTs unchanged. If no LUT has more than one pin, the slow computation gives it."""
     random = Random(seed)
     cells = {name: made for name, made in random_cells(random).items()
              if not name.startswith("carry")}

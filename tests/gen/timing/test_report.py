@@ -1,4 +1,4 @@
-"""The timing report of a small design: its parts agree, and say what they assume."""
+"""The timing report of a small design: its parts agree, and it states its assumptions."""
 
 import io
 import re
@@ -76,7 +76,7 @@ def test_memories_are_ends():
     kinds = {kind for one in report["cases"][0]["classes"] + report["cases"][0]["port_classes"]
              for kind in (one["from_kind"], one["to_kind"])}
     assert {"bram", "lutram", "ff", "port"} <= kinds
-    # Three units of nine flip-flops, each with the unit in it, and the memories of the top.
+    # Three units of nine flip-flops, each with its inner unit, and the memories of the top.
     units = [one for one in report["area"] if one["instance"]]
     assert [(one["instance"], one["ff"], one["bram36"]) for one in units] == [
         (f"unit_{number}.unit", 9, 0) for number in range(3)]

@@ -18,13 +18,14 @@ CLOCK = {"clk": ("input", [2])}
 
 
 def inner():
-    """A LUT between ports; its input also drives a register, whose output leaves."""
+    """Return a LUT between ports; its input also drives a register, whose output leaves."""
     return netlist({"lut": lut(4, 3), "store": ff(2, 3, 5)}, {"kept": [5]}, clk=("input", [2]),
                    i=("input", [3]), o=("output", [4]), q=("output", [5]))
 
 
 def around(**cells):
-    """``a`` drives a unit, and what the unit drives are nets 11, behind its LUT, and 12."""
+    """Return a circuit in which ``a`` drives a unit, whose outputs are nets 11, behind its LUT, and
+    12."""
     return join({"inner": inner(), "top": netlist(
         {"a": ff(2, "0", 10), "u": cell("inner", {"clk": [2], "i": [10]}, {"o": [11], "q": [12]}),
          **cells}, **CLOCK)})
@@ -52,7 +53,7 @@ def test_a_block_has_its_own_worst_path():
 
 
 def test_it_may_be_another_than_the_worst_path_to_its_end():
-    """The last LUT's other input comes later, and gets the faster pin."""
+    """The last LUT's other input arrives later, and gets the faster pin."""
     graph = around(f=ff(2, "0", 30), one=lut(32, 30), two=lut(31, 32), three=lut(20, 11, 31),
                    e=ff(2, 20, 21))
     assert found(graph) == {
@@ -75,12 +76,12 @@ def test_the_worst_of_several_instances_counts():
         {"a": ff(2, "0", 10), "u": cell("inner", unit, {"o": [11], "q": [12]}),
          "v": cell("inner", unit, {"o": [13], "q": [14]}), "b": ff(2, 11, 15), "c": ff(2, 13, 16),
          "d": ff(2, 13, 17)}, **CLOCK)})
-    # Net 10 has four loads. Net 13 has two, and so leaves the slice.
+    # Net 10 has four loads. Net 13 has two, and therefore leaves the slice.
     assert found(graph)["inner"] == (77 + 350 + 20 * 2 + 35 + TWO - 25, "a", "c")
 
 
 def test_a_path_inside_a_cell_is_one_of_its_block():
-    """1,024 words of 1 bit in LUTRAM with a register, as in test_paths."""
+    """Use 1,024 words of 1 bit in LUTRAM with a register, as in test_paths."""
     ram = cell("ember_ram", {"clk": [2], "read_en": ["1"], "read_addr": ["0"] * 10,
                              "write_en": ["0"], "write_addr": ["0"] * 10, "write_data": ["0"]},
                {"read_data": [10]})
@@ -105,7 +106,7 @@ def inside(graph):
 
 
 def test_paths_that_stay_in_a_block():
-    """Everything into and out of the unit is left out; loads there count all the same."""
+    """Paths into and out of the unit are left out; their loads still count."""
     graph = around(b=ff(2, 11, 13), c=ff(2, 12, 14))
     assert inside(graph) == {}
     graph = around(b=ff(2, 11, 13), c=ff(2, 10, 14), one=lut(20, 11, 13), d=ff(2, 20, 21))
@@ -119,7 +120,7 @@ def test_all_paths_of_a_design_of_one_block_stay_in_it(seed):
     graph = registers_only(join({"top": netlist(random_cells(Random(seed)), clk=("input", [2]), **{
         f"i{net}": ("input", [net]) for net in (3, 4, 5)})}))
     worst = {unit: path.ps for unit, path in worst_by_block(analyse(graph)).items()}
-    # A port's cell is the top's too, and what comes from there never arrives.
+    # A port's cell belongs to the top, too; signals from it never arrive.
     assert inside(graph) == worst
 
 

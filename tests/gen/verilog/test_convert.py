@@ -1,4 +1,4 @@
-"""Verilog of a component: the same each time, shared units once, memories owned."""
+"""Verilog of a component: reproducible, with single shared units and owned memories."""
 
 import os
 import re
@@ -62,7 +62,7 @@ def test_every_process_waits_for_the_start():
 @needs_tool("iverilog")
 @pytest.mark.parametrize("language", ["2005", "2012"])
 def test_it_runs_before_anything_changes(tmp_path, language):
-    """Verilog and SystemVerilog differ in whether a declaration with a value is a change."""
+    """In Verilog, unlike SystemVerilog, a declaration with a value counts as a change."""
     (tmp_path / "design.v").write_text(to_verilog(Beginning(), "beginning").text)
     (tmp_path / "bench.v").write_text("""module bench;
   reg clk = 0, rst = 0, go = 0;

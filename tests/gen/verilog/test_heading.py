@@ -1,4 +1,4 @@
-"""Emitted files begin with the version, the tools and the command that makes them again."""
+"""Emitted files begin with the version, the tools and the command that reproduces them."""
 
 import shlex
 
@@ -24,7 +24,7 @@ def test_files_begin_with_it(tmp_path):
         assert tools.startswith(f"{comment} Tools: amaranth 0.5.") and "osys" in tools
         assert made == f"{comment} Made by: {gen_command(config)}" and "--set nodes=2" in made
         assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
-    # The engines compile and cache the text without it.
+    # The engines compile and cache the text without the heading.
     text = (folders[0] / "tiny.v").read_text()
     assert text.split("\n", 3)[3] == to_verilog(Bank(), "tiny").text
 

@@ -1,4 +1,4 @@
-"""The owned memories: the vendor's macro in place of the behavioural ones changes nothing."""
+"""The owned memories: the vendor's macro is equivalent to the behavioural memories."""
 
 import re
 import subprocess
@@ -25,7 +25,8 @@ NO_ICARUS = needs_tool("iverilog")
 
 
 def bench(module, latency, style, width, depth, cycles=2000):
-    """Verilog that drives ``module`` and its other form, ``plain_...``, and a model of both."""
+    """Return Verilog that drives ``module`` and its other form, ``plain_...``, and a model of
+    both."""
     bits = max(1, (depth - 1).bit_length())
     enable = ".read_en(re)," if latency else ""
     enable += ".output_en(oe)," if latency > 1 else ""
@@ -131,7 +132,7 @@ def test_parameters_the_macro_refuses_are_refused(tmp_path, monkeypatch, old, ne
 
 
 def test_the_macro_lints(tmp_path):
-    """What Verilator's lint says of the memories, with the macro and without; ports included."""
+    """Lint the memories in Verilator, with and without the macro, including ports."""
     (tmp_path / "bank.v").write_text(to_verilog(Bank(), "bank").text)
     flags = ["--lint-only", "-Wall", *(f"-Wno-{name}" for name in WAIVED), "-Wno-PINCONNECTEMPTY",
              "--no-timing", "--top-module", "bank", "bank.v", f"-D{XPM_DEFINE}"]

@@ -1,4 +1,4 @@
-"""Names of signals follow from the source, and are the same with every version of Python."""
+"""Names of signals depend on the source only, and are the same in every version of Python."""
 
 import os
 import shutil
@@ -28,7 +28,7 @@ platform = VerilogPlatform("top")
 top = platform.convert(OpenNicPlugin(Storing(())), "top")
 sys.stdout.write("".join([top, *platform.texts]))
 """
-"""Writes a shell's RTLIL: Amaranth is all that it needs, which is Python alone."""
+"""Writes a shell's RTLIL; Amaranth is its only requirement."""
 
 
 def test_the_tracer_is_replaced():

@@ -1,4 +1,4 @@
-"""Mini-batching in plain Python, sample by sample, and samples to try it on."""
+"""Mini-batching in plain Python, sample by sample, and random samples for it."""
 
 from collections import Counter
 from itertools import chain
@@ -11,12 +11,12 @@ from tests.host.test_samples import bags
 
 
 def key_lists(samples):
-    """The keys of each sample, a key that it has twice twice."""
+    """Return the keys of each sample, with repetitions."""
     return [[key for bag in one for key in bag] for one in bags(samples)]
 
 
 def top_edges(samples, among, most=None):
-    """The keys that join most of the samples ``among``; ties go to what arrived first."""
+    """Return the keys that join most of the samples ``among``; ties go to the earliest arrival."""
     joined = Counter(key for i in among for key in dict.fromkeys(samples[i]))
     arrival = {key: at for at, key in enumerate(dict.fromkeys(chain(*samples)))}
     ranked = sorted(joined, key=lambda key: (-joined[key], arrival[key]))
@@ -25,7 +25,7 @@ def top_edges(samples, among, most=None):
 
 
 def most_often(samples, left, edges, size):
-    """Line 12 to 20 of algorithm 1: the samples that appear most often in ``edges``."""
+    """Return the samples that appear most often in ``edges``: lines 12 to 20 of algorithm 1."""
     appearances = {i: len(set(samples[i]) & edges) for i in left}
     return sorted(left, key=lambda i: (-appearances[i], i))[:size]
 
@@ -62,7 +62,8 @@ def plain_sort(samples, size):
 
 @st.composite
 def few_samples(draw, most=40):
-    """Samples of 1 to 3 tables with few rows: bags empty, repeated, equal to others."""
+    """Return samples of 1 to 3 tables with few rows: bags are empty, repeated, or equal to
+    others."""
     tables = draw(st.integers(1, 3))
     bag = st.lists(st.integers(0, 5), max_size=3)
     rows = draw(st.lists(st.tuples(*[bag] * tables), min_size=1, max_size=most))

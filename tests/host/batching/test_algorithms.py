@@ -25,7 +25,7 @@ def paper_samples():
 
 def test_the_graph_of_figure_7():
     assert formed(Graph(2, 0), paper_samples(), 3)[0] == [0, 1, 4]
-    # Of those left, T0i0 alone joins several.
+    # Of the remaining keys, only T0i0 joins several samples.
     assert formed(Graph(2, 0), paper_samples(), 3)[1] == [5, 7, 2]
 
 
@@ -89,7 +89,7 @@ def test_two_kinds_are_told_apart(algorithm):
 
 
 def test_a_mini_batch_is_there_before_the_next_is_looked_for():
-    """Only so can a refresh save the rest of the work."""
+    """A refresh can save the remaining work only if mini-batches are made one by one."""
     for algorithm in (Graph(4), greedy_order):
         choices = algorithm(random_samples(50, 3), 5)
         assert len(next(choices)) == 5

@@ -1,4 +1,4 @@
-"""What is said of algorithms on the same samples."""
+"""Comparison of algorithms on the same samples."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def test_no_samples_are_refused():
 
 @pytest.mark.parametrize("name, graph", [("kaggle", 0.2), ("terabyte", 0.2), ("avazu", 0.28)])
 def test_unique_keys_saved_of_click_logs(name, graph):
-    """A mini-batch of 128 from 2,048, over all of them until a window is drained."""
+    """Form mini-batches of 128 from 2,048 samples, until a window is drained."""
     samples = concatenate(generate(MODELS[name], 4096, 4))
     rows = {row["algorithm"]: row for row in compare(samples, 128, 2048)}
     assert rows["graph"]["saved"] >= graph

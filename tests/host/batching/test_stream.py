@@ -1,4 +1,4 @@
-"""Windows, refreshes, and what is said of each mini-batch."""
+"""Windows, refreshes, and the statistics of each mini-batch."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,8 @@ REFRESHES = [Refresh(), Refresh(downgrade=0.8), Refresh(sliding=True),
 
 
 def check(batches, samples):
-    """Every sample once, each as it was, and every figure against a plain count."""
+    """Check that every sample appears once and unchanged, and every statistic against a plain
+    count."""
     numbers = np.concatenate([batch.numbers for batch in batches]).tolist()
     assert sorted(numbers) == list(range(len(samples)))
     keys, whole = key_lists(samples), bags(samples)
@@ -46,7 +47,7 @@ def test_always_a_permutation(samples, size, more, chunk, name, refresh):
     assert batches[0].fresh and batcher.formed == len(batches)
     if refresh.sliding:
         return
-    # Nothing of a window is left when the next is loaded.
+    # A window is empty before the next window is loaded.
     window = size + more
     fresh = [at for at, batch in enumerate(batches) if batch.fresh]
     for nth, (at, end) in enumerate(zip(fresh, [*fresh[1:], len(batches)])):
@@ -72,7 +73,7 @@ def test_a_window_is_16_mini_batches_by_default():
 
 
 def test_similarity_falls_as_a_window_is_used_and_a_refresh_restores_it():
-    """Figure 8."""
+    """See figure 8 of the paper."""
     samples = concatenate(generate(MODELS["kaggle"], 4096, 3))
     for algorithm in (Graph(16), Graph(128, 0), greedy_order):
         batches = list(Batcher(algorithm, 128, 2048).form([samples]))
@@ -81,7 +82,7 @@ def test_similarity_falls_as_a_window_is_used_and_a_refresh_restores_it():
         for window in alike:
             parts = window.reshape(4, 4).mean(axis=1)
             assert (np.diff(parts) < 0).all() and parts[0] > parts[3] + 0.2
-        # The first after the refresh is like the first of all, not like the one before it.
+        # The first mini-batch after the refresh resembles the very first, not the previous one.
         assert alike[0, 0] > 0.75 and alike[1, 0] > 0.75 and alike[0, -1] < 0.5
         assert batches[15].similarity < 0.6 * batches[0].similarity
         assert batches[16].downgrade == 1
@@ -106,15 +107,15 @@ def test_a_low_similarity_gives_the_rest_in_the_order_of_arrival():
 
 
 def test_a_sliding_window_is_filled_after_each_mini_batch():
-    # One sample that is like no other, then two kinds by turns: the first waits.
+    # A sample that resembles no other sample, then two kinds by turns: the first waits.
     rows = [[7, 8, 9]] + [[1, 2, 3], [4, 5, 6]] * 20
     samples = as_samples(rows)
     batches = list(Batcher(Graph(3), 2, 6, Refresh(sliding=True, wait=4)).form([samples]))
     check(batches, samples)
     turn = next(at for at, batch in enumerate(batches) if 0 in batch.numbers)
-    # After four mini-batches the four samples left are given, those of one kind first.
+    # After four mini-batches the four remaining samples are given, the samples of one kind first.
     assert turn == 5 and [batch.fresh for batch in batches].index(True, 1) == 6
-    # Drained after each window the first waits for two mini-batches only.
+    # If each window is drained, the first sample waits for only two mini-batches.
     batches = list(Batcher(Graph(3), 2, 6).form([samples]))
     assert next(at for at, batch in enumerate(batches) if 0 in batch.numbers) == 2
 
@@ -135,7 +136,7 @@ def test_no_sample_waits_longer_than_a_sliding_window_may_take(wait):
     loaded = {}
     given_ = 0
     for turn, batch in enumerate(batches):
-        # At most what a full window holds had been loaded when this mini-batch was chosen.
+        # When this mini-batch was chosen, at most a full window had been loaded.
         for number in range(given_ + 20):
             loaded.setdefault(number, turn)
         given_ += len(batch.numbers)

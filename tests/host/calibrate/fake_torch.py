@@ -1,7 +1,7 @@
-"""As much of PyTorch as the calibration uses, on a GPU of known times and a clock of its own.
+"""The part of PyTorch that the calibration uses, on a GPU of known times with a clock of its own.
 
-A call costs the host time and queues work; the GPU does one piece of work after the other. So what
-is measured here can be compared with what the GPU was made of.
+A call costs the host time and queues work; the GPU does the work in order. Measured values can
+therefore be compared with the known times of the GPU.
 """
 
 from contextlib import contextmanager
@@ -57,8 +57,11 @@ class _Event:
 
 
 class FakeTorch:
-    """Members: ``now``, the host's clock in microseconds; ``clock``, the same in seconds; ``done``,
-    when the GPU will have done all that it was given."""
+    """A stand-in for the module ``torch``.
+
+    Members: ``now``, the host's clock in microseconds; ``clock``, the same in seconds; ``done``,
+        the time at which the GPU finishes its queued work.
+    """
 
     __version__ = "fake"
     float32, int64 = "float32", "int64"

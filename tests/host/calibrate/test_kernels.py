@@ -1,4 +1,4 @@
-"""The CUDA kernels compile for every GPU, and run: on a driver for tests, see ``fake_cuda.cpp``."""
+"""The CUDA kernels compile for every GPU, and run on a driver for tests, see ``fake_cuda.cpp``."""
 
 import json
 import os
@@ -67,7 +67,7 @@ CHECKS = (
 
 @pytest.fixture(scope="module")
 def said(nvrtc, tmp_path_factory):
-    """What the checks of ``on_fake_driver`` found."""
+    """Return the results of the checks of ``on_fake_driver``."""
     pytest.importorskip("torch", reason=absent("torch"))
     folder = tmp_path_factory.mktemp("fake_cuda")
     subprocess.run([*compiler(), "-std=c++17", "-O1", "-fno-sanitize=undefined", "-shared", "-fPIC",

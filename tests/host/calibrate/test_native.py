@@ -1,4 +1,4 @@
-"""The loops in C, on functions of Python's in place of the driver's."""
+"""The loops in C, with Python functions in place of the driver's."""
 
 import ctypes
 from ctypes import CFUNCTYPE, c_int, c_uint, c_uint32, c_uint64, c_void_p
@@ -74,11 +74,12 @@ def test_a_bell_is_rung_with_one_store(loops):
 
 
 APART = 16
-"""Words of 32 bits from one of a mini-batch to the next."""
+"""Distance of the words of two mini-batches, in words of 32 bits."""
 
 
 class _Gpu:
-    """Ends a graph of two mini-batches a while after its words are set; counts those under way."""
+    """Ends a graph of two mini-batches some time after its words are set; counts graphs in
+    flight."""
 
     def __init__(self, lanes, waits=True):
         self.words, self.dones = ((c_uint32 * (2 * lanes * APART))() for _ in range(2))
@@ -111,7 +112,7 @@ class _Gpu:
 
 def test_graphs_are_kept_under_way_and_words_come_late(loops):
     gpu = _Gpu(3)
-    assert gpu.turns(loops, 20, 300.0) > 100  # no graph ends before, three at once
+    assert gpu.turns(loops, 20, 300.0) > 100  # three graphs at once, each ends late
     assert gpu.launched == 20 and gpu.most == 3
     assert not any(gpu.words) and not any(gpu.dones)
 

@@ -1,4 +1,4 @@
-"""The run of the list: what fails is missing and says why, what was found stays."""
+"""The run of the list: a failed item is missing with its reason, and other results stay."""
 
 import pytest
 
@@ -21,7 +21,7 @@ class _Clock:
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Items that take ten seconds for each reading, or fail."""
+    """Make items take ten seconds for each reading, or fail."""
     clock = _Clock()
 
     def good(name):

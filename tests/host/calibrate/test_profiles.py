@@ -1,4 +1,4 @@
-"""Profiles take what was measured, also into fields that the list has not heard of."""
+"""Profiles adopt measured values, also in fields that the list does not know."""
 
 import csv
 from dataclasses import dataclass, fields
@@ -63,7 +63,7 @@ def test_graphs_cost_only_software_that_has_them():
 
 @dataclass(frozen=True)
 class _Later(GpuProfile):
-    """A profile with fields that today's does not have."""
+    """A profile with an additional field."""
 
     resident_round_trip_us: float = 5.0
     another_us: float = 0.3

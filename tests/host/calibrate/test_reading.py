@@ -1,4 +1,4 @@
-"""Readings keep their spread, and books their order, their absences, and their files."""
+"""Readings keep their spread; books keep their order, absences, and files."""
 
 import csv
 import json

@@ -81,7 +81,7 @@ def test_several_files_and_folders_are_run_through_in_order(tmp_path):
     write(days / "day_2", "0:x\n")
     with pytest.raises(InputError, match=r"days/day_2:1:1: a key must be table:row in decimal"):
         list(open_samples(paths, "trace", model))
-    write(days / "1\u00b22", "0:1\n")  # a digit to Python, and no number
+    write(days / "1\u00b22", "0:1\n")  # a digit in Python, but not a number
     assert len(input_files(days)) == 4
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"empty: the folder contains no file$"):

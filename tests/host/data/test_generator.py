@@ -57,7 +57,7 @@ def test_ranks_are_scattered_over_all_rows_one_to_one():
 
 
 def test_labels_can_be_learned():
-    """A logistic model with one weight a key beats the click rate on samples it has not seen."""
+    """A logistic model with one weight per key beats the click rate on unseen samples."""
     model = Model((50, 300, 10), 16, 2, (16,), (1,), "small")
     samples = concatenate(generate(model, 40_000, 1))
     rows = samples.rows.reshape(-1, 3) + np.array([0, 50, 350])
@@ -102,14 +102,14 @@ def test_bags():
     expected = np.repeat(np.tile(np.arange(4), 3000), lengths.reshape(-1))
     assert np.array_equal(samples.tables, expected)
     assert (samples.rows < np.array(model.rows)[samples.tables]).all()
-    # The first key of every bag is the one of a model without bags.
+    # The first key of every bag is the key of a model without bags.
     plain = concatenate(generate(Model(model.rows, 16, 3, (16,), (1,)), 3000, 5))
     first = samples.bag_offsets[:-1].reshape(3000, 4)
     plain_rows = plain.rows.reshape(3000, 4)
     for table in (0, 1, 2):
         there = lengths[:, table] > 0
         assert np.array_equal(samples.rows[first[there, table]], plain_rows[there, table])
-    # The keys of a bag are drawn one by one: in 7 rows, few pairs are equal.
+    # The keys of a bag are drawn independently: in 7 rows, few pairs are equal.
     pairs = samples.rows[samples.tables == 2].reshape(3000, 2)
     assert 0.05 < (pairs[:, 0] == pairs[:, 1]).mean() < 0.4
     assert same(samples, concatenate(generate(model, 3000, 5, chunk=77)))

@@ -12,7 +12,7 @@ SIZES = (4, 1000, 300_000, 3_000_000)
 
 
 def stream(chunks=60, seed=5):
-    """Samples whose keys are skewed like those of click logs: row = size ^ uniform."""
+    """Return samples whose keys are skewed like the keys of click logs: row = size ^ uniform."""
     rng = np.random.default_rng(seed)
     for _ in range(chunks):
         rows = np.stack([(size ** rng.random(2000)).astype(np.int64) for size in SIZES], axis=1)
@@ -65,15 +65,15 @@ def test_estimates_in_bounded_memory(exact, most):
 
 
 def test_estimates_are_unbiased_in_the_order_of_keys(exact):
-    """A table that is used only after it was thinned is not counted too low."""
+    """A table that is first used after thinning is not counted too low."""
     counts = KeyCounts(1 << 12)
     rows = np.arange(100_000).reshape(-1, 1)
     for part in np.split(np.concatenate([rows, rows[::-1]]), 100):
         counts.add(Samples.one_hot(np.zeros((len(part), 1)), np.zeros(len(part)), part))
-        counts.skew()  # counts what waits
+        counts.skew()  # counts pending accesses
     got = counts.skew()
     assert got.accesses == 200_000 and abs(got.unique - 100_000) < 4 * got.error
-    # A key that is dropped stays dropped, so that those held have both of their accesses.
+    # A dropped key stays dropped: held keys have both of their accesses.
     assert (counts._counts == 2).all()
 
 

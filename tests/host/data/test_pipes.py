@@ -1,4 +1,4 @@
-"""Data sets from a pipe: each sample once, mistakes in their place, and no second pass."""
+"""Data sets from a pipe: each sample once, errors with their place, and no second pass."""
 
 import gzip
 import os
@@ -40,7 +40,7 @@ CONTENT = {
 
 @contextmanager
 def piped(content: bytes):
-    """A path at which ``content`` can be read once, as a shell's ``<(...)`` makes it."""
+    """Yield a path at which ``content`` can be read once, like a shell's ``<(...)``."""
     out, into = os.pipe()
 
     def write_all() -> None:
@@ -50,7 +50,7 @@ def piped(content: bytes):
                 while view:
                     view = view[file.write(view[:5000]):]
             except BrokenPipeError:
-                pass  # nobody reads on
+                pass  # the reader has stopped
 
     writer = threading.Thread(target=write_all)
     writer.start()
@@ -104,7 +104,7 @@ TWICE = "is a pipe, which can be read only once: write it to a file first"
     ("criteo", ", or name the format with --format"), ("trace", ", or name a model"),
     ("npy", ", or name a model"), ("movielens", ""), ("dlrm-npz", "")])
 def test_a_second_pass_is_refused(name, remedy):
-    """One line; nothing of the pipe is read."""
+    """The message is one line, and the pipe is not read."""
     with piped(CONTENT[name]) as pipe:
         with pytest.raises(InputError) as error:
             if name == "criteo":

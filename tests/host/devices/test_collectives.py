@@ -22,14 +22,14 @@ ONE = TopologyProfile("one", (Level("switch", 1, 10.0, 2.0),))
 def test_mpi_posts_messages_in_turn_and_moves_their_bytes_at_once():
     topology = Topology(FLAT)
     cost = MpiCollectives(MPI, topology).all_to_all(topology.uniform(40_000))
-    # Three messages of 3 us, 2 us of latency, 120,000 bytes at 10,000 a microsecond.
+    # Three messages of 3 us, 2 us of latency, 120,000 bytes at 10,000 per microsecond.
     assert cost == Cost(9 + 2 + 12.0, 11.0, {"link": 12.0, "cpu": 9.0})
 
 
 def test_mpi_counts_only_peers_that_have_bytes():
     topology = Topology(FLAT)
     traffic = np.zeros((4, 4))
-    traffic[1, 1] = 1e9  # its own bytes stay where they are
+    traffic[1, 1] = 1e9  # its own bytes are not sent
     mpi = MpiCollectives(MPI, topology)
     assert mpi.all_to_all(traffic) == Cost()
     traffic[1, 2] = traffic[3, 2] = 10_000  # two messages to receive, 20,000 bytes into one link
@@ -52,7 +52,7 @@ def test_a_framework_calls_mpi_once_for_each_collective():
 def test_nccl_groups_peers():
     topology = Topology(FLAT)
     nccl = NcclCollectives(NCCL, topology)
-    # 1,000 bytes go by LL, of whose bytes a half is data; three peers are two rounds.
+    # 1,000 bytes use LL, half of whose bytes are data; three peers are two rounds.
     small = nccl.all_to_all(topology.uniform(1000))
     assert small == Cost(4 + 2 * 3 + 0.6, 10.0, {"link": 0.6})
     large = nccl.all_to_all(topology.uniform(40_000))
@@ -73,7 +73,7 @@ def test_nccl_hops_inside_a_host_are_its_own():
 def test_ring_counts_turns_and_hosts():
     ring = Ring(Topology(HOSTS), 400_000)
     assert (ring.turns, ring.outside, ring.part) == (6, 2, 100_000)
-    # Each turn, one part of 100,000 bytes leaves a host, at 10,000 a microsecond.
+    # In each turn, one part of 100,000 bytes leaves a host, at 10,000 per microsecond.
     assert (ring.part_us, ring.moving_us) == (10.0, 60.0)
     with pytest.raises(ValueError, match="size must be at least 1, not 0"):
         Ring(Topology(HOSTS), 0)
@@ -98,7 +98,7 @@ def test_all_reduce_moves_what_the_ring_of_the_nic_simulation_does(nodes):
     wire = RingAllReduce(Network(network, nodes), nodes, size, payload, header)
     topology = Topology(TopologyProfile.of(network, nodes, payload, header))
     cost = MpiCollectives(replace(MPI, message_us=0.0), topology).all_reduce(size)
-    # The latency of the one is in whole cycles.
+    # The latency of the NIC's link is in whole cycles.
     assert cost.us == pytest.approx(wire.cycles * CYCLE_NS / 1000, rel=2e-3)
 
 
@@ -122,10 +122,11 @@ def test_more_bytes_and_more_nodes_take_longer(kind):
 
 
 def test_128_gpus_beside_the_figures_of_zionex():
-    """Of 256 MB a GPU: all-to-all about 7 GB/s of about 10.5 achievable, all-reduce about 60 GB/s.
+    """With 256 MB per GPU: all-to-all about 7 GB/s of about 10.5 achievable, all-reduce about 60
+    GB/s.
 
-    Both are unverified. The model has no congestion, so that it must be above; and it cannot be
-    above what the links of its profile carry.
+    Both figures are unverified. The model has no congestion, and must be above them. It cannot
+    exceed the links of its profile.
     """
     size = 256e6
     nccl = NcclCollectives(load_profile("nccl_network", NcclProfile),

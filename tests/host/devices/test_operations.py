@@ -30,10 +30,10 @@ def test_rows_move_whole_accesses():
 
 
 def test_what_training_does_with_rows():
-    # 8 passes of 8 bits over 8 bytes of key and 8 of place, read and written.
+    # 8 passes of 8 bits over 8 bytes of key and 8 of index, read and written.
     assert tables.unique(1000).streamed_bytes == 1000 * (8 * 2 * 16 + 8 + 48)
     assert tables.unique(1000, 4).kernels == 8
-    # Of 2^16 values 16 bits are sorted, of one more 17, of one value one.
+    # For 2^16 values 16 bits are sorted, for one more 17, for one value 1.
     assert [tables.unique(1000, values=values).kernels
             for values in (1, 2**16, 2**16 + 1, 2**62)] == [5, 6, 7, 12]
     assert tables.unique(1000, values=2**16).streamed_bytes == 1000 * (2 * 2 * 16 + 8 + 48)
@@ -94,7 +94,7 @@ def test_kernels_of_a_level(level, bottom, backward, interact, unfold, update):
     assert len(dense.interaction(32, MODEL, level)) == interact
     assert len(dense.interaction_backward(32, MODEL, level)) == unfold
     assert dense.dense_update(1000, 6, level).operators == update
-    # The arithmetic of the products stays, but for pairs that a matrix product computes twice.
+    # The arithmetic of the products stays, except for pairs that a matrix product computes twice.
     for make in (lambda at: dense.mlp(32, layers, at),
                  lambda at: dense.mlp_backward(32, layers, False, at)):
         assert sum(work.flops for work in make(level) if work.matrix) == sum(

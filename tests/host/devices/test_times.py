@@ -46,7 +46,7 @@ def test_eager_calls_hide_behind_long_kernels_and_short_kernels_behind_calls():
     # Called at 10, 20, 30; the last starts at 34.
     assert gpu.run(SHORT, SHORT, SHORT) == Cost(35.0, 32.0,
                                                 {"gpu": 3.0, "gpu_memory": 0.0, "cpu": 30.0})
-    # The short one's call ends at 20, but the GPU is busy until 44.
+    # The short operation's call ends at 20, but the GPU is busy until 44.
     assert gpu.run(LONG, SHORT).us == 45.0
     assert gpu.run(SHORT, LONG).us == 20 + 4 + 30
     # Five tables are five calls.
@@ -100,7 +100,7 @@ def test_the_nic_simulation_reads_rows_and_multiplies_at_the_same_rates():
 def test_copies():
     copies = CopyTime(PCIE, EAGER)
     assert (copies.call_us, copies.moving_us(50_000)) == (6.0, 5.0)
-    # The GPU reads host memory: there and back; it writes it: one way.
+    # The GPU reads host memory in a round trip, and writes it in one direction.
     assert copies.latency_us(True) == 1.0 and copies.latency_us(False) == 0.5
     with pytest.raises(ValueError, match=r"^size must be at least 0, not -1"):
         copies.moving_us(-1)
@@ -108,7 +108,8 @@ def test_copies():
 
 def test_what_kernels_fill():
     gpu = GpuTime(replace(GPU, multiprocessors=10, block_bytes=1000), EAGER)
-    # 2,500 bytes are three blocks; rows count with what they move; no work is a block, too.
+    # 2,500 bytes are three blocks; rows count with the bytes that they move; no work is a block,
+    # too.
     assert gpu.share(Operation("x", streamed_bytes=2500)) == 0.3
     assert gpu.share(Operation("x", streamed_bytes=500, rows=32, row_bytes=16)) == 0.3
     assert gpu.share(SHORT) == 0.1 and gpu.share(LONG) == 1.0
@@ -133,7 +134,7 @@ def test_products_run_on_the_multiprocessors_that_their_tiles_fill():
     full = dense.product(640, 1000, 640)
     assert gpu.share(full) == 1.0 and gpu.compute_us(full) == pytest.approx(
         2 * 640 * 1000 * 640 / 1e6)
-    # As one kernel, layers take what they take one after the other, without a kernel's least time.
+    # In one kernel, layers take the sum of their times, without a kernel's least time.
     layers = MODELS["kaggle"].bottom_layers
     one, = dense.mlp(32, layers, 3)
     assert gpu.compute_us(one) == pytest.approx(
@@ -148,7 +149,7 @@ def test_cpu():
     assert cpu.run(work, replace(work, operators=3, kernels=3)) == Cost(
         2 * 14.8 + 4 * 2.0, 8.0, {"cpu": 37.6, "cpu_memory": 29.6})
     assert cpu.run() == Cost()
-    # Random accesses are no quicker than those in order, whatever a sweep makes of either.
+    # Random accesses are no quicker than sequential accesses, whatever a sweep measures.
     assert CpuTime(replace(CPU, random_bandwidth_gb_s=80.0)).work_us(work) == 2.0 + 3.2
 
 

@@ -15,7 +15,7 @@ THREE = TopologyProfile("three", (Level("a", 2, 50.0, 1.0, True), Level("b", 3, 
 
 
 def plain_link_us(profile, traffic):
-    """The busiest link of each level, one message after the other."""
+    """Return the time of the busiest link of each level, with one message after another."""
     sizes = [1]
     for level in profile.levels:
         sizes.append(sizes[-1] * level.joins)
@@ -55,9 +55,9 @@ def test_messages_queue_at_every_link():
     assert topology.send(0.0, 0, 1, 100_000) == 3.0
     # To the other host: the head waits until 0's link is free; the slower link takes 10 us.
     assert topology.send(0.0, 0, 2, 100_000) == 2 + 10 + 3
-    # The link between the hosts is taken until 12, whoever sends; 2's own link is free by then.
+    # The link between the hosts is busy until 12, for any sender; 2's own link is free by then.
     assert topology.send(0.0, 1, 3, 100_000) == 12 + 10 + 3
-    # The other way it is not.
+    # The opposite direction is free.
     assert topology.send(0.0, 2, 0, 100_000) == 10 + 3
     assert topology.send(5.0, 3, 3, 100_000) == 5.0
     topology.clear()

@@ -1,4 +1,4 @@
-"""Gradients: their pinned orders one operation at a time, and against finite differences."""
+"""Gradients: their defined orders one operation at a time, and against finite differences."""
 
 import numpy as np
 import pytest

@@ -44,7 +44,7 @@ def test_a_mean_is_the_sum_divided_once():
     lengths = np.array([0, 1, 3, 100, 7])
     vectors = rng.standard_normal((lengths.sum(), 16)).astype(np.float32)
     sums = plain_pool(vectors, lengths)
-    # One rounding: in float64 the quotient is exact enough to round right.
+    # One rounding: the float64 quotient is exact enough to round correctly.
     expected = (sums.astype(np.float64) / np.maximum(lengths, 1)[:, None]).astype(np.float32)
     assert pool(vectors, lengths, "mean").tobytes() == expected.tobytes()
     samples = random_samples(20, 4, seed=5)

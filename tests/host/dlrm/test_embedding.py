@@ -23,7 +23,7 @@ def gradients_of(samples, seed=0):
 
 
 def plain_rows(samples, gradients, pooling, share):
-    """Terms of each key, from the samples of ``share``."""
+    """Return the terms of each key, from the samples of ``share``."""
     rows = {}
     for n in share:
         for table, bag in enumerate(bags(samples)[n]):
@@ -39,7 +39,7 @@ def plain_rows(samples, gradients, pooling, share):
 @pytest.mark.parametrize("pooling", ["sum", "mean"])
 @pytest.mark.parametrize("nodes", [1, 3])
 def test_a_row_gets_what_its_keys_have(nodes, pooling):
-    samples = random_samples(20, 4, seed=3)  # bags of none to four keys, rows that repeat
+    samples = random_samples(20, 4, seed=3)  # bags of 0 to 4 keys, repeated rows
     samples.rows[:] = samples.rows % 12
     bag_gradients = gradients_of(samples)
     each = key_gradients(samples, bag_gradients, pooling)
@@ -78,7 +78,7 @@ def test_all_samples_on_one_key(pooling):
     assert keys.tolist() == [7 | table << 36 for table in range(4)]
     for table in range(4):
         for lane in range(16):
-            # fsum rounds once to float64, which a float32 is next to.
+            # fsum rounds once to float64, whose neighbour is a float32.
             assert sums[table, lane] == F(math.fsum(gradients[:, table, lane].tolist()))
 
 

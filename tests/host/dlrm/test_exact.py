@@ -1,4 +1,4 @@
-"""Exact sums in whole numbers against math.fsum, fractions and numpy."""
+"""Exact sums in integers against math.fsum, fractions and numpy."""
 
 import math
 from fractions import Fraction
@@ -19,7 +19,7 @@ def fraction(bits: int) -> Fraction:
 
 
 def sums_of_lanes(bits: np.ndarray) -> list[ExactSum]:
-    """Return the sum of each column of ``bits``: as many as there are."""
+    """Return the sum of each column of ``bits``."""
     sums = exact_sums(bits.view(np.float32))
     assert len(sums) == bits.shape[1] > 0
     return sums
@@ -78,7 +78,7 @@ def test_a_list_adds_up_and_is_short(kind):
     for total in sums_of_lanes(bits):
         terms = split(total)
         assert sums_of_bits(terms) == total
-        # Each further term lies 25 bits lower at least.
+        # Each further term is at least 25 bits lower.
         assert len(terms) <= 12 if abs(total.value) < 1 << 277 else len(terms) <= 18
 
 
@@ -103,7 +103,7 @@ def test_gradients_take_one_or_two_terms():
     ([0x7F7FFFFF, 0x73000000], 0x7F800000, [0x7F7FFFFF, 0x73000000]),
     ([0x7F7FFFFF, 0x72FFFFFF], 0x7F7FFFFF, [0x7F7FFFFF, 0x72FFFFFF]),
     ([0x7F7FFFFF, 0x7F7FFFFF, 0xFF7FFFFF], 0x7F7FFFFF, [0x7F7FFFFF]),
-    # A tie, to even and then to what was taken away.
+    # A tie, to even and then towards the subtracted term.
     ([0x3F800001, 0x33800000], 0x3F800002, [0x3F800002, 0xB3800000]),
     ([0x3F800000, 0x33800000], 0x3F800000, [0x3F800000, 0x33800000]),
     ([0x3F800000, 0x33800000, 0x00000001], 0x3F800001, [0x3F800001, 0xB3800000, 0x00000001]),
@@ -122,7 +122,7 @@ def test_parts_and_orders_do_not_matter(kind):
     assert exact_sums(values[::-1]) == whole
     parts = [exact_sums(values[part::3]) for part in range(3)]
     assert [a + b + c for a, b, c in zip(*parts)] == whole
-    # What is sent on instead of a part's terms adds up to the same.
+    # The compressed terms of a part have the same sum.
     for lane, total in enumerate(whole):
         sent = [term for part in parts for term in split(part[lane])]
         assert nearest(sums_of_bits(sent)) == nearest(total)

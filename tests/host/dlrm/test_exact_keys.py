@@ -1,4 +1,4 @@
-"""Exact sums by key against host.dlrm.exact's whole numbers and math.fsum."""
+"""Exact sums by key against host.dlrm.exact's integers and math.fsum."""
 
 import math
 
@@ -13,7 +13,7 @@ MINUS_ZERO = 0x80000000
 
 
 def by_hand(keys, values):
-    """Sums key by key, of whole numbers in Python."""
+    """Return sums key by key, in Python's integers."""
     different = sorted(set(keys.tolist()))
     return different, [[nearest(total) for total in exact_sums(values[keys == key])]
                        for key in different]
@@ -33,7 +33,7 @@ def test_sums_are_those_of_whole_numbers(kind, terms, different):
 
 
 def test_kinds_of_all_magnitudes_together():
-    """Keys whose sums use other limbs, side by side."""
+    """Sum keys whose sums use different limbs, side by side."""
     values = np.concatenate([terms_of_kind(kind, 40, 3, 5) for kind in KINDS]).view(np.float32)
     keys = np.repeat(np.arange(len(KINDS)), 40)
     order = np.random.default_rng(2).permutation(len(keys))

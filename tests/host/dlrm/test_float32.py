@@ -19,7 +19,7 @@ from tests.rtl.interaction.bags import pooled_beats
 F = np.float32
 SPECIAL = np.array([0, 0x80000000, 1, 0x807FFFFF, 0x7F7FFFFF, 0xFF7FFFFF, 0x7F800000, 0xFF800000,
                     0x7FC00000, 0xFFC12345, 0x7F800001, 0x3F800000], np.uint32)
-"""Zeros, subnormals, the largest, infinities, NaN of three kinds, 1."""
+"""Zeros, subnormals, the largest value, infinities, NaN of three kinds, 1."""
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +69,7 @@ def test_every_operation_makes_the_hardwares_nan():
     vectors, lengths = special(300, 16), np.arange(300) % 4
     assert_canonical(means(vectors, lengths))
     dots = dot_interaction(special(50, 16), special(50, 3, 16, seed=1), itself=True)
-    assert dots[:, :16].tobytes() == special(50, 16).tobytes()  # the dense vector as it is
+    assert dots[:, :16].tobytes() == special(50, 16).tobytes()  # the dense vector, unchanged
     finite = np.random.default_rng(2).choice(SPECIAL[:8], (200, 4)).view(F)
     assert_canonical(dot_interaction(finite, finite[::-1, None], itself=True)[:, 4:])
     for linear in (linear_fixed, linear_blas):

@@ -47,7 +47,7 @@ def test_batches_do_not_matter_and_floats_are_near():
 
 @pytest.mark.parametrize("dimension", [4, 8, 20])
 def test_free_lanes_go_through_the_tree(dimension):
-    """The sum of products that are -0 is +0 as soon as a free lane joins it."""
+    """The sum of products that are -0 becomes +0 when a free lane joins it."""
     dense, pooled = np.full((1, dimension), -1, np.float32), np.zeros((1, 1, dimension), np.float32)
     assert not np.signbit(dot_interaction(dense, pooled)[0, dimension])
     full = dot_interaction(np.full((1, 16), -1, np.float32), np.zeros((1, 1, 16), np.float32))

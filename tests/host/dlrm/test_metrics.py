@@ -7,7 +7,7 @@ from host.dlrm.metrics import Quality, accuracy, auc, by_interval
 
 
 def counted(predictions, labels):
-    """Pairs in order, one by one."""
+    """Return the fraction of pairs in order, counted one by one."""
     clicks = [p for p, y in zip(predictions, labels) if y]
     others = [p for p, y in zip(predictions, labels) if not y]
     return sum((a > b) + (a == b) / 2 for a in clicks for b in others) / (len(clicks) * len(others))

@@ -49,7 +49,7 @@ def test_what_is_not_finite():
                                              0x7FC00000]]
     got, states = Optimizer("rowwise-adagrad").apply(vectors, np.zeros(1, F), gradients)
     assert (got.view(np.uint32) == 0x7FC00000).all() and states.view(np.uint32) == 0x7FC00000
-    # An infinite state makes the step 0, and 0 times infinity is no number.
+    # An infinite state makes the step 0, and 0 times infinity is not a number.
     got, states = Optimizer("rowwise-adagrad").apply(vectors, np.zeros(1, F),
                                                      np.array([[3e38, 0, 1, math.inf]], F))
     assert states.tolist() == [math.inf]

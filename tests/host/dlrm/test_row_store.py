@@ -73,7 +73,7 @@ def test_the_digest_is_of_tables_rows_and_bits_in_order(monkeypatch):
     text = b"".join(struct.pack("<IQ16f", key >> 36, key & (1 << 36) - 1, *vector)
                     for key, vector in sorted(zip(keys.tolist(), vectors.tolist())))
     assert store.digest() == hashlib.sha256(text).digest()
-    # In whatever order rows are written, and again; the sign of a zero counts.
+    # In any order of writes, and repeatedly; the sign of a zero counts.
     other = RowStore(MODEL, 3)
     for part in (slice(300, None), slice(0, 400)):
         other.write(keys[part], vectors[part], np.ones(len(keys[part]), F))

@@ -35,7 +35,7 @@ def trained(trainer, parts):
     MODEL, replace(MODEL, pooling="mean"), replace(MODEL, interaction="cat"),
     replace(MODEL, interaction_itself=True)], ids=["sum", "mean", "cat", "itself"])
 def test_exact_sums_give_every_cluster_the_same_weights(model):
-    parts = [*batches(8), batches(1)[0].slice(0, 5)]  # the last is short
+    parts = [*batches(8), batches(1)[0].slice(0, 5)]  # the last batch is short
     whole = trained(reference_trainer(model, 3, ADAGRAD), parts)
     for nodes in (2, 4, 8):
         assert trained(reference_trainer(model, 3, ADAGRAD, nodes), parts) == whole
@@ -64,7 +64,7 @@ def test_everything_that_should_matter_does():
 
 
 def test_embeddings_may_be_anyones():
-    """What holds the rows sees each step once, between begin and the update of the next."""
+    """The owner of the rows sees each step once, between begin and the update of the next step."""
     seen = []
 
     class Watched(EmbeddingTables):
@@ -130,7 +130,7 @@ def test_a_checkpoint_goes_on_as_if_nothing_had_been(tmp_path, optimizer):
 
 
 def test_rows_go_to_a_checkpoint_and_back_by_parts(tmp_path, monkeypatch):
-    """The bytes are the same however many rows are in memory at once, those of NumPy's archives."""
+    """The bytes equal NumPy's archives, regardless of the number of rows in memory at once."""
     trainer = reference_trainer(MODEL, 3)
     trained(trainer, batches(2))
     rows, files = trainer.embeddings.rows, []
@@ -150,7 +150,7 @@ def test_rows_go_to_a_checkpoint_and_back_by_parts(tmp_path, monkeypatch):
 
 
 def saved(tmp_path, **changes):
-    """Save a checkpoint, some of its arrays changed or, where None, left out."""
+    """Save a checkpoint with some arrays changed or, if None, left out."""
     trainer = reference_trainer(MODEL, 3)
     trained(trainer, batches(1))
     path = tmp_path / "checkpoint.npz"
@@ -166,7 +166,7 @@ def saved(tmp_path, **changes):
 
 
 def changed(index, value):
-    """Return what changes an element of an array of a checkpoint."""
+    """Return a function that changes an element of an array of a checkpoint."""
     def change(array):
         array = array.copy()
         array[index] = value
@@ -235,7 +235,7 @@ def test_other_files_are_refused(tmp_path):
 
 
 def test_any_bit_that_is_flipped_and_any_byte_that_is_missing_is_found(tmp_path):
-    """Also those in headers, which NumPy reads as Python."""
+    """Also in headers, which NumPy reads as Python."""
     path = saved(tmp_path)
     whole = path.read_bytes()
     trainer = reference_trainer(MODEL, 3)
@@ -264,7 +264,7 @@ def test_any_bit_that_is_flipped_and_any_byte_that_is_missing_is_found(tmp_path)
     "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000000,), }",
     "{'descr': [('a', '<f4')] * 3, 'fortran_order': False, 'shape': (2,), }"])
 def test_a_sealed_archive_of_anything_is_no_checkpoint(tmp_path, header):
-    """What NumPy's parser of headers raises: SyntaxError, TokenError, MemoryError, ..."""
+    """Use headers for which NumPy's parser raises SyntaxError, TokenError, MemoryError, ..."""
     path = tmp_path / "c.npz"
     text = header.encode()
     array = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(64)
@@ -297,7 +297,7 @@ def test_layers_may_be_computed_elsewhere_and_by_blas():
     parts = batches(2)
     fixed = trained(reference_trainer(MODEL, 3), parts)
     assert trained(reference_trainer(MODEL, 3, linear=counted), parts) == fixed
-    # Four layers: forward, weights and biases, and inputs of all but the first.
+    # Four layers: forward, weights and biases, and inputs of all layers except the first.
     assert len(calls) == 2 * (4 + 2 * 4 + 3)
     losses, _ = trained(reference_trainer(MODEL, 3, mlp="blas"), parts)
     assert losses == pytest.approx(fixed[0], rel=1e-5)

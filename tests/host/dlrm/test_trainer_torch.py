@@ -36,9 +36,8 @@ def compare(model, samples, optimizer, batch, partials="exact"):
 
 
 def criteo():
-    """Small MLPs: of the units of kaggle's own, one comes so close to 0 that rounding decides what
-    its ReLU lets through, and row-wise Adagrad makes 2e-4 of the loss out of that.
-    """
+    """Return samples and a model with small MLPs. With kaggle's own MLPs, one unit is so close to 0
+    that rounding decides its ReLU, and row-wise Adagrad turns that into 2e-4 of the loss."""
     model = MODELS["kaggle"]
     model = model.with_rows(tuple(min(rows, 3000) for rows in model.rows))
     return replace(model, bottom=(64, 16), top=(64, 1))
@@ -66,7 +65,8 @@ def test_bags_and_interactions(optimizer, interaction, itself, pooling, partials
 
 @pytest.fixture
 def ratings(tmp_path):
-    """MovieLens ``ratings.csv`` from the folder ``EMBERNIC_DATA``, or one that looks like it."""
+    """Return MovieLens ``ratings.csv`` from the folder ``EMBERNIC_DATA``, or a generated file like
+    it."""
     path = Path(os.environ.get("EMBERNIC_DATA", tmp_path)) / "movielens-ratings.csv"
     if not path.exists():
         path, rng = tmp_path / "ratings.csv", random.Random(1)

@@ -1,4 +1,4 @@
-"""DLRM of PyTorch's own parts, to be compared with host.dlrm.dlrm and what trains it."""
+"""DLRM from PyTorch's own parts, for comparison with host.dlrm.dlrm and its trainer."""
 
 from collections.abc import Iterator
 
@@ -16,21 +16,21 @@ __all__ = ["KINK", "TorchDlrm"]
 torch.set_num_threads(1)  # its layers are small, and its threads spin while they wait
 
 KINK = 1e-6
-"""So near to 0 rounding decides what a ReLU lets through, and either gradient is right."""
+"""Distance from 0 within which rounding decides a ReLU, and either gradient is right."""
 
 
 class TorchDlrm:
-    """A DLRM in training, with the initial weights and rows of ours.
+    """A DLRM in training, with the initial weights and rows of host.dlrm.
 
     Parameters
     ----------
     model, seed: shape and initial weights.
     optimizer: of the rows; the MLPs learn at its rate, by SGD.
-    precision: of everything.
-    samples: all that it will see: its tables then hold their rows alone, since a table of ten
-        million rows would take most of a test's time. None for whole tables.
+    precision: of all values.
+    samples: all samples of the training: tables then contain only their rows, because a table of
+        ten million rows would take most of a test's time. None for whole tables.
 
-    ``sided``: how often a ReLU's own choice was not taken, see `step`.
+    Members: ``sided``, how often a ReLU's own choice was overridden, see `step`.
     """
 
     def __init__(self, model: Model, seed: int, optimizer: Optimizer,
@@ -67,10 +67,10 @@ class TorchDlrm:
         return torch.where(passed, x, torch.zeros_like(x))
 
     def step(self, samples: Samples, gates: Iterator[np.ndarray] | None = None) -> float:
-        """Train on a mini-batch; return its loss before that.
+        """Train on a mini-batch; return its loss before the update.
 
-        ``gates``: what ours let through at each ReLU in turn, bottom MLP then top, which holds
-        here too where a value is as near to 0 as `KINK`. Without, every ReLU is PyTorch's own.
+        ``gates``: outputs of host.dlrm's ReLUs in turn, bottom MLP then top. They replace a ReLU's
+        own choice for values within `KINK` of 0. By default every ReLU is PyTorch's own.
         """
         x = torch.from_numpy(samples.dense).to(self.precision)
         for weights, biases in self.mlps[0]:

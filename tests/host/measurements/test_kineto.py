@@ -36,12 +36,12 @@ TRACE = {"traceEvents": [
     op("fbgemm::split_embedding_codegen_lookup_sgd_function", 140, 20,
        [[0], [999], [0], [0], [3], [3], [4], [], [], [4], [], [70], [33]]),
     launch(4, 150), kernel(4, "void forward_kernel<float>(int)", 530, 6),
-    # Another thread calls at the same time: its operator launched it.
+    # Another thread calls at the same time: its operator launched the kernel.
     op("torch::autograd::CppNode<SplitLookupFunction_sgd_Op>", 140, 40, [[32, 16]], tid=2),
     launch(5, 151, tid=2), kernel(5, "void backward_kernel<float>(int)", 540, 9),
     op("aten::copy_", 200, 20, [[16], [16], []]), launch(6, 205),
     kernel(6, "Memcpy HtoD (Pinned -> Device)", 550, 1, "gpu_memcpy"),
-    # Of the step before: its launch is not in the trace.
+    # A kernel of the previous step: its launch is not in the trace.
     kernel(99, "void late<float>(int)", 490, 5),
     op("record_param_comms", 230, 30, [[24]]), launch(7, 240),
     kernel(7, "ncclKernel_SendRecv(int)", 560, 40),

@@ -1,4 +1,4 @@
-"""Sources are split: what models are checked against chooses no constant."""
+"""Sources are split: a source that checks a model chooses no constant."""
 
 import tomllib
 from dataclasses import replace
@@ -31,7 +31,7 @@ def test_no_constant_comes_from_what_models_are_checked_against(name):
     for path, source in _texts(tomllib.loads(text)):
         found = sources().check_only(source)
         assert found is None, f"{name}{path} is from {found.name}, which only checks the models"
-    assert sources().check_only(text) is None  # nor does a comment say so
+    assert sources().check_only(text) is None  # a comment does not mark it either
 
 
 @pytest.mark.parametrize("source", [source for source in sources().checks],

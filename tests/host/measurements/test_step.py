@@ -1,4 +1,4 @@
-"""The published step, as data: its counts and sums are those of the trace."""
+"""The published step, as data: its counts and sums are the trace's."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def test_collectives_and_their_last_to_arrive():
     assert [each.kind for each in found].count("all_to_all") == 5
     assert [sum(each.sent) for each in found if each.kind == "all_reduce"] == [
         1576964, 448, 907840]
-    # Keys go to the rank that has the table, as many from each: those that it looks up.
+    # Keys go to the rank with their table, equally many from each rank: the keys that it looks up.
     keys = next(each.sent for each in found if len(set(each.sent)) > 1)
     looked_up = sorted(each.rows for each in step_kernels()
                        if "adagrad_function" in each.operator)
@@ -40,7 +40,7 @@ def test_tables_of_the_scaling_runs_are_all_dealt():
 
 
 def test_latency_times_rate_is_the_batch():
-    """One request is under way, whatever the batch."""
+    """One request is in flight, whatever the batch."""
     found = inference()
     for batch, ms, rate in zip(found.batch, found.float32_ms, found.float32_rate):
         assert ms * rate / 1e3 == pytest.approx(batch, rel=0.2)

@@ -1,4 +1,4 @@
-"""Properties of the rules by which whole tables are dealt."""
+"""Properties of the rules that deal whole tables."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def test_even_differs_by_one_table_and_gives_each_to_the_fewest_rows(rows, nodes
     assert owners.keys() == rows.keys()
     counts = np.bincount([*owners.values()], minlength=nodes)
     assert counts.max() - counts.min() <= 1
-    # Replayed: no node with fewer rows could have taken a table and still leave counts even.
+    # Replayed: no node with fewer rows could have taken a table and kept the counts even.
     held, so_far = [0] * nodes, [0] * nodes
     least, extra = divmod(len(rows), nodes)
     for table in sorted(rows, key=lambda t: (-rows[t], t)):

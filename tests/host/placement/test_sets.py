@@ -1,4 +1,4 @@
-"""Textbook caches: sets of keys, and those of the nodes of a cluster."""
+"""Textbook caches: sets of keys, and the caches of a cluster's nodes."""
 
 import random
 

@@ -31,7 +31,7 @@ def test_every_node_has_as_many_tables_as_any_other_by_default():
     assert plan == ShardPlan.deal(MODELS["kaggle"], 4, "even")
     owners = [table.owner for table in plan.tables]
     assert sorted(np.bincount(owners).tolist()) == [6, 6, 7, 7]
-    # Written out by hand: 10.1, 8.4, 7.0 and 5.5 M rows lead, then 2.2 M to the fewest.
+    # By hand: 10.1, 8.4, 7.0 and 5.5 M rows first, then 2.2 M to the node with the fewest.
     assert [owners[t] for t in (2, 11, 20, 15, 3)] == [0, 1, 2, 3, 3]
 
 
@@ -45,7 +45,7 @@ def test_rows_are_balanced_on_request():
 def test_lookups_are_balanced_on_request():
     model = Model((10, 20, 30, 40, 50), 4, 1, (4,), (1,))
     plan = ShardPlan.deal(model, 2, "lookups", [1, 7, 0, 5, 3])
-    # 7; 5; 3 to the 5; 1 to the 7: 8 and 8; none to the fewest rows, 20 + 10.
+    # 7; 5; 3 to the 5; 1 to the 7: 8 and 8; 0 to the fewest rows, 20 + 10.
     assert [table.owner for table in plan.tables] == [0, 0, 0, 1, 1]
 
 

@@ -1,4 +1,4 @@
-"""Devices of round numbers, whose bytes and arithmetic take next to nothing."""
+"""Devices with round numbers, whose bytes and arithmetic take almost no time."""
 
 from dataclasses import replace
 
@@ -31,8 +31,8 @@ TUNED = replace(EAGER, name="tuned", graphs=True, graph_us=6, graph_node_us=0.25
 
 
 def devices(nodes: int = 2, software: SoftwareProfile = EAGER) -> Devices:
-    """Return devices: a launch 1 us, a kernel 2 on one of four multiprocessors, a message of MPI
-    4, a link's latency 1, PCIe's 0.5."""
+    """Return devices: a launch takes 1 us, a kernel 2 us on one of four multiprocessors, a message
+    of MPI 4 us, a link's latency 1 us, PCIe's 0.5 us."""
     network = NetworkProfile("net", 1.0, FAST, 24, True)
     topology = Topology(TopologyProfile.of(network, nodes))
     pcie = PcieProfile("pcie", 0.5, FAST)
@@ -48,7 +48,7 @@ def devices(nodes: int = 2, software: SoftwareProfile = EAGER) -> Devices:
 
 
 def workload(nodes: int = 2, rows=((1, 2), (1, 3)), model: Model = MODEL) -> Workload:
-    """Return what samples with these rows, one in each table, ask of nodes."""
+    """Return the workload of nodes for samples with these rows, one in each table."""
     found = np.array(rows)
     samples = Samples.one_hot(np.zeros((len(found), model.dense), np.float32),
                               np.zeros(len(found)), found)

@@ -1,4 +1,4 @@
-"""Baselines: steps worked by hand, and what each optimisation saves."""
+"""Baselines: steps worked out by hand, and the saving of each optimisation."""
 
 from dataclasses import replace
 
@@ -37,13 +37,14 @@ def phases(step) -> dict:
 
 def test_the_papers_inference_by_hand():
     # MPI: the framework's call 10, which is overhead, one message 4, latency 1. The thread calls
-    # copies every 5 and operators every 10; a launch 1 later they run for 2, before the next call.
+    #     copies every 5 and operators every 10. A launch of 1 later they run for 2, before the next
+    #     call.
     step = bl_paper(workload(), devices(), INFERENCE)
     exchange = 10 + 4 + 1
     indices, inputs, by_table, gather = exchange, 3 * 5, 2 * 10, 10
     vectors = 5 + 0.5 + 3 + exchange + 5     # copied out over PCIe, waited for, sent, copied in
     dense = (2 + 4 + 2) * 10                 # bottom, interaction, top
-    last = 5 + 0.5 + 3                       # predictions copied behind the last kernel, and waited
+    last = 5 + 0.5 + 3  # predictions copied behind the last kernel, and waited
     assert longest_us(step) == pytest.approx(
         indices + inputs + by_table + gather + vectors + dense + last, abs=1e-3)
     assert phases(step) == {"input_all_to_all": 5, "embedding_all_to_all": 5,
@@ -58,7 +59,7 @@ def test_the_papers_training_adds_its_backward_half():
     assert work["mlp"] == 8 + 2 * (3 + 4 + 3 + 4) and work["irregular"] == 12 + 2 * 6
     # A sort of 12 kernels, a sum and an update of one table's rows; a message and its latency.
     assert work["backward_all_to_all"] == 2 * (12 + 1 + 1) + 5
-    # A ring of two turns by MPI, between copies, a wait before; its bytes take nothing.
+    # A ring of two turns by MPI, between copies, a wait before; its bytes take no time.
     ring = 5 + 0.5 + 3 + 10 + 2 * (4 + 1) + 5
     assert longest_us(both[0]) - longest_us(both[1]) == pytest.approx(ring, abs=1e-3)
 
@@ -91,7 +92,7 @@ def test_breakdowns_add_up(software, options):
 
 
 def test_without_any_option_it_is_the_papers_baseline_with_one_copy():
-    """Indices go by MPI before they are copied: no copies out of the GPU and back."""
+    """MPI sends the indices before they are copied: no copies out of the GPU and back."""
     w, d = workload(), devices()
     tuned = bl_tuned(w, d, INFERENCE, NOTHING)
     paper = bl_paper(w, replace(d, software=replace(d.software, packed_inputs=True)), INFERENCE)
@@ -100,11 +101,11 @@ def test_without_any_option_it_is_the_papers_baseline_with_one_copy():
 
 
 def test_every_tuning_is_tried_once():
-    """Three ways to look up, two of the bottom MLP, six thresholds; gradients in buckets are for
-    training alone, exchanges of two mini-batches in one call for inference.
+    """There are three ways to look up, two of the bottom MLP, six thresholds. Gradients in buckets
+    are for training only, exchanges of two mini-batches in one call for inference only.
 
-    By NCCL indices are deduped or not, grouped or not, or exchanged between hosts; by MPI they are
-    deduped or exchanged between hosts.
+    With NCCL, indices are deduped or not, grouped or not, or exchanged between hosts. With MPI,
+    they are deduped or exchanged between hosts.
     """
     for training, exchanges, more in ((False, 5 + 2, 1), (True, 3 + 2, 2)):
         every = list(tunings(training))
@@ -143,7 +144,7 @@ def test_the_best_is_found_however_close_the_bounds_are():
         assert best(range(5), lambda number, slack=slack: (costs[number] - slack, 0.0),
                     cost) == 1
         assert tried == {0.0: [1], 0.5: [1, 3], 10.0: [1, 3, 2, 0, 4]}[slack]
-    # Equal ones are told apart by the next member, which counts no more than that.
+    # Ties are broken by the next member, which counts only for ties.
     assert best("abc", lambda each: (0.0, 0.0), {"a": (1.0, 3.0), "b": (1.0 + 1e-8, 2.0),
                                           "c": (1.1, 1.0)}.__getitem__) == "b"
 
@@ -158,11 +159,11 @@ def test_what_each_optimisation_saves_where_it_is_about():
 
     # Four copies and two waits against a base and a hop: MPI needs more.
     assert us() < us(nccl=False)
-    # Tables that are all copied leave nothing to exchange.
+    # If all tables are copied, there are no exchanges.
     assert us(copied(w)) < us()
     # The bottom MLP, 4 us and a launch, hides behind the exchanges.
     assert us(overlap=False) > us()
-    # Without graphs, a collective of its own for the top MLP's gradients is one more call.
+    # Without graphs, a separate collective for the top MLP's gradients is one more call.
     assert us(options=TRAINING, overlap=False) > us(options=TRAINING)
 
 
@@ -176,7 +177,7 @@ def test_dedupe_ends_a_graph():
 
 
 def test_what_a_kernel_does_changes_their_number_alone():
-    """From one level to the next fewer kernels run, and the products are the same."""
+    """At each higher level fewer kernels run, and the products are the same."""
     w = workload(rows=((1, 2), (1, 3)))
     counts, flops = [], []
     for level in LEVELS:
@@ -197,12 +198,12 @@ def test_dedupe_sends_each_key_once():
         sent[dedupe] = [sum(stage.us for stage in step.stages
                             if stage.phase == phase and "link" in stage.resources)
                         for phase in ("input_all_to_all", "embedding_all_to_all")]
-    # One index a key, in place of one and where its bag begins, for each of two lookups.
+    # One index per key, in place of an index and a bag offset, for each of two lookups.
     assert sent[True] == pytest.approx([sent[False][0] / 4, sent[False][1] / 2])
 
 
 def slow_links():
-    """Return devices whose links count."""
+    """Return devices with slow links."""
     d = devices()
     topology = Topology(TopologyProfile.of(replace(d.network, bandwidth_gbit_s=0.01), 2))
     return replace(d, nccl=NcclCollectives(d.nccl.nccl, topology))

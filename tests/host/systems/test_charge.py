@@ -1,4 +1,4 @@
-"""Costs as stages: nothing is lost, everything is once."""
+"""Costs as stages: every cost appears exactly once."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def test_a_cost_becomes_its_overhead_its_work_and_its_resources():
     assert last == len(step.stages) - 1 and longest_us(step) == 10
     assert total(step, lambda stage: [stage.phase]) == {"overhead": 4, "mlp": 6}
     assert total(step, lambda stage: stage.resources) == {"cpu": 3, "gpu": 6, "link": 1}
-    # The host calls first; the link is needed last.
+    # The host calls first; the link is used last.
     assert step.stages[0].resources == ("cpu",) and "link" in step.stages[-1].resources
 
 

@@ -1,4 +1,4 @@
-"""EN: steps worked by hand, what each option changes, and what each resource is charged."""
+"""EN: steps worked out by hand, the effect of each option, and the charges of each resource."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ SOME = Delivery(slots=1, bags=1, vectors=1, copied_slots=1, copied_bags=1)
 
 
 def sound(software=TUNED, **gpu):
-    """Devices whose GPU a resident kernel leaves three of four multiprocessors."""
+    """Return devices whose resident kernel leaves three of four multiprocessors of the GPU."""
     d = devices(software=software)
     return replace(d, gpu=GpuTime(replace(d.gpu.gpu, resident_multiprocessors=1, **gpu), software))
 
@@ -55,7 +55,7 @@ def names(found) -> list[str]:
 
 
 def test_the_threads_part_is_a_doorbell_a_graph_and_a_wait():
-    # A doorbell 1, a graph 6, and a wait 3: whatever is delivered, with two launches in no case.
+    # A doorbell 1, a graph 6, and a wait 3, with any delivery, and never two launches.
     for deliver in DELIVER:
         assert busy(step(EnTuning(deliver=deliver)))["cpu"] == pytest.approx(1 + 6 + 3)
     relaunched = busy(step(EnTuning(relaunch=True)))
@@ -68,12 +68,12 @@ def test_the_bottom_mlp_does_not_wait_for_the_nic_nor_the_nic_for_it():
     quick = replace(NIC, phases={"embedding_lookup": 0.5})
     level0 = 2 * (1 + 4 + 2)
     assert longest_us(step(nic=quick)) == pytest.approx(13 + level0 + 3.5, abs=0.01)
-    # A NIC that takes long: the doorbell, PCIe 0.5 and 0.5 for the queries, its time, in which its
-    # word has crossed PCIe, what a short write takes more, 0.324, and the poll 2.
+    # A slow NIC: the doorbell, PCIe 0.5 and 0.5 for the queries, the NIC's time including its
+    # word's way over PCIe, the extra time of a short write 0.324, and the poll 2.
     slow = replace(NIC, phases={"embedding_lookup": 100.0})
     assert longest_us(step(nic=slow)) == pytest.approx(
         1 + 1 + 100 + 0.324 + 2 + level0 + 3.5, abs=0.01)
-    # The NIC's time has the first flush, and only that.
+    # The NIC's time includes only the first flush.
     assert "flush" not in names(step(nic=slow))
     again = step(nic=slow, d=sound(flush_reads=2))
     assert longest_us(again) - longest_us(step(nic=slow)) == pytest.approx(1.0)
@@ -131,7 +131,8 @@ def slow_pcie(d):
 def test_all_that_the_nic_writes_flags_and_rows_cross_pcie(deliver):
     nic = replace(NIC, gathers=3.0, gathered=10.0, sent_bytes=7.0, delivered_bytes=123.0)
     found = busy(step(EnTuning(deliver=deliver), nic, d=slow_pcie(sound())))
-    # What the NIC counted, flags of lists, the word's short write, and two dense features.
+    # The bytes that the NIC counted, flags of lists, the word's short write, and two dense
+    # features.
     assert found["pcie_in"] == pytest.approx(123 + 3 * 0.25 + 0.25 + 4 * 2)
     assert found["pcie_out"] == pytest.approx(
         16 * 10 + 4 + (16 if deliver == "interaction" else 0))
@@ -142,7 +143,7 @@ def test_copies_of_small_tables_cost_keys_and_rows():
     d = slow_pcie(sound())
     found, other = (busy(step(EnTuning(copied_rows=10, deliver="pooled"), own=own, d=d))
                     for own in (SOME, OWN))
-    # A key and an offset of 8 bytes each; what the NIC writes less is in what it counts.
+    # A key and an offset of 8 bytes each; the NIC's counts include the reduction of its writes.
     assert found["pcie_in"] - other["pcie_in"] == pytest.approx(16)
     slow = replace(d, gpu=GpuTime(replace(d.gpu.gpu, memory_bandwidth_gb_s=0.032), TUNED))
     memory = [busy(step(EnTuning(deliver="pooled"), own=own, d=slow))["gpu_memory"]
@@ -216,8 +217,8 @@ def test_nothing_is_faster_with_a_slower_constant():
         for times in (nic, slow_nic):
             base = longest_us(step(tuning, times, d=d))
             assert all(longest_us(step(tuning, times, d=each)) >= base for each in slower())
-        # With a NIC that takes long, everything between its answer and the prediction is on the
-        # path, and so is what tells of it.
+        # With a slow NIC, the critical path contains all steps between its answer and the
+        # prediction, including the completion.
         base = longest_us(step(tuning, slow_nic, d=d))
         word, write = list(slower())[3], list(slower())[8]
         assert longest_us(step(tuning, slow_nic, d=word)) == pytest.approx(base + 2)
@@ -240,8 +241,7 @@ def test_training_rings_from_the_last_kernel_that_makes_gradients():
 def test_deliveries_are_counted_by_share():
     rows = np.array([[1, 2], [1, 3], [1, 2], [4, 2]])
     samples = Samples.one_hot(np.zeros((4, MODEL.dense), np.float32), np.zeros(4), rows)
-    # Two shares of two samples, with keys 1, 2, 1, 3 and 1, 2, 4, 2: three
-    # different ones each.
+    # Two shares of two samples, with keys 1, 2, 1, 3 and 1, 2, 4, 2: three distinct keys each.
     assert delivery_of(samples, (False, False), 2) == Delivery(4, 4, 3, 0, 0)
     assert delivery_of(samples, (True, False), 2) == Delivery(2, 2, 2, 2, 2)
 

@@ -1,4 +1,4 @@
-"""Programs of the GPU: calls, kernels, copies, collectives and waits, worked by hand."""
+"""Programs of the GPU: calls, kernels, copies, collectives and waits, worked out by hand."""
 
 from dataclasses import replace
 
@@ -81,7 +81,7 @@ def test_small_kernels_of_several_mini_batches_run_side_by_side():
         program = Program(d)
         program.kernels([("a", "mlp", [SHORT])], ())
         steps.append(program.step)
-    # Each fills one of four multiprocessors for 2 us, a launch of 1 later.
+    # Each fills one of four multiprocessors for 2 us, after a launch of 1.
     assert schedule(steps, 8).finished.tolist() == [3] * 4 + [5] * 4
 
 
@@ -97,7 +97,7 @@ def test_copies_of_either_direction_do_not_wait_for_each_other():
 
 
 def collectives(d, count: int) -> list:
-    """Return steps of one collective by NCCL each."""
+    """Return steps of one NCCL collective each."""
     steps = []
     for _ in range(count):
         program = Program(d)
@@ -123,7 +123,7 @@ def test_an_exchange_grouped_with_another_takes_the_communicator_for_its_bytes_a
         program.exchange("x", "mlp", traffic, at, "nccl", grouped)
         held[grouped] = used(program.step)["nccl"]
         whole = devices().nccl.all_to_all(traffic)
-        # It takes no less until its bytes are there.
+        # It ends at the earliest when its bytes have arrived.
         assert longest_us(program.step) == pytest.approx(6 + 1 + 1 + whole.us)
     assert held == {False: pytest.approx(whole.us), True: pytest.approx(whole.work_us)}
 
@@ -157,13 +157,13 @@ def test_each_mini_batch_has_one_of_the_threads(threads):
     one = 5 + 15 + 11.5
     assert schedule(steps[:1]).finished == pytest.approx(one)
     # With one thread the second mini-batch calls its copy when the first has sent its message, at
-    # 19, and goes on when the first has rung, at 35.
+    # 19, and continues when the first has rung, at 35.
     assert schedule(steps, 2).finished.tolist() == pytest.approx(
         [one, one] if threads == 2 else [24 + 11.5, 35 + 15 + 11.5])
 
 
 def test_the_doorbell():
-    """A driver's store takes 1, PCIe 0.5; a framework's call of an operator before it 10."""
+    """A driver's store takes 1, PCIe 0.5; a framework's call of an operator before it takes 10."""
     for software, us in ((TUNED, 1), (None, 11)):
         program = Program(devices(software=software) if software else devices())
         program.tell_nic()

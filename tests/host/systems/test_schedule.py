@@ -32,7 +32,7 @@ def test_steps_in_flight_share_resources():
     found = schedule([chain(), chain(), chain()], in_flight=2)
     assert found.released.tolist() == [0, 0, 12]
     assert found.start[2].tolist() == [12, 15, 20]
-    # Its MLP is ready at 13, when the gather of step 2 has the GPU: nothing is reserved.
+    # Its MLP is ready at 13, while the gather of step 2 uses the GPU: no resource is reserved.
     assert found.start[1].tolist() == [3, 8, 15]
     assert found.held[1] == [(0, 0), (0, 1), (2, 0)]
 
@@ -72,7 +72,8 @@ def test_small_shares_do_not_keep_a_large_one_waiting():
     for number in range(5):
         small.add("c", "mlp", 2, Part(GPU, 0.5), after=[number - 1] if number else [])
     found = schedule([large, small], in_flight=2)
-    # At 3 the large one is ready, with half of the GPU in use until 4; the rest is kept for it.
+    # At 3 the large stage is ready, with half of the GPU in use until 4; the rest is reserved for
+    # it.
     assert found.start[0].tolist() == [0, 4] and found.start[1].tolist() == [0, 2, 7, 9, 11]
 
 
@@ -147,7 +148,7 @@ def graphs(draw) -> list[Step]:
 
 
 def walked(steps: list[Step], in_flight: int) -> list[list[int]]:
-    """Return when each stage starts: whole microseconds, one after the other."""
+    """Return the start of each stage, in whole microseconds."""
     never = 1 << 30
     start = [[never] * len(step.stages) for step in steps]
     end = [[never] * len(step.stages) for step in steps]
@@ -190,8 +191,8 @@ def walked(steps: list[Step], in_flight: int) -> list[list[int]]:
 
 
 def test_a_resource_is_kept_for_one_that_a_later_stage_left_too_little_for():
-    """An earlier step waits for a and for all of b; a quarter of b is then taken by a later one,
-    whose next stage has to leave the rest of b to the earlier step."""
+    """An earlier step waits for a and for all of b. A later step takes a quarter of b, and its next
+    stage must leave the rest of b to the earlier step."""
     early, late = Step(), Step()
     early.add("a", "mlp", 1, "a")
     early.add("both", "mlp", 2, "a", "b")

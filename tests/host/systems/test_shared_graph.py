@@ -1,4 +1,4 @@
-"""Several mini-batches in a graph: steps worked by hand, and what must hold of every system."""
+"""Several mini-batches in a graph: steps worked out by hand, and properties of all systems."""
 
 from dataclasses import replace
 
@@ -36,14 +36,14 @@ NIC = NicTimes({"input_all_to_all": 2.0, "embedding_lookup": 5.0}, interval_us=6
 
 
 def step(*operations: Operation, d=SOUND) -> Step:
-    """A graph of kernels, one after the other, and the wait for it."""
+    """Return a graph of kernels, one after another, and the wait for it."""
     program = Program(d)
     program.wait(program.kernels([("x", "mlp", operations)], ()))
     return program.step
 
 
 def waiting(first: Operation, then: Operation) -> Step:
-    """A step whose thread has to wait in the middle."""
+    """Return a step whose thread has to wait in the middle."""
     program = Program(SOUND)
     program.wait(program.kernels([("first", "mlp", [first])], ()))
     program.wait(program.kernels([("then", "mlp", [then])], ()))
@@ -67,7 +67,7 @@ def test_a_graph_and_a_wait_for_two():
 
 def test_a_wait_in_the_middle_is_for_all():
     found = in_one_graph([waiting(SHORT, LONG), waiting(LONG, SHORT)])
-    # Both are at 6 + 1 + 24 + 3 before either goes on: nothing of theirs overlaps.
+    # Both are at 6 + 1 + 24 + 3 before either continues: their stages do not overlap.
     assert longest_us(found) == pytest.approx(
         (6 + 12 * MORE + 1 + 24 + 3) + (6 + MORE + 1 + 24 + 3))
     assert schedule([found]).busy["cpu"] == pytest.approx(2 * (6 + 3) + 13 * MORE)
@@ -93,7 +93,7 @@ def test_collectives_go_one_after_the_other_unless_one_call_does_them():
     found = schedule([in_one_graph([exchanging(SOUND)] * 2)])
     assert found.busy["nccl"] == pytest.approx(2 * each.us)
     assert found.finished[0] == pytest.approx(6 + MORE + 1 + 2 * each.us + 3)
-    # One call: a base and a hop, one peer more of eight at once, and the bytes of both.
+    # One call: a base and a hop, one more peer of eight at once, and the bytes of both.
     grouped = replace(SOUND, grouped=True)
     more = SOUND.nccl.further_us(3e6 * (1 - np.eye(2)))
     assert more == pytest.approx((each.overhead_us - SOUND.nccl.nccl.base_simple_us) / 8)
@@ -103,7 +103,7 @@ def test_collectives_go_one_after_the_other_unless_one_call_does_them():
 
 
 def test_mpi_is_called_for_one_mini_batch_after_the_other():
-    d = replace(SOUND, threads=2)  # the second thread is another graph's
+    d = replace(SOUND, threads=2)  # the second thread belongs to another graph
 
     def mpi() -> Step:
         program = Program(d)
@@ -153,7 +153,7 @@ def test_only_the_threads_calls_are_shared(name):
     before = longest_us(one)
     for count in (2, 4, 8):
         found = in_one_graph([one] * count)
-        # A mini-batch gets nothing sooner, and all of them not later than one after the other.
+        # No mini-batch ends sooner, and all end at the latest as they would one after another.
         assert before <= longest_us(found) <= count * longest_us(one) + count * MORE * 99
         before = longest_us(found)
         used = schedule([found]).busy
@@ -161,7 +161,7 @@ def test_only_the_threads_calls_are_shared(name):
             {name: us for name, us in busy.items() if name != "cpu"})
         calls = [one.stages[number].us for number in one.calls
                  if "cpu" in one.stages[number].resources]
-        # What a graph's further mini-batches add are their nodes.
+        # The further mini-batches of a graph add only their nodes.
         assert used["cpu"] == pytest.approx(
             sum(calls) + count * (busy["cpu"] - sum(calls)) + (count - 1) * sum(one.calls.values()))
 
@@ -172,7 +172,7 @@ def test_no_interval_is_below_what_the_busiest_resource_takes(name):
     for flight in ((4, 2), (8, 2), (8, 4), (16, 4)):
         busy = busy_us([one], flight[1])
         assert interval_us([one], *flight) >= 0.99 * max(busy.values())
-    # All that is in flight in one graph: no two graphs overlap.
+    # All mini-batches in flight in one graph: no two graphs overlap.
     assert interval_us([one], 4, 4) == pytest.approx(schedule([in_one_graph([one] * 4)])
                                                      .finished[0] / 4)
 

@@ -1,4 +1,4 @@
-"""Systems with SmartNICs: steps worked by hand, and what each part changes."""
+"""Systems with SmartNICs: steps worked out by hand, and the effect of each part."""
 
 from dataclasses import replace
 
@@ -57,12 +57,12 @@ def test_nothing_on_gives_the_nic_alone():
     alone = step(NIC)
     assert [(s.name, s.us) for s in step(NIC, computation=False, local_cache=False).stages] == [
         (s.name, s.us) for s in alone.stages]
-    # A local cache changes what the NICs take, nothing else, in inference.
+    # In inference, a local cache changes only the NICs' times.
     assert step(NIC, local_cache=True).stages == alone.stages
 
 
 def interval(found) -> float:
-    """Return the mean time from one of many steps in flight to the next."""
+    """Return the mean time between the ends of many steps in flight."""
     ends = schedule([found] * 40, 4).finished
     return (ends[-1] - ends[7]) / 32
 
@@ -70,9 +70,9 @@ def interval(found) -> float:
 def test_the_nic_is_held_for_its_interval_only():
     busy = schedule([step()]).busy
     assert busy["nic"] == 30.0
-    # The host's thread, 6 + 3 + 2 operators and copies, is what takes longest.
+    # The host's thread, with 6 + 3 + 2 operators and copies, is the bottleneck.
     assert interval(step()) == pytest.approx(busy["cpu"], rel=0.02)
-    # What is left of it after the lookups holds the NIC during the interaction.
+    # The interaction occupies the NIC for its remainder after the lookups.
     for us in (90.0, 30.0):
         found = step(replace(NIC, interval_us=us), computation=True)
         assert schedule([found]).busy["nic"] == us

@@ -66,7 +66,7 @@ def test_small_tables_are_copied_and_the_others_dealt_anew(placement):
     plan = ShardPlan.deal(model, 4, placement, lookups).with_copies(10_000)
     kinds = [table.kind == DescriptorKind.REPLICATED for table in plan.tables]
     assert kinds == [rows <= 10_000 for rows in model.rows]
-    # As if the large ones were all there were.
+    # As if only the large tables existed.
     large = Model(tuple(rows for rows in model.rows if rows > 10_000), 16, 1, (16,), (1,))
     alone = ShardPlan.deal(large, 4, placement, lookups[~np.array(kinds)])
     assert [table.owner for table, copied in zip(plan.tables, kinds) if not copied] == [

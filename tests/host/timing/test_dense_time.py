@@ -24,7 +24,7 @@ def test_operations_are_those_of_matrix_products():
 
 def test_times_are_launches_and_operations():
     time, operations = DenseTime(GPU, MODEL), DenseOperations.of(MODEL)
-    # 0.001 Tflop/s are 4 operations a cycle; a launch is 1,000 cycles.
+    # 0.001 Tflop/s are 4 operations per cycle; a launch is 1,000 cycles.
     assert time.bottom(10, 8) == pytest.approx(1010 + 8 * operations.bottom / 4)
     assert time.top(10, 8) == pytest.approx(1010 + 8 * operations.top / 4)
     assert time.backward(10, 8) == pytest.approx(10 + 8 * operations.backward / 4)
@@ -54,7 +54,7 @@ def test_a_ring_moves_these_bytes(nodes):
     part = -(-10_000 // nodes)
     frames = -(-part // 1408)
     wire = part + frames * (64 + 24)
-    assert found.cycles == pytest.approx(2 * (nodes - 1) * (250 + wire / 50))  # 50 bytes a cycle
+    assert found.cycles == pytest.approx(2 * (nodes - 1) * (250 + wire / 50))  # 50 bytes per cycle
 
 
 def test_weights_are_float32():

@@ -29,7 +29,7 @@ def test_every_profile_loads():
 
 
 def test_link_serialises():
-    link = Link(12.5)  # 50 bytes a cycle
+    link = Link(12.5)  # 50 bytes per cycle
     assert link.send(10, 100) == (10, 12)
     assert link.send(10, 50) == (12, 13)
     assert link.send(20, 50) == (20, 21)
@@ -65,7 +65,7 @@ def test_network_latency(name, lookahead):
 def test_switch_queues_at_the_output():
     switch = Network(load_profile("ethernet_100g_switch", NetworkProfile), 4)
     first = switch.deliver(0, 0, 2, 1476)
-    assert switch.deliver(0, 1, 2, 1476) == first + 30  # 1,500 bytes at 50 a cycle
+    assert switch.deliver(0, 1, 2, 1476) == first + 30  # 1,500 bytes at 50 per cycle
     assert switch.deliver(0, 1, 3, 1476) == first
     direct = Network(load_profile("ethernet_100g_direct", NetworkProfile), 3)
     assert direct.deliver(0, 0, 2, 1476) == direct.deliver(0, 1, 2, 1476)
@@ -97,7 +97,7 @@ def test_cables_join_at_most_three():
 
 @pytest.mark.parametrize("payload", [150, 1110, 1430])
 def test_switch_output_reaches_the_measured_goodput(payload):
-    """UDP goodput at 100 Gb/s is p / (p + 66) of it."""
+    """At 100 Gb/s, the goodput of UDP is p / (p + 66) of the rate."""
     switch = Network(load_profile("ethernet_100g_switch", NetworkProfile), 2)
     for _ in range(1001):
         start = switch.deliver(0, 0, 1, payload + 42)
@@ -106,7 +106,7 @@ def test_switch_output_reaches_the_measured_goodput(payload):
 
 
 def test_a_gather_is_a_kernel():
-    """However few its rows are, it takes a kernel's least time; its memory is free before."""
+    """A gather of few rows takes a kernel's least time; its memory is free before."""
     gpu: GpuLookups[str] = GpuLookups(GpuProfile("g", 1.0, 64.0, 64, 2, kernel_us=2.0), 64)
     first, second = gpu.arrive(0, "a", 4), gpu.arrive(0, "b", 4000)
     assert first is not None and second is not None
@@ -132,7 +132,7 @@ def test_one_thread_calls_gathers_one_after_the_other():
         thread.join(lambda now, name=name, queue=queue: begun.append((name, queue.start(now))))
     first = rows.arrive(0, "a", 4)
     assert first is not None and (ends[-1][0], first.end) == (1000, 1250 + 1)
-    # Streams are free, the thread is not: what comes meanwhile goes together.
+    # Streams are free, the thread is not: lists that arrive meanwhile share a gather.
     assert rows.arrive(10, "b", 4) is rows.arrive(20, "c", 4) is dense.arrive(30, "d", 1) is None
     ends[-1][1](1000)
     assert [(name, gather and gather.lists) for name, gather in begun] == [("rows", ("b", "c"))]

@@ -1,4 +1,4 @@
-"""Packets of gradients: a plain reading gives back what was packed, in the fewest packets."""
+"""Packets of gradients: decoding returns the packed gradients, in the fewest packets."""
 
 from itertools import pairwise
 
@@ -21,7 +21,7 @@ def inputs(lengths, dimension, seed=0):
 
 
 def read(packet, dimension):
-    """Return header, and (keys, bits of the vector) of each bag of a packet."""
+    """Return the header, and (keys, bits of the vector) of each bag of a packet."""
     header = parse_header(packet[0])
     record_beats = -(-header.count // 8)
     fields = record_fields(GradientRecord, payload_records(packet[1:], header.count))
@@ -41,7 +41,7 @@ def read(packet, dimension):
 
 
 def bags_of(tables, rows, lengths, gradients):
-    """Return the bags that have keys, as :func:`read` does."""
+    """Return the bags with keys, in the form of :func:`read`."""
     at = 0
     for length, vector in zip(lengths.tolist(), gradients, strict=True):
         keys = list(zip(tables[at:at + length].tolist(), rows[at:at + length].tolist()))
@@ -66,7 +66,7 @@ def test_round_trip_in_the_fewest_packets(lengths, dimension, payload_beats):
         assert (header.opcode, header.destination, header.step) == (Opcode.GRADIENTS, 3, 0xFFFE)
         assert header.count == sum(len(keys) for keys, _ in bags)
         assert len(packet) == 1 + beats_needed(bags, dimension) <= 1 + payload_beats
-    # In order, packets filled as far as they go are the fewest.
+    # In order, packets filled as far as possible are the fewest.
     for (_, bags), (_, after) in pairwise(read_back):
         assert beats_needed(bags + after[:1], dimension) > payload_beats
 
@@ -84,7 +84,7 @@ def test_the_longest_bag_fits_and_one_more_key_does_not():
 
 
 def test_a_packet_takes_more_bags_than_it_has_beats():
-    # 56 keys take 7 beats, 56 vectors of 4 values 14; a 57th vector would need both one more.
+    # 56 keys take 7 beats, 56 vectors of 4 values 14; a 57th vector would need one more of each.
     packets = gradient_packets(*inputs([1] * 100, 4), node=0, step=0, payload_beats=22)
     assert [parse_header(packet[0]).count for packet in packets] == [56, 44]
 

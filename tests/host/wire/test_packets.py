@@ -1,4 +1,4 @@
-"""Packets packed by the host, taken apart field by field with plain integers."""
+"""Packets packed by the host, decoded field by field with plain integers."""
 
 import numpy as np
 import pytest

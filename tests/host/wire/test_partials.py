@@ -1,4 +1,4 @@
-"""Packets of partials: a plain reading gives back what was packed, and so does the parser."""
+"""Packets of partials: decoding returns the packed partials, and so does the parser."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def inputs(count, width, seed=0):
 
 
 def read(packet, width):
-    """Return [(table, row, beat, level, bits of values)] by counting bits, and check the rest."""
+    """Return [(table, row, beat, level, bits of values)] by counting bits, and check other bits."""
     payload = int.from_bytes(np.ascontiguousarray(packet[1:], "<u4").tobytes(), "little")
     count = parse_header(packet[0]).count
     first = 512 * -(-count // 8)

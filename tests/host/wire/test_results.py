@@ -8,7 +8,7 @@ from rtl.formats import Status
 
 
 def _packet(tags: list[int], beats: int) -> np.ndarray:
-    """Return header beat, tag beats of 32-bit words and beats that count 0, 1, ... by lane."""
+    """Return a header beat, tag beats of 32-bit words and beats that count 0, 1, ... by lane."""
     words = np.zeros(-(-len(tags) // 16) * 16, np.uint32)
     words[:len(tags)] = tags
     values = np.arange(16 * beats, dtype=np.float32).view(np.uint32)

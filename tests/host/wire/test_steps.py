@@ -1,4 +1,4 @@
-"""Packets of step records and states: what was packed comes back, at the places of the format."""
+"""Packets of step records and states: packed values are read back, at the places of the format."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Register block: a plain-Python register file against the AXI4-Lite bus under random stalls."""
+"""Register block against a register file in Python, with random stalls on the AXI4-Lite bus."""
 
 import functools
 import random
@@ -25,7 +25,8 @@ STALLS = [0.0, 0.4, 0.8]
 
 
 class Master:
-    """Bus master: channels of their own, each with random stalls; answers held to their rules."""
+    """Bus master with five independent channels and random stalls, which checks the rules of
+    answers."""
 
     def __init__(self, bus, stall: float = 0.0, seed: int = 0):
         self._bus, self._stall, self._seed = bus, stall, seed
@@ -52,7 +53,7 @@ class Master:
             while True:
                 queue = [(r,) for r in self.reads] if name == "ar" else self.writes
                 other = {"aw": "data first", "w": "address first"}.get(name)
-                # Until the other channel holds its half, if that is to come first.
+                # Wait until the other channel holds its half, if that half must be first.
                 held = other == self.order and ctx.get(
                     self._bus.wready if name == "aw" else self._bus.awready)
                 if at == len(queue) or held or rng.random() < self._stall:
@@ -63,7 +64,7 @@ class Master:
                 ctx.set(valid, 1)
                 await ctx.tick().until(ready)
                 ctx.set(valid, 0)
-                # What is not valid may be anything.
+                # Invalid data may have any value.
                 for member in members:
                     ctx.set(getattr(self._bus, member), rng.getrandbits(4))
                 at += 1
@@ -86,7 +87,7 @@ class Master:
         return bench
 
     async def write(self, ctx, *writes) -> list[int]:
-        """Write (address, value[, strobe]), one after the other; return the answers."""
+        """Write each (address, value[, strobe]) in turn; return the answers."""
         start = len(self.write_answers)
         self.writes += [(*w, 15)[:3] for w in writes]
         while len(self.write_answers) < start + len(writes):
@@ -198,7 +199,7 @@ def test_what_is_not_there_is_answered_slverr(stall):
         mapped = {r.address for r in dut.registers}
         holes = [a for a in range(0, 1 << 16, 4) if a not in mapped]
         rng = random.Random(1)
-        # Beside each end of the map, and anywhere.
+        # Beyond each end of the map, and at random addresses.
         holes = [a for a in holes if a - 4 in mapped or a + 4 in mapped] + rng.sample(holes, 30)
         read_only = [r.address for r in dut.registers if r.access == "ro"]
         write_only = [r.address for r in dut.registers if r.access == "wo"]
@@ -206,7 +207,7 @@ def test_what_is_not_there_is_answered_slverr(stall):
         assert await master.write(ctx, *((a, 1) for a in refused)) == [SLVERR] * len(refused)
         answers = await master.read(ctx, *holes, *write_only)
         assert [resp for _, resp in answers] == [SLVERR] * len(answers)
-        # Nothing changed.
+        # No register changed.
         for r in dut.registers:
             if r.access == "rw":
                 assert await master.read(ctx, r.address) == [(r.reset, OKAY)]
@@ -237,7 +238,7 @@ def test_table_words(stall):
 
 
 def run_watched(script, stall, seen):
-    """Run ``script`` beside a bench that notes table writes and is not always ready for them."""
+    """Run ``script`` beside a bench that records table writes and stalls them at random."""
     dut = register_block(CONFIG, tuple(COUNTERS.items()))
     master = Master(dut.csr, stall)
 
@@ -265,7 +266,7 @@ def test_table_writes_wait_until_ready():
         master.writes.append((registers["table_word0"].address, 5, 15))
         await ctx.tick().repeat(50)
         assert not master.write_answers and not ctx.get(dut.idle)
-        # Reads go on meanwhile.
+        # Reads continue meanwhile.
         assert (await master.read(ctx, 0))[0][1] == OKAY
         ctx.set(dut.table_ready, 1)
         await ctx.tick().repeat(4)
@@ -297,8 +298,8 @@ def test_counters_are_read_beside_writes(stall):
 
 @pytest.mark.parametrize("stall", STALLS)
 def test_held_counters_are_those_of_one_cycle(stall):
-    """Counters that rise together are read as equal, whenever they are held, a wide one as a cycle
-    before; the block's own counters go on."""
+    """Hold counters that rise together: they read as equal, a wide counter a cycle late. The
+    block's own counters continue."""
     layouts = {"wide": CounterLayout("beats", wide=("beats",)),
                "other": CounterLayout("a", "b"), "one": CounterLayout("c")}
     start = (1 << 32) - 40
@@ -378,7 +379,7 @@ def test_idle_and_latency():
 
 
 def test_outputs_of_the_bus_are_registers():
-    """Readiness does not depend on valid: it is there before any access, on every channel."""
+    """Readiness does not depend on valid: every channel is ready before any access."""
     dut = AxiLiteSlave()
 
     async def bench(ctx):
@@ -472,7 +473,7 @@ def test_registers_of_training():
             place = registers[name].address
             assert await master.read(ctx, place) == [
                 (int(np.float32(float32).view(np.uint32)), OKAY)]
-            # Any word is a binary32.
+            # Any word is a valid binary32.
             for word in (0, 0x80000000, 0x7FC00000, 0xFFFFFFFF):
                 assert await master.write(ctx, (place, word)) == [OKAY]
                 assert ctx.get(getattr(dut, name)) == word
@@ -490,8 +491,8 @@ def test_registers_of_training():
 
 
 def test_a_peer_is_taken_back_by_one_write():
-    """Refused while one is, for this node, and for a node that does not exist; each write counts,
-    the same value too."""
+    """A rejoin is rejected while another is in progress, for this node, and for a node outside the
+    cluster. Each write counts, even with the same value."""
     config = CONFIG.with_fields(link=True)
     written = []
 

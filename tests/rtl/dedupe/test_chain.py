@@ -1,4 +1,4 @@
-"""Dedupe table in front of the local cache: every request answered, at the smallest sizes too."""
+"""Dedupe table in front of the local cache answers every request, also at the smallest sizes."""
 
 from collections import Counter
 

@@ -1,4 +1,5 @@
-"""DedupeTable and LocalCache: requests of several steps, each answered once, merged per step."""
+"""DedupeTable and LocalCache with requests of several steps: each answered once, merged per
+step."""
 
 import random
 from collections import Counter
@@ -54,7 +55,7 @@ class Fetches:
 
 
 def requests_of(steps, per_step: int, population: int, seed: int, overlap: int = 0) -> list[dict]:
-    """Return requests step by step; those of neighbours mix over the last ``overlap``."""
+    """Return requests step by step; requests of adjacent steps mix over the last ``overlap``."""
     rng = random.Random(seed)
     out, landing = [], 0
     for step in steps:
@@ -71,8 +72,10 @@ def requests_of(steps, per_step: int, population: int, seed: int, overlap: int =
 
 
 def play(config, items, *, floors=None, enable=1, beats=2, latency=(5, 60), stalls=(0.0, 0.0)):
-    """Send ``items`` and return counters, answers, and the fetches; ``floors``: at which request
-    the floor becomes which step."""
+    """Send ``items`` and return counters, answers, and the fetches.
+
+    ``floors``: new floor, by index of the request at which it is set.
+    """
     dut = made(DedupeTable, config)
     fetches = Fetches(dut, latency=latency, beats=beats)
     taken, counters = [], {}
@@ -116,7 +119,7 @@ def play(config, items, *, floors=None, enable=1, beats=2, latency=(5, 60), stal
 
 
 def unique_of(items) -> int:
-    """Return the different keys, step by step, by numpy.unique."""
+    """Return the number of distinct keys, summed over steps, by numpy.unique."""
     steps = np.array([item["step"] for item in items])
     keys = np.array([item["key"]["row"] << 12 | item["key"]["table"] for item in items])
     return sum(len(np.unique(keys[steps == step])) for step in np.unique(steps))
@@ -137,13 +140,13 @@ def test_full_table_retires_early_and_answers_all():
     items = requests_of((3, 4), 200, 400, seed=2)
     counters, _ = play(preset("tiny").with_fields(dedupe_keys=16), items, floors={0: 3, 230: 4})
     assert counters["retired_early"] > 20
-    # What was fetched again had been retired, but not all that was retired came again.
+    # Every refetched entry had been retired, but some retired entries were not requested again.
     assert unique_of(items) < counters["unique"] <= unique_of(items) + counters["retired_early"]
 
 
 def test_entries_of_finished_steps_make_room():
-    """Twelve steps of 8 keys through 64 entries: every entry evicted belongs to an older step,
-    also where step numbers wrap."""
+    """Send twelve steps of 8 keys through 64 entries: every evicted entry is of an older step, also
+    where step numbers wrap."""
     steps = [0xFFFC + n & 0xFFFF for n in range(12)]
     items = [{"key": {"row": row, "table": 0}, "landing": 8 * n + row, "node": 0, "step": step}
              for n, step in enumerate(steps) for row in range(8)]
@@ -154,7 +157,8 @@ def test_entries_of_finished_steps_make_room():
 
 
 def test_steps_are_compared_in_all_their_bits():
-    """A key once in each step: near the wrap, a bit apart, and multiples of 1,024 apart."""
+    """Look up a key once per step, near the wrap: steps differ by one bit, or by multiples of
+    1,024."""
     first = 0xFFFE
     steps = list(dict.fromkeys([first, *a_bit_apart(first),
                                 *(first + 1024 * n & 0xFFFF for n in (1, 3, 63))]))
@@ -175,7 +179,7 @@ def test_disabled_table_merges_nothing():
 
 @pytest.mark.thorough
 def test_requests_run_at_one_a_cycle():
-    """Same key, and keys that come once, while nothing has come back yet."""
+    """Look up the same key, and distinct keys, before the first fill."""
     config = preset("tiny").with_fields(
         dedupe_keys=1024, dedupe_ways=8, dedupe_in_flight=1024, scatter_entries=2048)
     items = requests_of((7,), 600, 1, seed=4) + [
@@ -233,7 +237,7 @@ def test_configuration_is_checked():
 
 @pytest.mark.parametrize("latency", [(1, 5), (60, 90)])
 def test_what_is_forgotten_is_fetched_again(latency):
-    """The same keys three times, of one step: 65,536 steps lie between them each time."""
+    """Look up the same keys three times in the same step number, 65,536 steps apart."""
     items = requests_of((7,), 60, 20, seed=5)
     rounds = [[item | {"landing": 1000 * n + item["landing"]} for item in items] for n in range(3)]
     dut, taken = made(DedupeTable, preset("tiny")), []
@@ -245,7 +249,7 @@ def test_what_is_forgotten_is_fetched_again(latency):
         ctx.set(dut.step_floor, 7)
         await sender(dut.requests, items)(ctx)
         for n, again in enumerate(rounds[1:], 1):
-            # Some are still on their way, and the next ones wait already.
+            # Some fills are still in flight while the next requests wait.
             ctx.set(dut.forget, 1)
             ctx.set(dut.requests.payload, again[0])
             await ctx.tick()

@@ -1,4 +1,4 @@
-"""Slots of steps, and what becomes of them, in plain Python."""
+"""Slots of steps, and a reference of their delivery, in Python."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,8 @@ def key_of(number: int) -> dict:
 
 def slots_of(steps: Iterable[tuple[int, Sequence[int | None]]], *, seed: int = 0,
              longest: int = 5) -> list[dict]:
-    """Return the slots of ``steps``, each its number and its keys; samples of up to ``longest``."""
+    """Return the slots of ``steps``, each a number and its keys, in samples of up to ``longest``
+    slots."""
     rng, slots, sample = random.Random(seed), [], 0xFFFF_FFF0
     for step, keys in steps:
         left = 0
@@ -42,13 +43,14 @@ def slots_of(steps: Iterable[tuple[int, Sequence[int | None]]], *, seed: int = 0
 
 
 def end_of(step: int) -> dict:
-    """Return what ends the share of ``step``."""
+    """Return the slot that ends the share of ``step``."""
     return {"key": {"row": 0, "table": 0}, "kind": int(RecordKind.EMPTY), "owner": 0,
             "mine": 0, "sample": END_SAMPLE, "step": step, "ends": 1, "last": 1}
 
 
 def some_keys(count: int, of: int, seed: int, empty: float = 0.05) -> list[int | None]:
-    """Return ``count`` keys of ``of``, few of them often, or empty bags; some in runs."""
+    """Return ``count`` keys out of ``of``, or empty bags; a few keys are frequent, some are in
+    runs."""
     rng, keys = random.Random(seed), []
     while len(keys) < count:
         key = EMPTY if rng.random() < empty else min(of - 1, int(of * rng.random() ** 3))
@@ -57,9 +59,9 @@ def some_keys(count: int, of: int, seed: int, empty: float = 0.05) -> list[int |
 
 
 class Table:
-    """What the finder makes of each slot, with sets of 8 ways in LRU order, emptied by a step.
+    """Reference of the finder: sets of 8 ways in LRU order, emptied at each step.
 
-    ``sent``: the slots that go on. ``first``: their numbers. ``indices``: of all slots.
+    Members: ``sent``, the slots that go on; ``first``, their numbers; ``indices``, of all slots.
     """
 
     def __init__(self, keys: int, limit: int = 0xFFFE):

@@ -1,4 +1,4 @@
-"""IndexPackager against a plain-Python packer, read back by the host's parser."""
+"""IndexPackager against a packer in Python; the host's parser reads the packets back."""
 
 import random
 
@@ -21,13 +21,13 @@ STALLS = [(0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.0, 0.0, 0.6), (0.0, 0.9, 0.0), (0
 
 
 def build(beats=3):
-    """Return a packager of packets of ``beats``, 32 indices in each but the first."""
+    """Return a packager of packets of ``beats``. Each beat except the first has 32 indices."""
     return made(IndexPackager, preset("tiny").with_fields(
         max_dimension=16, host_payload_beats=beats, net_payload_beats=2))
 
 
 def samples_of(seed, steps, longest=26, jump=0.1):
-    """Return samples: (number, step, indices), some not numbered after the one before."""
+    """Return samples: (number, step, indices). Some numbers are not consecutive."""
     rng, number, found = random.Random(seed), 0xFFFF_FFF0, []
     for step, count in steps:
         for _ in range(count):
@@ -46,7 +46,7 @@ def items_of(samples):
 def packets_of(items, most, ends=()):
     """Return the packets: step, sample, first slot, samples, last, indices.
 
-    ``ends``: numbers of items behind which ``step_end`` comes; it comes at the end, too.
+    ``ends``: numbers of items after which ``step_end`` is set; it is also set at the end.
     """
     packets, slot = [], 0
     for number, item in enumerate(items):
@@ -64,7 +64,7 @@ def packets_of(items, most, ends=()):
 
 
 def parsed(headers, payload):
-    """Return the packets, as the host reads them."""
+    """Return the packets as the host parses them."""
     found, beats = [], iter(payload)
     for header in headers:
         assert header["opcode"] == Opcode.INDICES and not header["empty"]
@@ -84,7 +84,7 @@ def parsed(headers, payload):
 
 
 def run(dut, items, expected, *, stall=STALLS[0], ends=(), timeout=NEVER):
-    """Return the counters, and the cycles in which headers came and indices went in."""
+    """Return the counters, and the cycles in which headers left and indices entered."""
     headers: list[dict] = []
     payload: list[dict] = []
     beats = sum(1 - -len(packet[-1]) // 32 for packet in expected)
@@ -153,7 +153,7 @@ def test_indices_of_several_steps(beats, stall):
 
 
 def test_steps_are_compared_in_all_their_bits():
-    """Samples numbered in sequence, of steps a bit apart in turn."""
+    """Pack consecutive samples whose steps alternate between two that differ by one bit."""
     items = items_of(samples_of(1, [(step, 1) for other in a_bit_apart(0xFFFE)
                                     for step in (0xFFFE, other)], longest=2, jump=0))
     counters, _, _ = run(build(), items, packets_of(items, 64))
@@ -166,7 +166,7 @@ def test_an_end_of_a_step_closes_its_packet(stall):
     ends = {0, 5, 6, 40, 71}
     expected = packets_of(items, 64, ends)
     counters, _, _ = run(build(), items, expected, stall=stall, ends=ends)
-    # Where the next index is here already, it is that which closes the packet.
+    # If the next index is already waiting, it closes the packet.
     assert counters["step_ends"] + counters["changes"] + counters["full"] == len(expected)
     assert counters["step_ends"] >= 2
 
@@ -189,7 +189,7 @@ def test_packets_are_as_full_as_they_get(count):
 def test_an_index_a_cycle_whatever_closes_packets(longest, jump):
     items = items_of(samples_of(5, [(1, 9), (2, 4), (3, 4)], longest, jump))
     _, came, _ = run(build(64), items, packets_of(items, 2016))
-    # A packet of one index leaves in two beats, so that such ones back up.
+    # A packet of one index leaves in two beats: short packets back up.
     if jump < 1:
         assert came == list(range(came[0], came[0] + len(items)))
 
@@ -251,7 +251,7 @@ def test_an_end_without_an_open_packet_changes_nothing():
 
 
 def test_a_full_buffer_holds_up_what_comes():
-    """Room for the beats of two packets: with nothing taken, no more than that goes in."""
+    """With room for the beats of two packets and a stalled output, no further indices enter."""
     items = items_of([(1, 5, [k & 0xFF for k in range(400)])])
     dut, headers, before = build(), [], []
     payload: list[dict] = []
@@ -276,7 +276,7 @@ def test_a_full_buffer_holds_up_what_comes():
 
 @pytest.mark.parametrize("beats", [3, 64])
 def test_packets_that_wait_are_all_sent(beats):
-    """Packets of an index each, one a cycle, fill the places of beats, or those of headers."""
+    """Packets of one index, one per cycle, fill the places of beats, or of headers."""
     items = items_of(samples_of(5, [(1, 40)], longest=1, jump=1.0))
     dut, headers = build(beats), []
     payload: list[dict] = []

@@ -1,4 +1,5 @@
-"""ShareDelivery: a share on its way to the dispatcher, as its different keys, numbered from 0."""
+"""ShareDelivery: a share on its way to the dispatcher becomes its distinct keys, numbered from
+0."""
 
 import pytest
 from amaranth.hdl import Signal
@@ -14,7 +15,7 @@ STALLS = [(0.0, 0.0, 0.0), (0.4, 0.0, 0.0), (0.0, 0.5, 0.0), (0.0, 0.0, 0.5), (0
 
 
 class Clocked(ShareDelivery):
-    """One without a register, in a clock's domain."""
+    """A block without a register, in a clock's domain."""
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
@@ -28,12 +29,12 @@ def build(keys=64):
 
 
 def end(step):
-    """Return what ends the share of ``step``, as it leaves."""
+    """Return the end of the share of ``step``, as it leaves."""
     return {"kind": int(RecordKind.EMPTY), "sample": NO_SAMPLE, "step": step, "last": 1, "mine": 0}
 
 
 def expected_of(slots, keys):
-    """Return what leaves, and the indices, with None where a share's are all told."""
+    """Return the expected output, and the indices, with None at the end of a share."""
     table, out, open_step = Table(keys), [], None
     for slot in slots:
         table.add(slot)
@@ -51,7 +52,7 @@ def expected_of(slots, keys):
 
 
 def run(slots, *, keys=64, stalls=STALLS[0], unique=1, dut=None):
-    """Return what left, the indices with None for a share's end, and the counters."""
+    """Return the output, the indices with None at the end of a share, and the counters."""
     dut = dut or build(keys)
     out: list[dict] = []
     indices: list[dict] = []
@@ -77,7 +78,7 @@ def run(slots, *, keys=64, stalls=STALLS[0], unique=1, dut=None):
                 told.append(number if moves else None)
                 number += bool(moves)
 
-    # What passes has no state, and is quiet if its input is.
+    # The bypass has no state, and is idle if its input is.
     way, other = (dut.shares, dut.o) if unique else (dut.o, dut.shares)
     quiet = quiet_while_idle(dut.idle, [dut.i.valid], [
         way.valid & way.ready, dut.indices.valid & dut.indices.ready, dut.step_end])
@@ -122,7 +123,7 @@ def test_a_share_that_nobody_ends_ends_where_another_step_begins(stalls):
 
 
 def test_steps_are_compared_in_all_their_bits():
-    """Shares that nobody ends, of steps a bit apart in turn."""
+    """Send shares without ends, of steps that differ by one bit."""
     steps = [step for other in a_bit_apart(0xFFFE) for step in (0xFFFE, other)]
     _, counters = check(slots_of([(step, [1, 1]) for step in steps]))
     assert counters["cut"] == len(steps) - 1 and counters["unique"] == len(steps)

@@ -1,4 +1,4 @@
-"""UniqueFinder against numpy.unique and sets in Python, under random stalls."""
+"""UniqueFinder against numpy.unique and Python sets, under random stalls."""
 
 import random
 
@@ -34,10 +34,10 @@ def build(keys=64, kind=UniqueFinder):
 
 
 class Run:
-    """Slots through a finder, and what it says of them, in ``table``.
+    """Slots through a finder, and the finder's results, in ``table``.
 
-    ``came``, ``sent``, ``told``: the cycles in which slots came and left, and in which their
-    indices did.
+    Members: ``came``, ``sent``, ``told``, cycles in which slots entered and left, and their indices
+        left.
     """
 
     def __init__(self, dut, slots, keys=64, stalls=STALLS[0], limit=0xFFFE, laps=1 << 10):
@@ -96,7 +96,7 @@ class Run:
 
 
 def expected_of(slots):
-    """Return, step by step, the keys in order of first use and the indices, by numpy."""
+    """Return for each step the keys in order of first use and the indices, by numpy."""
     for step in dict.fromkeys(slot["step"] for slot in slots):
         of = [slot for slot in slots if slot["step"] == step]
         keys = np.array([slot["key"]["table"] << 36 | slot["key"]["row"] for slot in of
@@ -121,13 +121,13 @@ def test_as_numpy_unique_in_order_of_first_use(stalls):
 
 
 def test_steps_are_compared_in_all_their_bits():
-    """Steps a bit apart in turn, of one key."""
+    """Use one key in steps that differ by one bit."""
     steps = [step for other in a_bit_apart(0xFFFE) for step in (0xFFFE, other)]
     assert Run(build(64), slots_of([(step, [1, 1]) for step in steps])).table.steps == len(steps)
 
 
 def test_entries_of_any_earlier_step_are_not_retired_early():
-    """Entries of the first step go 4, 8 and so on to 512 steps later."""
+    """Look up entries of the first step again 4, 8 and so on to 512 steps later."""
     keys = iter(same_set(16, 64 // 8))
     shares = [(0, [next(keys) for _ in range(8)])]
     shares += [(step, [EMPTY] if step & step - 1 or step < 4 else [next(keys)])
@@ -167,7 +167,7 @@ def test_keys_of_a_data_set(name):
     [5] * 60, [5, 6] * 30, [*range(60)], same_set(9, 8) * 6, [EMPTY, 1, EMPTY, 1] * 15,
     some_keys(80, 20, 4)])
 def test_a_slot_a_cycle_whatever_the_keys(keys):
-    """Each leaves after its latency, across the beginnings of steps too."""
+    """Each slot leaves after the latency, also at the beginnings of steps."""
     slots = slots_of([(1, keys), (2, keys), (1, keys)])
     run = Run(build(), slots)
     assert run.came == list(range(run.came[0], run.came[0] + len(slots)))
@@ -177,7 +177,8 @@ def test_a_slot_a_cycle_whatever_the_keys(keys):
 
 @pytest.mark.parametrize("stalls", [STALLS[0], STALLS[4]])
 def test_a_step_begins_anew_although_numbers_and_epochs_come_again(stalls):
-    """Four epochs a lap: each step has keys of the one four before, all still in the sets."""
+    """Four epochs per lap: each step has the keys of the step four before, which are still in the
+    sets."""
     steps = [(step % 2, [*range(4 * step % 24, 4 * step % 24 + 9)] * 2) for step in range(30)]
     run = Run(build(64, SHORT_LAPS), slots_of(steps), stalls=stalls, laps=4)
     assert run.table.steps == 30 and run.table.retired == 0
@@ -199,7 +200,7 @@ def test_the_end_of_a_step_tells_it_from_one_of_the_same_number(stalls):
 
 @pytest.mark.parametrize("stalls", [STALLS[0], STALLS[4]])
 def test_a_share_without_slots_ends_too(stalls):
-    """Its end goes on, and so is told, in its place."""
+    """The end of the share is passed on, and sent, in its place."""
     slots = [end_of(4), *slots_of([(5, [3, 4, 3])]), end_of(5), end_of(5), end_of(6)]
     run = Run(build(), slots, stalls=stalls)
     assert [index["index"] for index in run.table.indices] == [0xFFFF, 0, 1, 0, *3 * [0xFFFF]]
@@ -208,7 +209,7 @@ def test_a_share_without_slots_ends_too(stalls):
 
 @pytest.mark.parametrize("stalls", [STALLS[0], STALLS[4]])
 def test_keys_beyond_the_last_index_have_none(stalls):
-    """They go on once, as all keys do, and their slots are told and counted."""
+    """Keys beyond the last index are sent once, like all keys. Their slots are sent and counted."""
     keys = [*range(30), *range(30)]
     run = Run(build(512, FEW_INDICES), slots_of([(1, keys), (2, keys[:20])]), 512, stalls, limit=20)
     assert [i["index"] for i in run.table.indices] == [
@@ -218,7 +219,7 @@ def test_keys_beyond_the_last_index_have_none(stalls):
 
 @pytest.mark.parametrize("stall", [0.0, 0.5])
 def test_switched_off_all_goes_on_unchanged(stall):
-    """With the same latency, and without an index."""
+    """The latency is the same, and slots have no index."""
     dut, slots = build(), slots_of([(1, some_keys(60, 10, 1)), (2, some_keys(30, 10, 1))])
     out: list[dict] = []
     came, sent = [], []
@@ -267,7 +268,8 @@ def test_switched_on_and_off_between_steps():
 
 
 def test_what_waits_for_one_side_loses_nothing():
-    """While nobody takes indices, slots go on only as far as there is room for indices."""
+    """While the output of indices is stalled, slots advance only as far as there is room for
+    indices."""
     dut, slots, out = build(), slots_of([(1, [*range(40)])]), []
     told: list[dict] = []
 

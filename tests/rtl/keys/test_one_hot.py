@@ -1,4 +1,4 @@
-"""Choice and number of one-hot values, of every width that a table may have."""
+"""Selection and encoding of one-hot values, of every width that a table may have."""
 
 import pytest
 from amaranth.hdl import C, Module, Signal

@@ -1,4 +1,4 @@
-"""Owner split against a plain-Python reading of the descriptors."""
+"""Owner split against a Python model of the descriptors."""
 
 import random
 
@@ -22,7 +22,7 @@ NODE = 5
 
 
 def some_tables(count: int, rng: random.Random) -> dict[int, Table]:
-    """Return descriptors of every kind; one in six is not valid and one in eight not written."""
+    """Return descriptors of every kind; one of six is invalid and one of eight is not written."""
     return {
         number: Table(kind=rng.choice([TABLE, TABLE, ROW, ROW, REPLICATED, COLUMN]),
                       owner=rng.randrange(12), owners=rng.choice([1, 2, 3, 8, 64, 255]),
@@ -101,7 +101,7 @@ def test_the_sum_of_owner_and_offset_does_not_wrap(owner, owners):
     assert [t["status"] for t in taken] == [status for _, status in wanted]
     assert [t["owner"] for t in taken if not t["refused"]] == [
         o for o, status in wanted if status == 0]
-    # Some sums leave the eight bits; the largest node stays in reach where it exists.
+    # Some sums exceed eight bits; the last node remains reachable where it exists.
     offsets = [(key_hash(0, row) & 0xFFFF) * owners >> 16 for row in rows]
     assert any(owner + offset > 255 for offset in offsets) == (owner > 1)
     assert owner == 1 or all(t["refused"] and not t["own"] for t in taken)
@@ -140,7 +140,7 @@ def test_sweep_forgets_and_is_not_idle():
         for cycle in range(20):
             assert not ctx.get(dut.idle) and not ctx.get(dut.write_ready)
             assert not ctx.get(dut.i.ready)
-            # Ignored, whatever place the sweep has reached.
+            # Writes during the sweep are ignored, regardless of its progress.
             ctx.set(dut.write_en, 1)
             ctx.set(dut.write_table, cycle)
             ctx.set(dut.write_word, 0)

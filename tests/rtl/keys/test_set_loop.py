@@ -1,4 +1,4 @@
-"""Set loop: what it shows of a set is what all earlier lookups made of it, a lookup a cycle."""
+"""Set loop: each lookup sees the set as all earlier lookups left it, at one lookup per cycle."""
 
 import random
 from collections import deque
@@ -17,7 +17,7 @@ WAY_BITS, STATE_BITS, LABEL_BITS = 2, 5, 6
 
 
 class Set:
-    """A set as it should be."""
+    """Reference of a set."""
 
     def __init__(self, ways: int):
         self.keys: list[int | None] = [None] * ways
@@ -32,7 +32,7 @@ class Set:
 
 
 class Looked:
-    """Random lookups, and random decisions of the user within what a user may decide."""
+    """Random lookups, and random decisions of the user within its contract."""
 
     def __init__(self, sets: int, ways: int, *, limit: int, keys: int, idle: float, seed: int,
                  walked: bool = False, cycles: int = 1200):
@@ -62,7 +62,7 @@ class Looked:
         ctx.set(dut.clear, 0)
         await ctx.tick().repeat(3)
         assert ctx.get(dut.idle)
-        inside: deque = deque([None] * NOW)  # by cycle: the lookup that came, the oldest is now
+        inside: deque = deque([None] * NOW)  # lookups by cycle, the oldest is the current one
         decided, upcoming = None, None
         for cycle in range(self.cycles + RESULT + 1):
             comes = cycle < self.cycles and rng.random() >= self.idle
@@ -94,7 +94,7 @@ class Looked:
         return set_of(hash_of(lookup["key"]), self.limit)
 
     def now(self, ctx, lookup: dict, upcoming: list[int] | None) -> dict:
-        """Compare what is shown of the set, and decide."""
+        """Compare the shown state of the set, and decide."""
         dut, rng = self.dut, self.rng
         number = self.set_of(lookup)
         entry, shown = self.model[number], ctx.get(dut.now)
@@ -125,7 +125,7 @@ class Looked:
         return record | {"bits": entry.bits, "state": entry.state}
 
     def result(self, ctx, record: dict):
-        """Compare what is told of a lookup a cycle after its decision; give a label."""
+        """Compare the result of a lookup a cycle after its decision; give a label."""
         o, entry = ctx.get(self.dut.o), self.model[record["set"]]
         for name in ("key", "context", "set", "match", "held", "placed"):
             assert o[name] == record[name], name
@@ -140,7 +140,7 @@ class Looked:
             entry.labels[record["placed"].bit_length() - 1] = label
 
     async def walk(self, ctx):
-        """Read all sets from outside; a line stays until another is read."""
+        """Read all sets from outside; a line is held until the next read."""
         dut = self.dut
         await ctx.tick().repeat(4)
         ctx.set(dut.walking, 1)

@@ -1,4 +1,4 @@
-"""AXI4 of a memory master: five channels, each with its direction and layout."""
+"""AXI4 memory master: direction and layout of its five channels."""
 
 import pytest
 from amaranth.lib import stream

@@ -1,4 +1,4 @@
-"""RAM: contents against a dict, collisions give the old word."""
+"""RAM contents against a dict. A read in the cycle of a write returns the old word."""
 
 import random
 
@@ -19,7 +19,7 @@ def test_reads_what_was_written(latency, style, width, depth):
 
     async def bench(ctx):
         words: dict[int, int] = {}
-        # The registers on the way, the last one read_data; None is not known.
+        # The pipeline registers, the last is read_data; None is unknown.
         way: list[int | None] = [None] * latency
         for _ in range(300):
             write, read, output = rng.random() < 0.6, rng.random() < 0.8, rng.random() < 0.8
@@ -65,7 +65,7 @@ def test_arguments(arguments, said):
 @pytest.mark.thorough
 @pytest.mark.parametrize(("latency", "style", "kind"), [(2, "bram", "block"), (3, "uram", "ultra")])
 def test_the_registers_are_in_the_primitive(latency, style, kind):
-    """What Yosys maps has the memory as a black box and nothing of its registers outside."""
+    """Yosys maps the memory to a black box with all of its registers inside."""
     verilog = to_verilog(Ram(72, 8192, style=style, latency=latency), "ram")
     (cell,) = next(iter(map_units(verilog, ["ram"], lambda _unit, netlist: netlist).values()))[
         "cells"].values()

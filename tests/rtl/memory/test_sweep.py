@@ -1,4 +1,4 @@
-"""A sweep visits every address once after reset, then says so for good."""
+"""A sweep visits every address once after reset, then stays done."""
 
 import pytest
 from amaranth.hdl import Module, Signal

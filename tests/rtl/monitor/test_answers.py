@@ -1,4 +1,4 @@
-"""Answers that are owed, against a plain count, with jumps of the time."""
+"""Counter of outstanding answers against a Python count, with jumps of the time."""
 
 import random
 
@@ -19,7 +19,8 @@ def test_counts_and_waits():
             ctx.set(dut.answered, answer)
             ctx.set(dut.time, time % (1 << 32))
             await ctx.tick()
-            # Owed through the cycle and not answered in it: the time to the next one is waited.
+            # Outstanding for the whole cycle without an answer: the time until the next cycle
+            # counts as waiting.
             owed += ask - answer
             step = rng.choice([1, 1, 1, 50])
             waiting = owed - ask > 0 and not answer

@@ -1,4 +1,4 @@
-"""The NIC's streams by name: none is left out, and registers show them."""
+"""The NIC's streams by name: the list is complete, and registers show every stream."""
 
 import random
 
@@ -13,7 +13,7 @@ from tests.rtl.control.test_csr import run
 from tests.support import simulate
 
 UNUSED = {"access_tap.o"}
-"""The tap is not part of the NIC's work."""
+"""The tap is not part of the NIC's data path."""
 
 
 def _outputs(component) -> set[str]:
@@ -26,7 +26,7 @@ def _outputs(component) -> set[str]:
 def test_every_stream_between_blocks_is_a_channel(training):
     nic, channels = SmartNic(preset("tiny").with_fields(training=training)), channel_map(training)
     found = {f"{name}.{port}" for name, block in nic._blocks.items() for port in _outputs(block)}
-    # What leaves for an edge is named after it.
+    # A stream that leaves through an edge has the name of the edge.
     found -= {"net_assembler.o", "host_assembler.o", *UNUSED}
     named = {name for name in channels if name.partition(".")[0] in nic._blocks}
     assert named == found
@@ -37,9 +37,9 @@ def test_every_stream_between_blocks_is_a_channel(training):
 
 
 def _takers(nic: SmartNic) -> dict[str, str]:
-    """Return which block takes from each stream, by the wiring: whose ``ready`` is the stream's."""
+    """Return the block that takes from each stream: the block whose ``ready`` is the stream's."""
     for block in (*nic._blocks.values(), nic._csr):
-        block.elaborate = lambda platform: Module()  # only what is around them counts
+        block.elaborate = lambda platform: Module()  # only the wiring around the blocks matters
     top = Fragment.get(nic, None)
     parts = {name: next(block for block in part.origins if isinstance(block, wiring.Component))
              for part, name, _source in top.subfragments}
@@ -52,7 +52,7 @@ def _takers(nic: SmartNic) -> dict[str, str]:
 
     def taker(source) -> str:
         driver = drivers[id(source.ready)]
-        # An edge is ready when its block is, and the NIC is not quiet.
+        # An edge is ready if its block is ready and the NIC is not held quiet.
         return owners[id(driver.operands[0] if hasattr(driver, "operands") else driver)]
 
     def taken_behind_guard(source) -> str:
@@ -72,7 +72,7 @@ def test_every_channel_names_the_block_that_takes_from_it(training, monkeypatch)
     monkeypatch.setattr("rtl.reset.check_counters", lambda fragment: None)  # the blocks are empty
     nic = SmartNic(preset("tiny").with_fields(training=training))
     taking = _takers(nic)
-    # The edges: a stream of an assembler is named after the edge that it leaves by.
+    # The edges: a stream of an assembler has the name of its edge.
     assert taking.pop("net_assembler.o") == "net_tx"
     assert taking.pop("host_assembler.o") == "host_tx"
     taking |= {"net_tx": "network", "host_tx": "host"}

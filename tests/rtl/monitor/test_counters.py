@@ -1,4 +1,4 @@
-"""Event counters: cumulative, of the events' values, modulo 2^32."""
+"""Event counters accumulate the events' values, modulo 2^32."""
 
 import pytest
 from amaranth.hdl import Fragment, Module, Signal

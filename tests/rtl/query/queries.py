@@ -1,4 +1,4 @@
-"""Query records for tests, and a plain-Python reading of them."""
+"""Query records for tests, and their interpretation in Python."""
 
 import random
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ def head(sample: int, slots: int, ends: bool = False) -> int:
 
 
 def beats(records: list[int], step: int, rng: random.Random | None = None) -> list[dict]:
-    """Pack the records of one packet, eight a beat; what is behind them is noise."""
+    """Pack the records of one packet, eight per beat, with random bits in unused places."""
     packed = []
     for at in range(0, len(records), 8):
         part = records[at:at + 8]
@@ -38,7 +38,7 @@ def beats(records: list[int], step: int, rng: random.Random | None = None) -> li
 
 @dataclass
 class Reading:
-    """What a checker should make of a stream of (record, step, lost beats before it)."""
+    """Reference of a checker's output for a stream of (record, step, lost beats before it)."""
 
     tables: dict[int, Table]
     node: int

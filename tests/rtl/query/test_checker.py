@@ -1,4 +1,4 @@
-"""Query checker against a plain-Python reading of the same records."""
+"""Query checker against a Python model of the same records."""
 
 import random
 
@@ -44,7 +44,7 @@ def run(packets: list[tuple[list[int], int]], stalls=(0.0, 0.0), config=CONFIG, 
         open_step=None):
     """Run packets of (records, step) through a checker, paced by its credits.
 
-    Returns what it gave, what it should have given, and its counters.
+    Return its output, the expected output, and its counters.
     """
     rng = random.Random(seed)
     reading = Reading(TABLES, NODE, NODES, config.sample_slots, open_step)
@@ -78,7 +78,7 @@ def check(packets, **options):
     slots, errors, reading, counters, cycles = run(packets, **options)
     for got, want in zip(slots, reading.slots, strict=True):
         if want["owner"] is None:
-            got["owner"] = None  # an empty bag has none
+            got["owner"] = None  # an empty bag has no owner
         assert got == want
     assert errors == reading.errors
     assert counters == counters | {
@@ -110,7 +110,7 @@ def test_good_samples_pass_whole(stalls):
 
 
 def test_the_end_of_a_share_is_told():
-    """It is an EMPTY slot; a key behind such a head is one of a sample."""
+    """The end of a share is an EMPTY slot; a key after such a head belongs to a sample."""
     rng = random.Random(2)
     records = [*good_sample(1, 3, rng), head(2, 1, ends=True), empty(), *good_sample(3, 1, rng),
                head(4, 1, ends=True), key(0, 1), head(5, 1), empty()]
@@ -121,7 +121,7 @@ def test_the_end_of_a_share_is_told():
 
 @pytest.mark.parametrize("open_step", [0, 0xFFFE, None])
 def test_in_training_samples_far_ahead_are_refused(open_step):
-    """They would wait at the head of the queue for what is behind them."""
+    """A sample far ahead would block the head of the queue."""
     rng = random.Random(3)
     packets = [(good_sample(n, 3, rng), (open_step or 0) + ahead & 0xFFFF)
                for n, ahead in enumerate((0, 1, 2, 1, 3, 0x7FFF, 0x8000, 0, 0xFFFF, 2, 1))]
@@ -169,7 +169,8 @@ BAD = {
     pytest.param((0.0, 0.0), marks=pytest.mark.slow), (0.3, 0.3)])
 @pytest.mark.parametrize("name", BAD)
 def test_bad_sample_is_answered_once(name, stalls):
-    """The bad sample between good ones: one error (or one for its strays), nothing else changes."""
+    """Send a bad sample between good samples: it causes one error (or one for its strays) and no
+    other change."""
     records, status = BAD[name]
     rng = random.Random(name)
     before, after = good_sample(1, 6, rng), good_sample(2, LARGEST, rng)
@@ -199,12 +200,12 @@ def test_good_and_bad_mixed(stalls):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_noise_never_hangs(seed):
-    """Random records: whatever they mean, the reading agrees and good samples pass afterwards."""
+    """Send random records: checker and model agree, and good samples pass afterwards."""
     rng = random.Random(seed)
     records = [rng.choice([rng.getrandbits(64), head(rng.randrange(9), rng.randrange(4)),
                            key(rng.choice(GOOD), rng.randrange(60), rng.random() < 0.6), empty()])
                for _ in range(300)]
-    # An end to whatever the noise announced.
+    # End the random records.
     records += good_sample(77, 4, rng) + good_sample(78, 4, rng)
     reading, _ = check(cut(records, rng), stalls=(0.1, 0.1), seed=seed)
     assert {77, 78} <= {s["sample"] for s in reading.slots}
@@ -227,7 +228,8 @@ def test_one_record_a_cycle(size):
 
 
 def test_latency():
-    """From the beat on the input to the first slot of a sample whose last record it holds."""
+    """Measure from the beat on the input to the first slot of a sample whose last record it
+    holds."""
     dut, cycles = made(QueryChecker, CONFIG), []
 
     async def feed(ctx):
@@ -241,12 +243,12 @@ def test_latency():
             await ctx.tick()
 
     simulate(dut, descriptor_writer(dut, TABLES, NODE, NODES, then=feed))
-    # Of the last record, which comes a cycle after the first.
+    # Of the last record, a cycle after the first.
     assert cycles == [QueryChecker.LATENCY["last record of a sample", "its first slot"] + 1]
 
 
 class Flood:
-    """Offers beats whatever the credits say, and notes which of them were dropped."""
+    """Offers beats without regard to credits, and records which beats were dropped."""
 
     def __init__(self, dut: QueryChecker):
         self._dut = dut
@@ -274,7 +276,7 @@ class Flood:
         assert ctx.get(self._dut.counters.over_credit) == self.lost
 
     def takers(self, when, chance: float, rng: random.Random):
-        """Return testbenches that take what the checker gives, from ``when()`` on."""
+        """Return testbenches that take the checker's output, from ``when()`` on."""
         def taker(port, taken):
             bits, decode = Value.cast(port.payload), decoder(port.payload.shape())
 
@@ -289,7 +291,7 @@ class Flood:
         return [taker(self._dut.o, self.slots), taker(self._dut.errors, self.errors)]
 
     def compare(self) -> Reading:
-        """Read what was sent, with its gaps, and compare."""
+        """Read the sent beats, with gaps, and compare."""
         reading, pending = Reading(TABLES, NODE, NODES, LARGEST), False
         for beat, was_lost in self.sent:
             for k in range(0 if was_lost else beat["records"]):
@@ -305,7 +307,7 @@ class Flood:
 
 
 def flood_of(samples: int, rng: random.Random) -> list[dict]:
-    """Return beats of packets that hold about three samples each, so samples cross beats."""
+    """Return beats of packets with about three samples each: samples cross beats."""
     packets = []
     for at in range(0, samples, 3):
         records = [r for n in range(at, at + 3) for r in good_sample(
@@ -316,7 +318,8 @@ def flood_of(samples: int, rng: random.Random) -> list[dict]:
 
 @pytest.mark.parametrize("ends_lost", [False, True])
 def test_buffer_holds_the_credits_and_no_more(ends_lost):
-    """While the outputs stand, just the beats that fit stay; all that follow leave one gap."""
+    """While the outputs are stalled, exactly the beats that fit are kept; the following beats leave
+    one gap."""
     rng, standing = random.Random(ends_lost), [True]
     dut = made(QueryChecker, CONFIG)
     flood = Flood(dut)
@@ -325,8 +328,8 @@ def test_buffer_holds_the_credits_and_no_more(ends_lost):
         for beat in flood_of(40, rng):
             await flood.offer(ctx, beat)
         assert flood.lost > 10 and flood.sent[-1][1]
-        # The buffer has room for what the host may send, one more in its output register, and
-        # another one is taken apart.
+        # The buffer has room for the beats that the host may send and one more in its output
+        # register; another beat is being unpacked.
         assert len(flood.sent) - flood.lost - ctx.get(dut.consumed) - CONFIG.query_beats in (
             0, 1, 2)
         standing[0] = False
@@ -347,7 +350,7 @@ def test_buffer_holds_the_credits_and_no_more(ends_lost):
 @pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_gaps_between_beats_never_join_samples(seed):
-    """The buffer runs over while it drains: many gaps, inside samples and between them."""
+    """Let the buffer overflow while it drains: many gaps, inside samples and between them."""
     rng = random.Random(seed)
     dut = made(QueryChecker, CONFIG)
     flood = Flood(dut)

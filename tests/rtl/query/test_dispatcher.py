@@ -1,4 +1,4 @@
-"""Dispatcher: each slot takes its place, each lookup goes to its owner with it."""
+"""Dispatcher: each slot reserves its place, and each lookup goes to its owner with the place."""
 
 import random
 
@@ -21,7 +21,7 @@ def random_slots(count: int, rng: random.Random, owners=range(8), kinds=(KEY, KE
 
 
 def owned(slots):
-    """Return the slots with whether this node owns their keys, as the checker says."""
+    """Return the slots with whether this node owns their keys, in the form of the checker."""
     return [slot | {"mine": int(slot["kind"] != EMPTY and slot["owner"] == NODE)}
             for slot in slots]
 
@@ -33,7 +33,7 @@ def samples_in(slots):
 
 
 def run(slots, stalls, first=65500, interact=True):
-    """Run slots; places count up from ``first``. Returns what left, counters, and the cycles."""
+    """Run slots; places count up from ``first``. Return the output, counters, and the cycles."""
     dut, reserved, local, remote, dense = made(Dispatcher), [], [], [], []
     counters = {}
     wanted = samples_in(slots) if interact else []
@@ -42,7 +42,7 @@ def run(slots, stalls, first=65500, interact=True):
     rng = random.Random(6)
 
     async def hold(ctx):
-        """Give places; ``next_landing`` is noise while none is free."""
+        """Grant places; ``next_landing`` is random while no place is free."""
         ctx.set(dut.node, NODE)
         ctx.set(dut.interact, interact)
         while len(reserved) < len(slots):
@@ -115,7 +115,7 @@ def test_local_stall_is_counted_and_holds_up_those_behind():
         ctx.set(dut.reserve.ready, 1)
         ctx.set(dut.remote.ready, 1)
         await ctx.tick().repeat(20)
-        # Two lookups wait in the buffer towards the owner; no place was taken for a third.
+        # Two lookups wait in the buffer towards the owner; the third reserved no place.
         assert ctx.get(dut.counters.local) == 2 and not ctx.get(dut.reserve.valid)
         assert ctx.get(dut.counters.stall_local) > 10 and ctx.get(dut.counters.stall_remote) == 0
         assert ctx.get(dut.counters.remote) == 0
@@ -129,7 +129,7 @@ def test_local_stall_is_counted_and_holds_up_those_behind():
 
 @pytest.mark.parametrize("first", [0, 0x7FFE, 0xFFFD])
 def test_slots_wait_for_their_step_to_open(first):
-    """Five slots each of six steps; a step opens some time after the one before it."""
+    """Send five slots of each of six steps; each step opens some time after the previous one."""
     dut, local, remote, opened = made(Dispatcher), [], [], []
     steps = [first + n & 0xFFFF for n in range(6)]
     slots = [slot | {"step": step} for step in steps
@@ -176,7 +176,8 @@ def test_steps_before_the_open_one_go_and_without_training_all_do():
 @pytest.mark.parametrize("overtake", [0, 1])
 @pytest.mark.parametrize("first", [0, 0xFFFD])
 def test_lookups_overtake_for_owners_that_are_done(first, overtake):
-    """Owners are done in any order; lookups leave in theirs, none before its owner is done."""
+    """Owners complete in random order; lookups leave in order of completion, each after its
+    owner."""
     rng, dut, left, early = random.Random(first), Dispatcher(8), [], [0]
     steps = [first + n & 0xFFFF for n in range(6)]
     slots = [slot | {"step": step} for step in steps for slot in random_slots(
@@ -221,7 +222,7 @@ def test_lookups_overtake_for_owners_that_are_done(first, overtake):
 
 
 def test_a_lookup_leaves_four_cycles_after_its_owner_is_done():
-    """And without a place of its own in the queue, the ones behind it wait with it."""
+    """Without a place of its own in the queue, a lookup makes the following lookups wait, too."""
     dut, left = Dispatcher(4), []
     slots = [slot | {"step": 1, "owner": owner} for slot, owner in zip(
         random_slots(3, random.Random(1), kinds=[KEY]), (1, 2, 1), strict=True)]
@@ -243,7 +244,7 @@ def test_a_lookup_leaves_four_cycles_after_its_owner_is_done():
 
 @pytest.mark.parametrize("step", a_bit_apart(1)[1:15])
 def test_no_step_but_the_next_overtakes(step):
-    """Steps to come, a bit apart from the next one."""
+    """Test later steps that differ by one bit from the next step."""
     dut, [slot] = made(Dispatcher, 4), random_slots(1, random.Random(1), [1], [KEY])
 
     async def bench(ctx):
@@ -272,7 +273,7 @@ def test_one_slot_a_cycle_in_training():
 
 
 def test_shares_leave_as_slots_do():
-    """With ``unique``, those of the other input; its own is not taken."""
+    """With ``unique``, slots come from the other input; the block's own input is not taken."""
     rng, dut, local, remote = random.Random(8), made(Dispatcher), [], []
     shares, others = (random_slots(60, rng) for _ in range(2))
     mine = sum(slot["mine"] for slot in owned(shares))

@@ -12,7 +12,7 @@ from tests.support import made, receiver, sender, simulate
 
 CONFIG = preset("tiny")
 REPORTED = HostReporter.LATENCY["credit", "its header"] + 2
-"""Cycles in which a credit that is owed has gone, and the block is idle again."""
+"""Cycles after which a due credit has left and the block is idle again."""
 QUARTER = CONFIG.query_beats // 4
 
 
@@ -33,11 +33,11 @@ def test_every_error_in_a_packet(stalls, training):
     refused = [{"status": rng.randrange(1, 10), "step": rng.getrandbits(16)} for _ in range(60)]
     dut = made(HostReporter, CONFIG.with_fields(training=training))
     headers, payloads, counters = [], [], {}
-    # Refusals of gradients have a port of their own.
+    # Rejected gradients have a port of their own.
     turned = dut.gradients_refused if training else dut.refused
 
     async def consume(ctx):
-        # Less than what asks for a credit of its own.
+        # Less than a credit of its own requires.
         for _ in range(QUARTER):
             await ctx.tick().repeat(7)
             ctx.set(dut.consumed, ctx.get(dut.consumed) + 1)
@@ -88,7 +88,7 @@ def bench_of(script, config=CONFIG):
 @pytest.mark.parametrize("before", [
     20 * QUARTER, pytest.param(65536 - 2 * QUARTER, marks=pytest.mark.slow)])
 def test_credit_when_a_quarter_behind(before):
-    """Around 2^16, from so many beats ``before`` it; the slow case goes once all the way."""
+    """Start ``before`` beats below 2^16; the slow case covers the whole range once."""
     async def script(ctx, dut, sent):
         base = 0x10000 - before
         ctx.set(dut.consumed, base)
@@ -127,7 +127,7 @@ def test_reports_of_other_packets_save_credits():
         ctx.set(dut.consumed, told + QUARTER + 1)
         await ctx.tick().repeat(REPORTED)
         assert [s[3] for s in sent] == [told + QUARTER + 1]
-        # A report that lags behind the credit just given out asks for no second one.
+        # A report older than the last credit sent causes no second credit.
         await report(told)
         await report(told + 1)
         await ctx.tick().repeat(REPORTED)
@@ -168,7 +168,7 @@ def test_config_is_checked():
 
 
 def test_credit_of_gradients_too():
-    """Either credit is told of when it is owed, and every packet tells of both."""
+    """Each credit is sent when it is due, and every packet contains both."""
     config = CONFIG.with_fields(training=True)
     quarter = config.gradient_credits // 4
 
@@ -188,7 +188,7 @@ def test_credit_of_gradients_too():
             await ctx.tick().repeat(REPORTED)
             assert sent == [(Opcode.CREDIT, 1, 0, 0)] and ctx.get(dut.idle)
             sent.clear()
-        # A packet of other blocks carries what is consumed when it leaves.
+        # A packet of another block carries the count at its departure.
         ctx.set(dut.acknowledge, (base + quarter) & 0xFFFF)
         ctx.set(dut.reported, {"valid": 1, "value": 0})
         await ctx.tick()
@@ -197,7 +197,8 @@ def test_credit_of_gradients_too():
         ctx.set(dut.acknowledge, base)
         await ctx.tick().repeat(REPORTED)
         assert not sent
-        # The credit of queries does not wait for that of gradients, and its packet tells of both.
+        # The credit of queries does not wait for the credit of gradients, and its packet contains
+        # both.
         ctx.set(dut.consumed, QUARTER + 1)
         await ctx.tick().repeat(REPORTED)
         assert sent == [(Opcode.CREDIT, 1, 0, QUARTER + 1)]
@@ -210,12 +211,12 @@ def test_credit_of_gradients_too():
 
 @pytest.mark.parametrize("window, rate", [(4, 0.2), (16, 0.5), (100, 0.9)])
 def test_what_is_owed(window, rate):
-    """More than a quarter of the window that no packet told of; reports come late, and so may be
-    older than what was told."""
+    """Consume more than a quarter of the window without reporting it in a packet. Reports are late,
+    and may be older than earlier reports."""
     dut, rng = OwedCredit(window), random.Random(window)
     told_late, count_late = dut.LATENCY["what is told", "its count"], dut.LATENCY[
         "what is consumed", "its count"]
-    assert told_late == count_late == 1  # the model below counts on it
+    assert told_late == count_late == 1  # the model below relies on it
 
     async def bench(ctx):
         consumed, known, packets, owed, seen, quiet = 0xFF00, 0xFF00, [], False, 0, 0
@@ -232,7 +233,7 @@ def test_what_is_owed(window, rate):
             reports = int(bool(packets) and rng.random() < 0.2)
             value = packets.pop(0) if reports else rng.getrandbits(16)
             if tells or (moves and rng.random() < 0.05):
-                packets.append(consumed)  # by another block, or here; it leaves some time later
+                packets.append(consumed)  # by another block, or by this one; it leaves later
             ctx.set(dut.consumed, consumed & 0xFFFF)
             ctx.set(dut.told, tells)
             ctx.set(dut.reported, {"valid": reports, "value": value & 0xFFFF})
@@ -254,7 +255,7 @@ def test_what_is_owed(window, rate):
 
 @pytest.mark.parametrize("stall", [0.0, 0.5])
 def test_each_failed_peer_once_beside_refusals(stall):
-    """However its errors wait, since peers may fail in successive cycles."""
+    """Let peers fail in successive cycles, while errors wait."""
     config = CONFIG.with_fields(link=True, training=True)
     rng = random.Random(2)
     refused = [{"status": rng.randrange(1, 10), "step": rng.getrandbits(16)} for _ in range(20)]

@@ -1,4 +1,5 @@
-"""Query unpacker: records in order, one a cycle; lost beats leave a gap; credit of whole beats."""
+"""Query unpacker: records in order, one per cycle; lost beats leave a gap; credit of whole
+beats."""
 
 import random
 
@@ -46,7 +47,8 @@ def test_one_record_a_cycle_after_the_latency():
 
 @pytest.mark.parametrize("then", [0, 5], ids=["nothing follows", "beats follow"])
 def test_lost_beats_leave_one_gap(then):
-    """What does not fit is dropped; the next record says so, or a marker where none comes."""
+    """Beats that do not fit are dropped. The next record reports the gap, or a marker if there is
+    no record."""
     depth = 8
     dut, taken, dropped = made(QueryUnpacker, depth), [], []
     beats = [beat | {"records": 8} for beat in beats_of(depth + 6, seed=3)]
@@ -63,7 +65,7 @@ def test_lost_beats_leave_one_gap(then):
         assert not ctx.get(dut.idle)
         if then:
             ctx.set(dut.o.ready, 1)
-            await ctx.tick().repeat(12)  # room for one beat more, none has left the gap alone
+            await ctx.tick().repeat(12)  # room for one more beat, and the gap has not been reported
             ctx.set(dut.o.ready, 0)
             await sender(dut.i, later)(ctx)
         await drain(ctx)

@@ -1,4 +1,5 @@
-"""A host that opens steps and a consumer of their words, right and wrong, beside a plain count."""
+"""A host that opens steps and a consumer of their words, valid and invalid, with a reference
+count."""
 
 import random
 from collections import Counter, deque
@@ -12,12 +13,12 @@ __all__ = ["BASE", "Host", "Opened", "run"]
 
 BASE = 0x1234_5678_9ABC_D000
 _APART = 8
-"""Cycles between an opening and what depends on it: it takes some to be open."""
+"""Cycles between an opening and the events that depend on it."""
 
 
 @dataclass
 class Opened:
-    """A step that was opened: its number of opening, answers that are yet to leave, first error."""
+    """An open step: its opening number, answers that have not left, and first error."""
 
     number: int
     step: int
@@ -29,11 +30,11 @@ class Opened:
 
 @dataclass
 class Host:
-    """What the two sides do in each cycle, and what must come of it.
+    """Stimulus of both sides in each cycle, and the expected results.
 
     first: number of the first opening.
     flush: whether words follow flushes.
-    wrong: how often, of a cycle, something wrong is said.
+    wrong: probability of an invalid input per cycle.
     """
 
     slots: int
@@ -70,7 +71,7 @@ class Host:
                 and self.freed == end and self.refusals == self.got_refusals)
 
     def opening(self) -> dict | None:
-        """Return a record to open a step, or None; right or wrong ones."""
+        """Return a valid or invalid record to open a step, or None."""
         rng = self.rng
         if self.now < self.quiet or rng.random() < 0.5:
             return None
@@ -105,7 +106,7 @@ class Host:
         return record
 
     def answer(self) -> dict | None:
-        """Return an event that some samples of a step are answered, or more than there are."""
+        """Return an event that some samples of a step are answered, or more samples than exist."""
         rng = self.rng
         if self.now & 1 or self.now < self.quiet or rng.random() < 0.4:
             return None
@@ -126,7 +127,7 @@ class Host:
         return {"step": step.step, "count": count}
 
     def error(self) -> dict | None:
-        """Return an event that a step which is not finished has an error, or one that is none."""
+        """Return an error event of an unfinished step, or of no open step."""
         rng = self.rng
         if self.now < self.quiet or rng.random() < 0.8:
             return None
@@ -142,7 +143,7 @@ class Host:
         return {"step": step.step, "status": status}
 
     def flushed(self) -> dict | None:
-        """Return an answer to a flush, to the one that was asked or to none."""
+        """Return an answer to the requested flush, or to a flush that was not requested."""
         rng = self.rng
         if rng.random() < self.wrong:
             self.expected["bad_flushed"] += 1
@@ -155,7 +156,7 @@ class Host:
         return None
 
     def freeing(self) -> dict | None:
-        """Return a count of slots: what was written, in order, or more than that."""
+        """Return a count of slots: a valid count, in order, or a count that is too high."""
         rng, able = self.rng, self.freed
         if self.now < self.quiet or rng.random() < 0.8:
             return None
@@ -165,13 +166,13 @@ class Host:
             self.expected["bad_freed"] += 1
             return {"index": (able + self.slots + rng.randrange(1, 1000)) & 0xFFFF}
         if rng.random() < self.wrong:
-            return {"index": (self.freed - rng.randrange(1000)) & 0xFFFF}  # old: says nothing
+            return {"index": (self.freed - rng.randrange(1000)) & 0xFFFF}  # an old count: no effect
         self.freed = rng.randint(self.freed, able)
         self.quiet = self.now + _APART
         return {"index": self.freed & 0xFFFF}
 
     def packet(self, header: dict, data: int) -> None:
-        """Check a packet: of the step that is the first to have finished, and nothing before."""
+        """Check a packet: it must be of the first step that has finished."""
         step = self.finished[0]
         slot = step.number % self.slots
         assert header["address"] == BASE + 4 * slot and header["step"] == step.step
@@ -185,7 +186,7 @@ class Host:
             self.answer_at = self.now + self.rng.randrange(1, 40)
             return
         assert header["opcode"] == Opcode.COMPLETION and step.flushed == self.flush
-        # Its slot was returned since it was last written.
+        # Its slot was returned after its last word.
         assert step.number - self.slots < self.freed
         assert decoder(CompletionRecord)(data) == {
             "status": step.status, "step": step.step, "slot": slot, "reserved": 0,
@@ -197,7 +198,7 @@ class Host:
 
 
 def run(dut, host: Host, extra: int = 40) -> dict:
-    """Run until ``host`` is done, and on; return the counters."""
+    """Run until ``host`` is done, and ``extra`` cycles longer; return the counters."""
     counters, offered = {}, [None]
 
     async def bench(ctx):

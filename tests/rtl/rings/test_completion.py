@@ -1,4 +1,5 @@
-"""Completion writer: each opened step has one word, in its slot, when all of it has left."""
+"""Completion writer: each opened step gets one word, in its slot, after all of its answers have
+left."""
 
 import functools
 
@@ -13,7 +14,7 @@ from tests.support import a_bit_apart, decoder, made, simulate
 
 @functools.cache
 def after(first: int) -> type:
-    """Return the block as it is after so many openings."""
+    """Return the block in its state after ``first`` openings."""
     count = f"Signal(INDEX_BITS, init={first})"
     return variant(
         CompletionWriter, ("opened, freed = Signal(INDEX_BITS), Signal(INDEX_BITS)",
@@ -27,7 +28,7 @@ def after(first: int) -> type:
     (2, False, 0.0, 0.0, 0xFFE0), (4, True, 0.1, 0.4, 0xFFE0), (16, True, 0.0, 0.2, 0),
     (4, False, 0.2, 0.6, 0), (8, True, 0.2, 0.0, 0xFFE0)])
 def test_every_step_once_whatever_is_said(slots, flush, wrong, stall, first):
-    """Openings are numbered from ``first`` on, through the wrap of numbers."""
+    """Number openings from ``first`` on, through the wrap of numbers."""
     dut = made(after(first), slots)
     host = Host(slots, 70, slots, flush, wrong, stall, first=first)
     counters = run(dut, host)
@@ -40,7 +41,7 @@ def test_every_step_once_whatever_is_said(slots, flush, wrong, stall, first):
 
 
 class Direct:
-    """Says one thing after the other to a block, and keeps what leaves."""
+    """Sends single inputs to a block, and keeps its output."""
 
     def __init__(self, ctx, dut, timeout: int = 0):
         self.ctx, self.dut, self.now, self.words, self.flushes = ctx, dut, 0, [], []
@@ -165,7 +166,8 @@ def test_without_time_out_it_waits_idle_and_time_may_jump():
 
 
 def test_a_flush_without_answer_does_not_hold_up_the_ring():
-    """A step that is late before its end needs none, and the next step in its slot is in time."""
+    """A step that is late before its end needs no answer, and the next step in its slot is in
+    time."""
     dut = made(CompletionWriter, 2)
 
     async def script(on):
@@ -218,7 +220,8 @@ def test_an_answer_before_the_flush_has_left_is_none():
 
 
 def test_steps_and_tags_are_compared_in_all_their_bits():
-    """Answers and errors of steps that are not open, and flushes' answers, a bit apart."""
+    """Send answers and errors of steps, and answers of flushes, that differ by one bit from open
+    ones."""
     dut, step = made(CompletionWriter, 2), 0xFFFE
 
     async def script(on):
@@ -246,7 +249,7 @@ def test_steps_and_tags_are_compared_in_all_their_bits():
 
 @pytest.mark.parametrize("first", [0, 0xFFFF])
 def test_a_consumer_that_never_returns_a_slot(first):
-    """Its host's openings are refused, and never wait, even if the errors are not taken; also
+    """The host's openings are rejected, and never wait, even if the errors are not taken; also
     where the numbers of openings wrap."""
     dut = made(after(first), 2)
 

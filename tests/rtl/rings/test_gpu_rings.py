@@ -1,4 +1,4 @@
-"""GPU rings: what is asked for in a list comes from the slot of its number, or from the host."""
+"""GPU rings: the vectors of a list are read from the slot of its number, or sent by the host."""
 
 import random
 
@@ -40,14 +40,14 @@ def place(ctx, dut) -> None:
 
 
 class Gpu:
-    """A kernel, and memory from which its vectors are read."""
+    """A kernel, and the memory from which its vectors are read."""
 
     def __init__(self, lists: int):
         self.lists, self.known, self.filled, self.emptied = lists, 0, 0, 0
         self.asked: list[int] = []
 
     def take(self, header: dict, beat: int) -> None:
-        """Take a READ or INDEX packet, whose count is right."""
+        """Take a READ or INDEX packet and check its count."""
         assert header["count"] == 1 and header["credit"] == 0x77 and not header["answers"]
         if header["opcode"] == Opcode.READ:
             record = decoder(ReadRecord)(beat)
@@ -69,7 +69,8 @@ class Gpu:
 
 @pytest.mark.parametrize("stall", [0.0, 0.3])
 def test_each_list_is_answered_from_its_slot(stall):
-    """The kernel counts what it reads and fills, in registers, and never waits in vain."""
+    """The kernel writes its counts of lists read and slots filled to registers, and never waits in
+    vain."""
     total = 14
     dut, gpu, heads, out = made(GpuRings), Gpu(total), [], []
 
@@ -124,7 +125,7 @@ def test_each_list_is_answered_from_its_slot(stall):
 
 
 def test_off():
-    """Lists go to the host, packets pass in the cycle in which they come, counts say nothing."""
+    """Lists go to the host, packets pass without delay, and counts have no effect."""
     dut, heads, out = made(GpuRings), [], []
     packets = [beat for n in range(4) for beat in packet_of(Opcode.GPU_VECTORS, n + 1, [n, n + 1])]
 

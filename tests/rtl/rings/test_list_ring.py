@@ -1,4 +1,4 @@
-"""List ring: each list in its slot, the index behind it, and no slot that is not consumed."""
+"""List ring: each list in its slot, the index after it, and no slot before it is consumed."""
 
 import functools
 import random
@@ -17,7 +17,7 @@ BASE, INDEX_AT = 0x7000_0001_0000, 0x7000_0000_0040
 
 @functools.cache
 def after(first: int) -> type:
-    """Return the block as it is after so many lists."""
+    """Return the block in its state after ``first`` lists."""
     count = f"Signal(INDEX_BITS, init={first})"
     return variant(
         ListRing, ("written, told, free = Signal(INDEX_BITS), Signal(INDEX_BITS),",
@@ -35,7 +35,7 @@ def lists_of(rng: random.Random, count: int):
 
 
 class Gpu:
-    """GPU memory with a ring, and a kernel that consumes what the index says is there."""
+    """GPU memory with a ring, and a kernel that consumes the announced lists."""
 
     def __init__(self, rng: random.Random, headers, slots: int, bytes_: int, first: int):
         self.rng, self.headers, self.slots, self.bytes = rng, headers, slots, bytes_
@@ -43,7 +43,7 @@ class Gpu:
         self.indexes = 0
 
     def list(self, header: dict) -> None:
-        """Check a header: that of the next list, in its slot."""
+        """Check a header: the next list, in its slot."""
         assert {k: header[k] for k in self.headers[0]} == self.headers[self.came - self.first]
         assert header["address"] == BASE + self.came % self.slots * self.bytes
         assert self.came - self.consumed < self.slots, "not consumed"
@@ -57,7 +57,7 @@ class Gpu:
         self.index, self.indexes = self.index + ahead, self.indexes + 1
 
     def stores(self, wrong: float) -> int | None:
-        """Return a count that the kernel stores: true, old or beyond what it was told of."""
+        """Return a count that the kernel stores: correct, old, or beyond the announced number."""
         rng = self.rng
         if rng.random() < wrong:
             return rng.choice((self.consumed - rng.randrange(30000),
@@ -72,7 +72,7 @@ class Gpu:
     (2, 0.0, 0.0, 0.0, 0), (4, 0.0, 0.3, 0.1, 0xFFE0), (16, 0.0, 0.0, 0.0, 0xFFE0),
     (8, 0.4, 0.5, 0.2, 0), (1, 0.2, 0.2, 0.0, 0xFFE0), (16, 0.0, 0.9, 0.0, 0)])
 def test_every_list_in_its_slot_and_then_its_index(slots, gap, stall, wrong, first):
-    """Lists are numbered from ``first`` on, through the wrap of numbers."""
+    """Number lists from ``first`` on, through the wrap of numbers."""
     rng, shift = random.Random(slots), 10
     headers = lists_of(rng, 80)
     gpu = Gpu(rng, headers, slots, 1 << shift, first)
@@ -96,7 +96,7 @@ def test_every_list_in_its_slot_and_then_its_index(slots, gap, stall, wrong, fir
             _, _, head, header, tells, packet = await ctx.tick().sample(
                 dut.header_out.valid & dut.header_out.ready, dut.header_out.payload,
                 dut.indexes.valid & dut.indexes.ready, dut.indexes.payload)
-            if tells:  # of headers that left in cycles before this one
+            if tells:  # of headers that left in earlier cycles
                 gpu.told(decoder(dut.indexes.payload.shape())(packet.as_value().value))
             if head:
                 gpu.list(decoder(dut.header_out.payload.shape())(header.as_value().value))
@@ -106,7 +106,7 @@ def test_every_list_in_its_slot_and_then_its_index(slots, gap, stall, wrong, fir
         counters.update(counts_of(ctx, dut.counters))
 
     async def early(ctx):
-        """The ring is there some cycles before the first list."""
+        """Check that the ring is ready some cycles before the first list."""
         ctx.set(dut.headers.valid, 0)
         await ctx.tick().repeat(6)
         await sender(dut.headers, headers, stall=gap)(ctx)
@@ -121,7 +121,7 @@ def test_every_list_in_its_slot_and_then_its_index(slots, gap, stall, wrong, fir
 
 
 def test_off():
-    """Without rings, headers pass in the cycle in which they come, to a queue of the host's."""
+    """Without rings, headers pass without delay to a queue of the host."""
     headers = lists_of(random.Random(2), 20)
     dut, out = made(ListRing), []
 
@@ -136,8 +136,8 @@ def test_off():
 
 @pytest.mark.parametrize("first", [0, 0xFFFE])
 def test_a_kernel_that_consumes_nothing(first):
-    """The ring fills up, its lists are told of, and the rest waits, counted; also where the
-    numbers of lists wrap in it."""
+    """The ring fills up, its lists are announced, and further lists wait and are counted; also
+    where the numbers of lists wrap."""
     headers = lists_of(random.Random(5), 6)
     dut, seen = made(after(first)), []
 
@@ -180,7 +180,7 @@ def test_a_list_is_not_told_of_before_it_may_be_answered():
 
 
 def test_what_is_not_told_of_is_not_consumed():
-    """A second index waits to leave, and its lists may be answered: they are not told of yet."""
+    """A second index waits to leave: its lists may be answered, but are not announced yet."""
     dut = made(ListRing)
 
     async def bench(ctx):

@@ -1,4 +1,4 @@
-"""RingMessages: what a host says of steps and flushes, record by record."""
+"""RingMessages: the host's records of steps and flushes, one by one."""
 
 import random
 
@@ -12,7 +12,7 @@ from tests.support import made, quiet_while_idle, receiver, sender, simulate
 
 
 def beats_of(records, rng):
-    """Return beats of one to eight of ``records``, of which the rest is noise."""
+    """Return beats of one to eight of ``records``, with random bits in unused places."""
     beats, left = [], list(records)
     while left:
         some, left = left[:rng.randint(1, RECORDS_PER_BEAT)], left
@@ -58,7 +58,7 @@ def test_every_record_once():
 
 
 class Rings(wiring.Component):
-    """The messages' block and a completion writer of two slots, as in the NIC."""
+    """The message block and a completion writer of two slots, as in the NIC."""
 
     opens: In(stream.Signature(RecordBeat))
     headers: Out(stream.Signature(HostFrame))
@@ -79,7 +79,7 @@ class Rings(wiring.Component):
 
 
 def test_a_step_that_returns_slots_may_use_them():
-    """Two steps of a packet, which are completed at once, in a ring of two slots."""
+    """Complete two steps of a packet at once, in a ring of two slots."""
     dut, opened = Rings(), []
 
     async def host(ctx):

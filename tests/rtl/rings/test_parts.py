@@ -1,4 +1,4 @@
-"""Parts of the rings: addresses of slots, packets of a record, and what comes for reads."""
+"""Parts of the rings: addresses of slots, packets of one record, and read data."""
 
 import random
 
@@ -55,7 +55,7 @@ def test_a_packet_for_each_record(stall):
     (1, 1, 1, "short_data", 0), (1, 3, 24, "short_data", 0), (1, 2, 15, "short_data", 0),
     (1, 2, 16, "bad_data", 1), (1, 2, 16, "bad_data", 128)])
 def test_only_what_was_asked_and_is_whole_passes(asked, beats, words, what, above):
-    """``above``: bits of the header's field above those of a tag."""
+    """``above``: bits of the header's field above the tag."""
     dut, seen, out = made(ReadAnswers), {"answered": 0, "short": 0, "landed": 0}, []
     head = HeaderBeat.const({"ember": {"version": 1, "opcode": Opcode.READ_DATA, "count": words,
                                        "acknowledge": above << 16 | 0x1234}}).as_value().value
@@ -90,7 +90,8 @@ def test_only_what_was_asked_and_is_whole_passes(asked, beats, words, what, abov
 
 @pytest.mark.parametrize("gap, stall", [(0.0, 0.0), (0.4, 0.0), (0.0, 0.5), (0.3, 0.3)])
 def test_other_packets_pass_by_between_those_that_were_read(gap, stall):
-    """In order and unchanged, whatever their length; nobody's data goes, whatever its length."""
+    """Other packets pass in order and unchanged, whatever their length; unrequested data are
+    dropped."""
     rng, dut, out = random.Random(7), made(ReadAnswers), []
     items, expected = [], []
     for number in range(60):

@@ -1,4 +1,4 @@
-"""Row reads: each lookup becomes one read of its row, where the row lies."""
+"""Row reads: each lookup becomes one read at the address of its row."""
 
 import random
 
@@ -26,14 +26,14 @@ def lookups(count: int, rng: random.Random) -> list[dict]:
 
 
 async def settle(ctx, dut, *, beats: int = 1, packing: int = 0, enable: int = 1) -> None:
-    """Write the registers and the bases of tables."""
+    """Write the registers and the base addresses of tables."""
     ctx.set(dut.enable, enable)
     ctx.set(dut.base, BASE)
     ctx.set(dut.vector_beats, beats)
     ctx.set(dut.vector_packing, packing)
     ctx.set(dut.write_en, 1)
     for table, base in enumerate(BASES):
-        # Words of others, and tables that do not exist, change nothing.
+        # Words of other nodes, and tables that do not exist, have no effect.
         for word, value in ((4, base >> 32), (3, base & 0xFFFF_FFFF), (2, 77), (0, 5)):
             ctx.set(dut.write_table, table)
             ctx.set(dut.write_word, word)
@@ -80,7 +80,7 @@ def header(opcode: int, address: int) -> dict:
 
 @pytest.mark.parametrize("enable", [0, 1])
 def test_headers(enable):
-    """Of reads, they say so, and from where on rows lie; of lists, they pass as they come."""
+    """Headers of reads contain the opcode and the base address; headers of lists pass unchanged."""
     dut, out = made(RowReads, TABLES), []
     given = [header(Opcode.LOOKUP_REQUESTS, 0 if enable else 0x55)] * 3
 
@@ -93,7 +93,7 @@ def test_headers(enable):
 
 
 def test_off():
-    """Lookups pass in the cycle in which they come."""
+    """Lookups pass without delay."""
     dut = made(RowReads, TABLES)
 
     async def run(ctx):

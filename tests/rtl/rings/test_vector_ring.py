@@ -1,4 +1,4 @@
-"""Vector ring: each slot that was filled is read out once, and only then told to be free."""
+"""Vector ring: each filled slot is read once, and announced as free only after that."""
 
 import functools
 import random
@@ -17,7 +17,7 @@ BASE, INDEX_AT, SHIFT = 0x7000_0002_0000, 0x7000_0000_0080, 10
 
 @functools.cache
 def after(first: int) -> type:
-    """Return the block as it is after so many lists."""
+    """Return the block in its state after ``first`` lists."""
     return variant(
         VectorRing, ("sent, filled, read, out = (Signal(INDEX_BITS, name=name)",
                      f"sent, filled, read, out = (Signal(INDEX_BITS, name=name, init={first})"),
@@ -26,14 +26,15 @@ def after(first: int) -> type:
 
 
 def header_beat(opcode: int, count: int, tag: int = 0) -> int:
-    """Return a header beat; what was read is counted in words of 8 bytes."""
+    """Return a header beat; read data are counted in words of 8 bytes."""
     count *= 8 if opcode == Opcode.READ_DATA else 1
     return HeaderBeat.const({"ember": {
         "version": 1, "opcode": opcode, "count": count, "acknowledge": tag}}).as_value().value
 
 
 class Gpu:
-    """A kernel that fills slots, and a shell that reads them, in any order, right or wrong."""
+    """A kernel that fills slots, and a shell that reads them, in any order, with and without
+    errors."""
 
     def __init__(self, rng, lists: range, slots: int, outstanding: int, wrong: float):
         self.rng, self.slots, self.outstanding, self.wrong = rng, slots, outstanding, wrong
@@ -54,7 +55,7 @@ class Gpu:
         return [rng.getrandbits(512) for _ in range(self.lengths[number])]
 
     def kernel(self) -> int | None:
-        """Fill slots that are free, of lists that were sent; return a count that is stored."""
+        """Fill free slots of sent lists; return a count to store."""
         rng = self.rng
         if rng.random() < self.wrong:
             ahead = rng.choice((self.slots + 1, self.slots + 1 + rng.randrange(30000), -1, -29000))
@@ -69,7 +70,7 @@ class Gpu:
         return None
 
     def asked(self, address: int, length: int, tag: int) -> None:
-        """Take a read: of a slot that was filled, once, or again after a failure."""
+        """Take a read of a filled slot: the first, or a repetition after a failure."""
         outstanding = set(range(self.out, self.first)) - self.arrived
         if tag == self.first & 0xFFFF:
             number = self.first
@@ -83,7 +84,7 @@ class Gpu:
         self.reads.append(number)
 
     def answer(self) -> list[int] | None:
-        """Return a packet of READ_DATA: what a read asked for, or a failure, or nobody's."""
+        """Return a packet of READ_DATA: requested data, a failure, or unrequested data."""
         rng, self.coming = self.rng, None
         if rng.random() < self.wrong:
             self.bad += 1
@@ -103,14 +104,14 @@ class Gpu:
         return [header_beat(Opcode.READ_DATA, len(beats), number & 0xFFFF), *beats]
 
     def taken(self) -> None:
-        """The packet that was offered is in the NIC."""
+        """Note that the NIC has taken the offered packet."""
         if self.coming is not None:
             self.arrived.add(self.coming)
         while self.out in self.arrived:
             self.out += 1
 
     def packet(self, beats: list[int]) -> None:
-        """Take a packet of vectors: those of a slot, which is read out."""
+        """Take a packet of vectors: the vectors of a slot, which is thereby read."""
         number = self.checks.popleft()
         assert beats == [header_beat(Opcode.GPU_VECTORS, 100 + number & 0xFFFF, number & 0xFFFF),
                          *self.contents(number)]
@@ -128,7 +129,7 @@ class Gpu:
     (2, 2, 1, 0.0, 0.0, 0xFFE0), (4, 8, 3, 0.3, 0.02, 0xFFE0), (32, 16, 0, 0.0, 0.01, 0xFFE0),
     (2, 16, 5, 0.5, 0.05, 0), (8, 1, 200, 0.2, 0.0, 0)])
 def test_every_slot_once_whatever_comes(outstanding, slots, every, stall, wrong, first):
-    """Lists are numbered from ``first`` on, through the wrap of numbers."""
+    """Number lists from ``first`` on, through the wrap of numbers."""
     total, end = 60, first + 60
     dut = made(after(first), outstanding, max(4, outstanding))
     gpu = Gpu(random.Random(slots + every), range(first, end), slots, outstanding, wrong)
@@ -239,7 +240,8 @@ def test_as_many_lists_wait_as_it_has_places_for(first):
 
 @pytest.mark.parametrize("first", [0, 0xFFFE])
 def test_reads_that_nobody_answers(first):
-    """As many are made as may be outstanding, also where the numbers of lists wrap in them."""
+    """The number of reads is limited to the reads that may be outstanding, also where the numbers
+    of lists wrap."""
     dut, tags = made(after(first), 4, 8), []
 
     async def bench(ctx):
@@ -260,7 +262,7 @@ def test_reads_that_nobody_answers(first):
 
 
 def test_slots_are_told_of_when_there_are_as_many_as_asked_for():
-    """Two slots that were read out are not told of, three are, while more are outstanding."""
+    """Two slots that were read are not announced, three are, while more are outstanding."""
     dut, told = made(VectorRing, 4, 8), []
 
     async def bench(ctx):
@@ -330,7 +332,7 @@ def test_latency():
 
 
 def test_rates():
-    """Reads follow each other, and so do the packets of their data."""
+    """Reads follow each other without gaps, and so do the packets of their data."""
     dut, total = made(VectorRing, 16, 16), 14
     items = [(beat, k == 4) for tag in range(total)
              for k, beat in enumerate([header_beat(Opcode.READ_DATA, 4, tag), 1, 2, 3, 4])]

@@ -1,4 +1,4 @@
-"""CreditQueue: items come out in order, each place is given once, and none is lost."""
+"""CreditQueue: items leave in order, each place is reserved once, and no item is lost."""
 
 import random
 
@@ -12,7 +12,7 @@ from tests.support import made, receiver, simulate
 @pytest.mark.parametrize("depth, delay, stall, back", [
     (2, 1, 0.0, 0.0), (2, 3, 0.5, 0.3), (8, 3, 0.3, 0.0), (16, 6, 0.7, 0.5), (5, 2, 0.0, 0.5)])
 def test_items_that_were_announced_come_out(depth, delay, stall, back):
-    """Each comes ``delay`` cycles after its place was reserved, some not at all."""
+    """Each item arrives ``delay`` cycles after the reservation of its place; some never arrive."""
     dut, rng, taken, count = made(CreditQueue, 16, depth), random.Random(depth), [], 300
     sent: list[int] = []
 

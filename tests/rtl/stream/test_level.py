@@ -1,4 +1,4 @@
-"""Level against a count in Python, and its flags."""
+"""Level and its flags against a count in Python."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Short vectors that share a beat: what is placed is taken again, and the rest is zero."""
+"""Short vectors that share a beat: placed vectors are read back, and all other bits are zero."""
 
 import random
 
@@ -30,7 +30,7 @@ def test_placed_is_taken(packing):
                 ctx.set(index, first + k)
                 ctx.set(vector, word)
                 await ctx.tick()
-                # Those that have not come are zero.
+                # Vectors that have not arrived are zero.
                 assert ctx.get(beat) == sum(w << bits * j for j, w in enumerate(vectors[:k + 1]))
             for k, word in enumerate(vectors):
                 ctx.set(index, k)

@@ -33,7 +33,8 @@ WIDE = data.StructLayout({
 @pytest.mark.parametrize("shape,lutram", [
     (WIDE, True), (200, True), (data.StructLayout({"d": 130, "e": 1}), True), (WIDE, False)])
 def test_wide_fields_go_along(shape, lutram, stalls):
-    """They lie in LUTRAM, wherever in the item they are, and whatever it holds at power-up."""
+    """Wide fields are stored in LUTRAM, whatever their position in the item and the contents at
+    power-up."""
     rng, width, taken = random.Random(4), Shape.cast(shape).width, []
     items = [rng.getrandbits(width) for _ in range(60)]
     dut = SkidBuffer(shape, lutram=lutram)

@@ -1,4 +1,4 @@
-"""The bench: its rows, how it continues after an interruption, and the latency of every block."""
+"""The bench: its rows, resuming after an interruption, and the latency of every block."""
 
 import json
 
@@ -32,7 +32,8 @@ TINY = preset("tiny")
 
 
 class Jobs:
-    """Three jobs, the second with two rows; counts measurements, and stops where told."""
+    """Three jobs, the second with two rows; counts measurements, and stops at a given
+    measurement."""
 
     def __init__(self, monkeypatch):
         self.measured: list[str] = []
@@ -199,8 +200,8 @@ def test_the_rows_of_a_nics_resources_share_one_report(monkeypatch):
     monkeypatch.setattr(bench_resources, "report_resources", report)
     rows = [row for job in bench_resources.resource_jobs() for row in job.measure(print)]
     assert len(calls) == 3
-    # Per cent of 432,000 LUT, 672 BRAM36, 320 URAM, 3,072 DSP, at most 60, with training 75, with
-    # a link 75 of LUT and 80 of the rest; at most 10 LUT deep.
+    # Per cent of 432,000 LUT, 672 BRAM36, 320 URAM, 3,072 DSP: at most 60, with training 75, with a
+    # link 75 of LUT and 80 of the rest; at most 10 LUT deep.
     assert [(row.value, row.holds) for row in rows] == [
         found for training in (False, True, True) for found in (
             (60.0, True), (pytest.approx(60.0446, abs=1e-3), training), (0.0, True),
@@ -224,7 +225,8 @@ def test_keys_of_one_set_stay_as_equal_as_they_were():
 @pytest.mark.few(1)
 @pytest.mark.parametrize("vectors,packets", [(1, 300), (16, 24), (21, 20)])
 def test_packets_of_each_size_fill_the_link(vectors, packets):
-    """So few packets include the block's latency: 25 cycles, and the filling of a packet."""
+    """The rate of few packets includes the block's latency: 25 cycles, and the filling of a
+    packet."""
     config = preset("kaggle").with_fields(nodes=4)
     on_link = packet_rate(config, vectors, packets, engine="pysim")
     free = packet_rate(config, vectors, packets, link=False, engine="pysim")
@@ -236,7 +238,7 @@ def test_packets_of_each_size_fill_the_link(vectors, packets):
 
 @pytest.mark.thorough
 def test_pooling_keeps_a_beat_a_cycle():
-    """Uses the build of the pooler's own tests."""
+    """Use the build of the pooler's own tests."""
     rate = pooling_rate(TINY, np.full(1600, 10), name="pooler")
     assert rate.items == 16_000 and rate.per_cycle >= 0.95
     wide = pooling_rate(TINY, np.full(1000, 4), vector_beats=4, name="pooler")
@@ -272,6 +274,6 @@ def test_dots_row_names_what_binds():
     config = TINY.with_fields(max_dimension=16, interaction_vectors=10)
     row = dot_row("dots", config, 10, 16, samples=12, engine="pysim")
     assert row.bound == 23 and row.target == pytest.approx(11) and row.holds is False
-    # Beyond the groups, the latency of the last sample and what the first one waits for.
+    # Beyond the groups, the latency of the last sample and the wait of the first.
     assert 23 * 12 <= 12 * row.value <= 23 * 12 + 80
     assert all(text in row.note for text in ("10 beats in", "4 beats out", "23 groups of dots"))

@@ -1,4 +1,5 @@
-"""Facts of blocks are data: none comes from a docstring, and the product imports no bench."""
+"""Facts of blocks are data: no fact comes from a docstring, and the product does not import the
+bench."""
 
 import ast
 import json
@@ -41,7 +42,7 @@ def test_facts_are_the_same_without_docstrings():
 
 
 def test_the_product_does_not_import_the_bench():
-    """But for the command that runs it, and its function in the API."""
+    """The exceptions are the command that runs the bench, and its function in the API."""
     found = {}
     for path in SIM.rglob("*.py"):
         name = path.relative_to(SIM).as_posix()

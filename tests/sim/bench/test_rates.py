@@ -1,7 +1,7 @@
-"""Rates of the lookup and vector paths on the trace, in cycles: DESIGN section 7.
+"""Rates of the lookup and vector paths on the trace, in cycles.
 
-On a quarter of the trace, where the cold start weighs more, and on the whole trace, which is
-measured by ``sim bench``, too.
+The rates are measured on a quarter of the trace, with more weight of the cold start, and on the
+whole trace, as in ``sim bench``.
 """
 
 import numpy as np
@@ -53,11 +53,11 @@ def test_remote_cache_lookup(samples):
 
 @pytest.mark.thorough
 def test_remote_cache_without_merge(samples):
-    """A key in flight is fetched again, at most as often at once as there are miss ids."""
+    """A key in flight is fetched again, at most as many times at once as there are miss ids."""
     merged = remote_cache_rate(KAGGLE, samples)
     apart = remote_cache_rate(KAGGLE, samples, merge=False)
     assert apart.per_cycle >= 0.9
-    # The last lookup may be over a cycle sooner, where it waits for nobody.
+    # The last lookup may end over a cycle sooner, if it does not wait.
     assert apart.cycles >= merged.cycles - 4
 
 
@@ -70,7 +70,7 @@ def test_dedupe_and_scatter(samples):
 
 
 def sent_again(samples: Samples, share: int) -> int:
-    """Return how many keys come again in a step after a full set has given them up."""
+    """Return how many keys are looked up again in a step after a full set has evicted them."""
     found, ways = 0, KAGGLE.unique_ways
     count = KAGGLE.unique_keys // ways
     places = set_of(key_hash(samples.tables, samples.rows).astype(np.int64), count)
@@ -102,7 +102,7 @@ def test_repeats_of_one_key_and_of_one_set(samples):
 @pytest.mark.thorough
 def test_delivery_to_gpu_memory_and_from_it(samples):
     assert index_rate(KAGGLE, samples).per_cycle >= 0.95
-    assert ring_rate(KAGGLE, lists=50).per_cycle >= 0.79  # what PCIe moves
+    assert ring_rate(KAGGLE, lists=50).per_cycle >= 0.79  # the rate of PCIe
     assert read_rate(KAGGLE, rows=2000).per_cycle >= 0.95
 
 

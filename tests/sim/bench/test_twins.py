@@ -1,4 +1,4 @@
-"""Rows of the compiled twins: each is compared with its reference on a whole run."""
+"""Rows of the compiled twins: each twin is compared with its reference on a whole run."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A user's mistake: one line that names it, exit status 2, and never a traceback."""
+"""A user's error: one line that names it, exit status 2, and no traceback."""
 
 import subprocess
 import sys

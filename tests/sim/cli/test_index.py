@@ -1,4 +1,4 @@
-"""``--index exact`` at every command that reads a Criteo file, and where it cannot be."""
+"""``--index exact`` in every command that reads a Criteo file, and its errors elsewhere."""
 
 import json
 

@@ -1,7 +1,7 @@
-"""Real signals to real runs: finished results stay readable, and a later run continues them.
+"""Signals to running commands: finished results stay readable, and a later run continues them.
 
-Nothing here waits for a time: a signal is sent when the command has said something, or when a file
-is there.
+The tests do not wait for a time: a signal is sent after an output of the command, or when a file
+exists.
 """
 
 import csv
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
 BATCH = 16
 MANY = 20_000
-"""Samples that no test waits for the end of."""
+"""More samples than a test lets a run finish."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def bags(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def expected(bags) -> np.ndarray:
-    """Predictions of the first samples by the numpy model."""
+    """Return the predictions of the first samples by the numpy model."""
     model = default_model(bags, "trace")
     return np.concatenate([Dlrm(model, 1).forward(part)
                            for part in open_samples(bags, "trace", model, 4000)])
@@ -64,7 +64,7 @@ def _command(bags: Path, *arguments: object, command: str = "run") -> list[str]:
 
 
 def _lively(command: list[str]) -> list[str]:
-    """Return ``command``, which writes its results while it goes on, writing them soon."""
+    """Return ``command``, which writes results while it runs, with a short interval."""
     python, *module = command[:3]
     assert module == ["-m", "sim"]
     return [python, "-c", "import sim.files.outputs; sim.files.outputs.LIVE_SECONDS = 0.5\n"
@@ -96,7 +96,7 @@ def _wait_for_file(process: subprocess.Popen, path: Path, size: int = 1) -> None
 
 
 def _wait_for_samples(process: subprocess.Popen, path: Path) -> None:
-    """Wait until the results that are written while the command goes on are of some samples."""
+    """Wait until the results that the command writes while it runs contain some samples."""
     _wait_for_file(process, path)
     deadline = time.monotonic() + 1500
     while not json.loads(path.read_text())["samples"]:
@@ -139,7 +139,7 @@ def test_a_run_stops_and_is_continued(tmp_path, bags, expected, number):
     assert found["complete"] is False and found["interrupted"] == number.name
     assert f"stopped by {number.name}" in err and f"--first-sample {done}" in err
     assert len(complaints(err)) == 1 and "bit-identical" in out
-    # Everything measured is there, over whole mini-batches.
+    # All measured results are there, over whole mini-batches.
     assert done > 0 and done % BATCH == 0 and done == found["samples"] < 3000
     assert found["bit_identical"] and found["results"]["equal"] == done
     assert found["results"]["unanswered"] == 0 and 0 < found["under_way"] <= 4 * BATCH
@@ -154,7 +154,7 @@ def test_a_run_stops_and_is_continued(tmp_path, bags, expected, number):
     rest = ("--samples", end, "--first-sample", done, "--predictions", table)
     refused = subprocess.run(_command(bags, *rest, "--json", first), capture_output=True, text=True,
                              check=False)
-    assert refused.returncode == 2 and "holds the results of samples before" in refused.stderr
+    assert refused.returncode == 2 and "contains the results of samples before" in refused.stderr
     subprocess.run(_command(bags, *rest, "--json", second), check=True, capture_output=True)
     numbers, predictions = _table(table)
     assert numbers == list(range(end)) and (predictions == expected[:end]).all()
@@ -181,7 +181,7 @@ def test_a_killed_run_leaves_what_was_finished(tmp_path, bags, expected):
     assert found["complete"] is False and found["interrupted"] is None
     assert done > 0 and found["results"] == {
         "equal": done, "different": 0, "refused": 0, "unanswered": 0}
-    # The NICs' own counters are read at the end only.
+    # The NICs' own counters are read only at the end.
     assert found["counters"] is found["local_cache"] is found["dedupe"] is None
     assert found["network"]["packets"] > 0 and len(found["latencies_us"]) == done // BATCH
     assert found["predictions_sha256"] == _sha(expected[:done])
@@ -198,7 +198,7 @@ def test_a_killed_run_leaves_what_was_finished(tmp_path, bags, expected):
 
 def test_hitrate_stops_with_what_it_counted(tmp_path, bags):
     path = tmp_path / "rates.json"
-    sizes = [64 * k for k in range(1, 41)]  # so that it takes long enough on any machine
+    sizes = [64 * k for k in range(1, 41)]  # long enough on any machine
     command = [sys.executable, "-m", "sim", "hitrate", "--data", str(bags), "--sizes",
                ",".join(map(str, sizes)), "--ways", "8", "--nodes", "2", "--mini-batch", "1",
                "--json", str(path)]
@@ -274,7 +274,7 @@ def test_an_interrupted_build_leaves_no_entry(tmp_path, monkeypatch, number, aft
 
 
 def _compiler(folder: Path) -> str:
-    """Return a compiler that only copies: what it makes is not what is tested."""
+    """Return a compiler that only copies: its output is not tested."""
     path = folder / "c++"
     path.write_text("#!/bin/sh\n[ \"$1\" = --version ] && exit 0\n"
                     "while [ \"$1\" != -o ]; do shift; done\nsleep 0.3\ncp \"$3\" \"$2\"\n")
@@ -313,7 +313,7 @@ def test_gen_fails_before_anything_is_written(tmp_path):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_signal_before_there_is_anything_to_keep(tmp_path, bags, threads):
-    """While the run is set up: an older file stays."""
+    """The signal arrives while the run is set up: an older file stays."""
     path, fifo = tmp_path / "a.json", tmp_path / "samples.txt"
     path.write_text("older")
     os.mkfifo(fifo)  # the run waits for the first sample
@@ -368,7 +368,7 @@ def test_a_stop_that_is_asked_for_at_once_finishes_nothing(bags):
 
 
 def test_a_run_stops_only_where_no_mini_batch_is_left_out(bags, monkeypatch):
-    """The third mini-batch comes late, and the signal before it: the run waits for it."""
+    """The third mini-batch is late, and the signal arrives before it: the run waits for it."""
     asked: list[bool] = []
     late: list[tuple] = []
     real = Tally.add
@@ -461,7 +461,7 @@ def test_predictions_that_cannot_be_continued(tmp_path, bags, capsys, text, said
 
 @pytest.mark.parametrize("before", ["", "nothing", "cut"])
 def test_predictions_from_the_middle_on(tmp_path, bags, expected, before):
-    """Into a new file, an empty one, and one with more than is wanted and a line cut short."""
+    """Write to a new file, an empty file, and a file with too many lines and a line cut short."""
     path = tmp_path / "p.csv"
     first = 20 if before == "cut" else 24
     if before == "nothing":

@@ -1,4 +1,4 @@
-"""An option is written once: its field is on the command line, in the API and in TOML."""
+"""An option is defined once: its field is on the command line, in the API and in TOML."""
 
 import subprocess
 import sys
@@ -42,7 +42,7 @@ class Kept:
 
 @dataclass(frozen=True, kw_only=True)
 class More(Kept):
-    """The same with one more option, which is nowhere else."""
+    """The same options and another one of its own."""
 
     banks: int | None = option(None, "Banks of a row.", least=2, shown="all")
 
@@ -120,7 +120,7 @@ def test_functions_have_the_options_as_their_signature(function, kind):
 
 @dataclass(frozen=True)
 class Several:
-    """An argument, lists, a flag and a value that has a new name."""
+    """An argument, lists, a flag and a renamed value."""
 
     names: Sequence[str] = option(REQUIRED, "Names.")
     _: KW_ONLY

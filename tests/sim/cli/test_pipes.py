@@ -1,4 +1,4 @@
-"""Commands whose data come from a pipe give what they give of the file."""
+"""Commands with data from a pipe give the results of the file."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ def files(tmp_path_factory) -> dict[str, Path]:
 
 
 def _piped(path: Path, arguments: list[str]) -> subprocess.CompletedProcess:
-    """Run a command whose ``PIPE`` is a pipe that ``path`` comes through."""
+    """Run a command in which ``PIPE`` is a pipe with the contents of ``path``."""
     line = " ".join(f"<(cat {path})" if part == "PIPE" else part
                     for part in [sys.executable, "-m", "sim", *arguments])
     return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False,
@@ -39,7 +39,7 @@ def _given(command: list[str], path: str) -> list[str]:
 
 _OWN = ("wall_seconds", "cpu_seconds", "node_cycles_per_second", "us_per_mini_batch",
         "options", "data", "files")
-"""Times, and what has the file's name in it."""
+"""Members with times, or with the file's name."""
 
 
 def _in_common(result):
@@ -65,7 +65,7 @@ def test_the_same_results(tmp_path, files, kind, command):
 
 
 def test_predictions(tmp_path, files):
-    """A training in numpy has predictions, and takes a second."""
+    """Training in numpy writes predictions, and takes a second."""
     command = ["train", "--reference", "--model", "kaggle", "--samples", "512", "--format",
                "criteo", "--json"]
     with pytest.raises(SystemExit) as end:

@@ -19,7 +19,8 @@ def test_one_place_on_a_terminal():
     with SampleCount(Console(file=out, force_terminal=True)) as progress:
         for done in range(16_384, 200_000, 10_000):
             progress(done)
-    # Whatever the status shows in its one line, and clears; no line for each doubling.
+    # The status may show any text in its one line, which it clears; doublings have no lines of
+    # their own.
     assert out.getvalue().count("samples") <= 2
 
 
@@ -32,7 +33,7 @@ def test_a_job_that_reports_often_prints_its_first_line_and_one_in_half_a_minute
 
 
 def test_the_first_point_says_nothing_of_the_time_that_others_take(monkeypatch):
-    """It also compiles NICs, which takes minutes."""
+    """The first point also compiles NICs, which takes minutes."""
     out, now = io.StringIO(), iter((0.0, 600.0, 640.0))
     monkeypatch.setattr(
         "sim.cli.progress.time", SimpleNamespace(monotonic=lambda: next(now)))

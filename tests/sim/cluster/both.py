@@ -1,4 +1,4 @@
-"""Both exchanges, given the same traffic by hand."""
+"""Both exchanges with the same traffic, made by hand."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ __all__ = ["Both", "frame_to", "set_field", "traffic_of"]
 
 
 class Both:
-    """Both exchanges, given the same traffic."""
+    """Both exchanges with the same traffic."""
 
     def __init__(self, profile: NetworkProfile, nodes: int):
         self.networks = [Network(profile, nodes) for _ in range(2)]
@@ -32,7 +32,7 @@ class Both:
             exchange.step(now, seen.extend if observed else None)
 
     def inject(self, text: str, seed: int, start: int = 0) -> None:
-        """Let faults happen, given as on the command line."""
+        """Inject faults, in the form of the command line."""
         for exchange in self.exchanges:
             exchange.inject([rule_of(fault, start) for fault in FaultPlan.of(
                 text, len(self.edges[0])).frames], seed)

@@ -1,4 +1,4 @@
-"""The message of a stuck cluster names the culprits: every silent node, and no healthy peer."""
+"""The message of a stuck cluster names the causes: every silent node, and no healthy peer."""
 
 import pytest
 
@@ -67,7 +67,7 @@ def test_a_part_is_named_once():
     ([[1], [0, 2], [1]], 1, ", as has node 2"), ([[2], [2], []], 2, ", as has node 1"),
     ([[], [0], []], 0, ""), ([[2], [2], [0, 1, 3], [2]], 2, ", as have nodes 1 and 3")])
 def test_the_peer_that_most_nodes_have_given_up_is_the_culprit(given_up, culprit, others):
-    """A node that is cut off gives up every healthy peer."""
+    """A disconnected node gives up every healthy peer."""
     states = [state(node, given_up=peers) for node, peers in enumerate(given_up)]
     told = said(*states)
     assert f"has given up node {culprit}, which did not" in told and told.endswith(f"sent{others}")
@@ -90,7 +90,7 @@ def test_two_peers_that_are_given_up_are_both_named():
     ((0, 255), 1, "link_epoch of node 1 is 255, of node 0 0"),
 ])
 def test_a_node_with_its_old_epoch_is_named_and_not_its_healthy_peer(epochs, wrong, words):
-    """Of two epochs of as many nodes the older, modulo 256, is wrong."""
+    """If two epochs have equally many nodes, the older epoch, modulo 256, is wrong."""
     nodes = range(len(epochs))
     states = [state(node, link_epoch=epoch, given_up=[
         peer for peer in nodes if epochs[peer] != epoch]) for node, epoch in enumerate(epochs)]
@@ -122,7 +122,7 @@ def test_a_node_that_nobody_hears_is_the_culprit():
 
 
 def test_a_step_waits_first_for_sums_and_names_their_nodes():
-    """Nodes that wait for rows wait for those that wait for sums."""
+    """Nodes that wait for rows depend on nodes that wait for sums."""
     told = said(state(0, unanswered=0, step_open=True, step_waits=("rows", [1])),
                 state(1, unanswered=0, step_open=True, step_waits=("sums", [0, 2])),
                 state(2, unanswered=0, step_open=True, step_waits=("rows", [1])))
@@ -137,13 +137,13 @@ def _counted(ends: int, complete: int, over: int) -> dict[str, int]:
 @pytest.mark.parametrize(("counters", "unwritten", "lost", "waits"), [
     # Step 2 is open; sums of node 1 are missing everywhere.
     ([(3, 2, 2), (2, 2, 2), (3, 2, 2)], [], [], [("sums", [1])] * 3),
-    # Rows of node 1 are missing: it waits for sums itself, or has not written them.
+    # Rows of node 1 are missing: it waits for sums itself, or has not written the rows.
     ([(3, 3, 2), (3, 2, 2), (3, 3, 2)], [], [], [("rows", [1]), ("sums", []), ("rows", [1])]),
     ([(3, 3, 2), (3, 3, 2), (3, 3, 2)], [1], [], [("rows", [1])] * 3),
-    # A node that is one step ahead waits for nobody's sums of the step before.
+    # A node that is one step ahead does not wait for sums of the previous step.
     ([(3, 3, 3), (3, 3, 2), (3, 3, 3)], [], [], [("sums", [0, 1, 2]), ("rows", []),
                                                  ("sums", [0, 1, 2])]),
-    # The network lost what node 0 sent.
+    # The network lost the frames of node 0.
     ([(3, 2, 2), (3, 2, 2), (3, 3, 2)], [], [0], [("sums", [0]), ("sums", [0]), ("rows", [0])]),
 ])
 def test_nodes_whose_part_of_a_step_is_missing(counters, unwritten, lost, waits):

@@ -1,4 +1,4 @@
-"""Thread pool: every item is handled once, by its own thread unless that one is busy."""
+"""Thread pool: every item is handled once, by its own thread unless that thread is busy."""
 
 import threading
 from collections import Counter
@@ -24,7 +24,8 @@ def test_every_item_is_done_once(threads):
 
 
 def test_items_stay_with_their_threads():
-    """Two threads that meet at a barrier in each pair of items must have one of the pair each."""
+    """Two threads that meet at a barrier in each pair of items must each have one item of the
+    pair."""
     meet = threading.Barrier(2)
     seen: dict[int, set[int]] = {item: set() for item in range(6)}
 

@@ -77,7 +77,7 @@ def test_what_comes_too_late_is_refused():
     frame = frame_to(np.random.default_rng(2), 1)
     for edges, exchange, network in zip(both.edges, both.exchanges, both.networks):
         edges[0].send(frame, np.full(len(frame), 7, np.uint64))
-        first = 7 + network.lookahead + 2  # 64 bytes at 50 a cycle
+        first = 7 + network.lookahead + 2  # 64 bytes at 50 per cycle
         with pytest.raises(RuntimeError, match=f"net_rx of node 1 was given a beat for cycle "
                                                f"{first} in cycle 9999"):
             exchange.step(9999)

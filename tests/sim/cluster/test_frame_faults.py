@@ -1,4 +1,4 @@
-"""Faults of frames: what they do, how often, and that both exchanges do the same."""
+"""Faults of frames: their effect and frequency, equal in both exchanges."""
 
 from dataclasses import replace
 from math import inf
@@ -162,7 +162,7 @@ def test_a_link_is_down_from_a_cycle_to_a_cycle():
 
 
 def test_a_full_queue_drops():
-    """A queue of 1,600 bytes keeps what fits, in order, and nothing else is lost."""
+    """A queue of 1,600 bytes keeps the frames that fit, in order; no other frame is lost."""
     profile = replace(SWITCH, queue_bytes=1600)
     wide = _run("drop=0", profile=SWITCH, nodes=5)
     both = _run("drop=0", profile=profile, nodes=5)

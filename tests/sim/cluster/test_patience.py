@@ -21,7 +21,7 @@ def _stuck(call, *given) -> StuckError:
 
 def test_patience_counts_from_the_first_check_without_a_new_action():
     watchdog, nodes = Watchdog(100, FOREVER, 7), [_node()]
-    watchdog.check(50, 0, nodes)  # no action is an action more than before the first check
+    watchdog.check(50, 0, nodes)  # at the first check, zero actions differ from no count
     watchdog.check(149, 0, nodes)
     error = _stuck(watchdog.check, 150, 0, nodes)
     assert error.since == 50 and str(error) == "no beat moved for 100 cycles after cycle 50"
@@ -29,7 +29,7 @@ def test_patience_counts_from_the_first_check_without_a_new_action():
 
 @pytest.mark.parametrize("actions", [4, 6])
 def test_each_action_begins_the_patience_again(actions):
-    """The sum of actions is compared, not its sign: counters of hosts may begin again."""
+    """The sum of actions is compared for equality: counters of hosts may restart."""
     watchdog, nodes = Watchdog(100, FOREVER, 0), [_node()]
     watchdog.check(10, 5, nodes)
     watchdog.check(90, actions, nodes)
@@ -66,7 +66,7 @@ def test_beats_before_the_last_action_do_not_shorten_the_patience():
 def test_samples_that_are_handed_out_later_are_waited_for():
     watchdog, nodes = Watchdog(100, FOREVER, 0), [_node(), _node(progress=101.0)]
     watchdog.check(0, 5, nodes)
-    watchdog.check(100, 5, nodes)  # hand-out is in cycle 101: the patience begins again
+    watchdog.check(100, 5, nodes)  # hand-out is in cycle 101: the patience starts again
     watchdog.check(199, 5, nodes)
     assert _stuck(watchdog.check, 200, 5, nodes).since == 100
 
@@ -80,13 +80,13 @@ def test_a_result_of_this_cycle_is_not_handed_out_later():
 @pytest.mark.parametrize(("progress", "limit"), [(0.0, None), (20.0, None), (20.5, 121),
                                                  (119.0, 219), (119.5, 220), (200.0, 300)])
 def test_a_result_moves_the_limit(progress, limit):
-    """The host's cycle is rounded up: the limit is no earlier than it must be."""
+    """The host's cycle is rounded up to the least valid limit."""
     watchdog, nodes = Watchdog(10, 100, 20), [_node(), _node(1, progress=progress)]
     assert watchdog.limit == 120
     if limit is None:
         error = _stuck(watchdog.results, 120, nodes)
         assert error.since == 20
-        assert str(error) == "no result got on for 100 cycles after cycle 20"
+        assert str(error) == "no result made progress for 100 cycles after cycle 20"
         return
     watchdog.results(120, nodes)
     assert watchdog.limit == limit
@@ -95,7 +95,7 @@ def test_a_result_moves_the_limit(progress, limit):
 
 
 def test_a_limit_lies_never_before_the_limit_of_an_earlier_result():
-    """A node that begins again has made its last progress earlier than others had."""
+    """The last progress of a restarted node is earlier than the progress of other nodes."""
     watchdog, node = Watchdog(10, 100, 0), _node(progress=90.0)
     watchdog.results(100, [node])
     assert watchdog.limit == 190
@@ -112,11 +112,11 @@ def test_a_limit_lies_never_before_the_limit_of_an_earlier_result():
 def test_samples_without_answers_are_named_by_node(lacking, words):
     nodes = [_node(number, lacking=samples) for number, samples in enumerate(lacking)]
     error = _stuck(Watchdog(10, 1_000, 2_000).results, 3_000, nodes)
-    assert str(error) == f"no result got on for 1,000 cycles after cycle 2,000{words}"
+    assert str(error) == f"no result made progress for 1,000 cycles after cycle 2,000{words}"
 
 
 def test_nics_are_asked_only_when_patience_is_over():
-    """Their last beat is costly to know, and what begins before patience is over is no delay."""
+    """Reading their last beat is slow; work that begins before the end of patience is no delay."""
     asked: list[int] = []
 
     class _Engine:

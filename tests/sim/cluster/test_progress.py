@@ -1,4 +1,4 @@
-"""A run in which no result gets on ends, whatever else moves; a slow one goes on."""
+"""A run without progress of results ends, regardless of other movement; a slow run continues."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -28,7 +28,7 @@ from tests.sim.interacting import write_model
 
 PATIENCE = 20_000
 BEGIN, PERIOD, END = 70_000, 500, 600_000
-"""First cycle of a flood, when honest frames are through; from frame to frame; the run's bound."""
+"""First cycle of a flood, after the honest frames; cycles between its frames; the run's bound."""
 
 LOST = "drop-lookups=#12@0>1"
 
@@ -40,7 +40,7 @@ def _beats(frame: Frame) -> np.ndarray:
 
 
 def _flooded(kind: type, frame: Frame) -> type:
-    """Return an exchange of a kind, by which ``frame`` also comes to node 0, for ever."""
+    """Return an exchange of a kind that also delivers ``frame`` to node 0, without end."""
     class Flooded(kind):
         def __init__(self, engines, network):
             super().__init__(engines, network)
@@ -75,7 +75,7 @@ STRANGER = Frame(opcode=LOOKUPS, source=1, destination=0, count=1, payload=recor
 
 @pytest.fixture
 def peer(monkeypatch) -> Frame:
-    """A frame of node 1 that makes node 0, its GPU and its host do something."""
+    """A frame of node 1 that causes work of node 0, its GPU and its host."""
     monkeypatch.setattr("tests.rtl.network.frames.MAC_BASE", 0x02454D420000)
     monkeypatch.setattr("tests.rtl.network.frames.IP_BASE", 0x0A450000)
     return Frame(opcode=LOOKUPS, source=1, destination=0, count=8,
@@ -88,9 +88,9 @@ def calm() -> dict:
 
 
 def _stuck(result: dict) -> str:
-    """Return what a run says that ended without results, after some."""
+    """Return the message of a run that ended because results stopped."""
     line, = failures(result)
-    assert "no result got on for" in line and "\n" not in line
+    assert "no result made progress for" in line and "\n" not in line
     assert not result["complete"] and 0 < result["samples"] < 96
     assert result["results"]["equal"] == result["samples"]
     return line
@@ -145,7 +145,8 @@ def test_the_command_ends_with_status_1_and_keeps_its_results(backend, tmp_path,
               "--faults", LOST, "--predictions", str(table)])
     assert end.value.code == 1
     line = capsys.readouterr().err.strip().splitlines()[-1]
-    assert line.startswith("sim: ") and "no result got on for" in line and "of node 0" in line
+    assert line.startswith("sim: ") and "of node 0" in line
+    assert "no result made progress for" in line
     assert 1 < len(table.read_text().splitlines()) < 97
 
 
@@ -167,7 +168,7 @@ SLOW = {
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", SLOW)
 def test_slow_is_not_stuck(case, tmp_path):
-    """What takes longer than the patience, but as long as the configuration says."""
+    """Work takes longer than the patience, but as long as the configuration implies."""
     far = tmp_path / "far.toml"
     far.write_text('name = "far"\none_way = "25 us"\nbandwidth = "100 Gb/s"\n'
                    'overhead_bytes = 24\nswitched = true\n')
@@ -178,7 +179,8 @@ def test_slow_is_not_stuck(case, tmp_path):
 
 
 def test_hosts_say_when_results_got_on():
-    """Longer than patience between them, whatever moves; what begins later is waited for."""
+    """Results are further apart than the patience, regardless of other movement; later work is
+    waited for."""
     nodes = [SimpleNamespace(progress=time, lacking=numbers, number=number)
              for number, (time, numbers) in enumerate(((0.0, [7]), (49.5, list(range(6)))))]
     watchdog = Watchdog(10, 100, 20)
@@ -188,8 +190,9 @@ def test_hosts_say_when_results_got_on():
     nodes[0].progress = 400.0
     watchdog.results(150, nodes)
     assert watchdog.limit == 500
-    with pytest.raises(StuckError, match="no result got on for 100 cycles after cycle 400; not "
-                       "answered: samples 7 of node 0; 0, 1, 2, 3 and 2 more of node 1") as error:
+    message = ("no result made progress for 100 cycles after cycle 400; not answered: samples 7 of "
+               "node 0; 0, 1, 2, 3 and 2 more of node 1")
+    with pytest.raises(StuckError, match=message) as error:
         watchdog.results(500, nodes)
     assert error.value.since == 400
 
@@ -203,7 +206,7 @@ def test_training_that_does_not_get_on(monkeypatch, tmp_path):
         config="tiny", model=path, nodes=2, samples=64, mini_batch=16, threads=1, placement="row",
         patience=PATIENCE, faults="drop-steps=#3@0>1"))
     line, = failure_lines(result)
-    assert "no result got on for" in line and 0 < result["steps"] < 4
+    assert "no result made progress for" in line and 0 < result["steps"] < 4
 
 
 def test_lookups_of_a_program_that_are_not_answered(monkeypatch):
@@ -219,7 +222,7 @@ def test_lookups_of_a_program_that_are_not_answered(monkeypatch):
                       model, GivenRows(tables))
     samples = concatenate(generate(model, 64, 1))
     try:
-        with pytest.raises(StuckError, match="no result got on for") as stuck:
+        with pytest.raises(StuckError, match="no result made progress for") as stuck:
             for first in range(0, 64, 16):
                 assert (nics.look_up(samples.slice(first, first + 16)) != 0).all()
         assert "node 1 waits for " in nics.diagnose(stuck.value)["message"]

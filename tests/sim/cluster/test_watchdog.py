@@ -1,4 +1,4 @@
-"""The watchdog ends a stuck run with a diagnosis and leaves a slow one alone."""
+"""The watchdog ends a stuck run with a diagnosis, and does not end a slow run."""
 
 import json
 from types import SimpleNamespace
@@ -135,7 +135,7 @@ def test_beats_inside_a_nic_put_the_watchdog_off():
     with pytest.raises(StuckError, match="no beat moved for 100 cycles after cycle 60") as error:
         watchdog.check(160, 5, nodes)
     assert error.value.since == 60
-    watchdog.check(161, 6, nodes)  # a host or the network did something
+    watchdog.check(161, 6, nodes)  # a host or the network acted
     watchdog.check(260, 6, nodes)
     with pytest.raises(StuckError):
         watchdog.check(261, 6, nodes)

@@ -1,4 +1,4 @@
-"""Blocks of the NIC side by side in one design: all engines give equal beats and cycles."""
+"""Blocks of the NIC side by side in one design: beats and cycles are equal on all engines."""
 
 import random
 from dataclasses import replace
@@ -77,7 +77,7 @@ class Blocks(wiring.Component):
         m = Module()
         for name, block in self._blocks.items():
             m.submodules[name] = block
-            # Not by `connect`: it cannot flip an array of ports that is a member of a member.
+            # `connect` cannot flip an array of ports that is a member of a member.
             outer = block.signature.flatten(getattr(self, name))
             for (_path, member, own), (*_, port) in zip(block.signature.flatten(block), outer):
                 own, port = Value.cast(own), Value.cast(port)
@@ -86,7 +86,7 @@ class Blocks(wiring.Component):
 
 
 def beats_of(shape, values):
-    """Return beats of ``values``, each of which is valid for a constant of ``shape``."""
+    """Return beats of ``values``, each valid for a constant of ``shape``."""
     words = max(1, -(-shape.size // 32))
     raw = b"".join(Const.cast(shape.const(value)).value.to_bytes(4 * words, "little")
                    for value in values)
@@ -100,7 +100,7 @@ def numbers(rng, width, count):
 
 
 def operand(rng):
-    """Return floats of all kinds, often of similar magnitude, so that sums cancel and round."""
+    """Return floats of all kinds, often of similar magnitude, to make sums cancel and round."""
     return rng.choice([rng.getrandbits(32), rng.getrandbits(24), 0x7F800000, 0x80000000,
                        0x3F800000 | rng.getrandbits(23) | rng.getrandbits(1) << 31])
 
@@ -180,6 +180,6 @@ def test_blocks_agree(models, stall):
             assert other[port] == seen[port], (name, port)
         assert other_values == values, name
         assert other_waiting == waiting, name
-    # The comparison means little unless every stream has moved.
+    # The comparison has little value unless every stream has moved.
     assert not [port for port, beats in seen.items() if len(beats) < 20]
     assert {port: count for port, count in waiting.items() if count} == {}

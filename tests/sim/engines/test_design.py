@@ -45,7 +45,7 @@ def test_nested_and_repeated_members():
     ({"s": In(stream.Signature(8, always_ready=True))}, "stream s must have valid and ready, not"),
     ({"idle": In(1)}, "port idle must be an output of 1 bits, not"),
     ({"idle": Out(2)}, "port idle must be an output of 1 bits, not"),
-    ({"waits": Out(1)}, "ports waits and deadline must both be there, or neither"),
+    ({"waits": Out(1)}, "ports waits and deadline must be defined together"),
     ({"time": In(64)}, "port time must be an input of 32 bits, not"),
     ({"csr": In(wiring.Signature({**AxiLite.members, "wdata": Out(64)}))},
      "csr.wdata must have at most 32 bits, not 64"),

@@ -111,7 +111,7 @@ def test_a_held_output_gives_nothing_until_it_is_let_go(grouper):
 
 
 def test_channels_are_counted_alike():
-    """Beats, their last cycle, and the state of the streams, on every engine."""
+    """Compare beats, their last cycle, and the state of the streams, on every engine."""
     seen = []
     for name in ENGINES:
         engine = load(Grouper(), "grouper", name).instance()
@@ -173,7 +173,7 @@ def test_skipping_changes_nothing():
 @pytest.mark.thorough
 @pytest.mark.parametrize("held", [1, 9])
 def test_a_reset_in_the_middle_is_alike(held):
-    """Inside is nothing afterwards; what was not taken comes then, in the same cycles."""
+    """The reset clears the inside; waiting beats enter afterwards, in the same cycles."""
     seen = []
     for name in ENGINES:
         for skip in (False, True):
@@ -207,7 +207,7 @@ def test_groups_are_right(grouper):
     full = sum((i << 60) + i + bias for i in (1, 2, 3, 4)) | 4 << 70
     late = sum((i << 60) + i + bias for i in (5, 6)) | 2 << 70 | 1 << 78
     assert sums == [full, late]
-    # Full: valid after the cycle behind the fourth beat. Late: ten cycles after its first beat.
+    # Full: valid after the cycle of the fourth beat. Late: ten cycles after its first beat.
     assert cycles.tolist() == [5, 111]
 
 
@@ -228,7 +228,8 @@ def test_registers_in_order_and_in_band(grouper):
 
 
 def test_a_register_access_is_done_in_its_cycle(grouper):
-    """It waits for one under way, but for none that is due later, whichever was queued first."""
+    """It waits for an access in progress, but not for accesses that are due later, in any order of
+    queueing."""
     engine = grouper.instance()
     engine.write(TIMEOUT, 5, 400)
     engine.run(7)
@@ -404,7 +405,7 @@ def test_unknown_engine():
 
 @pytest.mark.parametrize("name", COMPILED)
 def test_a_forked_process_leaves_the_engine_of_its_parent_alone(name):
-    """It has none of its threads, for which the C++ would wait for ever."""
+    """It lacks the threads of the C++, and their destructor would wait forever."""
     engine = load(Grouper(), "grouper", name).instance()
     child = os.fork()
     if not child:

@@ -1,4 +1,4 @@
-"""Clock gating: which blocks get a gated clock, and what makes it run."""
+"""Clock gating: the blocks with a gated clock, and the conditions under which it runs."""
 
 import re
 
@@ -37,7 +37,7 @@ class Inner(wiring.Component):
 
 
 class Outer(wiring.Component):
-    """A block inside a block, and another beside it."""
+    """A block inside a block, and a block beside it."""
 
     def __init__(self, deep):
         self._deep = deep
@@ -122,7 +122,7 @@ def test_only_the_named_modules_are_changed(verilog):
 
 @pytest.mark.thorough
 def test_gateable_training_blocks():
-    """A block that lost its mark would stay on the NIC's clock without any visible effect."""
+    """A block without its mark would stay on the NIC's clock without any visible effect."""
     platform = VerilogPlatform("path")
     platform.convert(TrainingPath(preset("tiny").with_fields(training=True)), "path")
     assert sorted(platform.gateable) == [f"path__{name}" for name in (

@@ -111,8 +111,8 @@ def test_every_statement_once_and_in_order(monkeypatch, limit):
                           "posedge_p_clk"),
     (lambda s: s, None, "the design must have no clock edge without a port clk, not posedge_p_clk"),
     (lambda s: s.replace("if (posedge_p_clk) {", "if (a && posedge_p_clk) {", 1), "p_clk",
-     "cannot read what CXXRTL wrote: .*a && posedge_p_clk"),
-    (lambda s: s.replace("\t}\n\treturn", "\treturn"), "p_clk", "cannot read what CXXRTL wrote"),
+     "unsupported output of CXXRTL: .*a && posedge_p_clk"),
+    (lambda s: s.replace("\t}\n\treturn", "\treturn"), "p_clk", "unsupported output of CXXRTL"),
 ])
 def test_rejected_inputs(change, clock, text):
     with pytest.raises(BuildError, match=text):
@@ -120,5 +120,5 @@ def test_rejected_inputs(change, clock, text):
 
 
 def test_a_header_of_another_design_is_refused():
-    with pytest.raises(BuildError, match="cannot find struct p_top in what CXXRTL wrote"):
+    with pytest.raises(BuildError, match="struct p_top is missing in the output of CXXRTL"):
         split_design(HEADER.replace("p_top", "p_other"), SOURCE, "p_clk")

@@ -50,7 +50,7 @@ class Chain(wiring.Component):
 
 @pytest.fixture(scope="module")
 def verilog():
-    """Three of ``outer``, each of two ``inner``."""
+    """Return three of ``outer``, each with two ``inner``."""
     return to_verilog(Chain(lambda: Chain(Inner, "inner", 2), "outer", 3), "top").text
 
 

@@ -1,4 +1,4 @@
-"""The cells of the suite: that each pair of what may differ is there."""
+"""The cells of the suite cover each pair of values."""
 
 from itertools import combinations
 

@@ -1,6 +1,6 @@
-"""A node that was restarted comes back: its peer takes it with a new epoch, and all else stays.
+"""A restarted node rejoins: its peer accepts its new epoch, and other traffic is undisturbed.
 
-Old packets are late, on both ways; each packet of the new epoch comes once.
+Old packets are late in both directions; each packet of the new epoch arrives once.
 """
 
 import random
@@ -30,7 +30,8 @@ LATE = "delay=0.3:20us,duplicate=0.1,reorder=0.1:5us,drop=0.05"
 
 
 class Restart:
-    """Ends of a link of which node ``old`` is replaced by a new end while packets are under way."""
+    """Ends of a link, of which node ``old`` is replaced by a new end while packets are in
+    flight."""
 
     def __init__(self, traffic: LinkTraffic, old: int, seed: int = 1):
         self.traffic, self.old, self.nodes = traffic, old, traffic.nodes
@@ -45,13 +46,13 @@ class Restart:
         return self.engines[0].cycle
 
     def run(self, cycles: float = np.inf) -> None:
-        """Go on for so many cycles, or until nothing moves."""
+        """Run for ``cycles``, or until all is idle."""
         for node, parts in enumerate(run_to_rest(
                 self.engines, self.exchange, self.network, self.now + cycles)):
             self.came[node] += [beats for beats, _ in parts]
 
     def restart(self, epoch: int, node: int | None = None) -> None:
-        """Put a new end in place of the old one, or of ``node``; late frames still come to it."""
+        """Put a new end in place of the old one, or of ``node``; late frames still reach it."""
         node = self.old if node is None else node
         fresh = link_ends(self.traffic)[node]
         fresh.set_signal("epoch", epoch)
@@ -60,7 +61,7 @@ class Restart:
         self.exchange.replace(node, fresh)
 
     def rejoin(self, node: int, epoch: int, back: int | None = None) -> None:
-        """Let ``node`` take the old one, or ``back``, back."""
+        """Let ``node`` accept the old node, or ``back``, again."""
         engine = self.engines[node]
         order(engine, self.old if back is None else back, epoch)
         while engine.get_signal("working"):
@@ -68,7 +69,7 @@ class Restart:
         order(engine, None, 0)
 
     def found(self) -> Counter[tuple[int, int, int]]:
-        """Return how often each packet came since the last call: source, receiver, number."""
+        """Return how often each packet arrived since the last call: source, receiver, number."""
         found: Counter[tuple[int, int, int]] = Counter()
         for node, parts in enumerate(self.came):
             beats = np.concatenate(parts) if parts else np.empty((0, 17), np.uint32)
@@ -92,7 +93,8 @@ def once(flows, packets: int, first: int = 0) -> Counter:
 @pytest.mark.parametrize("given_up", [False, True], ids=["at once", "given up"])
 @pytest.mark.parametrize("first", [0, NEAR_WRAP], ids=["", "near the wrap"])
 def test_a_restarted_peer_comes_back(given_up, first):
-    """The window is in use on both ways when node 1 is restarted, with its numbers at the start."""
+    """The window is in use in both directions when node 1 is restarted, with its numbers at the
+    start."""
     packets = 700 if first else 400
     traffic = LinkTraffic(packets, (2,), "both ways", first_sequence=first, settings=SETTINGS,
                           faults=None if given_up else "delay=0.2:8us")
@@ -111,7 +113,8 @@ def test_a_restarted_peer_comes_back(given_up, first):
     restart.run()
     after = restart.found()
     assert once(traffic.flows, packets, packets) <= after and max(after.values()) == 1
-    # What was queued behind the link when node 0 gave up node 1, and is sent to the new one.
+    # Packets that were queued behind the link when node 0 gave up node 1, and are sent to the new
+    # node.
     queued = {name for name in after if name[2] < packets}
     assert queued <= {(0, 1, number) for number in range(packets)} - set(before)
     assert not (given_up and queued)
@@ -123,8 +126,8 @@ def test_a_restarted_peer_comes_back(given_up, first):
 @pytest.mark.thorough
 @pytest.mark.parametrize("together", [True, False], ids=["together", "one after the other"])
 def test_both_ends_are_restarted(together):
-    """With the same epoch they need no rejoin; the later one of two is taken back by the earlier.
-    Frames of both former selves are late, and reach both new ends."""
+    """With the same epoch they need no rejoin; otherwise the first restarted node must accept the
+    second again. Frames of both former selves are late, and reach both new ends."""
     traffic = LinkTraffic(200, (2,), "both ways", settings=replace(SETTINGS, tries=255),
                           faults=LATE)
     restart = Restart(traffic, 1)
@@ -144,7 +147,7 @@ def test_both_ends_are_restarted(together):
     send_packets(traffic, restart.engines, first=last)
     restart.run()
     found = restart.found()
-    # Packets of node 1 that were not let in when it took node 0 back are sent to the new one.
+    # Packets of node 1 that were waiting when it accepted node 0 again are sent to the new node.
     assert max((former + found).values()) == 1
     assert once(traffic.flows, traffic.packets, last) <= found
     assert {name[2] >= last or (not together and name[0] == 1) for name in found} == {True}
@@ -153,7 +156,7 @@ def test_both_ends_are_restarted(together):
 
 
 def test_no_packet_between_the_others_is_later():
-    """Node 0 takes node 2 back while it sends to node 1 at the rate of the wire."""
+    """Node 0 accepts node 2 again while it sends to node 1 at the rate of the wire."""
     traffic, times = LinkTraffic(300, (2,), "one way", nodes=3), []
     for takes in (False, True):
         restart = Restart(traffic, 2)
@@ -168,7 +171,7 @@ def test_no_packet_between_the_others_is_later():
 
 
 def test_nothing_is_lost_between_the_others():
-    """While node 2 is restarted time and again, in a network that keeps old frames for long."""
+    """Node 2 is restarted repeatedly, in a network that delays old frames for a long time."""
     check_restarts(3, seed=1)
 
 
@@ -179,9 +182,10 @@ def test_restarts_at_random_moments(seed):
 
 
 def check_restarts(restarts: int, seed: int, *, nodes: int = 3, first: int = 0) -> None:
-    """Restart one node so many times, at any moment, with frames of each former self under way.
+    """Restart one node ``restarts`` times, at random moments, with frames of each former self in
+    flight.
 
-    Every packet between two others, and of the time since the last restart, comes once.
+    Every packet between two other nodes, and after the last restart, arrives once.
     """
     rng = random.Random(seed)
     traffic = LinkTraffic(

@@ -1,4 +1,4 @@
-"""A node that was restarted is not taken for its former self, if its epoch is another."""
+"""A restarted node with another epoch is not confused with its former self."""
 
 import pytest
 
@@ -30,8 +30,8 @@ def test_nothing_of_it_is_admitted(epoch):
     send_packets(TRAFFIC, engines, only=1)
     behind = run_to_rest(engines, CompiledExchange(engines, network), network)
     assert before[0] and before[1] and not any(len(part[0]) for part in behind[1])
-    # What was on its way of the former self may still come, each packet once; then both give up
-    # each other.
+    # Late packets of the former self may still arrive, each once; then both nodes give up each
+    # other.
     names = [tuple(beat[:2]) for part in (*before[0], *behind[0]) for beat in part[0].tolist()
              if beat[0] >> 20 == 1]
     assert len(names) == len(set(names))

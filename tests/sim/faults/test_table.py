@@ -1,4 +1,4 @@
-"""Tables of the fault suite fit a terminal, and name what is wrong."""
+"""Tables of the fault suite fit a terminal, and name errors."""
 
 from io import StringIO
 

@@ -1,4 +1,4 @@
-"""Packets over the ends of links: each comes once, whatever the network does."""
+"""Packets over the ends of links: each arrives once, whatever faults the network has."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_a_full_queue_of_the_switch():
 
 @pytest.mark.thorough
 def test_sixteen_nodes():
-    """Each has a window, a time-out and a share of the pool for fifteen peers."""
+    """Each has a window, a timeout and a share of the pool for fifteen peers."""
     got = _whole(LinkTraffic(20, (22, 1, 2), "all to all", nodes=16,
                              faults=EVERYTHING.format(rate=0.02)))
     assert got["sent"] == 16 * 15 * 20 and got["injected"] >= 10
@@ -73,14 +73,14 @@ def test_a_peer_that_is_silent_is_given_up_and_the_others_go_on():
         20, (22,), "all to all", nodes=3, faults="down=0us:1s@>1,down=0us:1s@1>",
         settings=LinkSettings(timeout_first=2_000, timeout_most=4_000, tries=4)))
     assert got["over"] and got["doubled"] == 0
-    # Nodes 0 and 2 give up node 1, and it gives up both.
+    # Nodes 0 and 2 give up node 1, and node 1 gives up both.
     assert got["given_up"] == 4 and got["delivered"] == 2 * 20
     assert all(node["sent"]["failures"] == (2 if number == 1 else 1)
                for number, node in enumerate(got["counters"]))
 
 
 def test_windows_are_full():
-    """More packets than a window are under way, some lost."""
+    """More packets than a window are in flight, some lost."""
     got = _whole(LinkTraffic(6_000, (1,), "one way", round_trip_us=50.0, faults="drop=0.01"))
     assert got["counters"][0]["sent"]["stall_window"] > 0
 

@@ -1,4 +1,4 @@
-"""What identifies the code that makes a result, and how a difference is told."""
+"""Identity of the code that makes a result, and the description of differences."""
 
 import pickle
 
@@ -10,7 +10,7 @@ from sim.files.identity import OtherCode, check_code, difference, identity, sour
 
 @pytest.fixture
 def own_rtl(tmp_path, monkeypatch):
-    """Sources of ``rtl`` that a test may change; nothing is remembered."""
+    """Provide sources of ``rtl`` that a test may change, without cached hashes."""
     monkeypatch.setattr(module.rtl, "__path__", [str(tmp_path)])
     for name in ("_paths", "_sources", "sources_hash"):
         monkeypatch.setattr(module, name, getattr(module, name).__wrapped__)

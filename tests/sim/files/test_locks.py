@@ -21,7 +21,7 @@ with locked({"json": sys.argv[1]}):
 
 @pytest.fixture
 def other(tmp_path):
-    """Another process that writes ``tmp_path / "out"``."""
+    """Start another process that writes ``tmp_path / "out"``."""
     with subprocess.Popen([sys.executable, "-c", _HOLDER, str(tmp_path / "out")],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "held\n"

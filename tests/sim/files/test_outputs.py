@@ -19,7 +19,7 @@ _PROFILES = {name: _HOST / "profiles" / f"{file}.toml" for name, file in (
     ("network", "ethernet_100g_switch"), ("gpu", "gpu_rtx8000"), ("pcie", "pcie_gen3x16"))}
 _MODEL = 'name = "m"\nrows = [700, 9100]\ndimension = 16\ndense = 1\nbottom = [16]\ntop = [1]\n'
 
-# Outputs with the suffix that each must have, and the inputs that are files.
+# Outputs with their required suffixes, and the inputs that are files.
 COMMANDS = {
     "run": ({"json": "", "predictions": ".csv", "picture": ".png", "pcap": "", "waves": ".vcd"},
             ("data", "model", "cluster", *_PROFILES)),
@@ -81,7 +81,7 @@ def _linked_folder(path: Path, folder: Path, end: str) -> Path:
 
 
 def _opened(path: Path, folder: Path, end: str) -> Path:
-    # A name in /proc cannot have a suffix, so a link to it gets one.
+    # A name in /proc cannot have a suffix: a link to it has one.
     name = Path(f"/proc/self/fd/{os.open(path, os.O_RDONLY)}")
     return _symbolic(name, folder, end) if end else name
 
@@ -140,9 +140,9 @@ def test_a_folder_of_samples(tmp_path, capsys):
     before = path.read_bytes()
     error = _refused(capsys, "hitrate", {"data": str(days), "json": str(path)})
     assert error == f"sim: json must be another file than {str(path)!r}, which is given as data\n"
-    # The next run would read the file as samples, if this one did not.
+    # Otherwise the next run would read the file as samples.
     error = _refused(capsys, "hitrate", {"data": str(days), "json": str(days / "new.json")})
-    assert error == (f"sim: json must lie outside the folder {str(days)!r}, which is given as "
+    assert error == (f"sim: json must be outside the folder {str(days)!r}, which is given as "
                      "data\n")
     assert sorted(days.iterdir()) == [path] and path.read_bytes() == before
     check_outputs({"json": str(days / "_new.json")}, {"data": str(days)})
@@ -180,7 +180,7 @@ def test_figures_do_not_replace_data(tmp_path, capsys):
     path.rename(tmp_path / "out" / "day_0")
     error = _refused(capsys, "reproduce fig06", {
         "data": str(path.parent), "model": "kaggle", "output": str(tmp_path / "out")})
-    assert "fig06.png of output must lie outside the folder" in error
+    assert "fig06.png of output must be outside the folder" in error
     assert (tmp_path / "out" / "day_0").read_bytes() == before
     check_apart({"figure": str(tmp_path / "out" / "fig06.csv")},
                 {"data": str(tmp_path / "out" / "day_0")})

@@ -1,4 +1,4 @@
-"""The generated header: what it says is what Python has, and the compiler checks the structures."""
+"""The generated header agrees with Python, and the compiler checks the structures."""
 
 import ctypes
 import re

@@ -1,4 +1,4 @@
-"""A run with compiled hosts equals one with hosts in Python, bit for bit."""
+"""A run with compiled hosts equals a run with hosts in Python, bit for bit."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ CASES = {
 }
 LATER = ("one NIC, one step at once", "two threads", "interaction", "completions without flushes",
          "interaction, completions", "rings, calls", "rings, interaction, completions")
-"""Cases that combine features of the others."""
+"""Cases that combine features of other cases."""
 
 
 def _result(job: Run, kind: type) -> dict:

@@ -22,7 +22,7 @@ def _model(dimension: int, pooling: str = "sum") -> Model:
 
 
 def _samples(count: int, longest: int, seed: int = 1) -> Samples:
-    """Samples with bags of up to ``longest`` keys, one of them in ten empty."""
+    """Return samples with bags of up to ``longest`` keys; one bag of ten is empty."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(0, longest + 1, (count, 3)) * (rng.random((count, 3)) < 0.9)
     tables = np.repeat(np.tile(np.arange(3), count), lengths.reshape(-1)).astype(np.int32)

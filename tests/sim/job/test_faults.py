@@ -1,4 +1,4 @@
-"""Faults: how they are parsed, and the mistakes that are reported."""
+"""Faults: their parser, and its error messages."""
 
 from math import inf
 

@@ -1,4 +1,4 @@
-"""Faults of frames: how they are given, in text and in files, and the mistakes that are named."""
+"""Faults of frames: their notation, in text and in files, and error messages."""
 
 import json
 from math import inf

@@ -1,4 +1,4 @@
-"""Runs and training whose rows exceed the GPU memory of its cluster are rejected, with bytes."""
+"""Runs and training whose rows exceed the GPU memory of the cluster are rejected, with bytes."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Plans of workloads: the lookups that they are dealt by, and from where these come."""
+"""Plans of workloads: the lookups by which tables are dealt, and the source of the counts."""
 
 
 import numpy as np
@@ -61,7 +61,7 @@ def test_a_run_that_goes_on_has_the_same_plan(bags):
 def test_tables_are_dealt_by_what_the_samples_ask(bags):
     workload = Workload(model=bags, placement="lookups", nodes=2)
     plan = SampleSource.of(workload).plan()
-    # About 15 lookups a sample of table 1; 2, 1 and 0.5 of the others.
+    # About 15 lookups per sample of table 1; 2, 1 and 0.5 of the others.
     assert [table.owner for table in plan.tables] == [1, 0, 1, 1]
     given = Workload(model=bags, placement="lookups", nodes=2, lookups=(9, 1, 5, 4))
     assert [table.owner for table in SampleSource.of(given).plan().tables] == [0, 0, 1, 1]

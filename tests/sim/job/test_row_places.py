@@ -1,4 +1,4 @@
-"""Where rows lie in GPU memory, and whether a NIC sees them all."""
+"""Locations of rows in GPU memory, and whether a NIC can read all of them."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ GPU = load_profile("gpu_rtx8000", GpuProfile)
     (0, (1,), (0, 0, 0, 0), 3), (1, (0, 1, 2), (0, 7, 10, 0), 110),
     (2, (1, 2), (0, 0, 3, 0), 103), (3, (1, 3), (0, 0, 0, 3), 14)])
 def test_tables_of_a_node_lie_one_behind_the_other(node, tables, bases, end):
-    """One that is split by rows is there whole."""
+    """A table that is split by rows is complete on each node."""
     for dimension in (4, 64):
         places, size = RowPlaces.of(PLAN, node, dimension), 4 * dimension
         assert (places.tables, places.row_bytes, places.units) == (tables, size, dimension // 4)

@@ -1,4 +1,4 @@
-"""Settings of what NICs deliver, and the registers that they become."""
+"""Settings of delivery, and the registers that they set."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -38,7 +38,7 @@ def test_settings_that_cannot_be(settings, message):
 
 
 def test_registers_of_the_delivery():
-    """Those of the defaults are as after reset, and not written."""
+    """Registers of default settings keep their reset values, and are not written."""
     def values(*settings: str) -> dict[str, int]:
         _, runtime = apply_settings(TINY, list(settings))
         written = register_values(TINY, runtime, MODEL, node=0, nodes=1)
@@ -58,7 +58,7 @@ def test_registers_of_the_delivery():
 
 
 def test_registers_of_the_rings():
-    """A list has as many requests at most as one packet has vectors, in a slot that takes it."""
+    """A list has at most as many requests as a packet has vectors, and fits a slot."""
     known = {register.name: register for register in SmartNic(TINY).registers}
     for dimension in (4, 16, 64):
         model = replace(MODEL, dimension=dimension, bottom=(dimension,))

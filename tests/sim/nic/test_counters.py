@@ -16,7 +16,7 @@ from sim.run.run import Run
 def _run(**options) -> tuple[Run, dict, list[np.ndarray]]:
     """Run with the access tap on; return the accesses of each node's local cache.
 
-    The remote caches are off, so that every lookup reaches its owner.
+    The remote caches are off: every lookup reaches its owner.
     """
     settings = (*options.pop("settings", ()), "remote_cache=false", "requester_merge=false")
     job = Run(RunOptions.of(threads=1, settings=settings, **options))

@@ -1,4 +1,4 @@
-"""Helpers to compare runs of the RTL and of the model."""
+"""Comparison of runs of the RTL and of the model."""
 
 
 import numpy as np
@@ -21,8 +21,8 @@ def both(options: RunOptions) -> tuple[dict, dict]:
 
 
 def compared(options: RunOptions) -> float:
-    """Check the model's counts of a run against those of RTL; print the relative errors of latency
-    (mean absolute) and of the interval between mini-batches, and return the larger one."""
+    """Check the model's counts of a run against the RTL's. Print the relative errors of latency
+    (mean absolute) and of the interval between mini-batches, and return the larger."""
     rtl, model = both(options)
     assert model.keys() == rtl.keys()
     assert (model["engine"], model["bit_identical"], model["predictions_sha256"]) == (None,) * 3

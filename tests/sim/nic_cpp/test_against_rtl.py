@@ -1,4 +1,4 @@
-"""Hits and bytes of the model equal those of RTL, and its cycles are within 5 %."""
+"""Hits and bytes of the model equal the RTL's, and its cycles are within 5 %."""
 
 import pytest
 
@@ -7,10 +7,10 @@ from tests.sim.interacting import NIC, model_of, write_model
 from tests.sim.nic_cpp.comparing import compared
 
 MOST = 0.05
-"""Permitted mean absolute error of the cycles of a mini-batch."""
+"""Largest mean absolute error of the cycles of a mini-batch."""
 
 EVALUATED = ("requester_merge=false", "local_cache_sets=24", "remote_cache_sets=20")
-"""As docs of results have it, with caches that are too small for the samples."""
+"""The settings of the evaluation, with caches that are too small for the samples."""
 
 CASES = [
     {"dimension": 16, "bags": "to 9", "interaction": "dot", "nodes": 4,
@@ -41,13 +41,13 @@ def test_tiny(tmp_path, case):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [
     {"nodes": 3, "settings": ("request_batch=3",)},
-    # Lists without a pause, which wait for their slots and for the queue of what they ask for.
+    # Lists without a pause, which wait for their slots and for the queue of requested vectors.
     {"nodes": 2, "settings": ("request_batch=1", "request_timeout=4")},
     {"nodes": 4, "settings": ("deliver=unique", "completions=true", "dedupe=false")},
     {"nodes": 1, "settings": ("interaction=true", "completions=true", "local_cache=false")}],
     ids=["lists", "one row a list", "unique", "interaction"])
 def test_rings(case):
-    """To the cycle, stores of the GPU to registers included."""
+    """The cycles are exact, including stores of the GPU to registers."""
     assert compared(RunOptions.of(
         config="tiny", nodes=case["nodes"], samples=96, mini_batch=32, threads=1,
         settings=("gpu_rings=true", *case["settings"]))) == 0
@@ -57,14 +57,14 @@ def test_rings(case):
 @pytest.mark.parametrize("case", [
     {"nodes": 2, "settings": ("link_delay=0",)},
     {"nodes": 4, "settings": ("output_queues=true",)},
-    # Headers tell most of what has come, so that few LINK packets leave.
+    # Most headers carry acknowledgements: few LINK packets leave.
     {"nodes": 3, "settings": ("link_delay=1000", "link_timeout_least=5000")},
     {"nodes": 4, "settings": ("deliver=unique", "completions=true", "dedupe=false")},
     {"nodes": 3, "settings": ("gpu_rings=true", "request_batch=3")},
     {"nodes": 4, "settings": ("interaction=true",)}],
     ids=["at once", "queues", "late", "unique", "lists", "interaction"])
 def test_link(case):
-    """To the cycle, LINK packets and every count of the link included."""
+    """The cycles are exact, including LINK packets, and so is every count of the link."""
     assert compared(RunOptions.of(
         config="tiny", nodes=case["nodes"], samples=96, mini_batch=32, threads=1,
         settings=("link=true", *case["settings"]))) == 0
@@ -80,7 +80,7 @@ def test_link(case):
     {"dimension": 4, "nodes": 1, "settings": ("interaction=true", "local_cache=false")}],
     ids=["lists", "one row a packet", "unique", "interaction"])
 def test_row_reads(tmp_path, case):
-    """To the cycle."""
+    """The cycles are exact."""
     model = model_of(case["dimension"], "to 9", "dot")
     assert compared(RunOptions.of(
         config="tiny", nodes=case["nodes"], samples=96, mini_batch=32, threads=1, placement="row",

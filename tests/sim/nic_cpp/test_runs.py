@@ -41,7 +41,7 @@ def _keys(samples: int, mini_batch: int, nodes: int,
 
 def test_events_at_one_time_have_one_order():
     """Quanta and their parts do not change the outcome. The launch calls end at whole cycles, like
-    packets, so a gather could begin with or without the requests of that cycle."""
+    packets: a gather could begin with or without the requests of the cycle."""
     gpu = GpuProfile("called", 1.0, 64.0, 64, 2, call_us=0.4)
     options = RunOptions.of(fidelity="model", gpu=gpu, samples=1024, in_flight=8, nodes=4, seed=262)
     results = []
@@ -55,7 +55,7 @@ def test_events_at_one_time_have_one_order():
 
 
 def test_counts_that_follow_from_the_samples():
-    # Rows are spread, and one mini-batch goes at a time: no entry is retired early.
+    # Rows are spread, and one mini-batch runs at a time: no entry is retired early.
     result = _run(settings=("requester_merge=false", "remote_cache=false"), placement="row",
                   in_flight=1)
     step, owner, requester, keys = _keys(512, 128, 4, "row")
@@ -134,8 +134,8 @@ def test_it_has_no_other_policy_than_lru(monkeypatch, capsys):
 
 
 def test_a_link_that_would_send_again_is_refused():
-    """Its time-outs are shorter than a round trip."""
-    with pytest.raises(ValueError, match="link_timeout_least must be above every round trip"):
+    """Its timeouts are shorter than a round trip."""
+    with pytest.raises(ValueError, match="link_timeout_least must exceed every round trip"):
         _run(config="tiny", samples=32, mini_batch=32, settings=(
             "link=true", "link_timeout_first=100", "link_timeout_least=50"))
 
@@ -175,7 +175,7 @@ def test_a_thread_makes_no_more_calls_than_it_has_time_for():
         "called", launch_us=7.0 - call_us, memory_bandwidth_gb_s=64.0, access_bytes=64, streams=4,
         call_us=call_us)) for call_us in (6.0, 0.0))
     assert few["gpu"]["rows"] == many["gpu"]["rows"]
-    # As long from list to rows, but four gathers at a time.
+    # The time from list to rows is the same, but four gathers run at once.
     assert many["gpu"]["launches"] * 1500 > many["cycles"]
     assert 10 < few["gpu"]["launches"] <= few["cycles"] / 1500
 
@@ -186,10 +186,10 @@ def test_a_thread_makes_no_more_calls_than_it_has_time_for():
     {"config": "terabyte", "samples": 192, "settings": ("interaction=true",)},
     {"config": "avazu", "in_flight": 2, "batching": "sort"},
     {"nodes": 4, "settings": ("local_cache=false", "remote_cache=false"), "mini_batch": 37},
-    # Gathers that wait for the memory, and for a stream.
+    # Gathers wait for the memory, and for a stream.
     {"gpu": GpuProfile("slow", launch_us=1.0, memory_bandwidth_gb_s=0.5, access_bytes=64,
                        streams=2)},
-    # Gathers that wait for the launch thread: of rows and of dense vectors in turn.
+    # Gathers wait for the launch thread: of rows and of dense vectors in turn.
     {"settings": ("interaction=true",), "gpu": GpuProfile(
         "called", launch_us=1.0, memory_bandwidth_gb_s=64.0, access_bytes=64, streams=4,
         call_us=6.0)},
@@ -200,7 +200,7 @@ def test_a_thread_makes_no_more_calls_than_it_has_time_for():
     ids=["interaction", "one node", "wide", "avazu", "no caches", "slow GPU", "calls", "unique",
          "completions", "rings", "row reads"])
 def test_compiled_hosts_do_what_those_of_rtl_do(options):
-    # A fault long after the end of the run: it makes the run use hosts in Python.
+    # A fault long after the end of the run selects hosts in Python.
     compiled, plain = (_run(**options, faults=faults) for faults in (None, "silent-gpu=9s:1us"))
     assert compiled["gpu"]["rows"] > 0 < compiled["pcie"]["from_nic_bytes"]
     assert plain["faults"]["given"] and not plain["faults"]["injected"]

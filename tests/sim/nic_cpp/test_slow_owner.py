@@ -1,4 +1,4 @@
-"""An owner that is slow holds back only its own lookups, where each owner has a queue."""
+"""A slow owner delays only its own lookups if each owner has a queue."""
 
 from sim.job.options import RunOptions
 from sim.run.run import run

@@ -1,4 +1,4 @@
-"""A host in Python beside a compiled one, and packets that their NICs send them."""
+"""A host in Python beside a compiled host, and packets of their NICs."""
 
 from collections.abc import Sequence
 
@@ -41,14 +41,14 @@ _TINY = preset("tiny")
 
 
 def model_of(dimension: int, pooling: str = "sum") -> Model:
-    """Return a model with empty bags, and keys that come often."""
+    """Return a model with empty bags and frequent keys."""
     return Model((5, 40, 300), dimension, 1, (dimension,), (1,), "small",
                  ((1, 1), (0, 3), (0, 6)), pooling=pooling)
 
 
 def steps_of(model: Model, counts: Sequence[int], first: int, *, unique: bool,
              numbers: Sequence[int] | None = None) -> list[Step]:
-    """Return steps of so many samples each, numbered from ``first`` on."""
+    """Return steps with ``counts`` samples, numbered from ``first`` on."""
     samples, steps, at = concatenate(generate(model, sum(counts), 1)), [], 0
     for number, count in zip(numbers or range(len(counts)), counts):
         steps.append(Step.of(number, first + at, samples.slice(at, at + count), NODES,
@@ -59,7 +59,7 @@ def steps_of(model: Model, counts: Sequence[int], first: int, *, unique: bool,
 
 def vectors(step: int, first: int, values: np.ndarray, last: bool = False,
             sample: int = NO_SAMPLE, **fields: int) -> np.ndarray:
-    """Return a POOLED packet of different vectors; one of zeros is put behind the ``last``."""
+    """Return a POOLED packet of distinct vectors; with ``last``, a vector of zeros follows."""
     if last:
         values = np.concatenate((values, np.zeros((1, values.shape[1]), np.float32)))
     return pooled(step, sample, first, values, last, **fields)
@@ -90,10 +90,10 @@ def errors(refusals: Sequence[tuple[int, int, int]], **fields: int) -> np.ndarra
 
 
 class Hosts:
-    """A host in Python and a compiled one, each with its own steps, given the same packets.
+    """A host in Python and a compiled host, each with its own steps, given the same packets.
 
-    Parameters: ``model``; ``python`` and ``compiled``, the steps of each, equal ones; ``delivery``;
-    ``in_flight``; ``config``.
+    Parameters: ``model``; ``python`` and ``compiled``, equal steps for each; ``delivery``;
+        ``in_flight``; ``config``.
     """
 
     def __init__(self, model: Model, python: list[Step], compiled: list[Step], delivery: Delivery,
@@ -115,8 +115,8 @@ class Hosts:
         self.turn([], 1)
 
     def turn(self, packets: Sequence[np.ndarray], cycles: int) -> None:
-        """Let the NICs send ``packets``, and then be silent for some cycles; check that both hosts
-        did the same."""
+        """Let the NICs send ``packets``, and then wait for ``cycles``; check that both hosts acted
+        alike."""
         self.give(packets)
         end = self.cycle + cycles
         while True:

@@ -44,12 +44,15 @@ class ScriptedNic:
 
     Parameters
     ----------
-    model: of the rows. steps: that it will be asked for. delivery: how it answers.
+    model: of the rows.
+    steps: steps of the host.
+    delivery: form of the answers.
     rng: draws orders and cuts of packets.
-    refuse: how often it refuses a sample. forget: how often it forgets a key, and sends its vector
-    again. flush: whether it flushes before it completes a step.
+    refuse: probability of rejecting a sample.
+    forget: probability of forgetting a key, and sending its vector again.
+    flush: whether it flushes before it completes a step.
 
-    Members: ``refused``, samples; ``kinds``, opcodes of the packets that it sent.
+    Members: ``refused``, rejected samples; ``kinds``, opcodes of the packets sent.
     """
 
     def __init__(self, model: Model, steps: Sequence[Step], delivery: Delivery, rng: Random, *,
@@ -58,7 +61,7 @@ class ScriptedNic:
         self._refuse, self._forget, self._flush = refuse, forget, flush
         self._steps = {step.number & 0xFFFF: step for step in steps}
         self._records: dict[int, np.ndarray] = {}
-        # By kind, since each kind is in the order of the steps: the packets and their steps.
+        # By kind, because each kind is in the order of the steps: the packets and their steps.
         self._queues: list[deque[tuple[int, np.ndarray]]] = [deque() for _ in range(3)]
         self._left: dict[int, int] = {}
         self._status: dict[int, int] = {}
@@ -106,7 +109,7 @@ class ScriptedNic:
         assert (len(packet), count) == (2, 1) and step not in self._records
         assert fields["step"] == step
         assert fields["samples"] == last - first + (self._delivery.pooling is not None)
-        # Slots come back in the order in which they were given.
+        # Slots are returned in the order in which they were given.
         assert self._freed <= fields["freed"]
         self._freed = fields["freed"]
         assert set(list(self._opened)[:self._freed]) <= self._ended
@@ -179,7 +182,7 @@ class ScriptedNic:
         return parts
 
     def some(self) -> list[np.ndarray]:
-        """Return the packets that it sends next."""
+        """Return the next packets of the NIC."""
         packets = []
         for _ in range(self._rng.randint(0, 6)):
             full = [queue for queue in self._queues if queue]

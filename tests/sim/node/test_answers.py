@@ -1,4 +1,4 @@
-"""Answers placed by Python and by compiled hosts: equal values, refusals and completions."""
+"""Answers placed by Python and by compiled hosts: equal values, rejections and completions."""
 
 import re
 from dataclasses import replace
@@ -108,7 +108,7 @@ class _Both:
         self.node.host_quantum(0)
 
     def take(self, packets: list[np.ndarray]) -> tuple[list[Notice], list[int]]:
-        """Give both the packets; return Python's notices, and the steps completed by now."""
+        """Give both the packets; return Python's notices, and the steps completed so far."""
         beats = np.concatenate([with_framing(packet) for packet in packets])
         self.edge.send(beats, np.arange(len(beats), dtype=np.uint64) + self.cycle)
         self.edge.cycle = self.cycle = self.cycle + len(beats)
@@ -135,7 +135,7 @@ class _Both:
 
 @pytest.mark.parametrize("interaction", [False, True])
 def test_the_same_in_python_and_compiled(interaction):
-    """Several steps in flight, with sample numbers around 2^32 and every kind of packet."""
+    """Several steps are in flight, with sample numbers around 2^32 and every kind of packet."""
     rng = np.random.default_rng(5)
     shape = (5, BEATS if interaction else DIMENSION)
     steps, first = [], (1 << 32) - 40
@@ -210,7 +210,7 @@ VALUES = np.arange(5 * DIMENSION, dtype=np.float32).reshape(5, DIMENSION)
     ([_pooled(102, 0, VALUES[:2], False, count=5)], "count must match 1 beats of vectors, not 5"),
     ([_pooled(102, 0, VALUES, True, count=2)], "count must match 3 beats of vectors, not 2"),
     ([_pooled(102, 0, VALUES, True), _errors([(102, 3)])],
-     "sample 102 was answered twice, with error 3 now")])
+     "sample 102 was answered twice, the second time with error 3")])
 def test_unexpected_answers(packets, message):
     both = _Both(False, [(4, 100, 6, (5, DIMENSION))])
     with pytest.raises((ValueError, ProtocolError), match=message):
@@ -219,7 +219,7 @@ def test_unexpected_answers(packets, message):
                    np.arange(sum(map(len, packets)), dtype=np.uint64))
     sample = re.search(r"sample (\d+)", message) or [None, "102"]
     with pytest.raises(ProtocolError, match=f"node 1 answered sample {sample[1]}, or a part of it, "
-                                            f"which it was not to answer now"):
+                                            f"out of turn"):
         both.node.host_quantum(99)
 
 
@@ -238,7 +238,7 @@ def test_answers_before_a_wrong_one_are_placed():
 @pytest.mark.parametrize(("packet", "message"), [
     (_packet(Opcode.LOOKUPS, np.zeros((1, BEATS), np.uint32), 1), "sent opcode 0x1 to its host"),
     (_packet(Opcode.LOOKUP_REQUESTS, pack(LookupRecord, 8, row=7).reshape(1, BEATS), 1),
-     "asked for row 7 of a table that does not have it"),
+     "requested row 7, which its table does not have"),
     (_packet(Opcode.LOOKUP_REQUESTS, np.zeros((1, BEATS), np.uint32), 9),
      "sent its host a packet of opcode 0x20 whose count does not fit its length"),
     (_packet(Opcode.POOLED, np.zeros((0, BEATS), np.uint32), 0),
@@ -252,7 +252,7 @@ def test_invalid_requests_to_a_host(packet, message):
 
 
 def test_refusals_before_all_queries_are_sent():
-    """The rest of a completed share's queries are still sent; then it is forgotten."""
+    """The remaining queries of a completed share are still sent; then the share is removed."""
     both = _Both(False, [(4, 100, 300, (5, DIMENSION))], replace(KAGGLE, query_beats=16))
     assert both.beats_sent == 2 * 9  # two packets of 8 beats after their headers
     both.take([_errors([(sample, 2) for sample in range(200, 300)])])
@@ -264,7 +264,7 @@ def test_refusals_before_all_queries_are_sent():
 
 
 def test_a_refusal_between_a_request_for_dense_vectors_and_their_gather():
-    """The vectors are sent unchanged, although the step has ended since."""
+    """The vectors are sent unchanged, although the step has ended meanwhile."""
     both = _Both(True, [(4, 100, 6, (5, BEATS))])
     theirs = both.steps[1][0].dense
     assert theirs is not None

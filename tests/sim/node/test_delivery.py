@@ -1,4 +1,4 @@
-"""Unique vectors with indices, and completions, as hosts in Python and compiled ones take them."""
+"""Unique vectors with indices, and completions, in hosts in Python and compiled hosts."""
 
 import re
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ COUNTS = (9, 3, 30, 4, 12, 90, 6, 5, 21, 3, 3, 24)
 MODEL = model_of(16)
 LENGTHS = (1, 2, 0)
 INDICES = [0, 1, 2, EMPTY_INDEX, 0, 2, 1, EMPTY_INDEX]
-"""Of the eight slots of a share of two samples of these bags, as `step` makes them."""
+"""Indices of the eight slots of a share of two samples with the bags of `step`."""
 ROWS = row_values(MODEL, SEED, np.array([0, 1, 1]), np.array([3, 7, 8]))
 
 
@@ -52,7 +52,7 @@ ROWS = row_values(MODEL, SEED, np.array([0, 1, 1]), np.array([3, 7, 8]))
     ("sum", 4, {"flush": False, "forget": 0.1}), ("sum", 4, {"refuse": 0.3}),
     (None, 2, {"refuse": 0.9}), ("sum", 0, {"refuse": 0.9})])
 def test_every_order_gives_the_answers_of_the_reference(dimension, pooling, slots, options):
-    """Numbers of samples and of steps go around, past those that are of no sample."""
+    """Numbers of samples and of steps wrap, skipping reserved values."""
     model, unique = model_of(dimension, pooling or "sum"), pooling is not None
     delivery = Delivery(pooling, slots)
     steps = [steps_of(model, COUNTS, (1 << 32) - 88, unique=unique,
@@ -82,7 +82,8 @@ def test_every_order_gives_the_answers_of_the_reference(dimension, pooling, slot
 
 
 def step(number: int, *, unique: bool = True) -> Step:
-    """Return step ``number``, whose share at the node are samples 102 and 103, and so on."""
+    """Return step ``number``, whose share at the node has samples 102 and 103 for step 7, and so
+    on."""
     one = [0, 1, 1], [3, 7, 8]
     other = [0, 1, 1], [3, 8, 7]
     tables, rows = (np.array([*one[k], *other[k]] * NODES) for k in range(2))
@@ -93,13 +94,13 @@ def step(number: int, *, unique: bool = True) -> Step:
 
 
 def hosts_of(pooling: str | None, slots: int = 0) -> Hosts:
-    """Return hosts that have asked for steps 7 and 8."""
+    """Return hosts that have sent the queries of steps 7 and 8."""
     both = [[step(number, unique=pooling is not None) for number in (7, 8)] for _ in range(2)]
     return Hosts(MODEL, both[0], both[1], Delivery(pooling, slots))
 
 
 def violates(hosts: Hosts, packets: Sequence[np.ndarray], message: str, native: str) -> None:
-    """Check that both hosts refuse the last of ``packets``."""
+    """Check that both hosts reject the last of ``packets``."""
     if packets[:-1]:
         hosts.turn(packets[:-1], 400)
     hosts.give(packets[-1:])
@@ -109,8 +110,8 @@ def violates(hosts: Hosts, packets: Sequence[np.ndarray], message: str, native: 
             node.host_quantum(hosts.cycle + 1000)
 
 
-VECTORS = "sent vectors of step 7, or their end, which were not to come now"
-INDEX = "sent indices of sample {}, or with it, which were not to come now"
+VECTORS = "sent vectors of step 7, or their end, out of order"
+INDEX = "sent indices of sample {}, or with it, out of order"
 
 
 @pytest.mark.parametrize(("packets", "message"), [
@@ -123,7 +124,7 @@ INDEX = "sent indices of sample {}, or with it, which were not to come now"
     ([vectors(7, 0, ROWS, last=True), vectors(7, 3, ROWS)],
      "sent vectors of step 7 after their end"),
     ([pooled(7, 0xFFFFFFFF, 0, ROWS, True)],
-     "sent vectors of step 7 that end with another vector than zeros"),
+     "sent vectors of step 7 that do not end with a vector of zeros"),
     ([vectors(7, 0, ROWS.repeat(3, axis=0))],
      "sent vectors of step 7 of which there are 9, for 8 slots"),
     ([vectors(7, 0, ROWS)[:-1]],
@@ -155,9 +156,9 @@ def test_vectors_that_are_not_to_come(packets, message):
     ([indices(7, 102, 0, 1, False, INDICES[:4])], "of sample 102 that end a sample too early or"),
     ([indices(7, 102, 0, 1, True, INDICES[:3])], "of sample 102 that end a sample too early or"),
     ([errors([(103, 7, 3)]), indices(7, 102, 0, 2, True, INDICES)],
-     "of sample 102 of a refused sample"),
-    ([indices(7, 102, 0, 2, True, [0] * 8)], "of sample 102 that take an empty slot for a full"),
-    ([indices(7, 102, 0, 2, True, [EMPTY_INDEX] * 8)], "of sample 102 that take an empty slot for"),
+     "of sample 102 of a rejected sample"),
+    ([indices(7, 102, 0, 2, True, [0] * 8)], "of sample 102 that mark an empty slot as full"),
+    ([indices(7, 102, 0, 2, True, [EMPTY_INDEX] * 8)], "of sample 102 that mark an empty slot as"),
     ([vectors(7, 0, ROWS, last=True), indices(7, 102, 0, 2, True, INDICES),
       indices(7, 103, 0, 1, True, INDICES[4:])], "of sample 103, which is not in flight"),
     ([indices(7, 102, 0, 2, True, INDICES)[:-1]], ": count must match 0 beats of indices, not 8"),
@@ -179,8 +180,8 @@ def test_a_sample_with_indices_that_is_refused():
     hosts = hosts_of("sum")
     hosts.turn([indices(7, 102, 0, 1, False, INDICES[:2])], 400)
     hosts.give([errors([(102, 7, 3)])])
-    for node, message in zip(hosts.nodes, ("sample 102 was answered twice, with error 3 now",
-                                           "node 1 answered sample 102, or a part of it")):
+    for node, message in zip(hosts.nodes, ("sample 102 was answered twice, the second time with "
+                                           "error 3", "node 1 answered sample 102, or a part")):
         with pytest.raises(ProtocolError, match=f"^{message}"):
             node.host_quantum(hosts.cycle)
 
@@ -204,11 +205,11 @@ def answers(number: int) -> list[np.ndarray]:
      "completed step 7, which is not open"),
     *(([*answers(7), wrong], f"completed step 7 in slot {slot} of lap {lap} at {at:#x}, not in "
        f"slot 0 of lap 1 at {COMPLETION_BASE:#x}",
-       "completed step 7 in a slot or a lap that are not its own") for wrong, slot, lap, at in (
+       "completed step 7 in a wrong slot or lap") for wrong, slot, lap, at in (
         (word(7, 0, lap=2), 0, 2, COMPLETION_BASE), (word(7, 1), 1, 1, COMPLETION_BASE + 4),
         (word(7, 0, address=8), 0, 1, 8))),
-    *(([*some, word(7, 0)], message := "completed step 7, whose answers have not all come, "
-       "without an error", message) for some in ([], answers(7)[:1], answers(7)[1:])),
+    *(([*some, word(7, 0)], message := "completed step 7 without an error, before all "
+       "of its answers", message) for some in ([], answers(7)[:1], answers(7)[1:])),
     ([np.concatenate((word(7, 0, 3), word(7, 0)[1:]))],
      f"sent its host a packet of opcode {Opcode.COMPLETION:#x} whose count does not fit",
      f"sent its host a packet of opcode {Opcode.COMPLETION:#x} whose count does not fit"),
@@ -255,7 +256,7 @@ def test_a_share_is_over_with_its_word():
 
 @pytest.mark.parametrize("pooling", ["sum", None])
 def test_a_step_that_is_late(pooling):
-    """Its samples have the status of the word, and answers that come later are not kept."""
+    """Its samples have the status of the word, and later answers are ignored."""
     hosts = hosts_of(pooling, 4)
     late = answers(7)
     if pooling is None:
@@ -294,7 +295,7 @@ def test_slots_are_returned_in_the_order_of_opening():
 
 @pytest.mark.parametrize("slots", [0, 4])
 def test_the_end_of_a_share_is_refused(slots):
-    """Without a word, the share is over at once; vectors of the next may come."""
+    """Without a word, the share ends at once; vectors of the next share may arrive."""
     hosts = hosts_of("sum", slots)
     hosts.turn([answers(7)[1], vectors(7, 0, ROWS), errors([(END_SAMPLE, 7, 8)])], 400)
     if slots:

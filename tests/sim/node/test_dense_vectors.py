@@ -21,7 +21,7 @@ from sim.node.events import EventQueue
 from sim.node.step import Step, StepResult
 
 GPU = GpuProfile("g", 4.0, 64.0, 64, 1, 1.0, kernel_us=0.0)
-"""Launches of 1,000 cycles, 256 bytes and 4,000 operations a cycle."""
+"""Launches of 1,000 cycles; 256 bytes and 4,000 operations per cycle."""
 
 DENSE = np.arange(6 * 16, dtype=np.float32).reshape(6, 16)
 """Dense vectors of the samples of a step."""
@@ -35,7 +35,7 @@ def _step(samples: int = 6, nodes: int = 2, first: int = 100) -> Step:
 
 
 class _Host:
-    """A host that records what it sends and when."""
+    """A host that records its packets and their times."""
 
     def __init__(self, step: Step, node: int = 1, operations: int = 4_000_000):
         self.step, self.events, self.sent = step, EventQueue(), []
@@ -129,7 +129,7 @@ def test_answers_in_parts():
 @pytest.mark.parametrize(("kind", "place"), [("dot", (0, 3)), ("dot", (1, 0)), ("dot", (1, 5)),
                                              ("cat", (0, 3)), ("cat", (1, 15))])
 def test_one_bit_is_a_difference(kind, place):
-    """One in the dense vector, one in the rest, one in the zeros after the last value."""
+    """Flip one bit in the dense vector, in the rest, or in the zeros after the last value."""
     model = Model((1,), 16, 1, (16,), (1,), interaction=kind)
     step = replace(_step(2, 1), answers=np.zeros((2, 2, 16), np.float32), filled=np.full(2, 2))
     pooled = pooled_reference(step.samples, model, 1)

@@ -1,5 +1,4 @@
-"""Request lists and vectors in rings in GPU memory, as hosts in Python and compiled ones have
-them."""
+"""Request lists and vectors in rings in GPU memory, in hosts in Python and compiled hosts."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -46,7 +45,7 @@ KERNEL = cycles_of_us(GPU.kernel_us)
 
 
 def hosts_of(gpu_rings: bool = True) -> Hosts:
-    """Return hosts that have asked for a step."""
+    """Return hosts that have sent the queries of a step."""
     both = [steps_of(MODEL, (9,), 100, unique=False) for _ in range(2)]
     hosts = Hosts(MODEL, both[0], both[1], Delivery(gpu_rings=gpu_rings))
     assert [parse_header(packet[0]).opcode for packet in hosts.sent()] == [Opcode.QUERIES]
@@ -71,7 +70,7 @@ def told(count: int, at: int = LIST_INDEX) -> np.ndarray:
 
 
 def vectors(keys: Sequence[tuple[int, int]] = KEYS) -> np.ndarray:
-    """Return what is to be in the slot of a list of ``keys``: the payload of GPU_VECTORS."""
+    """Return the expected slot contents for a list of ``keys``: the payload of GPU_VECTORS."""
     tables, rows = np.array(keys).T
     [packet] = gpu_vectors(np.arange(3, 3 + len(keys), dtype=np.uint16),
                            row_values(MODEL, SEED, tables, rows), node=NODE, step=0,
@@ -89,13 +88,13 @@ def read(number: int, size: int = BYTES, **changes: int) -> np.ndarray:
 
 
 def stored(hosts: Hosts, register: int) -> list[tuple[int, int]]:
-    """Return the counts that were stored to a register, and when it had them."""
+    """Return the counts stored to a register, and the times at which it changed."""
     return [(value, cycle) for address, value, cycle in hosts.edges[0].written
             if address == register]
 
 
 def test_lists_are_gathered_in_order_when_they_are_told_of():
-    """One count may stand for several; each is read when the gather of the one before has ended."""
+    """One count may announce several lists; each is read after the gather of the previous list."""
     hosts = hosts_of()
     hosts.turn([request(0), request(1, KEYS[:3]), request(2)], 2000)
     assert not hosts.edges[0].written
@@ -128,7 +127,7 @@ def test_a_slot_is_read_in_a_round_trip():
     # The last beat left in the second cycle, and the first takes 1.25 cycles.
     _, cycles = hosts.edges[0].received[-1]
     assert cycles[0] == ceil(sent + 1 + 2 * hosts.nodes[0].pcie.latency + 1.25)
-    # A read that failed is made again, until the slot counts as read out.
+    # A failed read is repeated, until the slot counts as read.
     hosts.turn([read(0)], 400)
     assert len(hosts.sent()) == 1
     hosts.turn([told(1, VECTOR_INDEX)], 400)
@@ -136,7 +135,7 @@ def test_a_slot_is_read_in_a_round_trip():
 
 
 def test_a_list_waits_for_a_slot():
-    """No slot is filled again before it was read out, though lists are read on."""
+    """A slot is not filled again before it was read, but further lists are read."""
     hosts, slots = hosts_of(), VECTORS.slots
     lists = [request(number, KEYS[:1]) for number in range(slots + 3)]
     size = BEAT_BYTES * len(vectors(KEYS[:1]))
@@ -173,10 +172,10 @@ def test_counts_go_around():
             number & 0xFFFF for number in range(1, total + 1)]
 
 
-LIST = "wrote request list {} to another slot than its own, or over one that was not read yet"
-TOLD = "counted {} request lists, which are not written, or were counted"
-EMPTIED = "counted {} slots of vectors, which were not read, or were counted"
-READ = "read slot {} of vectors, which is not filled, or has other bytes"
+LIST = "wrote request list {} to a wrong slot, or over an unread list"
+TOLD = "counted {} request lists, some of which are not written or already counted"
+EMPTIED = "counted {} slots of vectors, some of which were not read or already counted"
+READ = "read slot {} of vectors, which is not filled or has another size"
 SIZE = "sent its host a packet of opcode {:#x} whose count does not fit its length"
 
 
@@ -194,8 +193,8 @@ SIZE = "sent its host a packet of opcode {:#x} whose count does not fit its leng
      "counted 1 request lists after 1, of which 0 more are written", TOLD.format(1)),
     ([request(0), told(1), told(0)],
      "counted 0 request lists after 1, of which 0 more are written", TOLD.format(0)),
-    ([told(1, LIST_INDEX + 4)], f"wrote a count to {LIST_INDEX + 4:#x}, where no ring has it",
-     f"wrote a count to {LIST_INDEX + 4:#x}, where no ring has it"),
+    ([told(1, LIST_INDEX + 4)], f"wrote a count to {LIST_INDEX + 4:#x}, the address of no count",
+     f"wrote a count to {LIST_INDEX + 4:#x}, the address of no count"),
     ([request(0), told(1), told(1, VECTOR_INDEX)],
      "counted 1 slots of vectors after 0, of which 0 more were read", EMPTIED.format(1)),
     ([read(0)], "read slot 0 of vectors, which is not filled", READ.format(0)),
@@ -219,7 +218,7 @@ SIZE = "sent its host a packet of opcode {:#x} whose count does not fit its leng
 def test_what_a_nic_must_not_do(packets, message, native):
     hosts = hosts_of()
     for packet in packets[:-1]:
-        # Time for a gather, so that slots are filled.
+        # Time for a gather, to fill slots.
         hosts.turn([packet], 5000 if parse_header(packet[0]).opcode == Opcode.INDEX else 200)
     violates(hosts, packets[-1:], message, native)
 

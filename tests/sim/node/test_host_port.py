@@ -1,4 +1,4 @@
-"""The host port: packets are read whole, and written in the cycles in which they arrive."""
+"""The host port: packets are read whole, and written in the cycles of their arrival."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def _packets(rng: np.random.Generator, count: int) -> list[np.ndarray]:
 
 
 def test_packets_are_taken_whole(edge, port):
-    """Packets that begin in one quantum and end in another, and quanta without any."""
+    """Packets span quanta, and some quanta contain no packet."""
     rng = np.random.default_rng(1)
     packets = _packets(rng, 120)
     beats = np.concatenate([with_framing(packet) for packet in packets])

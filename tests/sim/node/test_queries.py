@@ -37,7 +37,7 @@ def test_no_more_is_in_flight_than_the_buffer_holds():
 
 @pytest.mark.parametrize("laps", [0, 3])
 def test_an_overtaken_credit_reports_nothing(laps):
-    """A packet takes its credit before it is queued: a newer one may overtake it."""
+    """A packet gets its credit before it is queued: a newer credit may overtake it."""
     queries, sent = made(10 * CONFIG.query_beats + laps * 65536)
     while sum(sent) < laps * 65536 + 2 * CONFIG.query_beats:
         queries.consumed(sum(sent) & 0xFFFF)

@@ -1,4 +1,4 @@
-"""Rows that a NIC reads from GPU memory, as hosts in Python and compiled ones have them."""
+"""Rows that a NIC reads from GPU memory, in hosts in Python and compiled hosts."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,8 @@ KEYS = [(2, row) for row in range(7)] + [(0, 4)]
 
 
 def hosts_of(dimension: int = 16, reads: bool = True) -> Hosts:
-    """Return hosts that have asked for a step; the node has the first and the last table."""
+    """Return hosts that have sent the queries of a step; the node has the first and the last
+    table."""
     model = model_of(dimension)
     both = [steps_of(model, (9,), 100, unique=False) for _ in range(2)]
     hosts = Hosts(model, both[0], both[1],
@@ -77,7 +78,7 @@ def test_many_reads_wait_for_tags_and_the_link():
     reading([(2, 300)]),
     reading(base=0)], ids=["shorter", "between", "before", "behind", "elsewhere"])
 def test_reads_of_no_row(packet):
-    violates(hosts_of(), [packet], "read 0x", "read 0x")
+    violates(hosts_of(), [packet], "read address 0x", "read address 0x")
 
 
 def test_reads_that_do_not_fit_a_packet():
@@ -91,7 +92,7 @@ def test_reads_that_do_not_fit_a_packet():
 
 @pytest.mark.parametrize("reads", [False, True])
 def test_either_lists_or_reads(reads):
-    """A NIC that reads rows sends no lists, and another no reads."""
+    """A NIC that reads rows sends no lists, and a NIC with lists sends no reads."""
     opcode = Opcode.LOOKUP_REQUESTS if reads else Opcode.READ_ROWS
     packet = reading()
     if reads:

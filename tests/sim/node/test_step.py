@@ -1,4 +1,4 @@
-"""A mini-batch in flight: its shares, its records, its answers, and the verdict on them."""
+"""A mini-batch in flight: its shares, records, answers, and verdict."""
 
 import re
 
@@ -16,7 +16,7 @@ from sim.node.step import Step, StepResult, lacking
 
 MODEL = Model((50, 3), 16, 1, (8, 16), (4, 1))
 LENGTHS = [[1, 2], [0, 1], [3, 1], [1, 1], [2, 0]]
-"""Keys of the two bags of each of five samples; an empty bag takes a slot too."""
+"""Keys of the two bags of each of five samples; an empty bag also takes a slot."""
 FIRST = 100
 BOUNDS = [0, 4, 7, 12, 15, 19]
 """Query records before each sample: a head, and a record for each slot."""
@@ -65,7 +65,8 @@ def test_a_unique_step_ends_each_share():
 @pytest.mark.parametrize("share", [
     lambda slots: [[1, 1], [slots - 3, 1], [1, 1]], lambda slots: [[1, 1], [1, 1], [slots - 1, 1]]])
 def test_a_share_of_a_unique_step_has_a_largest_number_of_slots(share):
-    """Whichever share it is, its last sample counts too; a step with more is only not unique."""
+    """The limit applies to every share, including its last sample; a larger step cannot be
+    unique."""
     fits, exceeds = _samples(share(MOST_INDICES)), _samples(share(MOST_INDICES + 1))
     assert Step.of(0, 0, fits, 2, (3, 16), unique=True).unique
     with pytest.raises(ValueError, match=f"must be at most {MOST_INDICES} where .*, not "
@@ -156,14 +157,14 @@ def test_an_error_is_the_answer_to_a_sample():
     assert step.status.tolist() == [0, 4, 0, 0, 0] and step.left.tolist() == [2, 2]
     step.place(0, 2, 0, _parts(3, 1.0))
     for at in (1, 2):
-        with pytest.raises(ValueError, match=f"^sample {FIRST + at} was answered twice, with error "
-                                             f"5 now$"):
+        with pytest.raises(ValueError, match=f"^sample {FIRST + at} was answered twice, the second "
+                                             f"time with error 5$"):
             step.refuse(0, at, 5)
     assert step.status.tolist() == [0, 4, 0, 0, 0] and step.left.tolist() == [1, 2]
 
 
 def _answered() -> Step:
-    """Return a step of which samples 102 and 103 are answered, 101 is refused, 104 has begun."""
+    """Return a step in which samples 102 and 103 are answered, 101 is rejected, 104 has begun."""
     step = _step()
     step.refuse(0, 1, 3)
     step.place(0, 2, 0, _parts(3, 1.0))
@@ -211,7 +212,7 @@ def test_the_verdict_compares_every_bit_of_every_answer(dense):
         step.answers[:] = kept
     step.status[1] = 4  # an error, whatever the bits are
     assert judged() == StepResult(4, 0, 1)
-    step.filled[0] -= 1  # equal as far as it has come, but not complete
+    step.filled[0] -= 1  # equal so far, but not complete
     assert judged() == StepResult(3, 0, 1)
     step.answers[0] += 1
     assert judged() == StepResult(3, 0, 1)

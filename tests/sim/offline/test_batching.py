@@ -52,7 +52,7 @@ def test_a_file_of_any_model(tmp_path, capsys):
 
 @pytest.mark.thorough
 def test_memory_is_bounded_by_the_windows(tmp_path):
-    """Whatever the number of samples: 100,000 are 47 MB."""
+    """The bound does not depend on the number of samples: 100,000 samples are 47 MB."""
     part = inputs.criteo(tmp_path / "part.txt", 4000)
     whole = tmp_path / "train.txt"
     peaks = []

@@ -32,7 +32,7 @@ def test_malformed_file(tmp_path, capsys, case):
     for command in (("run", "--data", path), ("hitrate", "--sizes", "1024", "--data", path),
                     ("datasets", "describe", path)):
         if case.name == "no counts" and command[0] == "datasets":
-            continue  # no model is needed there
+            continue  # the command needs no model
         said = _complaint(capsys, *command, "--format", case.format)
         assert said.startswith(f"{path}{case.said}")
 
@@ -87,7 +87,7 @@ def test_data_may_be_repeated_or_a_folder(tmp_path, capsys):
 
 
 def _plain(samples: list[list[list]], sizes=(128, 2048)) -> dict:
-    """Figures of samples as lists of bags, without numpy."""
+    """Return figures of samples as lists of bags, without numpy."""
     used = Counter((t, key) for bags in samples for t, bag in enumerate(bags) for key in bag)
     most = sorted(used.values(), reverse=True)
     batches = []
@@ -154,7 +154,7 @@ def test_describe_a_trace_with_bags(tmp_path):
 
 @pytest.mark.parametrize("order", [[2, 9, 4, 7], [9, 2, 7, 4]])
 def test_ranges_are_those_of_all_files(tmp_path, order):
-    """Hours of the day; the minimum and maximum come first, last or in between."""
+    """Hours of the day; the minimum and maximum are first, last or in between."""
     header, line = avazu_lines(1)
     paths = [write(tmp_path / str(hour), f"{header}\n" + ",".join(
         [*line.split(",")[:2], f"1410210{hour}", *line.split(",")[3:]])) for hour in order]
@@ -206,7 +206,7 @@ def _peak(path: Path, command: str = "read") -> tuple[int, int]:
     """Return the samples of a Criteo file, and the peak KiB of a process that reads them.
 
     The kernel's VmHWM begins with the program; the ``ru_maxrss`` of a child also contains the peak
-    of the process that starts it.
+    of its parent.
     """
     done = subprocess.run([sys.executable, "-c", _PEAK, command, str(path)], capture_output=True,
                           text=True, check=True)
@@ -215,7 +215,7 @@ def _peak(path: Path, command: str = "read") -> tuple[int, int]:
 
 
 def _criteo_of(path: Path, rows: int) -> Path:
-    """Write a file that repeats the same 2,000 lines, each time as a gzip member of its own."""
+    """Write a file that repeats the same 2,000 lines, each repetition a separate gzip member."""
     block = "".join(line + "\n" for line in criteo_lines(100) * 20).encode()
     if path.suffix == ".gz":
         block = gzip.compress(block)

@@ -1,4 +1,4 @@
-"""``sim hitrate``: against the RTL's counters, against counts by hand, and with bad options."""
+"""``sim hitrate``: against the RTL's counters, against counts by hand, and with invalid options."""
 
 import json
 from collections import OrderedDict
@@ -14,7 +14,7 @@ from tests.sim import inputs
 
 
 def _both(nodes: int, sets: int, mini_batch: int, **given) -> tuple[dict, dict, dict]:
-    """Return the run's result, the prediction, and its row; compare what does not depend on
+    """Return the run's result, the prediction, and its row; compare the parts that do not depend on
     order."""
     cluster = {"nodes": nodes, "mini_batch": mini_batch, "placement": "row",
                "samples": 256 if mini_batch == 1 else 1024,
@@ -36,9 +36,9 @@ def _both(nodes: int, sets: int, mini_batch: int, **given) -> tuple[dict, dict, 
 @pytest.mark.few(3)
 @pytest.mark.parametrize(("nodes", "sets", "mini_batch"), [
     (1, 4096, 32), (1, 500, 32), (1, 250, 16), (1, 60, 1),
-    # One sample at a time, so that one node asks: no interleaving.
+    # One sample at a time: only one node looks up keys, without interleaving.
     (2, 250, 1), (4, 60, 1),
-    # Nothing is evicted, so the order does not matter.
+    # No entry is evicted: the order does not matter.
     (2, 4096, 32)])
 def test_equal_to_the_registers(nodes, sets, mini_batch):
     result, _, row = _both(nodes, sets, mini_batch)
@@ -78,7 +78,7 @@ def test_counted_by_hand(tmp_path):
     path = _trace(tmp_path, "0:1 0:2", "0:1 0:1", "0:3 0:1", "0:2")
     result = hitrate([1, 2, 3], data=path, ways=0, nodes=1, mini_batch=2)
     assert (result["samples"], result["lookups"], result["unique"]) == (4, 7, 5)
-    # In the caches: 1 2 | 3 1 2.
+    # Cache contents: 1 2 | 3 1 2.
     assert [(row["size"], row["hits"], row["evictions"]) for row in result["rows"]] == [
         (1, 0, 4), (2, 0, 3), (3, 2, 0)]
     assert [row["hit_rate"] for row in result["rows"]] == [2 / 7, 2 / 7, 4 / 7]
@@ -94,7 +94,7 @@ def test_whole_tables_have_an_owner_each(tmp_path):
 
 
 def test_fully_associative_rises_with_size():
-    """An LRU holds everything that a smaller LRU holds; also checked against a plain LRU."""
+    """An LRU contains all entries of a smaller LRU; also checked against a plain LRU."""
     sizes = [100, 1000, 3000, 10_000, 100_000]
     result = hitrate(sizes, ways=0, nodes=1, mini_batch=1, samples=600)
     rates = [row["hit_rate"] for row in result["rows"]]
@@ -119,14 +119,14 @@ def test_warmup_is_left_out(tmp_path):
     path = _trace(tmp_path, "0:1 0:2", "0:1 0:1", "0:3 0:1", "0:2", "0:3")
     result = hitrate([0, 2, 3], data=path, ways=0, nodes=1, mini_batch=2, warmup=1)
     assert (result["samples"], result["lookups"], result["unique"]) == (3, 4, 4)
-    # In the caches: (1 2) | 3 1 2 | 3.
+    # Cache contents: (1 2) | 3 1 2 | 3.
     assert [(row["hits"], row["evictions"]) for row in result["rows"]] == [(0, 0), (0, 4), (3, 0)]
     assert [row["misses"] for row in result["rows"]] == [4, 4, 1]
 
 
 @pytest.mark.thorough
 def test_warmup_equals_what_the_registers_count_after_it():
-    """The counters of a run less those of a run of its first mini-batches alone."""
+    """Compare with the counters of a run less the counters of a run of its first mini-batches."""
     shared = {"nodes": 1, "mini_batch": 16}
     _, _, whole = _both(1, 250, 16)
     early, _, _ = _both(1, 250, 16, samples=320)
@@ -142,7 +142,7 @@ def test_a_cache_that_is_off():
     off, small = result["rows"]
     assert (off["sets"], off["ways"], off["hits"], off["evictions"]) == (0, 0, 0, 0)
     assert off["misses"] == result["unique"] and off["hit_rate_unique"] == 0
-    # What the dedupe table serves is a hit of a lookup all the same.
+    # A lookup that the dedupe table serves also counts as a hit.
     merged = result["lookups"] - result["unique"]
     assert off["hit_rate"] == merged / result["lookups"] < small["hit_rate"]
 

@@ -1,4 +1,4 @@
-"""``sim plan``: against counts of RTL runs, against counts by hand, and with bad options."""
+"""``sim plan``: against counts of RTL runs, against counts by hand, and with invalid options."""
 
 import json
 import re
@@ -54,7 +54,7 @@ def _model(tmp_path, dimension: int = 16) -> str:
 
 
 ALL_SENT = ("remote_cache=false", "requester_merge=false")
-"""The plan counts every lookup of another node's row as one that travels."""
+"""With these settings, the plan counts every lookup of another node's row as sent."""
 
 
 def _sums(planned: dict, kind: str) -> dict[str, float]:
@@ -69,7 +69,7 @@ def _sums(planned: dict, kind: str) -> dict[str, float]:
     (1, 8, "even"),
     *(pytest.param(2, 16, placement, marks=pytest.mark.slow) for placement in ("row", "rows"))])
 def test_equal_to_a_run_whose_packets_are_full(tmp_path, nodes, dimension, placement):
-    """Exact to the byte with long time-outs, one mini-batch at a time, and no cache.
+    """Bytes are exact with long timeouts, one mini-batch at a time, and no cache.
 
     The plan requires a dedupe table that keeps each key of a mini-batch. With two nodes and
     placement ``even``, two sets of node 0 receive 5 keys for their 4 ways.
@@ -147,8 +147,8 @@ def test_any_time_out_ends(name, value, interaction):
 @pytest.mark.thorough
 @pytest.mark.few(2)
 def test_lists_of_the_shortest_time_outs():
-    """A NIC checks a list no earlier than a cycle after its first lookup, so 0 and 1 are equal.
-    One miss in nine comes that close behind another: what waited is decided in a row."""
+    """A NIC checks a list no earlier than a cycle after its first lookup: timeouts 0 and 1 are
+    equal. One miss of nine follows another closely: waiting lookups are decided consecutively."""
     lists, runs = [], []
     for timeout in (0, 1):
         options = RunOptions.of(cluster="paper", config="tiny", model="avazu", nodes=2, samples=128,
@@ -163,7 +163,7 @@ def test_lists_of_the_shortest_time_outs():
 
 @pytest.mark.thorough
 def test_every_setting_at_its_extremes_ends():
-    """The end is a plan, or a line that says what is out of range."""
+    """The result is a plan, or a line that names the value out of range."""
     refused = []
     for name, kind in (config_types() | {
             field.name: field.type for field in fields(Runtime)}).items():
@@ -182,7 +182,7 @@ def test_every_setting_at_its_extremes_ends():
 
 @pytest.mark.parametrize("interaction", ["false", "true"])
 def test_vectors_that_no_packet_holds(tmp_path, interaction):
-    """The check of the dimension says so."""
+    """The check of the dimension rejects them."""
     planned = plan(Workload.of(
         cluster="paper", samples=8, mini_batch=4, model=_model(tmp_path, 256), settings=(
             "net_payload_beats=2", "host_payload_beats=2", "request_batch=1", "dot_units=1",
@@ -215,7 +215,7 @@ _RATES = st.one_of(st.floats(0, 1), st.fractions(0, 1).map(float), st.just(1 / 1
 @example(3.6e-302, [[]], 0)
 @settings(deadline=None)
 def test_chosen_lookups_are_those_of_exact_arithmetic(rate, chunks, first):
-    """Lookup n of an owner is chosen where the integer part of n times the share goes up."""
+    """Lookup n of an owner is chosen if the integer part of n times the share increases."""
     share = 1 - Fraction(str(rate))
     before, counts = np.full(3, first), [first] * 3
     for chunk in chunks:
@@ -227,7 +227,7 @@ def test_chosen_lookups_are_those_of_exact_arithmetic(rate, chunks, first):
 
 
 def test_a_hit_rate_of_many_digits(capsys):
-    """One in 13, as Python writes it, times a number of lookups is more than an int64."""
+    """One in 13, as Python writes it, times a number of lookups exceeds an int64."""
     with pytest.raises(SystemExit) as end:
         main(["plan", "--hit-rate", "0.07692307692307693", "--samples", "640", "--json", "-"])
     assert end.value.code == 0
@@ -248,13 +248,13 @@ def test_given_hit_rate():
                              settings=("local_cache=false",)))
     assert off["hit_rate"]["unique"] == 0
     assert off["traffic"] == plan(workload, hit_rate=0)["traffic"]
-    # Repeats inside a mini-batch enter the cache too when nothing merges them.
+    # Repeats inside a mini-batch also enter the cache without merging.
     plain = plan(Workload.of(cluster="paper", samples=512, settings=("dedupe=false",)))
     assert sum(plain["traffic"]["unique"]) * 4 == 512 * 26
 
 
 def test_computed_hit_rate():
-    """The same as that of ``sim hitrate``."""
+    """The result equals ``sim hitrate``."""
     cluster = {"cluster": "paper", "nodes": 2, "placement": "row", "samples": 1024, "warmup": 3}
     settings = ("local_cache_sets=200",)
     planned = plan(Workload.of(settings=settings, **cluster))
@@ -267,7 +267,8 @@ def test_computed_hit_rate():
 
 
 def test_empty_bags(tmp_path):
-    """Samples without keys ask nobody: every second mini-batch has only packets of the hosts."""
+    """Samples without keys cause no lookups: every second mini-batch has only packets of the
+    hosts."""
     path = tmp_path / "sparse.toml"
     text = "dimension = 16\ndense = 1\nbottom = [16]\ntop = [1]\n[[tables]]\nrows = 10\n"
     path.write_text(f"{text}bag = 0\n")
@@ -297,8 +298,8 @@ def test_times_by_hand():
     misses = planned["traffic"]["misses"][0]
     assert times["GPU gather"] == pytest.approx(misses * 64 / (0.9 * 672e3))
     assert times["misses in flight"] == pytest.approx(misses * (0.84 + 4 + 5) / 1024)
-    # Host, NIC, GPU (a launch and a kernel), NIC, host, and hand-out over PCIe both ways; two at
-    # once.
+    # Host, NIC, GPU (a launch and a kernel), NIC, host, and hand-out over PCIe in both directions;
+    # two at once.
     assert times["mini-batches in flight"] == pytest.approx((6 * 0.42 + 4 + 5) / 2)
     # 8 samples of 26 vectors: a header and a tag each; one list of 128 rows at most.
     lists = packets(np.arange(round(misses)), 128)

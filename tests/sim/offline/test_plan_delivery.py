@@ -1,4 +1,4 @@
-"""``sim plan`` of NICs that deliver each different vector once and complete steps: against runs."""
+"""``sim plan`` of NICs with unique delivery and completions, against runs."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from sim.run.run import Run
 from tests.sim import inputs
 
 ALL_SENT = ("remote_cache=false", "requester_merge=false")
-"""The plan counts every lookup of another node's row as one that travels."""
+"""With these settings, the plan counts every lookup of another node's row as sent."""
 
 PATIENT = ("lookup_timeout=1500", "request_timeout=4000", "vector_timeout=30000",
            "index_timeout=60000", "local_cache=false")
@@ -50,7 +50,7 @@ def _moved(result: dict) -> dict[str, float]:
 
 
 def _exact(result: dict, planned: dict) -> None:
-    """Every byte and every count is that of the run, at each node."""
+    """Check that every byte and every count equals the run's, at each node."""
     assert result["dedupe"]["retired_early"] == 0
     assert sum(node["host_reporter.credits"] for node in result["counters"]) == 0
     assert _sums(planned, "full") == _sums(planned, "expected") == _moved(result)
@@ -66,7 +66,7 @@ def _exact(result: dict, planned: dict) -> None:
     ("model", ("deliver=unique",)), ("model", ("completions=true",)),
     ("model", (*BOTH, "completion_flush=false"))])
 def test_equal_to_a_run_whose_packets_are_full(tmp_path, fidelity, settings):
-    """Exact to the byte with long time-outs and one mini-batch at a time: bags of any length, and a
+    """Bytes are exact with long timeouts and one mini-batch at a time: bags of any length, and a
     table of repeats that forgets keys."""
     trace = inputs.multi_hot_trace(tmp_path / "bags.txt", 60, longest=9)
     path = tmp_path / "model.toml"
@@ -119,21 +119,22 @@ def test_bytes_by_hand():
         return share_bytes(Packing(preset("tiny"), Runtime(**settings), 2, 16), slots, tables, 5,
                            timed)
 
-    # A header, and 10 records of samples and slots in two beats; a packet a sample of 2 bags.
+    # A header, and 10 records of samples and slots in two beats; a packet per sample of 2 bags.
     assert of() == (64 * (1 + 2), 3 * 64 * (1 + 1 + 2))
     # Two records more, of the end; 5 vectors in a packet, and an index for each of 7 slots.
     assert of(deliver="unique") == (64 * (1 + 2), 64 * (1 + 1 + 5) + 64 * (1 + 1 + 1))
-    # They come in cycles 0, 1, 3, 4, 5, 7 and 8.
+    # They arrive in cycles 0, 1, 3, 4, 5, 7 and 8.
     assert of(deliver="unique", index_timeout=3, timed=True) == (
         64 * (1 + 2), 64 * (1 + 1 + 5) + 3 * 64 * (1 + 1 + 1))
-    # Four packets of a record: an opening, a flush, its answer and the word.
+    # Four packets of one record: an opening, a flush, its answer and the word.
     for settings, packets in (({}, 2), ({"completion_flush": False}, 1)):
         more = tuple(np.subtract(of(completions=True, **settings), of()))
         assert more == (64 * 2 * packets,) * 2
 
 
 def test_first_uses_by_hand():
-    """Each node finds repeats of its own share; a table that forgets the oldest finds fewer."""
+    """Each node finds repeats in its own share; a table that forgets the oldest keys finds
+    fewer."""
     rows = np.array([[5], [6], [5], [5]])
     batch = Samples.one_hot(np.zeros((4, 1)), np.zeros(4), rows)
     tiny = preset("tiny")

@@ -19,7 +19,7 @@ from tests.sim.interacting import NIC, good, model_of, write_model
 @pytest.mark.parametrize(("kind", "dimension", "nodes"), [
     ("dot", 16, 2), ("dot", 4, 1), ("cat", 8, 4), ("cat", 128, 2)])
 def test_equal_to_a_run_whose_packets_are_full(tmp_path, kind, dimension, nodes):
-    """Exact to the byte with long time-outs and one mini-batch at a time."""
+    """Bytes are exact with long timeouts and one mini-batch at a time."""
     path = write_model(tmp_path / "model.toml", model_of(dimension, "to 3", kind))
     options = RunOptions.of(
         cluster="direct_pair", config="tiny", network="ethernet_100g_switch", model=path,
@@ -67,10 +67,11 @@ def test_what_it_adds():
     assert set(names) - {row["name"] for row in off["resources"]} == {"NIC interaction"}
     row = on["resources"][names.index("NIC interaction")]
     assert row["least_us"] == row["expected_us"] == pytest.approx(128 * 27 * 0.004)
-    # Of 128 samples: a list of 128 requests, and two results a packet in place of 26 vectors each.
+    # With 128 samples: a list of 128 requests, and two results per packet instead of 26 vectors
+    # each.
     saved = 64 * (128 * 28 - 64 * 48 - (1 + 16))
     assert off["traffic"]["full_from_nic"][0] - on["traffic"]["full_from_nic"][0] == saved
-    # Their vectors come 62 to a packet: of 64 beats, 2 are tags.
+    # 62 vectors fit a packet: of 64 beats, 2 are tags.
     more = 64 * (2 * (1 + 2 + 62) + 1 + 1 + 4)
     assert on["traffic"]["full_to_nic"][0] - off["traffic"]["full_to_nic"][0] == pytest.approx(more)
     assert json.dumps(on)

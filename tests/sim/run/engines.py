@@ -16,10 +16,10 @@ def _some(registers: RegisterFile, names: list[str], blocks: Collection[str]) ->
 
 
 def on_both_engines(make: Callable[..., Run], folder: Path, blocks: Collection[str]) -> dict:
-    """Return the result of a run of a few samples, which is the same on both engines.
+    """Return the result of a run of a few samples; it must be the same on both engines.
 
-    ``make`` returns the run of options. Amaranth's simulator takes long to read a counter: only
-    those of ``blocks`` are read.
+    ``make`` makes the run from options. Reading counters is slow on Amaranth's simulator: only
+    counters of ``blocks`` are read.
     """
     path = folder / "trace.txt"
     path.write_text("0:1 1:2 1:2 2:99 3:0\n0:1 1:2 3:6\n")

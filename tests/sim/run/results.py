@@ -1,4 +1,4 @@
-"""What every run without mistakes shows."""
+"""Properties of every run without errors."""
 
 from sim.run.report import failures
 

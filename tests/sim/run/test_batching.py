@@ -1,4 +1,4 @@
-"""``--batching`` changes the mini-batches but not the predictions, nor their order."""
+"""``--batching`` changes the mini-batches, but neither the predictions nor their order."""
 
 import hashlib
 
@@ -18,7 +18,7 @@ from tests.sim import inputs
 from tests.sim.shown import complaints
 
 BATCH, WINDOW, SAMPLES = 8, 24, 82
-"""Three windows and a short one of 10."""
+"""Three windows and a short window of 10."""
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_a_run_stops_where_a_window_ends_and_is_continued(bags, expected, done):
 
 
 class _Written(LiveJson):
-    """A live JSON file that is always due and remembers what would be written."""
+    """A live JSON file that is always due and records its contents."""
 
     def __init__(self):
         super().__init__("none", 0)

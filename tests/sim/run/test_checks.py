@@ -65,7 +65,7 @@ def test_what_a_check_raises_comes_out(background):
 
 @pytest.mark.parametrize("background", [False, True])
 def test_nothing_is_handed_on_after_what_could_not_be(background):
-    """A disk that is full for a moment must not leave a gap in a file."""
+    """A disk that is full for a moment must not cause a gap in a file."""
     taken = []
 
     def take(step, *checked):

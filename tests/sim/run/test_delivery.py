@@ -43,7 +43,7 @@ def _counts(result: dict, name: str) -> list[int]:
 @pytest.mark.parametrize("options", [
     {"in_flight": 1}, {"in_flight": 16, "mini_batch": 5, "samples": 200}])
 def test_every_delivery_gives_the_same_predictions(options):
-    """The ring goes around, and a mini-batch of five has a share of two."""
+    """The ring wraps, and a mini-batch of five has a share of two."""
     results = {name: _good(_run(*settings, **options)) for name, settings in DELIVERIES.items()}
     assert len({result["predictions_sha256"] for result in results.values()}) == 1
     steps = options.get("samples", 96) // options.get("mini_batch", 16)
@@ -63,7 +63,7 @@ def test_every_delivery_gives_the_same_predictions(options):
 @pytest.mark.parametrize("dimension", [4, 16, 48])
 @pytest.mark.parametrize("pooling", ["sum", "mean"])
 def test_bags_whose_keys_exceed_the_table_of_repeats(tmp_path, dimension, pooling):
-    """Keys that the table has forgotten come again, with another index."""
+    """Keys that the table has forgotten are sent again, with another index."""
     trace = inputs.multi_hot_trace(tmp_path / "bags.txt", 60, longest=12)
     model = tmp_path / "model.toml"
     model.write_text(
@@ -86,7 +86,7 @@ def test_hosts_in_python():
 @pytest.mark.few(1, "thorough")
 @pytest.mark.parametrize("name", ["unique", "both", "completions"])
 def test_refused_samples(monkeypatch, name):
-    """They have no index, and their step is completed with their status."""
+    """Rejected samples have no index, and their step is completed with their status."""
     full = ShardPlan.descriptors
 
     def fewer_rows(plan: ShardPlan) -> np.ndarray:
@@ -105,7 +105,7 @@ def test_refused_samples(monkeypatch, name):
 
 @pytest.mark.parametrize("name", ["both", "completions"])
 def test_steps_that_are_late(name):
-    """A time-out ends a step without its answers; those that still come are of no use."""
+    """A timeout ends a step without its answers; late answers are ignored."""
     job = _run(*DELIVERIES[name], "step_timeout=900", in_flight=4)
     result = job.execute()
     refused = result["results"]["refused"]
@@ -125,7 +125,7 @@ def test_a_part_that_falls_silent_for_a_while(part):
 @pytest.mark.usefixtures("python_hosts")
 @pytest.mark.parametrize("timeout", [0, 300_000])
 def test_flushes_without_an_answer(monkeypatch, timeout):
-    """A run stops and says so, or each step is completed by its time-out: all answers are there."""
+    """The run stops with a message, or each step is completed by its timeout with all answers."""
     send = Node._send
 
     def without_flushed(node: Node, packet: np.ndarray, now: float) -> None:

@@ -68,7 +68,7 @@ def test_results_are_the_numpy_models(tmp_path, case):
 @pytest.mark.parametrize("bags", list(BAGS))
 @pytest.mark.parametrize("dimension", [4, 16, 128, 256])
 def test_long_vectors(tmp_path, dimension, bags, nodes):
-    """A NIC of another build, whose vectors have up to 16 beats."""
+    """Use another NIC, whose vectors have up to 16 beats."""
     _check(tmp_path, dimension, nodes, bags, True, "max_dimension=256")
 
 
@@ -76,6 +76,6 @@ def test_long_vectors(tmp_path, dimension, bags, nodes):
 @pytest.mark.parametrize("nodes", [1, 4])
 @pytest.mark.parametrize("longest", [4, 8])
 def test_memories_below_a_beat(tmp_path, longest, nodes):
-    """NICs whose memories keep only the lanes that are ever used."""
+    """The memories of these NICs contain only the lanes that are used."""
     for dimension in {4, longest}:
         _check(tmp_path, dimension, nodes, "bags", True, f"max_dimension={longest}")

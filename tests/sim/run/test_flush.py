@@ -15,9 +15,10 @@ LOCAL, REMOTE = 1, 2
 
 
 class _Server:
-    """A run whose rows double in mid-traffic; its NICs then flush.
+    """A run whose rows double during traffic; its NICs then flush.
 
-    flushes: values of register ``flush``; each is written once the one before has ended everywhere.
+    flushes: values of register ``flush``; each is written after the previous flush has ended on all
+        NICs.
     """
 
     def __init__(self, job: Run, rows: GivenRows, flushes: list[int]):
@@ -28,10 +29,10 @@ class _Server:
         self.first_new: int | None = None
         """First step that was handed out after the last flush."""
         self.old = self.new = self.stale = 0
-        """Vectors of old and of new rows, and of old rows in a step from ``first_new`` on."""
+        """Vectors of old rows, of new rows, and of old rows in a step from ``first_new`` on."""
 
     def serve(self) -> None:
-        """Run to the end; each vector must be of the old row or of the new one."""
+        """Run to the end; each vector must be the old row or the new row."""
         after, check = self.job._after_quantum, self.job.checks.check
 
         def compared(step):
@@ -102,4 +103,4 @@ def test_new_lookups_get_new_rows(tmp_path, backend, flushes, stays):
     server = _Server(Run(options), rows, list(flushes))
     server.serve()
     assert server.old and (server.stale > 0) == stays
-    assert (server.new > 0) == (LOCAL in flushes)  # else the rows' owners still have the old ones
+    assert (server.new > 0) == (LOCAL in flushes)  # else owners keep old rows

@@ -1,4 +1,4 @@
-"""Runs over a network that loses and changes frames: what NICs without a link do of it."""
+"""Runs of NICs without a link over a network that loses and changes frames."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def _sum(result: dict, name: str) -> int:
 
 
 def test_both_exchanges_give_the_same_run(backend):
-    """With losses too: they end stuck in the same cycle with the same counts."""
+    """Runs with losses, too, end stuck in the same cycle with the same counts."""
     options = _options("reorder=0.4:8us,delay=0.2:2us@1,duplicate=0.1,corrupt=#9@0>2,drop=#14@1>2")
     compiled = run(options)
     backend(exchange=Exchange)
@@ -54,7 +54,7 @@ def test_both_exchanges_give_the_same_run(backend):
 def test_threads_and_skipping_change_nothing(changes):
     text = "reorder=0.3:10us,delay=0.1:20us,duplicate=0.05"
     results = [run(_options(text, samples=36)), run(_options(text, samples=36, **changes))]
-    # A skipped cycle is not run, and boot takes whole steps.
+    # A skipped cycle is not evaluated, and boot takes whole steps.
     ran = [result.pop("node_cycles")["run"] for result in results]
     assert ran[0] == ran[1] or changes == {"skip": False}
     _same_but_time(*results)
@@ -114,7 +114,7 @@ def test_without_a_link_the_option_of_the_link_is_named(faults):
     ("queue", False, "model", "add --fidelity rtl --set link=true"),
     ("drop", True, "rtl", None), ("calm", False, "rtl", None)])
 def test_the_remedy_of_a_run_that_fails(kind, linked, fidelity, words):
-    """Also where a run ends with wrong values, which a frame that comes twice may do."""
+    """The remedy is also given for a run with wrong values, which a duplicated frame may cause."""
     injected = [] if kind in ("queue", "calm") else [{"kind": kind, "frames": 2}]
     result = {"network": {"queue_drops": int(kind == "queue")}, "fidelity": fidelity,
               "config": {"link": linked},
@@ -142,13 +142,13 @@ def test_the_command_ends_with_status_1_and_keeps_its_results(tmp_path, capsys):
 
 
 def test_corrupt_frames_are_refused_and_counted():
-    """A flipped bit passes only where no NIC reads it, such as in the IP header's checksum."""
+    """A flipped bit passes only if no NIC reads it, for example in the IP header's checksum."""
     result = run(_options("corrupt=0.3", samples=24))
     corrupted = sum(row["frames"] for row in result["faults"]["injected"])
     refused = {name: _sum(result, f"net_receiver.{name}") for name in (
         "bad_crc", "bad_length", "bad_opcode", "bad_node", "foreign")}
     assert corrupted >= 20
-    # Of the 42 bytes before the EmberNIC header some are not read.
+    # Some of the 42 bytes before the EmberNIC header are not read.
     assert 0.8 * corrupted <= sum(refused.values()) <= corrupted
     assert refused["bad_crc"] > 0.5 * corrupted
     assert result["results"]["different"] == 0
@@ -170,11 +170,11 @@ def test_a_full_queue_of_the_switch_is_named(tmp_path):
                        'overhead_bytes = 24\nswitched = true\nqueue = "1542 B"\n')
     result = run(_options(network=str(network), nodes=4, samples=256, mini_batch=64))
     assert result["network"]["queue_drops"] > 0
-    assert "for which a queue of the switch had no room" in failures(result)[0]
+    assert "dropped by a full queue of the switch" in failures(result)[0]
 
 
 def test_frames_that_come_twice_change_no_result():
-    """Each of them; the NICs count the vectors that they do not take again."""
+    """Every frame is duplicated; the NICs count the duplicate vectors."""
     calm, result = run(_options(samples=24)), run(_options("duplicate=1", samples=24))
     copies = sum(row["frames"] for row in result["faults"]["injected"])
     assert copies == result["network"]["packets"] > 0

@@ -1,4 +1,4 @@
-"""A serving NIC whose idle blocks stand still does in each cycle what the emitted Verilog does."""
+"""A serving NIC with clock gating behaves in each cycle like the emitted Verilog."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""Clusters whose NICs have request lists and vectors in rings in GPU memory give the same answers,
-and messages that are wrong do no harm."""
+"""Clusters whose NICs use rings in GPU memory give the same answers, and invalid messages do no
+harm."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ def _counts(result: dict, name: str) -> list[int]:
 
 @pytest.fixture(scope="module")
 def plain() -> dict:
-    """A run without rings."""
+    """Return the result of a run without rings."""
     return _good()
 
 
@@ -48,7 +48,7 @@ def plain() -> dict:
     pytest.param(("request_batch=3",), {"in_flight": 1, "mini_batch": 5},
                  marks=pytest.mark.slow)])
 def test_predictions_are_those_without_rings(plain, settings, options):
-    """The ring goes around, and each list is written, told of, read and answered once."""
+    """The ring wraps, and each list is written, announced, read and answered once."""
     result = _good(RINGS, *settings, **options)
     assert result["predictions_sha256"] == plain["predictions_sha256"]
     assert result["gpu"]["launches"] == sum(_counts(result, "lists"))
@@ -75,7 +75,8 @@ def test_a_part_that_falls_silent_for_a_while(plain, part):
 
 
 def _storing(monkeypatch, before: dict[str, Sequence[int]]) -> None:
-    """Let the kernel store, before each count of a register, others that are so far ahead."""
+    """Before each count of a register, let the kernel store counts that are too high by the given
+    numbers."""
     store = Node._store
 
     def wrong(node: Node, register: str, count: int, now: float) -> None:
@@ -90,7 +91,7 @@ def _storing(monkeypatch, before: dict[str, Sequence[int]]) -> None:
 @pytest.mark.parametrize(("register", "counter"), [
     ("lists_consumed", "bad_consumed"), ("vectors_produced", "bad_index")])
 def test_counts_that_run_ahead_are_refused(monkeypatch, plain, register, counter):
-    """They are counted; what the count before said holds."""
+    """They are counted, and the previous count stays in force."""
     _storing(monkeypatch, {register: (300, 20000)})
     result = _good(RINGS)
     assert result["predictions_sha256"] == plain["predictions_sha256"]
@@ -106,7 +107,7 @@ def test_counts_that_are_old_say_nothing(monkeypatch, plain):
 
 
 def _sending(monkeypatch, change) -> None:
-    """Let what ``change`` makes of a READ_DATA packet come in its place."""
+    """Replace each READ_DATA packet by the result of ``change``."""
     send = Node._send
 
     def wrong(node: Node, packet: np.ndarray, now: float) -> None:
@@ -145,7 +146,7 @@ def test_data_that_was_not_asked_for_is_dropped(monkeypatch, plain, change):
     lambda packet: _read_data(packet[1:].repeat(2, axis=0)[:64], _tag(packet))],
     ids=["failed", "longer"])
 def test_data_of_another_length_is_read_again(monkeypatch, plain, wrong):
-    """A read that failed brings a word; the next one brings the slot."""
+    """A failed read returns a word; the next read returns the slot."""
     seen: set[tuple[int, bytes]] = set()
 
     def change(packet: np.ndarray) -> list[np.ndarray]:
@@ -174,7 +175,7 @@ NEVER = {
                    marks=pytest.mark.thorough if never == "reads a list" else pytest.mark.slow)
       for never in NEVER)])
 def test_a_gpu_that_is_silent_ends_steps_late(monkeypatch, never, timeout):
-    """Each step is completed with a status, or without time-outs the run says that it is stuck."""
+    """Each step is completed with a status; without timeouts the run reports that it is stuck."""
     kind, name, action = NEVER[never]
     if action is None:
         _sending(monkeypatch, lambda packet: [])

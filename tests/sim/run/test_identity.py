@@ -1,4 +1,4 @@
-"""Predictions match the numpy model bit for bit, whatever the cluster."""
+"""Predictions match the numpy model bit for bit, on any cluster."""
 
 import hashlib
 from dataclasses import replace
@@ -129,7 +129,7 @@ def _measured(quantum: int | None = None, **options) -> dict:
 @pytest.mark.parametrize(("nodes", "network"), [
     (1, "ethernet_100g_switch"), (3, "ethernet_100g_direct"), (4, "ethernet_100g_switch")])
 def test_how_it_is_run_changes_nothing(nodes, network):
-    """Results, cycles and counters stay the same, but for the number of evaluated cycles."""
+    """Results, cycles and counters are the same, except for the number of evaluated cycles."""
     calm = _measured(nodes=nodes, network=network, threads=1)
     for way in ({"skip": False, "threads": 1}, {"threads": 2}, {"threads": 4},
                 {"quantum": 101, "threads": 1}, {"quantum": 7, "threads": 2}):

@@ -1,5 +1,5 @@
-"""Bad frames and messages injected into a run are counted, and dropped or answered; the run stays
-correct."""
+"""Invalid frames and messages injected into a run are counted, and dropped or answered; the results
+stay correct."""
 
 import random
 from collections import Counter
@@ -24,7 +24,7 @@ from tests.sim.injecting import push, run_with
 
 MAC, IP = 0x02454D420000, 0x0A450000
 NODES, TARGET, SILENT = 3, 0, 2
-"""The last node holds no sample of mini-batches of two, so it has no lookups of its own out."""
+"""The last node has no sample of mini-batches of two, and sends no lookups of its own."""
 
 NO_TABLE = [row | 60 << 36 | row << 48 for row in range(176)]
 
@@ -122,7 +122,7 @@ def test_vectors_nobody_waits_for(undisturbed):
 
 
 def test_more_than_its_credits(undisturbed):
-    # 64 beats of lookups in all for three nodes: 21 each. 66 come at once.
+    # 64 beats of lookups for three nodes: 21 each. 66 beats arrive at once.
     frame = _frame(opcode=LOOKUPS, count=176, payload=record_payload(NO_TABLE))
     result, counters = _run([lambda job, cycle: [
         push(job.cluster.nodes[TARGET], "net_rx", frame, cycle) for _ in range(3)]])

@@ -1,5 +1,5 @@
-"""Interaction on the NIC: it matches the numpy model bit for bit, whatever the cluster, the model
-or the host's timing."""
+"""Interaction on the NIC matches the numpy model bit for bit, on any cluster, with any model and
+any timing of the host."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -37,7 +37,7 @@ CASES = [{"kind": kind, "dimension": dimension, "bags": bags, "nodes": nodes, "i
 
 @pytest.fixture
 def small(tmp_path) -> str:
-    """A model of five tables and dimension 16, with its dots."""
+    """Write a model of five tables and dimension 16, with its dots; return its name."""
     return write_model(tmp_path / "small.toml", model_of(16, "to 9"))
 
 
@@ -58,7 +58,7 @@ def test_results_are_the_numpy_models(tmp_path, case):
 
 
 class _Seen(Dlrm):
-    """Notes what the top MLP is given."""
+    """Records the inputs of the top MLP."""
 
     values: list[np.ndarray] = []
 
@@ -128,7 +128,7 @@ def calm(tmp_path_factory) -> dict:
 @pytest.mark.parametrize("fault", ["silent-host=3us:300us", "silent-gpu=3us:300us@1",
                                    "silent-gpu=3us:240us,silent-host=120us:183us@0"])
 def test_silences_change_no_bit(small, calm, fault):
-    """The node with the longest silence has none of its dense vectors from 3 to 303 us."""
+    """The node with the longest silence gets no dense vectors from 3 to 303 us."""
     result = good(job_of(small, "interaction=true", faults=fault))
     assert result["predictions_sha256"] == calm["predictions_sha256"]
     # All mini-batches of this run are in flight at once.
@@ -147,7 +147,7 @@ def test_how_it_is_run_changes_no_cycle(small, calm):
 
 
 def test_a_full_ring_of_dense_vectors_holds_samples_back(tmp_path):
-    """A bottom MLP of 0.2 ms a mini-batch: more samples wait than there are places."""
+    """A bottom MLP takes 0.2 ms per mini-batch: more samples wait than there are places."""
     model = model_of(16, "one-hot")
     slow = replace(load_profile("gpu_rtx8000", GpuProfile), float32_tflops=1e-4)
     result = good(job_of(write_model(tmp_path / "model.toml", model), "interaction=true", nodes=1,
@@ -201,7 +201,7 @@ def test_a_dense_vector_that_never_comes(small, monkeypatch):
 
 @pytest.mark.usefixtures("python_hosts")
 def test_a_wrong_bit_is_found(small, monkeypatch):
-    """A host that sends the NIC another dense vector than its top MLP is told of."""
+    """A host sends the NIC another dense vector than its top MLP gets."""
     original = sim.node.dense_vectors.gpu_vectors
 
     def wrong(landings, vectors, **rest):

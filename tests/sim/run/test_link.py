@@ -1,4 +1,4 @@
-"""Runs with a reliable link over networks that lose and change frames: the values stay."""
+"""Runs with a reliable link over networks that lose and change frames have the same values."""
 
 import json
 
@@ -40,7 +40,7 @@ def calm() -> dict:
 
 @pytest.mark.thorough
 def test_a_network_that_loses_nothing(calm):
-    """As without a link, and nothing is sent again."""
+    """The result equals a run without a link, and no packet is sent again."""
     without = _good(settings=())
     assert calm["predictions_sha256"] == without["predictions_sha256"]
     assert _sum(calm, "link_sender.repeated") == _sum(calm, "link_sender.failures") == 0

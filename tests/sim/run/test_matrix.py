@@ -28,8 +28,8 @@ def _pairs(case: dict) -> set:
 def covering(cases: list[dict]) -> list[dict]:
     """Return a small subset of ``cases`` that covers every pair of values.
 
-    Greedy: each is the first of the cases that add the most uncovered pairs; ties go to the case
-    whose values were used least.
+    The search is greedy: it takes the first case that adds the most uncovered pairs; ties go to the
+    case whose values were used least.
     """
     pairs = {index: _pairs(case) for index, case in enumerate(cases)}
     left, used, chosen = set().union(*pairs.values()), Counter(), []
@@ -43,7 +43,8 @@ def covering(cases: list[dict]) -> list[dict]:
 
 
 def _samples(case: dict) -> int:
-    """Return enough samples for every node; long bags have as many keys in all as one-hot ones."""
+    """Return enough samples for every node; long bags have as many keys in total as one-hot
+    bags."""
     return 40 if case["bags"] == "to 100" else 80
 
 
@@ -68,7 +69,7 @@ SOME = covering(WHOLE)
 
 def test_every_pair_is_there():
     assert set().union(*map(_pairs, SOME)) == set().union(*map(_pairs, WHOLE))
-    # Four nodes by four dimensions take as many.
+    # Four nodes by four dimensions take equally many.
     assert len(WHOLE) == 768 and len(SOME) == 16
     assert sum(map(_samples, SOME)) <= 1024
 

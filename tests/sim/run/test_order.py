@@ -1,7 +1,7 @@
-"""Frames may come in any order: predictions and weights are those of frames in order.
+"""Frames may arrive in any order: predictions and weights are the same as in order.
 
-Half of the frames are late by up to 40 us, several times the time in which an answer comes, so that
-frames of one pair overtake one another all the time; none is lost.
+Half of the frames are late by up to 40 us, several times the time of an answer: frames of a pair
+overtake each other all the time. No frame is lost.
 """
 
 import pytest

@@ -1,4 +1,5 @@
-"""Packet capture: every frame that left a NIC, bit for bit, with its time, as the run goes on."""
+"""Packet capture: every frame that left a NIC, bit for bit, with its time, written during the
+run."""
 
 import signal
 import struct
@@ -34,7 +35,7 @@ def _read(path) -> list[tuple[int, bytes]]:
 
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory):
-    """A run: its file, its results, and the frames that its cluster exchanged."""
+    """Return a run's capture file, its results, and the frames of its cluster."""
     path = tmp_path_factory.mktemp("pcap") / "run.pcap"
     seen = []
     with PcapFile(path) as file:
@@ -61,7 +62,7 @@ def test_times_are_those_of_the_last_beats(capture):
     assert times == sorted(times)
     assert times == [4 * cycle for cycle, _, _ in seen]  # 250 MHz
     assert 0 < times[-1] - times[0] <= round(result["simulated_seconds"] * 1e9)
-    # One link: a node sends its next frame no earlier than the link has taken this one's beats.
+    # One link: a node sends its next frame after the link has taken the beats of this frame.
     for node in range(OPTIONS["nodes"]):
         own = [cycle for cycle, source, _ in seen if source == node]
         assert len(own) > 10 and own == sorted(set(own))
@@ -105,7 +106,7 @@ def test_file_is_complete_after_every_quantum(tmp_path):
     path = tmp_path / "run.pcap"
     path.write_text("an older file")
     rng = np.random.default_rng(1)
-    wanted, cycle = [], 1 << 52  # more than a float of seconds holds to the nanosecond
+    wanted, cycle = [], 1 << 52  # more than a float of seconds represents to the nanosecond
     with PcapFile(path) as file:
         assert _read(path) == []
         for quantum in range(20):

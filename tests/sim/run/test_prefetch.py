@@ -1,4 +1,4 @@
-"""The prefetcher: the same items in the same order, the next one made while one is used."""
+"""The prefetcher: the same items in the same order, the next item made while an item is used."""
 
 import threading
 
@@ -33,7 +33,7 @@ def test_the_next_item_is_made_while_one_is_used():
     with Prefetcher(items(), background=True) as prefetcher:
         assert prefetcher.take() == 0
         assert all(made.acquire(timeout=20) for _ in range(2))
-        assert not made.acquire(timeout=0.05)  # and no more than that
+        assert not made.acquire(timeout=0.05)  # only one item ahead
 
 
 def test_without_a_thread_nothing_is_made_before_it_is_wanted():
@@ -75,4 +75,4 @@ def test_an_error_comes_out_in_its_turn(background):
         assert [prefetcher.take(), prefetcher.take()] == [0, 1]
         with pytest.raises(ZeroDivisionError):
             prefetcher.take()
-        assert prefetcher.take() is None  # a generator that raised is over
+        assert prefetcher.take() is None  # a generator that raised has ended

@@ -1,4 +1,4 @@
-"""Registers that hold anything at power-up: all that a NIC needs is the reset, through its tree."""
+"""Registers have random values at power-up: the reset, through its tree, suffices for a NIC."""
 
 import re
 from dataclasses import replace
@@ -51,7 +51,7 @@ def test_no_register_needs_an_initial_value(tmp_path, monkeypatch, training):
         start, chosen = run, RunOptions.of(
             config="tiny", samples=24, mini_batch=8, nodes=2, threads=1)
     results = [start(chosen)]
-    # Verilator draws the value of a register that has no initial one.
+    # Verilator draws the value of a register that has no initial value.
     monkeypatch.setattr(verilator, "translated", _without_initial_values)
     for seed in (1, 99):
         def instance(self, *, skip=True, seed=seed):

@@ -90,7 +90,7 @@ def test_saved_lookups_are_those_of_a_textbook_lru(nodes, sets):
         assert unpack(Access, log, "key.row").tolist() == [row for _, row, _ in keys]
         assert unpack(Access, log, "hit").astype(bool).tolist() == expected
         assert result["counters"][node]["remote_cache.conflict_misses"] == 0
-        # A packet holds lookups of one owner, so their order differs on the wire.
+        # A packet contains lookups of one owner: their order differs on the wire.
         missed = [key[:2] for key, hit in zip(keys, expected) if not hit]
         assert sorted(frames.sent[node]) == sorted(missed)
         saved += sum(expected)

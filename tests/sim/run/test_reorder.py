@@ -1,4 +1,4 @@
-"""The reorder buffer: values are released as soon as all lower numbers are there."""
+"""The reorder buffer releases values when all lower numbers have arrived."""
 
 import numpy as np
 from hypothesis import given

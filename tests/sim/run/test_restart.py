@@ -1,4 +1,4 @@
-"""A NIC is restarted in a running cluster: its peers take it back, and every answer is right."""
+"""A NIC is restarted in a running cluster: its peers accept it again, and every answer is right."""
 
 import random
 
@@ -32,7 +32,7 @@ def _good(**options) -> dict:
 
 @pytest.mark.thorough
 def test_the_same_predictions_as_without(backend):
-    """Two nodes are restarted, one twice, in a network that loses, reorders and keeps frames."""
+    """Two nodes are restarted, one twice, in a network that loses, reorders and delays frames."""
     calm = _good(samples=72)
     faults = ("restart=5us:20us@1,restart=90us:2us@2,restart=91us:2us@1,"
               "drop=0.02,delay=0.1:30us,reorder=0.1:5us,duplicate=0.05")
@@ -48,8 +48,10 @@ def test_the_same_predictions_as_without(backend):
 
 
 class Crash:
-    """A run of which node 2 is restarted in mid-traffic. ``owner``: it owns rows; else it only
-    waits for answers."""
+    """A run in which node 2 is restarted during traffic.
+
+    ``owner``: whether it owns rows; otherwise it only waits for answers.
+    """
 
     def __init__(self, path, seed: int, owner: bool, samples: int = 60, **options):
         rows = (60, 90, 70) if owner else (60, 90)
@@ -59,8 +61,8 @@ class Crash:
         self.lost = self.epoch = 0
 
     def run(self, until: float) -> bool:
-        """Go on until the cycle, counted from the start, or to the end; return whether more is to
-        be done."""
+        """Continue to the cycle, counted from the start, or to the end; return whether work is
+        left."""
         job = self.job
         until += job.simulation.start
         job.cluster.run(lambda: job._work_left() and job.cluster.cycle < until,
@@ -68,10 +70,10 @@ class Crash:
         return job._work_left()
 
     def crash(self, down: int) -> None:
-        """Restart node 2 at once. What it was to answer is lost; the others' samples are not."""
+        """Restart node 2 at once. Its samples are lost, samples of other nodes are not."""
         job, self.epoch = self.job, self.epoch + 1
         fault = NicRestart(0, down * CYCLE_NS / 1000, 2)
-        # Nothing is handed out meanwhile.
+        # No samples are handed out meanwhile.
         job._restarts.append(fault)
         restart(job.simulation, fault, self.epoch, job._floor & 0xFFFF, job._after_quantum)
         job._restarts.clear()
@@ -95,7 +97,7 @@ class Crash:
 def check_crashes(path, seed: int, crashes: int, owner: bool = False, **options) -> int:
     """Restart node 2 at random moments; return how many of its samples were lost.
 
-    Of the others' samples, those that needed rows of its former self end with status PEER.
+    Samples of other nodes that needed rows of its former self end with status PEER.
     """
     rng = random.Random(seed)
     crash = Crash(path, seed, owner, **options)
@@ -115,7 +117,7 @@ def check_crashes(path, seed: int, crashes: int, owner: bool = False, **options)
     assert found["different"] == found["unanswered"] == 0
     assert found["refused"] >= crash.lost if owner else found["refused"] == crash.lost
     assert found["equal"] == options.get("samples", 60) - found["refused"]
-    # What is handed out after a restart has every row: no zeros stay in a cache.
+    # Samples handed out after a restart get every row: caches contain no zeros.
     assert found["refused"] <= crashes * options.get("in_flight", TINY["in_flight"]) * 12
     return crash.lost
 
@@ -127,13 +129,14 @@ class _NoFile:
 
 @pytest.mark.thorough
 def test_nothing_of_the_former_self_is_answered(tmp_path):
-    """Lookups of its former self are with the owners, some in their GPUs, as it comes back."""
+    """Lookups of its former self are with the owners, some in their GPUs, when it returns."""
     assert check_crashes(tmp_path, 1, 4) > 0
 
 
 @pytest.mark.thorough
 def test_rows_of_a_restarted_owner_are_served_again(tmp_path):
-    """Only samples under way at a crash miss its rows: zeros in their place stay in no cache."""
+    """Only samples in flight at a crash miss its rows: caches do not keep the zeros in their
+    place."""
     check_crashes(tmp_path, 1, 3, owner=True, samples=240)
 
 

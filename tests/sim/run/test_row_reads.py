@@ -1,5 +1,5 @@
-"""Clusters whose NICs read rows from GPU memory give the same answers, and messages that are wrong
-do no harm."""
+"""Clusters whose NICs read rows from GPU memory give the same answers, and invalid messages do no
+harm."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def _counts(result: dict, name: str) -> list[int]:
 
 @pytest.fixture(scope="module")
 def plain() -> dict:
-    """A run whose hosts launch gathers."""
+    """Return the result of a run whose hosts launch gathers."""
     return _good()
 
 
@@ -54,7 +54,7 @@ def test_predictions_are_those_of_lists(plain, settings, options):
 
 @pytest.mark.parametrize("dimension", [4, 8, 48, 64])
 def test_vectors_of_any_length(tmp_path, dimension):
-    """Rows lie as close as they are long, whole or split by rows."""
+    """Rows are packed without gaps, whole or split by rows."""
     path = write_model(tmp_path / "model.toml", model_of(dimension, "to 9"))
     results = [_good(*settings, model=path, placement=placement, samples=48)
                for settings, placement in (((), "even"), ((READS,), "even"), ((READS,), "row"))]
@@ -62,7 +62,7 @@ def test_vectors_of_any_length(tmp_path, dimension):
 
 
 def test_rows_come_without_a_launch(plain):
-    """What a gather takes is gone: a launch, of which each mini-batch waits for several."""
+    """The launch of a gather is saved; each mini-batch waits for several launches."""
     assert _good(READS)["cycles"] < 0.6 * plain["cycles"]
 
 
@@ -80,7 +80,7 @@ def test_idle_cycles_are_skipped_without_effect():
 
 
 def _sending(monkeypatch, change) -> None:
-    """Let what ``change`` makes of a packet of rows come in its place."""
+    """Replace each packet of rows by the result of ``change``."""
     send = Node._send
 
     def wrong(node: Node, packet: np.ndarray, now: float, more: int = 0) -> None:
@@ -92,7 +92,7 @@ def _sending(monkeypatch, change) -> None:
 
 
 def _other(tag: int, opcode: Opcode = Opcode.GPU_VECTORS) -> np.ndarray:
-    """Return a packet with a row of ones of a tag."""
+    """Return a packet with a row of ones and the tag."""
     [packet] = gpu_vectors(np.array([tag], np.uint16), np.ones((1, 16), np.float32), node=0,
                            step=0, payload_beats=8)
     head = header_beat(opcode, node=0, step=0, count=1 if opcode == Opcode.GPU_VECTORS else 16,
@@ -102,7 +102,7 @@ def _other(tag: int, opcode: Opcode = Opcode.GPU_VECTORS) -> np.ndarray:
 
 @pytest.mark.usefixtures("python_hosts")
 def test_rows_that_were_not_asked_for_are_dropped(monkeypatch, plain):
-    """Of a tag that no miss has, they are counted."""
+    """Rows whose tag no miss has are counted."""
     _sending(monkeypatch, lambda packet: [_other(0xFFF0), packet])
     result = _good(READS)
     assert result["predictions_sha256"] == plain["predictions_sha256"]
@@ -123,7 +123,7 @@ def test_data_of_reads_of_a_ring_are_dropped(monkeypatch, plain):
                          ids=["of another length", "that never come"])
 @pytest.mark.parametrize("timeout", [20_000, pytest.param(0, marks=pytest.mark.slow)])
 def test_rows_that_are_lost_end_steps_late(monkeypatch, change, timeout):
-    """Each step is completed with a status, or without time-outs the run says that it is stuck."""
+    """Each step is completed with a status; without timeouts the run reports that it is stuck."""
     _sending(monkeypatch, change)
     settings = ("completions=true", f"step_timeout={timeout}") if timeout else ()
     result = _run(READS, *settings, samples=16, patience=20_000 + timeout)

@@ -1,4 +1,4 @@
-"""Parts of a cluster that fall silent: nothing is lost, and counters name the part."""
+"""Parts of a cluster that fall silent: no data is lost, and counters name the part."""
 
 import pytest
 
@@ -59,13 +59,13 @@ def test_a_silence_loses_nothing_and_is_named(calm, part, us, node):
         waited = [cycles > 0.9 * whole for cycles in grown(name)]
         if name == SILENT[part]:
             if part == "host" and not node:
-                # A NIC that has nothing to send cannot tell a silent host from a silent GPU.
+                # A NIC without packets to send cannot distinguish a silent host from a silent GPU.
                 rows = grown(SILENT["gpu"])
                 waited = [held or rows[number] > 0.9 * whole for number, held in enumerate(waited)]
             assert [number for number in silent if waited[number]] == silent
             assert not node or sum(waited) == 1
         elif part != "host" or not name.startswith("gpu"):
-            # Of a silent host no rows come either; nothing else is held up by the others.
+            # A silent host sends no rows either; the other parts cause no further stalls.
             assert not any(waited)
     named = {stall["cause"]: stall for stall in result["stalls"]["by_cause"]}
     if part == "host" and not node:

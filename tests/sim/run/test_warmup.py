@@ -1,4 +1,4 @@
-"""Latencies exclude the warm-up: a run that is all warm-up has none and says so."""
+"""Latencies exclude the warm-up: a run that consists of warm-up has no latencies and reports it."""
 
 import json
 
@@ -19,7 +19,7 @@ _FEW = {"config": "tiny", "nodes": 2, "fidelity": "model", "mini_batch": 16}
 
 @pytest.fixture(scope="module")
 def bags(tmp_path_factory) -> str:
-    """A file of 8 mini-batches."""
+    """Write a file of 8 mini-batches; return its path."""
     return str(multi_hot_trace(tmp_path_factory.mktemp("bags") / "bags", 120, longest=9))
 
 

@@ -1,5 +1,5 @@
-"""Waveforms of a run: they hold every handshake that hosts and network saw, in its cycle, and
-writing them changes nothing."""
+"""Waveforms of a run contain every handshake of hosts and network, in its cycle, and writing them
+does not change the run."""
 
 import os
 import signal
@@ -42,17 +42,18 @@ class Signals:
         self.edges = [t for (_, before), (t, now) in pairwise(clock) if now > before]
 
     def changes(self, name):
-        """Times and values of a signal of the NIC."""
+        """Return times and values of a signal of the NIC."""
         return self.all[f"{self.root}.{name}"].tv[:]
 
     def at(self, name, cycles):
-        """Values in ``cycles``, as they are when the clock rises."""
+        """Return the values in ``cycles``, when the clock rises."""
         times, values = zip(*self.changes(name))
         places = np.searchsorted(times, NS * np.asarray(cycles), side="right") - 1
         return [values[place] for place in places]
 
     def crossed(self, port, first, last):
-        """Cycles from ``first`` to ``last`` in which a beat crosses ``port``, in order."""
+        """Return the cycles from ``first`` to ``last`` in which a beat crosses ``port``, in
+        order."""
         cycles = range(first, last + 1)
         return [cycle for cycle, valid, ready in zip(
             cycles, self.at(f"{port}__valid", cycles), self.at(f"{port}__ready", cycles))
@@ -89,7 +90,7 @@ def plain():
 
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory):
-    """A run with all of its waves, in FST: file, results, frames."""
+    """Return a run with all of its waves, in FST: file, results, frames."""
     path = tmp_path_factory.mktemp("waves") / "run.fst"
     result, seen, _ = run(waves=str(path), waves_node=2, waves_window="0:999999")
     return path, result, seen
@@ -113,7 +114,7 @@ def test_every_frame_is_in_its_cycles(traced):
     sent = [(cycle, data.tobytes()) for cycle, source, data in seen if source == 2]
     assert len(sent) > 20
     assert frames_in(signals, "net_tx", first, end) == sent
-    # And what the others sent to it came in, in order, no earlier than it was sent.
+    # Frames of the others arrived in order, no earlier than they were sent.
     received = frames_in(signals, "net_rx", first, end)
     coming = [data.tobytes() for _, _, data in seen if data.tobytes()[45] == 2]
     assert sorted(data for _, data in received) == sorted(coming)
@@ -144,7 +145,7 @@ def test_window(tmp_path, plain, suffix, skip):
     assert len(sent) >= 20
     assert [cycle for cycle, _ in found] == [cycle for cycle, _ in sent]
     assert sent[0][1].endswith(found[0][1]) and found[1:] == sent[1:]
-    # A cycle that is evaluated is one of the clock; a skipped one passes without any change.
+    # An evaluated cycle has a clock edge; a skipped cycle shows no change.
     assert all(edge % NS == NS // 2 for edge in signals.edges)
     if skip:
         assert signals.edges[0] > NS * (first + 10) and len(signals.edges) < last - first
@@ -193,9 +194,10 @@ def test_default_window(tmp_path, capsys):
     assert end.value.code == 0
     signals = Signals(path)
     first = signals.start // NS
-    assert f"holds cycles {first:,} to {first + WINDOW - 1:,} of node 3" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"contains cycles {first:,} to {first + WINDOW - 1:,} of node 3" in said
     assert signals.end < NS * (first + WINDOW)
-    # The host gives its first packet to the PCIe bus then, and it takes that some cycles.
+    # The host gives its first packet to PCIe then, which takes some cycles.
     queries = signals.crossed("host_rx", first, first + WINDOW)
     assert first + 100 < queries[0] < first + 200
 
@@ -222,7 +224,7 @@ def test_untraced_model_has_no_part_of_it():
 
 
 class Turns(wiring.Component):
-    """Lets every third beat pass; where it is in a turn is a state with a name."""
+    """Lets every third beat pass; its place in a turn is a state with a name."""
 
     i: In(stream.Signature(20))
     o: Out(stream.Signature(20))
@@ -327,7 +329,7 @@ def test_interrupted_run_leaves_a_readable_file(tmp_path, suffix, number):
     signals = Signals(path)
     assert signals.start == 1500 * NS < signals.end
     assert len(signals.crossed("net_tx", 1500, signals.end // NS)) > 5
-    assert f"waves: {path} holds cycles 1,500 to" in out
+    assert f"waves: {path} contains cycles 1,500 to" in out
 
 
 def _complaint(capsys, *arguments: str) -> str:
@@ -347,8 +349,8 @@ def _complaint(capsys, *arguments: str) -> str:
     (("--waves", "/proc/none/run.fst"), "waves cannot be written: /proc/none/run.fst"),
     (("--waves", "run.fst", "--waves-node", "4"), "waves_node must be between 0 and 3, not 4"),
     (("--waves", "run.fst", "--waves-node", "-1"), "waves_node must be between 0 and 3, not -1"),
-    (("--waves-node", "1"), "waves_node must go with waves, not 1 alone"),
-    (("--waves-window", "1:2"), "waves_window must go with waves, not '1:2' alone"),
+    (("--waves-node", "1"), "waves_node 1 requires waves: give waves, too"),
+    (("--waves-window", "1:2"), "waves_window '1:2' requires waves: give waves, too"),
     (("--waves", "run.fst", "--waves-window", "9:5"),
      "waves_window must end at cycle 9 or later, not '9:5'"),
     (("--waves", "run.fst", "--waves-window", "many"),
@@ -358,7 +360,7 @@ def _complaint(capsys, *arguments: str) -> str:
     (("--waves", "run.fst", "--waves-window", "1:2:3"), "waves_window must be FIRST:LAST"),
     (("--waves", "run.fst", "--waves-window", ":" + "9" * 40), "waves_window must be FIRST:LAST"),
     (("--waves", "run.fst", "--waves-window", ":5"),
-     "or later, where the first samples come, not 5"),
+     " (first samples) or later, not 5"),
     (("--waves", "run.fst", "--engine", "spice"), "engine must be one of"),
     (("--waves", "run.fst", "--engine", "cxxrtl"),
      "engine must be one of verilator, pysim for waves, not 'cxxrtl'"),

@@ -42,7 +42,7 @@ def _model(tmp_path, dimension: int) -> str:
 @pytest.mark.parametrize("dimension", [16, 32, 48, 64])
 @pytest.mark.parametrize(("nodes", "placement"), [(1, "even"), (4, "row")])
 def test_dimensions_and_small_tables(tmp_path, dimension, nodes, placement):
-    """``tiny`` has 16 misses in flight, 64 rows of cache and scatter nodes, so all of them fill."""
+    """``tiny`` has 16 misses in flight, 64 rows of cache and scatter nodes: all of them fill."""
     trace = inputs.multi_hot_trace(tmp_path / "bags.txt", 60, longest=12)
     result = _good(Run(RunOptions.of(
         config="tiny", data=str(trace), format="trace", model=_model(tmp_path, dimension),
@@ -89,10 +89,10 @@ def _some(registers: RegisterFile, names: list[str], first: int) -> dict[str, in
 @pytest.mark.slow  # minutes of compilation and of simulation
 @pytest.mark.parametrize("other", ["pysim", "cxxrtl"])
 def test_engines_agree_on_the_nic(tmp_path, other):
-    """The same run on every engine: every counter, cycle and prediction is the same.
+    """Every counter, cycle and prediction is the same on every engine.
 
-    Amaranth's simulator takes as long to read a counter as for a tenth of a mini-batch, so only
-    every other counter of each NIC is read.
+    On Amaranth's simulator, reading a counter takes as long as a tenth of a mini-batch: only every
+    other counter of each NIC is read.
     """
     path = tmp_path / "trace.txt"
     path.write_text("0:1 1:2 1:2 2:99 3:0\n0:1 1:2 3:6\n")
@@ -135,7 +135,7 @@ def test_json_has_what_it_promises(tmp_path):
 
 @pytest.mark.thorough
 def test_replicated_tables_stay_at_home(monkeypatch):
-    """Small tables at every node: the same predictions with fewer packets."""
+    """With small tables at every node, the predictions are the same with fewer packets."""
     options = RunOptions.of(config="tiny", samples=48, mini_batch=16, nodes=3, threads=1)
     dealt = run(options)
     plan = ShardPlan.deal(MODELS["kaggle"], 3)
@@ -150,7 +150,7 @@ def test_replicated_tables_stay_at_home(monkeypatch):
 
 @pytest.mark.thorough
 def test_a_wrong_row_is_found(backend, capsys):
-    """A GPU that answers one wrong bit: the run says so and ends with exit status 1."""
+    """A GPU answers one wrong bit: the run reports it and ends with exit status 1."""
     from sim.cli.main import main
 
     def wrong_rows(model, seed, node, payload_beats):
@@ -172,7 +172,7 @@ def test_a_wrong_row_is_found(backend, capsys):
 
 @pytest.mark.thorough
 def test_a_lost_frame_is_found(backend, monkeypatch, capsys):
-    """A network that loses a frame: samples stay unanswered, and the run ends and says so."""
+    """A network loses a frame: samples stay unanswered, and the run ends and reports it."""
     from sim.cli.main import main
     original, seen = Exchange._taken, []
 

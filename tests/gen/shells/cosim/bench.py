@@ -1,11 +1,10 @@
-"""What stands around a shell's top in cocotb: host, GPU, another node, the shell itself.
+"""The surroundings of a shell's top in cocotb: host, GPU, another node, and the shell itself.
 
-Runs inside the simulator; ``EMBER_SHELL`` names the shell, ``EMBER_CASE`` the folder with the
-samples (:mod:`tests.gen.shells.cosim.case`), which gets the pooled vectors that come back. Node 0
-of two is the design, and holds all samples; the host's packets are those of
-:mod:`host.wire.packets`,
-the other node's those of ``tests/rtl/network/frames.py``, and pooled vectors must be numpy's, bit
-for bit.
+The bench runs inside the simulator. ``EMBER_SHELL`` names the shell, ``EMBER_CASE`` the folder with
+the samples (:mod:`tests.gen.shells.cosim.case`), to which the pooled vectors are written. The
+design is node 0 of two, and holds all samples. Packets of the host are made by
+:mod:`host.wire.packets`, packets of the other node by ``tests/rtl/network/frames.py``. Pooled
+vectors must equal numpy's, bit for bit.
 """
 
 import itertools
@@ -103,7 +102,7 @@ class Surroundings:
         await self.host.send(AxiStreamFrame(packet.astype("<u4").tobytes()))
 
     async def send_net(self, frame: Frame) -> None:
-        # The shell's UDP kernel says whose socket it is.
+        # The shell's UDP kernel tells whose socket it is.
         socket = {"tdest": frame.source} if SHELL == "vitis" else {}
         await self.net.send(AxiStreamFrame(frame.bytes(), **socket))
 
@@ -122,7 +121,7 @@ class Surroundings:
         cocotb.start_soon(Clock(dut.axis_aclk, 4, unit="ns").start())
         await Timer(700, unit="ps")  # phases do not matter
         cocotb.start_soon(Clock(dut.axil_aclk, 8, unit="ns").start())
-        # A pulse of one cycle in the middle of the first reset, as the shell's boot gives it.
+        # A pulse of one cycle in the middle of the first reset, like the shell's at boot.
         await ClockCycles(dut.axil_aclk, 20)
         dut.mod_rstn.value = 0
         await ClockCycles(dut.axil_aclk, 1)
@@ -132,7 +131,7 @@ class Surroundings:
         await RisingEdge(dut.mod_rst_done)
 
     async def set_up(self) -> None:
-        """Two nodes of which this is the first, and where the tables lie."""
+        """Configure two nodes, this one the first, and the locations of the tables."""
         assert await self.read("magic") == MAGIC
         if SHELL == "opennic":
             beyond = await self.control.read(0x40000, 4)
@@ -148,7 +147,8 @@ class Surroundings:
 
 
 async def lengths_are_right(dut, prefix: str) -> None:
-    """``tuser_size`` on every beat is the packet's length, and ``tuser_dst`` its way."""
+    """Check that ``tuser_size`` is the packet's length on every beat, and ``tuser_dst`` its
+    direction."""
     destination = 1 << 6 if "adap" in prefix else 1
     sizes: list[int] = []
     while True:
@@ -163,7 +163,7 @@ async def lengths_are_right(dut, prefix: str) -> None:
 
 
 class Answers:
-    """Answers what the design asks for, and keeps what it has to say."""
+    """Answers the design's requests, and keeps its answers."""
 
     def __init__(self, around: Surroundings):
         self.around = around
@@ -228,7 +228,7 @@ async def queries_in_packets_out_and_back(dut):
     cocotb.start_soon(answers.host())
     cocotb.start_soon(answers.network())
 
-    # The other node looks up rows of the table that lies here.
+    # The other node looks up rows of the table on this node.
     own = next(k for k, place in enumerate(PLAN.tables) if place.owner == 0)
     rows = [(7 * k) % MODEL.rows[own] for k in range(FROM_PEER)]
     await around.send_net(Frame(
@@ -258,7 +258,7 @@ async def queries_in_packets_out_and_back(dut):
 
 
 async def a_run_is_counted(around: Surroundings) -> None:
-    """A run of one packet: any packet counts, one that is refused too."""
+    """A run of one packet counts, even if the packet is rejected."""
     control = around.control
     assert await control.read_dword(0) == 0b0100, "idle"
     await control.write_dword(0x10, 1)

@@ -1,4 +1,4 @@
-"""What both sides of a cosimulation know: the samples, and what ``sim run`` makes of them."""
+"""Shared data of both sides of a cosimulation: the samples, and their results in ``sim run``."""
 
 import random
 from pathlib import Path
@@ -18,7 +18,7 @@ _ROWS = (50, 40)
 _TRACE = "samples.txt"
 SETTINGS = {
     "node": 0, "nodes": NODES, "vector_beats": 1, "vector_packing": 0,
-    # The addresses that tests/rtl/network/frames.py gives to nodes.
+    # The addresses of nodes in tests/rtl/network/frames.py.
     "mac_base_low": 0x4D42FFFE, "mac_base_high": 0x0245, "ip_base": 0x0A45FFFE,
     "udp_port": 0x4853, "request_timeout": 16, "lookup_timeout": 16, "vector_timeout": 16,
     "result_timeout": 16}
@@ -34,10 +34,10 @@ def write_samples(folder: Path, count: int = SAMPLES) -> None:
 
 
 def simulate(folder: Path):
-    """Run the samples through ``sim run``, every node a compiled NIC.
+    """Run the samples through ``sim run`` with a compiled NIC on every node.
 
-    Returns its configuration, what it measured, and the pooled vectors that came back: float32
-    ``[samples, tables, dimension]``.
+    Return the configuration, the measured results, and the pooled vectors: float32 ``[samples,
+    tables, dimension]``.
     """
     from sim.job.options import RunOptions
     from sim.run.run import Run
@@ -57,16 +57,16 @@ def simulate(folder: Path):
 
 
 def model_of(folder: Path) -> Model:
-    """Return the model that ``sim run`` takes for the samples in ``folder``."""
+    """Return the model that ``sim run`` uses for the samples in ``folder``."""
     return default_model(folder / _TRACE, "trace")
 
 
 def plan_of(folder: Path) -> ShardPlan:
-    """Return where its tables lie."""
+    """Return the placement of its tables."""
     return ShardPlan.deal(model_of(folder), NODES)
 
 
 def samples_of(folder: Path) -> Samples:
-    """Return the samples in ``folder``, which are few: one part of the file."""
+    """Return the samples in ``folder``, which are few enough for one part of the file."""
     (samples,) = open_samples(folder / _TRACE, "trace", model_of(folder))
     return samples

@@ -1,4 +1,4 @@
-"""The emitted tops alone, as Verilog in Icarus, with cocotb around them, against ``sim run``."""
+"""The emitted tops as Verilog in Icarus, with cocotb around them, against ``sim run``."""
 
 import hashlib
 from dataclasses import replace
@@ -34,7 +34,7 @@ def test_the_results_are_those_of_sim_run(shell, generated, tmp_path):
 
     config, result, answers = case.simulate(tmp_path)
     assert failures(result) == [] and result["bit_identical"] is True
-    # Where it is not asked for, `sim run` compiles a NIC without dot interaction.
+    # Without a request for it, `sim run` compiles a NIC without dot interaction.
     assert replace(config, dot_units=preset("tiny").dot_units) == preset("tiny")
 
     top = f"tiny_{shell}"

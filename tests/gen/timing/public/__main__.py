@@ -1,7 +1,7 @@
-"""Command line ``python -m tests.gen.timing.public``: our three cases beside what Vivado said.
+"""Command line ``python -m tests.gen.timing.public``: our three cases beside Vivado's figures.
 
-Designs whose package is installed are mapped and estimated anew, of the others stand the recorded
-figures.
+Designs with an installed package are mapped and estimated; for other designs the recorded figures
+are shown.
 """
 
 import sys

@@ -1,8 +1,8 @@
-"""What our three cases say of public designs, beside what Vivado said of them.
+"""Estimates of public designs in our three cases, beside Vivado's figures.
 
-Our delays are those of UltraScale+ at speed grade -2. A figure of another family or grade keeps its
-row, and its error says so much the less. A figure that was met is a lower bound: a case that
-estimates less is refuted by it, one that estimates more is not confirmed.
+Our delays are of UltraScale+ at speed grade -2. A figure of another family or grade keeps its row,
+and its error says correspondingly less. A met constraint is a lower bound of the maximum: it
+refutes a case that estimates less, but does not confirm a case that estimates more.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ FAMILY, SPEED_GRADE = "UltraScale+", -2
 
 @dataclass(frozen=True)
 class Row:
-    """One published figure and the estimates in MHz of its design, one of each case."""
+    """One published figure and the estimates of its design in MHz, one per case."""
 
     design: str
     published: Published
@@ -46,11 +46,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The rows, and of each case what sums them up.
+    """The rows, and summary values of each case.
 
-    ``rank`` is Spearman's correlation over ``ranked`` designs, each with the median of its figures
-    of UltraScale+ that are no bounds; ``None`` with fewer than three. ``median_error`` is over the
-    rows of UltraScale+ that are no bounds, ``refuted`` counts the bounds that a case fails.
+    Members
+    -------
+    rank: Spearman's correlation over ``ranked`` designs, each with the median of its UltraScale+
+        figures other than bounds; ``None`` with fewer than three.
+    median_error: over the rows of UltraScale+ other than bounds.
+    refuted: number of bounds that a case fails.
     """
 
     rows: tuple[Row, ...]
@@ -66,8 +69,8 @@ def compare(designs: Iterable[Design],
     """Return the comparison of ``designs`` with ``estimates``, MHz of each case of
     :data:`gen.timing.nets.CASE_NAMES`.
 
-    Designs without an estimate are in ``missing``. ``ValueError`` for estimates that do not fall
-    from case to case, or are of no design.
+    Designs without an estimate are in ``missing``. ``ValueError`` for estimates of an unknown
+    design, or estimates that do not fall from case to case.
     """
     designs = tuple(designs)
     names = {design.name for design in designs}
@@ -96,9 +99,9 @@ def compare(designs: Iterable[Design],
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return Spearman's rank correlation, equal values sharing the mean of their ranks.
+    """Return Spearman's rank correlation; equal values share the mean of their ranks.
 
-    ``None`` for fewer than three pairs, or where one side is all equal.
+    ``None`` for fewer than three pairs, or if all values of a side are equal.
     """
     if len(first) != len(second):
         raise ValueError(f"spearman: lengths must be equal, not {len(first)} and {len(second)}")

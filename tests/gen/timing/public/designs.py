@@ -1,9 +1,9 @@
-"""Reader of ``designs.toml``: public designs and what Vivado said of them, with its source.
+"""Reader of ``designs.toml``: public designs and Vivado's figures, with their source.
 
 A figure is of one of three kinds. ``maximum``: the authors searched for the shortest period that
-Vivado met. ``met``: Vivado met a constraint, so the figure is a lower bound of the maximum.
-``achieved``: the period less the worst slack of one routed run; Vivado stops trying once the
-constraint is met, so the maximum may be higher, but the paths are those of a real placement.
+Vivado met. ``met``: Vivado met a constraint; the figure is a lower bound of the maximum.
+``achieved``: the period less the worst slack of one routed run. Vivado stops once the constraint is
+met: the maximum may be higher, but the paths are those of a real placement.
 """
 
 import tomllib
@@ -17,7 +17,7 @@ __all__ = ["FAMILIES", "KINDS", "SURROUNDINGS", "Design", "Package", "Published"
 KINDS = ("maximum", "met", "achieved")
 SURROUNDINGS = ("alone", "full design")
 FAMILIES = ("UltraScale", "UltraScale+")
-"""UltraScale is a 20 nm family: our delays are those of UltraScale+ and should be faster."""
+"""UltraScale is a 20 nm family, slower than UltraScale+, whose delays we use."""
 SPEED_GRADES = (-1, -2, -3)
 
 SHIPPED = Path(__file__).parent / "designs.toml"
@@ -25,7 +25,7 @@ SHIPPED = Path(__file__).parent / "designs.toml"
 
 @dataclass(frozen=True)
 class Published:
-    """One figure: ``mhz`` of ``kind`` on ``device``, and the file in which it stands."""
+    """One figure: ``mhz`` of ``kind`` on ``device``, and the file that contains it."""
 
     device: str
     family: str
@@ -39,7 +39,7 @@ class Published:
 
 @dataclass(frozen=True)
 class Package:
-    """Where the Verilog comes from: ``files`` below ``folder`` of an installed PyPI package.
+    """The source of the Verilog: ``files`` below ``folder`` of an installed PyPI package.
 
     ``licence_file`` is a path below the package's metadata folder.
     """
@@ -54,14 +54,19 @@ class Package:
 
 @dataclass(frozen=True)
 class Design:
-    """A public design; without ``package`` the project has its figures, but not its source.
+    """A public design.
 
-    ``top`` and ``parameters`` are of the module that was measured; ``clocks`` are its clock ports.
-    ``recorded`` is our estimate in MHz in the three cases when the figures were written down, from
-    the source at ``commit``; ``None`` if it was not mapped. A test computes those of the designs
-    with a package anew, so that the others are of the same analysis.
-    ``recorded_on_vivados_netlist`` is that of the netlist which Vivado wrote after routing (beside
-    the report): the cells are those of the figure, so no error is left that Yosys's mapping made.
+    Members
+    -------
+    package: source of the Verilog; the repository of a design without it contains only figures.
+    top, parameters: of the measured module.
+    clocks: its clock ports.
+    recorded: our recorded estimate in MHz in the three cases, from the source at ``commit``;
+        ``None`` if the design was not mapped. A test recomputes the estimates of designs with a
+        package.
+    recorded_on_vivados_netlist: our estimate for the netlist that Vivado wrote after routing
+        (beside the report). Its cells are the cells of the figure, which excludes errors of Yosys's
+        mapping.
     """
 
     name: str

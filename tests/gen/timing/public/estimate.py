@@ -19,9 +19,9 @@ __all__ = ["estimate"]
 def estimate(netlist: Netlist, top: str, clocks: Iterable[str]) -> tuple[float, float, float]:
     """Return the MHz at which the slowest path of ``netlist`` meets each of the three cases.
 
-    Paths from register to register count, of each of ``clocks`` alone. Those of ports do not: where
-    a design is alone on a chip, Vivado was given no times for them. ``ValueError`` if no path
-    between registers is left.
+    Only paths from register to register within one of ``clocks`` count. Paths of ports do not
+    count: Vivado has no times for ports of a design that is alone on a chip. ``ValueError`` if no
+    path between registers is left.
     """
     unit = read_unit(netlist, CellTypes(timing_of), ())
     levels = levels_of(registers_only(flat({top: unit}, top)))

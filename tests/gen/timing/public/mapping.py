@@ -1,6 +1,6 @@
 """Netlists of public designs, mapped by Yosys as a NIC's units are (:mod:`gen.netlist.netlists`).
 
-A memory is what Yosys infers from the design's own Verilog: there are no black boxes.
+Yosys infers memories from the design's own Verilog: there are no black boxes.
 """
 
 from importlib.metadata import PackageNotFoundError, distribution
@@ -20,7 +20,7 @@ class SourceError(BuildError):
 
 
 def source_files(design: Design) -> list[Path]:
-    """Return the Verilog files of ``design``; ``SourceError`` if they are not to be had."""
+    """Return the Verilog files of ``design``; ``SourceError`` if they are not available."""
     package = _package(design)
     found = find_spec(package.module)
     if found is None or found.origin is None:
@@ -34,7 +34,7 @@ def source_files(design: Design) -> list[Path]:
 
 
 def licence_text(design: Design) -> str:
-    """Return the licence that the package of ``design`` carries; ``SourceError`` if none."""
+    """Return the licence in the package of ``design``; ``SourceError`` if there is no licence."""
     package = _package(design)
     found = distribution(package.name)
     text = found.read_text(package.licence_file) or found.read_text(
@@ -47,7 +47,7 @@ def licence_text(design: Design) -> str:
 def map_design(design: Design) -> Netlist:
     """Return the netlist of ``design``, cached by its source.
 
-    ``SourceError`` if that is not installed, ``YosysError`` if it cannot be mapped.
+    ``SourceError`` if the source is not installed, ``YosysError`` if it cannot be mapped.
     """
     source = "\n".join(file.read_text(encoding="utf-8") for file in source_files(design))
     return synthesise(design.top, source, design.parameters)

@@ -1,11 +1,11 @@
 """Delays of nets that Vivado routed, beside our three cases of nets.
 
-``routed_nets.csv`` has the nets between sites on the worst setup paths of 21 small designs, by the
-reports ``*-timing-route.v`` and ``*-timing-summary-route.v`` of gussmith23/lakeroad-evaluation at
-4efb342 (MIT), folder runs/2022-07-06-1704-full/vivado-eval/xilinx-ultrascale-plus-vivado-eval/
-vivado-synth-opt-place-route: Vivado 2021.2, xczu3eg-sbva484-1-e, 5 ns. Carry chains and the insides
-of DSPs are left out, and so are nets within a site. Each design is alone on the chip, so these nets
-are shorter than those of a full device; at speed grade -1 they are slower than at -2.
+``routed_nets.csv`` has the nets between sites on the worst setup paths of 21 small designs, from
+the reports ``*-timing-route.v`` and ``*-timing-summary-route.v`` of gussmith23/lakeroad-evaluation
+at 4efb342 (MIT), folder runs/2022-07-06-1704-full/vivado-eval/xilinx-ultrascale-plus-vivado-eval/
+vivado-synth-opt-place-route: Vivado 2021.2, xczu3eg-sbva484-1-e, 5 ns. Carry chains, the insides of
+DSPs and nets within a site are left out. Each design is alone on the chip: its nets are shorter
+than nets in a full device, but at speed grade -1 slower than at -2.
 """
 
 import csv
@@ -47,7 +47,7 @@ def read_routed_nets(path: Path = SHIPPED) -> list[RoutedNet]:
 
 
 def exceeded(nets: Iterable[RoutedNet], cases: Sequence[Case] = CASES) -> dict[str, float]:
-    """Return, for each case, the share of ``nets`` that are slower than it says."""
+    """Return, for each case, the share of ``nets`` that are slower than the case."""
     nets = list(nets)
     return {case.name: sum(net.ps > float(case.delay(net.fan_out)) for net in nets) / len(nets)
             for case in cases}

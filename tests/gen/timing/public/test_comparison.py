@@ -1,4 +1,4 @@
-"""The comparison, on made-up figures worked out by hand."""
+"""The comparison on invented figures, worked out by hand."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Public designs: the file is complete, and what is wrong in one is said with field and value."""
+"""Public designs: the file is complete, and errors in it name field and value."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""The estimate of a public design, by hand on a small one, and as recorded on PicoRV32."""
+"""The estimate of a public design, by hand for a small design, and as recorded for PicoRV32."""
 
 from importlib.metadata import PackageNotFoundError, version
 
@@ -21,7 +21,7 @@ def _register(data, out):
 
 
 def _netlist(*registers):
-    """Two registers into a LUT into a register, whose output a port shows."""
+    """Return two registers into a LUT into a register, whose output is a port."""
     return {
         "ports": {"clk": {"direction": "input", "bits": [2]},
                   "a": {"direction": "input", "bits": [3]},
@@ -53,6 +53,7 @@ def test_the_recorded_estimates_are_of_this_analysis(design):
         version(design.package.name)
     except PackageNotFoundError:
         pytest.skip(absent(design.package.module))
-    # Other versions of Yosys map a little otherwise. If the analysis changed, then record all anew.
+    # Other versions of Yosys map slightly differently. After a change of the analysis, record all
+    # values again.
     assert estimate(map_design(design), design.top, design.clocks) == pytest.approx(
         design.recorded, rel=0.05)

@@ -1,4 +1,4 @@
-"""Public designs are mapped from the packages that carry them."""
+"""Public designs are mapped from the packages that contain them."""
 
 from collections import Counter
 from dataclasses import replace
@@ -37,7 +37,7 @@ def test_picorv32_is_mapped_whole():
     # The harness of the figures: its ports, and four registers or a shift register on each.
     assert {"io_resetn", "io_mem_axi_rdata", "io_eoi"} < netlist["ports"].keys()
     kinds = Counter(cell["type"] for cell in netlist["cells"].values())
-    # 32 registers of 32 bits with two read ports, 14 bits a cell: distributed RAM, no black box.
+    # 32 registers of 32 bits with two read ports, 14 bits per cell: distributed RAM, no black box.
     assert kinds["RAM32M16"] == 6
     # The README counts 583 registers without the harness; each of its 21 ports has at least one.
     assert kinds["FDRE"] + kinds["FDSE"] > 583

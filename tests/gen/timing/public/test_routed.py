@@ -1,4 +1,4 @@
-"""Nets that Vivado routed, and the share of them that each case of ours is too fast for."""
+"""Nets that Vivado routed, and the share of them that is slower than each case."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Small files of every format, made by the tests from a seed."""
+"""Small files of every format, generated from a seed."""
 
 import io
 import random
@@ -10,7 +10,7 @@ from host.data.readers import avazu
 
 
 def criteo_lines(count: int, seed: int = 1) -> list[str]:
-    """Lines of Criteo with missing values and values of every length."""
+    """Return lines of Criteo with missing values and values of every length."""
     rng = random.Random(seed)
     lines = []
     for _ in range(count):
@@ -22,7 +22,7 @@ def criteo_lines(count: int, seed: int = 1) -> list[str]:
 
 
 def avazu_lines(count: int, seed: int = 2) -> list[str]:
-    """Lines of Avazu, the header first."""
+    """Return lines of Avazu, the header first."""
     rng = random.Random(seed)
     lines = [avazu.HEADER]
     for number in range(count):
@@ -35,7 +35,7 @@ def avazu_lines(count: int, seed: int = 2) -> list[str]:
 
 def npz_arrays(count: int, seed: int = 3, dense: int = 13, tables: int = 26,
                ) -> dict[str, np.ndarray]:
-    """Arrays as DLRM's preprocessing leaves them: X_cat float64 in Fortran order."""
+    """Return arrays in the form of DLRM's preprocessing: X_cat is float64 in Fortran order."""
     rng = np.random.default_rng(seed)
     counts = rng.integers(1, 1000, tables)
     keys = np.zeros((tables, count))

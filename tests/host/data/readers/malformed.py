@@ -1,4 +1,4 @@
-"""Malformed files of every format: what is in them, and what must be said of them."""
+"""Malformed files of every format: their contents, and the expected messages."""
 
 import gzip
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ __all__ = ["CASES", "Case"]
 
 @dataclass(frozen=True)
 class Case:
-    """A file that is no ``format``: ``said`` begins behind the path, with the place."""
+    """A file that is not a valid ``format``. ``said`` is the message after the path, beginning with
+    the place."""
 
     format: str
     name: str
@@ -34,25 +35,25 @@ def _text(lines: list[str]) -> bytes:
 
 
 def _changed(lines: list[str], line: int, separator: str, column: int, text: str) -> bytes:
-    """The lines with one field changed; line and column count from 1."""
+    """Return the lines with one field changed; line and column count from 1."""
     fields = lines[line - 1].split(separator)
     fields[column - 1] = text
     return _text([*lines[:line - 1], separator.join(fields), *lines[line:]])
 
 
 def _column(lines: list[str], line: int, separator: str, column: int) -> str:
-    """The place of a field."""
+    """Return the place of a field."""
     fields = lines[line - 1].split(separator)
     return f":{line}:{len(separator.join(fields[:column - 1])) + 1 + (column > 1)}: "
 
 
 def _fields(lines: list[str], line: int, count: int) -> str:
-    """The first fields of a line with tabs."""
+    """Return the first fields of a line with tabs."""
     return "\t".join(lines[line - 1].split("\t")[:count])
 
 
 def _any_text(format: str, lines: list[str]) -> list[Case]:
-    """What is wrong with any text: no text, no end, nothing in it."""
+    """Return errors of any text: no text, no end, an empty file."""
     whole = _text(lines)
     latin = _text([*lines[:2], "caf\xe9"]).decode().encode("latin-1")
     return [
@@ -180,7 +181,7 @@ def _trace_array() -> list[Case]:
 
 
 def _damaged(content: bytes) -> bytes:
-    """An archive in which one byte of the packed data of X_cat is another."""
+    """Return an archive in which one byte of the packed data of X_cat is changed."""
     at = content.index(b"X_cat.npy") + 2000
     return content[:at] + bytes([content[at] ^ 0x55]) + content[at + 1:]
 
@@ -234,5 +235,5 @@ def _npz() -> list[Case]:
 
 
 CASES = [*_criteo("criteo"), *_avazu(), *_movielens(), *_trace(), *_trace_array(), *_npz(),
-         # Their values are more than a table of Kaggle has rows: only what is said of a line.
+         # Their values exceed the rows of a Kaggle table: only messages about a line matter.
          *(case for case in _criteo("criteo-exact") if "gzip" not in case.name)]

@@ -44,7 +44,7 @@ def test_samples_are_what_the_lines_say(tmp_path, monkeypatch, size):
 
 
 def test_hashes_stay():
-    """Results depend on them."""
+    """Results depend on the hashes."""
     assert [plain_hash(text) for text in ("", "0", "1fbe01fe", "a longer category")] == [
         0x9CA066F1A4AB2EEA, 0x6E315B3D1344BE43, 0xAE1322D9FEDD2739, 0x15E238E20CCB2992]
 

@@ -80,7 +80,7 @@ LINE = "\t".join(["1", *["2"] * 13, *["0a1b2c3d"] * 26])
 ])
 def test_bad_lines_are_refused_with_the_place(tmp_path, line, place, message):
     path = write(tmp_path, f"{LINE}\n{line}\n{LINE}\n".encode())
-    if not place:  # the longest that is taken
+    if not place:  # the longest valid value
         value = float(np.float32(math.log1p(max(0, int(line.split("\t")[1])))))
         assert concatenate(read(path, MODEL)).dense[1, 0] == value
         return
@@ -103,15 +103,15 @@ def test_other_models_are_refused(tmp_path):
 
 
 def numbered(lines_of):
-    """Return the rows of lines as facebookresearch/dlrm makes them: 0 for an empty category, then
-    a dictionary for each column."""
+    """Return the rows of lines as facebookresearch/dlrm makes them: 0 for an empty category, then a
+    dictionary for each column."""
     known = [{} for _ in range(26)]
     return [[numbers.setdefault(int(text or "0", 16), len(numbers))
              for numbers, text in zip(known, line.split("\t")[14:])] for line in lines_of]
 
 
 def repeating(count):
-    """Return lines most of whose categories were there before."""
+    """Return lines with mostly repeated categories."""
     pool = criteo_lines(40, seed=9)
     columns = [[line.split("\t")[14 + column] for line in pool] for column in range(26)]
     rng = np.random.default_rng(4)
@@ -133,7 +133,7 @@ def test_categories_may_be_numbered_as_they_first_occur(tmp_path, monkeypatch, s
     for limit in (None, 900):
         got = concatenate(open_samples(files, "criteo-exact", LARGE, limit))
         assert got.rows.reshape(-1, 26).tolist() == expected[:limit]
-    # What was read before does not change what the same files are read as.
+    # Results do not depend on files that were read before.
     assert concatenate(open_samples(files, "criteo-exact", None)).rows.reshape(
         -1, 26).tolist() == expected
     hashed = concatenate(open_samples(files, "criteo", LARGE))

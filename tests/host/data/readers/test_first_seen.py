@@ -1,5 +1,4 @@
-"""Values are numbered as a dictionary numbers them, however they come, in the memory that is said.
-"""
+"""Values are numbered as by a dictionary, in any order of arrival, within the stated memory."""
 
 import tracemalloc
 
@@ -27,7 +26,7 @@ def test_numbers_are_those_of_a_dictionary(parts):
 
 @pytest.mark.parametrize("spread", [1, 4096, 1 << 20])
 def test_tables_that_grow(spread):
-    # Values in a row, and values whose low bits are all the same.
+    # Consecutive values, and values with equal low bits.
     values = np.random.default_rng(spread).integers(0, (1 << 32) // spread, 20_000) * spread
     seen = FirstSeen()
     found = np.concatenate([seen.numbers(part.astype(np.uint32))
@@ -43,5 +42,5 @@ def test_a_value_takes_the_memory_that_is_said():
         seen.numbers(part)
     held, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    # The most is taken where half as many values as at last let the table grow.
+    # Memory peaks when half of the final number of values lets the table grow.
     assert held <= 32 * len(seen) and most <= 44 * len(seen)

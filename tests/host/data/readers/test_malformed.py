@@ -1,4 +1,4 @@
-"""A malformed file is named with the place: line and column, or array and index."""
+"""The message about a malformed file names the place: line and column, or array and index."""
 
 import gzip
 import random
@@ -46,7 +46,7 @@ GOOD = {
 
 @pytest.mark.parametrize("name", GOOD)
 def test_damaged_at_random(tmp_path, name):
-    """Bytes changed, left out, put in or cut off: samples or an `InputError`, nothing else."""
+    """Change, remove, insert or cut bytes: the result is samples or an `InputError`."""
     rng, format = random.Random(name), name.split(" ")[0]
     outcomes = Counter()
     for _ in range(150):

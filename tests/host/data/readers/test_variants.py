@@ -1,4 +1,4 @@
-"""The same samples, written in other ways: read to the same bits, or rejected with the place."""
+"""The same samples in other notations: read to the same bits, or rejected with the place."""
 
 import csv
 import gzip
@@ -45,14 +45,14 @@ def text_of(rows: list[list[str]], separator: str, quoting=csv.QUOTE_MINIMAL, en
 
 
 def written(format: str, rng: random.Random) -> bytes:
-    """Return the samples of a format in one of its forms."""
+    """Return the samples of a format in one of its notations."""
     separator, rows = TABLES[format]
     if format != "criteo":
         order = list(range(len(rows[0])))
         if rng.random() < 0.5:
             rng.shuffle(order)
         rows = [[row[place] for place in order] for row in rows]
-        if rng.random() < 0.5:  # an index, as pandas writes one, or a column of another kind
+        if rng.random() < 0.5:  # an index, as pandas writes it, or an unknown column
             at, name = rng.randrange(len(order) + 1), rng.choice(["", "more"])
             rows = [[*row[:at], name if number == 0 else rng.choice(["", str(number), "a,b"]),
                      *row[at:]] for number, row in enumerate(rows)]
