@@ -24,7 +24,7 @@ class FpgaDense:
 
     Members
     -------
-    dsp: free in the NIC's SLR, 3,072 less 469 (docs/kaggle/resources.md).
+    dsp: DSPs of the NIC's SLR that the NIC leaves free, of 3,072.
     dsp_per_product: of one exact float32 multiplier.
     clock_mhz: of the NIC.
     """
