@@ -1,7 +1,6 @@
 """Timing report of a design: slack of its paths in three cases of nets, block by block.
 
-Nothing is placed, so there is no clock frequency to name, only an interval: the pessimistic, the
-middle and the optimistic case stand together wherever a figure in MHz is given.
+The design is not placed, so the report gives an interval of frequencies: a value for each case.
 """
 
 from collections.abc import Callable, Mapping
@@ -58,9 +57,11 @@ def report_timing(verilog: Verilog, progress: Callable[[str], None] = lambda _li
                   whole: bool = False) -> dict[str, Any]:
     """Return the timing of ``verilog`` as plain JSON: ``gen/documents/schemas/timing.schema.json``.
 
-    ``verilog`` must be converted with sources, or paths have no files and lines. ``whole`` treats
-    the top as one unit. ``ValueError`` if no register uses the port ``clk`` of the top, if there is
-    no path between registers, or if logic has a loop without a register.
+    verilog: design, converted with sources; otherwise paths have no files and lines.
+    whole: whether to treat the top as one unit.
+
+    Raises ``ValueError`` if no register uses port ``clk`` of the top, if there is no path between
+    registers, or if logic has a loop without a register.
     """
     design = timed_design(verilog, progress, whole=whole)
     graph = design.graph
@@ -122,7 +123,7 @@ def _case(design: TimedDesign, found: Arrived) -> dict[str, Any]:
 def _blocks(design: TimedDesign,
             worst: Mapping[str, Mapping[str, BlockPath]],
             inside: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
-    """Return the units that a path goes through, the slowest in the middle case first."""
+    """Return the units on a path, the slowest in the middle case first."""
     graph, counts = design.graph, design.verilog.counts()
     units, of_cell = blocks_of_cells(graph)
     ends = of_cell[graph.captures.cells]
@@ -146,7 +147,7 @@ def _blocks(design: TimedDesign,
 
 
 def _area(design: TimedDesign) -> list[dict[str, Any]]:
-    """Return the resources of each instance in the top, with the units in it."""
+    """Return the resources of each instance in the top, including its subunits."""
     units = design.graph.units
 
     def total(unit: str) -> dict[str, float]:

@@ -12,12 +12,12 @@ __all__ = ["timing_lines", "timing_tables"]
 
 _CASES = CASE_NAMES[::-1]
 _SHORT = 12
-"""Rows of the longer tables; the JSON has all."""
+"""Maximum rows of the longer tables; the JSON contains all rows."""
 
 
 def timing_tables(report: dict[str, Any]) -> Iterator[Table]:
-    """Yield the cases, the slowest blocks, the worst paths and the most loaded nets of a report of
-    :func:`gen.timing.report.report_timing`."""
+    """Yield tables of the cases, the slowest blocks, the worst paths and the most loaded nets.
+    ``report``: see :func:`gen.timing.report.report_timing`."""
     name = report["name"]
     cases = {case["case"]: case for case in report["cases"]}
     table = _table(f"{name}: paths between registers, estimated, not placed", ("nets",), (
@@ -52,7 +52,7 @@ def timing_tables(report: dict[str, Any]) -> Iterator[Table]:
 
 
 def timing_lines(report: dict[str, Any], shell: str = "none") -> Iterator[str]:
-    """Yield what else is to be said, and what the figures assume."""
+    """Yield further lines, and the assumptions of the report."""
     interval, sets = report["interval_mhz"], report["control_sets"]
     what = "" if shell == "none" else f" of the bare NIC, without shell {shell}"
     yield (f"{report['name']}: a clock between {interval['pessimistic']:.0f} and "
