@@ -1,4 +1,4 @@
-"""Check of whether a design fits the die of its card."""
+"""Check that a design fits the die of its card."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,12 +15,12 @@ _NAMES = {"lut": "LUTs", "bram36": "BRAM36", "uram": "UltraRAMs", "dsp": "DSPs"}
 
 def oversize_warnings(memories: Iterable[dict[str, Any]],
                       report: dict[str, Any] | None) -> list[str]:
-    """Return a line for each kind of resource of which the design needs more than one SLR has, with
-    both figures and the share.
+    """Return a warning for each kind of resource that exceeds an SLR, with both numbers and the
+    share.
 
-    ``memories`` have ``width``, ``depth`` and ``style``. Without a ``report``
-    (:func:`gen.netlist.report.report_resources`), only memories are checked, since their sizes are
-    known.
+    memories: memories with ``width``, ``depth`` and ``style``.
+    report: report of :func:`gen.netlist.report.report_resources`. Without it, only memories are
+        checked, because their sizes are known.
     """
     if report is not None:
         used = report["total"]

@@ -22,9 +22,14 @@ def opennic_files(config: NicConfig, plugin: OpenNicPlugin, verilog: Verilog,
                   timing: Mapping[str, Any] | None = None) -> dict[str, str]:
     """Return the text of each file of the plugin, by its path in the folder.
 
-    ``verilog`` is that of ``plugin``. ``timing`` is the timing report of its NIC
-    (:mod:`gen.timing.report`), from which constraints follow, or None. The box at 322 MHz is left
-    out, so that the shell uses its own, which passes packets on.
+    The folder has no box at 322 MHz, so the shell uses its own, which forwards packets.
+
+    Parameters
+    ----------
+    config: configuration of the NIC.
+    plugin: top of the plugin.
+    verilog: Verilog of ``plugin``.
+    timing: timing report of its NIC (:mod:`gen.timing.report`), the source of constraints, or None.
     """
     top, ports, masters = verilog.name, plugin.ports, plugin.masters
     longest = BEAT_BYTES * (1 + max(config.net_payload_beats, config.host_payload_beats))

@@ -1,6 +1,6 @@
-"""HBM for OpenNIC, which has none: the vendor's IP beside the wrapper, and its Tcl script.
+"""HBM for OpenNIC: the vendor's IP beside the wrapper, and its Tcl script.
 
-Ports and properties of the IP: PG276. Not tested with Vivado.
+Ports and properties of the IP are from PG276. Not tested with Vivado.
 """
 
 from collections.abc import Sequence
@@ -29,8 +29,10 @@ def box_name(top: str) -> str:
 
 
 def hbm_box(verilog: Verilog, masters: Sequence[MemoryMaster]) -> str:
-    """Return Verilog of a module with the box ports of ``verilog``'s top and ``ref_clk_100mhz``. It
-    contains the top, the HBM IP, and the clock of its ports."""
+    """Return Verilog of a module with the box ports of ``verilog``'s top and ``ref_clk_100mhz``.
+
+    It contains the top, the HBM IP, and the clock of the IP's ports.
+    """
     top, stacks = verilog.name, _stacks(masters)
     outer = [port for port in verilog.ports if not port.name.startswith(("m_axi_", "hbm_"))]
     inner = [port for port in verilog.ports if port.name.startswith("m_axi_")]
@@ -116,7 +118,7 @@ def _stacks(masters: Sequence[MemoryMaster]) -> int:
 
 
 def _enabled(masters: Sequence[MemoryMaster]) -> list[int]:
-    """Return the enabled ports of the IP: those of masters, and at least one per stack."""
+    """Return the enabled ports of the IP: a port for each master, and at least one per stack."""
     channels = {master.channel for master in masters}
     for stack in range(_stacks(masters)):
         if not any(channel // _PER_STACK == stack for channel in channels):
@@ -125,7 +127,7 @@ def _enabled(masters: Sequence[MemoryMaster]) -> list[int]:
 
 
 def _connections(channel: int, master: MemoryMaster | None) -> list[str]:
-    """Return the connections of a port of the IP, idle without a ``master``."""
+    """Return the connections of a port of the IP; the port is idle without a ``master``."""
     prefix = f"AXI_{channel:02}"
     connections = [f".{prefix}_ACLK(hbm_aclk)", f".{prefix}_ARESET_N(hbm_aresetn)",
                    f".{prefix}_WDATA_PARITY({HBM_WIDTH // 8}'d0)", f".{prefix}_RDATA_PARITY()"]

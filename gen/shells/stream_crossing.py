@@ -9,18 +9,19 @@ __all__ = ["StreamCrossing"]
 
 
 class StreamCrossing(wiring.Component):
-    """Carry a stream between unrelated clocks through a FIFO with Gray-coded pointers.
+    """Transfer a stream between unrelated clocks through a FIFO with Gray-coded pointers.
 
-    Every path between the clocks must take less than the shorter of their periods, see
-    :mod:`gen.shells.xdc`. While the target side is in reset, nothing leaves and nothing is lost; a
-    reset of the source side empties the FIFO.
+    Every path between the clocks must be shorter than the shorter period, see
+    :mod:`gen.shells.xdc`. While the target side is in reset, the FIFO keeps its items. A reset of
+    the source side empties the FIFO.
 
-    Latency 1 cycle of ``source`` and 4 of ``target``; throughput 1 item per cycle of the slower.
+    Latency 1 cycle of ``source`` and 4 of ``target``; throughput 1 item per cycle of the slower
+    clock.
 
     Parameters: ``shape`` of an item; ``source`` and ``target``, the domains; ``depth``, a power of
     two, at least 8.
 
-    Ports: ``i``, stream of ``shape`` in ``source``; ``o``, the same in ``target``.
+    Ports: ``i``, stream of ``shape`` in ``source``; ``o``, stream of ``shape`` in ``target``.
 
     Raises ``ValueError`` for an invalid ``depth``.
     """

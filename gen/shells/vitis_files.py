@@ -23,10 +23,15 @@ _MHZ = 250
 
 def vitis_files(config: NicConfig, kernel: VitisKernel, verilog: Verilog,
                 timing: Mapping[str, Any] | None = None) -> dict[str, str]:
-    """Return the text of each file by its path; ``verilog`` is that of ``kernel``.
+    """Return the text of each file by its path. The die is a setting of the link.
 
-    ``timing`` is the timing report of its NIC (:mod:`gen.timing.report`), from which bounds of
-    fan-out follow, or None. The die is a setting of the link.
+    Parameters
+    ----------
+    config: configuration of the NIC.
+    kernel: top of the kernel.
+    verilog: Verilog of ``kernel``.
+    timing: timing report of its NIC (:mod:`gen.timing.report`), the source of fan-out bounds, or
+        None.
     """
     top = verilog.name
     fan_out = None if timing is None else f"{top}.fanout.xdc"
@@ -45,7 +50,7 @@ def vitis_files(config: NicConfig, kernel: VitisKernel, verilog: Verilog,
 def kernel_xml(name: str, masters: Sequence[MemoryMaster] = ()) -> str:
     """Return ``kernel.xml`` of a kernel called ``name`` (UG1393, RTL kernel XML).
 
-    Each of ``masters`` has a port and an argument, the pointer to its memory.
+    Each of ``masters`` has a port, and a pointer to its memory as an argument.
     """
     root = Xml.Element("root", versionMajor="1", versionMinor="6")
     kernel = Xml.SubElement(
@@ -122,7 +127,7 @@ package_xo -force -xo_path $here/{top}.xo -kernel_name {top} -ip_directory $pack
 
 
 def _pointers(masters: Sequence[MemoryMaster]) -> str:
-    """Return Tcl that tells the packager the pointer register of each master."""
+    """Return Tcl that defines the pointer register of each master for the packager."""
     lines = ["set map [ipx::add_memory_map -quiet s_axi_control $core]",
              "set block [ipx::add_address_block -quiet reg0 $map]"]
     for number, master in enumerate(masters):

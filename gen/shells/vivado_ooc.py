@@ -1,4 +1,4 @@
-"""Vivado script that reports what needs Vivado: timing, placement and placed resources."""
+"""Vivado script that reports timing, placement and placed resources."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,14 +22,17 @@ def ooc_name(top: str) -> str:
 
 def ooc_script(top: str, clocks: Mapping[str, float], constraints: str | None = None,
                synthesis: str | None = None) -> str:
-    """Return Tcl for Vivado (UG835, UG905) that implements ``top`` alone in one die of a U280.
+    """Return Tcl for Vivado (UG835, UG905) that implements ``top`` alone on one die of a U280.
 
-    It is written beside ``<top>.v``. It synthesises out of context, places and routes inside a
+    The script belongs beside ``<top>.v``. It synthesises out of context, places and routes inside a
     pblock of one super logic region, and reports timing, utilisation by pblock and by hierarchy,
     logic levels and congestion in the folder ``<top>.vivado``.
 
-    ``clocks``: period in ns of each clock port. ``constraints``: file of XDC, relative to ``top``;
-    ``synthesis``: one that is read before synthesis.
+    Parameters
+    ----------
+    clocks: period in ns of each clock port.
+    constraints: XDC file, relative to ``top``, that is read after synthesis.
+    synthesis: XDC file that is read before synthesis.
     """
     lines = "".join(f"puts $clocks {{create_clock -name {name} -period {period:.3f} "
                     f"[get_ports {name}]}}\n" for name, period in clocks.items())
@@ -92,6 +95,7 @@ vivado -mode batch -source {ooc_name(top)}       # reports come into {top}.vivad
 
 
 def not_estimated(top: str) -> dict[str, Any]:
-    """Return the part of a resource report that says what is left to Vivado, and how to get it."""
+    """Return the part of a resource report about properties that need Vivado, and the script for
+    them."""
     return {"what": ["timing", "placement", "resources once placed"], "tool": "Vivado",
             "script": ooc_name(top)}
