@@ -41,10 +41,10 @@ def cache_dir() -> Path:
         path = Path(named).expanduser() if named else _users_folder()
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except RuntimeError:
-        raise ValueError(f"EMBERNIC_CACHE must be a folder, not {named!r}, which begins with the "
-                         f"home of an unknown user") from None
+        raise ValueError(f"EMBERNIC_CACHE must be a folder, not {named!r}: the user of this "
+                         f"home folder is unknown") from None
     except OSError as error:
-        raise ValueError(f"EMBERNIC_CACHE must name a writable folder, not {named!r}: "
+        raise ValueError(f"EMBERNIC_CACHE must be a writable folder, not {named!r}: "
                          f"{error.strerror}") from None
     _check_root(path)
     return path
@@ -76,10 +76,10 @@ def _users_folder() -> Path:
     except OSError:
         usable = False
     if not usable:
-        raise ValueError(f"neither {path} nor {instead} is a writable folder: name a folder for "
-                         f"the cache in EMBERNIC_CACHE")
-    print(f"warning: {path} is not writable, the cache is {instead}: name another folder in "
-          f"EMBERNIC_CACHE", file=sys.stderr)
+        raise ValueError(f"neither {path} nor {instead} is a writable folder: set EMBERNIC_CACHE "
+                         f"to a writable folder")
+    print(f"warning: {path} is not writable, the cache is {instead}: set EMBERNIC_CACHE to "
+          f"another folder", file=sys.stderr)
     os.environ["EMBERNIC_CACHE"] = str(instead)
     return instead
 
@@ -156,8 +156,8 @@ def _check_root(root: Path) -> None:
     mode = around.stat().st_mode
     # In a sticky folder, such as /tmp, only the owner can rename the cache.
     if hasattr(os, "getuid") and mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        raise ValueError(f"{around} must not be writable by others, who could replace the cache in "
-                         f"it, not {stat.S_IMODE(mode):04o}: run chmod o-w {around}, or name "
+        raise ValueError(f"{around} must not be writable by others, who could replace the cache, "
+                         f"not {stat.S_IMODE(mode):04o}: run chmod o-w {around}, or name "
                          f"another folder in EMBERNIC_CACHE")
 
 

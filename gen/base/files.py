@@ -76,7 +76,7 @@ def open_at_once(path: str, flags: int) -> int:
     except OSError as error:
         if error.errno != errno.ENXIO:
             raise
-        raise OSError(errno.ENXIO, "is a FIFO that no process reads", str(path)) from None
+        raise OSError(errno.ENXIO, "FIFO has no reader", str(path)) from None
     if hasattr(os, "O_NONBLOCK"):
         os.set_blocking(file, True)
     return file

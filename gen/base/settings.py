@@ -37,7 +37,7 @@ def parse_settings(settings: Iterable[str], types: Mapping[str, type]) -> dict[s
         if name not in types:
             raise ValueError(f"no such field: {name} (fields: {', '.join(sorted(types))})")
         if name in values:
-            raise ValueError(f"{name} must be set once, not again to {text!r}")
+            raise ValueError(f"{name} must be set once: remove {name}={text.strip()}")
         values[name] = _value(name, text.strip(), types[name])
     return values
 

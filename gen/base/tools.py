@@ -54,7 +54,7 @@ def completed(command: Sequence[str], cwd: Path | None = None,
 def failure(name: str, status: int, output: str) -> str:
     """Return the message for a failed tool: its exit status or signal, and the end of its output.
     """
-    return f"{name} failed with {how_ended(status)}:\n{output[-4000:] or 'it wrote no message'}"
+    return f"{name} failed with {how_ended(status)}:\n{output[-4000:] or '(no message)'}"
 
 
 def run_tool(command: Sequence[str], cwd: Path | None = None,

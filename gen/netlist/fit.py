@@ -28,7 +28,7 @@ def oversize_warnings(memories: Iterable[dict[str, Any]],
         costs = [ram_cost(m["width"], m["depth"], m["style"]) for m in memories]
         used = {"bram36": sum(cost.bram36 for cost in costs),
                 "uram": sum(cost.uram for cost in costs), "lut": sum(cost.lut for cost in costs)}
-    taker = "the design takes" if report is not None else "the memories alone take"
+    taker = "the design uses" if report is not None else "the memories alone use"
     return [f"{taker} {used[kind]:,.10g} {_NAMES[kind]}, {100 * used[kind] / there:,.1f}% of the "
             f"{there:,} of an SLR of the U280"
             for kind, there in SLR.items() if used.get(kind, 0) > there]

@@ -31,7 +31,8 @@ class HeldCrossing(Elaboratable):
     def __init__(self, held: Sequence[Signal], take: Value, *, domain: str = "sync"):
         for signal in held:
             if not signal.name.startswith(HELD):
-                raise ValueError(f"a held register must be named {HELD}*, not {signal.name!r}")
+                raise ValueError(f"name of a held register must begin with {HELD}, "
+                                 f"not {signal.name!r}")
         self.taken = tuple(Signal.like(signal, name=TAKEN + signal.name.removeprefix(HELD))
                            for signal in held)
         self._held, self._take, self._domain = tuple(held), take, domain

@@ -37,7 +37,7 @@ def check_masters(masters: Sequence[MemoryMaster]) -> None:
     for name, channel, width in masters:
         check_module_name(name, "name of a master")
         if name in names:
-            raise ValueError(f"names of masters must differ, not {name!r} twice")
+            raise ValueError(f"names of masters must differ: {name!r} occurs twice")
         for what, value in (("channel", channel), ("width", width)):
             if isinstance(value, bool) or not isinstance(value, int):
                 raise TypeError(f"{what} of {name} must be an integer, not {value!r}")
@@ -45,8 +45,8 @@ def check_masters(masters: Sequence[MemoryMaster]) -> None:
             raise ValueError(f"channel of {name} must be between 0 and {HBM_CHANNELS - 1}, "
                              f"not {channel}")
         if channel in owners:
-            raise ValueError(f"channel of {name} must be its own, not {channel}, which "
-                             f"{owners[channel]} has")
+            raise ValueError(f"channel of {name} must be free: master {owners[channel]} uses "
+                             f"channel {channel}")
         if width not in WIDTHS:
             raise ValueError(f"width of {name} must be {' or '.join(map(str, WIDTHS))} bits, "
                              f"not {width}")

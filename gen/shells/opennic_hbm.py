@@ -49,7 +49,7 @@ def hbm_box(verilog: Verilog, masters: Sequence[MemoryMaster]) -> str:
     ports = [connection for channel in _enabled(masters)
              for connection in _connections(channel, owners.get(channel))]
     memory = ",\n".join(f"    {connection}" for connection in (*clocks, *ports, *setup))
-    return f"""// {top} and the HBM that it works with.
+    return f"""// {top} and its HBM.
 module {box_name(top)} (
 {declared},
   input wire ref_clk_100mhz
@@ -102,10 +102,10 @@ def hbm_readme(top: str, masters: Sequence[MemoryMaster]) -> str:
     return f"""
 ## HBM
 
-The shell has no HBM: `{box_name(top)}.v` puts the vendor's IP beside the NIC, and
-`build_box_250mhz.tcl` makes it, with a clock of {HBM_MHZ} MHz from `ref_clk_100mhz`. The NIC's
-reset is done only when the memory has been set up. The shell drives the card's `hbm_cattrip` with
-0: what the IP says of its temperature goes nowhere.
+The shell has no HBM. `{box_name(top)}.v` instantiates the vendor's IP beside the NIC, and
+`build_box_250mhz.tcl` creates it, with a clock of {HBM_MHZ} MHz from `ref_clk_100mhz`. The NIC's
+reset ends only when the memory is initialised. The shell drives the card's `hbm_cattrip` with 0,
+so you get no warning when the HBM overheats.
 
 | master | bits | pseudo-channel |
 |---|---|---|

@@ -28,7 +28,7 @@ class StreamCrossing(wiring.Component):
 
     def __init__(self, shape, source: str, target: str, depth: int = 16):
         if depth < 8 or depth & (depth - 1):
-            raise ValueError(f"depth must be a power of two from 8 on, not {depth!r}")
+            raise ValueError(f"depth must be a power of two and at least 8, not {depth!r}")
         self._shape, self._source, self._target, self._depth = shape, source, target, depth
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
 

@@ -71,13 +71,13 @@ def fan_out_xdc(top: str, report: Mapping[str, Any]) -> str:
         if net["register"]:
             registers[net["register"]] = max(net["loads"], registers.get(net["register"], 0))
     lines = [
-        f"# Registers of {top} that drive more than {bound} loads on paths which miss 250 MHz with",
-        "# pessimistic nets, by an estimate without placement. Synthesis copies them (UG901).",
+        f"# Registers of {top} with more than {bound} loads on paths that miss 250 MHz with",
+        "# pessimistic nets, estimated without placement. Synthesis replicates them (UG901).",
         f"# Read before synthesis with: read_xdc -ref {top} FILE"]
     for register, loads in registers.items():
         lines += [f"# {loads:,} loads",
                   f"set_property MAX_FANOUT {bound} [get_cells {{{_path(register)}_reg*}}]"]
-    lines += [f"# driven by what has no name before synthesis: {net['net']}, {net['loads']:,} loads"
+    lines += [f"# driver without a name before synthesis: {net['net']}, {net['loads']:,} loads"
               for net in nets if not net["register"]]
     return "\n".join(lines) + "\n"
 
@@ -93,17 +93,17 @@ def dies_xdc(top: str, report: Mapping[str, Any]) -> str:
     area = report["area"]
     lines = [f"# Dies for {top}. Read with: read_xdc -ref {top} FILE"]
     if _fits(area):
-        lines += [f"# The NIC takes less than {100 * _SHARE:.0f}% of a die.",
+        lines += [f"# The NIC uses less than {100 * _SHARE:.0f}% of a die.",
                   f"set_property USER_SLR_ASSIGNMENT {_DIE} [get_cells {{{_NIC}}}]"]
         return "\n".join(lines) + "\n"
-    lines.append(f"# The NIC takes more than {100 * _SHARE:.0f}% of a die: no block is divided.")
+    lines.append(f"# The NIC uses more than {100 * _SHARE:.0f}% of a die: no block is split.")
     for block in area:
         name = block["instance"]
         if name and _fits([block]):
             lines.append(f"set_property USER_SLR_ASSIGNMENT {_NIC}_{name} "
                          f"[get_cells {{{_path(name)}}}]")
         elif name:
-            lines.append(f"# {name} alone takes more.")
+            lines.append(f"# {name} alone uses more.")
     return "\n".join(lines) + "\n"
 
 
@@ -113,9 +113,9 @@ def constraints_readme(files: Iterable[str]) -> str:
     return f"""
 ## Constraints from an estimate
 
-{named} follow from the timing that was estimated of the bare NIC, without a placement:
-registers to copy, and with `.slr.xdc` the die. The scripts here read them. They are advice: where
-the placed design says otherwise, change them.
+{named} contain constraints from the estimated timing of the bare NIC, without placement: registers
+to replicate, and in `.slr.xdc` the die. The scripts in this folder read the files. Change them if
+the placed design needs other constraints.
 """
 
 

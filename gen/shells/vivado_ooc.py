@@ -39,10 +39,9 @@ def ooc_script(top: str, clocks: Mapping[str, float], constraints: str | None = 
     read = f"read_xdc $here/{constraints}\n" if constraints else ""
     before = f"read_xdc $here/{synthesis}\n" if synthesis else ""
     dies = " ".join(_DIES)
-    return f"""# What only Vivado can tell of {top}: timing, placement, resources once placed.
-# {top} alone, out of context, in one die of an Alveo U280. Run:
-#   vivado -mode batch -source {ooc_name(top)} [-tclargs DIE]
-# with DIE one of {", ".join(_DIES)}, {_DIE} if left out. Reports come into {top}.vivado.
+    return f"""# Timing, placement and resources of {top} alone on one die of an Alveo U280.
+# Run: vivado -mode batch -source {ooc_name(top)} [-tclargs DIE]
+# DIE is one of {", ".join(_DIES)}; the default is {_DIE}. Reports are in {top}.vivado.
 set here [file dirname [file normalize [info script]]]
 set die {_DIE}
 if {{[llength $argv]}} {{ set die [lindex $argv 0] }}
@@ -52,7 +51,7 @@ if {{[lsearch -exact {{{dies}}} $die] < 0}} {{
 }}
 set out $here/{top}.vivado
 file mkdir $out
-# Synthesis works towards the clocks too, so they are read before it.
+# Synthesis optimises for the clocks, so they are read first.
 set clocks [open $out/clocks.xdc w]
 {lines}close $clocks
 
@@ -85,11 +84,10 @@ puts "{top} in $die: worst setup slack [get_property SLACK $worst] ns,\\
 
 def ooc_paragraph(top: str) -> str:
     """Return the README's paragraph about the script, in Markdown."""
-    return f"""What only Vivado can tell, timing, placement and resources once placed, is not known
-here. To find out, for {top} alone in one die:
+    return f"""For timing, placement and placed resources of {top} alone on one die, run
 
 ```
-vivado -mode batch -source {ooc_name(top)}       # reports come into {top}.vivado
+vivado -mode batch -source {ooc_name(top)}       # reports are in {top}.vivado
 ```
 """
 

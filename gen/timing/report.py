@@ -38,15 +38,15 @@ _PATHS, _NETS, _LOOPS, _SETS = 20, 10, 20, 10
 _CLOCK = 250
 _ASSUMPTIONS = {
     "delays": "cells: RapidWright, timing/ultrascaleplus at 325baa0 (Apache-2.0), speed grade -2, "
-              "slow corner, and what gen/timing/delays.toml names besides",
-    "mapping": "Yosys, each distinct unit once and alone: no logic moves between units, and no "
-               "register moves at all",
+              "slow corner, and further sources in gen/timing/delays.toml",
+    "mapping": "Yosys, each distinct unit once and alone, without moving logic between units and "
+               "without retiming",
     "left_out": [
         "placement and routing: a net's delay follows from its fan-out alone",
         "congestion and crossings between dies",
         "skew and uncertainty of the clock, hold times",
-        "replication of drivers and clock routing of nets with many loads, as tools do it",
-        "what is behind the ports: a register of the neighbour, one net away",
+        "replication of drivers, and clock routing of nets with many loads",
+        "logic behind the ports: a register of the neighbour is assumed, one net away",
         "paths between clocks",
         "paths that logic excludes: only constants end a path",
     ],
@@ -72,7 +72,7 @@ def report_timing(verilog: Verilog, progress: Callable[[str], None] = lambda _li
         progress(f"timing {verilog.name} with {case.name} nets")
         found = design.at(case)
         if not len(end_delays(found.registers)):
-            raise ValueError(f"{verilog.name} must have a path between registers to be timed")
+            raise ValueError(f"{verilog.name} has no path between registers")
         blocks[case.name] = worst_by_block(found.registers)
         inside[case.name] = worst_inside(found.inside)
         cases.append(_case(design, found))

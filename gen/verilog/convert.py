@@ -93,7 +93,7 @@ def to_verilog(component: wiring.Component, name: str,
     modules: dict[str, Module] = {}
     for module in (module for text in texts for module in parse_modules(text)):
         if module.name in modules:
-            raise ValueError(f"module names must differ, not {module.name!r} twice")
+            raise ValueError(f"module names must differ: {module.name!r} occurs twice")
         modules[module.name] = module
     used = {cell.module for module in modules.values() for cell in module.cells}
     parts = [_write_verilog([without_sources(text) for text in texts])]

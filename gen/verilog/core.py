@@ -32,7 +32,7 @@ class Converted(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         if not hasattr(platform, "add_file"):
-            raise TypeError(f"platform must be a vendor's, which takes files, not {platform!r}")
+            raise TypeError(f"platform must be a vendor platform with add_file(), not {platform!r}")
         verilog = to_verilog(self._component, self._name)
         platform.add_file(f"{self._name}.v", verilog.text)
         present = {port.name for port in verilog.ports}

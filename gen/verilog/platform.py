@@ -117,7 +117,8 @@ class VerilogPlatform:
         if name in self._shared:
             first, module = self._shared[name]
             if _identity(first) != _identity(unit):
-                raise ValueError(f"name {name!r} must mean equal units, not {first!r} and {unit!r}")
+                raise ValueError(f"name {name!r} must belong to equal units, not {first!r} and "
+                                 f"{unit!r}")
         else:
             module = self._convert(unit, f"{self.prefix}_{name}", pipeline=not ports.has_reset)
             self._shared[name] = (unit, module)
