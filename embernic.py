@@ -11,7 +11,7 @@ PROGRAMS = {
     "calibrate": ("host.calibrate", "measure the operators of this machine"),
     "measurements": ("host.measurements", "read times from a trace of PyTorch"),
 }
-"""Commands with a package of their own: the package, and a summary."""
+"""Commands with their own package: the package, and a summary."""
 
 SIMULATOR = ("run", "train", "serve", "plan", "reproduce", "torch", "hitrate", "batching",
              "datasets", "faults", "bench")

@@ -1,4 +1,4 @@
-"""Optional packages: the extra that installs each of them, and the message that names it.
+"""Optional packages, their extras, and the message about a missing package.
 
 ``gen``, ``host`` and ``sim`` import an optional package with :func:`require` only.
 """
@@ -26,7 +26,7 @@ PACKAGES = {
 """Name and extra of each optional module."""
 
 _BESIDE = {"torchrec": "pip install --no-deps torchrec==1.8.0"}
-"""Command that an extra requires besides its own: TorchRec asks for FBGEMM's build for CUDA."""
+"""Additional command for an extra: TorchRec requires FBGEMM's build for CUDA otherwise."""
 
 
 class ExtraError(ImportError):
@@ -37,7 +37,7 @@ class ExtraError(ImportError):
 
 
 def installation(extra: str) -> str:
-    """Return the words that tell a user how to install ``extra``."""
+    """Return the instruction for the installation of ``extra``."""
     commands = [f"pip install 'embernic[{extra}]'", *filter(None, [_BESIDE.get(extra)])]
     return f"install the extra with {' and '.join(commands)}"
 
@@ -71,7 +71,7 @@ def _installed(module: str) -> bool:
 
 
 def main() -> int:
-    """Import every optional package; print a line for each that is missing, and return 1."""
+    """Import every optional package; print a line for each missing package, and return 1."""
     missing = 0
     for module in PACKAGES:
         try:

@@ -1,4 +1,4 @@
-"""Names of EmberNIC's packages beside modules of a program that have the same names.
+"""EmberNIC's packages beside modules of a program with the same names.
 
 This package imports no other package of EmberNIC: their names may belong to the program.
 """
@@ -27,7 +27,7 @@ _apart: dict[str, ModuleType] = {}
 
 
 class _Existing:
-    """Loader of a package that is imported already, with its modules."""
+    """Loader of an imported package, with its modules."""
 
     def __init__(self, module: ModuleType):
         self._module, self._spec = module, module.__spec__
@@ -37,18 +37,18 @@ class _Existing:
         return self._module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give ``sys.modules`` its modules again."""
+        """Put the package's modules into ``sys.modules`` again."""
         module.__spec__ = self._spec
         for name in _of_packages(_apart, (module.__name__,)):
             sys.modules[name] = _apart.pop(name)
 
 
 class _Finder:
-    """Finder of the packages that are apart: first in ``sys.meta_path`` while a program runs."""
+    """Finder of the hidden packages: first in ``sys.meta_path`` while a program runs."""
 
     @classmethod
     def find_spec(cls, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Return the program's own module where Python finds one, else the package apart."""
+        """Return the program's own module if Python finds it, or else the hidden package."""
         package = _apart.get(name)
         if package is None or "." in name:
             return None
@@ -66,7 +66,7 @@ def _file_of(spec: ModuleSpec | None) -> str | None:
 
 
 def _of_packages(modules: Iterable[str], packages: Iterable[str]) -> list[str]:
-    """Return the names of modules in packages."""
+    """Return the names of the modules in ``packages``."""
     return [name for name in modules if name.partition(".")[0] in packages]
 
 
@@ -78,7 +78,7 @@ def _hide(packages: Iterable[str]) -> None:
 
 
 def _names_in(folder: str) -> set[str]:
-    """Return the names that modules in a folder may have; an unreadable folder has no module."""
+    """Return the possible names of modules in a folder; empty for an unreadable folder."""
     try:
         return {name.partition(".")[0] for name in os.listdir(folder)}
     except OSError:
@@ -86,11 +86,9 @@ def _names_in(folder: str) -> set[str]:
 
 
 def shadowed_by(folder: str) -> list[str]:
-    """Return the packages in ``sys.modules`` in whose place a program finds a module of its
-    ``folder``.
+    """Return the packages in ``sys.modules`` that a module in the program's ``folder`` hides.
 
-    A bare Python has imported the modules of its library that :data:`_OF_PYTHON` names: no program
-    has others in their place.
+    The function ignores the modules of :data:`_OF_PYTHON`, which every Python process has imported.
     """
     found = []
     for name in _names_in(folder).intersection(sys.modules) - _OF_PYTHON:
@@ -105,17 +103,16 @@ _OF_PYTHON = frozenset(sys.builtin_module_names) | {
     "__main__", "_collections_abc", "_sitebuiltins", "abc", "codecs", "encodings", "genericpath",
     "io", "ntpath", "os", "posixpath", "site", "stat", "sitecustomize", "usercustomize", "torch",
     "numpy"}
-"""Modules that stay as they are: those of every Python, and libraries in C that Python imports
+"""Modules that stay in place: modules of every Python process, and C libraries that Python imports
 once."""
 
 
 @contextmanager
 def apart(packages: Iterable[str] = ()) -> Iterator[None]:
-    """Let a program import modules that are called as EmberNIC's packages, or as other ``packages``
-    that are imported already.
+    """Let a program import modules with the names of EmberNIC's packages, or of other ``packages``.
 
-    EmberNIC's modules are not in ``sys.modules`` inside. A program that imports one and has none of
-    that name gets EmberNIC's.
+    Inside, ``sys.modules`` does not contain EmberNIC's modules. If the program imports such a name
+    and has no module of its own, it gets EmberNIC's.
     """
     packages = {*PACKAGES, *packages}
     _hide(packages)
@@ -133,7 +130,7 @@ def apart(packages: Iterable[str] = ()) -> Iterator[None]:
 
 @contextmanager
 def beside_program() -> Iterator[None]:
-    """Let EmberNIC's packages be imported inside, whatever the program's modules are called.
+    """Let code import EmberNIC's packages inside, regardless of the program's module names.
 
     Outside, the program's modules have their names, unless the program has imported EmberNIC.
     """
@@ -154,7 +151,7 @@ def beside_program() -> Iterator[None]:
 
 
 def _is_in(folder: str, name: str) -> bool:
-    """Return whether a module that is imported lies in a folder, itself or its package."""
+    """Return whether an imported module, or its package, is in a folder."""
     package = name.partition(".")[0]
     file = _file_of(getattr(sys.modules.get(package), "__spec__", None))
     if file is None or package in _OF_PYTHON:
@@ -164,8 +161,8 @@ def _is_in(folder: str, name: str) -> bool:
 
 
 def check_names(package: str) -> None:
-    """End ``python -m package`` in one line where a module of the current folder hides a package
-    that EmberNIC needs: Python searches that folder first."""
+    """End ``python -m package`` with a message if a module of the current folder hides a required
+    package. Python searches that folder first."""
     if sys.argv[:1] != ["-m"] or sys.flags.safe_path:  # "-m" while Python searches for the module
         return
     folder = os.path.realpath(sys.path[0] or os.curdir)
@@ -179,7 +176,7 @@ def check_names(package: str) -> None:
 
 
 def _needed() -> list[str]:
-    """Return the packages that EmberNIC needs, without extras."""
+    """Return the packages that EmberNIC requires, without extras."""
     from importlib.metadata import PackageNotFoundError, requires
     from re import split
 

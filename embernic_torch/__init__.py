@@ -1,8 +1,7 @@
-"""Hook of ``sim torch`` in the processes that a PyTorch program begins.
+"""Hook of ``sim torch`` in the processes of a PyTorch program.
 
-PyTorch calls :func:`begin` wherever it is imported, by the entry point of the group
-``torch.backends``. :func:`begin` returns at once unless ``sim torch`` runs the program and says so
-in the environment.
+PyTorch calls :func:`begin` on import, through the entry point group ``torch.backends``.
+:func:`begin` returns at once unless the environment contains the request of ``sim torch``.
 """
 
 import os
@@ -13,7 +12,7 @@ __all__ = ["begin"]
 
 
 def begin() -> None:
-    """Catch the embedding bags of this process, if its environment asks for it."""
+    """Capture the embedding bags of this process, if its environment requests it."""
     if not os.environ.get(VARIABLE):
         return
     with beside_program():

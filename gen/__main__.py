@@ -30,18 +30,17 @@ class GenOptions(NicOptions):
     macs: int | None = same(OpenNicPorts, "macs", default=None)
     report: bool = option(False, "also estimate LUT, FF, RAM, DSP and logic depth by Yosys")
     timing: bool = option(
-        False, "also estimate the slack of every path, not placed, in three cases of nets, and "
-        "with a shell write constraints that follow from it")
+        False, "also estimate the slack of every path without placement, for three assumptions "
+        "about nets; with a shell, write constraints from the estimate")
 
 
 @app.command()
 @with_options(GenOptions)
 def command(given: dict[str, Any]) -> None:
-    """Write NAME.v, NAME.json and a script for Vivado of a configuration of the SmartNIC, or all
-    files that a shell needs."""
+    """Write a SmartNIC's Verilog, its description and a Vivado script, or the files of a shell."""
     console = Console(stderr=True)
     shell = given["shell"]
-    # What leaves a shell crosses a network that may lose it.
+    # The network behind a shell may lose packets.
     base = preset(given["config"]).with_fields(link=shell != "none")
     done = generate(configure(base, given["set"] or ()), Path(given["output"]), shell=shell,
                     options={each.name: given[each.name] for each in fields(OpenNicPorts)
@@ -56,8 +55,8 @@ def command(given: dict[str, Any]) -> None:
         shown.print(report_table(done["report"]))
         shown.print(path_table(done["report"]))
         left = done["report"]["not_estimated"]
-        shown.print(f"left to {left['tool']}: {', '.join(left['what'])} ({left['script']})",
-                    highlight=False, soft_wrap=True)
+        shown.print(f"not estimated: {', '.join(left['what'])}. Run {left['script']} in "
+                    f"{left['tool']}", highlight=False, soft_wrap=True)
     if done["timing"] is not None:
         for table in timing_tables(done["timing"]):
             shown.print(table)

@@ -1,7 +1,7 @@
 """Cache of built files: each entry is a folder that is written atomically.
 
-Entries are loaded as machine code. So only the user and root may be able to write the cache and its
-entries.
+Entries are loaded as machine code. The cache therefore rejects files that another user, except
+root, can write.
 """
 
 import hashlib
@@ -21,45 +21,45 @@ __all__ = ["cache_dir", "cached", "digest", "tool_folders"]
 
 _TOOLS = {"ZIG_GLOBAL_CACHE_DIR": "zig", "ZIG_LOCAL_CACHE_DIR": "zig",
           "YOWASP_CACHE_DIR": "yowasp", "MPLCONFIGDIR": "matplotlib"}
-"""Variables that name the folders of the tools, and the folders' names in the cache."""
+"""Environment variables for the tools' cache folders, and the folders' names in the cache."""
 
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_dir() -> Path:
-    """Return the folder that ``EMBERNIC_CACHE`` names, else the user's cache folder.
+    """Return the folder in ``EMBERNIC_CACHE``, or else the user's cache folder.
 
-    Where the user's cache folder is not writable, the cache is a folder of the user in the
-    system's folder of temporary files. One line on standard error warns of it, and
-    ``EMBERNIC_CACHE`` names that folder to the processes that this process starts.
+    If the user's cache folder is not writable, the cache is a folder of the user in the system's
+    folder of temporary files. A line on standard error warns about it, and ``EMBERNIC_CACHE``
+    passes the folder to child processes.
 
-    ``ValueError`` if another user may write the folder, if ``EMBERNIC_CACHE`` names a folder that
-    cannot be made or the home of an unknown user, or if no folder is writable.
+    Raises ``ValueError`` if another user can write the folder, if ``EMBERNIC_CACHE`` is a folder
+    that cannot be created or the home of an unknown user, or if no folder is writable.
     """
     named = os.environ.get("EMBERNIC_CACHE")
     try:
         path = Path(named).expanduser() if named else _users_folder()
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except RuntimeError:
-        raise ValueError(f"EMBERNIC_CACHE must be a folder, not {named!r}, which begins with the "
-                         f"home of an unknown user") from None
+        raise ValueError(f"EMBERNIC_CACHE must be a folder, not {named!r}: the user of this "
+                         f"home folder is unknown") from None
     except OSError as error:
-        raise ValueError(f"EMBERNIC_CACHE must name a writable folder, not {named!r}: "
+        raise ValueError(f"EMBERNIC_CACHE must be a writable folder, not {named!r}: "
                          f"{error.strerror}") from None
     _check_root(path)
     return path
 
 
 def tool_folders() -> dict[str, str]:
-    """Return variables of the environment that keep the caches of zig, YoWASP's Yosys and
-    Matplotlib in the cache. A variable that the environment has keeps its value."""
+    """Return environment variables that place the caches of zig, YoWASP's Yosys and Matplotlib in
+    the cache. A variable that is already set keeps its value."""
     root = cache_dir()
     return {variable: os.environ.get(variable) or str(root / name)
             for variable, name in _TOOLS.items()}
 
 
 def _users_folder() -> Path:
-    """Return the user's cache folder, or where it is not writable a temporary one."""
+    """Return the user's cache folder, or a temporary folder if it is not writable."""
     path = platformdirs.user_cache_path("embernic")
     try:
         # Without a home, the path is relative.
@@ -76,10 +76,10 @@ def _users_folder() -> Path:
     except OSError:
         usable = False
     if not usable:
-        raise ValueError(f"neither {path} nor {instead} is a writable folder: name a folder for "
-                         f"the cache in EMBERNIC_CACHE")
-    print(f"warning: {path} is not writable, the cache is {instead}: name another folder in "
-          f"EMBERNIC_CACHE", file=sys.stderr)
+        raise ValueError(f"neither {path} nor {instead} is a writable folder: set EMBERNIC_CACHE "
+                         f"to a writable folder")
+    print(f"warning: {path} is not writable, the cache is {instead}: set EMBERNIC_CACHE to "
+          f"another folder", file=sys.stderr)
     os.environ["EMBERNIC_CACHE"] = str(instead)
     return instead
 
@@ -96,8 +96,8 @@ def digest(parts: Iterable[str]) -> str:
 def cached(key: str, build: Callable[[Path], None]) -> Path:
     """Return the folder of entry ``key``; ``build(folder)`` fills it if it does not exist.
 
-    Processes that need an entry that is being built wait for it. A failed or interrupted build
-    leaves no entry. ``ValueError`` for an entry that another user may have written.
+    Processes that need an unfinished entry wait for it. A failed or interrupted build leaves no
+    entry. Raises ``ValueError`` for an entry that another user may have written.
     """
     root = cache_dir()
     entry = root / key
@@ -117,7 +117,7 @@ def cached(key: str, build: Callable[[Path], None]) -> Path:
             _finish(unfinished)
             unfinished.rename(entry)
         except OSError as error:
-            # A write that finds the disk full names no file.
+            # An error of a full disk contains no file name.
             error.filename = error.filename or str(unfinished)
             raise
         finally:
@@ -126,8 +126,8 @@ def cached(key: str, build: Callable[[Path], None]) -> Path:
 
 
 def _finish(folder: Path) -> None:
-    """Make the files of a new entry writable by the user alone, and force them to disk: an entry
-    is whole even after a power cut."""
+    """Restrict write access to the files of a new entry to the user, and force them to disk. An
+    entry is complete even after a power failure."""
     for path in (folder, *folder.rglob("*")):
         path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~_OTHERS)
         if path.is_file():
@@ -136,8 +136,8 @@ def _finish(folder: Path) -> None:
 
 
 def _exists(entry: Path) -> bool:
-    """Return whether ``entry`` exists. ``ValueError`` if it is not a folder of files and folders
-    that only the user and root can write."""
+    """Return whether ``entry`` exists. Raises ``ValueError`` unless it is a folder of files and
+    folders that only the user and root can write."""
     if not os.path.lexists(entry):
         return False
     for path in chain([entry], entry.rglob("*")):
@@ -150,20 +150,20 @@ def _exists(entry: Path) -> bool:
 
 
 def _check_root(root: Path) -> None:
-    """Raise ``ValueError`` if another user may write the cache folder ``root``, or replace it."""
+    """Raise ``ValueError`` if another user can write or replace the cache folder ``root``."""
     _check_owner(root, root.stat(), root)
     around = root.resolve().parent
     mode = around.stat().st_mode
-    # In a sticky folder, such as /tmp, only its owner can rename ours.
+    # In a sticky folder, such as /tmp, only the owner can rename the cache.
     if hasattr(os, "getuid") and mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        raise ValueError(f"{around} must not be writable by others, who could replace the cache in "
-                         f"it, not {stat.S_IMODE(mode):04o}: run chmod o-w {around}, or name "
+        raise ValueError(f"{around} must not be writable by others, who could replace the cache, "
+                         f"not {stat.S_IMODE(mode):04o}: run chmod o-w {around}, or name "
                          f"another folder in EMBERNIC_CACHE")
 
 
 def _check_owner(path: Path, state: os.stat_result, root: Path) -> None:
     if not hasattr(os, "getuid"):
-        return  # a platform without owners and modes of this kind
+        return  # a platform without owners and modes
     user = os.getuid()
     # Files of root are as safe as the system itself.
     if state.st_uid not in (user, 0):

@@ -1,5 +1,5 @@
-"""Command lines: commands whose options are the fields of a dataclass, see
-:mod:`gen.base.option`; exit status, one-line error messages."""
+"""Command lines: commands whose options are the fields of a dataclass, see :mod:`gen.base.option`;
+exit status, and error messages of one line."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -20,11 +20,11 @@ __all__ = ["NicOptions", "run_command", "with_options"]
 
 _READERS = {"an integer": (int, integer_option), "a number": (float, number_option),
             "True or False": (bool, typer.Option)}
-"""Type and option of each kind, see :mod:`gen.base.option`. Each other kind is a text."""
+"""Type and option of each kind, see :mod:`gen.base.option`. All other kinds are text."""
 
 _LISTED: dict[str, Callable[[str], Any]] = {
     "integers": integer, "numbers": number, "texts": str.strip}
-"""Readers of the values that an option lists with commas between, by kind."""
+"""Readers of the values of a comma-separated option, by kind."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class NicOptions:
 def with_options(kind: type) -> Callable[[Callable[[dict[str, Any]], None]], Callable[..., None]]:
     """Return a decorator: a command with the options of the dataclass ``kind``.
 
-    The function gets the values by name. None stands for an option that is not given.
+    The function gets the values by name. None represents a missing option.
     """
     options = {each.name: each for each in given_options(kind) if each.kind != CALLABLE}
 
@@ -58,22 +58,24 @@ def with_options(kind: type) -> Callable[[Callable[[dict[str, Any]], None]], Cal
 
 def run_command(app: typer.Typer, arguments: Sequence[str] | None = None,
                 name: str | None = None) -> int:
-    """Run a command line; return its exit status: 2 for a mistake of the user, which is one line on
-    standard error, or 128 plus the number of the signal that ended it.
+    """Run a command line and return its exit status.
 
-    name: name of the program; by default that of the module.
+    The status is 2 for a user error, which is a line on standard error, or 128 plus the number of
+    the signal that ended the command.
+
+    name: name of the program; by default the name of the module.
     """
     begin = name or "error"
     try:
         with interruptible():
-            # Without its standalone mode, click returns the status of an Exit and raises no error.
+            # Without its standalone mode, click returns an Exit's status instead of raising it.
             status = app(args=arguments, prog_name=name, standalone_mode=False)
     except Interrupted as error:
         forget_unused()
         print("; ".join((f"{begin}: {error}", *getattr(error, "__notes__", ()))), file=sys.stderr)
         return error.status
     except MemoryError:
-        message = "the memory of this machine is not enough for what is asked"
+        message = "out of memory: use a smaller configuration or fewer processes"
     except BuildError as error:
         first, *output = str(error).splitlines()
         message = " ".join([first, *output[-1:]])
@@ -82,7 +84,7 @@ def run_command(app: typer.Typer, arguments: Sequence[str] | None = None,
             message = f"{error.filename}: {error.strerror}"
         elif isinstance(error, (OSError, ValueError, TypeError, ExtraError)):
             message = str(error)
-        # Typer brings its own copy of click: its usage errors share only this method.
+        # Typer contains its own copy of click: both kinds of usage error have this method.
         elif hasattr(error, "format_message"):
             if not (message := error.format_message()):
                 return 2  # the help was shown instead
@@ -124,14 +126,13 @@ def _parameter(given: Given) -> Parameter:
 
 
 def _lists(given: Given) -> str | None:
-    """Return the kind of the values that an option lists with commas between; None if it does not.
-    """
+    """Return the kind of the values of a comma-separated option; None for another option."""
     several = (given.kind or "").rpartition("a sequence of ")[2]
     return several if given.named and several in _LISTED else None
 
 
 def _read(given: Given, value: Any) -> Any:
-    """Return a value of the command line as the function of the API takes it."""
+    """Return a command-line value in the form that the API takes."""
     option, several = given.option, _lists(given)
     if value is None or value == option.none:
         return None

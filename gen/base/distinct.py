@@ -1,4 +1,4 @@
-"""Files that a command reads and writes: an output is never an input, nor another output."""
+"""Check of the files of a command: its outputs must differ from its inputs and from each other."""
 
 import os
 import stat
@@ -10,28 +10,33 @@ _Path = str | os.PathLike[str]
 
 
 def same_file(first: _Path, second: _Path) -> bool:
-    """Return whether writing to one of the paths changes what the other holds.
+    """Return whether writing to ``first`` changes the content of ``second``.
 
-    Links, hard or symbolic, of the file or of a folder, and names such as ``/proc/self/fd/3`` are
-    seen through. Files that are not there yet are compared by their names with links resolved.
-    Only regular files hold anything: a device, a pipe or a folder is never the same.
+    The function resolves hard and symbolic links of files and folders, and names such as
+    ``/proc/self/fd/3``. It compares missing files by their names with resolved links. Only regular
+    files can be the same: a device, a pipe or a folder has no content.
     """
     one, other = _status(first), _status(second)
     if any(found is not None and not stat.S_ISREG(found.st_mode) for found in (one, other)):
         return False
     if one is not None and other is not None:
         return os.path.samestat(one, other)
-    # A name may lead out of a folder that is not there yet, as ``new/../old`` does: once the
-    # folder is made it names a file that is there.
+    # A name such as ``new/../old`` passes a missing folder. Once the folder exists, it names an
+    # existing file.
     return os.path.realpath(first) == os.path.realpath(second)
 
 
 def check_distinct(outputs: Mapping[str, _Path | None],
                    inputs: Mapping[str, Iterable[_Path]]) -> None:
-    """Raise ``ValueError`` where an output is a file that is read, or two outputs are one file.
+    """Raise ``ValueError`` if an output is also an input, or if two outputs are the same file.
 
-    Both are named by what the user calls them. ``-`` as an output is standard output, which may be
-    a file as well; None is no output. Nothing is opened.
+    No file is opened.
+
+    Parameters
+    ----------
+    outputs: paths by their names for the user. ``-`` is standard output, which may be a file; None
+        is no output.
+    inputs: paths by their names for the user.
     """
     taken = [(path, field) for field, paths in inputs.items() for path in paths]
     for field, path in outputs.items():

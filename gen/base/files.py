@@ -1,4 +1,4 @@
-"""Opening of files that may be anything, and atomic writing."""
+"""Opening of files of any kind, and atomic writing."""
 
 import errno
 import os
@@ -12,13 +12,12 @@ __all__ = ["open_at_once", "open_output", "write_whole", "written_whole"]
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write ``content``, text or bytes, to ``path`` atomically: the file is always either the old
-    or the new one.
+    """Write ``content``, text or bytes, to ``path`` atomically.
 
-    It goes to a temporary file in the same folder, which replaces the old one when it is on the
-    disk (``fsync``, then ``rename``, which POSIX makes atomic). A symbolic link is followed. What
-    is not a plain file (``/dev/null``, a pipe), or lies in a read-only folder, is written in place.
-    ``OSError`` names ``path``.
+    The function writes a temporary file in the same folder, forces it to disk (``fsync``), and
+    replaces the old file (``rename``, atomic in POSIX). It follows a symbolic link. It writes in
+    place if the file is not regular (``/dev/null``, a pipe) or its folder is read-only. An
+    ``OSError`` contains ``path``.
     """
     data = content.encode() if isinstance(content, str) else content
     with written_whole(path) as file:
@@ -27,8 +26,8 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file whose content takes the place of ``path`` at the end of the block, as in
-    :func:`write_whole`. Where the block raises, ``path`` stays as it was."""
+    """Open a file that replaces ``path`` at the end of the block, as in :func:`write_whole`. If the
+    block raises an exception, ``path`` is unchanged."""
     try:
         if os.path.exists(path) and not os.path.isfile(path):
             with open_output(path) as file:
@@ -37,7 +36,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         target = Path(os.path.realpath(path))
         part = target.with_name(f"{_beginning(target)}{os.getpid()}.part")
         try:
-            # A new file: in a folder for everybody, another user may have put a link in its place.
+            # Create a new file: in a shared folder, another user may have placed a link.
             part.unlink(missing_ok=True)
             file = part.open("x+b")
         except PermissionError:
@@ -62,29 +61,29 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def open_output(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open ``path`` for writing, emptied. ``OSError`` if it cannot be written, and for a FIFO that
-    no process reads, whose opening would wait for ever."""
+    """Open ``path`` for writing and truncate it. Raises ``OSError`` if it cannot be written, and
+    for a FIFO without a reader, which would block for ever."""
     return open(path, "wb", opener=open_at_once)
 
 
 def open_at_once(path: str, flags: int) -> int:
-    """Open ``path`` as an opener of :func:`open` that never waits for the other end of a FIFO.
+    """Open ``path`` as an opener of :func:`open` that does not wait for the other end of a FIFO.
 
-    ``OSError`` for an output that is a FIFO that no process reads.
+    Raises ``OSError`` for an output FIFO without a reader.
     """
     try:
         file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
     except OSError as error:
         if error.errno != errno.ENXIO:
             raise
-        raise OSError(errno.ENXIO, "is a FIFO that no process reads", str(path)) from None
+        raise OSError(errno.ENXIO, "FIFO has no reader", str(path)) from None
     if hasattr(os, "O_NONBLOCK"):
         os.set_blocking(file, True)
     return file
 
 
 def _remove_left(target: Path) -> None:
-    """Remove the temporary files of ``target`` that killed processes left behind."""
+    """Remove the temporary files of ``target`` that killed processes left."""
     for part in target.parent.glob(f"{_beginning(target)}*.part"):
         if not _alive(part.name.split(".")[2]):
             with suppress(OSError):
@@ -92,8 +91,8 @@ def _remove_left(target: Path) -> None:
 
 
 def _beginning(target: Path) -> str:
-    """Return the beginning of the names of temporary files; ``target`` may have a name as long as
-    any."""
+    """Return the prefix of the names of temporary files. It is a hash, because ``target`` may have
+    the longest possible name."""
     return f".embernic-{sha256(os.fsencode(target.name)).hexdigest()[:16]}."
 
 

@@ -1,7 +1,6 @@
-"""Numbers in text, as options, settings and lists have them: plain decimal, and nothing else.
+"""Numbers in text, as in options, settings and lists: plain decimal only.
 
-``int`` and ``float`` of Python also take ``1_0``, digits of other scripts, and blanks around,
-and so does what reads a command line.
+Python's ``int`` and ``float`` also accept ``1_0``, digits of other scripts, and surrounding blanks.
 """
 
 import re
@@ -18,9 +17,9 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})"
 
 
 def integer(text: str | int) -> int:
-    """Return the integer that ``text`` is in decimal, of at most 30 digits; an integer as it is.
+    """Return the integer in ``text``, of at most 30 decimal digits; return an integer unchanged.
 
-    ``ValueError`` for any other text.
+    Raises ``ValueError`` for other text.
     """
     if isinstance(text, str) and not _INTEGER.fullmatch(text):
         raise ValueError(f"{_cut(text)} is not an integer of decimal digits")
@@ -28,10 +27,10 @@ def integer(text: str | int) -> int:
 
 
 def number(text: str | float) -> float:
-    """Return the number that ``text`` is in decimal, perhaps with an exponent; a number as it is.
+    """Return the decimal number in ``text``, with an optional exponent; return a number unchanged.
 
-    ``inf`` and ``nan`` are numbers, too: the bounds of each field say whether it takes them.
-    ``ValueError`` for any other text.
+    ``inf`` and ``nan`` are numbers; the bounds of a field may reject them. Raises ``ValueError``
+    for other text.
     """
     if isinstance(text, str) and not _NUMBER.fullmatch(text):
         raise ValueError(f"{_cut(text)} is not a decimal number")
@@ -39,17 +38,17 @@ def number(text: str | float) -> float:
 
 
 def integer_option(*names: str, **given: Any) -> Any:
-    """Return a command line's option whose value is an :func:`integer`."""
+    """Return a command-line option whose value is an :func:`integer`."""
     return typer.Option(*names, parser=_complaining(integer), metavar="INTEGER", **given)
 
 
 def number_option(*names: str, **given: Any) -> Any:
-    """Return a command line's option whose value is a :func:`number`."""
+    """Return a command-line option whose value is a :func:`number`."""
     return typer.Option(*names, parser=_complaining(number), metavar="FLOAT", **given)
 
 
 def _complaining(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return ``read`` with its error as one of the command line's own, which names the option."""
+    """Return ``read`` with its error as a usage error, which contains the option's name."""
     def parse(text: Any) -> Any:
         try:
             return read(text)

@@ -1,6 +1,6 @@
-"""Options of commands, written once: each is a field of a dataclass.
+"""Options of commands: fields of a dataclass.
 
-The field has the type and the default, and its :func:`option` the help and the bounds. The command
+A field has the type and the default, and its :func:`option` the help and the bounds. The command
 line (:mod:`gen.base.command`), the functions of :mod:`sim.api` and TOML files read the fields. A
 field that is not ``kw_only`` is an argument without a name.
 """
@@ -17,50 +17,50 @@ __all__ = ["CALLABLE", "LISTS", "REQUIRED", "AnyPath", "AnyPaths", "Given", "Nam
            "given_options", "option", "same"]
 
 AnyPath = str | PathLike[str]
-"""A path as a caller may give it."""
+"""A path that a caller gives."""
 
 AnyPaths = AnyPath | Sequence[AnyPath]
 """Paths of an option that may be repeated."""
 
 Named = Annotated[AnyPath, "a name or a path"]
-"""A profile or a model that ships, or a TOML file of one."""
+"""Name of a supplied profile or model, or path of a TOML file."""
 
 Settings = Annotated[Sequence[str], "a sequence of field=value"]
-"""Changes of a NIC."""
+"""Changes of a NIC's configuration."""
 
 CALLABLE = "a function"
-"""Kind of the options that only a caller in Python can give."""
+"""Kind of the options that exist only in Python."""
 
 REQUIRED = Parameter.empty
-"""Default of an option that must be given."""
+"""Default of a required option."""
 
 LISTS = {"paths": "a path", "integers": "an integer", "numbers": "a number", "texts": "a text",
          "field=value": "a text"}
-"""Kind of each value of a sequence, by the word for the sequence's values."""
+"""Kind of each value of a sequence, by the word for the values."""
 
 _MANY = {each: many for many, each in LISTS.items() if many != "field=value"}
 
 _WORDS = (("profile", "a name or a path"), (PathLike, "a path"), (Callable, "a function"),
           (float, "a number"), (bool, "True or False"), (int, "an integer"), (str, "a text"))
-"""What an option may be, by the first of these types that it has."""
+"""Kind of an option, by the first of these types that its type contains."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """What a field of options has besides its type and default.
+    """Properties of an option besides its type and default.
 
     Members
     -------
     help: text of ``--help``.
     least, most: bounds of a number; None is unbounded.
-    among: texts that are allowed; empty allows every text.
-    old: new name of each value that has one; values are stored under their old names.
+    among: allowed texts; empty allows every text.
+    old: new name of each renamed value; values are stored under their old names.
     metavar: form of the value in ``--help``.
-    shown: default in ``--help``, where the field's own is None.
-    none: text on the command line that stands for None.
+    shown: default in ``--help`` if the field's default is None.
+    none: text on the command line that represents None.
     of_cluster: whether a ``cluster`` replaces the default.
-    joined: whether the command line joins repeated values with commas, for a message about them.
-    hidden: whether ``--help`` leaves the option out.
+    joined: whether the command line joins repeated values with commas, for error messages.
+    hidden: whether ``--help`` omits the option.
     """
 
     help: str
@@ -80,7 +80,7 @@ class Option:
 class Given:
     """An option of a command: its name, type, kind, default and :class:`Option`.
 
-    named: whether it is given by name, rather than by its place.
+    named: whether it is given by name, not by position.
     """
 
     name: str
@@ -92,15 +92,15 @@ class Given:
 
 
 def option(default: Any, help: str, **more: Any) -> Any:
-    """Return a dataclass field that is an option; ``more``: further members of `Option`."""
+    """Return a dataclass field that is an option. ``more``: further members of `Option`."""
     values = {} if default is REQUIRED else {"default": default}
     return field(**values, metadata={"option": Option(help, **more)})
 
 
 def same(kind: type, name: str, **changes: Any) -> Any:
-    """Return a field that is an option of another dataclass.
+    """Return a field that copies an option of another dataclass.
 
-    changes: ``default``, and members of `Option`, that differ.
+    changes: ``default`` and members of `Option` that differ.
     """
     other = kind.__dataclass_fields__[name]
     default = changes.pop("default", other.default)
@@ -110,7 +110,7 @@ def same(kind: type, name: str, **changes: Any) -> Any:
 
 @cache
 def given_options(kind: type) -> tuple[Given, ...]:
-    """Return the options of a dataclass, in order. A field with ``init=False`` is no option."""
+    """Return the options of a dataclass, in order. A field with ``init=False`` is not an option."""
     hints = get_type_hints(kind, include_extras=True)
     found = []
     for each in fields(kind):
@@ -124,7 +124,7 @@ def given_options(kind: type) -> tuple[Given, ...]:
 
 
 def _kind_of(hint: Any) -> str | None:
-    """Return in words which values an option of the type ``hint`` takes; None for any value."""
+    """Return the kind of value of an option with type ``hint``, in words; None for any value."""
     several, single = "", set()
     for kind in get_args(hint) if get_origin(hint) in (UnionType, Union) else (hint,):
         if get_origin(kind) is Annotated:

@@ -23,9 +23,10 @@ def config_types() -> dict[str, type]:
 def parse_settings(settings: Iterable[str], types: Mapping[str, type]) -> dict[str, Any]:
     """Return the values of ``settings``, each ``field=value``, by field.
 
-    ``types`` maps the fields that may be set to ``int`` (decimal or 0x...), ``bool``, ``float`` or
-    ``str``. ``ValueError`` names a setting that is malformed, repeated, of an unknown
-    field or not of its type.
+    types: type of each field: ``int`` (decimal or 0x...), ``bool``, ``float`` or ``str``.
+
+    Raises ``ValueError`` with a setting that is malformed, repeated, of an unknown field or of the
+    wrong type.
     """
     values: dict[str, Any] = {}
     for setting in settings:
@@ -36,7 +37,7 @@ def parse_settings(settings: Iterable[str], types: Mapping[str, type]) -> dict[s
         if name not in types:
             raise ValueError(f"no such field: {name} (fields: {', '.join(sorted(types))})")
         if name in values:
-            raise ValueError(f"{name} must be set once, not again to {text!r}")
+            raise ValueError(f"{name} must be set once: remove {name}={text.strip()}")
         values[name] = _value(name, text.strip(), types[name])
     return values
 

@@ -1,4 +1,4 @@
-"""Termination of a command by a signal: Ctrl-C, ``kill``, a closing terminal."""
+"""Termination of a command by a signal: Ctrl-C, ``kill``, or a closed terminal."""
 
 import _thread
 import signal
@@ -18,14 +18,15 @@ Handler = Callable[[int, FrameType | None], None]
 
 
 class Interrupted(BaseException):
-    """A signal asks the command to end. It is no `Exception`, so that no handler takes it for an
-    error.
+    """A signal requests the end of the command.
 
-    It is no ``KeyboardInterrupt`` either: command line libraries turn that into a status of their
-    own, and code underneath may swallow it.
+    The class derives from neither `Exception`, which handlers catch, nor ``KeyboardInterrupt``,
+    which command line libraries convert to their own status and other code may suppress.
 
-    Members: ``number`` and ``signal``, of the signal and its name; ``status``, the exit status for
-    the shell.
+    Members
+    -------
+    number, signal: number and name of the signal.
+    status: exit status for the shell.
     """
 
     def __init__(self, number: int):
@@ -37,20 +38,20 @@ class Interrupted(BaseException):
 
 @contextmanager
 def handling(handler: Handler) -> Iterator[None]:
-    """Let ``handler`` handle SIGINT, SIGTERM and SIGHUP in the block, unless they are ignored.
+    """Handle SIGINT, SIGTERM and SIGHUP with ``handler`` in the block, unless they are ignored.
 
-    Ignored signals stay ignored: ``nohup`` and background shells rely on that. Outside the main
-    thread, where Python allows no signal handlers, this does nothing.
+    Ignored signals stay ignored, as ``nohup`` and background shells require. Outside the main
+    thread, where Python allows no signal handlers, the function has no effect.
 
-    A signal may come while Python calls something whose exceptions it prints and drops, such as
-    the ``__del__`` that each of Amaranth's modules has. Then it is sent again.
+    A signal may arrive while Python runs code whose exceptions it prints and drops, such as the
+    ``__del__`` of Amaranth's modules. The signal is then sent again.
     """
     before = {}
     print_dropped = sys.unraisablehook
 
     def dropped(found: "sys.UnraisableHookArgs") -> None:
         if isinstance(found.exc_value, Interrupted):
-            # Here it would be dropped again.
+            # An exception raised here would be dropped again.
             left = threading.Event()
             threading.Thread(target=_send_again, args=(found.exc_value.number, left),
                              daemon=True).start()
@@ -76,17 +77,16 @@ def handling(handler: Handler) -> Iterator[None]:
 
 
 def forget_unused() -> None:
-    """Let the modules that a command that ends early had made, and not yet used, go in silence.
+    """Suppress Amaranth's warnings about unused modules when a command ends early.
 
-    Amaranth warns of each, for this process never again.
+    The setting lasts for the rest of the process.
     """
     if "amaranth.hdl" in sys.modules:
         warnings.filterwarnings("ignore", category=sys.modules["amaranth.hdl"].UnusedElaboratable)
 
 
 def _send_again(number: int, left: threading.Event) -> None:
-    """Send a signal to the main thread, a moment after it has left the function that sets ``left``.
-    """
+    """Send a signal to the main thread, a moment after ``left`` is set."""
     left.wait()
     time.sleep(0.001)
     _thread.interrupt_main(number)

@@ -24,8 +24,8 @@ __all__ = ["BuildError", "announce", "completed", "failure", "how_ended", "run_t
 def how_ended(status: int) -> str:
     """Return the end of a process in words: its exit status, or the signal that killed it.
 
-    status: as :class:`subprocess.Popen` returns it, below 0 for a signal. A shell and Python
-        report the signal of a process that they started as a status above 128.
+    status: return code of :class:`subprocess.Popen`, negative for a signal. A shell and Python
+        report the signal of a child process as a status above 128.
     """
     number = -status if status < 0 else status - 128 if status <= 192 else 256 - status
     try:
@@ -38,9 +38,10 @@ def how_ended(status: int) -> str:
 def completed(command: Sequence[str], cwd: Path | None = None,
               env: Mapping[str, str] | None = None,
               given: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run ``command`` to its end, with its caches in ours; ``BuildError`` if it does not exist.
+    """Run ``command`` to its end, with the tools' caches in the cache. Raises ``BuildError`` if it
+    does not exist.
 
-    env: further variables of the environment.
+    env: further environment variables.
     given: standard input; empty means that of this process.
     """
     try:
@@ -51,15 +52,16 @@ def completed(command: Sequence[str], cwd: Path | None = None,
 
 
 def failure(name: str, status: int, output: str) -> str:
-    """Return the message for a tool that failed: how it ended, and the end of its output."""
-    return f"{name} failed with {how_ended(status)}:\n{output[-4000:] or 'it wrote no message'}"
+    """Return the message for a failed tool: its exit status or signal, and the end of its output.
+    """
+    return f"{name} failed with {how_ended(status)}:\n{output[-4000:] or '(no message)'}"
 
 
 def run_tool(command: Sequence[str], cwd: Path | None = None,
              env: Mapping[str, str] | None = None) -> str:
-    """Run ``command`` and return its output; ``BuildError`` if it fails or does not exist.
+    """Run ``command`` and return its output. Raises ``BuildError`` if it fails or does not exist.
 
-    env: further variables of the environment.
+    env: further environment variables.
     """
     done = completed(command, cwd, env)
     if done.returncode:
@@ -78,7 +80,7 @@ def verilator_root() -> Path:
 
 
 def run_verilator(arguments: Sequence[str], *, cwd: Path) -> str:
-    """Run Verilator and return its output; ``BuildError`` if it fails."""
+    """Run Verilator and return its output. Raises ``BuildError`` if it fails."""
     root = verilator_root()
     # The package's own command prefers a system-wide Verilator, so call the binary.
     return run_tool([str(root / "bin" / "verilator_bin"), *arguments], cwd=cwd,
@@ -86,8 +88,7 @@ def run_verilator(arguments: Sequence[str], *, cwd: Path) -> str:
 
 
 def announce(action: str, expected: str) -> AbstractContextManager:
-    """Announce an action and its expected time on standard error, with a spinner if that is a
-    terminal."""
+    """Announce an action and its expected time on standard error, with a spinner on a terminal."""
     line, console = f"{action}, about {expected} ...", Console(stderr=True)
     if console.is_terminal:
         return console.status(line)

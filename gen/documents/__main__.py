@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ from gen.base.command import NicOptions, run_command, with_options
 from gen.base.distinct import check_distinct
 from gen.base.files import write_whole
 from gen.base.option import AnyPath, option
+from gen.base.settings import configure
 from gen.documents.write import documents
+from rtl.config import NicConfig, preset
 
 _MOST_BYTES = 1 << 28
-"""Most bytes of a report."""
+"""Largest size of a report in bytes."""
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -26,23 +28,28 @@ class DocumentOptions(NicOptions):
     """Options of ``python -m gen.documents``."""
 
     report: AnyPath | None = option(
-        None, "NAME.report.json of python -m gen --report, for resources.md", metavar="PATH")
+        None, "NAME.report.json of python -m gen --report, for resources.md",
+        shown="the file in --output, if any", metavar="PATH")
     timing: AnyPath | None = option(
         None, "NAME.timing.json of python -m gen --timing, for timing.md and timing.svg",
-        metavar="PATH")
+        shown="the file in --output, if any", metavar="PATH")
     timing_training: AnyPath | None = option(
-        None, "the same with --set training=true, for a second table in timing.md",
+        None, "NAME.timing.json with --set training=true, for a second table in timing.md",
         metavar="PATH")
 
 
 @app.command()
 @with_options(DocumentOptions)
 def command(given: dict[str, Any]) -> None:
-    """Write register map, wire format, block diagram, latency, resources and timing of a
-    SmartNIC."""
+    """Write register map, wire format, block diagram, latency, resources and timing of a SmartNIC.
+
+    For resources and timing, run python -m gen with --report and --timing into the same folder
+    first."""
     output = Path(given["output"])
-    read = {name: Path(given[name]) for name in ("report", "timing", "timing_training")
-            if given[name] is not None}
+    config = configure(preset(given["config"]), given["set"] or ())
+    read = _found(output, config) | {
+        name: Path(given[name]) for name in ("report", "timing", "timing_training")
+        if given[name] is not None}
     files = documents(given["config"], given["set"] or (), **{
         name: _read(path) for name, path in read.items()})
     check_distinct({f"{name} of output": output / name for name in files},
@@ -51,6 +58,24 @@ def command(given: dict[str, Any]) -> None:
     for name, text in files.items():
         write_whole(output / name, text)
         Console().print(str(output / name), highlight=False, soft_wrap=True)
+
+
+def _found(output: Path, config: NicConfig) -> dict[str, Path]:
+    """Return the reports that ``python -m gen`` wrote to ``output``, by their option.
+
+    Raises ``ValueError`` if they belong to another configuration.
+    """
+    described = output / f"{config.name}.json"
+    found = {name: path for name in ("report", "timing")
+             if (path := output / f"{config.name}.{name}.json").is_file()}
+    if found and described.is_file():
+        made_of = _read(described)
+        if (not isinstance(made_of, dict)
+                or made_of.get("configuration") != json.loads(json.dumps(asdict(config)))):
+            raise ValueError(f"{described} has another configuration than --config and --set. "
+                             "Use another --output, or run python -m gen again")
+        return found
+    return {}
 
 
 def _read(path: Path) -> Any:

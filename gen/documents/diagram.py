@@ -9,15 +9,15 @@ from rtl.monitor.channels import channel_map
 __all__ = ["diagram_markdown"]
 
 _EDGES = {"net_tx": "net_assembler", "host_tx": "host_assembler"}
-"""The block that drives each edge of the NIC; an edge driven from outside is a node of its own."""
+"""Block that drives each output of the NIC. An input of the NIC is a node of the diagram."""
 
 
 def diagram_markdown(name: str, training: bool, blocks: Mapping[str, wiring.Component],
                      note: str) -> str:
-    """Return ``nic.md``: a node for each block, with its folder, and an arrow for each two blocks.
+    """Return ``nic.md``: a node for each block, and an arrow for each pair of connected blocks.
 
-    training: whether the NIC trains.
-    blocks: components by name; other nodes are outside the NIC, or join, split or queue streams.
+    training: whether the NIC has the gradient path.
+    blocks: components by name. Other nodes are outside the NIC, or join, split or queue streams.
     """
     streams: dict[tuple[str, str], list[str]] = {}
     for channel, target in channel_map(training).items():
@@ -28,12 +28,12 @@ def diagram_markdown(name: str, training: bool, blocks: Mapping[str, wiring.Comp
              *(f'  {source} -->|"{"<br/>".join(ports)}"| {target}'
                for (source, target), ports in streams.items())]
     text = "\n".join(lines)
-    return (f"# Blocks and streams of `{name}`\n\n{note}\n\nAn arrow has the names of the streams "
-            f"from one block to the other.\n\n```mermaid\n{text}\n```\n")
+    return (f"# Blocks and streams of `{name}`\n\n{note}\n\nThe label of an arrow is the names of "
+            f"the streams between two blocks.\n\n```mermaid\n{text}\n```\n")
 
 
 def _label(node: str, blocks: Mapping[str, wiring.Component]) -> str:
-    """Return the name of a node; for a block, with its folder in ``rtl``."""
+    """Return the label of a node: its name, and for a block its folder in ``rtl``."""
     if node not in blocks:
         return node
     return f"{node}<br/>rtl/{type(blocks[node]).__module__.split('.')[1]}"

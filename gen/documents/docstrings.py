@@ -1,4 +1,4 @@
-"""Reader of docstrings: of a module's assignments, and of a class's counters and members."""
+"""Reader of the docstrings of assignments, counters and members."""
 
 import ast
 import inspect
@@ -11,8 +11,10 @@ __all__ = ["attribute_docs", "counters_text", "members_text"]
 
 @cache
 def attribute_docs(module: ModuleType) -> dict[str, str]:
-    """Return the docstrings after assignments in ``module``, by name, including those in its
-    classes: ``Class.MEMBER``, and ``Class`` for the class's own."""
+    """Return the docstrings of the assignments and classes in ``module``, by name.
+
+    The name of an assignment in a class is ``Class.MEMBER``.
+    """
     docs: dict[str, str] = {}
 
     def visit(body: list[ast.stmt], prefix: str) -> None:
@@ -31,14 +33,14 @@ def attribute_docs(module: ModuleType) -> dict[str, str]:
 
 
 def counters_text(kind: type) -> str:
-    """Return the description of the port ``counters`` in the docstring of ``kind``, or ""."""
+    """Return the description of port ``counters`` in the docstring of ``kind``; "" if missing."""
     found = re.search(r"^counters: (.*(?:\n +.*)*)", inspect.getdoc(kind) or "", re.MULTILINE)
     text = " ".join(found[1].split()) if found else ""
     return text.removesuffix(" idle.")
 
 
 def members_text(kind: type) -> dict[str, str]:
-    """Return the section Members of the docstring of ``kind``: descriptions by name."""
+    """Return the descriptions in section Members of the docstring of ``kind``, by name."""
     section = (inspect.getdoc(kind) or "").split("Members\n-------\n")[-1].split("\n\n")[0]
     return {name: " ".join(text.split())
             for name, text in re.findall(r"^(\w+): (.*(?:\n +.*)*)", section, re.MULTILINE)}

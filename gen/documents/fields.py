@@ -1,4 +1,4 @@
-"""Fields of layouts, found by reflection, with their meanings in :mod:`rtl.format_notes`."""
+"""Fields of layouts, with their meanings from :mod:`rtl.format_notes`."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,7 +13,7 @@ __all__ = ["Field", "Piece", "descriptor_pieces", "layout_fields", "meaning"]
 
 
 class Field(NamedTuple):
-    """A field: first bit, width and meaning."""
+    """A field of a layout: name, first bit, width in bits, and meaning."""
 
     name: str
     offset: int
@@ -22,8 +22,10 @@ class Field(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """The part of a field in one 32-bit word: bits ``low`` to ``high``, whose lowest is bit
-    ``first`` of the field."""
+    """The part of a field in a 32-bit word.
+
+    It is in bits ``low`` to ``high`` of the word. Bit ``low`` is bit ``first`` of the field.
+    """
 
     name: str
     word: int
@@ -34,18 +36,19 @@ class Piece(NamedTuple):
 
     @property
     def bits(self) -> str:
-        """The bits as text."""
+        """The bits in the word, as text."""
         return str(self.low) if self.low == self.high else f"{self.high}:{self.low}"
 
 
 def meaning(layout: str, field: str) -> str:
-    """Return the meaning of ``field`` of ``layout``; ``KeyError`` if it is not documented."""
+    """Return the meaning of ``field`` of ``layout``. Raises ``KeyError`` if it has no description.
+    """
     full = f"{layout}.{field}"
     return FIELDS[full] if full in FIELDS else FIELDS[field]
 
 
 def layout_fields(name: str, layout: data.StructLayout, base: int = 0) -> Iterator[Field]:
-    """Yield the fields of ``layout``, named ``name``; a nested layout yields its own fields."""
+    """Yield the fields of ``layout``, which is called ``name``, and of its nested layouts."""
     for field_name, field in layout:
         offset = base + field.offset
         if isinstance(field.shape, data.StructLayout):
@@ -57,8 +60,10 @@ def layout_fields(name: str, layout: data.StructLayout, base: int = 0) -> Iterat
 
 
 def descriptor_pieces() -> list[Piece]:
-    """Return the fields of a table descriptor by word; a field in several words yields ``name_0``,
-    ``name_1`` ..., lowest first. Reserved fields are left out."""
+    """Return the fields of a table descriptor, by word, without reserved fields.
+
+    A field in several words is split into ``name_0``, ``name_1`` and so on, lowest first.
+    """
     pieces = []
     for field in layout_fields("TableDescriptor", TableDescriptor):
         if field.name.startswith("reserved"):

@@ -1,4 +1,4 @@
-"""Generator of a configured SmartNIC's Verilog, and of the JSON document that describes it."""
+"""Generator of a SmartNIC's Verilog, and of the JSON document that describes it."""
 
 import dataclasses
 import json
@@ -25,7 +25,7 @@ SCHEMA = "embernic/gen/1"
 
 def build_nic(config: NicConfig) -> wiring.Component:
     """Return the SmartNIC of ``config``."""
-    # Imported here because converting a block or parsing settings does not need the whole NIC.
+    # The import is local: conversion of a block and parsing of settings do not need the whole NIC.
     from rtl.nic import SmartNic
 
     return SmartNic(config)
@@ -36,8 +36,8 @@ def describe_nic(nic: wiring.Component, verilog: Verilog, config: NicConfig,
     """Return the content of ``<name>.json``: shell, configuration, ports, registers, memories,
     modules, and the memory masters of ``nic``, if any.
 
-    ``nic.registers`` lists the registers, objects with ``name``, ``address``, ``access``,
-    ``reset`` and ``description``.
+    ``nic.registers`` is a list of registers with ``name``, ``address``, ``access``, ``reset`` and
+    ``description``.
     """
     counts = verilog.counts()
     masters = [master._asdict() for master in getattr(nic, "masters", ())]
@@ -62,23 +62,31 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
              options: Mapping[str, Any] | None = None, report: bool = False, timing: bool = False,
              build: Callable[[NicConfig], wiring.Component] = build_nic,
              progress: Callable[[str], None] = lambda _line: None) -> dict[str, Any]:
-    """Write ``<name>.v``, ``<name>.json`` and ``<name>.vivado.tcl``, a script that implements the
-    design alone in Vivado; with ``report`` also ``<name>.report.json``, with ``timing``
-    ``<name>.timing.json``.
+    """Write the files of a NIC to ``output``, and return its description.
 
-    With a ``shell`` of :data:`gen.shells.SHELLS`, ``<name>`` is the configuration's and the
-    shell's, and ``output`` gets all files of the shell; report and timing are those of the bare
-    NIC, and with ``timing`` the shell's constraints follow from it. Since the shell reads the whole
-    folder, it must be new, empty, or hold an earlier result. ``options`` has the shell's choices by
-    name: :class:`gen.shells.OpenNicPorts`.
+    The files are ``<name>.v``, ``<name>.json`` and ``<name>.vivado.tcl``, a script that implements
+    the design alone in Vivado. With a shell, ``<name>`` is ``<configuration>_<shell>``, and the
+    shell adds its own files. The same configuration gives the same bytes. Each file with comments
+    begins with the version, the tools and the command (:mod:`gen.verilog.heading`). All files are
+    written at the end, each atomically.
 
-    The same configuration gives the same bytes. Each file whose format has comments begins with the
-    version, the tools and the command (:mod:`gen.verilog.heading`). Files are written at the end,
-    each atomically: if the command is ended before, ``output`` is unchanged. ``build`` makes the
-    component of a configuration; ``progress`` is called with each step. Returns the description,
-    with ``files``, the ``report``, the ``timing`` and ``warnings`` added. Raises ``OSError`` if
-    ``output`` cannot be written, ``ValueError`` if the configuration's name is unusable, the shell
-    or an option is unknown, or ``output`` holds other files.
+    Parameters
+    ----------
+    config: configuration of the NIC.
+    output: folder for the files. With a shell it must be new, empty, or contain an earlier result,
+        because the shell reads the whole folder.
+    shell: a shell of :data:`gen.shells.SHELLS`, or ``none``.
+    options: the shell's options by name: :class:`gen.shells.OpenNicPorts`.
+    report: whether to write ``<name>.report.json``, for the bare NIC.
+    timing: whether to write ``<name>.timing.json``, for the bare NIC, and constraints of the shell
+        that follow from it.
+    build: function that makes the component of a configuration.
+    progress: callback for each step.
+
+    The returned description also contains ``files``, ``report``, ``timing`` and ``warnings``.
+
+    Raises ``OSError`` if ``output`` cannot be written, and ``ValueError`` if the configuration's
+    name is unusable, the shell or an option is unknown, or ``output`` contains other files.
     """
     from gen.shells import SHELLS
     from gen.shells.timing_xdc import named_as_in
@@ -93,7 +101,7 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
         chosen = SHELLS[shell].choose(options or {})
         config = SHELLS[shell].prepare(config)
     elif options:
-        raise ValueError(f"{next(iter(options))} is an option of a shell, and shell is none")
+        raise ValueError(f"{next(iter(options))} requires a shell: add --shell")
     with _made(output):
         if shell != "none":
             _check_folder(output, name)
@@ -109,7 +117,7 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
         else:
             top = SHELLS[shell].wrap(nic, *chosen)
             verilog = bare = to_verilog(top, name)
-            if report or timing:  # of the bare NIC, block by block
+            if report or timing:  # for the bare NIC, block by block
                 bare = to_verilog(build(config), config.name,
                                   VerilogPlatform(config.name, sources=True))
             if timing:
@@ -141,16 +149,16 @@ def _timing(verilog: Verilog, progress: Callable[[str], None]) -> dict[str, Any]
 
 
 def _check_folder(folder: Path, name: str) -> None:
-    """Raise ``ValueError`` unless ``folder`` is empty or holds an earlier result of ``name``."""
+    """Raise ``ValueError`` unless ``folder`` is empty or contains an earlier result of ``name``."""
     there = sorted(path.name for path in folder.iterdir())
     if there and f"{name}.json" not in there:
-        raise ValueError(f"output must be a new or empty folder, or hold an earlier {name}, not "
+        raise ValueError(f"output must be a new or empty folder, or contain an earlier {name}, not "
                          f"{folder} with {there[0]}")
 
 
 @contextmanager
 def _made(folder: Path) -> Iterator[None]:
-    """Make ``folder`` if it is missing; remove it again if it stays empty."""
+    """Create ``folder`` if it is missing. Remove it after an error if it is empty."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -16,14 +16,17 @@ _ENUMS = (formats.Opcode, formats.Status, formats.DescriptorKind, formats.Record
 
 
 def registers_header(name: str, registers: list[Register], note: str) -> str:
-    """Return ``registers.h``: ``EMBER_<NAME>`` for each address, with ``_WIDTH``, ``_MASK`` and
-    ``_RESET``, for control registers ``_LOW`` and ``_HIGH``; parts of a table descriptor with
-    ``_WORD``, ``_SHIFT`` and ``_MASK`` (in place); codes. C99 and C++."""
+    """Return ``registers.h``, a header for C99 and C++.
+
+    It defines ``EMBER_<NAME>`` for each address, with ``_WIDTH``, ``_MASK`` and ``_RESET``.
+    Control registers also have ``_LOW`` and ``_HIGH``. Each part of a table descriptor has
+    ``_WORD``, ``_SHIFT`` and ``_MASK`` (in place). The header also defines all codes.
+    """
     guard = f"EMBER_{_upper(name)}_REGISTERS_H"
     lines = [f"/* Registers of the SmartNIC {name}. {note} */", f"#ifndef {guard}",
              f"#define {guard}", "",
-             "/* Addresses are bytes from the start of the register block. What is read only has",
-             "   its value in this configuration as _RESET where that never changes. */"]
+             "/* Addresses are byte offsets in the register block. _RESET of a read-only register",
+             "   is its constant value in this configuration. */"]
     for register in registers:
         macro = f"EMBER_{_upper(register.name)}"
         lines += ["", f"/* {_comment(register)} */", f"#define {macro} 0x{register.address:04x}u"]
@@ -36,8 +39,8 @@ def registers_header(name: str, registers: list[Register], note: str) -> str:
         if register.access == "rw":
             lines += [f"#define {macro}_LOW {_hex(register.low)}",
                       f"#define {macro}_HIGH {_hex(register.high or 0)}"]
-    lines += ["", "/* A table descriptor: what lies in its words, written to EMBER_TABLE_WORD0 on.",
-              f"   All {TABLE_WORDS} of them for each table, word 0 last. */"]
+    lines += ["", "/* Fields of a table descriptor. Write its words from EMBER_TABLE_WORD0 on:",
+              f"   all {TABLE_WORDS} words for each table, word 0 last. */"]
     for piece in descriptor_pieces():
         macro = f"EMBER_DESCRIPTOR_{_upper(piece.name)}"
         mask = (1 << (piece.high + 1)) - (1 << piece.low)
@@ -45,7 +48,7 @@ def registers_header(name: str, registers: list[Register], note: str) -> str:
                   f"#define {macro}_SHIFT {piece.low}u", f"#define {macro}_MASK {_hex(mask)}"]
     for kind in _ENUMS:
         lines += ["", *_codes(kind)]
-    lines += ["", f"#define EMBER_IDENTITY {_hex(MAGIC)} /* what EMBER_MAGIC reads */", "",
+    lines += ["", f"#define EMBER_IDENTITY {_hex(MAGIC)} /* value of register EMBER_MAGIC */", "",
               f"#endif /* {guard} */", ""]
     return "\n".join(lines)
 

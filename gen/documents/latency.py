@@ -11,20 +11,19 @@ __all__ = ["latency_markdown"]
 
 
 def latency_markdown(name: str, blocks: Mapping[str, wiring.Component], note: str) -> str:
-    """Return ``latency.md``: the latency and the rate of each of ``blocks``.
+    """Return ``latency.md``: the latency and the rate of each block.
 
-    Blocks of one class share a row. Blocks that have neither (counters outside the path) are left
-    out.
+    Blocks of the same class share a row. Blocks without latency and rate are omitted.
     """
     rows: dict[str, list[str]] = {}
     for label, block in _flat(blocks):
         rows.setdefault(f"{type(block).__module__}.{type(block).__name__}", []).append(label)
     kinds = {f"{type(b).__module__}.{type(b).__name__}": type(b) for _, b in _flat(blocks)}
     text = f"# Latency of the blocks of `{name}`\n\n{note}\n\n"
-    text += ("Latencies in cycles of 4 ns at 250 MHz, where nothing else is under way, and rates, "
-             "by `LATENCY` and `RATE` of each class; `python -m sim bench` measures most of these "
-             "blocks and compares. Latencies add up along a path, whose rate is that of its "
-             "slowest block.\n\n")
+    text += ("Latencies are in cycles (4 ns at 250 MHz) of an idle block, from `LATENCY` of its "
+             "class; rates are from `RATE`. `python -m sim bench` measures most of the blocks. The "
+             "latency of a path is the sum of its blocks' latencies, its rate that of its slowest "
+             "block.\n\n")
     return text + table(("blocks", "class", "latency in cycles", "rate"), (
         (", ".join(f"`{label}`" for label in labels), f"`{kind}`", _latency(kinds[kind]),
          rate_of(kinds[kind]))
@@ -37,7 +36,7 @@ def _latency(kind: type) -> str:
 
 
 def _flat(blocks: Mapping[str, wiring.Component]) -> list[tuple[str, wiring.Component]]:
-    """Return the blocks by name; composite blocks are replaced by their parts."""
+    """Return the blocks by name, with composite blocks replaced by their parts."""
     found: list[tuple[str, wiring.Component]] = []
     for label, block in blocks.items():
         inner = getattr(block, "blocks", None)

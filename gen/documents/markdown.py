@@ -10,7 +10,7 @@ _ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?(\w+)`")
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]],
           right: Sequence[int] = ()) -> str:
-    """Return a table; columns with numbers in ``right`` are right-aligned."""
+    """Return a table. Columns whose numbers are in ``right`` are right-aligned."""
     rules = ["--:" if k in right else "---" for k in range(len(columns))]
     lines = [columns, rules, *rows]
     return "".join(f"| {' | '.join(_cell(value) for value in line)} |\n" for line in lines)
@@ -21,5 +21,5 @@ def _cell(value: object) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a docstring's text as one line of Markdown, with roles and backquotes converted."""
+    """Return a docstring's text as a line of Markdown, with roles and backquotes converted."""
     return " ".join(_ROLE.sub(r"`\1`", text).replace("``", "`").split())

@@ -16,24 +16,30 @@ from rtl.control.registers import Register as Entry
 __all__ = ["registers_json", "registers_markdown"]
 
 _SECTIONS = (
-    (0, "Identity", "What this is, and where the sections are. A driver compares `register_map` "
-                    "with that of its header."),
-    (CONFIG_BASE, "Configuration", "What is fixed at elaboration, for reading."),
-    (CONTROL_BASE, "Control", "A write outside the range is refused (SLVERR) and changes nothing."),
-    (TABLE_BASE, "Table descriptors", "Write `table_index`, then the words, whole words each. A "
-     "descriptor in use is changed by writing its word 0 with 0 first, and last with its value."),
-    (CHANNEL_BASE, "Streams", "Where a beat stands: `valid` without `ready` waits."),
-    (COUNTER_BASE, "Counters", "Cumulative; only reset clears them. `counters_hold` of 1 "
-     "keeps a snapshot of all for reading."),
+    (0, "Identity", "Identification, and the addresses of the sections. A driver compares "
+                    "`register_map` with the value in its header."),
+    (CONFIG_BASE, "Configuration", "Read-only constants of this configuration."),
+    (CONTROL_BASE, "Control", "The NIC rejects a write outside the range (SLVERR). The register "
+     "keeps its value."),
+    (TABLE_BASE, "Table descriptors", "Write `table_index`, then all words, 32 bits at a time. To "
+     "change a descriptor in use, write 0 to word 0 first, and its new value last."),
+    (CHANNEL_BASE, "Streams", "State of each stream. `valid` without `ready` means that a beat "
+     "waits."),
+    (COUNTER_BASE, "Counters", "Cumulative counts; only reset clears them. With `counters_hold` 1, "
+     "you read a snapshot of one cycle."),
 )
 
 
 def registers_markdown(name: str, registers: list[Entry],
                        blocks: Mapping[str, wiring.Component], note: str) -> str:
-    """Return ``registers.md``; ``blocks`` by the names of their counters before the dot."""
-    text = f"# Registers of `{name}`\n\n{note}\n\nAXI4-Lite, 32-bit words at byte addresses. An "
-    text += ("access to an address without a register, a write to a read-only register and a read "
-             "of a write-only one are answered SLVERR. Bits above those named read 0.\n")
+    """Return ``registers.md``.
+
+    blocks: blocks by the prefix of their counters' names.
+    """
+    text = f"# Registers of `{name}`\n\n{note}\n\nThe registers are 32-bit words at byte addresses "
+    text += ("accessed by AXI4-Lite. The NIC answers SLVERR to an access without a register, a "
+             "write to a read-only register, and a read of a write-only register. Unused upper "
+             "bits read 0.\n")
     bounds = [base for base, *_ in _SECTIONS[1:]] + [1 << 16]
     for (base, title, said), stop in zip(_SECTIONS, bounds):
         section = [r for r in registers if base <= r.address < stop]
@@ -83,7 +89,7 @@ def _value(value: int | None) -> str:
 
 
 def registers_json(name: str, registers: list[Entry]) -> str:
-    """Return ``registers.json``: every register, and the parts of a table descriptor."""
+    """Return ``registers.json``: all registers, and the parts of a table descriptor."""
     document = {"schema": "embernic/registers/1", "name": name,
                 "registers": [asdict(register) for register in registers],
                 "table_descriptor": [p._asdict() for p in descriptor_pieces()]}

@@ -26,16 +26,17 @@ def resources_markdown(report: dict[str, Any], note: str) -> str:
         text += (f"\nDeepest path: **{total['depth']} LUTs** between registers, memories and DSPs "
                  f"(a carry chain counts 1), from {_end(total['path']['from'])} to "
                  f"{_end(total['path']['to'])}.\n\n"
-                 f"Left to {left['tool']}: {', '.join(left['what'])}. `{left['script']}`, which is "
-                 "written beside the Verilog, gets them.\n\n## By block\n\n"
-                 "For one instance of each; `depth` is its longest path, ports included.\n\n")
+                 f"Not estimated: {', '.join(left['what'])}. Run `{left['script']}`, beside the "
+                 f"Verilog, in {left['tool']}.\n\n## By block\n\n"
+                 "Resources of one instance. `depth` is the longest path in LUTs, including paths "
+                 "from and to ports.\n\n")
         text += table(("block", "count", *(kind.upper() for kind in _KINDS), "depth"), (
             (f"`{block['name'].removeprefix(name + '__')}`", block["instances"],
              *(_number(block[kind]) for kind in _KINDS), block["depth"]) for block in blocks),
             range(1, 8))
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"report must be of gen --report, not {type(report).__name__} without "
-                         f"{error}") from None
+        raise ValueError("report must be a file of python -m gen --report: "
+                         f"{type(report).__name__} without {error}") from None
     return text
 
 

@@ -11,7 +11,7 @@ _STYLES = {"ultra": "UltraRAM", "block": "block RAM", "distributed": "LUTRAM", "
 
 
 def summary_table(document: dict[str, Any]) -> Table:
-    """Return a table of the files and sizes of a generated configuration."""
+    """Return a table of the files and sizes of a NIC."""
     table = Table(title=document["name"], show_header=False)
     for path in document["files"]:
         table.add_row("file", path)
@@ -26,8 +26,8 @@ def summary_table(document: dict[str, Any]) -> Table:
 
 
 def report_table(report: dict[str, Any]) -> Table:
-    """Return a table of the resources of each block and of the whole."""
-    # Eight columns must fit a terminal of 80 characters, so there are no lines between them.
+    """Return a table of the resources of each block and of the NIC."""
+    # Eight columns must fit a terminal of 80 characters, without lines between them.
     table = Table(title=f"{report['name']}: estimate by Yosys", box=box.SIMPLE,
                   padding=(0, 0, 0, 1), pad_edge=False)
     table.add_column("block", no_wrap=True, min_width=16)

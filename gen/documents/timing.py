@@ -15,7 +15,7 @@ def timing_markdown(report: dict[str, Any], note: str,
                     training: dict[str, Any] | None = None) -> str:
     """Return ``timing.md`` from a report of :func:`gen.timing.report.report_timing`.
 
-    ``training`` is that of the same configuration with training: its blocks get a table too.
+    training: timing report with ``training=true``; adds a table of its blocks.
     """
     parts = [
         f"# Timing of `{report['name']}`, estimated\n\n{note}\n", _assumptions(report),
@@ -32,9 +32,8 @@ def timing_markdown(report: dict[str, Any], note: str,
 
 def _assumptions(report: dict[str, Any]) -> str:
     assumed = report["assumptions"]
-    text = ("Static timing analysis of the mapped netlist. Nothing is placed, so each figure "
-            "stands three times, for nets of three kinds that were fixed beforehand; what is "
-            "believed of one case alone is believed of an assumption.\n\n")
+    text = ("Static timing analysis of the mapped netlist. The design is not placed, so each "
+            "result is given for three assumptions about the delay of nets.\n\n")
     text += table(("nets", "delay in ps, n loads"), (
         (net["case"], f"{net['base_ps']}" + (
             f" + {net['ps_per_root_of_fan_out']} √n" if net["ps_per_root_of_fan_out"] else ""))
@@ -44,31 +43,27 @@ def _assumptions(report: dict[str, Any]) -> str:
 
 
 def _conclusions(report: dict[str, Any]) -> str:
-    """What a sceptic may take from the figures at 250 MHz."""
+    """Return the conclusions that the report allows at 250 MHz."""
     blocks, cases = report["blocks"], _by_case(report)
     late = {case: [block for block in blocks if block[case]["mhz"] < 250] for case in _CASES}
     never, open_ = late["optimistic"], len(late["pessimistic"]) - len(late["optimistic"])
     named = ", ".join(f"`{_name(block, report)}`" for block in never)
     if never:
-        named = f" ({named}): hardly any placement helps these, other logic or a better mapping may"
+        named = f" ({named}): placement will hardly help, other logic or a better mapping may"
     return (
-        "## What may be concluded at 250 MHz\n\n"
-        f"Of {len(blocks)} blocks, {len(blocks) - len(late['pessimistic'])} have slack with "
-        "pessimistic nets: if one of them fails once placed, its nets are slower than assumed, or "
-        f"something is not modelled. {len(never)} have none even with optimistic nets"
-        f"{named}. "
-        f"For the other {open_} the estimate decides nothing: {len(late['middle'])} blocks miss "
-        "250 MHz in the middle case, but where in its interval a block will lie is for placement "
-        "to say. A block's worst path may run through other blocks too, and is counted for each; "
-        "so mending one may mend several. A low rank in this table is a reason to look at a path, "
-        "not proof of a slow one; a high rank is no proof of a fast one. What may not be "
-        "concluded: that the design runs at 250 MHz, or at any frequency; that the case that fits "
-        "one block fits another; anything of hold times, of congestion, of the die's edges or of "
-        f"the shell. Late with pessimistic nets are {cases['pessimistic']['failing']['250']:,} of "
-        f"{cases['pessimistic']['ends']:,} ends, with middle nets "
-        f"{cases['middle']['failing']['250']:,}, with optimistic nets "
-        f"{cases['optimistic']['failing']['250']:,}. `python -m tests.gen.timing.public` compares "
-        "the same analysis with what Vivado said of public designs.\n")
+        "## Conclusions at 250 MHz\n\n"
+        f"{len(blocks)} blocks:\n\n"
+        f"- {len(blocks) - len(late['pessimistic'])} have slack with pessimistic nets. They fail "
+        "only if their nets are slower than assumed.\n"
+        f"- {len(never)} miss 250 MHz even with optimistic nets{named}.\n"
+        f"- {open_} are undecided: placement decides. {len(late['middle'])} blocks miss 250 MHz in "
+        "the middle case.\n\n"
+        f"Ends that miss 250 MHz, of {cases['pessimistic']['ends']:,}: "
+        + ", ".join(f"{cases[case]['failing']['250']:,} with {case} nets" for case in _CASES)
+        + ". A path through several blocks counts for each of them. The estimate does not prove a "
+        "frequency of the design. It omits hold times, congestion, die crossings and the shell. "
+        "`python -m tests.gen.timing.public` compares the analysis with Vivado's results for "
+        "public designs.\n")
 
 
 def _interval(report: dict[str, Any], title: str = "Paths between registers") -> str:
@@ -81,19 +76,20 @@ def _interval(report: dict[str, Any], title: str = "Paths between registers") ->
                      *(f"{one['slack_ps'][at]:,.0f}" for at in ("250", "300")),
                      *(f"{one['failing'][at]:,}" for at in ("250", "300")),
                      "none" if ports is None else f"{ports:,.0f}"))
-    return (f"## {title}\n\nRegisters, memories and DSPs. Paths of ports stand apart: behind a "
-            "port is a register of the neighbour, which is assumed. Ends that a path from another "
-            f"clock reaches are left out: {report['ends_of_other_clocks']:,}.\n\n" + table(
+    return (f"## {title}\n\nPaths between registers, memories and DSPs. The last column is for "
+            "paths of ports, which assume a register behind the port. "
+            f"{report['ends_of_other_clocks']:,} ends of paths between clocks are omitted.\n\n"
+            + table(
                 ("nets", "MHz", "worst path, ps", "slack at 250 MHz", "slack at 300 MHz",
                  "ends late at 250", "ends late at 300", "worst path of a port, ps"),
                 rows, range(1, 8)))
 
 
 def _blocks(title: str, report: dict[str, Any]) -> str:
-    return (f"## {title}\n\nMHz at which the worst path through a block has no slack; it may begin "
-            "and end elsewhere; `inside` has those of the worst path that stays in the block, what "
-            "comes from elsewhere left out. The ends are those of the middle case; `LUTs` are the "
-            "most on a path that ends in the block.\n\n" + table(
+    return (f"## {title}\n\nMHz at which the worst path through a block has slack 0. The path may "
+            "begin and end in other blocks; `inside` is for paths that stay in the block. `from` "
+            "and `to` are for the middle case. `LUTs` is the largest number on a path that ends in "
+            "the block.\n\n" + table(
                 ("block", "count", *_CASES, "inside", "LUTs", "from", "to"),
                 ((f"`{_name(block, report)}`", block["instances"],
                   *(f"{block[case]['mhz']:.0f}" for case in _CASES), _inside(block), block["luts"],
@@ -107,8 +103,9 @@ def _inside(block: dict[str, Any]) -> str:
 
 
 def _paths(report: dict[str, Any]) -> str:
-    text = (f"## The {len(report['paths'])} worst paths, middle case\n\nOne for each register and "
-            "kind of pin. A hop is a cell with its delay and that of the net behind it.\n")
+    text = (f"## The {len(report['paths'])} worst paths, middle case\n\nThe worst path to each "
+            "register and kind of pin. A row is a cell with its delay and the delay of its output "
+            "net.\n")
     for place, path in enumerate(report["paths"], 1):
         text += (f"\n<details><summary>{place}. {path['ps']:,.0f} ps, {path['luts']} LUTs: "
                  f"<code>{path['from']}</code> ({path['from_kind']}) to <code>{path['to']}</code> "
@@ -128,9 +125,9 @@ def _classes(report: dict[str, Any]) -> str:
             key = entry["from_kind"], entry["to_kind"], entry["pin"]
             found.setdefault(key, {})[case] = entry
     rows = sorted(found.items(), key=lambda row: -max(one["ps"] for one in row[1].values()))
-    return ("## By class of ends\n\nWhat launches, what captures, and what the pin is for; `inner` "
-            "is inside a cell. Slack in ps at 250 MHz. An end is counted where its latest path "
-            "belongs, in the middle case.\n\n" + table(
+    return ("## By class of ends\n\nSlack in ps at 250 MHz, by launching element, capturing "
+            "element and function of the pin. `inner` is a path inside a cell. An end counts in "
+            "the class of its latest path in the middle case.\n\n" + table(
                 ("from", "to", "pin", "ends", *_CASES),
                 ((*key, f"{cases['middle']['ends']:,}" if "middle" in cases else "0",
                   *(f"{cases[case]['slack_ps']['250']:,.0f}" if case in cases else ""
@@ -140,9 +137,9 @@ def _classes(report: dict[str, Any]) -> str:
 def _loops(report: dict[str, Any]) -> str:
     cases = {case: {loop["to"]: loop for loop in one["loops"]}
              for case, one in _by_case(report).items()}
-    return ("## One-cycle loops\n\nRegisters whose next value depends on their own through logic: "
-            "no register can be put into such a path. MHz; those without a figure are not among "
-            "the slowest of that case.\n\n" + table(
+    return ("## One-cycle loops\n\nMHz of registers whose next value depends on their own value. "
+            "Such a path cannot be pipelined. A cell is empty if the register is not among the "
+            "slowest of that case.\n\n" + table(
                 ("register", "declared", "LUTs", *_CASES),
                 ((f"`{name}`", loop["source"], loop["luts"],
                   *(f"{cases[case][name]['mhz']:.0f}" if name in cases[case] else ""
@@ -152,15 +149,15 @@ def _loops(report: dict[str, Any]) -> str:
 
 def _loads(report: dict[str, Any], title: str = "Loads") -> str:
     sets, nets = report["control_sets"], report["nets"]
-    text = f"## {title}\n\nThe nets with most loads, by what the loads are, without clocks:\n\n"
+    text = f"## {title}\n\nNets with most loads, by kind of load, without clocks:\n\n"
     text += _nets(nets["most_loads"])
     resets = ", ".join(f"`{net['net']}` {net['kinds']['reset']:,}" for net in nets["resets"][:3])
-    text += f"\nLargest resets: {resets or 'none'}.\n\nThe nets that enable most:\n\n"
+    text += f"\nLargest resets: {resets or '-'}.\n\nNets with most loads at enable pins:\n\n"
     text += _nets(nets["enables"])
     costly = report["costly_nets"]
     text += (f"\n{len(costly['nets']):,} nets have more than {costly['bound']} loads and are on a "
-             "path that misses 250 MHz with pessimistic nets: with so many loads, fan-out costs "
-             "a net as much as its distance.\n\n"
+             "path that misses 250 MHz with pessimistic nets. At that number of loads, fan-out "
+             "costs as much delay as distance.\n\n"
              f"{sets['count']:,} control sets (clock, enable and reset of flip-flops); "
              "the largest:\n\n")
     return text + table(("enable", "reset", "flip-flops"), (

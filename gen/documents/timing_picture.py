@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 __all__ = ["timing_picture"]
 
-# Okabe and Ito's palette, which colour-blind readers can tell apart.
+# Palette of Okabe and Ito, for colour-blind readers.
 _COLOURS = {"pessimistic": "#D55E00", "middle": "#000000", "optimistic": "#0072B2"}
 _BAR = "0.8"
 _MARKS = {"pessimistic": "<", "middle": "o", "optimistic": ">"}
@@ -18,12 +18,12 @@ _ROW, _MARGIN = 0.2, 4.6
 
 
 def timing_picture(report: dict[str, Any]) -> str:
-    """Return ``timing.svg``: the same report gives the same bytes.
+    """Return ``timing.svg``. The same report gives the same bytes.
 
-    Above, a range for each block, the worst in the middle case first; below, the number of ends by
-    slack at 250 MHz.
+    The upper plot shows the range of MHz of each block, the lowest in the middle case first. The
+    lower plot shows the number of path ends by slack at 250 MHz.
     """
-    # Ids of SVG are random unless they are salted; text stays text, in the reader's font.
+    # Without a salt, SVG ids are random. Font type "none" keeps text as text.
     with matplotlib.rc_context({"svg.hashsalt": report["name"], "svg.fonttype": "none"}):
         blocks = len(report["blocks"])
         figure = Figure(figsize=(9, _MARGIN + _ROW * blocks), layout="constrained")
@@ -54,7 +54,7 @@ def _ranges(axes: Axes, report: dict[str, Any]) -> None:
     for clock in _CLOCKS:
         axes.axvline(clock, color="0.5", linewidth=1, linestyle="--" if clock == 300 else "-")
         axes.text(clock, -0.7, f"{clock}", ha="center", va="bottom", fontsize=8)
-    axes.set_xlabel("MHz at which the worst path through the block has no slack")
+    axes.set_xlabel("MHz at which the worst path through the block has slack 0")
     axes.legend(fontsize=8, loc="lower right")
     axes.spines[["top", "right"]].set_visible(False)
 

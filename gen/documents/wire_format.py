@@ -1,4 +1,4 @@
-"""Generator of the wire format page: packets, header and records from :mod:`rtl.formats`."""
+"""Generator of the wire format page: packets, header and records of :mod:`rtl.formats`."""
 
 import inspect
 import re
@@ -18,7 +18,7 @@ _CODES = (formats.RecordKind, formats.Status, formats.StepKind, formats.Reductio
 
 
 def record_layouts() -> list[str]:
-    """Return the names of the layouts that packets carry after the header, in source order."""
+    """Return the names of the layouts of packet payloads, in source order."""
     used = {packet.records for packet in PACKETS.values()} | {"SampleRecord"}
     return [name for name, value in vars(formats).items()
             if isinstance(value, data.StructLayout) and name in used]
@@ -29,17 +29,17 @@ def wire_format_markdown(note: str) -> str:
     docs = attribute_docs(formats)
     said = (inspect.getdoc(formats) or "").split("\n\n")[1:]
     text = f"# Packets and records\n\n{note}\n\n{_prose(said)}\n## Packets\n\n"
-    text += ("A host port accepts and sends the same packets, with the first 42 bytes and the CRC "
-             "zero. Records lie eight a beat, the first lowest; unused places and lanes are zero. "
-             "*Training* packets are refused by a NIC that was not built to train.\n\n")
+    text += ("Packets on host ports have the same form, with zeros in the first 42 bytes and in "
+             "the CRC. A beat contains eight records, the first in the lowest bits. Unused records "
+             "and lanes are zero. A NIC without the gradient path rejects *training* packets.\n\n")
     text += table(("opcode", "name", "from, to", "after the header beat", "training"), (
         (f"{int(code):#04x}", code.name, packet.sender, _payload(packet.records, packet.behind),
          "yes" if packet.training else "") for code, packet in PACKETS.items()))
     text += "\n## Header beat\n\n"
     text += _layout("HeaderBeat", formats.HeaderBeat, "Multi-byte fields of Ethernet, IPv4 and UDP "
-                    "are in network order, those of EmberNIC's own little-endian.")
-    text += "\n## Records\n\nBits of a record, the lowest first; a record is 8 bytes but for tag "
-    text += "beats, which are 64.\n"
+                    "are in network order. EmberNIC's own fields are little-endian.")
+    text += "\n## Records\n\nBits of a record, the lowest first. A record has 8 bytes, a tag beat "
+    text += "64 bytes.\n"
     for name in record_layouts():
         text += f"\n### {name}\n\n" + _layout(name, getattr(formats, name), plain(docs[name]))
     text += "\n## Codes\n"
@@ -49,7 +49,7 @@ def wire_format_markdown(note: str) -> str:
 
 
 def _prose(paragraphs: list[str]) -> str:
-    """Return the module's paragraphs; indented ones are drawings."""
+    """Return the module's paragraphs as Markdown. An indented paragraph is a drawing."""
     parts = []
     for paragraph in paragraphs:
         if paragraph.startswith("    "):

@@ -1,1 +1,1 @@
-"""Netlists that Yosys maps for UltraScale+, and the resources and logic depth of their blocks."""
+"""Netlists that Yosys maps for UltraScale+, with the resources and logic depth of their blocks."""

@@ -13,7 +13,7 @@ _CLOCKS = ("C", "CLK", "clk")
 
 
 class Path(NamedTuple):
-    """LUTs from ``start`` to ``end``, names of registers, memories or ports."""
+    """Path with ``depth`` LUTs from ``start`` to ``end``, names of registers, memories or ports."""
 
     depth: int = 0
     start: str = ""
@@ -21,25 +21,25 @@ class Path(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """LUTs between a port and ``register``, the name of the register farthest from it."""
+    """LUTs between a port and ``register``, the most distant register."""
 
     depth: int
     register: str = ""
 
 
-# Arrival of a signal: LUTs after each source, an input port by name or any register.
+# Arrival of a signal: LUTs after each source (an input port by name, or any register).
 Arrival = dict[str, Reach]
 
 
 @dataclass
 class Timing:
-    """Depths of a module, as needed to continue its paths outside.
+    """Depths of a module, for the continuation of its paths outside.
 
     Members
     -------
     inner: deepest path between two registers inside.
-    launch: from a register to each output port that a register drives.
-    capture: from each input port to a register.
+    launch: path from a register to each output port that a register drives.
+    capture: path from each input port to a register.
     through: depth from input port to output port, without a register.
     """
 
@@ -50,7 +50,7 @@ class Timing:
 
     @property
     def deepest(self) -> Path:
-        """Deepest path of any kind; in a tie, the one between registers."""
+        """Deepest path of any kind; in a tie, the path between registers."""
         return max((
             self.inner,
             *(Path(reach.depth, reach.register, port) for port, reach in self.launch.items()),
@@ -60,7 +60,7 @@ class Timing:
 
 
 def ram_timing(latency: int, levels: int) -> Timing:
-    """Return the timing of an owned memory: a register, or ``levels`` LUTs that read LUTRAM."""
+    """Return the timing of an owned memory: a register, or ``levels`` LUTs for a LUTRAM read."""
     ports = ("write_en", "write_addr", "write_data", "read_en", "read_addr")
     if latency:
         return Timing(launch={"read_data": Reach(0)}, capture=dict.fromkeys(ports, Reach(0)))
@@ -71,11 +71,13 @@ def ram_timing(latency: int, levels: int) -> Timing:
 
 def analyse(module: Mapping[str, Any], boxes: Mapping[str, Timing],
             registers: Container[str] = ()) -> Timing:
-    """Return the timing of ``module``, as Yosys writes it to JSON after mapping.
+    """Return the timing of ``module``, as in Yosys's JSON after mapping.
 
-    ``boxes`` has the timing of black-box cells by cell name. A LUT counts 1, a carry chain 1,
-    multiplexers between LUTs 0; registers, RAMs and DSPs end a path. A register is named after the
-    net it drives; if there are several, after the one in ``registers``.
+    A LUT and a carry chain count 1, multiplexers between LUTs 0. Registers, RAMs and DSPs end a
+    path. A register has the name of the net that it drives; if there are several names, the name in
+    ``registers``.
+
+    boxes: timing of black-box cells by cell name.
     """
     return _Netlist(module, boxes, registers).timing()
 
@@ -90,7 +92,7 @@ class _Netlist:
         self.drivers: dict[int, tuple[str, str]] = {}
         self.names: dict[int, str] = {}
         nets = module.get("netnames", {})
-        # If a bit has several names, the last one is kept.
+        # If a bit has several names, the last name wins.
         for name in sorted(nets, key=lambda name: (name in registers, "$" not in name, name)):
             self.names.update(dict.fromkeys(nets[name]["bits"], name))
         for name, cell in self.cells.items():
@@ -126,7 +128,7 @@ class _Netlist:
         return result
 
     def _endpoints(self, name: str, cell: Mapping[str, Any]) -> list[tuple[str, Reach]]:
-        """Return the input ports of a cell where paths end, and their depth inside the cell."""
+        """Return the input ports of a cell at the end of paths, and their depth inside the cell."""
         if name in self.boxes:
             return [(port, _inside(name, reach))
                     for port, reach in self.boxes[name].capture.items()]
@@ -138,13 +140,15 @@ class _Netlist:
                 if direction == "input" and port not in _CLOCKS]
 
     def _register(self, name: str, cell: Mapping[str, Any]) -> str:
-        """Return the name of a register or DSP: that of the first signal it drives, if any."""
+        """Return the name of a register or DSP: the name of the first signal that it drives, if
+        any."""
         driven = (bit for port, direction in cell.get("port_directions", {}).items()
                   if direction == "output" for bit in cell["connections"][port])
         return next((self.names[bit] for bit in driven if bit in self.names), name)
 
     def _fan_in(self, bit: int) -> tuple[Arrival, list[tuple[int, int]]]:
-        """Return the sources at ``bit`` itself, and the bits it depends on with their cost."""
+        """Return the sources at ``bit`` itself, and the bits that it depends on, with their cost.
+        """
         if bit not in self.drivers:
             return {}, []
         name, port = self.drivers[bit]
@@ -179,7 +183,7 @@ class _Netlist:
                 continue
             own, inputs = self._fan_in(current)
             # A bit in progress would close a loop. Boxes are described port by port, so two bits
-            # of one port may seem to form one; it adds nothing.
+            # of a port may seem to form a loop, which does not change the depth.
             missing = [b for b, _ in inputs if b not in self.arrivals and b not in under_way]
             if missing:
                 under_way.add(current)

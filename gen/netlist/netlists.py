@@ -1,10 +1,10 @@
-"""Netlists of a design that Yosys maps for UltraScale+, one of each distinct unit.
+"""Netlists of a design that Yosys maps for UltraScale+, one for each distinct unit.
 
-A unit is an instance in the top, an instance in a large one of these, a shared unit, or the top.
-Each distinct one is synthesised once, out of context and without the other units in it, so that
-Yosys needs little memory; its netlist is cached by its source (:mod:`gen.base.cache`). Memories of
-:data:`gen.verilog.platform.RAM_MODULES` are black boxes: a behavioural array of megabits would
-take hours to map cell by cell.
+A unit is an instance in the top, an instance in a large unit, a shared unit, or the top. Each
+distinct unit is synthesised once, out of context and without its subunits, so Yosys needs little
+memory. Its netlist is cached by its source (:mod:`gen.base.cache`). Memories of
+:data:`gen.verilog.platform.RAM_MODULES` are black boxes, because mapping a behavioural array of
+megabits cell by cell would take hours.
 """
 
 import gzip
@@ -26,17 +26,17 @@ from gen.verilog.rtlil import Port
 __all__ = ["LATENCIES", "Netlist", "map_units", "place", "registers", "synthesise", "units_of"]
 
 LATENCIES = {module: latency for latency, module in RAM_MODULES.items()}
-"""Read latency of each owned memory module, see :data:`gen.verilog.platform.RAM_MODULES`; for that
-of 2 and more, its parameter ``LATENCY`` says it."""
+"""Read latency of each owned memory module, see :data:`gen.verilog.platform.RAM_MODULES`. For 2 and
+more, parameter ``LATENCY`` of the module contains the latency."""
 
 Netlist = dict[str, Any]
-"""A mapped module as Yosys writes it to JSON: ``ports``, ``cells`` and ``netnames``."""
+"""A mapped module in Yosys's JSON: ``ports``, ``cells`` and ``netnames``."""
 
 _Converted = TypeVar("_Converted")
 _LARGE = 1_000_000
-"""Characters of Verilog, without shared units, beyond which a block's own blocks are units: ABC
-saves area wherever its one longest path leaves time, so that in a large unit any path may become as
-long, and a change in one place moves all."""
+"""Maximum characters of a block's Verilog, without shared units; the instances in a larger block
+are units. ABC saves area as long as the longest path allows, so in a large unit a local change
+affects all paths."""
 _MODULE = re.compile(r"^module (\S+?)\(.*?^endmodule\n", re.MULTILINE | re.DOTALL)
 _RAM_PORTS = [
     Port("clk", 1, "input"), Port("write_en", 1, "input"),
@@ -47,10 +47,10 @@ _RAM_PORTS = [
 
 def map_units(verilog: Verilog, units: list[str], convert: Callable[[str, Netlist], _Converted],
               progress: Callable[[str], None] = lambda _line: None) -> dict[str, _Converted]:
-    """Return ``convert(unit, netlist)`` of each of ``units`` (:func:`units_of`), in their order.
+    """Return ``convert(unit, netlist)`` for each of ``units`` (:func:`units_of`), in their order.
 
-    It is called for one of the units with the same netlist, and they share what it returns.
-    ``progress`` is called with a line for each netlist.
+    Units with the same netlist share one result. ``progress`` is called with a line for each
+    netlist.
     """
     texts = _texts(verilog)
     sources = {unit: _source(unit, verilog, units, texts) for unit in units}
@@ -66,18 +66,18 @@ def map_units(verilog: Verilog, units: list[str], convert: Callable[[str, Netlis
         progress(f"synthesised {unit} ({len(done)} of {len(distinct)})")
         return converted
 
-    # Each run has its own memory, up to a few GiB, so at most two run at once.
+    # A run needs up to a few GiB of memory, so at most two run at once.
     with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
         mapped = dict(zip(distinct, pool.map(one, distinct.values())))
     return {unit: mapped[fingerprint] for unit, fingerprint in fingerprints.items()}
 
 
 def units_of(verilog: Verilog, whole: bool) -> list[str]:
-    """Return the modules that are synthesised separately, inner ones first.
+    """Return the modules that are synthesised separately, inner modules first.
 
-    ``whole`` treats the top as one unit, which is faster for a small design.
+    whole: whether to treat the top as one unit, which is faster for a small design.
     """
-    # A submodule is named after its enclosing module, a shared unit is not.
+    # The name of a submodule begins with the name of its enclosing module.
     shared = {cell.module for module in verilog.modules.values() for cell in module.cells
               if cell.module in verilog.modules and not cell.module.startswith(f"{module.name}__")}
     # A module that only wraps a memory or a shared unit counts as part of its user.
@@ -119,7 +119,7 @@ def _texts(verilog: Verilog) -> dict[str, str]:
 
 
 def _source(unit: str, verilog: Verilog, units: list[str], texts: dict[str, str]) -> str:
-    """Return the Verilog of ``unit`` with other units and the memories as black boxes."""
+    """Return the Verilog of ``unit``, with other units and the memories as black boxes."""
     parts: list[str] = []
     seen: set[str] = set()
 
@@ -154,15 +154,16 @@ def _box(name: str, ports: list[Port], parameters: str = "") -> str:
 
 
 def _fingerprint(source: str, unit: str) -> str:
-    """Return a hash of ``source`` that is independent of its place in the design."""
+    """Return a hash of ``source`` that does not depend on its place in the design."""
     same = re.sub(rf"\b{re.escape(unit)}(?=__|\b)", "UNIT", source)
     return hashlib.sha256(same.encode()).hexdigest()
 
 
 def synthesise(unit: str, source: str, parameters: Mapping[str, int] | None = None) -> Netlist:
-    """Return the netlist of module ``unit`` of the Verilog ``source``, flat.
+    """Return the flat netlist of module ``unit`` of the Verilog ``source``, from the cache if
+    possible.
 
-    ``parameters`` are set in place of the module's own. The netlist is cached.
+    parameters: values that replace the module's own parameters.
     """
     settings = "".join(f" -set {name} {value}" for name, value in (parameters or {}).items())
     script = "\n".join([
@@ -177,7 +178,7 @@ def synthesise(unit: str, source: str, parameters: Mapping[str, int] | None = No
         (folder / "unit.json.gz").write_bytes(gzip.compress(written.read_bytes(), 1, mtime=0))
         written.unlink()
 
-    # The synthesis takes minutes, so it is cached: an interrupted report resumes.
+    # The synthesis takes minutes, so the result is cached: an interrupted report resumes.
     entry = cached(f"netlist-{digest([yosys_id(), script, source])}", build)
     modules = json.loads(gzip.decompress((entry / "unit.json.gz").read_bytes()))["modules"]
     netlist = modules[unit]

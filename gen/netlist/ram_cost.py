@@ -11,11 +11,12 @@ _URAM = (4096, 72)
 _LUTRAM = ((32, 14), (64, 7))
 _LUTRAM_LUTS = 8
 AUTO_LUTRAM_DEPTH = 64
-"""Deepest memory of style ``auto`` that is counted as LUTRAM; a deeper one is block RAM."""
+"""Largest depth of an ``auto`` memory that is counted as LUTRAM; a deeper memory is block RAM."""
 
 
 class RamCost(NamedTuple):
-    """LUTs, 36-kbit block RAMs (18-kbit ones count half), UltraRAMs, and levels of read logic."""
+    """LUTs, 36-kbit block RAMs (an 18-kbit RAM counts half), UltraRAMs, and levels of read logic.
+    """
 
     lut: int = 0
     bram36: float = 0
@@ -24,7 +25,8 @@ class RamCost(NamedTuple):
 
 
 class RamShape(NamedTuple):
-    """Primitives of a memory: ``stages`` in depth, of ``words`` words each, ``columns`` in width.
+    """Primitives of a memory: ``stages`` in depth, of ``words`` words each, and ``columns`` in
+    width.
 
     ``kind`` is "lutram", "bram36", "bram18" or "uram".
     """
@@ -36,9 +38,10 @@ class RamShape(NamedTuple):
 
 
 def ram_shape(width: int, depth: int, style: str) -> RamShape:
-    """Return the primitives of a memory as :func:`ram_cost` counts them.
+    """Return the primitives of a memory that :func:`ram_cost` counts.
 
-    Of block RAMs of equal cost, it has the fewest in depth, and of those the widest.
+    Among block RAM shapes of equal cost, it prefers the fewest stages, and then the widest
+    primitive.
     """
     if style == "ultra":
         return _shape("uram", width, depth, _URAM)
@@ -52,15 +55,15 @@ def ram_shape(width: int, depth: int, style: str) -> RamShape:
 def ram_cost(width: int, depth: int, style: str) -> RamCost:
     """Return the cost of a simple dual-port memory of ``depth`` words of ``width`` bits.
 
-    ``style`` is Vivado's: ``distributed``, ``block``, ``ultra`` or ``auto``. UltraRAM and block
-    RAM cascade in depth by themselves; LUTRAM above 64 words needs LUTs to select.
+    ``style`` is Vivado's: ``distributed``, ``block``, ``ultra`` or ``auto``. UltraRAM and block RAM
+    cascade in depth without logic. LUTRAM above 64 words requires LUTs to select a word.
     """
     shape = ram_shape(width, depth, style)
     if shape.kind == "uram":
         return RamCost(uram=shape.stages * shape.columns)
     if shape.kind != "lutram":
         return RamCost(bram36=_blocks(shape))
-    # A LUT6 selects one of four; the levels are those of their tree.
+    # A LUT6 selects one of four inputs; the LUTs form a tree.
     levels, left, muxes = 1, shape.stages, 0
     while left > 1:
         left = -(-left // 4)

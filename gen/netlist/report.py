@@ -1,8 +1,7 @@
 """Resource report: LUT, FF, RAM, DSP and logic depth of a design, block by block, by Yosys.
 
 A block is a unit of :mod:`gen.netlist.netlists`: an instance in the top, or a shared unit. Memories
-are not mapped cell by cell but counted from their sizes and styles, see
-:mod:`gen.netlist.ram_cost`.
+are counted from their sizes and styles, see :mod:`gen.netlist.ram_cost`.
 """
 
 from collections import Counter
@@ -25,16 +24,16 @@ def report_resources(verilog: Verilog, progress: Callable[[str], None] = lambda 
                      whole: bool = False) -> dict[str, Any]:
     """Return the resources of each block of ``verilog`` and of the whole design.
 
-    ``blocks`` lists each distinct block: its name (module), its number of instances, and for one of
-    them ``lut``, ``ff``, ``bram36``, ``uram``, ``dsp`` and ``depth``, the longest path in LUTs
-    between registers, RAMs, DSPs and its ports. ``total`` sums over the instances; its ``depth``
-    follows paths across blocks.
+    ``blocks`` lists each distinct block: its name (module), its number of instances, and for one
+    instance ``lut``, ``ff``, ``bram36``, ``uram``, ``dsp`` and ``depth``, the longest path in LUTs
+    between registers, RAMs, DSPs and ports. ``total`` is the sum over the instances; its ``depth``
+    includes paths across blocks.
 
-    ``path`` has the ends of that longest path, ``from`` and ``to``: ``signal``, the register or
-    port, prefixed with its instances; ``module``, which contains it; ``source``, the file and line
-    of its declaration or else of its module, "" if ``verilog`` does not know.
+    ``path`` contains the ends of the longest path, ``from`` and ``to``. ``signal`` is the register
+    or port, with its instances as prefix. ``module`` contains it. ``source`` is the file and line
+    of its declaration, or else of its module, or "" if unknown.
 
-    ``whole`` treats the top as one block, which is faster for a small design.
+    whole: whether to treat the top as one block, which is faster for a small design.
     """
     units = units_of(verilog, whole)
     netlists = map_units(verilog, units, lambda _unit, netlist: netlist, progress)
@@ -63,8 +62,8 @@ def _ram(cell: dict[str, Any]) -> RamCost:
 
 
 def resources_of(netlist: Netlist) -> dict[str, float]:
-    """Return the ``lut``, ``ff``, ``bram36``, ``uram`` and ``dsp`` of ``netlist``, without those of
-    the units in it."""
+    """Return ``lut``, ``ff``, ``bram36``, ``uram`` and ``dsp`` of ``netlist``, without its
+    subunits."""
     kinds = Counter(cell["type"] for cell in netlist["cells"].values())
     rams = [_ram(cell) for cell in netlist["cells"].values() if cell["type"] in LATENCIES]
 
@@ -72,7 +71,7 @@ def resources_of(netlist: Netlist) -> dict[str, float]:
         return sum(n for kind, n in kinds.items() if kind.startswith(prefixes))
 
     return {
-        # Shift registers and inferred LUTRAM occupy LUTs too.
+        # Shift registers and inferred LUTRAM use LUTs too.
         "lut": (total("LUT", "SRL") + 8 * total("RAM32M", "RAM64M") + _route_throughs(netlist)
                 + sum(r.lut for r in rams)),
         "ff": total("FD"),
@@ -82,7 +81,7 @@ def resources_of(netlist: Netlist) -> dict[str, float]:
 
 
 def _route_throughs(netlist: dict[str, Any]) -> int:
-    """Return the LUTs that only pass a signal on, because a carry chain is fed by LUTs."""
+    """Return the number of LUTs that only pass a signal to a carry chain."""
     from_lut = {bit for cell in netlist["cells"].values() if cell["type"].startswith("LUT")
                 for bit in cell["connections"]["O"]}
     return sum(isinstance(bit, int) and bit not in from_lut

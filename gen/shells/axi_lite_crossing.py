@@ -13,20 +13,22 @@ __all__ = ["AxiLiteCrossing"]
 
 
 class AxiLiteCrossing(wiring.Component):
-    """Carry single accesses from one clock domain to another with an unrelated clock.
+    """Transfer single accesses between two unrelated clock domains.
 
-    An access is held in registers while a toggle crosses through two flip-flops; its answer comes
-    back the same way. So only the toggles need synchronizers, and the held data are stable when the
-    other side samples them (:class:`gen.shells.held_crossing.HeldCrossing`). Both domains must be
-    in reset together.
+    The block holds an access in registers while a toggle crosses through two flip-flops. The answer
+    returns in the same way. Only the toggles need synchronizers, because the held data are stable
+    when the other side samples them (:class:`gen.shells.held_crossing.HeldCrossing`). Both domains
+    must be in reset together.
 
-    Only ``address_bits`` of an address count; addresses beyond the NIC's registers are answered
-    SLVERR here. One access at a time; a waiting read and a waiting write take turns. Latency of an
-    access: that of the NIC's registers and 8 cycles of either clock at most.
+    Only ``address_bits`` of an address are used. The block answers SLVERR to addresses beyond the
+    NIC's registers. It performs one access at a time; a waiting read and a waiting write alternate.
+    An access takes at most 8 cycles of either clock besides the NIC's own latency.
 
-    Parameters: ``address_bits`` of the shell's window, at least those of
-    :data:`rtl.control.axi_lite.AxiLite`; ``domain`` of the shell's side. The NIC's side is
-    ``sync``.
+    Parameters
+    ----------
+    address_bits: address bits of the shell's window, more than those of
+        :data:`rtl.control.axi_lite.AxiLite`.
+    domain: clock domain of the shell's side. The NIC's side is ``sync``.
 
     Ports
     -----
@@ -67,13 +69,13 @@ class AxiLiteCrossing(wiring.Component):
         return m
 
     def _ask(self, m, request, asked, served, answered, answer) -> None:
-        """Shell side: hold an access, signal the other side, wait for its answer."""
+        """Shell side: hold an access, signal the other side, wait for the answer."""
         write, word, data, strobe = request
         taken_answer, taken_error = answer
         m.submodules.slave = slave = DomainRenamer(self._domain)(AxiLiteSlave())
         wiring.connect(m, wiring.flipped(self.s), slave.bus)
         step = m.d[self._domain]
-        # Whether the held address, of a write or a read, lies beyond the NIC's registers.
+        # Whether the held address of a write or a read is beyond the NIC's registers.
         beyond_write, beyond_read, wrote, refuse = (
             Signal(name=name) for name in ("beyond_write", "beyond_read", "wrote", "refuse"))
         with m.If(self.s.awvalid & self.s.awready):
@@ -105,13 +107,13 @@ class AxiLiteCrossing(wiring.Component):
                 m.next = "ANSWER"
             with m.State("ANSWER"):
                 m.d.comb += [slave.write_done.eq(write), slave.read_done.eq(~write)]
-                # Wait a cycle in which the slave still shows the access just answered.
+                # Wait a cycle, in which the slave still shows the answered access.
                 m.next = "DONE"
             with m.State("DONE"):
                 m.next = "WAIT"
 
     def _serve(self, m, request, taking, asked, served, held) -> None:
-        """NIC side: perform the requested access, hold the answer, signal the other side."""
+        """NIC side: perform the access, hold the answer, signal the other side."""
         write, word, data, strobe = request
         answer, error = held
         m.submodules.master = master = AxiLiteMaster()

@@ -10,17 +10,20 @@ __all__ = ["AxiLiteMaster"]
 
 
 class AxiLiteMaster(wiring.Component):
-    """Perform the requested access and signal its completion.
+    """Perform an access and signal its completion.
 
     Latency: that of the slave and 3 cycles.
 
     Ports
     -----
-    wanted: an access is requested; must hold, with ``write``, ``word``, ``data`` and ``strobe``,
+    wanted: request of an access; must hold, with ``write``, ``word``, ``data`` and ``strobe``,
         until ``done``.
-    write: it is a write. word: address in 32-bit words. data, strobe: for a write.
-    done: for one cycle. answer: data read. error: the slave answered with an error; both hold from
-        ``done`` on.
+    write: whether the access is a write.
+    word: address in 32-bit words.
+    data, strobe: data and byte strobes of a write.
+    done: completion, for one cycle.
+    answer: read data, valid from ``done`` on.
+    error: whether the slave answered with an error, valid from ``done`` on.
     bus: :data:`rtl.control.axi_lite.AxiLite`, master side.
     """
 

@@ -1,4 +1,4 @@
-"""Connection of a shell's flat AXI4-Lite ports, named by the shell, to a bus of this package."""
+"""Connection of a shell's flat AXI4-Lite ports to a bus of this package."""
 
 from amaranth.hdl import Module
 
@@ -8,8 +8,8 @@ __all__ = ["connect_bus"]
 def connect_bus(m: Module, top, prefix: str, bus) -> None:
     """Connect ports ``<prefix>_awvalid``, ... of ``top``, a slave, to ``bus``.
 
-    ``bus`` is the slave side of :data:`rtl.control.axi_lite.AxiLite`. Addresses and ``wstrb`` are
-    left out because shells differ in them.
+    ``bus`` is the slave side of :data:`rtl.control.axi_lite.AxiLite`. The caller connects addresses
+    and ``wstrb``, because shells differ in them.
     """
     for name in ("awvalid", "wvalid", "wdata", "bready", "arvalid", "rready"):
         m.d.comb += getattr(bus, name).eq(getattr(top, f"{prefix}_{name}"))

@@ -13,7 +13,7 @@ from rtl.memory.axi4 import ADDRESS_BITS, ID_BITS
 __all__ = ["HBM_LENGTH_BITS", "HBM_WIDTH", "HbmAddress", "HbmPort"]
 
 HBM_WIDTH, HBM_LENGTH_BITS = 256, 4
-"""Data bits, and bits of ``awlen``, of a port of the IP (PG276: AXI3)."""
+"""Data bits, and bits of ``awlen``, of a port of the HBM IP (PG276: AXI3)."""
 HbmAddress = data.StructLayout(
     {"address": ADDRESS_BITS, "more": HBM_LENGTH_BITS, "id": ID_BITS})
 """A burst of up to 16 beats of 256 bits."""
@@ -22,23 +22,23 @@ HbmAddress = data.StructLayout(
 class HbmPort(wiring.Component):
     """Adapt an AXI4 master to the clock and the width of a pseudo-channel's port.
 
-    Register stages (the NIC is on another die) are followed, on each channel, by a FIFO between the
-    clocks. On the memory's side, beats of 512 bits are split into two of 256, and read data are
-    joined by ID, since the memory may interleave bursts. A joined beat has the error bits of both
-    halves.
+    Each channel has register stages, because the NIC is on another die, and then a FIFO between the
+    clocks. On the memory's side, the block splits beats of 512 bits into two of 256 bits. It joins
+    read data by ID, because the memory may interleave bursts. A joined beat has the error bits of
+    both halves.
 
-    The memory's side may be in reset, and its clock stopped, longer than ``sync``: bursts wait.
+    The memory's side may be in reset, with a stopped clock, longer than ``sync``. Bursts then wait.
 
-    Latency of a read, besides the memory's own: some 12 cycles of ``sync`` and 12 of ``hbm``.
+    Latency of a read, besides the memory's own: about 12 cycles of ``sync`` and 12 of ``hbm``.
     Throughput of each channel: 1 beat per cycle of ``sync``, or 256 bits per cycle of ``hbm``.
 
-    Parameters: ``width`` of the master's data, 256 or 512 bits.
+    Parameters: ``width``, data bits of the master, 256 or 512.
 
     Ports
     -----
     i: :func:`rtl.memory.axi4.axi4_master`, from the NIC, in ``sync``.
-    o: the same with 256 bits and :data:`HbmAddress`, to the memory, in ``hbm``; all outputs are
-        registers.
+    o: :func:`rtl.memory.axi4.axi4_master` with 256 bits and :data:`HbmAddress`, to the memory, in
+        ``hbm``; all outputs are registers.
 
     Raises ``ValueError`` for another ``width``.
     """
@@ -79,7 +79,7 @@ class HbmPort(wiring.Component):
         return m
 
     def _leave(self, m, name: str, near, port):
-        """Take channel ``name`` to ``hbm``; return the stream there, and the last register."""
+        """Transfer channel ``name`` to ``hbm``; return the stream there, and the last register."""
         m.submodules[f"{name}_crossing"] = crossing = StreamCrossing(
             near.payload.shape(), "sync", "hbm")
         m.submodules[f"{name}_stage"] = stage = DomainRenamer("hbm")(

@@ -1,4 +1,4 @@
-"""Clock crossing of data that are held while a toggle crosses."""
+"""Clock crossing of data that are stable while a toggle crosses."""
 
 from collections.abc import Sequence
 
@@ -7,23 +7,23 @@ from amaranth.hdl import Elaboratable, Module, Signal, Value
 __all__ = ["HELD", "TAKEN", "HeldCrossing"]
 
 HELD, TAKEN = "held_", "taken_"
-"""Prefixes of the names of the registers on both sides."""
+"""Prefixes of the register names on both sides."""
 
 
 class HeldCrossing(Elaboratable):
-    """Registers ``taken`` in ``domain``, which sample registers of another clock.
+    """Registers ``taken`` in ``domain`` that sample registers of another clock.
 
-    The registers on each side have names of their own, because :mod:`gen.shells.xdc` bounds the
-    paths between them. Latency 1 cycle.
+    The registers on each side have fixed names, because :mod:`gen.shells.xdc` bounds the paths
+    between them. Latency 1 cycle.
 
     Parameters
     ----------
-    held: registers of the other clock, named ``held_<name>``. They must not change from the cycle
+    held: registers of the other clock, named ``held_<name>``. They must be stable from the cycle
         before their toggle until the answer.
     take: whether to sample, in ``domain``, after the toggle has crossed.
     domain: clock domain of ``taken``.
 
-    Members: ``taken``, one register for each of ``held``, named ``taken_<name>``.
+    Members: ``taken``, a register named ``taken_<name>`` for each of ``held``.
 
     Raises ``ValueError`` for a signal with another name.
     """
@@ -31,7 +31,8 @@ class HeldCrossing(Elaboratable):
     def __init__(self, held: Sequence[Signal], take: Value, *, domain: str = "sync"):
         for signal in held:
             if not signal.name.startswith(HELD):
-                raise ValueError(f"a held register must be named {HELD}*, not {signal.name!r}")
+                raise ValueError(f"name of a held register must begin with {HELD}, "
+                                 f"not {signal.name!r}")
         self.taken = tuple(Signal.like(signal, name=TAKEN + signal.name.removeprefix(HELD))
                            for signal in held)
         self._held, self._take, self._domain = tuple(held), take, domain

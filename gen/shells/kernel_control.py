@@ -30,30 +30,30 @@ def pointer_address(number: int) -> int:
 class KernelControl(wiring.Component):
     """AXI4-Lite slave with the block control protocol ``ap_ctrl_hs`` of Vitis.
 
-    The NIC runs from its reset on; a run of the kernel only counts packets. It begins with
-    ``ap_start`` and is done when ``packets`` packets have come from the host since and no work of
-    the NIC's own moves. Foreign frames on the network do not delay the end of a run. A run does not
-    end before the sweep that follows a reset. Reading ``ap_done`` clears it; writing 1 toggles a
-    status bit of the interrupt.
+    The NIC runs from its reset on; a run of the kernel only counts packets. The run begins with
+    ``ap_start``. It is done when ``packets`` packets have arrived from the host and the NIC has no
+    work in progress. Frames for other nodes do not delay the end. A run does not end before the
+    sweep that follows a reset. A read of ``ap_done`` clears it; writing 1 toggles a status bit of
+    the interrupt.
 
     With ``pointers``, that many arguments of 64 bits follow ``packets``, see
-    :func:`pointer_address`: the address of each master's buffer in global memory. The kernel's
-    masters must be stopped while they are set.
+    :func:`pointer_address`. Each is the address of a master's buffer in global memory. The masters
+    must be stopped while the host sets them.
 
-    Byte strobes apply to the kernel's own registers; other addresses are answered SLVERR. Latency 3
-    cycles, 4 and the NIC's own for its registers.
+    Byte strobes apply to the kernel's own registers. The block answers SLVERR to other addresses.
+    Latency: 3 cycles; for the NIC's registers, 4 cycles and the NIC's own latency.
 
     Ports
     -----
-    s: :data:`rtl.control.axi_lite.AxiLite`, slave side; s_awaddr_high, s_araddr_high: 1 for the
-        NIC's registers, valid with the addresses.
+    s: :data:`rtl.control.axi_lite.AxiLite`, slave side.
+    s_awaddr_high, s_araddr_high: 1 for the NIC's registers, valid with the addresses.
     m: :data:`rtl.control.axi_lite.AxiLite`, master side, to the NIC.
-    taken: a packet of the host has been accepted. idle: the NIC's tables are swept, and no work of
-        the NIC's own moves.
-    interrupt: as enabled.
-    pointer0, pointer1, ...: as set, registers.
+    taken: the NIC has accepted a packet of the host.
+    idle: the NIC's tables are swept, and the NIC has no work in progress.
+    interrupt: interrupt, if enabled.
+    pointer0, pointer1, ...: registers of the arguments.
 
-    Parameters: ``pointers``, their number.
+    Parameters: ``pointers``, number of pointers.
     """
 
     def __init__(self, pointers: int = 0):

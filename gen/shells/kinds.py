@@ -1,4 +1,4 @@
-"""Registry of the shells: how each wraps a NIC, and the files it needs."""
+"""Registry of the shells."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -19,10 +19,14 @@ __all__ = ["SHELLS", "Shell"]
 class Shell(NamedTuple):
     """A shell.
 
-    Members: ``title``, for messages; ``prepare``, adapts a configuration to the shell or raises
-    ``ValueError``; ``wrap``, makes the shell's top from a NIC and options; ``files``, makes the
-    shell's files from configuration, top, its Verilog, and the timing report of the bare NIC or
-    None: texts by path; ``options``, a dataclass of further choices, or None.
+    Members
+    -------
+    title: name for messages.
+    prepare: function that adapts a configuration to the shell or raises ``ValueError``.
+    wrap: function that makes the shell's top from a NIC and options.
+    files: function that returns the shell's files, texts by path, from the configuration, the top,
+        its Verilog, and the timing report of the bare NIC or None.
+    options: dataclass of further options, or None.
     """
 
     title: str
@@ -33,8 +37,10 @@ class Shell(NamedTuple):
     options: type | None = None
 
     def choose(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return the arguments of ``wrap`` after the NIC: none, or ``options`` made of ``values``,
-        which names fields of any shell; ``ValueError`` if they are not this shell's."""
+        """Return the arguments of ``wrap`` after the NIC: empty, or ``options`` with ``values``.
+
+        Raises ``ValueError`` if a name in ``values`` is not an option of this shell.
+        """
         known = [] if self.options is None else [field.name for field in fields(self.options)]
         for name in values:
             if name not in known:

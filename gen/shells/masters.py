@@ -1,4 +1,4 @@
-"""Memory masters of a design: checks of their table, and their flat AXI ports on a shell's top."""
+"""Memory masters of a design: checks, and their flat AXI ports on a shell's top."""
 
 from collections.abc import Sequence
 
@@ -12,14 +12,14 @@ from rtl.memory.axi4 import HBM_CHANNELS, ID_BITS, MemoryMaster
 __all__ = ["WIDTHS", "axi_members", "axi_name", "check_masters", "connect_axi", "masters_of"]
 
 WIDTHS = (256, 512)
-"""Possible data widths of a master: of the memory's own ports, or a beat of the NIC."""
+"""Allowed data widths of a master: the width of an HBM port, or a beat of the NIC."""
 _INCREMENTING = 0b01
 
 
 def masters_of(design: wiring.Component) -> tuple[MemoryMaster, ...]:
-    """Return the table of ``design``, its attribute ``masters``; empty if it has none.
+    """Return the attribute ``masters`` of ``design``; empty if it is missing.
 
-    Raises like :func:`check_masters`.
+    Raises the exceptions of :func:`check_masters`.
     """
     masters = tuple(MemoryMaster(*entry) for entry in getattr(design, "masters", ()))
     check_masters(masters)
@@ -27,7 +27,7 @@ def masters_of(design: wiring.Component) -> tuple[MemoryMaster, ...]:
 
 
 def check_masters(masters: Sequence[MemoryMaster]) -> None:
-    """Raise ``ValueError`` unless the card's memory can serve ``masters``, one channel each, and
+    """Raise ``ValueError`` unless the card's memory has a channel for each of ``masters``, and
     ``TypeError`` for an entry of the wrong type."""
     if len(masters) > HBM_CHANNELS:
         raise ValueError(f"masters must be at most {HBM_CHANNELS}, one for each pseudo-channel of "
@@ -37,7 +37,7 @@ def check_masters(masters: Sequence[MemoryMaster]) -> None:
     for name, channel, width in masters:
         check_module_name(name, "name of a master")
         if name in names:
-            raise ValueError(f"names of masters must differ, not {name!r} twice")
+            raise ValueError(f"names of masters must differ: {name!r} occurs twice")
         for what, value in (("channel", channel), ("width", width)):
             if isinstance(value, bool) or not isinstance(value, int):
                 raise TypeError(f"{what} of {name} must be an integer, not {value!r}")
@@ -45,8 +45,8 @@ def check_masters(masters: Sequence[MemoryMaster]) -> None:
             raise ValueError(f"channel of {name} must be between 0 and {HBM_CHANNELS - 1}, "
                              f"not {channel}")
         if channel in owners:
-            raise ValueError(f"channel of {name} must be its own, not {channel}, which "
-                             f"{owners[channel]} has")
+            raise ValueError(f"channel of {name} must be free: master {owners[channel]} uses "
+                             f"channel {channel}")
         if width not in WIDTHS:
             raise ValueError(f"width of {name} must be {' or '.join(map(str, WIDTHS))} bits, "
                              f"not {width}")
@@ -60,9 +60,10 @@ def axi_name(master: MemoryMaster) -> str:
 
 
 def axi_members(prefix: str, width: int, *, address_bits: int, length_bits: int) -> dict:
-    """Return the ports of an AXI master by name, without those for locks, caches and protection.
+    """Return the ports of an AXI master by name, without locks, caches and protection.
 
-    ``width`` is the data width, ``length_bits`` that of ``awlen``: 4 with AXI3, 8 with AXI4.
+    width: data width.
+    length_bits: width of ``awlen``: 4 with AXI3, 8 with AXI4.
     """
     members: dict = {}
     for channel in ("aw", "ar"):
@@ -79,7 +80,9 @@ def axi_members(prefix: str, width: int, *, address_bits: int, length_bits: int)
 
 def connect_axi(m: Module, top, prefix: str, axi, *, base: int = 0) -> None:
     """Connect ports ``<prefix>_awid``, ... of ``top`` to ``axi``, an
-    :func:`rtl.memory.axi4.axi4_master`; ``base``, whose low bits are 0, is prefixed to addresses.
+    :func:`rtl.memory.axi4.axi4_master`.
+
+    base: upper bits of every address; its low bits are 0.
     """
 
     def port(name):

@@ -13,10 +13,9 @@ __all__ = ["MemoryStages"]
 class MemoryStages(wiring.Component):
     """:class:`RegisterStages` on each channel.
 
-    Latency ``stages`` cycles each way, throughput 1 beat per cycle on each channel.
+    Latency: ``stages`` cycles in each direction. Throughput: 1 beat per cycle on each channel.
 
-    Parameters: ``width`` of the data in bits; ``address``, layout of ``aw`` and ``ar``;
-    ``stages``.
+    Parameters: ``width``, data bits; ``address``, layout of ``aw`` and ``ar``; ``stages``.
 
     Ports: ``i``, :func:`rtl.memory.axi4.axi4_master`, from the master; ``o``, to the memory.
     """
@@ -32,7 +31,7 @@ class MemoryStages(wiring.Component):
             here, there = getattr(self.i, name), getattr(self.o, name)
             stages = RegisterStages(here.payload.shape(), self._stages)
             m.submodules[name] = stages
-            # Seen from inside, the master's own channels arrive and the answers leave.
+            # The master's channels are inputs of this block, the answers are outputs.
             source, target = (here, there) if name in ("aw", "w", "ar") else (there, here)
             wiring.connect(m, wiring.flipped(source), stages.i)
             wiring.connect(m, stages.o, wiring.flipped(target))

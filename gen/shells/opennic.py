@@ -31,10 +31,10 @@ _OUTGOING = data.StructLayout({"beat": Beat, "bytes": _USER_BITS})
 
 @dataclass(frozen=True)
 class OpenNicPorts:
-    """Numbers of ports that the shell is built with.
+    """Numbers of ports of the built shell.
 
-    ``functions`` counts the functions of each of ``qdma`` QDMA subsystems. Raises ``TypeError``,
-    ``ValueError``.
+    ``functions`` is the number of functions of each of ``qdma`` QDMA subsystems. Raises
+    ``TypeError``, ``ValueError``.
     """
 
     functions: int = option(
@@ -66,27 +66,28 @@ def require_ethernet(config: NicConfig) -> NicConfig:
 
 
 class OpenNicPlugin(wiring.Component):
-    """Wrap a SmartNIC with the ports of OpenNIC's ``box_250mhz``, by the shell's own names.
+    """Wrap a SmartNIC with the ports of OpenNIC's ``box_250mhz``, with the shell's names.
 
-    The NIC uses function 0 of QDMA 0 and MAC port 0. Packets that arrive at the others are
-    dropped, and nothing leaves there. Packets to the network have ``tuser_dst`` set to the MAC
-    port, those to the host to the function; ``tuser_size`` is the packet's length on every beat.
-    The packet adapter of the shell drops frames with a wrong FCS before they arrive here.
+    The NIC uses function 0 of QDMA 0 and MAC port 0. The wrapper drops packets from other ports and
+    sends nothing to them. Packets to the network have ``tuser_dst`` set to the MAC port, packets to
+    the host to the function. ``tuser_size`` is the packet's length on every beat. The packet
+    adapter of the shell drops frames with a wrong FCS.
 
     Registers are at 0x00000 to 0x0FFFF of the box's window; other addresses are answered SLVERR.
-    Streams pass two register stages each way, since QDMA and MAC are on other dies than most of the
-    NIC. The stages keep their packets through a reset of the module. In reset no beat is accepted.
-    Every packet that leaves has ``tuser_size`` bytes and its end, even if a reset cuts it.
+    Streams pass two register stages in each direction, because QDMA and MAC are on other dies than
+    most of the NIC. The stages keep their packets through a reset of the module. In reset the
+    module accepts no beat. Every outgoing packet has ``tuser_size`` bytes and its end, even if a
+    reset cuts it.
 
     Latency 2 cycles more than the NIC's own on each stream; throughput 1 beat per cycle.
 
-    A design may have an attribute ``masters``, entries of
-    :class:`rtl.memory.axi4.MemoryMaster`. The shell has no HBM: each master becomes a port in the
-    form of the HBM IP (:class:`gen.shells.hbm_port.HbmPort`), its pseudo-channel before the
-    address, and :mod:`gen.shells.opennic_hbm` puts the IP beside this module.
+    A design may have an attribute ``masters``, entries of :class:`rtl.memory.axi4.MemoryMaster`.
+    The shell has no HBM. Each master becomes a port for the HBM IP
+    (:class:`gen.shells.hbm_port.HbmPort`), with its pseudo-channel in the upper address bits, and
+    :mod:`gen.shells.opennic_hbm` adds the IP beside this module.
 
-    Parameters: ``nic``, a component with the edges of :class:`rtl.nic.SmartNic`; ``ports``, kept as
-    an attribute, like ``masters``. Raises like :func:`gen.shells.masters.check_masters`.
+    Parameters: ``nic``, a component with the edges of :class:`rtl.nic.SmartNic`; ``ports``, also an
+    attribute, like ``masters``. Raises the exceptions of :func:`gen.shells.masters.check_masters`.
 
     Ports
     -----
@@ -95,11 +96,12 @@ class OpenNicPlugin(wiring.Component):
     m_axis_adap_tx_250mhz_*, s_axis_adap_rx_250mhz_*: to and from the MACs, ``ports.macs``.
     mod_rstn, mod_rst_done: reset of this module, on ``axil_aclk``. Done when the NIC has swept its
         tables (``swept``), whatever frames arrive.
-    axil_aclk, axis_aclk: clocks, 125 and 250 MHz; their phases do not matter.
-    m_axi_<name>_*: an AXI3 master of 256 bits for each entry of ``masters``, on ``hbm_aclk``. With
-        masters there are also ``hbm_aclk``, a clock of up to 450 MHz, ``hbm_ready``, which says
-        that the clock runs and the memory is initialised, and ``hbm_aresetn``, reset of the
-        memory's ports. The module stays in reset until then.
+    axil_aclk, axis_aclk: clocks, 125 and 250 MHz, in any phase.
+    m_axi_<name>_*: an AXI3 master of 256 bits for each entry of ``masters``, on ``hbm_aclk``.
+    hbm_aclk: with masters, a clock of up to 450 MHz.
+    hbm_ready: with masters, 1 when this clock runs and the memory is initialised. The module stays
+        in reset until then.
+    hbm_aresetn: with masters, reset of the memory's ports.
     """
 
     def __init__(self, nic: wiring.Component, ports: OpenNicPorts | None = None):
@@ -165,8 +167,8 @@ class OpenNicPlugin(wiring.Component):
                      self.mod_rst_done.eq(reset.mod_rst_done)]
 
     def _memory(self, m, nic, reset):
-        """Connect the masters, and keep their clock domain in ``reset`` until the clock runs;
-        return, on ``axil``, whether the memory is ready."""
+        """Connect the masters, and keep their clock domain in ``reset`` until the clock runs.
+        Return whether the memory is ready, on ``axil``."""
         m.domains.hbm = hbm = ClockDomain("hbm")
         wanted, there, ready = Signal(), Signal(), Signal()
         held = Signal(init=1, reset_less=True)
@@ -194,7 +196,7 @@ class OpenNicPlugin(wiring.Component):
         wiring.connect(m, crossing.m, nic.csr)
 
     def _arrive(self, m, name: str, edge, stages: str) -> None:
-        """Pass packets of port 0 to the NIC, and drop those of the others."""
+        """Pass packets of port 0 to the NIC, and drop packets of the other ports."""
         into, awake = RegisterStages(Beat), ~ResetSignal()
         m.submodules[stages] = without_reset(into)
         beat = into.i.payload
@@ -210,7 +212,7 @@ class OpenNicPlugin(wiring.Component):
 
     def _depart(self, m, name: str, edge, length, stages: str, *, source: int,
                 destination: int) -> None:
-        """Pass packets of the NIC to port 0, and send nothing to the others."""
+        """Pass packets of the NIC to port 0. The other ports send nothing."""
         out = RegisterStages(_OUTGOING)
         m.submodules[stages] = without_reset(out)
         beat, valid = out.o.payload.beat, Signal()

@@ -22,9 +22,14 @@ def opennic_files(config: NicConfig, plugin: OpenNicPlugin, verilog: Verilog,
                   timing: Mapping[str, Any] | None = None) -> dict[str, str]:
     """Return the text of each file of the plugin, by its path in the folder.
 
-    ``verilog`` is that of ``plugin``. ``timing`` is the timing report of its NIC
-    (:mod:`gen.timing.report`), from which constraints follow, or None. The box at 322 MHz is left
-    out, so that the shell uses its own, which passes packets on.
+    The folder has no box at 322 MHz, so the shell uses its own, which forwards packets.
+
+    Parameters
+    ----------
+    config: configuration of the NIC.
+    plugin: top of the plugin.
+    verilog: Verilog of ``plugin``.
+    timing: timing report of its NIC (:mod:`gen.timing.report`), the source of constraints, or None.
     """
     top, ports, masters = verilog.name, plugin.ports, plugin.masters
     longest = BEAT_BYTES * (1 + max(config.net_payload_beats, config.host_payload_beats))
@@ -42,16 +47,16 @@ def opennic_files(config: NicConfig, plugin: OpenNicPlugin, verilog: Verilog,
         ooc_name(top): ooc_script(top, clocks, f"{top}.xdc",
                                   None if timing is None else f"{top}.fanout.xdc"),
         "build_box_250mhz.tcl": (
-            f"# Read by the shell's build.tcl in this folder.\n"
+            f"# The shell's build.tcl reads this script in this folder.\n"
             f"read_verilog -quiet -sv {top}.v\n"
             f"read_xdc -ref {top} {top}.xdc\n"
             f"{read}"
             f"{hbm_tcl(top, masters) if masters else ''}"),
         f"{_BOX}/{_BOX}_axi_crossbar.tcl":
-            "# One slave has the whole window: there is no crossbar to make.\n",
+            "# The plugin uses the whole window, so the box has no crossbar.\n",
         f"{_BOX}/{_BOX}_address_map.v": _address_map(top),
         f"{_BOX}/{_BOX}_address_map_inst.vh":
-            f"// {top} takes the box's whole window; it decodes addresses itself.\n",
+            f"// {top} uses the whole window of the box and decodes addresses itself.\n",
         f"{_BOX}/user_plugin_250mhz_inst.vh": _instance(top, ports, plugin, longest),
         "README.md": _readme(config, top, ports, longest) + (
             hbm_readme(top, masters) if masters else "") + (
@@ -60,9 +65,9 @@ def opennic_files(config: NicConfig, plugin: OpenNicPlugin, verilog: Verilog,
 
 
 def _address_map(top: str) -> str:
-    return (f"// Window of the 250 MHz box, 0x100000 to 0x1FFFFF of BAR2, as {top} decodes it:\n"
+    return (f"// Address map of {top} in the 250 MHz box, 0x100000 to 0x1FFFFF of BAR2:\n"
             "//   0x00000 to 0x0FFFF   registers of the SmartNIC\n"
-            "//   0x10000 to 0xFFFFF   nothing: answered SLVERR\n")
+            "//   0x10000 to 0xFFFFF   unused, answered with SLVERR\n")
 
 
 def _instance(top: str, ports: OpenNicPorts, plugin: OpenNicPlugin, longest: int) -> str:
@@ -81,7 +86,7 @@ def _instance(top: str, ports: OpenNicPorts, plugin: OpenNicPlugin, longest: int
     return (f"initial begin\n{checks}"
             f'  if (MAX_PKT_LEN < {longest})\n'
             f'    $fatal(1, "{top} needs -max_pkt_len {longest}, not %0d", MAX_PKT_LEN);\nend\n\n'
-            "// Reset pairs without a user are always done.\n"
+            "// Unused reset pairs are always done.\n"
             "assign mod_rst_done[15:1] = {15{1'b1}};\n\n"
             f"{module} {top}_inst (\n{connections}\n);\n")
 
@@ -90,7 +95,7 @@ def _readme(config: NicConfig, top: str, ports: OpenNicPorts, longest: int) -> s
     frame = BEAT_BYTES * (1 + config.net_payload_beats)
     return f"""# {top}: EmberNIC for OpenNIC on the Alveo U280
 
-Build it with the shell's own script, in its folder `script`:
+Run the shell's own script in its folder `script`:
 
 ```
 vivado -mode batch -source build.tcl -tclargs -board au280 -user_plugin PATH_TO_THIS_FOLDER \\
@@ -98,11 +103,11 @@ vivado -mode batch -source build.tcl -tclargs -board au280 -user_plugin PATH_TO_
     -max_pkt_len {longest}
 ```
 
-`-max_pkt_len` is the longest packet that the NIC sends or takes (`host_payload_beats` and
-`net_payload_beats` and a header beat). The box at 322 MHz stays the shell's own.
+`-max_pkt_len` is the longest packet that the NIC sends or receives: the larger of
+`host_payload_beats` and `net_payload_beats`, plus a header beat. The box at 322 MHz is the shell's.
 
-Registers of the NIC begin at 0x100000 of BAR2. It comes out of reset after its tables are swept;
-the shell's reset-done bit of user block 0 says so. Packets from the host go to function 0 of QDMA
-0, those of the network through MAC port 0: frames of {frame:,} bytes at most, without FCS.
+The NIC's registers begin at 0x100000 of BAR2. After a reset the NIC sweeps its tables; then the
+shell's reset-done bit of user block 0 is 1. Host packets use function 0 of QDMA 0. Network packets
+use MAC port 0, as frames of at most {frame:,} bytes without FCS.
 
 {ooc_paragraph(top)}"""

@@ -1,6 +1,6 @@
-"""HBM for OpenNIC, which has none: the vendor's IP beside the wrapper, and its Tcl script.
+"""HBM for OpenNIC: the vendor's IP beside the wrapper, and its Tcl script.
 
-Ports and properties of the IP: PG276. Not tested with Vivado.
+Ports and properties of the IP are from PG276. Not tested with Vivado.
 """
 
 from collections.abc import Sequence
@@ -29,8 +29,10 @@ def box_name(top: str) -> str:
 
 
 def hbm_box(verilog: Verilog, masters: Sequence[MemoryMaster]) -> str:
-    """Return Verilog of a module with the box ports of ``verilog``'s top and ``ref_clk_100mhz``. It
-    contains the top, the HBM IP, and the clock of its ports."""
+    """Return Verilog of a module with the box ports of ``verilog``'s top and ``ref_clk_100mhz``.
+
+    It contains the top, the HBM IP, and the clock of the IP's ports.
+    """
     top, stacks = verilog.name, _stacks(masters)
     outer = [port for port in verilog.ports if not port.name.startswith(("m_axi_", "hbm_"))]
     inner = [port for port in verilog.ports if port.name.startswith("m_axi_")]
@@ -47,7 +49,7 @@ def hbm_box(verilog: Verilog, masters: Sequence[MemoryMaster]) -> str:
     ports = [connection for channel in _enabled(masters)
              for connection in _connections(channel, owners.get(channel))]
     memory = ",\n".join(f"    {connection}" for connection in (*clocks, *ports, *setup))
-    return f"""// {top} and the HBM that it works with.
+    return f"""// {top} and its HBM.
 module {box_name(top)} (
 {declared},
   input wire ref_clk_100mhz
@@ -100,10 +102,10 @@ def hbm_readme(top: str, masters: Sequence[MemoryMaster]) -> str:
     return f"""
 ## HBM
 
-The shell has no HBM: `{box_name(top)}.v` puts the vendor's IP beside the NIC, and
-`build_box_250mhz.tcl` makes it, with a clock of {HBM_MHZ} MHz from `ref_clk_100mhz`. The NIC's
-reset is done only when the memory has been set up. The shell drives the card's `hbm_cattrip` with
-0: what the IP says of its temperature goes nowhere.
+The shell has no HBM. `{box_name(top)}.v` instantiates the vendor's IP beside the NIC, and
+`build_box_250mhz.tcl` creates it, with a clock of {HBM_MHZ} MHz from `ref_clk_100mhz`. The NIC's
+reset ends only when the memory is initialised. The shell drives the card's `hbm_cattrip` with 0,
+so you get no warning when the HBM overheats.
 
 | master | bits | pseudo-channel |
 |---|---|---|
@@ -116,7 +118,7 @@ def _stacks(masters: Sequence[MemoryMaster]) -> int:
 
 
 def _enabled(masters: Sequence[MemoryMaster]) -> list[int]:
-    """Return the enabled ports of the IP: those of masters, and at least one per stack."""
+    """Return the enabled ports of the IP: a port for each master, and at least one per stack."""
     channels = {master.channel for master in masters}
     for stack in range(_stacks(masters)):
         if not any(channel // _PER_STACK == stack for channel in channels):
@@ -125,7 +127,7 @@ def _enabled(masters: Sequence[MemoryMaster]) -> list[int]:
 
 
 def _connections(channel: int, master: MemoryMaster | None) -> list[str]:
-    """Return the connections of a port of the IP, idle without a ``master``."""
+    """Return the connections of a port of the IP; the port is idle without a ``master``."""
     prefix = f"AXI_{channel:02}"
     connections = [f".{prefix}_ACLK(hbm_aclk)", f".{prefix}_ARESET_N(hbm_aresetn)",
                    f".{prefix}_WDATA_PARITY({HBM_WIDTH // 8}'d0)", f".{prefix}_RDATA_PARITY()"]

@@ -1,4 +1,4 @@
-"""The NIC in a shell: on the shell's clock, with the reset of domain ``sync``."""
+"""NIC in a shell: its clock and reset domains."""
 
 from typing import Any
 
@@ -11,11 +11,10 @@ _DOMAIN = "nic"
 
 
 def place_nic(m: Module, nic: wiring.Component, clock: Value) -> None:
-    """Add ``nic`` on ``clock``, which is that of domain ``sync``, and a domain without reset.
+    """Add ``nic`` on ``clock``, the clock of domain ``sync``, and a domain without reset.
 
-    A NIC with a port ``rst`` distributes its reset itself and is in the domain without reset. The
-    clock of that domain comes from ``clock`` as that of ``sync`` does, so that both rise at once in
-    a simulation.
+    A NIC with a port ``rst`` distributes its reset itself and is in the domain without reset. Both
+    domains derive from ``clock`` in the same way, so they rise at the same time in a simulation.
     """
     m.domains.nic = domain = ClockDomain(_DOMAIN, reset_less=True)
     m.d.comb += domain.clk.eq(clock)

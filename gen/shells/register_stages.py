@@ -10,7 +10,7 @@ __all__ = ["RegisterStages"]
 
 
 class RegisterStages(wiring.Component):
-    """``stages`` skid buffers in a row, so that each die has its own registers in both directions.
+    """``stages`` skid buffers in a row, to register both directions of a stream on each die.
 
     Latency ``stages`` cycles, throughput 1 item per cycle.
 

@@ -1,4 +1,4 @@
-"""OpenNIC's reset handshake: a pulse in, a level out, and a signal that it is over."""
+"""OpenNIC's reset handshake: request by a pulse, and completion signal."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
@@ -11,17 +11,19 @@ class ResetHandshake(wiring.Component):
     """Hold a reset for ``duration`` cycles after each pulse, and at power-up.
 
     ``mod_rstn`` may be low for a single cycle (OpenNIC, system configuration). The block's own
-    registers are never reset: they have their initial values at power-up.
+    registers have no reset, only initial values at power-up.
 
-    Parameters: ``duration``, cycles of the reset, long enough for every domain to see it;
-    ``domain``, its clock domain.
+    Parameters
+    ----------
+    duration: cycles of the reset, enough for every domain to detect it.
+    domain: clock domain.
 
     Ports
     -----
     mod_rstn: reset request, active low.
-    ready: the design that was reset can work again; must be 0 by the end of the reset.
-    reset: the reset, active high, a register.
-    mod_rst_done: the last reset is over and ``ready``; 0 from the pulse on.
+    ready: whether the design can work again; must be 0 by the end of the reset.
+    reset: reset, active high, a register.
+    mod_rst_done: 1 when the last reset is over and ``ready`` was 1; 0 from the pulse on.
 
     Raises ``TypeError`` or ``ValueError`` unless ``duration`` is an integer of 2 to 65,535.
     """

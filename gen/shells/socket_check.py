@@ -1,4 +1,4 @@
-"""Socket check: a packet must come from the node that its header names."""
+"""Socket check: compares a packet's source node with its socket."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
@@ -10,18 +10,20 @@ __all__ = ["SocketCheck"]
 
 
 class SocketCheck(wiring.Component):
-    """Mark a packet as wrong whose header has another ``source`` than the socket that it came from.
+    """Mark a packet as damaged if ``source`` in its header differs from its socket.
 
-    A UDP stack in front of the NIC has compared addresses and ports of the sender with its table of
-    sockets, and says which entry they are. Entry n is node n, so that a node cannot send in the
-    name of another. The NIC drops what is marked and counts it in ``errors_mac``.
+    The UDP stack in front of the NIC compares the sender's addresses and ports with its table of
+    sockets, and outputs the matching entry. Entry n is node n, so a node cannot impersonate another
+    node. The NIC drops marked packets and counts them in ``errors_mac``.
 
     No latency, 1 beat per cycle.
 
     Parameters: ``socket_bits``, width of ``socket``.
 
-    Ports: ``i``, ``o``: streams of :data:`rtl.formats.Beat`, whose ``err`` the block sets on the
-    last beat of a packet; ``socket``: the entry that the packet at ``i`` came from.
+    Ports
+    -----
+    i, o: streams of :data:`rtl.formats.Beat`. The block sets ``err`` on the last beat of a packet.
+    socket: table entry of the packet at ``i``.
     """
 
     def __init__(self, socket_bits: int):

@@ -9,25 +9,26 @@ __all__ = ["StreamCrossing"]
 
 
 class StreamCrossing(wiring.Component):
-    """Carry a stream between unrelated clocks through a FIFO with Gray-coded pointers.
+    """Transfer a stream between unrelated clocks through a FIFO with Gray-coded pointers.
 
-    Every path between the clocks must take less than the shorter of their periods, see
-    :mod:`gen.shells.xdc`. While the target side is in reset, nothing leaves and nothing is lost; a
-    reset of the source side empties the FIFO.
+    Every path between the clocks must be shorter than the shorter period, see
+    :mod:`gen.shells.xdc`. While the target side is in reset, the FIFO keeps its items. A reset of
+    the source side empties the FIFO.
 
-    Latency 1 cycle of ``source`` and 4 of ``target``; throughput 1 item per cycle of the slower.
+    Latency 1 cycle of ``source`` and 4 of ``target``; throughput 1 item per cycle of the slower
+    clock.
 
     Parameters: ``shape`` of an item; ``source`` and ``target``, the domains; ``depth``, a power of
     two, at least 8.
 
-    Ports: ``i``, stream of ``shape`` in ``source``; ``o``, the same in ``target``.
+    Ports: ``i``, stream of ``shape`` in ``source``; ``o``, stream of ``shape`` in ``target``.
 
     Raises ``ValueError`` for an invalid ``depth``.
     """
 
     def __init__(self, shape, source: str, target: str, depth: int = 16):
         if depth < 8 or depth & (depth - 1):
-            raise ValueError(f"depth must be a power of two from 8 on, not {depth!r}")
+            raise ValueError(f"depth must be a power of two and at least 8, not {depth!r}")
         self._shape, self._source, self._target, self._depth = shape, source, target, depth
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
 

@@ -1,7 +1,7 @@
-"""Constraints of a shell that follow from the timing report of its NIC.
+"""Constraints of a shell from the timing report of its NIC.
 
-Two kinds: a bound of the fan-out for registers whose loads cost the clock, and dies. There are no
-multi-cycle paths: any register of the NIC may change in one cycle and be read in the next.
+The constraints bound the fan-out of critical registers and select dies. There are no multi-cycle
+paths: any register of the NIC may change in one cycle and be read in the next.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,15 +14,14 @@ from gen.verilog.rtlil import Module
 __all__ = ["constraints_readme", "dies_xdc", "fan_out_xdc", "named_as_in"]
 
 _NIC = "nic"
-"""The NIC's instance in a shell's top."""
+"""Name of the NIC's instance in a shell's top."""
 _DIE = "SLR1"
 _SHARE = 0.8
-"""Of a die's resources, what a design may take of each to be kept in one: the rest is room to
-place and route."""
+"""Maximum share of a die's resources for a design on one die, to leave room for placement."""
 
 
 def named_as_in(verilog: Verilog, bare: Verilog, report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``report`` with the names that registers and blocks of the NIC have in the shell.
+    """Return ``report`` with the names of the NIC's registers and blocks in the shell.
 
     Amaranth numbers equal names in a module, and the numbers depend on the design around it.
 
@@ -60,12 +59,11 @@ def _flip_flops(module: Module) -> list[str]:
 
 
 def fan_out_xdc(top: str, report: Mapping[str, Any]) -> str:
-    """Return XDC that bounds the fan-out of registers, to be read before synthesis, scoped to
-    ``top``.
+    """Return XDC that bounds the fan-out of registers. Read it before synthesis, scoped to ``top``.
 
-    They are those that drive more loads than the report's bound on a path that misses 250 MHz in
-    the pessimistic case; elsewhere copies of a register would only take more control sets. Other
-    drivers, logic above all, have no name before synthesis: their nets are listed in comments.
+    It contains the registers that drive more loads than the report's bound on a path that misses
+    250 MHz in the pessimistic case. Copies of other registers would only add control sets. Other
+    drivers, mostly logic, have no name before synthesis: comments list their nets.
     """
     bound, nets = report["costly_nets"]["bound"], report["costly_nets"]["nets"]
     registers: dict[str, int] = {}
@@ -73,52 +71,51 @@ def fan_out_xdc(top: str, report: Mapping[str, Any]) -> str:
         if net["register"]:
             registers[net["register"]] = max(net["loads"], registers.get(net["register"], 0))
     lines = [
-        f"# Registers of {top} that drive more than {bound} loads on paths which miss 250 MHz with",
-        "# pessimistic nets, by an estimate without placement. Synthesis copies them (UG901).",
+        f"# Registers of {top} with more than {bound} loads on paths that miss 250 MHz with",
+        "# pessimistic nets, estimated without placement. Synthesis replicates them (UG901).",
         f"# Read before synthesis with: read_xdc -ref {top} FILE"]
     for register, loads in registers.items():
         lines += [f"# {loads:,} loads",
                   f"set_property MAX_FANOUT {bound} [get_cells {{{_path(register)}_reg*}}]"]
-    lines += [f"# driven by what has no name before synthesis: {net['net']}, {net['loads']:,} loads"
+    lines += [f"# driver without a name before synthesis: {net['net']}, {net['loads']:,} loads"
               for net in nets if not net["register"]]
     return "\n".join(lines) + "\n"
 
 
 def dies_xdc(top: str, report: Mapping[str, Any]) -> str:
-    """Return XDC that keeps the NIC in ``top`` in one die of a U280 if it fits there, else each of
-    its blocks, to be read scoped to ``top``.
+    """Return XDC that keeps the NIC in ``top`` on one die of a U280 if it fits, or else each block.
 
-    A wire between dies takes a large part of a period, and the NIC has no registers for it but at
-    its edges (:class:`gen.shells.RegisterStages`). Where it does not fit, the placer chooses the
-    die of each block, but divides none. The property is a wish, not a pblock: the placer may break
-    it to find a placement (UG912).
+    Read it scoped to ``top``. A wire between dies takes a large part of a period, and the NIC has
+    registers for it only at its edges (:class:`gen.shells.RegisterStages`). If the NIC does not
+    fit, the placer chooses a die for each block. The property is a preference, not a pblock: the
+    placer may ignore it to find a placement (UG912).
     """
     area = report["area"]
     lines = [f"# Dies for {top}. Read with: read_xdc -ref {top} FILE"]
     if _fits(area):
-        lines += [f"# The NIC takes less than {100 * _SHARE:.0f}% of a die.",
+        lines += [f"# The NIC uses less than {100 * _SHARE:.0f}% of a die.",
                   f"set_property USER_SLR_ASSIGNMENT {_DIE} [get_cells {{{_NIC}}}]"]
         return "\n".join(lines) + "\n"
-    lines.append(f"# The NIC takes more than {100 * _SHARE:.0f}% of a die: no block is divided.")
+    lines.append(f"# The NIC uses more than {100 * _SHARE:.0f}% of a die: no block is split.")
     for block in area:
         name = block["instance"]
         if name and _fits([block]):
             lines.append(f"set_property USER_SLR_ASSIGNMENT {_NIC}_{name} "
                          f"[get_cells {{{_path(name)}}}]")
         elif name:
-            lines.append(f"# {name} alone takes more.")
+            lines.append(f"# {name} alone uses more.")
     return "\n".join(lines) + "\n"
 
 
 def constraints_readme(files: Iterable[str]) -> str:
-    """Return the README's paragraph about ``files`` of such constraints, in Markdown."""
+    """Return the README's paragraph about constraint ``files``, in Markdown."""
     named = " and ".join(f"`{name}`" for name in files)
     return f"""
 ## Constraints from an estimate
 
-{named} follow from the timing that was estimated of the bare NIC, without a placement:
-registers to copy, and with `.slr.xdc` the die. The scripts here read them. They are advice: where
-the placed design says otherwise, change them.
+{named} contain constraints from the estimated timing of the bare NIC, without placement: registers
+to replicate, and in `.slr.xdc` the die. The scripts in this folder read the files. Change them if
+the placed design needs other constraints.
 """
 
 
@@ -127,5 +124,5 @@ def _fits(parts: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _path(name: str) -> str:
-    """Return the path in the shell's top of what is called ``name`` in the NIC."""
+    """Return the path in the shell's top of ``name`` in the NIC."""
     return "/".join((_NIC, *name.split(".")))

@@ -127,9 +127,9 @@ class AlveoU280Platform(XilinxPlatform):
 
 @contextmanager
 def _own_yosys() -> Iterator[None]:
-    """Let Amaranth use the Yosys of :mod:`gen.base.yosys`, which need not be on the PATH.
+    """Make Amaranth use the Yosys of :mod:`gen.base.yosys`.
 
-    Amaranth takes the path of one executable from ``YOSYS``: here a script with the whole command.
+    Amaranth reads the path of an executable from ``YOSYS``: here, a script with the whole command.
     """
     named = os.environ.get("YOSYS")
     with TemporaryDirectory(dir=cache_dir()) as folder:

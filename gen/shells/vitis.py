@@ -19,9 +19,10 @@ from rtl.shared import Shared
 __all__ = ["SOCKETS", "STREAMS", "UDP_BEATS", "VitisKernel", "adapt_to_udp"]
 
 SOCKETS = 16
-"""Size of the socket table of the 100 Gb/s UDP kernel: entry n leads to node n."""
+"""Size of the socket table of the 100 Gb/s UDP kernel; entry n is node n."""
 UDP_BEATS = 21
-"""Beats after the header beat that the UDP kernel accepts: 22 are its 1,408 bytes."""
+"""Maximum beats after the header beat for the UDP kernel, whose packets have 1,408 bytes (22
+beats)."""
 _DEST_BITS, _USER_BITS = 16, 96
 
 GLOBAL_BITS = 64
@@ -40,9 +41,9 @@ STREAMS = {
 
 
 def adapt_to_udp(config: NicConfig) -> NicConfig:
-    """Return ``config`` with the framing and packet length that the UDP kernel needs.
+    """Return ``config`` with the framing and packet length of the UDP kernel.
 
-    Raises ``ValueError`` if there are more nodes than the kernel has sockets.
+    Raises ``ValueError`` if there are more nodes than sockets.
     """
     if config.nodes > SOCKETS:
         raise ValueError(f"nodes must be at most {SOCKETS} with shell vitis, one for each socket "
@@ -54,23 +55,23 @@ def adapt_to_udp(config: NicConfig) -> NicConfig:
 class VitisKernel(wiring.Component):
     """Wrap a SmartNIC as a kernel: one clock, AXI4-Lite control, four streams.
 
-    Streams ``net`` go to and from the 100 Gb/s UDP kernel (``S_AXIS_sk2nl``, ``M_AXIS_nl2sk``): an
-    outgoing packet is the payload of a datagram, ``tdest`` the number of its destination node; of
-    what comes in, ``tdest`` is the node whose addresses sent it (:class:`SocketCheck`).
-    Streams ``host`` carry whole packets to and from the kernels that move them from and to memory;
+    Streams ``net`` connect to the 100 Gb/s UDP kernel (``S_AXIS_sk2nl``, ``M_AXIS_nl2sk``). An
+    outgoing packet is the payload of a datagram, with its destination node in ``tdest``. ``tdest``
+    of an incoming packet is the node with the sender's addresses (:class:`SocketCheck`). Streams
+    ``host`` contain whole packets from and to the kernels that move them from and to memory;
     ``tlast`` ends a packet. Every stream passes two register stages, for crossings between dies.
-    The stages keep their packets through a reset of the kernel. In reset no beat is accepted. Every
-    packet that leaves has its end, even if a reset cuts it.
+    The stages keep their packets through a reset of the kernel. In reset the kernel accepts no
+    beat. Every outgoing packet has its end, even if a reset cuts it.
 
     Latency 2 cycles more than the NIC's own on each stream; throughput 1 beat per cycle.
 
-    A design may have an attribute ``masters``, entries of
-    :class:`rtl.memory.axi4.MemoryMaster`, kept as an attribute: each becomes an AXI4 master after
-    two register stages. The wrapper adds a pointer to its addresses, an argument of the kernel:
-    where XRT put the buffer in that master's pseudo-channel.
+    A design may have an attribute ``masters``, entries of :class:`rtl.memory.axi4.MemoryMaster`.
+    Each master becomes an AXI4 master after two register stages. The wrapper adds a pointer to its
+    addresses. The pointer is an argument of the kernel, the address of XRT's buffer in the master's
+    pseudo-channel.
 
     Parameters: ``nic``, a component with the edges of :class:`rtl.nic.SmartNic` whose framing is
-    ``udp``. Raises like :func:`gen.shells.masters.check_masters`.
+    ``udp``. Raises the exceptions of :func:`gen.shells.masters.check_masters`.
 
     Ports
     -----
@@ -158,10 +159,10 @@ class VitisKernel(wiring.Component):
         return out.o
 
     def _address(self, m, out) -> None:
-        """Set a packet's socket, on every beat, to the node that its header names."""
+        """Set a packet's socket, on every beat, to the destination node in its header."""
         field = HeaderBeat["ember"]
         start = field.offset + field.shape["destination"].offset
-        # A packet goes on through a reset, and so does its socket.
+        # A packet continues through a reset, and so does its socket.
         inside, held, now = Signal(), Signal(NODE_BITS), Signal(NODE_BITS)
         m.d.comb += now.eq(out.payload.data[start:start + NODE_BITS])
         with m.If(out.valid & out.ready):

@@ -23,10 +23,15 @@ _MHZ = 250
 
 def vitis_files(config: NicConfig, kernel: VitisKernel, verilog: Verilog,
                 timing: Mapping[str, Any] | None = None) -> dict[str, str]:
-    """Return the text of each file by its path; ``verilog`` is that of ``kernel``.
+    """Return the text of each file by its path. The die is a setting of the link.
 
-    ``timing`` is the timing report of its NIC (:mod:`gen.timing.report`), from which bounds of
-    fan-out follow, or None. The die is a setting of the link.
+    Parameters
+    ----------
+    config: configuration of the NIC.
+    kernel: top of the kernel.
+    verilog: Verilog of ``kernel``.
+    timing: timing report of its NIC (:mod:`gen.timing.report`), the source of fan-out bounds, or
+        None.
     """
     top = verilog.name
     fan_out = None if timing is None else f"{top}.fanout.xdc"
@@ -45,7 +50,7 @@ def vitis_files(config: NicConfig, kernel: VitisKernel, verilog: Verilog,
 def kernel_xml(name: str, masters: Sequence[MemoryMaster] = ()) -> str:
     """Return ``kernel.xml`` of a kernel called ``name`` (UG1393, RTL kernel XML).
 
-    Each of ``masters`` has a port and an argument, the pointer to its memory.
+    Each of ``masters`` has a port, and a pointer to its memory as an argument.
     """
     root = Xml.Element("root", versionMajor="1", versionMinor="6")
     kernel = Xml.SubElement(
@@ -122,7 +127,7 @@ package_xo -force -xo_path $here/{top}.xo -kernel_name {top} -ip_directory $pack
 
 
 def _pointers(masters: Sequence[MemoryMaster]) -> str:
-    """Return Tcl that tells the packager the pointer register of each master."""
+    """Return Tcl that defines the pointer register of each master for the packager."""
     lines = ["set map [ipx::add_memory_map -quiet s_axi_control $core]",
              "set block [ipx::add_address_block -quiet reg0 $map]"]
     for number, master in enumerate(masters):
@@ -147,7 +152,7 @@ def _link(top: str, masters: Sequence[MemoryMaster]) -> str:
 nk={top}:1:{top}_0
 nk=networklayer:1:networklayer_0
 nk=cmac_0:1:cmac_0
-# The NIC fills most of a die of its own; network and MAC sit at the QSFPs.
+# The NIC needs a die; the network and MAC kernels are near the QSFPs.
 slr={top}_0:SLR1
 slr=networklayer_0:SLR2
 slr=cmac_0:SLR2
@@ -155,7 +160,7 @@ slr=cmac_0:SLR2
 stream_connect=networklayer_0.M_AXIS_nl2eth:cmac_0.S_AXIS
 stream_connect={top}_0.m_axis_net:networklayer_0.S_AXIS_sk2nl
 stream_connect=networklayer_0.M_AXIS_nl2sk:{top}_0.s_axis_net
-# The host's streams: put the kernels that move its packets here.
+# Host streams: add the kernels that move the host's packets.
 # nk=...
 # stream_connect=MOVER.STREAM:{top}_0.s_axis_host
 # stream_connect={top}_0.m_axis_host:MOVER.STREAM
@@ -175,18 +180,18 @@ v++ --link --platform {PLATFORM} --kernel_frequency 0:{_MHZ} \\
 
 `networklayer.xo` and `cmac_0.xo` are the 100 Gb/s UDP and MAC kernels of
 https://github.com/Xilinx/xup_vitis_network_example. Entry n of the UDP kernel's socket table is
-node n, its own entry left out; the same UDP port everywhere. Datagrams have {datagram:,} bytes at
-most.
+node n; leave out the kernel's own entry. Use the same UDP port on all nodes. Datagrams have at most
+{datagram:,} bytes.
 
-`s_axis_host` and `m_axis_host` carry packets of the host, `tlast` at the end of each, of {packet:,}
-bytes at most: the kernels that move them to and from memory must keep packets apart (the example's
-`krnl_mm2s` and `krnl_s2mm` do not).
+`s_axis_host` and `m_axis_host` contain packets of the host, of at most {packet:,} bytes, with
+`tlast` at the end of each packet. Kernels that move the packets to and from memory must keep their
+boundaries (the example's `krnl_mm2s` and `krnl_s2mm` do not).
 
-Control has {KERNEL_ADDRESS_BITS} address bits. 0x00 to 0x0F are `ap_ctrl_hs`, 0x10 the argument
-`packets`: a run is done when so many packets have come from the host, the NIC's tables are swept,
-and no work of the NIC moves. Foreign frames on the network do not delay the end of a run. A run of
-0 packets ends when a reset is over. A reset completes a packet that it cuts, with ones and `tlast`.
-The NIC's registers begin at {NIC_BASE:#x}; the NIC serves whether the kernel was started or not.
+Control has {KERNEL_ADDRESS_BITS} address bits. 0x00 to 0x0F are `ap_ctrl_hs`, 0x10 is the argument
+`packets`. A run ends when `packets` packets have arrived from the host, the NIC's tables are swept,
+and the NIC has no work in progress. Frames for other nodes do not delay the end. A run of 0 packets
+ends when a reset is over. A reset completes an outgoing packet with ones and `tlast`. The NIC's
+registers begin at {NIC_BASE:#x}. The NIC also works before the kernel is started.
 
 {ooc_paragraph(top)}"""
 
@@ -200,8 +205,8 @@ def _memory_readme(masters: Sequence[MemoryMaster]) -> str:
     return f"""
 ## HBM
 
-Each master takes a buffer in its pseudo-channel, whose address is an argument of the kernel (low
-word first). Set them before the NIC's tables are used.
+Each master uses a buffer in its pseudo-channel. The buffer's address is an argument of the kernel
+(low word first). Set the arguments before the NIC's tables are used.
 
 | argument | address | bits | memory |
 |---|---|---|---|

@@ -1,4 +1,4 @@
-"""Form of Verilog for the scripts in which a shell calls Vivado."""
+"""Form of Verilog for the Vivado scripts of the shells."""
 
 from gen.verilog.convert import Verilog
 from gen.verilog.memories import XPM_DEFINE
@@ -7,9 +7,9 @@ __all__ = ["for_vivado"]
 
 
 def for_vivado(verilog: Verilog) -> str:
-    """Return the text of ``verilog`` so that synthesis always uses the vendor's memories.
+    """Return the text of ``verilog`` with the vendor's memories in synthesis.
 
     Synthesis defines ``SYNTHESIS``; simulators and lint do not, and keep the behavioural memories.
-    The shells' scripts may set their own defines and drop others, so the file itself decides.
+    The file itself selects the memories, because the shells' scripts may replace defines.
     """
     return f"`ifdef SYNTHESIS\n`define {XPM_DEFINE}\n`endif\n{verilog.text}"

@@ -1,4 +1,4 @@
-"""Vivado script that reports what needs Vivado: timing, placement and placed resources."""
+"""Vivado script that reports timing, placement and placed resources."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,24 +22,26 @@ def ooc_name(top: str) -> str:
 
 def ooc_script(top: str, clocks: Mapping[str, float], constraints: str | None = None,
                synthesis: str | None = None) -> str:
-    """Return Tcl for Vivado (UG835, UG905) that implements ``top`` alone in one die of a U280.
+    """Return Tcl for Vivado (UG835, UG905) that implements ``top`` alone on one die of a U280.
 
-    It is written beside ``<top>.v``. It synthesises out of context, places and routes inside a
+    The script belongs beside ``<top>.v``. It synthesises out of context, places and routes inside a
     pblock of one super logic region, and reports timing, utilisation by pblock and by hierarchy,
     logic levels and congestion in the folder ``<top>.vivado``.
 
-    ``clocks``: period in ns of each clock port. ``constraints``: file of XDC, relative to ``top``;
-    ``synthesis``: one that is read before synthesis.
+    Parameters
+    ----------
+    clocks: period in ns of each clock port.
+    constraints: XDC file, relative to ``top``, that is read after synthesis.
+    synthesis: XDC file that is read before synthesis.
     """
     lines = "".join(f"puts $clocks {{create_clock -name {name} -period {period:.3f} "
                     f"[get_ports {name}]}}\n" for name, period in clocks.items())
     read = f"read_xdc $here/{constraints}\n" if constraints else ""
     before = f"read_xdc $here/{synthesis}\n" if synthesis else ""
     dies = " ".join(_DIES)
-    return f"""# What only Vivado can tell of {top}: timing, placement, resources once placed.
-# {top} alone, out of context, in one die of an Alveo U280. Run:
-#   vivado -mode batch -source {ooc_name(top)} [-tclargs DIE]
-# with DIE one of {", ".join(_DIES)}, {_DIE} if left out. Reports come into {top}.vivado.
+    return f"""# Timing, placement and resources of {top} alone on one die of an Alveo U280.
+# Run: vivado -mode batch -source {ooc_name(top)} [-tclargs DIE]
+# DIE is one of {", ".join(_DIES)}; the default is {_DIE}. Reports are in {top}.vivado.
 set here [file dirname [file normalize [info script]]]
 set die {_DIE}
 if {{[llength $argv]}} {{ set die [lindex $argv 0] }}
@@ -49,7 +51,7 @@ if {{[lsearch -exact {{{dies}}} $die] < 0}} {{
 }}
 set out $here/{top}.vivado
 file mkdir $out
-# Synthesis works towards the clocks too, so they are read before it.
+# Synthesis optimises for the clocks, so they are read first.
 set clocks [open $out/clocks.xdc w]
 {lines}close $clocks
 
@@ -82,16 +84,16 @@ puts "{top} in $die: worst setup slack [get_property SLACK $worst] ns,\\
 
 def ooc_paragraph(top: str) -> str:
     """Return the README's paragraph about the script, in Markdown."""
-    return f"""What only Vivado can tell, timing, placement and resources once placed, is not known
-here. To find out, for {top} alone in one die:
+    return f"""For timing, placement and placed resources of {top} alone on one die, run
 
 ```
-vivado -mode batch -source {ooc_name(top)}       # reports come into {top}.vivado
+vivado -mode batch -source {ooc_name(top)}       # reports are in {top}.vivado
 ```
 """
 
 
 def not_estimated(top: str) -> dict[str, Any]:
-    """Return the part of a resource report that says what is left to Vivado, and how to get it."""
+    """Return the part of a resource report about properties that need Vivado, and the script for
+    them."""
     return {"what": ["timing", "placement", "resources once placed"], "tool": "Vivado",
             "script": ooc_name(top)}

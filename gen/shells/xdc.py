@@ -13,7 +13,7 @@ _SYNCHRONIZED, _RELEASED = "crossed0", ("released0", "released1")
 
 
 class _Block(NamedTuple):
-    """A module at a place of the design, with the module around it."""
+    """A module at a path of the design, with the module around it."""
 
     path: tuple[str, ...]
     module: Module
@@ -38,12 +38,12 @@ def crossings_xdc(verilog: Verilog, period_ns: float,
                   between: Sequence[tuple[str, str, float]] = ()) -> str:
     """Return XDC for all crossings of ``verilog``, to be read scoped to its top (``-ref``).
 
-    - Synchronizers of a bit have the register ``crossed0``: paths to it are not timed.
-    - Data that are held while a toggle crosses go to registers ``taken_*``
+    - Single-bit synchronizers have the register ``crossed0``: paths to it are false paths.
+    - Data that are stable while a toggle crosses go to registers ``taken_*``
       (:class:`gen.shells.held_crossing.HeldCrossing`). These paths may take ``period_ns``, the
       shorter of both clocks' periods, because the toggle takes at least that long.
     - Resets begin asynchronously in the registers that release them (``released0``,
-      ``released1``): paths to their presets are not timed.
+      ``released1``): paths to their presets are false paths.
     - Counters in Gray code cross between the clocks of ``between``, pairs of clock ports of the top
       with the shorter of their periods. A path, and the skew of a counter, may take that period.
       The same bound applies to every other path between these clocks: data from memories of FIFOs.

@@ -1,4 +1,4 @@
-"""A converted design as a graph whose paths can be timed."""
+"""A converted design as a graph for timing analysis."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,8 +20,15 @@ __all__ = ["Arrived", "TimedDesign", "timed_design"]
 
 @dataclass(frozen=True, eq=False)
 class Arrived:
-    """What arrives in one case of nets: from registers at ``registers``, from ports at both, from
-    registers at ports, and from registers at those of the same block without leaving it."""
+    """Arrivals in one case of nets.
+
+    Members
+    -------
+    registers: from registers at registers.
+    from_ports: from ports at registers and ports.
+    into_ports: from registers at ports.
+    inside: from registers at registers of the same block, on paths inside the block.
+    """
 
     registers: Arrivals
     from_ports: Arrivals
@@ -35,9 +42,10 @@ class TimedDesign:
 
     Members
     -------
-    verilog: what it was converted to, with the places of declarations.
-    units: names of the units of which it was mapped, inner ones first.
-    graph: all of it. levels: the order of its nets.
+    verilog: the converted design, with the places of declarations.
+    units: names of the mapped units, inner units first.
+    graph: graph of the whole design.
+    levels: order of the nets.
     clock: net of the clock.
     resources: LUTs, flip-flops, memories and DSPs of each unit
         (:func:`gen.netlist.report.resources_of`).
@@ -52,7 +60,7 @@ class TimedDesign:
     _registers: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
 
     def at(self, case: Case) -> Arrived:
-        """Return what arrives in ``case``."""
+        """Return the arrivals in ``case``."""
         return Arrived(*(arrivals(levels, case, self.clock) for levels in (*(
             replace(self.levels, graph=part(self.graph))
             for part in (registers_only, from_ports, into_ports)), self._inside)))
@@ -62,24 +70,26 @@ class TimedDesign:
         return levels_of(inside_blocks(registers_only(self.graph)))
 
     def declared(self, unit: str, signal: str) -> str:
-        """Return the Verilog's name of the register that ``signal`` of ``unit`` is; "" if the
-        source does not declare it as a register."""
+        """Return the name of register ``signal`` of ``unit`` in the Verilog; "" if the source does
+        not declare it as a register."""
         if unit not in self._registers:
             self._registers[unit] = registers(self.verilog, unit, list(self.units))
         return self._registers[unit].get(signal, "")
 
     def source(self, unit: str, signal: str) -> str:
-        """Return file and line where ``signal`` of ``unit`` is declared, else those of its module;
-        "" if unknown."""
+        """Return the file and line of the declaration of ``signal`` of ``unit``, or else of its
+        module; "" if unknown."""
         return source_of(self.verilog)(unit, signal)
 
 
 def timed_design(verilog: Verilog, progress: Callable[[str], None] = lambda _line: None, *,
                  whole: bool = False, clock: str = "clk") -> TimedDesign:
-    """Return ``verilog`` mapped by Yosys (:func:`gen.timing.design.mapped_units`) as one graph.
+    """Map ``verilog`` with Yosys and return it as a graph.
 
-    ``whole`` treats the top as one unit, which is faster for a small design. ``clock`` is its port
-    of the top. ``ValueError`` if no register uses it.
+    whole: whether to treat the top as one unit, which is faster for a small design.
+    clock: clock port of the top.
+
+    Raises ``ValueError`` if no register uses ``clock``.
     """
     mapped = mapped_units(verilog, progress, whole=whole)
     progress(f"joining {len(mapped):,} netlists")

@@ -1,6 +1,6 @@
-"""Parts of a design's paths: those between its registers, from its ports, and into its ports.
+"""Parts of a design's graph: paths between registers, from ports, and to ports.
 
-What stands behind a port is not in the design, so paths of ports are told apart from the others.
+The logic behind a port is not in the design, so the report separates paths of ports.
 """
 
 from dataclasses import replace
@@ -11,19 +11,19 @@ __all__ = ["from_ports", "into_ports", "registers_only"]
 
 
 def registers_only(graph: Graph) -> Graph:
-    """Return ``graph`` with the paths between registers, memories and DSPs alone."""
+    """Return ``graph`` with only the paths between registers, memories and DSPs."""
     return replace(graph, launches=_ends(graph, graph.launches, ports=False),
                    captures=_ends(graph, graph.captures, ports=False))
 
 
 def from_ports(graph: Graph) -> Graph:
-    """Return ``graph`` with the paths that begin at a port of the top alone."""
+    """Return ``graph`` with only the paths that begin at a port of the top."""
     return replace(graph, launches=_ends(graph, graph.launches, ports=True),
                    inner=_none(graph.inner))
 
 
 def into_ports(graph: Graph) -> Graph:
-    """Return ``graph`` with the paths from registers to a port of the top alone."""
+    """Return ``graph`` with only the paths from registers to ports of the top."""
     return replace(graph, launches=_ends(graph, graph.launches, ports=False),
                    captures=_ends(graph, graph.captures, ports=True), inner=_none(graph.inner))
 

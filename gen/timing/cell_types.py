@@ -1,4 +1,5 @@
-"""Types of cells as arrays of pin numbers: cells that have the same timing and connected pins."""
+"""Types of cells as arrays of pin numbers. Cells of a type have the same timing and connected pins.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,15 +17,15 @@ TimingOf = Callable[[str, Mapping[str, str | int], Mapping[str, int]], CellTimin
 
 
 class Paths(NamedTuple):
-    """Arcs, launches or captures of a cell type, one an entry.
+    """Arcs, launches or captures of a cell type, as arrays.
 
     Members
     -------
-    pins: number of the pin: an arc's target, what a launch drives, where a capture ends.
+    pins: pin number: the target of an arc, the driven pin of a launch, or the pin of a capture.
     ps: delay inside the cell.
-    nets: nets of fan-out 1 inside the cell, which a case of nets adds.
-    sources: an arc's source as its place in ``CellType.inputs``, and a capture's pin likewise.
-    kinds: a capture's kind as its place in :data:`gen.timing.cells.KINDS`.
+    nets: number of nets of fan-out 1 inside the cell; the case of nets adds their delay.
+    sources: index into ``CellType.inputs``: the source of an arc, or the pin of a capture.
+    kinds: kind of a capture, as an index into :data:`gen.timing.cells.KINDS`.
     """
 
     pins: NDArray[np.int32]
@@ -36,22 +37,21 @@ class Paths(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CellType:
-    """Cells of one type with the same timing and the same connected pins.
+    """Type of cells with the same timing and the same connected pins.
 
     Members
     -------
     name: type in the netlist, such as ``FDRE``.
     kind: kind of its timing, such as ``ff``; ``port`` for a port of the top.
-    pins: every connected pin; a pin's number is its place here.
-    inputs: numbers of the pins that load a net, clocks not among them.
+    pins: connected pins; a pin's number is its index.
+    inputs: numbers of the pins that load a net, without clocks.
     outputs: numbers of the pins that drive a net.
-    clock: number of the first clock pin; -1 without one.
-    load_kinds: for each of ``inputs``, the place in ``KINDS`` of what it loads the net with: the
-        kind of its capture, else data.
-    load_counts: for each of ``inputs``, the pins of primitives behind it.
+    clock: number of the first clock pin; -1 if missing.
+    load_kinds: for each of ``inputs``, the kind of its capture as an index into ``KINDS``, or data.
+    load_counts: for each of ``inputs``, the number of pins of primitives behind it.
     arcs, launches, captures, inner: see :class:`Paths`; inner paths have no pins.
-    joins: pairs of pins whose nets are one. Placement folds a buffer or inverter into what it
-        drives, so it has those and no inputs, outputs and arcs.
+    joins: pairs of pins that share a net. Placement merges a buffer or inverter with its load, so a
+        buffer has joins and no inputs, outputs or arcs.
     """
 
     name: str
@@ -71,7 +71,8 @@ class CellType:
     @classmethod
     def of(cls, name: str, timing: CellTiming,
            ports: Iterable[tuple[str, int, bool]]) -> "CellType":
-        """Return the type of cells with ``ports``: name, width, and whether it is an output."""
+        """Return the type of cells with ``ports``: name, width, and whether the port is an output.
+        """
         pins: list[Pin] = []
         inputs, outputs, clock = [], [], -1
         for port, width, output in ports:
@@ -91,7 +92,7 @@ class CellType:
             inputs, outputs = [], []
         place = {pins[pin]: place for place, pin in enumerate(inputs)}
         driven = {pins[pin] for pin in outputs}
-        # A pin that is not connected neither starts nor ends a path.
+        # An unconnected pin is not an end of a path.
         arcs = [arc for arc in timing.arcs if arc.source in place and arc.target in driven]
         launches = [launch for launch in timing.launches if launch.pin in driven]
         captures = [capture for capture in timing.captures if capture.pin in place]
@@ -110,7 +111,7 @@ class CellType:
 
 
 class CellTypes:
-    """The cell types met so far; cells that differ in their content (``INIT``) alone share one."""
+    """Registry of cell types. Cells that differ only in their content (``INIT``) share a type."""
 
     def __init__(self, timing_of: TimingOf):
         self._timing_of = timing_of
@@ -119,7 +120,7 @@ class CellTypes:
     def of(self, cell: Mapping[str, Any]) -> CellType:
         """Return the type of ``cell``, as Yosys writes it to JSON.
 
-        ``ValueError`` names a type that has no timing.
+        Raises ``ValueError`` with the type's name if it has no timing.
         """
         directions = cell["port_directions"]
         widths = {port: len(bits) for port, bits in cell["connections"].items()}

@@ -1,4 +1,4 @@
-"""Ends of paths by class: what launches, what captures, and what the pin is for."""
+"""Path ends by class: launching cell, capturing cell, and function of the pin."""
 
 from typing import NamedTuple
 
@@ -12,8 +12,11 @@ __all__ = ["EndClass", "end_classes", "end_delays"]
 
 
 class EndClass(NamedTuple):
-    """Ends of one class: kinds of the cells at start and end, what the pin is for (one of
-    ``KINDS``, or ``inner`` for paths inside a cell), and the delay of each end's latest path."""
+    """Path ends of one class.
+
+    It has the kinds of the first and last cell, the function of the pin (one of ``KINDS``, or
+    ``inner`` for paths inside a cell), and the delay of the latest path to each end.
+    """
 
     start: str
     end: str
@@ -22,13 +25,13 @@ class EndClass(NamedTuple):
 
 
 def end_delays(arrived: Arrivals) -> NDArray[np.float64]:
-    """Return the delay in ps at every end that a path reaches, and of the paths inside cells."""
+    """Return the delay in ps of the latest path to each end, and of the paths inside cells."""
     delays = np.concatenate([arrived.ends, arrived.inner])
     return delays[delays > -np.inf]
 
 
 def end_classes(arrived: Arrivals) -> list[EndClass]:
-    """Return the classes of ends that a path reaches, that with the worst first."""
+    """Return the classes of path ends, the class with the worst path first."""
     graph = arrived.graph
     reached = np.flatnonzero(arrived.ends > -np.inf)
     captures = arrived.captures[reached]

@@ -1,4 +1,4 @@
-"""The table of delays, ``delays.toml``: each number and where it is from."""
+"""Table of delays, ``delays.toml``, with the source of each number."""
 
 import tomllib
 from pathlib import Path

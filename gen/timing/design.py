@@ -1,4 +1,4 @@
-"""The mapped units of a converted design, as arrays."""
+"""Mapped units of a converted design, as arrays."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -24,11 +24,12 @@ class MappedUnit(NamedTuple):
 
 def mapped_units(verilog: Verilog, progress: Callable[[str], None] = lambda _line: None, *,
                  whole: bool = False) -> dict[str, MappedUnit]:
-    """Return the units of ``verilog`` by name, inner ones first; they are synthesised unless their
-    netlists are cached.
+    """Return the units of ``verilog`` by name, inner units first. Yosys synthesises units that are
+    not cached.
 
-    ``whole`` treats the top as one unit, as in :func:`gen.netlist.netlists.units_of`.
-    ``ValueError`` names a type of cell that has no timing.
+    whole: whether to treat the top as one unit, see :func:`gen.netlist.netlists.units_of`.
+
+    Raises ``ValueError`` with the name of a cell type that has no timing.
     """
     units = units_of(verilog, whole)
     types = CellTypes(timing_of)
@@ -42,5 +43,6 @@ def mapped_units(verilog: Verilog, progress: Callable[[str], None] = lambda _lin
 
 
 def source_of(verilog: Verilog) -> Source:
-    """Return where a signal of a unit is declared, for :func:`gen.timing.paths.worst_paths`."""
+    """Return a function that finds the declaration of a unit's signal, for
+    :func:`gen.timing.paths.worst_paths`."""
     return lambda unit, signal: place(verilog, unit, signal)["source"]

@@ -1,4 +1,4 @@
-"""Nets whose fan-out alone costs a path its clock."""
+"""Nets on slow paths whose fan-out dominates their delay."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,16 +14,19 @@ from gen.timing.propagate import Arrivals, required
 __all__ = ["FAN_OUT_BOUND", "CostlyNet", "costly_nets"]
 
 FAN_OUT_BOUND = min(int((case.base / case.slope) ** 2) for case in CASES if case.slope)
-"""Loads up to which a net's fan-out adds no more to its delay than its distance does, in every case
-of nets: 600 = 40 sqrt(225), 350 = 20 sqrt(306)."""
+"""Number of loads at which a net's fan-out adds as much delay as its distance. It is the smallest
+number over all cases: 600 = 40 sqrt(225), 350 = 20 sqrt(306)."""
 
 
 class CostlyNet(NamedTuple):
     """A net with more than :data:`FAN_OUT_BOUND` loads on a path that is too slow.
 
-    ``driver`` is the kind of the cell that drives it, ``register`` the path of the declared
-    register that this cell is, or "" if it is none; ``ps`` is the delay of the worst path through
-    the net.
+    Members
+    -------
+    net: the net with its loads.
+    driver: kind of the driving cell.
+    register: path of the declared register that drives the net, or "".
+    ps: delay of the worst path through the net.
     """
 
     net: NetLoads
@@ -34,12 +37,12 @@ class CostlyNet(NamedTuple):
 
 def costly_nets(arrived: Arrivals, period: float,
                 declared: Callable[[str, str], str]) -> list[CostlyNet]:
-    """Return the nets above the bound through which a path takes more than ``period`` ps, that with
-    most loads first.
+    """Return the nets above the bound on paths of more than ``period`` ps, the net with most loads
+    first.
 
-    ``declared`` returns, for a unit and a name of a signal, the name of that register in the
-    Verilog, or "" if the source does not declare it as a register: other names are of wires behind
-    it, or Yosys's own.
+    declared: function that returns the register's name in the Verilog for a unit and a signal; ""
+        if the source declares no such register. Other names are wires behind the register, or names
+        by Yosys.
     """
     graph = arrived.graph
     delays = arrived.nets - required(arrived, 0.0)

@@ -1,4 +1,4 @@
-"""Joins the units of a design to one graph."""
+"""Joins the units of a design to a graph."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -17,14 +17,14 @@ __all__ = ["flat"]
 
 
 def flat(units: Mapping[str, Unit], top: str, timing_of: TimingOf = timing_of) -> Graph:
-    """Return the design whose top is unit ``top`` as one graph.
+    """Return the design with top ``top`` as a graph.
 
-    A port of the top is a cell of kind ``port``. A register of the neighbour stands behind it: what
-    arrives at an input left that register with its clock-to-output, what leaves by an output must
-    meet its setup. The wire between them is the net of the port, with its delay. ``timing_of`` has
-    the timing of that register, ``FDRE``.
+    A port of the top is a cell of kind ``port``. The analysis assumes a register of the neighbour
+    behind it: an input arrives with that register's clock-to-output delay, and an output must meet
+    its setup. The wire between them is the net of the port. ``timing_of`` returns the register's
+    timing, that of ``FDRE``.
 
-    ``ValueError`` names a net that two cells drive.
+    Raises ``ValueError`` with the name of a net that two cells drive.
     """
     ports = _ports(units[top], timing_of("FDRE", {}, {"C": 1, "D": 1, "Q": 1}))
     places, count = places_of(units, top, len(ports))
@@ -45,7 +45,7 @@ def flat(units: Mapping[str, Unit], top: str, timing_of: TimingOf = timing_of) -
         first += len(group.nets) * len(group.type.inputs)
     loads, arcs, launches, captures, inner = map(_joined, zip(*parts))
     clocks = _join([group.clocks() for group in groups])
-    # Nothing travels to a clock, and nothing comes from a constant.
+    # A path neither ends at a clock nor begins at a constant.
     silent = constant.copy()
     silent[clocks[clocks >= 0]] = True
     fan_out = np.bincount(loads.nets, loads.counts, count).astype(np.int32)
@@ -66,7 +66,10 @@ def flat(units: Mapping[str, Unit], top: str, timing_of: TimingOf = timing_of) -
 
 
 class _Group(NamedTuple):
-    """Cells of one type in one instance, numbered from ``first`` on; ``nets``: cells x pins."""
+    """Cells of one type in an instance, numbered from ``first``.
+
+    ``nets`` contains the nets of their pins, as an array of cells x pins.
+    """
 
     type: CellType
     first: int
@@ -98,7 +101,7 @@ def _ports(unit: Unit, register: CellTiming) -> dict[str, tuple[CellType, NDArra
 
 
 def _drivers(groups: list[_Group], constant: NDArray[np.bool_]) -> tuple[NDArray, NDArray, NDArray]:
-    """Return the cell and the pin that drive each net, and the nets with several."""
+    """Return the cell and the pin that drive each net, and the nets with several drivers."""
     drivers, pins = (np.full(len(constant), -1, np.int32) for _ in range(2))
     driven = np.zeros(len(constant), np.int32)
     for group in groups:
@@ -107,12 +110,13 @@ def _drivers(groups: list[_Group], constant: NDArray[np.bool_]) -> tuple[NDArray
         drivers[nets] = group.cells()[:, np.newaxis]
         pins[nets] = outputs
         np.add.at(driven, nets, 1)
-    drivers[constant] = -1  # an output that is not connected seems to drive a constant
+    drivers[constant] = -1  # an unconnected output appears as a driver of a constant
     return drivers, pins, np.flatnonzero((driven > 1) & ~constant)
 
 
 def _paths(group: _Group, first_load: int) -> tuple[Loads, Arcs, Ends, Ends, Ends]:
-    """Return what the cells of ``group`` add to the graph; its loads begin with ``first_load``."""
+    """Return the records of ``group`` for the graph; the numbers of its loads begin with
+    ``first_load``."""
     type_, nets, cells = group.type, group.nets, group.cells()
     rows, inputs = len(nets), len(type_.inputs)
     loads = first_load + np.arange(rows * inputs, dtype=np.int32).reshape(rows, inputs)
@@ -142,7 +146,7 @@ def _cell_types(groups: list[_Group], types: tuple[CellType, ...]) -> NDArray[np
 
 
 def _joined(parts: tuple) -> Any:
-    """Return the records ``parts``, all of one kind, as one."""
+    """Concatenate the records ``parts``, which are all of one kind."""
     return type(parts[0])(*(_join(arrays) for arrays in zip(*parts)))
 
 

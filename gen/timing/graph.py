@@ -1,8 +1,8 @@
-"""The whole design as one flat graph of nets: units joined across the hierarchy.
+"""Whole design as a flat graph of nets: units joined across the hierarchy.
 
 A net is a node. An arc leads from a net, through a load and its cell, to the net that the cell
-drives; its delay is that of the wire to the load and that of the cell. So a net's fan-out is that
-of the whole design, whatever units its loads are in.
+drives. Its delay is the wire to the load plus the cell. A net's fan-out counts its loads in all
+units of the design.
 """
 
 from collections.abc import Mapping
@@ -24,9 +24,16 @@ Floats = NDArray[np.float64]
 
 
 class Loads(NamedTuple):
-    """Input pins, clocks not among them: the ``nets`` that they load, their ``cells``, their
-    numbers among the pins of the cell (``pins``), places in ``KINDS`` (``kinds``), and the pins of
-    primitives behind them (``counts``)."""
+    """Input pins, without clocks.
+
+    Members
+    -------
+    nets: net that the pin loads.
+    cells: cell of the pin.
+    pins: number of the pin among the cell's pins.
+    kinds: index into ``KINDS``.
+    counts: number of pins of primitives behind it.
+    """
 
     nets: Ints
     cells: Ints
@@ -36,8 +43,16 @@ class Loads(NamedTuple):
 
 
 class Arcs(NamedTuple):
-    """Ways through cells: from ``loads`` to the nets ``targets``; ``ps`` in the cell, and ``nets``
-    of fan-out 1 in it; ``lut`` where the engine gives the delay of a pin of a LUT."""
+    """Arcs through cells.
+
+    Members
+    -------
+    loads: load where the arc begins.
+    targets: net where the arc ends.
+    ps: delay in the cell.
+    nets: number of nets of fan-out 1 in the cell.
+    lut: whether the arc passes a LUT, whose pin delay is added by :mod:`gen.timing.propagate`.
+    """
 
     loads: Ints
     targets: Ints
@@ -47,9 +62,16 @@ class Arcs(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """Starts of paths (``places`` are nets), their ends (``places`` are loads), or paths inside a
-    cell (``places`` are -1); the ``cells``, ``ps`` from clock to output, of setup or of the path,
-    ``nets`` of fan-out 1 inside, and ``kinds`` of ends, else -1."""
+    """Starts of paths, ends of paths, or paths inside cells.
+
+    Members
+    -------
+    places: a net for a start, a load for an end, -1 for a path inside a cell.
+    cells: cell.
+    ps: clock-to-output, setup, or delay of the path.
+    nets: number of nets of fan-out 1 inside the cell.
+    kinds: kind of an end, or -1.
+    """
 
     places: Ints
     cells: Ints
@@ -64,17 +86,16 @@ class Graph:
 
     Members
     -------
-    units, top: what it was made of.
-    constant: for each net, whether it is constant: nothing arrives there.
-    fan_out: for each net, the number of its loads, those of primitives; clocks are not counted.
-    drivers, driver_pins: for each net, the cell that drives it and the number of its pin; -1
-        without one.
+    units, top: units of the design, and the name of its top.
+    constant: for each net, whether it is constant. A constant net has no arrival.
+    fan_out: for each net, the number of its loads in primitives, without clocks.
+    drivers, driver_pins: for each net, the cell that drives it and the number of its pin, or -1.
     loads, arcs, launches, captures, inner: see :class:`Loads`, :class:`Arcs`, :class:`Ends`.
-    wires: for each load, the delay of a wire of its own; nan where it is on a net of the fabric.
-    types, cell_types: the types of cells, and each cell's place among them.
-    clocks: for each cell, the net at its clock; -1 without a clock.
-    places: the instances, that of the top first.
-    ports: for each port of the top, its cell; they are the first cells.
+    wires: for each load, the delay of a dedicated wire; nan for a net of the fabric.
+    types, cell_types: types of cells, and the index of each cell's type.
+    clocks: for each cell, the net at its clock, or -1.
+    places: instances, the top first.
+    ports: cell of each port of the top; ports are the first cells.
     """
 
     units: Mapping[str, Unit]
@@ -109,11 +130,11 @@ class Graph:
         return self._kinds[self.cell_types[cells]]
 
     def place_of(self, cell: int) -> Place:
-        """Return the instance that ``cell`` is in; ports are in the top."""
+        """Return the instance that contains ``cell``; ports are in the top."""
         return self.places[max(0, np.searchsorted(self._first_cells, cell, "right") - 1)]
 
     def cell_name(self, cell: int) -> str:
-        """Return the path of ``cell``, with the name that Yosys gave it; that of a port."""
+        """Return the path of ``cell``, with Yosys's name, or the path of a port."""
         if cell in self._port_names:
             return self._port_names[cell]
         place = self.place_of(cell)
@@ -121,8 +142,10 @@ class Graph:
         return ".".join((*place.path, cells.names[row]))
 
     def signal(self, net: int) -> tuple[Place, str, int]:
-        """Return the signal of ``net``: the instance of its driver, its name there, and the bit,
-        -1 if the signal has one. The name is "" if there is none."""
+        """Return the signal of ``net``: the instance of its driver, its name there, and the bit.
+
+        The bit is -1 for a signal of one bit. The name is "" if the net has no signal.
+        """
         cell = int(self.drivers[net])
         if cell < 0:
             return self.places[0], self.constant_name(net), -1
@@ -135,21 +158,21 @@ class Graph:
         return place, *unit.signal(int(cells.nets[row, pin]))
 
     def constant_name(self, net: int) -> str:
-        """Return the value of a constant net, "" of another one."""
+        """Return the value of a constant net; "" for another net."""
         found = np.flatnonzero(self.places[0].nets[:len(CONSTANTS)] == net)
         return CONSTANTS[found[0]] if len(found) else ""
 
     def net_name(self, net: int) -> str:
-        """Return the path of ``net``'s signal with its bit, else that of the cell that drives
-        it; the value of a constant."""
+        """Return the path of ``net``'s signal with its bit, or else of its driving cell; the value
+        of a constant."""
         place, name, bit = self.signal(net)
         if not name:
             return self.cell_name(int(self.drivers[net])) if self.drivers[net] >= 0 else "undriven"
         return ".".join((*place.path, name)) + (f"[{bit}]" if bit >= 0 else "")
 
     def register_name(self, cell: int) -> str:
-        """Return the name of what starts or ends a path in ``cell``: the first signal that it
-        drives, without its bit, else the cell."""
+        """Return the name of a path end in ``cell``: the first signal that it drives, without the
+        bit, or else the cell."""
         type_ = self.type_of(cell)
         if type_.kind != "port" and len(type_.outputs):
             place = self.place_of(cell)

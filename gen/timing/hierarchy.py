@@ -1,4 +1,4 @@
-"""The instances of a design, and which of their nets are one."""
+"""Instances of a design, and the nets that they share."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -16,8 +16,11 @@ Ints = NDArray[np.int32]
 
 
 class Place(NamedTuple):
-    """An instance in the design: its ``path`` (names from the top on), its ``unit``, the numbers
-    of its first cell, and the net of the design that each of its nets is."""
+    """An instance in the design.
+
+    It has its ``path`` (names from the top on), its ``unit``, the number of its first cell, and the
+    net of the design for each of its nets.
+    """
 
     path: tuple[str, ...]
     unit: str
@@ -26,10 +29,10 @@ class Place(NamedTuple):
 
 
 def places_of(units: Mapping[str, Unit], top: str, ports: int) -> tuple[tuple[Place, ...], int]:
-    """Return the instances of a design, and the number of its nets when all are joined that are
-    one across ports and buffers.
+    """Return the instances of a design, and the number of its nets after joining.
 
-    ``ports`` is the number of the first cell that is not a port of the top.
+    Nets are joined across ports and buffers. ``ports`` is the number of the first cell that is not
+    a port of the top.
     """
     found: list[tuple[tuple[str, ...], str, int, int]] = []
     joined: list[NDArray] = []
@@ -62,13 +65,13 @@ def places_of(units: Mapping[str, Unit], top: str, ports: int) -> tuple[tuple[Pl
 
 
 def _buffers(unit: Unit) -> Iterator[NDArray[np.int32]]:
-    """Yield the nets on both sides of buffers."""
+    """Yield the nets on both sides of each buffer."""
     for cells in unit.cells:
         for pins in cells.type.joins:
             pair = cells.nets[:, pins].T
-            yield pair[:, pair[1] >= len(CONSTANTS)]  # an output that is not connected is constant
+            yield pair[:, pair[1] >= len(CONSTANTS)]  # an unconnected output is constant
 
 
 def _numbers(offset: int, nets: NDArray[np.integer]) -> NDArray[np.integer]:
-    """Return the nets of an instance as nets of the design, not joined; constants are shared."""
+    """Return an instance's nets as nets of the design, before joining; constants are shared."""
     return np.where(nets < len(CONSTANTS), nets, nets + (offset - len(CONSTANTS)))

@@ -1,4 +1,4 @@
-"""Paths that stay inside a block: what its own logic takes, whatever its neighbours do."""
+"""Paths inside a block, which depend only on its own logic."""
 
 from dataclasses import replace
 
@@ -12,11 +12,11 @@ __all__ = ["inside_blocks", "worst_inside"]
 
 
 def inside_blocks(graph: Graph) -> Graph:
-    """Return ``graph`` with the paths alone whose cells are all of one unit, in one instance or in
-    several.
+    """Return ``graph`` with only the paths whose cells all belong to one unit, in any of its
+    instances.
 
-    Fan-out stays that of the whole design. What comes to a LUT from another block is left out, so
-    the LUT's fastest pins go to what is left.
+    Fan-out remains that of the whole design. Inputs of a LUT from other blocks are omitted, so the
+    remaining inputs get the LUT's fastest pins.
     """
     _units, blocks = blocks_of_cells(graph)
     drivers = graph.drivers[graph.loads.nets]
@@ -28,8 +28,8 @@ def inside_blocks(graph: Graph) -> Graph:
 
 
 def worst_inside(arrived: Arrivals) -> dict[str, float]:
-    """Return the delay in ps of the worst path of each unit, from the arrivals in such a graph.
-    Units without one are left out."""
+    """Return the delay in ps of the worst path of each unit, from arrivals in such a graph. Units
+    without a path are omitted."""
     graph = arrived.graph
     units, blocks = blocks_of_cells(graph)
     worst = np.full(len(units), -np.inf)

@@ -1,4 +1,4 @@
-"""Order in which arrivals are known: nets by level, and the arcs into each level."""
+"""Order in which arrivals are computed: nets by level, and the arcs into each level."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,9 +14,11 @@ __all__ = ["Level", "Levels", "latest_of", "levels_of"]
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """The arcs ``first`` to ``last`` (not included) lead to the nets ``targets``; those of a net
-    are next to each other and begin at ``starts``, from ``first`` on. The arcs through LUTs are the
-    first ``luts`` ones."""
+    """Arcs ``first`` to ``last`` (exclusive), which lead to the nets ``targets``.
+
+    Arcs to the same net are adjacent; the arcs of each net begin at ``starts``, relative to
+    ``first``. The first ``luts`` arcs pass LUTs.
+    """
 
     first: int
     last: int
@@ -27,10 +29,14 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """``arcs`` of ``graph`` in order of their levels, the nets that they come from (``sources``),
-    and the ``levels``, in order: no arc leads to a net of its own or an earlier level.
+    """The ``arcs`` of ``graph`` in order of their levels.
 
-    ``spans``: for each net, the arcs that lead to it, first and behind the last.
+    Members
+    -------
+    arcs: sorted arcs. No arc leads to a net of its own or an earlier level.
+    sources: net where each arc begins.
+    levels: levels, in order.
+    spans: for each net, the first arc that leads to it, and the last one plus 1.
     """
 
     graph: Graph
@@ -41,7 +47,8 @@ class Levels:
 
 
 def levels_of(graph: Graph) -> Levels:
-    """Return the arcs of ``graph`` by level; ``ValueError`` names the cells of a loop of them."""
+    """Return the arcs of ``graph`` by level. Raises ``ValueError`` with the cells of a loop of
+    arcs."""
     arcs = graph.arcs
     sources = graph.loads.nets[arcs.loads]
     level = _levels(sources, arcs.targets, graph.count)
@@ -65,7 +72,7 @@ def levels_of(graph: Graph) -> Levels:
 
 def latest_of(arrived: NDArray[np.float64],
               starts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the latest of each group that begins at ``starts``, and the first place with it."""
+    """Return the largest value of each group that begins at ``starts``, and its first index."""
     latest = np.maximum.reduceat(arrived, starts)
     lengths = np.diff(starts, append=len(arrived))
     is_latest = arrived == np.repeat(latest, lengths)
@@ -74,7 +81,8 @@ def latest_of(arrived: NDArray[np.float64],
 
 
 def _levels(sources: NDArray, targets: NDArray, count: int) -> NDArray[np.int32]:
-    """Return the most arcs that lead to each net in a row; -1 in and behind a loop."""
+    """Return the largest number of consecutive arcs that lead to each net; -1 in and behind a loop.
+    """
     missing = np.bincount(targets, minlength=count)
     by_source = np.argsort(sources, kind="stable")
     first = np.searchsorted(sources[by_source], np.arange(count + 1))

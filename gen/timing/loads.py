@@ -13,7 +13,7 @@ __all__ = ["ControlSet", "NetLoads", "control_sets", "loads_by_kind", "lut_depth
 
 
 class NetLoads(NamedTuple):
-    """A net's path, its loads, and how many of them are of each kind that it has."""
+    """Path of a net, its number of loads, and the number of loads of each kind."""
 
     name: str
     total: int
@@ -21,8 +21,8 @@ class NetLoads(NamedTuple):
 
 
 class ControlSet(NamedTuple):
-    """Flip-flops with the same clock, enable and reset (paths of nets, or a constant): a slice
-    holds flip-flops of one such set in each half. "" where they have no such pin."""
+    """Flip-flops with the same clock, enable and reset. These are paths of nets, constants, or ""
+    for a missing pin. Each half of a slice can contain flip-flops of one control set only."""
 
     clock: str
     enable: str
@@ -31,8 +31,8 @@ class ControlSet(NamedTuple):
 
 
 def loads_by_kind(graph: Graph) -> NDArray[np.int64]:
-    """Return the loads of each net, nets x ``KINDS``; a LUT's, carry's or multiplexer's input is
-    data. Clocks are not counted."""
+    """Return the loads of each net as an array of nets x ``KINDS``, without clocks. An input of a
+    LUT, carry or multiplexer is data."""
     loads = graph.loads
     cells = loads.nets.astype(np.int64) * len(KINDS) + loads.kinds
     counts = np.bincount(cells, loads.counts, graph.count * len(KINDS))
@@ -40,10 +40,8 @@ def loads_by_kind(graph: Graph) -> NDArray[np.int64]:
 
 
 def most_loaded(graph: Graph, count: int, kind: str = "") -> list[NetLoads]:
-    """Return the ``count`` nets with most loads, the most first; constants are not among them.
-
-    With ``kind``, one of :data:`gen.timing.cells.KINDS`, those with most loads of that kind.
-    """
+    """Return the ``count`` nets with most loads, without constants. ``kind``: count only loads of
+    this kind of :data:`gen.timing.cells.KINDS`."""
     loads = loads_by_kind(graph)
     counted = loads[:, KINDS.index(kind)] if kind else loads.sum(axis=1)
     counted = np.where(graph.constant, 0, counted)
@@ -69,7 +67,7 @@ def control_sets(graph: Graph) -> list[ControlSet]:
 
 
 def lut_depths(levels: Levels) -> NDArray[np.int32]:
-    """Return for each net the most LUTs on a path to it."""
+    """Return the largest number of LUTs on a path to each net."""
     depths = np.zeros(levels.graph.count, np.int32)
     for level in levels.levels:
         arcs = slice(level.first, level.last)

@@ -1,4 +1,4 @@
-"""A loop of logic without a register, which has no timing and is refused."""
+"""Loops of logic without a register. They have no timing and are rejected."""
 
 from typing import NoReturn
 
@@ -16,14 +16,14 @@ _NAMED = 8
 
 def refuse_loop(graph: Graph, sources: NDArray[np.int32], targets: NDArray[np.int32],
                 among: NDArray[np.bool_]) -> NoReturn:
-    """Raise ``ValueError`` with the cells of the smallest loop of logic among nets ``among``, which
-    the arcs from ``sources`` to ``targets`` make."""
+    """Raise ``ValueError`` with the cells of the smallest loop of logic. ``among`` contains the
+    candidate nets; ``sources`` and ``targets`` are the ends of the arcs."""
     inside = among[sources] & among[targets]
     sources, targets = sources[inside], targets[inside]
     links = coo_array((np.ones(len(sources), bool), (sources, targets)), (graph.count,) * 2)
     _count, component = connected_components(links, directed=True, connection="strong")
     size = np.bincount(component)
-    # A net alone is a loop only if it leads to itself.
+    # A single net is a loop only if an arc leads from it to itself.
     looped = size > 1
     looped[component[sources[sources == targets]]] = True
     smallest = np.where(looped, size, graph.count + 1).argmin()

@@ -1,7 +1,7 @@
-"""One-cycle loops: registers whose next value depends on their own through logic.
+"""One-cycle loops: registers whose next value depends on their own value.
 
-No register can be put into such a loop without changing what the design does, so its delay bounds
-the clock whatever is pipelined.
+A register in such a loop would change the function of the design. Pipelining cannot shorten the
+loop, so its delay bounds the clock.
 """
 
 from collections.abc import Iterator
@@ -23,15 +23,15 @@ Ints = NDArray[np.int64]
 
 def worst_loops(arrived: Arrivals, period: float, count: int,
                 source: Source = lambda _unit, _signal: "") -> list[Path]:
-    """Return the ``count`` slowest one-cycle loops, one a register, the slowest first.
+    """Return the ``count`` slowest one-cycle loops, at most one per register, the slowest first.
 
-    A register is the flip-flops that drive the bits of one signal; its loop is the slowest path
-    from one of them to the data, enable or reset of one of them.
+    A register consists of the flip-flops of one signal. Its loop is the slowest path from one of
+    its flip-flops to the data, enable or reset of another.
     """
     found: list[Path] = []
     alone = _Alone(arrived)
     for ends in _registers(arrived):
-        # No loop is slower than the slowest path to its end, and these come slowest first.
+        # The slowest path to an end bounds its loop, and the ends are sorted by that path.
         if len(found) >= count and found[count - 1].ps >= arrived.ends[ends].max():
             break
         with alone.at(ends) as own:
@@ -43,8 +43,8 @@ def worst_loops(arrived: Arrivals, period: float, count: int,
 
 
 def _registers(arrived: Arrivals) -> Iterator[Ints]:
-    """Yield the ends (places in ``arrived.ends``) of each register, that with the latest arrival
-    first; those where nothing arrives are left out."""
+    """Yield the ends of each register, as indices into ``arrived.ends``, latest arrival first. Ends
+    without an arrival are omitted."""
     graph = arrived.graph
     cells = graph.captures.cells[arrived.captures]
     registers = _register_numbers(graph)[cells]
@@ -56,7 +56,7 @@ def _registers(arrived: Arrivals) -> Iterator[Ints]:
 
 
 def _register_numbers(graph: Graph) -> Ints:
-    """Return for each cell a number of the register that it is a flip-flop of; -1 for others."""
+    """Return the number of each flip-flop cell's register; -1 for other cells."""
     numbers = np.full(len(graph.clocks), -1, np.int64)
     next_number = 0
     for place in graph.places:
@@ -66,7 +66,7 @@ def _register_numbers(graph: Graph) -> Ints:
             rows = len(cells.names)
             if cells.type.kind == "ff":
                 signals = unit.signals[cells.nets[:, cells.type.outputs[0]]].astype(np.int64)
-                # A flip-flop whose output has no name is a register of its own.
+                # A flip-flop without a named output is a separate register.
                 alone = len(unit.names) + first - place.first_cell + np.arange(rows)
                 numbers[first:first + rows] = next_number + np.where(signals < 0, alone, signals)
             first += rows
@@ -75,10 +75,8 @@ def _register_numbers(graph: Graph) -> Ints:
 
 
 class _Alone:
-    """What arrives at the ends of one register from that register alone.
-
-    Arrays of all nets are made once: each register touches few of them.
-    """
+    """Arrivals at the ends of a register, from that register only. The arrays cover all nets and
+    are reused, because each register touches few nets."""
 
     def __init__(self, arrived: Arrivals):
         self._arrived, count = arrived, arrived.graph.count
@@ -91,7 +89,7 @@ class _Alone:
 
     @contextmanager
     def at(self, ends: Ints) -> Iterator[Arrivals]:
-        """Give what arrives at ``ends`` from the register that they belong to; it is valid inside
+        """Compute the arrivals at ``ends`` from their own register. The result is valid inside
         ``with``."""
         arrived, graph, nets = self._arrived, self._arrived.graph, self._nets
         levels, captures = arrived.levels, arrived.captures[ends]
@@ -142,6 +140,6 @@ class _Alone:
 
 
 def _spread(first: Ints, lengths: Ints) -> Ints:
-    """Return ``lengths`` numbers from each of ``first`` on, one after the other."""
+    """Return ``lengths`` consecutive numbers from each of ``first``, concatenated."""
     before = np.cumsum(lengths) - lengths
     return np.repeat(first - before, lengths) + np.arange(lengths.sum())

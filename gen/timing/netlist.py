@@ -1,4 +1,4 @@
-"""One mapped unit as arrays: its nets, its cells by type, and the units in it."""
+"""A mapped unit as arrays: its nets, its cells by type, and its subunits."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
@@ -14,14 +14,15 @@ from gen.timing.cells import merge_carries
 __all__ = ["CONSTANTS", "Cells", "Instance", "Unit", "read_unit"]
 
 CONSTANTS = "01xz"
-"""Constant nets, the first of every unit, in this order."""
-_NO_CELL = "$scopeinfo"  # where Yosys notes the modules that it flattened
+"""Constant nets, the first nets of every unit."""
+_NO_CELL = "$scopeinfo"  # cell in which Yosys records a flattened module
 
 Nets = NDArray[np.int32]
 
 
 class Cells(NamedTuple):
-    """The cells of one type in a unit: ``names``, and ``nets``, cells x pins of the type."""
+    """Cells of one type in a unit: their ``names``, and their ``nets``, an array of cells x pins.
+    """
 
     type: CellType
     names: tuple[str, ...]
@@ -29,7 +30,7 @@ class Cells(NamedTuple):
 
 
 class Instance(NamedTuple):
-    """A unit in a unit: its ``name``, the unit's, and the nets at its ports."""
+    """A subunit: its ``name``, its ``unit``, and the nets at its ports."""
 
     name: str
     unit: str
@@ -43,12 +44,12 @@ class Unit:
     Members
     -------
     ports: direction (``input``, ``output``) and nets of each port.
-    count: number of nets; the first are :data:`CONSTANTS`.
-    cells: cells by type. A cell's number counts through them in order.
-    instances: units in it.
-    names: names of its signals.
-    signals: for each net, its signal's place in ``names``; -1 without one.
-    bits: for each net, which bit of its signal it is; -1 where the signal has one.
+    count: number of nets; the first nets are :data:`CONSTANTS`.
+    cells: cells by type. Cells are numbered in this order.
+    instances: subunits.
+    names: names of the signals.
+    signals: for each net, the index of its signal in ``names``, or -1.
+    bits: for each net, its bit of the signal; -1 for a signal of one bit.
     """
 
     ports: dict[str, tuple[str, Nets]]
@@ -60,7 +61,7 @@ class Unit:
     bits: Nets
 
     def cell(self, number: int) -> tuple[Cells, int]:
-        """Return the cells among which cell ``number`` is, and its row in them."""
+        """Return the group of cells that contains cell ``number``, and its row in the group."""
         for cells in self.cells:
             if number < len(cells.names):
                 return cells, number
@@ -68,7 +69,7 @@ class Unit:
         raise IndexError(number)
 
     def signal(self, net: int) -> tuple[str, int]:
-        """Return the signal of ``net`` and the bit, -1 if the signal has one; "" if unnamed."""
+        """Return the signal of ``net`` and the bit, -1 for a signal of one bit; "" if unnamed."""
         if self.signals[net] < 0:
             return "", -1
         return self.names[self.signals[net]], int(self.bits[net])
@@ -78,8 +79,10 @@ def read_unit(netlist: Netlist, types: CellTypes, units: Container[str],
               registers: Container[str] = ()) -> Unit:
     """Return ``netlist`` as arrays.
 
-    ``units`` has the types of cells that are units. A net with several names gets one in
-    ``registers`` if there is one. ``ValueError`` names a cell type that has no timing.
+    units: cell types that are units.
+    registers: preferred names for nets with several names.
+
+    Raises ``ValueError`` with the name of a cell type that has no timing.
     """
     rows: dict[CellType, tuple[list[str], list[list]]] = {}
     inner = []
@@ -105,7 +108,7 @@ def read_unit(netlist: Netlist, types: CellTypes, units: Container[str],
 
 
 class _Renumber:
-    """Numbers nets from 0 on, the constants first."""
+    """Numbering of nets from 0, the constants first."""
 
     def __init__(self):
         self.numbers: dict[int | str, int] = {value: k for k, value in enumerate(CONSTANTS)}

@@ -1,9 +1,8 @@
-"""Delay of nets in three cases, fixed before any RTL was changed.
+"""Delay of nets in three cases. The cases are assumptions, because the design is not placed.
 
-There is no placement, so a net's delay is a rule of its fan-out: 150 ps; 350 + 20 sqrt(fan-out);
-600 + 40 sqrt(fan-out). The delay holds the pins of the sites at both ends. What a placer keeps in
-one site, or what a dedicated wire connects, is no such net: :func:`dedicated` gives its delay in
-all three cases.
+The delay depends on the fan-out: 150 ps; 350 + 20 sqrt(fan-out); 600 + 40 sqrt(fan-out). It
+includes the pins of the sites at both ends. Connections inside a site and dedicated wires have
+another delay, the same in all cases: :func:`dedicated`.
 """
 
 from dataclasses import dataclass
@@ -18,14 +17,14 @@ __all__ = ["CASES", "CASE_NAMES", "Case", "dedicated"]
 
 @dataclass(frozen=True)
 class Case:
-    """Nets of ``base`` ps, plus ``slope`` ps times the square root of the fan-out."""
+    """Nets of ``base`` ps plus ``slope`` ps times the square root of the fan-out."""
 
     name: str
     base: float
     slope: float
 
     def delay(self, fan_out: ArrayLike) -> NDArray[np.float64]:
-        """Return the delay in ps of nets with ``fan_out`` loads each."""
+        """Return the delay in ps of nets with ``fan_out`` loads."""
         return self.base + self.slope * np.sqrt(np.asarray(fan_out, dtype=np.float64))
 
 
@@ -33,8 +32,8 @@ CASES = (Case("optimistic", 150, 0), Case("middle", 350, 20), Case("pessimistic"
 CASE_NAMES = tuple(case.name for case in CASES)
 
 _WIRES = DELAYS["in_slice"]
-# Kind and port of the driver, kind and port of the only load. The wires from a LUT to a carry or a
-# multiplexer are in the arcs of those.
+# Kind and port of the driver, kind and port of the only load. The arcs of a carry or a multiplexer
+# include the wire from the LUT.
 _ALONE = {
     ("lut", "O", "ff", "D"): _WIRES["lut_to_ff"],
     ("carry", "O", "ff", "D"): _WIRES["carry_o_to_ff"],
@@ -51,13 +50,18 @@ _DSP_CASCADES = {"ACOUT": "ACIN", "BCOUT": "BCIN", "PCOUT": "PCIN",
 
 
 def dedicated(source: str, output: str, sink: str, pin: str, fan_out: int) -> float | None:
-    """Return the delay in ps of a connection that takes no net of the fabric, or else ``None``.
+    """Return the delay in ps of a connection outside the fabric, or ``None`` for a net of the
+    fabric.
 
-    It goes from port ``output`` of a cell of kind ``source`` (see
-    :class:`gen.timing.cells.CellTiming`) to port ``pin`` of one of kind ``sink``; the net has
-    ``fan_out`` loads. The carry chain and the cascades of RAMs and DSPs are dedicated whatever else
-    the net drives; a LUT, carry or multiplexer sits in the slice of its load if it is the only one.
-    Behind a buffer there is no second net: placement folds it into what it drives.
+    The carry chain and the cascades of RAMs and DSPs are dedicated, whatever else the net drives. A
+    LUT, carry or multiplexer is in the slice of its load if it has one load. A buffer has no second
+    net, because placement merges it with its load.
+
+    Parameters
+    ----------
+    source, output: kind of the driving cell (:class:`gen.timing.cells.CellTiming`), and its port.
+    sink, pin: kind of the loading cell, and its port.
+    fan_out: number of loads of the net.
     """
     if source == "buffer":
         return 0

@@ -1,4 +1,4 @@
-"""The worst paths, cell by cell."""
+"""Worst paths, cell by cell."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -12,20 +12,21 @@ from gen.timing.propagate import Arrivals
 __all__ = ["Hop", "Path", "Source", "path_to", "register_of", "worst_paths"]
 
 Source = Callable[[str, str], str]
-"""Where a signal of a unit is declared: from unit and signal to file and line, "" if unknown."""
+"""Function that returns the file and line of a signal's declaration, from unit and signal; "" if
+unknown."""
 
 
 class Hop(NamedTuple):
-    """A cell on a path, and the net that leaves it.
+    """A cell on a path, and its output net.
 
     Members
     -------
-    cell, type: path of the cell with Yosys's name, its type.
+    cell, type: path of the cell with Yosys's name, and its type.
     entry, exit: pins where the path enters and leaves the cell; "" at the start and the end.
     cell_ps: delay in the cell: clock to output at the start, setup at the end.
     net_ps: delay of the net to the next hop; 0 at the end.
-    fan_out: loads of that net; 0 at the end.
-    signal, source: path of that net's signal, its file and line. At the end, those of the register.
+    fan_out: number of loads of the net; 0 at the end.
+    signal, source: path of the net's signal, its file and line; at the end, of the register.
     """
 
     cell: str
@@ -40,19 +41,19 @@ class Hop(NamedTuple):
 
 
 class Path(NamedTuple):
-    """A path from a register, memory, DSP or port to another one.
+    """A path between registers, memories, DSPs or ports.
 
     Members
     -------
-    ps: its delay with clock to output and setup, the sum over ``hops``.
-    slack: what is left of the period, in ps.
-    start, end: names of what it leaves and reaches.
-    start_kind, end_kind: kinds of these cells: ``ff``, ``lutram``, ``bram``, ``uram``, ``dsp``,
-        ``shift``, ``port``.
-    capture: what the end's pin is for, one of :data:`gen.timing.cells.KINDS`; ``inner`` for a path
+    ps: delay of the path with clock to output and setup, the sum over ``hops``.
+    slack: period minus delay, in ps.
+    start, end: names of both ends.
+    start_kind, end_kind: kinds of the cells at both ends: ``ff``, ``lutram``, ``bram``, ``uram``,
+        ``dsp``, ``shift``, ``port``.
+    capture: function of the end's pin, one of :data:`gen.timing.cells.KINDS`; ``inner`` for a path
         inside a cell.
-    luts: number of LUTs in it.
-    hops: its cells in order; one for a path inside a cell.
+    luts: number of LUTs on the path.
+    hops: cells in order; a path inside a cell has a single hop.
     """
 
     ps: float
@@ -68,10 +69,10 @@ class Path(NamedTuple):
 
 def worst_paths(arrived: Arrivals, period: float, count: int, *, per_register: bool = False,
                 source: Source = lambda _unit, _signal: "") -> list[Path]:
-    """Return the ``count`` worst paths at ``period`` ps, worst first, one for each end.
+    """Return the ``count`` worst paths at ``period`` ps, worst first, at most one per end.
 
-    An end is a pin; with ``per_register``, all pins of one kind at a register of several bits are
-    one end, by its name. Paths inside cells are among them.
+    An end is a pin. With ``per_register``, an end is all pins of one kind of a register. The result
+    includes paths inside cells.
     """
     graph = arrived.graph
     delays = np.concatenate([arrived.ends, arrived.inner])
@@ -94,7 +95,7 @@ def worst_paths(arrived: Arrivals, period: float, count: int, *, per_register: b
 
 def path_to(arrived: Arrivals, end: int, period: float,
             source: Source = lambda _unit, _signal: "") -> Path:
-    """Return the worst path to ``end``, a place in ``arrived.ends`` where something arrives."""
+    """Return the worst path to ``end``, an index into ``arrived.ends`` with an arrival."""
     graph = arrived.graph
     capture = int(arrived.captures[end])
     load = int(graph.captures.places[capture])
@@ -130,8 +131,8 @@ def _inside(graph: Graph, arrived: Arrivals, place: int, period: float, source: 
 
 
 def _backwards(arrived: Arrivals, net: int) -> Iterator[tuple[int, int, float]]:
-    """Yield from the end on: the load where the path enters the driver of a net (-1 at the start),
-    the net, and the delay in the cell."""
+    """Yield, from the end backwards, the load where the path enters the driver of a net (-1 at the
+    start), the net, and the delay in the cell."""
     levels = arrived.levels
     while (arc := int(arrived.through[net])) >= 0:
         yield int(levels.arcs.loads[arc]), net, float(arrived.arcs[arc])
@@ -161,8 +162,8 @@ def _declared(graph: Graph, net: int, source: Source) -> str:
 
 
 def register_of(graph: Graph, cell: int, source: Source) -> tuple[str, str]:
-    """Return the name of the register, memory or port that ``cell`` is, with its path, and where it
-    is declared."""
+    """Return the path of the register, memory or port that ``cell`` belongs to, and the place of
+    its declaration."""
     place, name = graph.place_of(cell), graph.register_name(cell)
     prefix = "".join(f"{part}." for part in place.path)
     return name, source(place.unit, name.removeprefix(prefix))

@@ -1,8 +1,8 @@
 """Arrival and required times of every net, in one case of nets.
 
-The delay of a net depends on its fan-out alone (:mod:`gen.timing.nets`), but for connections that
-have wires of their own. A LUT's inputs are assigned to its pins by their arrival, as tools do: the
-latest input gets the fastest pin. That is done once, in :func:`arrivals`, and kept.
+The delay of a net depends on its fan-out only (:mod:`gen.timing.nets`), except for dedicated wires.
+As in synthesis tools, the inputs of a LUT are assigned to its pins by arrival: the latest input
+gets the fastest pin. :func:`arrivals` makes this assignment once.
 """
 
 from dataclasses import dataclass
@@ -24,22 +24,20 @@ _FASTEST_FIRST = np.array(LUT_PINS[::-1], np.float64)
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
-    """What arrives when, in one case of nets and for the registers of one clock; all in ps.
+    """Arrivals in one case of nets, for the registers of one clock; in ps.
 
     Members
     -------
-    levels, case, clock: what it was computed from.
-    launches: place in ``graph.launches`` of those of the clock. Those of ports are with every
-        clock.
-    captures: place in ``graph.captures`` of those of the clock, likewise.
+    levels, case, clock: inputs of the computation.
+    launches: indices into ``graph.launches`` for this clock. Ports belong to every clock.
+    captures: indices into ``graph.captures`` for this clock, likewise.
     wires: for each load, the delay from its net's driver.
     arcs: for each arc of ``levels``, the delay in the cell.
-    nets: for each net, the latest arrival at its driver; -inf if nothing arrives.
-    starts: for each net, the place in ``graph.launches`` of where the latest path began; -1.
-    through: for each net, the arc of ``levels`` that the latest path takes to it; -1 if it begins
-        there.
-    ends: for each of ``captures``, the arrival at the end with the setup; -inf.
-    insides: place in ``graph.inner`` of the paths inside cells of the clock.
+    nets: for each net, the latest arrival at its driver; -inf without an arrival.
+    starts: for each net, the index into ``graph.launches`` of its latest path's start; -1 without.
+    through: for each net, the last arc in ``levels`` of its latest path; -1 at a start.
+    ends: for each of ``captures``, the arrival at the end with the setup; -inf without an arrival.
+    insides: indices into ``graph.inner`` of paths inside cells of this clock.
     inner: for each of ``insides``, the delay of the path.
     """
 
@@ -64,17 +62,17 @@ class Arrivals:
 
     @cached_property
     def end_starts(self) -> NDArray[np.int64]:
-        """For each of ``captures``, where its latest path began, as in ``starts``."""
+        """For each of ``captures``, the start of its latest path, as in ``starts``."""
         graph = self.graph
         return self.starts[graph.loads.nets[graph.captures.places[self.captures]]]
 
     def slacks(self, period: float) -> Floats:
-        """Return the slack of each of ``captures`` at ``period`` ps; inf where nothing arrives."""
+        """Return the slack of each of ``captures`` at ``period`` ps; inf without an arrival."""
         return period - self.ends
 
 
 def clock_of(graph: Graph, port: str) -> int:
-    """Return the net of clock ``port`` of the top; ``ValueError`` if no register uses it."""
+    """Return the net of clock ``port`` of the top. Raises ``ValueError`` if no register uses it."""
     ports = graph.units[graph.top].ports
     if port in ports and len(ports[port][1]) == 1:
         net = int(graph.places[0].nets[ports[port][1][0]])
@@ -84,7 +82,7 @@ def clock_of(graph: Graph, port: str) -> int:
 
 
 def arrivals(levels: Levels, case: Case, clock: int) -> Arrivals:
-    """Return what arrives at each net and at each end, from the registers of net ``clock``."""
+    """Return the arrivals at nets and ends, from the registers of clock net ``clock``."""
     graph = levels.graph
     inner_net = float(case.delay(1))
     launches = _of_clock(graph, graph.launches, clock)
@@ -93,7 +91,7 @@ def arrivals(levels: Levels, case: Case, clock: int) -> Arrivals:
     delays = levels.arcs.ps + levels.arcs.nets * inner_net
     nets = np.full(graph.count, -np.inf)
     starts, through = (np.full(graph.count, -1, np.int64) for _ in range(2))
-    # Of several launches of a net, the latest is assigned last.
+    # The latest of several launches of a net is assigned last.
     launched = (graph.launches.ps + graph.launches.nets * inner_net)[launches]
     order = np.argsort(launched, kind="stable")
     driven = graph.launches.places[launches[order]]
@@ -122,15 +120,16 @@ def arrivals(levels: Levels, case: Case, clock: int) -> Arrivals:
 
 
 def required(arrived: Arrivals, period: float) -> Floats:
-    """Return when each net's driver must have settled at ``period`` ps; inf where no path ends.
+    """Return the time in ps at which each net's driver must be stable; inf if the net reaches no
+    end.
 
-    A net's slack is this minus its arrival.
+    A net's slack is this time minus its arrival.
     """
     levels, graph = arrived.levels, arrived.graph
     latest = np.full(graph.count, np.inf)
     places = graph.captures.places[arrived.captures]
     nets = graph.loads.nets[places]
-    # What lies between the driver and the end is the end's arrival without the net's.
+    # The delay from the driver to the end is the end's arrival minus the net's.
     inner_net = float(arrived.case.delay(1))
     behind = (arrived.wires[places] + graph.captures.ps[arrived.captures]
               + graph.captures.nets[arrived.captures] * inner_net)
@@ -144,8 +143,8 @@ def required(arrived: Arrivals, period: float) -> Floats:
 
 
 def crossings(levels: Levels, clock: int) -> int:
-    """Return the number of ends of net ``clock``'s registers that a path from registers of other
-    clocks reaches; such paths have no arrival."""
+    """Return the number of register ends of net ``clock`` with a path from another clock. Such
+    paths have no arrival."""
     graph = levels.graph
     reached = np.zeros(graph.count, bool)
     own = graph.clocks[graph.launches.cells]
@@ -171,8 +170,8 @@ def _wires(graph: Graph, case: Case) -> Floats:
 
 
 def _lut_pins(at_pins: Floats, targets: NDArray[np.int32]) -> Floats:
-    """Return the delay of the pin that each input of LUTs gets; ``targets`` are what they drive,
-    those of one LUT next to each other."""
+    """Return the pin delay of each LUT input. ``targets`` are the driven nets; inputs of one LUT
+    are adjacent."""
     order = np.lexsort((-at_pins, targets))
     ordered = targets[order]
     first = np.r_[True, ordered[1:] != ordered[:-1]][:len(ordered)]

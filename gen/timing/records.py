@@ -15,18 +15,18 @@ __all__ = ["BIN_PS", "PERIODS", "class_record", "failing", "histogram", "loads_r
            "mhz", "path_record", "pico", "slacks"]
 
 PERIODS = {"250": 4000.0, "300": 1e6 / 300}
-"""Periods in ps of the clocks in MHz that slack is given at; the shells' clock has 250 MHz."""
+"""Clocks in MHz and their periods in ps, for the slack in reports. The shells have 250 MHz."""
 BIN_PS = 250
-"""Width of a bin of the histogram of slack."""
+"""Width in ps of a bin of the slack histogram."""
 
 
 def pico(ps: float) -> float:
-    """Return ``ps`` to a tenth."""
+    """Return ``ps``, rounded to a tenth."""
     return round(float(ps), 1)
 
 
 def mhz(ps: float) -> float:
-    """Return the clock in MHz whose period is ``ps``, to a tenth."""
+    """Return the clock in MHz with period ``ps``, rounded to a tenth."""
     return round(1e6 / float(ps), 1)
 
 
@@ -36,7 +36,7 @@ def slacks(ps: float) -> dict[str, float]:
 
 
 def path_record(path: Path, *, hops: bool = True) -> dict[str, Any]:
-    """Return ``path`` with its cells, or without ``hops`` its ends alone."""
+    """Return ``path`` as a record. ``hops``: whether to include the cells."""
     record: dict[str, Any] = {
         "ps": pico(path.ps), "mhz": mhz(path.ps), "slack_ps": slacks(path.ps),
         "from": path.start, "to": path.end, "from_kind": path.start_kind,
@@ -55,7 +55,7 @@ def loads_record(net: NetLoads) -> dict[str, Any]:
 
 
 def class_record(ends: EndClass) -> dict[str, Any]:
-    """Return a class of ends: how many, the worst, and how many are too slow."""
+    """Return a record of a class of ends: number of ends, worst slack, and number of slow ends."""
     worst = float(ends.delays.max())
     return {"from_kind": ends.start, "to_kind": ends.end, "pin": ends.pin,
             "ends": len(ends.delays), "ps": pico(worst), "slack_ps": slacks(worst),
@@ -69,7 +69,7 @@ def failing(delays: NDArray[np.float64]) -> dict[str, int]:
 
 def histogram(delays: NDArray[np.float64]) -> dict[str, Any]:
     """Return the number of ends by slack at 250 MHz, in bins of :data:`BIN_PS` from ``first_ps``
-    on: a bin has its lower edge."""
+    on. A bin includes its lower edge."""
     bins = np.floor((PERIODS["250"] - delays) / BIN_PS).astype(int)
     first = int(bins.min(initial=0))
     return {"first_ps": first * BIN_PS, "bin_ps": BIN_PS,

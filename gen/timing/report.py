@@ -1,7 +1,6 @@
 """Timing report of a design: slack of its paths in three cases of nets, block by block.
 
-Nothing is placed, so there is no clock frequency to name, only an interval: the pessimistic, the
-middle and the optimistic case stand together wherever a figure in MHz is given.
+The design is not placed, so the report gives an interval of frequencies: a value for each case.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,15 +38,15 @@ _PATHS, _NETS, _LOOPS, _SETS = 20, 10, 20, 10
 _CLOCK = 250
 _ASSUMPTIONS = {
     "delays": "cells: RapidWright, timing/ultrascaleplus at 325baa0 (Apache-2.0), speed grade -2, "
-              "slow corner, and what gen/timing/delays.toml names besides",
-    "mapping": "Yosys, each distinct unit once and alone: no logic moves between units, and no "
-               "register moves at all",
+              "slow corner, and further sources in gen/timing/delays.toml",
+    "mapping": "Yosys, each distinct unit once and alone, without moving logic between units and "
+               "without retiming",
     "left_out": [
         "placement and routing: a net's delay follows from its fan-out alone",
         "congestion and crossings between dies",
         "skew and uncertainty of the clock, hold times",
-        "replication of drivers and clock routing of nets with many loads, as tools do it",
-        "what is behind the ports: a register of the neighbour, one net away",
+        "replication of drivers, and clock routing of nets with many loads",
+        "logic behind the ports: a register of the neighbour is assumed, one net away",
         "paths between clocks",
         "paths that logic excludes: only constants end a path",
     ],
@@ -58,9 +57,11 @@ def report_timing(verilog: Verilog, progress: Callable[[str], None] = lambda _li
                   whole: bool = False) -> dict[str, Any]:
     """Return the timing of ``verilog`` as plain JSON: ``gen/documents/schemas/timing.schema.json``.
 
-    ``verilog`` must be converted with sources, or paths have no files and lines. ``whole`` treats
-    the top as one unit. ``ValueError`` if no register uses the port ``clk`` of the top, if there is
-    no path between registers, or if logic has a loop without a register.
+    verilog: design, converted with sources; otherwise paths have no files and lines.
+    whole: whether to treat the top as one unit.
+
+    Raises ``ValueError`` if no register uses port ``clk`` of the top, if there is no path between
+    registers, or if logic has a loop without a register.
     """
     design = timed_design(verilog, progress, whole=whole)
     graph = design.graph
@@ -71,7 +72,7 @@ def report_timing(verilog: Verilog, progress: Callable[[str], None] = lambda _li
         progress(f"timing {verilog.name} with {case.name} nets")
         found = design.at(case)
         if not len(end_delays(found.registers)):
-            raise ValueError(f"{verilog.name} must have a path between registers to be timed")
+            raise ValueError(f"{verilog.name} has no path between registers")
         blocks[case.name] = worst_by_block(found.registers)
         inside[case.name] = worst_inside(found.inside)
         cases.append(_case(design, found))
@@ -122,7 +123,7 @@ def _case(design: TimedDesign, found: Arrived) -> dict[str, Any]:
 def _blocks(design: TimedDesign,
             worst: Mapping[str, Mapping[str, BlockPath]],
             inside: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
-    """Return the units that a path goes through, the slowest in the middle case first."""
+    """Return the units on a path, the slowest in the middle case first."""
     graph, counts = design.graph, design.verilog.counts()
     units, of_cell = blocks_of_cells(graph)
     ends = of_cell[graph.captures.cells]
@@ -146,7 +147,7 @@ def _blocks(design: TimedDesign,
 
 
 def _area(design: TimedDesign) -> list[dict[str, Any]]:
-    """Return the resources of each instance in the top, with the units in it."""
+    """Return the resources of each instance in the top, including its subunits."""
     units = design.graph.units
 
     def total(unit: str) -> dict[str, float]:

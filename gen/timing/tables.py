@@ -12,12 +12,12 @@ __all__ = ["timing_lines", "timing_tables"]
 
 _CASES = CASE_NAMES[::-1]
 _SHORT = 12
-"""Rows of the longer tables; the JSON has all."""
+"""Maximum rows of the longer tables; the JSON contains all rows."""
 
 
 def timing_tables(report: dict[str, Any]) -> Iterator[Table]:
-    """Yield the cases, the slowest blocks, the worst paths and the most loaded nets of a report of
-    :func:`gen.timing.report.report_timing`."""
+    """Yield tables of the cases, the slowest blocks, the worst paths and the most loaded nets.
+    ``report``: see :func:`gen.timing.report.report_timing`."""
     name = report["name"]
     cases = {case["case"]: case for case in report["cases"]}
     table = _table(f"{name}: paths between registers, estimated, not placed", ("nets",), (
@@ -52,12 +52,12 @@ def timing_tables(report: dict[str, Any]) -> Iterator[Table]:
 
 
 def timing_lines(report: dict[str, Any], shell: str = "none") -> Iterator[str]:
-    """Yield what else is to be said, and what the figures assume."""
+    """Yield further lines, and the assumptions of the report."""
     interval, sets = report["interval_mhz"], report["control_sets"]
-    what = "" if shell == "none" else f" of the bare NIC, without shell {shell}"
-    yield (f"{report['name']}: a clock between {interval['pessimistic']:.0f} and "
+    what = "" if shell == "none" else f" for the bare NIC, without shell {shell}"
+    yield (f"{report['name']}: clock between {interval['pessimistic']:.0f} and "
            f"{interval['optimistic']:.0f} MHz{what}, {interval['middle']:.0f} with middle nets; "
-           "no placement was made")
+           "not placed")
     cases = {case["case"]: case for case in report["cases"]}
     if any(case["port_classes"] for case in cases.values()):
         yield "worst path of a port: " + "; ".join(
@@ -69,7 +69,7 @@ def timing_lines(report: dict[str, Any], shell: str = "none") -> Iterator[str]:
         yield f"one-cycle loop {name}: " + ", ".join(
             f"{loops[case][name]['mhz']:.0f} MHz with {case} nets" for case in _CASES
             if name in loops[case])
-    yield (f"control sets: {sets['count']:,}; ends that other clocks reach, left out: "
+    yield (f"control sets: {sets['count']:,}; omitted ends of paths between clocks: "
            f"{report['ends_of_other_clocks']:,}")
     yield "not modelled: " + "; ".join(report["assumptions"]["left_out"])
 

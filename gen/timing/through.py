@@ -1,4 +1,4 @@
-"""The worst path through each net and each block, in the context of the whole design."""
+"""Worst path through each net and each block, in the whole design."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 
 
 class BlockPath(NamedTuple):
-    """The worst path through a block: its delay in ps, and the cells where it begins and ends."""
+    """The worst path through a block: its delay in ps, and the cells at its start and end."""
 
     ps: float
     first: int
@@ -23,7 +23,7 @@ class BlockPath(NamedTuple):
 
 
 def blocks_of_cells(graph: Graph) -> tuple[tuple[str, ...], Ints]:
-    """Return the units in the design, and for each cell the place of its unit among them."""
+    """Return the units in the design, and for each cell the index of its unit."""
     units = tuple(dict.fromkeys(place.unit for place in graph.places))
     number = {unit: place for place, unit in enumerate(units)}
     of_place = np.array([number[place.unit] for place in graph.places], np.int64)
@@ -33,16 +33,16 @@ def blocks_of_cells(graph: Graph) -> tuple[tuple[str, ...], Ints]:
 
 
 def worst_by_block(arrived: Arrivals) -> dict[str, BlockPath]:
-    """Return the worst path through a cell of each unit, over all its instances.
+    """Return the worst path through each unit, over all its instances.
 
-    A path through several units is that of each of them. Units without a path are left out.
+    A path through several units counts for each of them. Units without a path are omitted.
     """
     graph = arrived.graph
     units, blocks = blocks_of_cells(graph)
     tails = -required(arrived, 0.0)
     driven = np.flatnonzero(graph.drivers >= 0)
     ends, insides = graph.captures.cells[arrived.captures], graph.inner.cells[arrived.insides]
-    # The candidates of a block: nets that it drives, ends in it, paths inside its cells.
+    # Candidates of a block: nets that it drives, ends in it, paths inside its cells.
     delays = np.concatenate([(arrived.nets + tails)[driven], arrived.ends, arrived.inner])
     owners = blocks[np.concatenate([graph.drivers[driven], ends, insides])]
     order = np.lexsort((np.arange(len(delays)), -delays, owners))
@@ -65,7 +65,7 @@ def worst_by_block(arrived: Arrivals) -> dict[str, BlockPath]:
 
 
 class _Onwards:
-    """Follows the worst path from a net to its end; ``tails`` has the delay of each net's."""
+    """Search for the end of the worst path from a net. ``tails``: delay of each net to its end."""
 
     def __init__(self, arrived: Arrivals, tails: Floats):
         graph, levels = arrived.graph, arrived.levels
@@ -74,13 +74,13 @@ class _Onwards:
                         + tails[levels.arcs.targets])
         self._arcs = _grouped(levels.sources, graph.count)
         nets = graph.loads.nets[graph.captures.places[arrived.captures]]
-        with np.errstate(invalid="ignore"):  # where nothing arrives
+        with np.errstate(invalid="ignore"):  # without an arrival
             self._setups = arrived.ends - arrived.nets[nets]
         self._ends = _grouped(nets, graph.count)
         self._cells = graph.captures.cells[arrived.captures]
 
     def end(self, net: int) -> int:
-        """Return the cell in which the worst path through ``net`` ends."""
+        """Return the cell at the end of the worst path through ``net``."""
         while True:
             ends, arcs = self._members(self._ends, net), self._members(self._arcs, net)
             setup = self._setups[ends].max(initial=-np.inf)
@@ -95,6 +95,6 @@ class _Onwards:
 
 
 def _grouped(nets: NDArray[np.integer], count: int) -> tuple[Ints, Ints]:
-    """Return the places in ``nets`` by net, and where those of each net begin."""
+    """Return the indices into ``nets`` sorted by net, and the begin of each net's group."""
     order = np.argsort(nets, kind="stable")
     return order, np.searchsorted(nets[order], np.arange(count + 1))

@@ -1,4 +1,4 @@
-"""Connections that have wires of their own: in a slice, along a carry chain, in a cascade."""
+"""Dedicated wires: in a slice, along a carry chain, in a cascade."""
 
 from collections.abc import Sequence
 
@@ -15,12 +15,14 @@ Ints = NDArray[np.int32]
 
 def dedicated_wires(types: Sequence[CellType], cell_types: Ints, drivers: tuple[Ints, Ints],
                     loads: tuple[Ints, Ints], fan_out: Ints) -> NDArray[np.float64]:
-    """Return the delay of each load's own wire in ps, nan if it has none (:func:`dedicated`).
+    """Return the delay in ps of each load's dedicated wire, or nan (:func:`dedicated`).
 
-    ``drivers`` and ``loads`` are a cell (-1 for none) and the number of its pin for each load;
-    ``fan_out`` is that of the load's net.
+    Parameters
+    ----------
+    drivers, loads: cell (-1 without) and pin number, for each load.
+    fan_out: for each load, the fan-out of its net.
     """
-    # What the rule knows of a pin is the kind of its cell and its port.
+    # The rule depends on the kind of a pin's cell and on its port.
     ports: dict[tuple[str, str], int] = {("", ""): 0}
     numbers = [[ports.setdefault((type_.kind, pin.port), len(ports)) for pin in type_.pins]
                for type_ in types]
@@ -42,7 +44,7 @@ def dedicated_wires(types: Sequence[CellType], cell_types: Ints, drivers: tuple[
     for key in np.flatnonzero(np.bincount(keys)):
         pair, alone = divmod(int(key), 2)
         source, sink = names[pair // count], names[pair % count]
-        # The rule asks only whether the load is alone.
+        # The rule depends only on whether the net has one load.
         ps = dedicated(*source, *sink, 1 if alone else 2)
         table[key] = np.nan if ps is None else ps
     return table[keys]

@@ -1,1 +1,1 @@
-"""Verilog of Amaranth components, with owned memories, and what is read from their RTLIL."""
+"""Verilog of Amaranth components, with owned memories, and a reader of their RTLIL."""

@@ -1,4 +1,4 @@
-"""Conversion of a component to Verilog: deterministic, hierarchical, repeated units once."""
+"""Conversion of a component to Verilog: deterministic, hierarchical, with repeated units once."""
 
 import re
 from collections.abc import Iterator
@@ -28,14 +28,13 @@ class Verilog:
 
     Members
     -------
-    name: name of the top module; the others are called ``<name>__...`` (submodules) and
-        ``<name>_...`` (shared units), except the memories ``ember_ram``, ``ember_ram_async`` and
-        ``ember_ram_piped``.
+    name: name of the top module. Submodules are called ``<name>__...``, shared units
+        ``<name>_...``, and memories ``ember_ram``, ``ember_ram_async`` and ``ember_ram_piped``.
     text: Verilog of all modules.
     ports: flat ports of the top: members of a stream are ``port__payload``, ``port__valid``, ...
     modules: every module with its instances, by name, without memories.
-    gateable: names of the modules below the top whose blocks may stand still while they are idle,
-        see :class:`rtl.gateable.Gateable`; nothing of the text says so.
+    gateable: names of the modules below the top whose clock may stop while they are idle, see
+        :class:`rtl.gateable.Gateable`. The text does not contain this property.
     """
 
     name: str
@@ -72,7 +71,7 @@ class Verilog:
     def _instances(self, module: str, path: tuple[str, ...]) -> Iterator[tuple[tuple, Cell]]:
         for cell in self.modules[module].cells:
             inner = (*path, cell.name)
-            # A memory is alone in the module of its Ram, so its instance name says nothing.
+            # A memory is the only instance in the module of its Ram, so its own name is redundant.
             yield (path if cell.module in RAM_MODULES.values() else inner), cell
             if cell.module in self.modules:
                 yield from self._instances(cell.module, inner)
@@ -82,9 +81,11 @@ def to_verilog(component: wiring.Component, name: str,
                platform: VerilogPlatform | None = None) -> Verilog:
     """Convert ``component`` to a Verilog module called ``name``.
 
-    ``platform`` collects shared units; each conversion needs its own, with prefix ``name``. If its
-    ``sources`` is set, ``modules`` say where registers are declared; the text is the same. Raises
-    ``ValueError`` if ``name`` is not an identifier or two modules get the same name.
+    platform: platform that collects shared units, with prefix ``name``; a new platform for each
+        conversion. With its ``sources``, ``modules`` contain the places of declarations; the text
+        is the same.
+
+    Raises ``ValueError`` if ``name`` is not an identifier or two modules get the same name.
     """
     platform = VerilogPlatform(name) if platform is None else platform
     top = platform.convert(component, name)
@@ -92,7 +93,7 @@ def to_verilog(component: wiring.Component, name: str,
     modules: dict[str, Module] = {}
     for module in (module for text in texts for module in parse_modules(text)):
         if module.name in modules:
-            raise ValueError(f"module names must differ, not {module.name!r} twice")
+            raise ValueError(f"module names must differ: {module.name!r} occurs twice")
         modules[module.name] = module
     used = {cell.module for module in modules.values() for cell in module.cells}
     parts = [_write_verilog([without_sources(text) for text in texts])]
@@ -114,12 +115,12 @@ def _write_verilog(texts: list[str]) -> str:
 def _start_processes(module: re.Match) -> str:
     """Make every simulator run each process at least once.
 
-    ``always @*`` runs when something that it reads changes. So Yosys gives each module a register
-    that changes at time 0, and has processes read it, with two gaps. A process that copies a
-    constant or a signal to some bits of a variable does not read it. And the register's value comes
-    from its declaration, which is a change in Verilog but not in SystemVerilog: there, processes
-    that read only signals declared with a value, such as the state of a state machine, would not
-    run. A nonblocking assignment, made after all processes wait, is a change in both.
+    ``always @*`` runs when one of its inputs changes. Yosys therefore adds a register to each
+    module that changes at time 0, and that its processes read. Two cases are missing. A process
+    that copies a constant or a signal to bits of a variable does not read the register. The
+    register's value is in its declaration, which is a change in Verilog but not in SystemVerilog:
+    processes that read only signals with an initial value, such as the state of a state machine,
+    would not run. A nonblocking assignment after all processes wait is a change in both languages.
     """
     text = _YOSYS_START.sub(r"\\$start ", module[0])
     text, count = _COPY.subn(

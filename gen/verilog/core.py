@@ -11,16 +11,18 @@ __all__ = ["Converted"]
 
 
 class Converted(wiring.Component):
-    """``component`` as one instance of its own Verilog, in a design for a vendor's tools.
+    """``component`` as an instance of its own Verilog, in a design for a vendor's tools.
 
-    Shared units and memories stay modules, so that a whole NIC is some megabytes of Verilog; the
-    design's own conversion would write out each unit separately, see :mod:`rtl.shared`.
+    Shared units and memories stay modules, so a NIC is some megabytes of Verilog. The design's own
+    conversion would repeat each unit, see :mod:`rtl.shared`.
 
     Parameters: ``component``; ``name`` of its module and file.
-    Ports: those of ``component``, in domain ``sync``, whose reset is also its port ``rst``, if any.
 
-    Raises ``TypeError`` if elaborated for a platform that takes no files, ``ValueError`` for a
-    ``name`` that is not a valid module name.
+    Ports: those of ``component``, in domain ``sync``. The domain's reset also drives a port
+    ``rst``.
+
+    Raises ``TypeError`` if elaborated for a platform without files, and ``ValueError`` if ``name``
+    is not a valid module name.
     """
 
     def __init__(self, component: wiring.Component, name: str):
@@ -30,7 +32,7 @@ class Converted(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         if not hasattr(platform, "add_file"):
-            raise TypeError(f"platform must be a vendor's, which takes files, not {platform!r}")
+            raise TypeError(f"platform must be a vendor platform with add_file(), not {platform!r}")
         verilog = to_verilog(self._component, self._name)
         platform.add_file(f"{self._name}.v", verilog.text)
         present = {port.name for port in verilog.ports}

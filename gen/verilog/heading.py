@@ -1,4 +1,4 @@
-"""First lines of each emitted file: the version, the tools and the command that makes it again."""
+"""First lines of each emitted file: the version, the tools and the command that generates it."""
 
 import shlex
 from collections.abc import Mapping
@@ -13,17 +13,17 @@ from rtl.config import PRESETS, NicConfig, preset
 __all__ = ["gen_command", "with_headings"]
 
 _COMMENTS = {".v": "//", ".vh": "//", ".xdc": "#", ".tcl": "#", ".cfg": "#"}
-"""Start of a comment by the suffix of a file; other files get no heading."""
+"""Start of a comment by the suffix of a file; other files have no heading."""
 
 
 def gen_command(config: NicConfig, shell: str = "none", options: Mapping[str, Any] | None = None,
                 *, timing: bool = False) -> str:
-    """Return the command line of ``python -m gen`` that makes the files of ``config``.
+    """Return the command line of ``python -m gen`` that generates the files of ``config``.
 
     Parameters
     ----------
-    config: configuration; settings that differ from its preset's become ``--set``.
-    shell, options, timing: as of :func:`gen.documents.generate.generate`.
+    config: configuration; settings that differ from its preset become ``--set``.
+    shell, options, timing: see :func:`gen.documents.generate.generate`.
     """
     base = preset(config.name if config.name in PRESETS else next(iter(PRESETS)))
     parts = ["python", "-m", "gen", "--config", base.name]
@@ -43,7 +43,7 @@ def gen_command(config: NicConfig, shell: str = "none", options: Mapping[str, An
 
 
 def with_headings(files: Mapping[str, str], command: str) -> dict[str, str]:
-    """Return ``files``, texts by path, each with a heading if its format has comments."""
+    """Return ``files``, texts by path, with a heading in each format that has comments."""
     lines = [f"EmberNIC {version('embernic')}",
              f"Tools: amaranth {version('amaranth')}, {yosys_id().strip()}",
              f"Made by: {command}"]

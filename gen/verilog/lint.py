@@ -22,7 +22,7 @@ WAIVED = {
 
 
 def lint(files: Sequence[Path], top: str) -> None:
-    """Check module ``top`` of ``files``; ``BuildError`` has the warnings."""
+    """Check module ``top`` of ``files``. Raises ``BuildError`` with the warnings."""
     run_verilator(["--lint-only", "-Wall", *(f"-Wno-{name}" for name in WAIVED),
                    "--no-timing", "--top-module", top, *(str(path.resolve()) for path in files)],
                   cwd=Path.cwd())

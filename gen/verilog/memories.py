@@ -1,9 +1,9 @@
 """Verilog of the owned memories: behavioural, or the vendor's macro if ``EMBER_XPM`` is defined.
 
-``ember_ram.v``, ``ember_ram_async.v`` (latency 0) and ``ember_ram_piped.v`` (2 and 3) behave the
-same with and without the define. Simulators go without, and Vivado may too:
-``ram_style`` tells it which cells to use. With the define it gets ``xpm_memory_sdpram``, which
-leaves nothing to inference (UG974); a simulator then needs :data:`XPM_TWIN`.
+``ember_ram.v``, ``ember_ram_async.v`` (latency 0) and ``ember_ram_piped.v`` (latency 2 and 3)
+behave the same with and without the define. Simulators do not define it. Without it, Vivado infers
+the cells that ``ram_style`` selects. With it, Vivado uses ``xpm_memory_sdpram`` without inference
+(UG974); a simulator then needs :data:`XPM_TWIN`.
 """
 
 from pathlib import Path

@@ -7,8 +7,8 @@ from rtl.config import check_identifier
 __all__ = ["RAM_MODULES", "check_module_name"]
 
 RAM_MODULES = {1: "ember_ram", 0: "ember_ram_async", 2: "ember_ram_piped"}
-"""The owned memory module by read latency, the last one of 2 and more; its source is
-``gen/<module>.v``."""
+"""Owned memory module by read latency, the last for latencies of 2 and more. Its source is
+``gen/verilog/<module>.v``."""
 
 _MACROS = ("xpm_memory_sdpram",)
 """The vendor's modules that an emitted memory may instantiate."""
@@ -39,7 +39,7 @@ wand weak weak0 weak1 while wildcard wire with within wor xnor xor
 
 
 def check_module_name(name: object, field: str = "name") -> None:
-    """Raise ``ValueError`` with ``field`` unless ``name`` can be that of an emitted module."""
+    """Raise ``ValueError`` with ``field`` unless ``name`` is a valid name of an emitted module."""
     check_identifier(field, name)
     if name in _KEYWORDS:
         kind = "a keyword of Verilog"

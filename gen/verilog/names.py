@@ -1,14 +1,14 @@
 """Names of signals, the same for every version of Python.
 
-Amaranth names a signal after the variable or attribute that it is assigned to, which it reads from
-the caller's bytecode. Each version of Python compiles the same statement to other instructions, and
-Amaranth knows only some of them, which would change the names. Here the syntax tree of the source
-decides: :func:`variable_name` replaces ``amaranth.tracer.get_var_name`` in every process that
-imports this module.
+Amaranth names a signal after the variable or attribute that it is assigned to, and reads the name
+from the caller's bytecode. Versions of Python compile a statement to different instructions, and
+Amaranth supports only some of them. This module uses the syntax tree of the source instead:
+:func:`variable_name` replaces ``amaranth.tracer.get_var_name`` in every process that imports this
+module.
 
-The names are the names that Amaranth 0.5 gives on CPython 3.11: caches, reports and constraints
-stay valid. They include two limits of its compiler. In ``a, b = Signal(), Signal()`` only the last
-variable names a signal, and a variable that an inner function reads names no signal of a tuple.
+The names equal those of Amaranth 0.5 on CPython 3.11, so caches, reports and constraints stay
+valid. They include two limits of its compiler. In ``a, b = Signal(), Signal()`` only the last
+variable names a signal. A variable that an inner function reads names no signal of a tuple.
 """
 
 import ast
@@ -49,14 +49,14 @@ tracer.get_var_name = variable_name
 
 @cache
 def _name(code: CodeType, instruction: int) -> str | None:
-    # A code unit has two bytes. Versions differ in where a call of a method begins, not in its end.
+    # A code unit has two bytes. Versions differ in the begin of a method call, not in its end.
     _, line, _, column = next(islice(code.co_positions(), instruction // 2, None))
     return _names(code.co_filename).get((line, column))
 
 
 @cache
 def _names(file: str) -> dict[tuple[int | None, int | None], str]:
-    """Return the name that each call of ``file`` is assigned to, by the end of the call."""
+    """Return the assigned name of each call in ``file``, by the end of the call."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:  # the file is not Python, for example a template
@@ -125,7 +125,7 @@ def _is_load(value: ast.expr) -> bool:
 
 
 def _results(value: ast.expr) -> Iterator[ast.Call]:
-    """Yield the call whose result ``value`` is, maybe as the last item of a list."""
+    """Yield the call whose result is ``value``, also as the last item of a list."""
     match value:
         case ast.Call():
             yield value

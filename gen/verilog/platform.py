@@ -1,4 +1,4 @@
-"""Elaboration platform for Verilog: replaces what Amaranth should not write out itself."""
+"""Elaboration platform for Verilog: replaces memories, repeated units and synchronizers."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
@@ -54,7 +54,7 @@ def ram_instance(ram) -> Instance:
 
 
 class VerilogPlatform:
-    """Collects the modules of one design: memories by instance, repeated units once.
+    """Collector of the modules of a design: memories by instance, repeated units once.
 
     Parameters
     ----------
@@ -63,8 +63,8 @@ class VerilogPlatform:
 
     Members
     -------
-    texts: RTLIL of the shared units converted so far, in completion order.
-    gateable: names of the modules converted so far that are :class:`rtl.gateable.Gateable`.
+    texts: RTLIL of the converted shared units, in completion order.
+    gateable: names of the converted modules that are :class:`rtl.gateable.Gateable`.
     """
 
     def __init__(self, prefix: str, *, sources: bool = False):
@@ -80,7 +80,7 @@ class VerilogPlatform:
 
     def get_ff_sync(self, crossing) -> Elaborated:
         """Return the flip-flops of an ``amaranth.lib.cdc.FFSynchronizer``, marked for the vendor's
-        tools; they are called ``crossed0``, ``crossed1``, ..."""
+        tools. They are called ``crossed0``, ``crossed1``, ..."""
         m = Elaborated()
         source = crossing.i
         for k in range(crossing._stages):
@@ -92,8 +92,8 @@ class VerilogPlatform:
         return m
 
     def get_async_ff_sync(self, crossing) -> Elaborated:
-        """Return the flip-flops of an ``amaranth.lib.cdc.AsyncFFSynchronizer``, marked likewise;
-        they are called ``released0``, ``released1``, ..."""
+        """Return the flip-flops of an ``amaranth.lib.cdc.AsyncFFSynchronizer``, marked likewise.
+        They are called ``released0``, ``released1``, ..."""
         m = Elaborated()
         m.domains.released = released = ClockDomain(async_reset=True, local=True)
         source: Value = Const(0, 1)
@@ -101,7 +101,7 @@ class VerilogPlatform:
             stage = Signal(name=f"released{k}", init=1, attrs={"ASYNC_REG": "TRUE"})
             m.d.released += stage.eq(source)
             source = stage
-        # After the registers, which therefore keep their names.
+        # Assigned after the registers, which keep their names.
         m.d.comb += [
             crossing.o.eq(source), released.clk.eq(ClockSignal(crossing._o_domain)),
             released.rst.eq(crossing.i if crossing._edge == "pos" else ~crossing.i)]
@@ -110,14 +110,15 @@ class VerilogPlatform:
     def shared_instance(self, unit: wiring.Component, name: str, ports) -> Instance:
         """Return an instance of ``unit``'s module, which is converted only on its first use.
 
-        Raises ``ValueError`` if ``name`` was used for a unit of another class, with other ports or
+        Raises ``ValueError`` if ``name`` belongs to a unit of another class, with other ports or
         with other settings (attributes that are numbers, strings, or tuples and dataclasses of
         them).
         """
         if name in self._shared:
             first, module = self._shared[name]
             if _identity(first) != _identity(unit):
-                raise ValueError(f"name {name!r} must mean equal units, not {first!r} and {unit!r}")
+                raise ValueError(f"name {name!r} must belong to equal units, not {first!r} and "
+                                 f"{unit!r}")
         else:
             module = self._convert(unit, f"{self.prefix}_{name}", pipeline=not ports.has_reset)
             self._shared[name] = (unit, module)
@@ -133,13 +134,13 @@ class VerilogPlatform:
     def convert(self, component: wiring.Component, name: str, *, pipeline: bool = False) -> str:
         """Return the RTLIL of ``component`` as a module called ``name``.
 
-        Clock and reset of domain ``sync`` become ports ``clk`` and ``rst``, but no reset for a
-        ``pipeline``, and for a component that has a port ``rst`` itself.
+        Clock and reset of domain ``sync`` become ports ``clk`` and ``rst``. A ``pipeline``, and a
+        component with its own port ``rst``, has no reset of the domain.
 
-        ``ValueError`` when a block in it that is :class:`rtl.gateable.Gateable` has no ``idle``.
+        Raises ``ValueError`` if a :class:`rtl.gateable.Gateable` block has no port ``idle``.
         """
         with collect_later():
-            # As `rtlil.convert` does it, which does not say what became of which block.
+            # Equals `rtlil.convert`, which does not return the fragment of each block.
             ports = {"__".join(map(str, path)): (Value.cast(value), _DIRECTIONS[member.flow])
                      for path, member, value in component.signature.flatten(component)}
             design = Fragment.get(component, self).prepare(
@@ -162,8 +163,9 @@ class VerilogPlatform:
 
 
 def _clocks(present: Iterable[str], ports: wiring.Component) -> Iterator[tuple[str, Value]]:
-    """Yield the clocks and resets among the ports ``present`` of a module, with their drivers:
-    those of domain ``x`` are called ``x_clk`` and ``x_rst``, those of ``sync`` ``clk`` and ``rst``.
+    """Yield the clocks and resets among the ports ``present`` of a module, with their drivers.
+
+    Those of domain ``x`` are called ``x_clk`` and ``x_rst``, those of ``sync`` ``clk`` and ``rst``.
     """
     own = {"__".join(map(str, path)) for path, _, _ in ports.signature.flatten(ports)}
     for port in sorted(set(present) - own):
@@ -176,7 +178,7 @@ def _identity(unit: wiring.Component) -> tuple:
     ports = [(path, member.flow, Value.cast(value).shape())
              for path, member, value in unit.signature.flatten(unit)]
     own = set(unit.signature.members)
-    # Amaranth records on the elaboratable itself whether it was used.
+    # Amaranth stores in the elaboratable whether it was used.
     settings = {key: value for key, value in vars(unit).items()
                 if key not in own and not key.startswith("_MustUse") and _plain(value)}
     return type(unit), repr(ports), settings

@@ -31,7 +31,7 @@ class Port:
 
 @dataclass
 class Cell:
-    """An instance ``name`` of module ``module`` with its parameters."""
+    """An instance ``name`` of module ``module``, with its parameters."""
 
     name: str
     module: str
@@ -40,14 +40,14 @@ class Cell:
 
 @dataclass
 class Module:
-    """A module: ports in order and its instances (without primitive operators).
+    """A module: ports in order, and its instances without primitive operators.
 
     Members
     -------
-    registers: place of the declaration of each register, as ``rtl/block.py:12``; "" if the place is
-        unknown or outside this repository. Names that mean the same bits are all in it.
-    flip_flops: for each name of ``registers``, the name of the ``reg`` in the Verilog: Amaranth
-        declares each name, and one of them is the flip-flops.
+    registers: place of each register's declaration, such as ``rtl/block.py:12``; "" if unknown or
+        outside this repository. It contains all names of the same bits.
+    flip_flops: for each name of ``registers``, the name of the ``reg`` in the Verilog. Amaranth
+        declares all names; a single name has the flip-flops.
     widths: bits of each of ``registers``.
     source: place of the module.
     """
@@ -72,7 +72,7 @@ def parse_modules(text: str) -> list[Module]:
             if match := _SOURCE.match(line + "\n"):
                 source = in_repository(match[1])
             continue
-        # Amaranth gives an initial value to each register and to nothing else.
+        # Only registers have an initial value in Amaranth's RTLIL.
         if stored and (match := _WIRE.match(line)):
             modules[-1].registers[match[2]] = source
             modules[-1].widths[match[2]] = int(match[1])
@@ -105,24 +105,24 @@ def _parameter(text: str) -> int | str:
 
 
 def rename_modules(text: str) -> str:
-    """Make the names of modules those of :func:`flat_name`."""
+    """Replace the names of modules with those of :func:`flat_name`."""
     return _MODULE_USE.sub(lambda match: match[1] + flat_name(match[2]), text)
 
 
 def flat_name(name: str) -> str:
-    """Turn the dots in a module's name into ``__`` and ``$`` into ``_``, so that Verilog needs no
-    escaped name. Amaranth calls an unnamed submodule ``U$0``."""
+    """Replace the dots in a module's name with ``__`` and ``$`` with ``_``, to avoid escaped names
+    in Verilog. Amaranth calls an unnamed submodule ``U$0``."""
     return name.replace(".", "__").replace("$", "_")
 
 
 def without_sources(text: str) -> str:
-    """Return RTLIL ``text`` without the attributes that give source locations."""
+    """Return RTLIL ``text`` without the attributes of source locations."""
     return _SOURCE.sub("", text)
 
 
 def in_repository(source: str) -> str:
-    """Return ``source``, a file and a line, relative to the repository; "" if outside it, or of an
-    installed package, which may lie in the repository or not."""
+    """Return ``source``, a file and a line, relative to the repository; "" if outside, or in an
+    installed package, which may be inside the repository."""
     name, _, line = source.rpartition(":")
     path = Path(name)
     if "site-packages" in path.parts or not path.is_relative_to(_ROOT):

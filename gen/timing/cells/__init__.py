@@ -30,9 +30,9 @@ __all__ = ["KINDS", "LUT_PINS", "Arc", "Capture", "CellTiming", "Inner", "Launch
 
 _LATENCY = {module: latency for latency, module in RAM_MODULES.items()}
 _STYLES = ("auto", "distributed", "block", "ultra")
-# Placement folds an inverter into the LUT or register that it drives; clock buffers carry no data.
+# Placement merges an inverter with its load. Clock buffers carry no data.
 _BUFFERS = ("INV", "BUF", "BUFG")
-# `$scopeinfo` is a note of Yosys about the hierarchy that it flattened.
+# `$scopeinfo` is Yosys's record of the flattened hierarchy.
 _CONSTANTS = ("GND", "VCC", "$scopeinfo")
 
 
@@ -40,9 +40,10 @@ def timing_of(kind: str, parameters: Mapping[str, str | int],
               widths: Mapping[str, int]) -> CellTiming:
     """Return the timing of a cell of type ``kind``.
 
-    ``parameters`` are those of the cell, as Yosys's JSON writes them; ``widths`` are the bits of
-    its connected ports. ``ValueError`` for a type that is not known, which it names, and for a
-    setting that has no timing.
+    parameters: parameters of the cell, as in Yosys's JSON.
+    widths: bits of its connected ports.
+
+    Raises ``ValueError`` for an unknown type, or a setting without timing.
     """
     if kind.startswith("LUT") and kind[3:] in "123456" and len(kind) == 4:
         return lut(int(kind[3]))

@@ -1,7 +1,7 @@
-"""Block RAM: RAMB18E2 and RAMB36E2, and the black boxes of the project that are made of them.
+"""Block RAM: RAMB18E2 and RAMB36E2, and the owned memories that consist of them.
 
-A primitive's read is launched by its clock. In a cascade, the first RAM's word passes all others to
-the last one's output.
+The clock launches a primitive's read. In a cascade, the first RAM's word passes all later RAMs to
+the output of the last RAM.
 """
 
 from collections.abc import Mapping
@@ -46,10 +46,10 @@ _ORDERS = ("NONE", "FIRST", "MIDDLE", "LAST")
 
 
 def block_ram(parameters: Mapping[str, str | int], widths: Mapping[str, int]) -> CellTiming:
-    """Return the timing of RAMB36E2; RAMB18E2 is taken as equal.
+    """Return the timing of RAMB36E2, which is also used for RAMB18E2.
 
-    ``DOA_REG``, ``DOB_REG``, ``CASCADE_ORDER_A`` and ``CASCADE_ORDER_B`` select it. ``ValueError``
-    for another value of them.
+    It depends on ``DOA_REG``, ``DOB_REG``, ``CASCADE_ORDER_A`` and ``CASCADE_ORDER_B``. Raises
+    ``ValueError`` for unsupported values.
     """
     arcs: list[Arc] = []
     launches: list[Launch] = []
@@ -81,11 +81,11 @@ def block_ram(parameters: Mapping[str, str | int], widths: Mapping[str, int]) ->
 
 
 def block_ram_box(shape: RamShape, width: int, address_bits: int, latency: int) -> CellTiming:
-    """Return the timing of an ``ember_ram`` of block RAMs, or with ``latency`` 2 of an
-    ``ember_ram_piped``, which uses their output register.
+    """Return the timing of an ``ember_ram`` of block RAMs, or of an ``ember_ram_piped`` with
+    ``latency`` 2, which uses their output register.
 
-    ``shape.stages`` RAMs are cascaded; a LUT for each decodes its enables from the upper bits of
-    the address, with a net behind it. ``write_en`` is taken as pin WE, the slower one of WE and EN.
+    ``shape.stages`` RAMs are cascaded. For each RAM, a LUT and a net decode the enables from the
+    upper address bits. ``write_en`` is modelled as pin WE, which is slower than EN.
     """
     chain = (_PS["clock_to_cascade"] + max(0, shape.stages - 2) * _PS["cascade_to_cascade"]
              if shape.stages > 1 else 0)

@@ -1,14 +1,13 @@
-"""Carry chains: CARRY8, and the CARRY4 that Yosys emits for every family.
+"""Carry chains: CARRY8, and CARRY4, which Yosys emits for every family.
 
-A device of UltraScale+ has only CARRY8, whose carry looks ahead: 23 ps from CI to CO[7], where
-CO[3] takes 60. Two CARRY4 in a row are therefore one CARRY8, and no sum of two CARRY4 has its
-timing: :func:`merge_carries` rewrites a netlist so before it is analysed. The hop between the two
-halves is then inside the arcs; the one between two CARRY8, 26 ps, is in the arcs from CI, whose net
-takes 0.
-A CARRY4 that remains alone is the lower half of a CARRY8.
+An UltraScale+ device has only CARRY8, with carry look-ahead: 23 ps from CI to CO[7], but 60 ps to
+CO[3]. Two consecutive CARRY4 cells therefore become one CARRY8: :func:`merge_carries` rewrites the
+netlist before the analysis. The hop between the halves is inside the arcs. The hop between two
+CARRY8, 26 ps, is in the arcs from CI, whose net has 0 ps. A single CARRY4 is the lower half of a
+CARRY8.
 
-The arcs from S hold the wire from the LUT of the same slice (15 ps). CYINIT is a carry in that the
-logic drives: pin AX of the slice.
+The arcs from S include the wire from the LUT of the same slice (15 ps). CYINIT is a carry input
+that logic drives: pin AX of the slice.
 """
 
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ _HALF = 4
 def carry(bits: int) -> CellTiming:
     """Return the timing of CARRY4 (``bits`` 4) or CARRY8 (``bits`` 8).
 
-    Ports: CI, CYINIT, DI and S in; CO and O out.
+    Inputs are CI, CYINIT, DI and S; outputs are CO and O.
     """
     table, wires = DELAYS["carry"], DELAYS["in_slice"]
     arcs = [*_arcs(Pin("CI"), table["CI"], wires["carry_chain"], bits),
@@ -42,10 +41,11 @@ def _arcs(source: Pin, rows: Mapping[str, list[int]], wire: int, bits: int) -> l
 
 
 def merge_carries(cells: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return the cells of a module of Yosys's JSON with each two CARRY4 in a row as one CARRY8.
+    """Return the cells of a module of Yosys's JSON, with pairs of consecutive CARRY4 merged into
+    CARRY8.
 
-    The CARRY8 has the name and attributes of the lower one. A chain starts where CI is not another
-    CARRY4's CO[3], and is paired from there. Ports that were not connected are constant "x".
+    The CARRY8 has the name and attributes of the lower CARRY4. Pairs are formed from the start of a
+    chain, where CI is not another CARRY4's CO[3]. Unconnected ports are constant "x".
     """
     carries = {name: cell for name, cell in cells.items() if cell["type"] == "CARRY4"}
     by_carry_out = {bits[-1]: name for name, cell in carries.items()
@@ -69,7 +69,7 @@ def merge_carries(cells: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[s
 
 
 def _carry_in(cell: Mapping[str, Any]) -> Any:
-    """Return the bit at CI if the chain goes on there: CYINIT is then a constant."""
+    """Return the bit at CI if the chain continues there; CYINIT is then a constant."""
     connections = cell["connections"]
     begins = isinstance(connections.get("CYINIT", ["0"])[0], int)
     return None if begins else connections.get("CI", ["0"])[0]

@@ -1,8 +1,8 @@
-"""DSP48E2, by its registers: AREG, BREG, CREG, DREG, ADREG, MREG, PREG and those of the controls.
+"""DSP48E2, by its registers: AREG, BREG, CREG, DREG, ADREG, MREG, PREG and control registers.
 
 The slice is a graph of stages (UG579, figure 1-1): the inputs, the pre-adder, the multiplier, the
-adder, the outputs. Where a stage has a register, paths end and begin. All bits of a bus are as slow
-as the slowest; bit i of the product depends on the bits up to i of the factors.
+adder, the outputs. Paths begin and end at the stages with a register. All bits of a bus have the
+delay of the slowest bit. Bit i of the product depends on bits 0 to i of the factors.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ _CONTROLS = {"OPMODE": "OPMODEREG", "ALUMODE": "ALUMODEREG", "CARRYIN": "CARRYIN
 _OUTPUTS = ("P", "CARRYOUT")
 _CASCADE_OUTPUTS = ("PCOUT", "CARRYCASCOUT", "MULTSIGNOUT")
 _CASCADE_INPUTS = ("PCIN", "CARRYCASCIN", "MULTSIGNIN")
-# Clock enables and resets, by the register that they serve.
+# Clock enables and resets, by register.
 _REGISTER_PINS = {
     "AREG": ("CEA1", "CEA2", "RSTA"), "BREG": ("CEB1", "CEB2", "RSTB"), "CREG": ("CEC", "RSTC"),
     "DREG": ("CED", "RSTD"), "ADREG": ("CEAD", "RSTD"), "MREG": ("CEM", "RSTM"),
@@ -40,7 +40,7 @@ _REGISTER_PINS = {
 
 
 class _Stage(NamedTuple):
-    """Where paths come from, with their delays; the setup of its register, or ``None``."""
+    """A stage: its sources with their delays, and the setup of its register or ``None``."""
 
     sources: tuple[tuple[str, float], ...]
     setup: float | None = None
@@ -49,9 +49,10 @@ class _Stage(NamedTuple):
 def dsp(parameters: Mapping[str, str | int], widths: Mapping[str, int]) -> CellTiming:
     """Return the timing of DSP48E2.
 
-    Arcs go from the inputs to the outputs where no register is between, launches and captures are
-    those of the registers, and ``inner`` has the longest path from register to register.
-    ``ValueError`` for settings that are not known, and with ``USE_PATTERN_DETECT``.
+    Arcs are the paths from inputs to outputs without a register. Launches and captures belong to
+    the registers. ``inner`` contains the longest path between registers.
+
+    Raises ``ValueError`` for unknown settings and for ``USE_PATTERN_DETECT``.
     """
     text(parameters, "USE_PATTERN_DETECT", "NO_PATDET", "NO_PATDET")
     registers = {name: number(parameters, name, 1) for name in _REGISTER_PINS}
@@ -63,7 +64,7 @@ def dsp(parameters: Mapping[str, str | int], widths: Mapping[str, int]) -> CellT
         outputs = pins(port, widths)
         if not outputs:
             continue
-        # A register is in front of the outputs' buffers only where P's is.
+        # Only register P is in front of the output buffers.
         for source, ps in _reach(stages, port).items():
             if source in stages:
                 launches += [Launch(out, ps + _PS["register"]) for out in outputs]
@@ -97,13 +98,13 @@ def dsp(parameters: Mapping[str, str | int], widths: Mapping[str, int]) -> CellT
 
 def _stages(parameters: Mapping[str, str | int], registers: Mapping[str, int]
             ) -> dict[str, _Stage]:
-    """Return the stages that the settings use; a name that is none of them is an input port."""
+    """Return the stages that the settings use. A name without a stage is an input port."""
     def stage(register: str, setup: str, *sources: tuple[str, float]) -> _Stage:
-        """With a register, ``setup`` replaces the delay up to the stage's own output."""
+        """Add a stage. With a register, ``setup`` replaces the delay to the stage's own output."""
         return _Stage(sources, _PS[setup] if registers.get(register) else None)
 
     def entry(register: str, port: str, name: str) -> _Stage:
-        """An input and its register, whose setup covers the way in."""
+        """Add an input and its register, whose setup includes the path from the pin."""
         if registers[register]:
             return _Stage(((port, 0),), _PS[f"{name}_setup"])
         return _Stage(((port, _PS[f"{name}_in"]),))
@@ -131,10 +132,10 @@ def _stages(parameters: Mapping[str, str | int], registers: Mapping[str, int]
                                                  for x, chosen in factors.items()))
         operands.append(("m", _PS["m_pass"] + _PS["add"]))
     else:
-        # The adder takes A and B side by side.
+        # The adder takes the concatenation of A and B.
         operands += [("a", _PS["pass"] + _PS["add"]), ("b", _PS["pass"] + _PS["add"])]
     stages["p"] = stage("PREG", "p_setup", *operands)
-    # A register's delay reaches the output: the buffer behind the adder is in it.
+    # A register's delay includes the buffer behind the adder.
     out = 0 if registers["PREG"] else _PS["p_out"]
     extra = _PS["cascade_out"] - _PS["p_out"]
     stages |= {port: _Stage((("p", out),)) for port in _OUTPUTS}
@@ -161,7 +162,8 @@ def _steps(stages: Mapping[str, _Stage], name: str) -> Iterator[tuple[str, float
 
 
 def _depends(port: str, bit: int, source: str, source_bit: int) -> bool:
-    """Tell whether bit ``bit`` of output ``port`` depends on ``source_bit`` of input ``source``."""
+    """Return whether bit ``bit`` of output ``port`` depends on bit ``source_bit`` of input
+    ``source``."""
     if port in ("ACOUT", "BCOUT"):
         return bit == source_bit
     if port not in ("P", "PCOUT"):

@@ -6,13 +6,13 @@ from gen.timing.delays import DELAYS
 __all__ = ["FLIP_FLOPS", "flip_flop"]
 
 FLIP_FLOPS = {"FDRE": "R", "FDSE": "S", "FDCE": "CLR", "FDPE": "PRE"}
-"""Types of flip-flop, with the port that resets or sets."""
+"""Types of flip-flop, with the port that resets or sets it."""
 
 
 def flip_flop(kind: str) -> CellTiming:
     """Return the timing of flip-flop ``kind``.
 
-    The recovery of an asynchronous reset is not in the sources: it is taken as the setup of R.
+    The sources have no recovery time for asynchronous resets; the setup of R is used.
     """
     ps = DELAYS["ff"]
     return CellTiming(

@@ -1,7 +1,7 @@
-"""Distributed memories: the primitives that Yosys infers, and the black boxes of the project.
+"""Distributed memories: primitives that Yosys infers, and owned memories.
 
-Reading is combinational, from the address through the LUTs; the contents change after the clock's
-edge, so the outputs are launched too. Address pins are not free, other than a LUT's: bit 0 is A1.
+A read is combinational, from the address through the LUTs. The clock launches the outputs too,
+because a write changes the contents. Unlike LUT pins, address pins are fixed: bit 0 is A1.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from gen.timing.delays import DELAYS
 
 __all__ = ["LUTRAMS", "lutram", "lutram_box"]
 
-# Words, and for each output the port that addresses it.
+# Words, and the address port of each output.
 LUTRAMS: dict[str, tuple[int, dict[str, str]]] = {
     "RAM32M": (32, {f"DO{x}": f"ADDR{x}" for x in "ABCD"}),
     "RAM64M": (64, {f"DO{x}": f"ADDR{x}" for x in "ABCD"}),
@@ -29,7 +29,7 @@ LUTRAMS: dict[str, tuple[int, dict[str, str]]] = {
     "RAM128X1D": (128, {"SPO": "A", "DPO": "DPRA"}),
     "RAM256X1D": (256, {"SPO": "A", "DPO": "DPRA"}),
 }
-"""Primitives: their words, and for each output the port that addresses it."""
+"""Primitives: their words, and the address port of each output."""
 
 _PS = DELAYS["lutram"]
 
@@ -37,7 +37,8 @@ _PS = DELAYS["lutram"]
 def lutram(kind: str, widths: Mapping[str, int]) -> CellTiming:
     """Return the timing of primitive ``kind``, one of :data:`LUTRAMS`.
 
-    Above 64 words, F7 to F9 multiplexers of the slice select, whose delays are in the arcs.
+    Above 64 words, the F7 to F9 multiplexers of the slice select a word; the arcs include their
+    delays.
     """
     words, outputs = LUTRAMS[kind]
     muxes = max(0, (words - 1).bit_length() - 6)
@@ -65,14 +66,15 @@ def lutram(kind: str, widths: Mapping[str, int]) -> CellTiming:
 
 
 def _address(port: str, widths: Mapping[str, int]) -> list[Pin]:
-    """Return the bits of an address that is one port, or a port for each bit."""
+    """Return the bits of an address, which is one port, or a port for each bit."""
     if port in widths:
         return pins(port, widths)
     return [Pin(f"{port}{bit}") for bit in range(9) if f"{port}{bit}" in widths]
 
 
 def _mux_delays(muxes: int) -> tuple[int, list[int]]:
-    """Return the delay of an F7 multiplexer from a LUT, and those of the F8 and F9 behind it."""
+    """Return the delay of an F7 multiplexer from a LUT, and of the F8 and F9 multiplexers behind
+    it."""
     if not muxes:
         return 0, []
     ps = DELAYS["mux"]["data"]
@@ -80,18 +82,19 @@ def _mux_delays(muxes: int) -> tuple[int, list[int]]:
 
 
 def _write_address(bit: int) -> int:
-    # Bits above WA6 gate the write enable; the text has no delay of their own.
+    # Bits above WA6 gate the write enable. The sources have no separate delay for them.
     return _PS["write_address"][bit] if bit < 6 else _PS["write_enable"]
 
 
 def lutram_box(shape: RamShape, width: int, address_bits: int, latency: int) -> CellTiming:
-    """Return the timing of an ``ember_ram_async``, or with ``latency`` of a distributed
-    ``ember_ram``, whose word goes to flip-flops that ``read_en`` enables, or ``ember_ram_piped``,
-    where more of them follow.
+    """Return the timing of an ``ember_ram_async``.
 
-    Above 64 words there are banks, and behind them a tree of LUTs that each select one of four
-    (:func:`gen.netlist.ram_cost.ram_cost`); a net is before each LUT. The data arrive there last
-    and get the fastest pins, the address the next ones. Writing decodes the bank in a LUT.
+    With ``latency``, return the timing of a distributed ``ember_ram``, whose word goes to
+    flip-flops with enable ``read_en``, or of an ``ember_ram_piped``, which has more flip-flops.
+
+    Above 64 words there are banks, and behind them a tree of LUTs that select one of four
+    (:func:`gen.netlist.ram_cost.ram_cost`), with a net in front of each LUT. The data arrive last
+    and get the fastest pins, the address gets the next pins. A LUT decodes the bank of a write.
     """
     levels = list(_tree(shape.stages))
     through = [lut_pin(inputs) for inputs, _ in levels]
@@ -127,7 +130,7 @@ def lutram_box(shape: RamShape, width: int, address_bits: int, latency: int) -> 
 
 
 def _tree(banks: int) -> Iterator[tuple[int, int]]:
-    """Yield for each level of the tree of LUTs its data inputs and its select inputs."""
+    """Yield the data inputs and the select inputs of each level of the tree of LUTs."""
     while banks > 1:
         inputs = min(4, banks)
         yield inputs, (inputs - 1).bit_length()
@@ -152,7 +155,7 @@ def _writing(shape: RamShape, width: int, address_bits: int) -> list[Capture]:
 
 def _loads(shape: RamShape, width: int, address_bits: int, latency: int) -> dict[Pin, int]:
     slices = shape.stages * shape.columns
-    # A read pin is a LUT's; write address, enable and clock are a slice's.
+    # Each LUT has its own read pins; write address, enable and clock belong to the slice.
     cells = -(-width // 2 if shape.words == 32 else -width) * shape.stages
     low = (shape.words - 1).bit_length()
     loads = {Pin("write_en"): shape.stages if shape.stages > 1 else slices}

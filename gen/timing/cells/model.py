@@ -8,7 +8,8 @@ __all__ = ["KINDS", "Arc", "Capture", "CellTiming", "Inner", "Launch", "Pin", "n
            "text"]
 
 KINDS = ("data", "enable", "reset", "address", "write_enable", "control")
-"""What a capture is for. ``control`` is an input that selects what a DSP or RAM does."""
+"""Functions of a captured pin. ``control`` is an input that selects an operation of a DSP or RAM.
+"""
 
 
 class Pin(NamedTuple):
@@ -28,7 +29,7 @@ class Arc(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """``pin`` changes ``ps`` picoseconds and ``nets`` inner nets after the clock's edge."""
+    """A launch: ``pin`` changes ``ps`` picoseconds and ``nets`` inner nets after the clock edge."""
 
     pin: Pin
     ps: float
@@ -36,9 +37,10 @@ class Launch(NamedTuple):
 
 
 class Capture(NamedTuple):
-    """``pin`` must be stable ``ps`` picoseconds and ``nets`` inner nets before the clock's edge.
+    """A capture: ``pin`` must be stable ``ps`` picoseconds and ``nets`` inner nets before the clock
+    edge.
 
-    A negative ``ps`` lets it come later. ``kind`` is one of :data:`KINDS`.
+    A negative ``ps`` allows a later change. ``kind`` is one of :data:`KINDS`.
     """
 
     pin: Pin
@@ -48,7 +50,7 @@ class Capture(NamedTuple):
 
 
 class Inner(NamedTuple):
-    """A path from the cell's own registers to its own registers, of ``ps`` and ``nets`` nets."""
+    """A path between the cell's own registers, of ``ps`` picoseconds and ``nets`` inner nets."""
 
     ps: float
     nets: int = 0
@@ -58,10 +60,14 @@ class Inner(NamedTuple):
 class CellTiming:
     """Timing of a cell, in picoseconds.
 
-    ``kind`` is "lut", "mux", "carry", "ff", "shift", "lutram", "bram", "uram", "dsp", "buffer" or
-    "constant". ``clocks`` are ports at which no data arrive. ``inner`` bounds the period without
-    any pin. ``loads`` has, by port, the pins behind one of its bits where there are more than one:
-    a box of several primitives loads its drivers as they do.
+    Members
+    -------
+    kind: "lut", "mux", "carry", "ff", "shift", "lutram", "bram", "uram", "dsp", "buffer" or
+        "constant".
+    clocks: ports without data.
+    arcs, launches, captures: see their classes.
+    inner: paths between the cell's own registers, which bound the period.
+    loads: by port, the number of pins of primitives behind a bit, if more than one.
     """
 
     kind: str
@@ -74,15 +80,13 @@ class CellTiming:
 
 
 def pins(port: str, widths: Mapping[str, int]) -> list[Pin]:
-    """Return the pins of ``port``; none if it is not connected."""
+    """Return the pins of ``port``; empty if it is not connected."""
     return [Pin(port, bit) for bit in range(widths.get(port, 0))]
 
 
 def number(parameters: Mapping[str, str | int], name: str, default: int) -> int:
-    """Return parameter ``name``, a number or the binary digits that Yosys writes.
-
-    ``ValueError`` if it is neither.
-    """
+    """Return parameter ``name``, a number or binary digits by Yosys. Raises ``ValueError`` for
+    other values."""
     value = parameters.get(name, default)
     try:
         return value if isinstance(value, int) else int(value, 2)
@@ -91,10 +95,8 @@ def number(parameters: Mapping[str, str | int], name: str, default: int) -> int:
 
 
 def text(parameters: Mapping[str, str | int], name: str, default: str, *allowed: str) -> str:
-    """Return parameter ``name`` without the blanks that Yosys puts behind it.
-
-    ``ValueError`` if it is none of ``allowed``.
-    """
+    """Return parameter ``name`` without Yosys's trailing blanks. Raises ``ValueError`` if it is not
+    in ``allowed``."""
     value = str(parameters.get(name, default)).strip()
     if value not in allowed:
         raise ValueError(f"parameter {name} must be one of {', '.join(allowed)}, not {value!r}")

@@ -7,7 +7,7 @@ __all__ = ["wide_mux"]
 
 
 def wide_mux(kind: str) -> CellTiming:
-    """Return the timing of ``kind``, with the wire from the LUTs to a MUXF7 in its arcs."""
+    """Return the timing of ``kind``. The arcs include the wire from the LUTs to a MUXF7."""
     wires = DELAYS["in_slice"]["lut_to_mux"] if kind == "MUXF7" else (0, 0)
     ps, out = DELAYS["mux"], Pin("O")
     return CellTiming("mux", (Arc(Pin("I0"), out, wires[0] + ps["data"]),

@@ -1,7 +1,7 @@
-"""UltraRAM: URAM288 without ECC, and the black boxes of the project that are made of it.
+"""UltraRAM: URAM288 without ECC, and the owned memories that consist of it.
 
-In one cycle, port A works before port B. A read that returns the old word must therefore be port
-A's and the write port B's: so are those of an ``ember_ram``.
+In a cycle, port A works before port B. To return the old word, a read must use port A and a write
+port B, as in an ``ember_ram``.
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ _OUTPUT_ENABLES = ("OREG_CE", "OREG_ECC_CE")
 def ultra_ram(parameters: Mapping[str, str | int], widths: Mapping[str, int]) -> CellTiming:
     """Return the timing of URAM288.
 
-    ``CASCADE_ORDER_x``, ``IREG_PRE_x``, ``OREG_x``, ``OREG_ECC_x`` and ``REG_CAS_x`` select it.
-    ``ValueError`` for another value of them, and with ``EN_ECC_RD_x`` or ``EN_ECC_WR_x``.
+    It depends on ``CASCADE_ORDER_x``, ``IREG_PRE_x``, ``OREG_x``, ``OREG_ECC_x`` and ``REG_CAS_x``.
+    Raises ``ValueError`` for unsupported values, and for ``EN_ECC_RD_x`` and ``EN_ECC_WR_x``.
     """
     arcs: list[Arc] = []
     launches: list[Launch] = []
@@ -69,7 +69,7 @@ def _suffix(first: bool, second: bool) -> str:
 
 def _cascade(name: str, x: str, order: str, registered: bool, widths: Mapping[str, int],
              arcs: list[Arc], launches: list[Launch], captures: list[Capture]) -> None:
-    """Add what input ``name`` of port ``x`` does in the cascade."""
+    """Add the cascade timing of input ``name`` of port ``x``."""
     plain, early, clock_to_out, through = _PS[x]["cascade"][name]
     come = pins(f"CAS_IN_{name}_{x}", widths) if order in ("MIDDLE", "LAST") else []
     go = pins(f"CAS_OUT_{name}_{x}", widths) if order in ("FIRST", "MIDDLE") else []
@@ -80,14 +80,14 @@ def _cascade(name: str, x: str, order: str, registered: bool, widths: Mapping[st
 
 
 def ultra_ram_box(shape: RamShape, width: int, address_bits: int, latency: int) -> CellTiming:
-    """Return the timing of an ``ember_ram`` of UltraRAMs, or from ``latency`` 2 on of an
-    ``ember_ram_piped``, which uses the output register of each, and with 3 a cascade register.
+    """Return the timing of an ``ember_ram`` of UltraRAMs, or of an ``ember_ram_piped``.
 
-    The words of ``shape.stages`` RAMs are cascaded. Each RAM compares the upper bits of the
-    address itself and is driven through the fabric, since a cascade of the inputs takes registers.
-    ``write_en`` is taken as pin BWE, the slowest one of BWE, RDB_WR and EN. The RAMs behind the
-    cascade register, in the middle, delay their own words by OREG_ECC; what the register itself
-    launches has no number and is taken as OREG's.
+    The latter has ``latency`` 2, with the output register of each RAM, or 3, also with a cascade
+    register. The words of ``shape.stages`` RAMs are cascaded. Each RAM compares the upper address
+    bits, and the fabric drives its inputs, since a cascade of inputs requires registers.
+    ``write_en`` is modelled as pin BWE, which is slower than RDB_WR and EN. The RAMs behind the
+    cascade register, in the middle, delay their own words by OREG_ECC. The sources have no delay of
+    the cascade register; the delay of OREG is used.
     """
     read, write = _PS["A"], _PS["B"]
     registered = "_registered" if latency > 1 else ""

@@ -30,7 +30,7 @@ def test_values(setting, value):
     (["rate=1_0"], "rate must be a number, not '1_0'"),
     (["on=maybe"], "on must be true or false, not 'maybe'"),
     (["rate=fast"], "rate must be a number, not 'fast'"),
-    (["size=1", "size=2"], "size must be set once, not again to '2'")])
+    (["size=1", "size=2"], "size must be set once: remove size=2")])
 def test_errors(settings, text):
     with pytest.raises(ValueError, match=text):
         parse_settings(settings, TYPES)

@@ -43,7 +43,7 @@ def test_a_report_says_what_it_leaves_out(tmp_path, monkeypatch):
     assert left["tool"] == "Vivado" and left["what"][:2] == ["timing", "placement"]
     assert str(tmp_path / left["script"]) in done["files"]
     assert done["warnings"] == [
-        "the design takes 500,000 LUTs, 115.7% of the 432,000 of an SLR of the U280"]
+        "the design uses 500,000 LUTs, 115.7% of the 432,000 of an SLR of the U280"]
 
 
 def test_timing_of_the_bare_nic(tmp_path, monkeypatch):

@@ -432,11 +432,11 @@ def test_vitis_adds_the_pointers():
 @pytest.mark.parametrize("masters, text", [
     ([(f"mem{k}", k, 512) for k in range(33)],
      "masters must be at most 32, one for each pseudo-channel of the HBM, not 33"),
-    ([("a", 3, 512), ("b", 3, 512)], "channel of b must be its own, not 3, which a has"),
+    ([("a", 3, 512), ("b", 3, 512)], "channel of b must be free: master a uses channel 3"),
     ([("a", 32, 512)], "channel of a must be between 0 and 31, not 32"),
     ([("a", -1, 512)], "channel of a must be between 0 and 31, not -1"),
     ([("a", 0, 128)], "width of a must be 256 or 512 bits, not 128"),
-    ([("a", 0, 512), ("a", 1, 512)], "names of masters must differ, not 'a' twice"),
+    ([("a", 0, 512), ("a", 1, 512)], "names of masters must differ: 'a' occurs twice"),
     ([("a b", 0, 512)], "name of a master must be an identifier, not 'a b': use 1 to 100 letters, "
      "digits and _ of ASCII, no digit first"),
     ([("a", "0", 512)], "channel of a must be an integer, not '0'")])

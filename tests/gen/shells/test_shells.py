@@ -210,7 +210,7 @@ def test_opennic_with_more_of_each(tmp_path):
     (["--shell", "opennic", "--macs", "3"], "macs must be between 1 and 2, not 3"),
     (["--shell", "opennic", "--macs", "two"], "Invalid value for '--macs': .*"),
     (["--shell", "vitis", "--macs", "2"], "macs is not an option of Vitis RTL kernel"),
-    (["--macs", "2"], "macs is an option of a shell, and shell is none"),
+    (["--macs", "2"], "macs requires a shell: add --shell"),
     (["--set", "net_framing=atm"], "net_framing must be ethernet or udp, not 'atm'")])
 def test_bad_choices(tmp_path, capsys, arguments, text):
     assert command.main(["--config", "tiny", "--output", str(tmp_path / "o"), *arguments]) == 2

@@ -55,7 +55,7 @@ def test_blocks_are_not_divided(kind):
     two[kind] = 0.81 * SLR[kind]
     assert commands(dies_xdc("x", report)) == [
         "set_property USER_SLR_ASSIGNMENT nic_part [get_cells {nic/part}]"]
-    assert "# part_2 alone takes more." in dies_xdc("x", report)
+    assert "# part_2 alone uses more." in dies_xdc("x", report)
 
 
 @needs_tool("tclsh")
@@ -132,5 +132,5 @@ def test_the_command(tmp_path, capsys, monkeypatch):
         *arguments, **options, build=lambda _config: Storing(())))
     assert command.main(["--config", "tiny", "--shell", "opennic", "--timing", "--output",
                          str(tmp_path)]) == 0
-    assert "of the bare NIC, without shell opennic" in capsys.readouterr().out
+    assert "for the bare NIC, without shell opennic" in capsys.readouterr().out
     assert commands((tmp_path / "tiny_opennic.slr.xdc").read_text()) == [DIE]

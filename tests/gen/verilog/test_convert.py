@@ -124,7 +124,7 @@ def test_icarus_reads_it(tmp_path, bank):
 
 
 def test_equal_names_must_mean_equal_units():
-    with pytest.raises(ValueError, match=r"name 'unit' must mean equal units, not .*Unit"):
+    with pytest.raises(ValueError, match=r"name 'unit' must belong to equal units, not .*Unit"):
         to_verilog(Bank(2, offsets=(1, 2)), "bank")
 
 
