@@ -162,23 +162,6 @@ def test_options_that_are_named_exist(page):
             assert found[0] in known | {"--help"}, text
 
 
-def test_imports_of_sim_go_down_as_the_readme_says():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    row = next(line for line in readme.splitlines() if line.startswith("| [`sim/`]"))
-    levels = [re.findall(r"`(\w+)(?:\.py)?`", level)
-              for level in row.partition("right:")[2].split(">")]
-    level_of = {name: level for level, names in enumerate(levels) for name in names}
-    sim = ROOT / "sim"
-    folders = {path.name for path in sim.iterdir() if (path / "__init__.py").exists()}
-    assert set(level_of) == folders | {"api"}
-    for name, level in level_of.items():
-        for path in [sim / "api.py"] if name == "api" else (sim / name).rglob("*.py"):
-            text = path.read_text(encoding="utf-8")
-            for other in re.findall(r"^\s*(?:from sim(?:\.| import )|import sim\.)(\w+)", text,
-                                    re.MULTILINE):
-                assert other == name or level_of.get(other, len(levels)) > level, path
-
-
 @pytest.mark.parametrize("module, arguments", [
     ("sim", ["run", "--epochs=2"]), ("sim", ["dance"]), ("gen", ["--config", "kaggle"])])
 def test_a_wrong_command_is_noticed(module, arguments):

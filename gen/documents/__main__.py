@@ -14,7 +14,8 @@ from gen.base.distinct import check_distinct
 from gen.base.files import write_whole
 from gen.base.option import AnyPath, option
 from gen.base.settings import configure
-from gen.documents.write import documents
+from gen.documents.blocks import blocks_markdown
+from gen.documents.write import documents, renew_command
 from rtl.config import NicConfig, preset
 
 _MOST_BYTES = 1 << 28
@@ -41,7 +42,8 @@ class DocumentOptions(NicOptions):
 @app.command()
 @with_options(DocumentOptions)
 def command(given: dict[str, Any]) -> None:
-    """Write register map, wire format, block diagram, latency, resources and timing of a SmartNIC.
+    """Write registers, wire format, block reference, block diagram, latency, resources and timing
+    of a SmartNIC.
 
     For resources and timing, run python -m gen with --report and --timing into the same folder
     first."""
@@ -52,6 +54,9 @@ def command(given: dict[str, Any]) -> None:
         if given[name] is not None}
     files = documents(given["config"], given["set"] or (), **{
         name: _read(path) for name, path in read.items()})
+    command = renew_command(given["config"], given["set"] or ())
+    files["blocks.md"] = blocks_markdown(
+        f"Made from the docstrings of `rtl/` by `{command}`.", output.resolve())
     check_distinct({f"{name} of output": output / name for name in files},
                    {name: [path] for name, path in read.items()})
     output.mkdir(parents=True, exist_ok=True)

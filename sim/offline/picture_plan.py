@@ -95,7 +95,7 @@ def _draw_times(axes, result: dict) -> None:
     axes.set_xlim(0, 1.14 * widest)
     axes.tick_params(axis="y", labelsize=8)
     axes.set_xlabel(f"time for a mini-batch of {result['mini_batch']:,} at the busiest node (us)")
-    axes.set_title(f"{result['binds']} binds: at most "
+    axes.set_title(f"bottleneck: {result['binds']}, at most "
                    f"{result['samples_per_second'] / 1e6:.3g} million samples/s", fontsize=10)
     if fuller:
         axes.legend(loc="lower right", fontsize=8, frameon=False)

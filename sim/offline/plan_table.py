@@ -21,14 +21,13 @@ def size(count: float) -> str:
 def plan_tables(result: dict) -> Group:
     """Return the tables of ``result`` of `sim.offline.plan.plan`, and the summary lines."""
     hit = result["hit_rate"]["unique"]
-    given = "given" if result["hit_rate"]["given"] is not None else "of caches of this size"
+    given = "given" if result["hit_rate"]["given"] is not None else "estimated for this cache size"
     return Group(
         _memory(result), "", _stores(result), "", _placements(result), "", _checks(result), "",
         _resources(result), "",
         f"local cache: {'-' if hit is None else f'{hit:.1%}'} of unique keys hit ({given})",
-        f"{result['binds']} binds: at most {result['samples_per_second'] / 1e6:.3g} million "
-        f"samples/s; {result['samples_per_second_expected'] / 1e6:.3g} with packets as they are "
-        f"expected")
+        f"bottleneck: {result['binds']}, at most {result['samples_per_second'] / 1e6:.3g} million "
+        f"samples/s (expected: {result['samples_per_second_expected'] / 1e6:.3g})")
 
 
 def _table(title: str, *columns: str, left: int = 1) -> Table:
@@ -56,17 +55,17 @@ def _memory(result: dict) -> Table:
 def _stores(result: dict) -> Table:
     memory = result["memory"]
     fullest = max(memory["nodes"], key=lambda node: node["rows"])
-    shown = _table("What could hold rows nearer than the GPU", "where", "rows", "bytes",
+    shown = _table("Stores nearer than GPU memory", "store", "rows", "bytes",
                    "of a node's rows", "used")
     for store in memory["caches"]:
         shown.add_row(store["name"].replace("_", " "), f"{store['rows']:,}", size(store["bytes"]),
                       f"{fullest['held'][store['name']]:.2%}",
-                      "not built yet" if not store["built"] else "yes" if store["rows"] else "off")
+                      "not built" if not store["built"] else "yes" if store["rows"] else "off")
     return shown
 
 
 def _placements(result: dict) -> Table:
-    shown = _table("Busiest node by the mean one, and nodes that hold the model", "placement",
+    shown = _table("Load of the busiest node, as a multiple of the mean", "placement",
                    "rows", "lookups", "nodes needed")
     for row in result["placements"]:
         needed = row["nodes_needed"]
@@ -78,7 +77,7 @@ def _placements(result: dict) -> Table:
 
 
 def _checks(result: dict) -> Table:
-    shown = _table("What is needed and what there is", "what", "needed", "there is", "of", "fits")
+    shown = _table("Requirements", "quantity", "needed", "available", "of", "fits")
     shown.columns[3].justify = "left"
     for row in result["checks"]:
         fits = "yes" if row["holds"] else "NO" if row["required"] else "no, but runs"

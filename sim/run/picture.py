@@ -1,4 +1,4 @@
-"""Picture of a run: lookups that the NICs kept from the GPU, and latencies of mini-batches."""
+"""Picture of a run: lookups, rows read from the GPU, and latencies of mini-batches."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def draw_run(result: dict, path: str | Path) -> None:
     funnel.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     funnel.set_xlabel("rows")
     rate = cache.get("hit_rate_unique")
-    funnel.set_title("What reaches GPU memory" + (
+    funnel.set_title("Rows read from GPU memory" + (
         "" if rate is None else f" (local-cache hit rate {rate:.0%})"), fontsize=10)
     steps = result["latencies_us"]
     latency.plot(range(len(steps)), steps, color=BLUE, marker=".", linewidth=1)
@@ -45,12 +45,12 @@ def draw_run(result: dict, path: str | Path) -> None:
         latency.set_ylim(0, 1.25 * max(steps))
         latency.legend(loc="upper right", ncols=2)
     else:
-        latency.text(0.5, 0.5, "all mini-batches were warm-up", ha="center", va="center",
+        latency.text(0.5, 0.5, "warm-up only", ha="center", va="center",
                      transform=latency.transAxes)
     latency.xaxis.set_major_locator(MaxNLocator(integer=True))
     latency.set_xlabel("mini-batch")
     latency.set_ylabel("latency (us)")
-    latency.set_title("First query leaves the host to last result", fontsize=10)
+    latency.set_title("Latency from first query to last result", fontsize=10)
     for axes in (funnel, latency):
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(

@@ -82,9 +82,9 @@ def failures(result: dict) -> list[str]:
     if outcome["refused"]:
         found.append(refused(outcome["refused"], result))
     if outcome["unanswered"]:
-        found.append(f"{outcome['unanswered']} samples were never answered: {result['stuck']}")
+        found.append(f"{outcome['unanswered']} samples were not answered: {result['stuck']}")
     elif result["stuck"]:
-        found.append(f"mini-batches were answered, but never completed: {result['stuck']}")
+        found.append(f"mini-batches were answered but not completed: {result['stuck']}")
     return with_remedy(found, result)
 
 
@@ -143,7 +143,7 @@ def table(result: dict) -> Table:
     shown = Table(title=f"EmberNIC run: {result['model']['name']} on {result['nodes']} x "
                         f"{result['config']['name']}, {result['engine'] or result['fidelity']}",
                   title_justify="left")
-    shown.add_column("what")
+    shown.add_column("quantity")
     shown.add_column("value", justify="right")
     shown.add_column("unit")
 
@@ -155,33 +155,33 @@ def table(result: dict) -> Table:
     row("lookups", result["lookups"])
     batching = result["batching"]
     row("mini-batches formed by", batching["algorithm"])
-    row("samples of a window", batching["window"])
-    row("unique keys of a mini-batch", batching["unique_keys"])
-    row("similarity of a mini-batch", batching["similarity"])
+    row("samples per window", batching["window"])
+    row("unique keys per mini-batch", batching["unique_keys"])
+    row("similarity per mini-batch", batching["similarity"])
     row("bit-identical to the numpy model", result["bit_identical"])
     row("simulated time", result["simulated_seconds"] * 1e6, "us")
     row("samples per simulated second",
         ratio(result["samples"], result["simulated_seconds"] * 1e6), "million")
     for name in ("p50", "p99", "max"):
         row(f"mini-batch latency {name}", result["latency_us"][name],
-            "us" if cold(result) is None else "all were warm-up")
+            "us" if cold(result) is None else "warm-up only")
     row("dedupe: requests", dedupe.get("requests"))
     row("dedupe: unique keys", dedupe.get("unique"))
     row("dedupe: retired early", dedupe.get("retired_early"))
     row("local cache: accesses", cache.get("accesses"))
-    row("local cache: hit rate, every lookup", cache.get("hit_rate"))
+    row("local cache: hit rate, all lookups", cache.get("hit_rate"))
     row("local cache: hit rate, unique keys", cache.get("hit_rate_unique"))
     row("local cache: conflict misses", cache.get("conflict_misses"))
     remote = result["remote_cache"] or {}
-    row("remote cache: hit rate, every lookup", remote.get("hit_rate"))
-    row("lookups kept off the network", result["network"]["saved_lookups"])
+    row("remote cache: hit rate, all lookups", remote.get("hit_rate"))
+    row("lookups saved on the network", result["network"]["saved_lookups"])
     for stall in (result["stalls"] or {"by_cause": []})["by_cause"]:
         row(f"node {stall['node']}: {stall['means']}", stall["cycles"], "cycles")
     row("rows fetched from the GPU", result["gpu"]["rows"])
     row("gathers on the GPU", result["gpu"]["launches"])
     done = result["interaction"]
     row("interaction on the NIC", done and f"{done['mode']}{', itself' * done['itself']}")
-    row("values of a result", done and done["width"])
+    row("values per result", done and done["width"])
     row("network packets", result["network"]["packets"])
     row("network bytes", result["network"]["bytes"], "B")
     row("PCIe bytes to and from the NIC",
@@ -190,9 +190,9 @@ def table(result: dict) -> Table:
     row("node-cycles skipped", result["node_cycles"]["skipped"])
     row("wall time", result["wall_seconds"], "s")
     row("node-cycles run per second", result["node_cycles_per_second"])
-    row("CPU time, all of it", result["cpu_seconds"]["total"], "s")
+    row("CPU time, total", result["cpu_seconds"]["total"], "s")
     row("CPU time of the NICs", result["cpu_seconds"]["nics"], "s")
-    row("CPU time of the hosts beside them", result["cpu_seconds"]["hosts"], "s")
+    row("CPU time of the hosts", result["cpu_seconds"]["hosts"], "s")
     row("CPU time of making mini-batches", result["cpu_seconds"]["inputs"], "s")
     row("CPU time of checks and predictions", result["cpu_seconds"]["checks"], "s")
     row("predictions SHA-256", (result["predictions_sha256"] or "-")[:16] + "...")

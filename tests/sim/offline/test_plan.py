@@ -383,7 +383,7 @@ def test_json_on_standard_output(capsys):
     assert end.value.code == 0
     shown = capsys.readouterr()
     result = json.loads(shown.out)
-    assert result["schema"] == "embernic/plan/1" and "binds" in shown.err
+    assert result["schema"] == "embernic/plan/1" and "bottleneck: " in shown.err
     assert result == json.loads(json.dumps(plan(Workload.of(cluster="paper", samples=64))))
 
 

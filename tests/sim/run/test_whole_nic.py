@@ -190,7 +190,7 @@ def test_a_lost_frame_is_found(backend, monkeypatch, capsys):
     with pytest.raises(SystemExit) as end:
         main(["run", "--config", "tiny", "--samples", "32", "--nodes", "2", "--mini-batch", "16"])
     assert end.value.code == 1
-    assert "never answered" in capsys.readouterr().err
+    assert "not answered" in capsys.readouterr().err
 
 
 @pytest.mark.thorough
