@@ -65,13 +65,13 @@
 #define EMBER_TABLE_WORDS_MASK 0xffffffffu
 #define EMBER_TABLE_WORDS_RESET 0x5u
 
-/* channel_base (ro): address of the first word of the streams' states */
+/* channel_base (ro): address of the first word of stream states */
 #define EMBER_CHANNEL_BASE 0x0028u
 #define EMBER_CHANNEL_BASE_WIDTH 32u
 #define EMBER_CHANNEL_BASE_MASK 0xffffffffu
 #define EMBER_CHANNEL_BASE_RESET 0x300u
 
-/* channel_count (ro): number of streams, 32 a word */
+/* channel_count (ro): number of streams, 32 per word */
 #define EMBER_CHANNEL_COUNT 0x002cu
 #define EMBER_CHANNEL_COUNT_WIDTH 32u
 #define EMBER_CHANNEL_COUNT_MASK 0xffffffffu
@@ -83,7 +83,7 @@
 #define EMBER_REGISTER_COUNT_MASK 0xffffffffu
 #define EMBER_REGISTER_COUNT_RESET 0x127u
 
-/* register_map (ro): CRC-32 of name, address, width and access of those: tells one map from another */
+/* register_map (ro): CRC-32 of name, address, width and access of these registers; identifies the map */
 #define EMBER_REGISTER_MAP 0x0034u
 #define EMBER_REGISTER_MAP_WIDTH 32u
 #define EMBER_REGISTER_MAP_MASK 0xffffffffu
@@ -281,7 +281,7 @@
 #define EMBER_CONFIG_POLICY_MASK 0xffffffffu
 #define EMBER_CONFIG_POLICY_RESET 0x0u
 
-/* node (rw, 0 to 15): this node's number */
+/* node (rw, 0 to 15): number of this node */
 #define EMBER_NODE 0x0100u
 #define EMBER_NODE_WIDTH 8u
 #define EMBER_NODE_MASK 0xffu
@@ -289,7 +289,7 @@
 #define EMBER_NODE_LOW 0x0u
 #define EMBER_NODE_HIGH 0xfu
 
-/* nodes (rw, 1 to 16): nodes of the cluster */
+/* nodes (rw, 1 to 16): number of nodes in the cluster */
 #define EMBER_NODES 0x0104u
 #define EMBER_NODES_WIDTH 8u
 #define EMBER_NODES_MASK 0xffu
@@ -305,7 +305,7 @@
 #define EMBER_VECTOR_BEATS_LOW 0x1u
 #define EMBER_VECTOR_BEATS_HIGH 0x1u
 
-/* vector_packing (rw, 0 to 2): log2 of the vectors in a beat of a packet; counts while vector_beats is 1 */
+/* vector_packing (rw, 0 to 2): log2 of the vectors per beat of a packet; used only if vector_beats is 1 */
 #define EMBER_VECTOR_PACKING 0x010cu
 #define EMBER_VECTOR_PACKING_WIDTH 2u
 #define EMBER_VECTOR_PACKING_MASK 0x3u
@@ -313,7 +313,7 @@
 #define EMBER_VECTOR_PACKING_LOW 0x0u
 #define EMBER_VECTOR_PACKING_HIGH 0x2u
 
-/* pooling_mean (rw, 0 to 1): bags pool to their mean, not their sum */
+/* pooling_mean (rw, 0 to 1): 1: bags pool to their mean; 0: to their sum */
 #define EMBER_POOLING_MEAN 0x0110u
 #define EMBER_POOLING_MEAN_WIDTH 1u
 #define EMBER_POOLING_MEAN_MASK 0x1u
@@ -321,7 +321,7 @@
 #define EMBER_POOLING_MEAN_LOW 0x0u
 #define EMBER_POOLING_MEAN_HIGH 0x1u
 
-/* interaction_mode (rw, 0 to 2): results are 0 pooled vectors, 1 dots, 2 concatenations; 1 needs dot_units */
+/* interaction_mode (rw, 0 to 2): 0: results are pooled vectors; 1: dots (needs dot_units); 2: concatenations */
 #define EMBER_INTERACTION_MODE 0x0114u
 #define EMBER_INTERACTION_MODE_WIDTH 2u
 #define EMBER_INTERACTION_MODE_MASK 0x3u
@@ -329,7 +329,7 @@
 #define EMBER_INTERACTION_MODE_LOW 0x0u
 #define EMBER_INTERACTION_MODE_HIGH 0x2u
 
-/* interaction_itself (rw, 0 to 1): dots pair a vector with itself too */
+/* interaction_itself (rw, 0 to 1): 1: dots include each vector with itself */
 #define EMBER_INTERACTION_ITSELF 0x0118u
 #define EMBER_INTERACTION_ITSELF_WIDTH 1u
 #define EMBER_INTERACTION_ITSELF_MASK 0x1u
@@ -337,7 +337,7 @@
 #define EMBER_INTERACTION_ITSELF_LOW 0x0u
 #define EMBER_INTERACTION_ITSELF_HIGH 0x1u
 
-/* unique_delivery (rw, 0 to 1): the host gets each different vector of a share once, if interaction_mode is 0 */
+/* unique_delivery (rw, 0 to 1): 1: the host gets each distinct vector of a share once, if interaction_mode is 0 */
 #define EMBER_UNIQUE_DELIVERY 0x011cu
 #define EMBER_UNIQUE_DELIVERY_WIDTH 1u
 #define EMBER_UNIQUE_DELIVERY_MASK 0x1u
@@ -345,7 +345,7 @@
 #define EMBER_UNIQUE_DELIVERY_LOW 0x0u
 #define EMBER_UNIQUE_DELIVERY_HIGH 0x1u
 
-/* local_cache_enable (rw, 0 to 1): the local cache keeps rows */
+/* local_cache_enable (rw, 0 to 1): 1: the local cache stores rows */
 #define EMBER_LOCAL_CACHE_ENABLE 0x0120u
 #define EMBER_LOCAL_CACHE_ENABLE_WIDTH 1u
 #define EMBER_LOCAL_CACHE_ENABLE_MASK 0x1u
@@ -361,7 +361,7 @@
 #define EMBER_LOCAL_CACHE_SETS_LOW 0x1u
 #define EMBER_LOCAL_CACHE_SETS_HIGH 0x1000u
 
-/* remote_cache_enable (rw, 0 to 1): the remote cache keeps rows */
+/* remote_cache_enable (rw, 0 to 1): 1: the remote cache stores rows */
 #define EMBER_REMOTE_CACHE_ENABLE 0x0128u
 #define EMBER_REMOTE_CACHE_ENABLE_WIDTH 1u
 #define EMBER_REMOTE_CACHE_ENABLE_MASK 0x1u
@@ -377,7 +377,7 @@
 #define EMBER_REMOTE_CACHE_SETS_LOW 0x1u
 #define EMBER_REMOTE_CACHE_SETS_HIGH 0x800u
 
-/* requester_merge (rw, 0 to 1): identical keys on their way to other nodes travel once */
+/* requester_merge (rw, 0 to 1): 1: merge identical keys in flight to other nodes */
 #define EMBER_REQUESTER_MERGE 0x0130u
 #define EMBER_REQUESTER_MERGE_WIDTH 1u
 #define EMBER_REQUESTER_MERGE_MASK 0x1u
@@ -385,7 +385,7 @@
 #define EMBER_REQUESTER_MERGE_LOW 0x0u
 #define EMBER_REQUESTER_MERGE_HIGH 0x1u
 
-/* dedupe_enable (rw, 0 to 1): the dedupe table merges lookups of a key */
+/* dedupe_enable (rw, 0 to 1): 1: the dedupe table merges lookups of a key */
 #define EMBER_DEDUPE_ENABLE 0x0134u
 #define EMBER_DEDUPE_ENABLE_WIDTH 1u
 #define EMBER_DEDUPE_ENABLE_MASK 0x1u
@@ -393,7 +393,7 @@
 #define EMBER_DEDUPE_ENABLE_LOW 0x0u
 #define EMBER_DEDUPE_ENABLE_HIGH 0x1u
 
-/* request_batch (rw, 1 to 512): lookups of a request list to the host */
+/* request_batch (rw, 1 to 512): lookups per request list to the host */
 #define EMBER_REQUEST_BATCH 0x0138u
 #define EMBER_REQUEST_BATCH_WIDTH 16u
 #define EMBER_REQUEST_BATCH_MASK 0xffffu
@@ -401,7 +401,7 @@
 #define EMBER_REQUEST_BATCH_LOW 0x1u
 #define EMBER_REQUEST_BATCH_HIGH 0x200u
 
-/* request_timeout (rw, 0 to 65535): cycles after which an open request list to the host leaves */
+/* request_timeout (rw, 0 to 65535): cycles until an open request list to the host leaves */
 #define EMBER_REQUEST_TIMEOUT 0x013cu
 #define EMBER_REQUEST_TIMEOUT_WIDTH 16u
 #define EMBER_REQUEST_TIMEOUT_MASK 0xffffu
@@ -409,7 +409,7 @@
 #define EMBER_REQUEST_TIMEOUT_LOW 0x0u
 #define EMBER_REQUEST_TIMEOUT_HIGH 0xffffu
 
-/* lookup_timeout (rw, 0 to 65535): cycles after which an open lookups packet leaves */
+/* lookup_timeout (rw, 0 to 65535): cycles until an open lookups packet leaves */
 #define EMBER_LOOKUP_TIMEOUT 0x0140u
 #define EMBER_LOOKUP_TIMEOUT_WIDTH 16u
 #define EMBER_LOOKUP_TIMEOUT_MASK 0xffffu
@@ -417,7 +417,7 @@
 #define EMBER_LOOKUP_TIMEOUT_LOW 0x0u
 #define EMBER_LOOKUP_TIMEOUT_HIGH 0xffffu
 
-/* vector_timeout (rw, 0 to 65535): cycles after which an open vectors packet leaves */
+/* vector_timeout (rw, 0 to 65535): cycles until an open vectors packet leaves */
 #define EMBER_VECTOR_TIMEOUT 0x0144u
 #define EMBER_VECTOR_TIMEOUT_WIDTH 16u
 #define EMBER_VECTOR_TIMEOUT_MASK 0xffffu
@@ -425,7 +425,7 @@
 #define EMBER_VECTOR_TIMEOUT_LOW 0x0u
 #define EMBER_VECTOR_TIMEOUT_HIGH 0xffffu
 
-/* result_timeout (rw, 0 to 65535): cycles after which an open results packet leaves */
+/* result_timeout (rw, 0 to 65535): cycles until an open results packet leaves */
 #define EMBER_RESULT_TIMEOUT 0x0148u
 #define EMBER_RESULT_TIMEOUT_WIDTH 16u
 #define EMBER_RESULT_TIMEOUT_MASK 0xffffu
@@ -433,7 +433,7 @@
 #define EMBER_RESULT_TIMEOUT_LOW 0x0u
 #define EMBER_RESULT_TIMEOUT_HIGH 0xffffu
 
-/* index_timeout (rw, 0 to 65535): cycles after which an open indices packet leaves */
+/* index_timeout (rw, 0 to 65535): cycles until an open indices packet leaves */
 #define EMBER_INDEX_TIMEOUT 0x014cu
 #define EMBER_INDEX_TIMEOUT_WIDTH 16u
 #define EMBER_INDEX_TIMEOUT_MASK 0xffffu
@@ -441,7 +441,7 @@
 #define EMBER_INDEX_TIMEOUT_LOW 0x0u
 #define EMBER_INDEX_TIMEOUT_HIGH 0xffffu
 
-/* lookup_window (rw, 1 to 4096): lookup beats that may be on their way to one owner */
+/* lookup_window (rw, 1 to 4096): lookup beats that may be in flight to one owner */
 #define EMBER_LOOKUP_WINDOW 0x0150u
 #define EMBER_LOOKUP_WINDOW_WIDTH 16u
 #define EMBER_LOOKUP_WINDOW_MASK 0xffffu
@@ -449,7 +449,7 @@
 #define EMBER_LOOKUP_WINDOW_LOW 0x1u
 #define EMBER_LOOKUP_WINDOW_HIGH 0x1000u
 
-/* output_queues (rw, 0 to 1): lookups wait for credit in a queue of their owner, not in one for all; set it before the first lookup, reset to change it */
+/* output_queues (rw, 0 to 1): 1: lookups wait for credit in a queue per owner; 0: in one queue. Write it before the first lookup; reset the NIC to change it */
 #define EMBER_OUTPUT_QUEUES 0x0154u
 #define EMBER_OUTPUT_QUEUES_WIDTH 1u
 #define EMBER_OUTPUT_QUEUES_MASK 0x1u
@@ -457,7 +457,7 @@
 #define EMBER_OUTPUT_QUEUES_LOW 0x0u
 #define EMBER_OUTPUT_QUEUES_HIGH 0x1u
 
-/* lookup_share (rw, 1 to 4096): lookup beats that one requester may have waiting here */
+/* lookup_share (rw, 1 to 4096): lookup beats of one requester that may wait in this NIC */
 #define EMBER_LOOKUP_SHARE 0x0158u
 #define EMBER_LOOKUP_SHARE_WIDTH 16u
 #define EMBER_LOOKUP_SHARE_MASK 0xffffu
@@ -465,7 +465,7 @@
 #define EMBER_LOOKUP_SHARE_LOW 0x1u
 #define EMBER_LOOKUP_SHARE_HIGH 0x1000u
 
-/* tap_select (rw, 0 to 2): whose lookups the access tap logs: 1 local, 2 remote cache */
+/* tap_select (rw, 0 to 2): cache whose lookups the access tap logs: 0 off, 1 local, 2 remote */
 #define EMBER_TAP_SELECT 0x015cu
 #define EMBER_TAP_SELECT_WIDTH 2u
 #define EMBER_TAP_SELECT_MASK 0x3u
@@ -473,7 +473,7 @@
 #define EMBER_TAP_SELECT_LOW 0x0u
 #define EMBER_TAP_SELECT_HIGH 0x2u
 
-/* step_floor (rw, 0 to 65535): smallest step still in use */
+/* step_floor (rw, 0 to 65535): smallest step in use; dedupe.retired_early counts evictions from this step on */
 #define EMBER_STEP_FLOOR 0x0160u
 #define EMBER_STEP_FLOOR_WIDTH 16u
 #define EMBER_STEP_FLOOR_MASK 0xffffu
@@ -489,7 +489,7 @@
 #define EMBER_COMPLETION_BASE_LOW_LOW 0x0u
 #define EMBER_COMPLETION_BASE_LOW_HIGH 0xffffffffu
 
-/* completion_base_high (rw, 0 to 4294967295): the same, bits 63 to 32 */
+/* completion_base_high (rw, 0 to 4294967295): address of the ring of completions, bits 63 to 32 */
 #define EMBER_COMPLETION_BASE_HIGH 0x0168u
 #define EMBER_COMPLETION_BASE_HIGH_WIDTH 32u
 #define EMBER_COMPLETION_BASE_HIGH_MASK 0xffffffffu
@@ -497,7 +497,7 @@
 #define EMBER_COMPLETION_BASE_HIGH_LOW 0x0u
 #define EMBER_COMPLETION_BASE_HIGH_HIGH 0xffffffffu
 
-/* completion_flush (rw, 0 to 1): a completion waits until what was written before is seen */
+/* completion_flush (rw, 0 to 1): 1: a completion waits until earlier writes are visible (FLUSH) */
 #define EMBER_COMPLETION_FLUSH 0x016cu
 #define EMBER_COMPLETION_FLUSH_WIDTH 1u
 #define EMBER_COMPLETION_FLUSH_MASK 0x1u
@@ -505,7 +505,7 @@
 #define EMBER_COMPLETION_FLUSH_LOW 0x0u
 #define EMBER_COMPLETION_FLUSH_HIGH 0x1u
 
-/* step_timeout (rw, 0 to 4294967295): cycles after which an open step is completed, 0 is never */
+/* step_timeout (rw, 0 to 4294967295): cycles until an open step completes with status TIMEOUT; 0: never */
 #define EMBER_STEP_TIMEOUT 0x0170u
 #define EMBER_STEP_TIMEOUT_WIDTH 32u
 #define EMBER_STEP_TIMEOUT_MASK 0xffffffffu
@@ -513,7 +513,7 @@
 #define EMBER_STEP_TIMEOUT_LOW 0x0u
 #define EMBER_STEP_TIMEOUT_HIGH 0xffffffffu
 
-/* gpu_rings (rw, 0 to 1): request lists go to a ring in GPU memory, vectors come from one */
+/* gpu_rings (rw, 0 to 1): 1: request lists and vectors use rings in GPU memory */
 #define EMBER_GPU_RINGS 0x0174u
 #define EMBER_GPU_RINGS_WIDTH 1u
 #define EMBER_GPU_RINGS_MASK 0x1u
@@ -529,7 +529,7 @@
 #define EMBER_LIST_RING_LOW_LOW 0x0u
 #define EMBER_LIST_RING_LOW_HIGH 0xffffffffu
 
-/* list_ring_high (rw, 0 to 4294967295): the same, bits 63 to 32 */
+/* list_ring_high (rw, 0 to 4294967295): address of the ring, bits 63 to 32 */
 #define EMBER_LIST_RING_HIGH 0x017cu
 #define EMBER_LIST_RING_HIGH_WIDTH 32u
 #define EMBER_LIST_RING_HIGH_MASK 0xffffffffu
@@ -553,7 +553,7 @@
 #define EMBER_LIST_SLOT_SHIFT_LOW 0xbu
 #define EMBER_LIST_SLOT_SHIFT_HIGH 0x1fu
 
-/* list_index_low (rw, 0 to 4294967295): address of the word with the count of list slots that the NIC is done with, bits 31 to 0; the others as of the ring */
+/* list_index_low (rw, 0 to 4294967295): address of the word with the count of list slots that the NIC has finished, bits 31 to 0; the upper bits are those of the ring's address */
 #define EMBER_LIST_INDEX_LOW 0x0188u
 #define EMBER_LIST_INDEX_LOW_WIDTH 32u
 #define EMBER_LIST_INDEX_LOW_MASK 0xffffffffu
@@ -561,7 +561,7 @@
 #define EMBER_LIST_INDEX_LOW_LOW 0x0u
 #define EMBER_LIST_INDEX_LOW_HIGH 0xffffffffu
 
-/* vector_ring_low (rw, 0 to 4294967295): address of the ring of vectors, a slot a list, bits 31 to 0 */
+/* vector_ring_low (rw, 0 to 4294967295): address of the ring of vectors, one slot per list, bits 31 to 0 */
 #define EMBER_VECTOR_RING_LOW 0x018cu
 #define EMBER_VECTOR_RING_LOW_WIDTH 32u
 #define EMBER_VECTOR_RING_LOW_MASK 0xffffffffu
@@ -569,7 +569,7 @@
 #define EMBER_VECTOR_RING_LOW_LOW 0x0u
 #define EMBER_VECTOR_RING_LOW_HIGH 0xffffffffu
 
-/* vector_ring_high (rw, 0 to 4294967295): the same, bits 63 to 32 */
+/* vector_ring_high (rw, 0 to 4294967295): address of the ring, bits 63 to 32 */
 #define EMBER_VECTOR_RING_HIGH 0x0190u
 #define EMBER_VECTOR_RING_HIGH_WIDTH 32u
 #define EMBER_VECTOR_RING_HIGH_MASK 0xffffffffu
@@ -593,7 +593,7 @@
 #define EMBER_VECTOR_SLOT_SHIFT_LOW 0xcu
 #define EMBER_VECTOR_SLOT_SHIFT_HIGH 0x1fu
 
-/* vector_index_low (rw, 0 to 4294967295): address of the word with the count of vector slots that the NIC is done with, bits 31 to 0; the others as of the ring */
+/* vector_index_low (rw, 0 to 4294967295): address of the word with the count of vector slots that the NIC has finished, bits 31 to 0; the upper bits are those of the ring's address */
 #define EMBER_VECTOR_INDEX_LOW 0x019cu
 #define EMBER_VECTOR_INDEX_LOW_WIDTH 32u
 #define EMBER_VECTOR_INDEX_LOW_MASK 0xffffffffu
@@ -601,7 +601,7 @@
 #define EMBER_VECTOR_INDEX_LOW_LOW 0x0u
 #define EMBER_VECTOR_INDEX_LOW_HIGH 0xffffffffu
 
-/* vector_every (rw, 0 to 255): slots read out after which their count is written */
+/* vector_every (rw, 0 to 255): vector slots read per write of their count; 0: 1 */
 #define EMBER_VECTOR_EVERY 0x01a0u
 #define EMBER_VECTOR_EVERY_WIDTH 8u
 #define EMBER_VECTOR_EVERY_MASK 0xffu
@@ -609,7 +609,7 @@
 #define EMBER_VECTOR_EVERY_LOW 0x0u
 #define EMBER_VECTOR_EVERY_HIGH 0xffu
 
-/* row_reads (rw, 0 to 1): rows are read from GPU memory by DMA, if gpu_rings is 0 */
+/* row_reads (rw, 0 to 1): 1: read rows from GPU memory by DMA, if gpu_rings is 0 */
 #define EMBER_ROW_READS 0x01a4u
 #define EMBER_ROW_READS_WIDTH 1u
 #define EMBER_ROW_READS_MASK 0x1u
@@ -617,7 +617,7 @@
 #define EMBER_ROW_READS_LOW 0x0u
 #define EMBER_ROW_READS_HIGH 0x1u
 
-/* rows_base_low (rw, 0 to 4294967295): address in GPU memory from which on the bases of tables count, bits 31 to 0 */
+/* rows_base_low (rw, 0 to 4294967295): address in GPU memory to which bases of tables are relative, bits 31 to 0 */
 #define EMBER_ROWS_BASE_LOW 0x01a8u
 #define EMBER_ROWS_BASE_LOW_WIDTH 32u
 #define EMBER_ROWS_BASE_LOW_MASK 0xffffffffu
@@ -625,7 +625,7 @@
 #define EMBER_ROWS_BASE_LOW_LOW 0x0u
 #define EMBER_ROWS_BASE_LOW_HIGH 0xffffffffu
 
-/* rows_base_high (rw, 0 to 4294967295): the same, bits 63 to 32 */
+/* rows_base_high (rw, 0 to 4294967295): bits 63 to 32 of the address in rows_base_low */
 #define EMBER_ROWS_BASE_HIGH 0x01acu
 #define EMBER_ROWS_BASE_HIGH_WIDTH 32u
 #define EMBER_ROWS_BASE_HIGH_MASK 0xffffffffu
@@ -633,7 +633,7 @@
 #define EMBER_ROWS_BASE_HIGH_LOW 0x0u
 #define EMBER_ROWS_BASE_HIGH_HIGH 0xffffffffu
 
-/* lists_consumed (rw, 0 to 65535): lists that the kernel has read, modulo 2^16 */
+/* lists_consumed (rw, 0 to 65535): lists that the GPU kernel has read, modulo 2^16 */
 #define EMBER_LISTS_CONSUMED 0x01b0u
 #define EMBER_LISTS_CONSUMED_WIDTH 16u
 #define EMBER_LISTS_CONSUMED_MASK 0xffffu
@@ -641,7 +641,7 @@
 #define EMBER_LISTS_CONSUMED_LOW 0x0u
 #define EMBER_LISTS_CONSUMED_HIGH 0xffffu
 
-/* vectors_produced (rw, 0 to 65535): slots of vectors it has filled, modulo 2^16 */
+/* vectors_produced (rw, 0 to 65535): vector slots that the GPU kernel has filled, modulo 2^16 */
 #define EMBER_VECTORS_PRODUCED 0x01b4u
 #define EMBER_VECTORS_PRODUCED_WIDTH 16u
 #define EMBER_VECTORS_PRODUCED_MASK 0xffffu
@@ -681,7 +681,7 @@
 #define EMBER_UDP_PORT_LOW 0x0u
 #define EMBER_UDP_PORT_HIGH 0xffffu
 
-/* counters_hold (rw, 0 to 1): reads of counters return all counters as of the cycle in which this became 1 */
+/* counters_hold (rw, 0 to 1): 1: reads of counters return a snapshot of the cycle in which this became 1 */
 #define EMBER_COUNTERS_HOLD 0x01c8u
 #define EMBER_COUNTERS_HOLD_WIDTH 1u
 #define EMBER_COUNTERS_HOLD_MASK 0x1u
@@ -689,7 +689,7 @@
 #define EMBER_COUNTERS_HOLD_LOW 0x0u
 #define EMBER_COUNTERS_HOLD_HIGH 0x1u
 
-/* flush (rw, 0 to 3): a bit that rises empties, in mid-traffic too, 0 the caches of this node's rows, 1 that of other nodes' rows: rows changed in memory are fetched again */
+/* flush (rw, 0 to 3): a rising bit empties caches, also during traffic, to fetch changed rows again: bit 0 the caches of rows of this node, bit 1 the cache of rows of other nodes */
 #define EMBER_FLUSH 0x01ccu
 #define EMBER_FLUSH_WIDTH 2u
 #define EMBER_FLUSH_MASK 0x3u
@@ -705,72 +705,72 @@
 #define EMBER_TABLE_INDEX_LOW 0x0u
 #define EMBER_TABLE_INDEX_HIGH 0x3fu
 
-/* table_word0 (wo): word 0 of the descriptor of table_index; whole words; takes effect at once */
+/* table_word0 (wo): word 0 of the descriptor of table_index; write it whole; takes effect at once */
 #define EMBER_TABLE_WORD0 0x0284u
 #define EMBER_TABLE_WORD0_WIDTH 32u
 #define EMBER_TABLE_WORD0_MASK 0xffffffffu
 #define EMBER_TABLE_WORD0_RESET 0x0u
 
-/* table_word1 (wo): word 1 of the descriptor of table_index; whole words; takes effect at once */
+/* table_word1 (wo): word 1 of the descriptor of table_index; write it whole; takes effect at once */
 #define EMBER_TABLE_WORD1 0x0288u
 #define EMBER_TABLE_WORD1_WIDTH 32u
 #define EMBER_TABLE_WORD1_MASK 0xffffffffu
 #define EMBER_TABLE_WORD1_RESET 0x0u
 
-/* table_word2 (wo): word 2 of the descriptor of table_index; whole words; takes effect at once */
+/* table_word2 (wo): word 2 of the descriptor of table_index; write it whole; takes effect at once */
 #define EMBER_TABLE_WORD2 0x028cu
 #define EMBER_TABLE_WORD2_WIDTH 32u
 #define EMBER_TABLE_WORD2_MASK 0xffffffffu
 #define EMBER_TABLE_WORD2_RESET 0x0u
 
-/* table_word3 (wo): word 3 of the descriptor of table_index; whole words; takes effect at once */
+/* table_word3 (wo): word 3 of the descriptor of table_index; write it whole; takes effect at once */
 #define EMBER_TABLE_WORD3 0x0290u
 #define EMBER_TABLE_WORD3_WIDTH 32u
 #define EMBER_TABLE_WORD3_MASK 0xffffffffu
 #define EMBER_TABLE_WORD3_RESET 0x0u
 
-/* table_word4 (wo): word 4 of the descriptor of table_index; whole words; takes effect at once */
+/* table_word4 (wo): word 4 of the descriptor of table_index; write it whole; takes effect at once */
 #define EMBER_TABLE_WORD4 0x0294u
 #define EMBER_TABLE_WORD4_WIDTH 32u
 #define EMBER_TABLE_WORD4_MASK 0xffffffffu
 #define EMBER_TABLE_WORD4_RESET 0x0u
 
-/* channel_valid0 (ro): valid, now, of the streams host_rx, net_rx, host_receiver.o, gpu_rings.o, host_receiver.refused, net_receiver.o, host_parser.records, host_parser.vectors, host_parser.dense, host_parser.opens, host_parser.flushed, query_checker.o, delivery.o, delivery.shares, delivery.indices, query_checker.errors, dispatcher.reserve, dispatcher.local, dispatcher.remote, dispatcher.dense, remote_cache.misses, remote_cache.vectors, net_parser.records, net_parser.vectors, lookup_receiver.o, lookup_check.o, request_fifo.o, request_arbiter.o, dedupe.misses, dedupe.vectors, local_cache.misses, row_reads.o, from bit 0 on */
+/* channel_valid0 (ro): valid in this cycle, of the streams host_rx, net_rx, host_receiver.o, gpu_rings.o, host_receiver.refused, net_receiver.o, host_parser.records, host_parser.vectors, host_parser.dense, host_parser.opens, host_parser.flushed, query_checker.o, delivery.o, delivery.shares, delivery.indices, query_checker.errors, dispatcher.reserve, dispatcher.local, dispatcher.remote, dispatcher.dense, remote_cache.misses, remote_cache.vectors, net_parser.records, net_parser.vectors, lookup_receiver.o, lookup_check.o, request_fifo.o, request_arbiter.o, dedupe.misses, dedupe.vectors, local_cache.misses, row_reads.o, from bit 0 on */
 #define EMBER_CHANNEL_VALID0 0x0300u
 #define EMBER_CHANNEL_VALID0_WIDTH 32u
 #define EMBER_CHANNEL_VALID0_MASK 0xffffffffu
 
-/* channel_ready0 (ro): ready, now, of the streams host_rx, net_rx, host_receiver.o, gpu_rings.o, host_receiver.refused, net_receiver.o, host_parser.records, host_parser.vectors, host_parser.dense, host_parser.opens, host_parser.flushed, query_checker.o, delivery.o, delivery.shares, delivery.indices, query_checker.errors, dispatcher.reserve, dispatcher.local, dispatcher.remote, dispatcher.dense, remote_cache.misses, remote_cache.vectors, net_parser.records, net_parser.vectors, lookup_receiver.o, lookup_check.o, request_fifo.o, request_arbiter.o, dedupe.misses, dedupe.vectors, local_cache.misses, row_reads.o, from bit 0 on */
+/* channel_ready0 (ro): ready in this cycle, of the streams host_rx, net_rx, host_receiver.o, gpu_rings.o, host_receiver.refused, net_receiver.o, host_parser.records, host_parser.vectors, host_parser.dense, host_parser.opens, host_parser.flushed, query_checker.o, delivery.o, delivery.shares, delivery.indices, query_checker.errors, dispatcher.reserve, dispatcher.local, dispatcher.remote, dispatcher.dense, remote_cache.misses, remote_cache.vectors, net_parser.records, net_parser.vectors, lookup_receiver.o, lookup_check.o, request_fifo.o, request_arbiter.o, dedupe.misses, dedupe.vectors, local_cache.misses, row_reads.o, from bit 0 on */
 #define EMBER_CHANNEL_READY0 0x0304u
 #define EMBER_CHANNEL_READY0_WIDTH 32u
 #define EMBER_CHANNEL_READY0_MASK 0xffffffffu
 
-/* channel_valid1 (ro): valid, now, of the streams local_cache.vectors, vector_router.local, vector_router.remote, hold_buffer.o, pooler.o, pooled_router.packets, pooled_router.vectors, dense_ring.o, concatenator.o, interaction.o, ring_messages.steps, completion_writer.refused, lookup_packager.headers, lookup_packager.payload, vector_packager.headers, vector_packager.payload, request_packager.headers, gpu_rings.list_headers, row_reads.header_out, request_packager.payload, result_packager.headers, result_packager.payload, dense_ring.headers, dense_ring.payload, result_frames.headers, result_frames.payload, host_reporter.headers, host_reporter.payload, index_packager.headers, index_packager.payload, completion_writer.headers, completion_writer.payload, from bit 0 on */
+/* channel_valid1 (ro): valid in this cycle, of the streams local_cache.vectors, vector_router.local, vector_router.remote, hold_buffer.o, pooler.o, pooled_router.packets, pooled_router.vectors, dense_ring.o, concatenator.o, interaction.o, ring_messages.steps, completion_writer.refused, lookup_packager.headers, lookup_packager.payload, vector_packager.headers, vector_packager.payload, request_packager.headers, gpu_rings.list_headers, row_reads.header_out, request_packager.payload, result_packager.headers, result_packager.payload, dense_ring.headers, dense_ring.payload, result_frames.headers, result_frames.payload, host_reporter.headers, host_reporter.payload, index_packager.headers, index_packager.payload, completion_writer.headers, completion_writer.payload, from bit 0 on */
 #define EMBER_CHANNEL_VALID1 0x0308u
 #define EMBER_CHANNEL_VALID1_WIDTH 32u
 #define EMBER_CHANNEL_VALID1_MASK 0xffffffffu
 
-/* channel_ready1 (ro): ready, now, of the streams local_cache.vectors, vector_router.local, vector_router.remote, hold_buffer.o, pooler.o, pooled_router.packets, pooled_router.vectors, dense_ring.o, concatenator.o, interaction.o, ring_messages.steps, completion_writer.refused, lookup_packager.headers, lookup_packager.payload, vector_packager.headers, vector_packager.payload, request_packager.headers, gpu_rings.list_headers, row_reads.header_out, request_packager.payload, result_packager.headers, result_packager.payload, dense_ring.headers, dense_ring.payload, result_frames.headers, result_frames.payload, host_reporter.headers, host_reporter.payload, index_packager.headers, index_packager.payload, completion_writer.headers, completion_writer.payload, from bit 0 on */
+/* channel_ready1 (ro): ready in this cycle, of the streams local_cache.vectors, vector_router.local, vector_router.remote, hold_buffer.o, pooler.o, pooled_router.packets, pooled_router.vectors, dense_ring.o, concatenator.o, interaction.o, ring_messages.steps, completion_writer.refused, lookup_packager.headers, lookup_packager.payload, vector_packager.headers, vector_packager.payload, request_packager.headers, gpu_rings.list_headers, row_reads.header_out, request_packager.payload, result_packager.headers, result_packager.payload, dense_ring.headers, dense_ring.payload, result_frames.headers, result_frames.payload, host_reporter.headers, host_reporter.payload, index_packager.headers, index_packager.payload, completion_writer.headers, completion_writer.payload, from bit 0 on */
 #define EMBER_CHANNEL_READY1 0x030cu
 #define EMBER_CHANNEL_READY1_WIDTH 32u
 #define EMBER_CHANNEL_READY1_MASK 0xffffffffu
 
-/* channel_valid2 (ro): valid, now, of the streams gpu_rings.headers, gpu_rings.payload, net_mux.header_out, net_mux.payload_out, host_mux.header_out, host_mux.payload_out, net_tx, host_tx, from bit 0 on */
+/* channel_valid2 (ro): valid in this cycle, of the streams gpu_rings.headers, gpu_rings.payload, net_mux.header_out, net_mux.payload_out, host_mux.header_out, host_mux.payload_out, net_tx, host_tx, from bit 0 on */
 #define EMBER_CHANNEL_VALID2 0x0310u
 #define EMBER_CHANNEL_VALID2_WIDTH 8u
 #define EMBER_CHANNEL_VALID2_MASK 0xffu
 
-/* channel_ready2 (ro): ready, now, of the streams gpu_rings.headers, gpu_rings.payload, net_mux.header_out, net_mux.payload_out, host_mux.header_out, host_mux.payload_out, net_tx, host_tx, from bit 0 on */
+/* channel_ready2 (ro): ready in this cycle, of the streams gpu_rings.headers, gpu_rings.payload, net_mux.header_out, net_mux.payload_out, host_mux.header_out, host_mux.payload_out, net_tx, host_tx, from bit 0 on */
 #define EMBER_CHANNEL_READY2 0x0314u
 #define EMBER_CHANNEL_READY2_WIDTH 8u
 #define EMBER_CHANNEL_READY2_MASK 0xffu
 
-/* lookup_next_node (ro): node that the next lookups packet is for, or whose credit a queue waited for last */
+/* lookup_next_node (ro): destination of the next lookups packet, or node whose credit a queue waited for last */
 #define EMBER_LOOKUP_NEXT_NODE 0x0380u
 #define EMBER_LOOKUP_NEXT_NODE_WIDTH 8u
 #define EMBER_LOOKUP_NEXT_NODE_MASK 0xffu
 
-/* flushing (ro): caches that are being emptied now, bits as in flush */
+/* flushing (ro): caches that are being emptied, bits as in flush */
 #define EMBER_FLUSHING 0x03c0u
 #define EMBER_FLUSHING_WIDTH 2u
 #define EMBER_FLUSHING_MASK 0x3u
@@ -1369,7 +1369,7 @@
 
 /* Fields of a table descriptor. Write its words from EMBER_TABLE_WORD0 on:
    all 5 words for each table, word 0 last. */
-/* the table is there */
+/* 1: the table exists */
 #define EMBER_DESCRIPTOR_VALID_WORD 0u
 #define EMBER_DESCRIPTOR_VALID_SHIFT 0u
 #define EMBER_DESCRIPTOR_VALID_MASK 0x1u
@@ -1377,11 +1377,11 @@
 #define EMBER_DESCRIPTOR_KIND_WORD 0u
 #define EMBER_DESCRIPTOR_KIND_SHIFT 1u
 #define EMBER_DESCRIPTOR_KIND_MASK 0x6u
-/* first or only node that owns rows */
+/* first, or only, node that owns rows */
 #define EMBER_DESCRIPTOR_OWNER_WORD 0u
 #define EMBER_DESCRIPTOR_OWNER_SHIFT 8u
 #define EMBER_DESCRIPTOR_OWNER_MASK 0xff00u
-/* nodes that own rows, from owner on */
+/* number of nodes that own rows, starting with owner */
 #define EMBER_DESCRIPTOR_OWNERS_WORD 0u
 #define EMBER_DESCRIPTOR_OWNERS_SHIFT 16u
 #define EMBER_DESCRIPTOR_OWNERS_MASK 0xff0000u
@@ -1393,24 +1393,24 @@
 #define EMBER_DESCRIPTOR_ROWS_HIGH_WORD 2u
 #define EMBER_DESCRIPTOR_ROWS_HIGH_SHIFT 0u
 #define EMBER_DESCRIPTOR_ROWS_HIGH_MASK 0xfu
-/* first lane of 16 values, where a table is split by columns (not executed) */
+/* first lane of 16 values of a table that is split by columns (unsupported) */
 #define EMBER_DESCRIPTOR_COLUMN_FIRST_WORD 2u
 #define EMBER_DESCRIPTOR_COLUMN_FIRST_SHIFT 16u
 #define EMBER_DESCRIPTOR_COLUMN_FIRST_MASK 0xff0000u
-/* lanes of 16 values, likewise */
+/* number of lanes of 16 values (unsupported) */
 #define EMBER_DESCRIPTOR_COLUMN_COUNT_WORD 2u
 #define EMBER_DESCRIPTOR_COLUMN_COUNT_SHIFT 24u
 #define EMBER_DESCRIPTOR_COLUMN_COUNT_MASK 0xff000000u
-/* of the table in GPU memory, in bytes from where all tables are on, a multiple of 16; counts with register row_reads, bits 31 to 0 */
+/* address of the table in GPU memory, relative to rows_base_low and rows_base_high, in bytes, a multiple of 16; used with register row_reads, bits 31 to 0 */
 #define EMBER_DESCRIPTOR_BASE_0_WORD 3u
 #define EMBER_DESCRIPTOR_BASE_0_SHIFT 0u
 #define EMBER_DESCRIPTOR_BASE_0_MASK 0xffffffffu
-/* of the table in GPU memory, in bytes from where all tables are on, a multiple of 16; counts with register row_reads, bits 63 to 32 */
+/* address of the table in GPU memory, relative to rows_base_low and rows_base_high, in bytes, a multiple of 16; used with register row_reads, bits 63 to 32 */
 #define EMBER_DESCRIPTOR_BASE_1_WORD 4u
 #define EMBER_DESCRIPTOR_BASE_1_SHIFT 0u
 #define EMBER_DESCRIPTOR_BASE_1_MASK 0xffffffffu
 
-/* What a packet carries */
+/* Content of a packet */
 #define EMBER_OPCODE_LOOKUPS 0x1u
 #define EMBER_OPCODE_VECTORS 0x2u
 #define EMBER_OPCODE_PARTIALS 0x3u
@@ -1446,7 +1446,7 @@
 #define EMBER_OPCODE_INDEX 0x30u
 #define EMBER_OPCODE_READ_ROWS 0x31u
 
-/* Why a message or a sample was refused */
+/* Reason for the rejection of a message or a sample */
 #define EMBER_STATUS_OPCODE 0x1u
 #define EMBER_STATUS_LENGTH 0x2u
 #define EMBER_STATUS_TABLE 0x3u
@@ -1461,7 +1461,7 @@
 #define EMBER_STATUS_TIMEOUT 0xcu
 #define EMBER_STATUS_PEER 0xdu
 
-/* How the rows of a table are distributed over nodes */
+/* Distribution of the rows of a table over nodes */
 #define EMBER_DESCRIPTOR_KIND_TABLE 0x0u
 #define EMBER_DESCRIPTOR_KIND_ROW 0x1u
 #define EMBER_DESCRIPTOR_KIND_COLUMN 0x2u
@@ -1473,16 +1473,16 @@
 #define EMBER_RECORD_KIND_EMPTY 0x2u
 #define EMBER_RECORD_KIND_SAMPLE 0x3u
 
-/* How a sample's pooled vectors are processed, register interaction_mode */
+/* Processing of a sample's pooled vectors, register interaction_mode */
 #define EMBER_INTERACTION_MODE_OFF 0x0u
 #define EMBER_INTERACTION_MODE_DOT 0x1u
 #define EMBER_INTERACTION_MODE_CAT 0x2u
 
-/* How rows are updated by the sums of their gradients */
+/* Update of rows by the sums of their gradients */
 #define EMBER_OPTIMIZER_MODE_SGD 0x0u
 #define EMBER_OPTIMIZER_MODE_ROWWISE_ADAGRAD 0x1u
 
-/* What a StepRecord says of its step, whose number is in the header */
+/* Content of a StepRecord; the header has the number of its step */
 #define EMBER_STEP_KIND_END 0x0u
 #define EMBER_STEP_KIND_DONE 0x1u
 #define EMBER_STEP_KIND_CREDIT 0x2u
