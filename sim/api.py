@@ -278,7 +278,7 @@ def reproduce(options: ReproduceOptions, **watch: Any) -> dict:
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``.
     """
-    from sim.evaluation.backends import check_backend
+    from sim.evaluation.sweep import check_backend
     from sim.experiments import reproduce as evaluation
     from sim.experiments.figures.registry import chosen, demo_names
     from sim.experiments.request import command_of, seeds_of, setting_of
@@ -322,7 +322,7 @@ def serve(options: ServeOptions, **watch: Any) -> dict:
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``.
     """
-    from sim.evaluation.backends import check_backend
+    from sim.evaluation.sweep import check_backend
     from sim.experiments.request import setting_of
     from sim.serving import serve as serving
     from sim.serving.request import request_of
@@ -363,7 +363,7 @@ def faults(options: FaultsOptions, **watch: Any) -> dict:
 
     Raises ``ValueError``, ``TypeError``, ``OSError`` and ``BuildError``.
     """
-    from sim.evaluation.backends import check_backend
+    from sim.evaluation.sweep import check_backend
     from sim.faults.picture import draw_faults
     from sim.faults.suite import faults as measured
 

@@ -10,7 +10,7 @@ _MODULES = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "marshal", "s
             "multiprocessing.connection", "multiprocessing.managers", "xmlrpc", "socketserver"}
 _CALLS = {"eval", "torch.load", "joblib.load", "pandas.read_pickle", "pd.read_pickle",
           "tempfile.mktemp", "mktemp"}
-_TRUSTED = {"sim/evaluation/backends.py: pickle"}
+_TRUSTED = {"sim/evaluation/sweep.py: pickle"}
 """Dask and loky unpickle what their scheduler sends before this code does."""
 
 

@@ -1,1 +1,1 @@
-"""Points of the evaluation: one system on one workload, and how it is measured."""
+"""Points of the evaluation: a system on a workload, and its measurement."""

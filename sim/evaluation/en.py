@@ -1,4 +1,4 @@
-"""EN at a point: its NICs, and the search for the options that it is fastest with."""
+"""EN at a point: its NICs, and the search for its fastest options."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,8 +24,8 @@ from host.timing.clock import CYCLE_NS
 from host.wire.indices import MOST_INDICES
 from rtl.config import LANES
 from sim.evaluation.fields import EnOptions, Fields, Options, SmartNicOptions
+from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
-from sim.evaluation.nic_updates import with_updates
 from sim.evaluation.search import Built, Choice, Search, Site, sums
 from sim.evaluation.system import PARTS, Evaluated, System
 from sim.evaluation.trace import Trace, copied_all, plan_of, without_small
@@ -35,15 +35,13 @@ __all__ = ["SIZES", "EmberNic", "EnSearch", "check_seen", "deliveries", "en_nic"
            "nic_devices", "nic_point"]
 
 SIZES = {"terabyte": ("hold_vectors=2048", "global_gradient_keys=2048")}
-"""Buffers of a data set's NIC beyond its preset, twice the preset's hold buffer and table of
-gradients: with launched gathers FS waits for the first, and in training for the second
-(docs/evaluation.md). By bits, 64 + 32 + 16 + 134 URAM of an SLR's 320; no build has shown it."""
+"""Buffers of a data set's NIC that differ from its preset: twice the hold buffer and twice the
+global gradient table. Their size is 64 + 32 + 16 + 134 URAM of the 320 in an SLR, computed from
+bits."""
 
 
 def nic_point(point: Fields, devices: Devices, tuning: EnTuning) -> tuple[Fields, Nics]:
-    """Return a point with the settings that EN's NICs have under ``tuning``, and the NICs: what
-    they deliver, whether they open and complete steps, and whether lists and vectors pass rings in
-    GPU memory, are settings of them."""
+    """Return a point with the NIC settings of EN under ``tuning``, and its NICs."""
     training, given = point.workload.training, point.system
     parts = {"lc"} if training else {"lc", "rc"}
     if tuning.deliver == "interaction" or training:
@@ -65,12 +63,12 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning) -> tuple[Fields
 
 
 def nic_devices(devices: Devices, tuning: EnTuning) -> Devices:
-    """Return the devices that EN's NICs see."""
+    """Return the devices as EN's NICs see them."""
     return ring_of(devices) if tuning.ring else devices
 
 
 def check_seen(site: Site, tuning: EnTuning) -> None:
-    """Raise ``ValueError`` where NICs are to read rows that they do not see."""
+    """Raise ``ValueError`` if NICs must read rows that the GPU's BAR does not expose."""
     if tuning.reads:
         left = without_small(site.trace, tuning.copied_rows)
         point, _ = nic_point(site.point, site.devices, tuning)
@@ -78,17 +76,17 @@ def check_seen(site: Site, tuning: EnTuning) -> None:
 
 
 def deliveries(point: Fields, trace: Trace, copied_rows: int) -> list[Delivery]:
-    """Return what NICs deliver of each measured mini-batch where GPUs have copies of each table of
-    at most so many rows."""
+    """Return what NICs deliver in each measured mini-batch if GPUs copy each table of at most
+    ``copied_rows`` rows."""
     small = tuple(rows <= copied_rows for rows in trace.model.rows)
     return [delivery_of(batch.samples, small, point.cluster.nodes) for batch in trace.measured]
 
 
 def least_times(model: Model, tuning: EnTuning, of: Delivery, samples: int) -> NicTimes:
-    """Return times that no NIC is below: a slot a cycle is looked up, and a beat a cycle moves of
-    what is delivered, or of every slot where the NIC pools or interacts.
+    """Return a lower bound of the NIC times: one slot is looked up per cycle, and one beat is
+    delivered per cycle.
 
-    ``samples``: of a share.
+    ``samples``: samples of a share.
     """
     moved = of.vectors if tuning.deliver == "unique" else of.slots
     us = max(of.slots, moved * max(1, model.dimension // LANES)) * CYCLE_NS / 1e3
@@ -97,10 +95,9 @@ def least_times(model: Model, tuning: EnTuning, of: Delivery, samples: int) -> N
 
 
 def en_nic(site: Site, tuning: EnTuning) -> NicPart:
-    """Return the times of EN's NICs, over the trace without tables that the GPUs copy.
+    """Run EN's NICs over the trace without the tables that GPUs copy.
 
-    They deliver as ``tuning`` says, and with completions their times end with the word that each
-    writes behind its last answer.
+    With completions, the times end with the completion word that each NIC writes.
     """
     return nic_part(*nic_point(site.point, site.devices, tuning),
                     without_small(site.trace, tuning.copied_rows),
@@ -108,7 +105,7 @@ def en_nic(site: Site, tuning: EnTuning) -> NicPart:
 
 
 class EmberNic(System):
-    """EmberNIC with all it can, beyond the paper: see :func:`host.systems.en.en`."""
+    """EmberNIC with its options beyond the paper, see :func:`host.systems.en.en`."""
 
     options: ClassVar[type[Options]] = EnOptions
     in_rtl: ClassVar[bool] = True
@@ -117,27 +114,27 @@ class EmberNic(System):
         "requester_merge=true", "deliver=unique", "completions=true")
 
     def without_interaction(self) -> dict[str, Any]:
-        """Return EN whose NICs deliver each different vector once."""
+        """Return EN with NICs that deliver each unique vector once."""
         return super().without_interaction() | {"en": ("deliver=unique",)}
 
     def check(self, point: Fields) -> None:
-        """Raise ``ValueError`` for options that do not go together."""
+        """Raise ``ValueError`` for conflicting options."""
         en_tunings(point.workload.training, fixed_of(point.system.en))
 
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> "EnSearch":
-        """Return the search; ``nic``: NICs for every option, None to run those of each."""
+        """Return the search; ``nic``: NICs for every option, None to run the NICs of each option.
+        """
         return EnSearch(site, all_reduce, nic)
 
     def run_nics(self, site: Site) -> NicPart:
-        """Run the NICs with the options that the point has."""
+        """Run the NICs with the point's options."""
         return en_nic(site, _tuning(site.point))
 
     def at(self, site: Site, all_reduce: bool = True) -> tuple[Built, NicPart]:
         """Return EN with the options, and the mini-batches in flight, of the shortest interval.
 
-        NICs are run only for options that could be faster than the best so far, in fidelity
-        ``model``, which follows RTL to the cycle; the NICs of the chosen options are run in the
-        point's fidelity.
+        The search runs NICs in fidelity ``model``, and only for options whose lower bound is below
+        the best interval so far. The NICs of the chosen options then run in the point's fidelity.
         """
         modelled = replace(site, point=site.point.changed(fidelity="model"))
         search = self.search(modelled, None, all_reduce)
@@ -148,12 +145,12 @@ class EmberNic(System):
         return built, search.nic(built.tuning)
 
     def without_all_reduce(self, site: Site, nic: NicPart | None) -> Built:
-        """Return EN without the sum of the MLPs' gradients over the nodes."""
+        """Return EN without the all-reduce of the MLPs' gradients."""
         return self.at(site, all_reduce=False)[0]
 
     def timed(self, site: Site, nic: NicPart | None, times: list[NicTimes] | None = None,
               near: None = None) -> Built:
-        """Return EN with the options that the point has, and given NICs."""
+        """Return EN with the point's options and the given NICs."""
         if nic is None:
             raise ValueError("nic must be the NICs of EN, not None")
         found = nic if times is None else replace(nic, times=times)
@@ -165,25 +162,25 @@ class EmberNic(System):
         return *nic_point(point, devices, own), nic_devices(devices, own)
 
     def served_ways(self, point: Evaluated) -> list[Evaluated]:
-        """Return a point for each way to get rows that EN may choose."""
+        """Return a point for each way in which EN may read rows."""
         ways = {(each.ring, each.reads): each
                 for each in en_tunings(point.workload.training, fixed_of(point.system.en))}
         return [point.changed(en=options_of(each)) for each in ways.values()]
 
     def settled(self, point: Evaluated, built: Built) -> Evaluated:
-        """Return a point with every option as ``built`` has it."""
+        """Return a point with every option fixed as in ``built``."""
         return super().settled(point, built).changed(en=options_of(built.tuning))
 
 
 class EnSearch(Search):
-    """The search of EN, each of whose options has NICs of its own.
+    """Search of EN. The NICs depend on the option.
 
-    Each different vector is delivered once only where every share has an index for each slot,
-    unless it must be. NICs read rows only where they see all tables of theirs; ``ValueError`` if
-    they must and do not.
+    Delivery of unique vectors requires an index for each slot of a share, unless the point fixes
+    it. NICs read rows themselves only if they see all their tables; ``ValueError`` if the point
+    requires it and they do not.
 
-    Parameters: ``site``, ``all_reduce``; ``given``, NICs for every option, None to run those of
-    each.
+    Parameters: ``site``, ``all_reduce``; ``given``, NICs for every option, None to run the NICs of
+    each option.
     """
 
     def __init__(self, site: Site, all_reduce: bool, given: NicPart | None = None):
@@ -193,7 +190,7 @@ class EnSearch(Search):
         self._every: list[EnTuning] = []
 
     def options(self, near: None = None) -> Sequence[EnTuning]:
-        """Return the options that EN may choose here."""
+        """Return the options that EN may choose from at this site."""
         if not self._every:
             site = self.site
             every = [each for each in en_tunings(site.training, fixed_of(site.point.system.en))
@@ -205,18 +202,18 @@ class EnSearch(Search):
         return self._every
 
     def ways(self, option: EnTuning, few: bool = False) -> list[list[Step]]:
-        """Return the steps for each way to sum the gradients of the MLPs."""
+        """Return the steps for each all-reduce of the MLPs' gradients."""
         return self._ways(option, self.nic(option).times, few)
 
     def least_ways(self, option: EnTuning) -> list[list[Step]]:
-        """Return steps whose NICs nothing but a cycle a slot and a beat holds up."""
+        """Return steps with the lower bound :func:`least_times` of the NICs."""
         share = ceil(self.site.trace.mini_batch / self.site.point.cluster.nodes)
         return self._ways(option, [
             least_times(self.site.trace.model, option, of, share)
             for of in self._delivered(option.copied_rows)], few=True)
 
     def in_words(self, option: EnTuning) -> tuple[str, ...]:
-        """Return what EN uses."""
+        """Return the chosen options in words."""
         return (f"EN is fastest with {option.in_words()}",)
 
     def whole(self, choice: Choice) -> Built:
@@ -224,7 +221,7 @@ class EnSearch(Search):
         return super().whole(replace(choice, flights=self.site.point.flights))
 
     def pick(self, found: list[Built]) -> Built:
-        """Return the first of the fastest."""
+        """Return the fastest; the first of equally fast ones."""
         return min(found, key=lambda each: round(each.interval_us, 6))
 
     def _nic(self, tuning: EnTuning) -> NicPart:
@@ -236,7 +233,7 @@ class EnSearch(Search):
         return part
 
     def _fits(self, tuning: EnTuning) -> bool:
-        """Return whether there are as many indices as slots, where slots have them."""
+        """Return whether every slot of a share has an index, if the option uses indices."""
         return tuning.deliver != "unique" or all(
             of.slots <= MOST_INDICES for of in self._delivered(tuning.copied_rows))
 
@@ -257,5 +254,5 @@ class EnSearch(Search):
 
 
 def _tuning(point: Fields) -> EnTuning:
-    """Return the options that a point has; an open one is on."""
+    """Return the point's options; an open option is on."""
     return EnTuning(**fixed_of(point.system.en))

@@ -1,4 +1,4 @@
-"""What a point consists of: a workload, a cluster, and the options of a system."""
+"""Fields of a point: a workload, a cluster, and the options of a system."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -20,17 +20,17 @@ __all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "PER_GRAPH", "SETTING_NAMES", "WO
            "SmartNicOptions", "Workload", "dealt", "devices_of", "software_names"]
 
 MINI_BATCH = {"kaggle": 128, "terabyte": 2048, "avazu": 128}
-"""Samples of a mini-batch over all nodes, by data set: the reference setting."""
+"""Samples of a mini-batch over all nodes in the reference setting, by data set."""
 
 DATASETS = tuple(MINI_BATCH)
 DEPTHS = (1, 2, 4, 8, 16)
-"""Mini-batches in flight from which a system chooses in inference: a NIC can have no more open."""
+"""Mini-batches in flight from which a system chooses in inference. A NIC has at most 16 open."""
 
 PER_GRAPH = (1, 2, 4, 8)
-"""Mini-batches of a graph from which a system chooses in inference."""
+"""Mini-batches per CUDA graph from which a system chooses in inference."""
 
 Flights = tuple[tuple[int, int], ...]
-"""Numbers of mini-batches in flight, each with how many of them are in a graph."""
+"""Pairs: mini-batches in flight, and mini-batches per graph."""
 
 WORKLOADS = ("inference", "training")
 SETTING_NAMES = ("reference", "paper-like")
@@ -38,7 +38,7 @@ SETTING_NAMES = ("reference", "paper-like")
 
 @cache
 def software_names() -> tuple[str, ...]:
-    """Return the software profiles that ship, without their prefix."""
+    """Return the included software profiles, without their prefix."""
     return tuple(name.removeprefix("software_") for name in profile_names("software_"))
 
 
@@ -49,18 +49,18 @@ def _has_graphs(software: str) -> bool:
 
 @dataclass(frozen=True)
 class Workload:
-    """Mini-batches, and what is done with them.
+    """Mini-batches, and whether they are inference or training.
 
     Members
     -------
-    dataset: its shape and model, one of `DATASETS`.
+    dataset: one of `DATASETS`; selects the shape and the model.
     workload: ``inference`` or ``training``.
-    mini_batch: samples of a global mini-batch; None for those of the reference setting.
-    batching: how mini-batches are formed: ``file``, ``sort``, ``greedy``, ``graph``; all but
-        ``file`` from a ``window`` of samples, None for 16 mini-batches.
-    seed: of rows, weights, generated samples and arrivals.
-    data, format: files of samples and their format; without, the generator makes them.
-    warmup, measured: mini-batches, those before that warm the caches and those that are measured.
+    mini_batch: samples of a global mini-batch; None for the reference setting's.
+    batching: ``file``, ``sort``, ``greedy`` or ``graph``.
+    window: samples from which mini-batches are formed, not for ``file``; None for 16 mini-batches.
+    seed: seed of rows, weights, generated samples and arrivals.
+    data, format: files of samples and their format; the generator makes samples if empty.
+    warmup, measured: mini-batches that warm the caches, and mini-batches that are measured.
     """
 
     dataset: str = "kaggle"
@@ -82,7 +82,7 @@ class Workload:
 
     @property
     def training(self) -> bool:
-        """Whether the mini-batches are trained on."""
+        """Whether the workload is training."""
         return self.workload == "training"
 
     @property
@@ -93,22 +93,23 @@ class Workload:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Nodes and their profiles, for every system alike.
+    """Nodes and their profiles, the same for every system.
 
     Members
     -------
-    nodes: of the cluster. placement: of the tables over them; one of
-        :data:`host.placement.deal.PLACEMENTS`, or the node of each table, such as ``0,0,1``.
-    software: profile ``eager`` or ``tuned``, or one measured on a machine, ``tuned_h100``.
-    gpu: profile of the GPU of each node.
-    scaled: (profile.constant, factor) for each constant that a sensitivity sweep changes, such as
-        ``("gpu_rtx8000.launch_us", 0.5)``; names as :func:`host.toml.provenance.constants` lists
-        them.
-    kernels: how much a kernel of the GPU does, one of :data:`host.devices.dense_work.LEVELS`; None
-        for what the software profile says.
-    threads: of a host that call operators. communicators: of NCCL in each GPU, each of which does
-        one collective after the other, see :mod:`host.systems.program`. grouped: whether one call
-        of NCCL does an exchange for all mini-batches of a graph.
+    nodes: number of nodes.
+    placement: one of :data:`host.placement.deal.PLACEMENTS`, or the node of each table, such as
+        ``0,0,1``.
+    software: software profile ``eager`` or ``tuned``, or a measured one, ``tuned_h100``.
+    gpu: profile of each node's GPU.
+    scaled: (profile.constant, factor) of each scaled constant, such as ``("gpu_rtx8000.launch_us",
+        0.5)``; names as in :func:`host.toml.provenance.constants`.
+    kernels: kernel fusion, one of :data:`host.devices.dense_work.LEVELS`; None for the software
+        profile's.
+    threads: host threads that call operators.
+    communicators: NCCL communicators per GPU; collectives of one communicator run in sequence, see
+        :mod:`host.systems.program`.
+    grouped: whether one NCCL call exchanges for all mini-batches of a graph.
     """
 
     nodes: int = 4
@@ -135,24 +136,23 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Options:
-    """A system, and the options that it does not choose: those of a system without NICs.
+    """A system and its options. This class serves systems without NICs.
 
     Members
     -------
-    system: a canonical name, see :mod:`sim.evaluation.systems`.
-    in_flight: mini-batches under way; None for 1 in training, and in inference for that of
-        `DEPTHS` with which the system is fastest.
-    per_graph: mini-batches in flight that the host's thread launches as one graph and waits for at
-        once, see :mod:`host.systems.shared_graph`; None for that of `PER_GRAPH` with which the
-        system is fastest. It is 1 in training, with eager software, and of a system that has no
-        part in it.
+    system: canonical name, see :mod:`sim.evaluation.systems`.
+    in_flight: mini-batches in flight; None for 1 in training, and for the fastest of `DEPTHS` in
+        inference.
+    per_graph: mini-batches in flight that the host thread launches as one graph and waits for
+        together, see :mod:`host.systems.shared_graph`; None for the fastest of `PER_GRAPH`. It is 1
+        in training, with eager software, and for systems without graphs.
     """
 
     system: str
     in_flight: int | None = None
     per_graph: int | None = 1
 
-    # Of a system that does not have them: constants, no fields.
+    # Constants of systems without these options, not fields.
     fidelity = "model"
     local_cache = remote_cache = 0.0
     settings = en = ()
@@ -168,14 +168,14 @@ class Options:
 
 @dataclass(frozen=True)
 class NicOptions(Options):
-    """The options of a system with NICs.
+    """Options of a system with NICs.
 
     Members
     -------
-    fidelity: of the NIC, ``rtl`` or ``model``.
-    local_cache, remote_cache: rows of each cache as a share of the unique keys that reach it, of
-        the mean node; 0 is a NIC without the cache, None the size in the preset. Ignored by systems
-        without the cache.
+    fidelity: fidelity of the NIC, ``rtl`` or ``model``.
+    local_cache, remote_cache: rows of each cache as a share of the unique keys that reach it (mean
+        node); 0 for a NIC without the cache, None for the preset's size. Systems without the cache
+        ignore it.
     settings: further ``field=value`` of the NIC, such as ``requester_merge=true``.
     """
 
@@ -187,25 +187,25 @@ class NicOptions(Options):
 
 @dataclass(frozen=True)
 class CardOptions(NicOptions):
-    """The options of everything on the NIC. Members: ``copied_rows``, tables of at most so many
-    rows have a copy at every node, in inference."""
+    """Options of everything on the NIC. Members: ``copied_rows``, in inference, every node has a
+    copy of each table of at most this many rows."""
 
     copied_rows: int = 0
 
 
 @dataclass(frozen=True)
 class SmartNicOptions(CardOptions):
-    """The options of GPUs with the paper's SmartNICs. Members: ``persistent_gather``, whether a
-    kernel that never ends serves the NICs' lookups on the GPU, so that no call of the host launches
-    a gather."""
+    """Options of GPUs with the paper's SmartNICs. Members: ``persistent_gather``, whether a
+    persistent kernel serves the NICs' lookups on the GPU instead of gathers that the host launches.
+    """
 
     persistent_gather: bool = False
 
 
 @dataclass(frozen=True)
 class EnOptions(NicOptions):
-    """The options of EN. Members: ``en``, ``name=value`` for each option that EN does not choose,
-    such as ``ring=false``, see :class:`host.systems.en_tuning.EnTuning`."""
+    """Options of EN. Members: ``en``, ``name=value`` of each option that the point fixes, such as
+    ``ring=false``, see :class:`host.systems.en_tuning.EnTuning`."""
 
     en: tuple[str, ...] = ()
 
@@ -219,7 +219,7 @@ class Fields(ABC):
     system: Options
 
     def changed(self, **values: Any) -> Self:
-        """Return the point with other values of fields of its parts, such as ``seed=2``."""
+        """Return the point with other values of its fields, such as ``seed=2``."""
         parts = vars(self)
         return replace(self, **{name: replace(parts[name], **own) for name, own in dealt(
             parts, values, vars(self.system)).items()})
@@ -231,39 +231,38 @@ class Fields(ABC):
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """Numbers of mini-batches under way that the system may choose from."""
+        """Numbers of mini-batches in flight that the system may choose from."""
         if self.system.in_flight is not None:
             return (self.system.in_flight,)
         return (1,) if self.workload.training else DEPTHS
 
     @property
     def most_per_graph(self) -> int:
-        """Mini-batches of a graph at most."""
+        """Most mini-batches in a graph."""
         graphs = self.kind.in_graphs and _has_graphs(self.cluster.software)
         return max(self.depths) if graphs else 1
 
     @property
     def flights(self) -> Flights:
-        """What the system may choose from: mini-batches under way, and how many of them are in a
-        graph; the least of both first."""
+        """Flights that the system may choose from, the smallest first."""
         sizes = PER_GRAPH if self.system.per_graph is None else (self.system.per_graph,)
         return tuple((depth, size) for depth in self.depths for size in sizes
                      if size <= min(depth, self.most_per_graph))
 
     @property
     def sets_of_flights(self) -> tuple[Flights, ...]:
-        """Those of `flights` in which each mini-batch is a graph, where there are some, and all:
-        a search in each of them makes sure that no further choice does harm."""
+        """The flights with one mini-batch per graph, if there are any, and all flights. The search
+        runs in both, so that an added choice cannot make the result worse."""
         single = tuple(flight for flight in self.flights if flight[1] == 1)
         return tuple(dict.fromkeys((single or self.flights, self.flights)))
 
 
 def dealt(parts: Mapping[str, Any], own: dict, common: dict | None = None) -> dict[str, dict]:
-    """Return values of fields by the part that has them: all of ``own``, and those of ``common``
-    that there are.
+    """Return the values of fields by the part that declares them: all of ``own``, and the fields of
+    ``common`` that exist.
 
-    ``parts``: by name, dataclasses or their classes. ``ValueError`` for one of ``own`` that no part
-    has.
+    ``parts``: dataclasses or their classes, by name. ``ValueError`` if a field of ``own`` belongs
+    to no part.
     """
     values = (common or {}) | own
     found = {name: {each.name: values[each.name] for each in fields(part) if each.name in values}
@@ -275,6 +274,6 @@ def dealt(parts: Mapping[str, Any], own: dict, common: dict | None = None) -> di
 
 
 def devices_of(cluster: Cluster) -> Devices:
-    """Return the devices of a cluster's nodes, as its profiles, constants and choices say."""
+    """Return the devices of a cluster's nodes, from its profiles, scaled constants and options."""
     return Devices.load(cluster.nodes, cluster.software, cluster.gpu, cluster.scaled,
                         cluster.kernels, cluster.threads, cluster.communicators, cluster.grouped)

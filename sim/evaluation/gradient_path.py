@@ -1,7 +1,7 @@
-"""The gradient path of the NICs: how long it takes for a step, from what happens in it."""
+"""Gradient path of a point's NICs: its time per step, and the rows that it updates."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, inf
 
@@ -11,7 +11,7 @@ from host.systems import Devices, Workload
 from host.systems.tables import vector_bytes
 from host.timing.clock import CYCLE_NS, cycles_of_us
 from host.timing.gpu import Gather, GpuLookups, GpuProfile, LaunchThread
-from rtl.config import LANES, NicConfig
+from rtl.config import LANES, NicConfig, preset
 from rtl.formats import BEAT_BYTES, RECORD_BITS
 from rtl.gradient.checker import GradientCheck
 from rtl.gradient.expander import GradientExpander
@@ -26,28 +26,32 @@ from rtl.network.frame_check import FrameCheck
 from rtl.network.parser import PacketParser
 from rtl.network.partial_packager import PartialPackager
 from rtl.network.receiver import FrameReceiver
-from sim.evaluation.reductions import Pass, Reduction
+from sim.evaluation.fields import Fields
+from sim.evaluation.nic import NicPart, Nics, cache_rows, options_of, serving, updates_of
+from sim.evaluation.trace import Trace, plan_of
+from sim.evaluation.workloads import Pass, Reduction, Workloads, gradient_traffic, reductions
+from sim.job.settings import apply_settings
 from sim.node.events import EventQueue
+from sim.training.options import TrainOptions
+from sim.training.train import train
 
-__all__ = ["GradientPath", "RowWrites"]
+__all__ = ["GradientPath", "RowWrites", "trained", "with_updates"]
 
 _GROUPS = 32
-"""Groups of a pass at most: more of them share the launches of the GPU all the same."""
+"""Most groups of a pass: more groups would share the same GPU launches."""
 
 
 class RowWrites:
-    """Rows of an owner on their way through the optimizer to GPU memory, in groups.
+    """Rows of an owner that pass the optimizer on their way to GPU memory, in groups.
 
-    A group is what ``timeout`` cycles bring, or more in a long pass. Those of its rows that the
-    local cache does not hold are asked for in one list; groups leave in order, when their last row
-    is there, at most ``ring`` rows are under way at once, and a packet brings each to the GPU.
-    Lists and packets that come while all streams of the GPU, or the thread that launches, are busy
-    share the next launch (:class:`host.timing.gpu.GpuLookups`).
+    A group contains the rows of ``timeout`` cycles, more in a long pass. One list requests the
+    rows that the local cache misses. Groups leave in order when complete, one packet each. Lists
+    and packets share a launch if they wait (:class:`host.timing.gpu.GpuLookups`).
 
     Parameters
     ----------
-    gpu: its profile. beats: of a row, each of ``per_beat`` cycles in the optimizer.
-    ring: rows. timeout: cycles. pcie: cycles of one way over PCIe.
+    gpu: GPU profile. beats: beats of a row. per_beat: cycles of a beat in the optimizer.
+    ring: most rows in flight. timeout: cycles. pcie: one-way cycles over PCIe.
     """
 
     def __init__(self, gpu: GpuProfile, beats: int, per_beat: int, ring: int, timeout: int,
@@ -68,8 +72,7 @@ class RowWrites:
         self._free = self._written = 0.0
 
     def add(self, start: float, cycles: float, rows: float, missed: float) -> None:
-        """Add ``rows`` that come evenly in the ``cycles`` from ``start`` on, ``missed`` of them no
-        local cache holds."""
+        """Add ``rows``, spread evenly over ``cycles`` from ``start``; ``missed``: cache misses."""
         count = max(1, min(_GROUPS, ceil(cycles / self._timeout)))
         self._come += [start + part * cycles / count for part in range(count)]
         for groups, whole in ((self._rows, rows), (self._missed, missed)):
@@ -77,7 +80,7 @@ class RowWrites:
             groups += [after - before for before, after in pairwise(ends)]
 
     def end(self) -> float:
-        """Return when the GPU has written the last row; 0 if there is none."""
+        """Return the cycle in which the GPU has written the last row; 0 without rows."""
         self._ready = [False] * len(self._come)
         self._enter(0.0)
         for time, action in self._events.until(inf):
@@ -85,7 +88,7 @@ class RowWrites:
         return self._written
 
     def _enter(self, now: float) -> None:
-        """Let groups in, as far as the ring has room."""
+        """Let groups enter while the ring has space."""
         while self._entered < len(self._come) and (
                 not self._under_way
                 or self._under_way + self._rows[self._entered] <= self._ring):
@@ -103,7 +106,7 @@ class RowWrites:
             self._found(group, now)
 
     def _gathered(self, gather: Gather[int] | None) -> None:
-        """Follow a gather, if one starts, and those behind it."""
+        """Schedule the end of a gather, if there is one, and the next gather."""
         if gather is None:
             return
 
@@ -116,7 +119,7 @@ class RowWrites:
         self._events.at(gather.end, ended)
 
     def _found(self, group: int, now: float) -> None:
-        """Let groups leave, as far as their rows are there."""
+        """Let groups leave in order while their rows are complete."""
         self._ready[group] = True
         while self._left < len(self._ready) and self._ready[self._left]:
             rows = self._rows[self._left]
@@ -130,7 +133,7 @@ class RowWrites:
         self._enter(now)
 
     def _scattered(self, scatter: Gather[int] | None) -> None:
-        """Follow a scatter, if one starts, and those behind it."""
+        """Schedule the end of a scatter, if there is one, and the next scatter."""
         if scatter is None:
             return
 
@@ -142,33 +145,30 @@ class RowWrites:
 
 
 _PER_BEAT = 2
-"""Cycles of a beat of sums: lanes over units of the rounder bank, and of the optimizer."""
+"""Cycles per beat of sums: lanes per unit of the rounder bank and of the optimizer."""
 _RECORD, _BEAT = RECORD_BITS // 8, BEAT_BYTES
 
 _TO_NETWORK = (FrameReceiver, PacketParser, GradientUnpacker, GradientCheck, GradientExpander,
                GradientReducer, KeyWalk, GradientSender, PartialPackager, FrameAssembler)
 _TO_TABLE = (FrameCheck, FrameReceiver, PacketParser, PartialReceiver, GradientReducer, KeyWalk)
 _TO_HOST = (RowUpdater, PartialPackager)
-"""Blocks that a gradient, its partial sum and its row pass one after the other."""
+"""Blocks that a gradient, its partial sum and its row pass in sequence."""
 
 
 @dataclass(frozen=True)
 class GradientPath:
-    """The gradient path of a cluster, as :mod:`rtl.gradient` and ``sim train`` have it.
+    """Timing model of the gradient path of a cluster, see :mod:`rtl.gradient`.
 
-    Each node's gradients cross PCIe, are expanded and summed. Those of keys that the local table
-    has no entry for go to their owners as they are, the sums of the others when the node's last
-    gradient is in. An owner sums what comes; when everybody's partials are there it reads its table
-    out. Gradients of keys that found no entry there have gone to the host, and come back for
-    another pass. For rows that the local cache does not hold, gathers on the GPU are launched; rows
-    leave in order, and launched kernels write them (:class:`RowWrites`). When the GPU has told that
-    all are written, the owner tells every node, and these their hosts. Packets that are not full
-    leave after their time-out. ``tests/sim/experiments/test_gradient_path.py`` compares with RTL.
+    Gradients cross PCIe and are summed per key in the requester's table. A gradient without a
+    table entry goes to its owner at once, the sums follow behind the last gradient. The owner sums
+    all partials and reads its table out. Gradients that find the owner's table full go to the
+    host and return for another pass. :class:`RowWrites` updates the rows. Then the owner notifies
+    every node. ``tests/sim/experiments/test_gradient_path.py`` compares the model with RTL.
 
     Members
     -------
-    config: of the NICs. devices: of a node. gpu: serves the NICs' lookups, as they see it.
-    timeout: cycles after which a packet leaves that is not full.
+    config: NIC. devices: devices of a node. gpu: GPU profile as the NICs see it.
+    timeout: cycles after which a partly filled packet leaves.
     """
 
     config: NicConfig
@@ -177,11 +177,10 @@ class GradientPath:
     timeout: int = 64
 
     def us(self, w: Workload, sums: Reduction, missed: Sequence[int]) -> float:
-        """Return the microseconds from the gradients of bags in GPU memory to the last host's
-        knowledge that all rows are written.
+        """Return the microseconds from gradients in GPU memory to the last host's notification.
 
-        ``sums``: of the same mini-batch. ``missed``: rows to be updated that no local cache holds,
-        of each owner.
+        ``sums``: reduction of the same mini-batch. ``missed``: updated rows that miss the local
+        cache, ``[owner]``.
         """
         d = self.devices
         pcie, network = (cycles_of_us(x.one_way_us) for x in (d.pcie, d.network))
@@ -197,15 +196,15 @@ class GradientPath:
         begun += network * (w.nodes > 1)
         ends = [self._written(begun, float(out.max()), sums.passes[owner], missed[owner], beats)
                 for owner in range(w.nodes)]
-        # Written, to the NIC; done, to the others; and to their hosts.
+        # Acknowledgement to the NIC, message to the other NICs, message to their hosts.
         told = 2 * pcie + network * (w.nodes > 1) + self.timeout
         return float(max(ends) + told) * CYCLE_NS / 1000
 
     def _written(self, begun: float, there: float, passes: Sequence[Pass], missed: int,
                  beats: int) -> float:
-        """Return when the GPU has told that it has written an owner's rows.
+        """Return the cycle in which the GPU acknowledges the last row of an owner.
 
-        Partials come to the owner from ``begun`` on, the last of the first pass is ``there``.
+        ``begun``, ``there``: cycles of the first and the last partial of the first pass.
         """
         if not passes:
             return there
@@ -214,7 +213,7 @@ class GradientPath:
         keys, now = sum(each.rows for each in passes), 0.0
         for number, (rows, partials) in enumerate(passes):
             spilled = beats * (passes[number + 1].partials if number + 1 < len(passes) else 0)
-            # Spilled beats leave for the host while others come; in later passes all come from it.
+            # Spilled beats leave for the host while others arrive; later passes arrive from there.
             moving = max(beats * partials, self._crossing((_BEAT + _RECORD) * spilled))
             if number:
                 now += 2 * pcie + self.timeout + max(
@@ -227,16 +226,66 @@ class GradientPath:
         return writes.end() + _latency(_TO_HOST)
 
     def _walk(self, keys: int, held, beats: int):
-        """Return the cycles in which ``held`` vectors are read out of a table of ``keys``: theirs,
-        and one for each set that is empty in the mean."""
+        """Return the cycles to read ``held`` vectors from a table of ``keys`` entries: the cycles
+        of the vectors, and one cycle for each empty set (expected value)."""
         sets = keys // self.config.gradient_ways
         return sets * np.exp(-held / sets) + _PER_BEAT * beats * held
 
     def _crossing(self, size):
-        """Return the cycles that ``size`` bytes take over PCIe."""
+        """Return the cycles of ``size`` bytes over PCIe."""
         return size / (self.devices.pcie.bandwidth_gb_s * CYCLE_NS)
 
 
 def _latency(blocks: Sequence[type]) -> int:
-    """Return the sum of the first latencies that blocks document, in cycles."""
+    """Return the sum of the blocks' first documented latencies, in cycles."""
     return sum(next(iter(block.LATENCY.values())) for block in blocks)
+
+
+STEPS = 8
+"""Steps of the training run, or the steps of one window if batching uses windows."""
+
+
+def trained(point: Fields, nics: Nics, trace: Trace,
+            devices: Devices) -> tuple[float, dict[str, float]]:
+    """Train with the point's NICs on the first `STEPS` mini-batches, or on those of a window.
+
+    Returns, per mini-batch, the microseconds from the last gradient to the last written row, and
+    ``bytes`` and ``packets`` of the partial sums between NICs.
+    """
+    rows, _ = cache_rows(point, nics, trace)
+    run = options_of(point, nics, trace, devices,
+                     serving(point, nics, devices, trace.model)[0], rows, False, 1)
+    formed = {} if point.workload.batching == "file" else {"batching": point.workload.batching,
+                                                  "window": trace.window}
+    result = train(TrainOptions.of(**{
+        name: getattr(run.workload, name) for name in (
+            "config", "settings", "nodes", "placement", "lookups", "mini_batch", "data", "format",
+            "network", "pcie", "gpu", "seed")},
+        mlp=run.simulation.mlp, threads=run.simulation.threads,
+        samples=max(STEPS * trace.mini_batch, trace.window if formed else 0), compare=False,
+        **formed))
+    if result["phases_us"] is None or not result["complete"]:
+        raise RuntimeError(f"the training of the NICs failed: {result['stuck']}")
+    return result["phases_us"]["update"], {
+        unit: sum(node[unit] for node in result["backward"]) / result["steps"]
+        for unit in ("bytes", "packets")}
+
+
+def with_updates(point: Fields, nics: Nics, trace: Trace, devices: Devices, work: Workloads,
+                 nic: NicPart) -> NicPart:
+    """Return ``nic`` with the times of the gradient path, if the NICs have one."""
+    if "sc" not in nics.parts and not nics.on_card:
+        return nic
+    if point.system.fidelity == "rtl":
+        us, sent = trained(point, nics, trace, devices)
+        return replace(nic, times=[replace(times, update_us=us) for times in nic.times],
+                       traffic=nic.traffic | {"gradients": sent})
+    config, runtime = apply_settings(preset(point.workload.dataset), list(nics.settings_of(point)))
+    path = GradientPath(config, devices, serving(point, nics, devices, trace.model)[0],
+                        runtime.gradient_timeout)
+    sums = reductions(trace, plan_of(point, trace), config)
+    times = [replace(times, update_us=path.us(*of)) for times, *of in zip(
+        nic.times, work.plain, sums, updates_of(point, nics, trace, nic).misses)]
+    return replace(nic, times=times, traffic=nic.traffic | {
+        "gradients": gradient_traffic(work.plain, sums)}, notes=[
+        *nic.notes, "the gradient path of the NICs from its events, not from RTL"])

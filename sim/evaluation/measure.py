@@ -1,18 +1,18 @@
 """Measure a point: return all of its metrics."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from host.systems import PHASES, Step, breakdown, in_graphs, schedule
 from sim.evaluation.fields import Options
-from sim.evaluation.nic import NicPart
-from sim.evaluation.nic_updates import updates_of
+from sim.evaluation.nic import NicPart, updates_of
 from sim.evaluation.point import Point, Task
 from sim.evaluation.search import Built, Site
 from sim.evaluation.store import Store
 from sim.evaluation.system import System
-from sim.evaluation.timing import alone, busy_us, request_us
-from sim.evaluation.trace import Trace
+from sim.evaluation.trace import Trace, arrivals_of
 from sim.evaluation.workloads import (
     Workloads,
     all_reduce_traffic,
@@ -21,7 +21,8 @@ from sim.evaluation.workloads import (
     totalled,
 )
 
-__all__ = ["measure", "measure_system"]
+__all__ = ["JUDGED", "LOAD", "alone", "busy_us", "measure", "measure_system", "request_us",
+           "speedup"]
 
 _NOTHING = ("service_us", "interval_us", "in_flight", "per_graph", "request_us",
             "samples_per_second", "phases_us", "busy_us", "without_all_reduce", "local_cache",
@@ -30,59 +31,59 @@ _NOTHING = ("service_us", "interval_us", "in_flight", "per_graph", "request_us",
 
 
 def measure(point: Point | Task, runs: Store | None = None) -> dict:
-    """Evaluate a point and return its metrics as plain values; a task has its own.
+    """Evaluate a point and return its metrics as plain values; a task returns its own metrics.
 
-    ``runs``: keeps runs of NICs that points share; it changes no metric.
+    ``runs``: store of NIC runs that points share; the metrics do not depend on it.
 
-    A metric that a system does not have is None. Times are means over the measured mini-batches,
+    A metric is None if the system does not have it. Times are means over the measured mini-batches,
     in microseconds:
 
     ========================  ===================================================================
-    ``point``, ``label``      what was evaluated
-    ``applicable``, ``why``   False and a reason where the system cannot be built; all else is None
-    ``notes``                 list of texts: what is analytical, what a short file changed, ...
-    ``source``                ``generator`` or the files of the samples
-    ``service_us``            one mini-batch alone, inputs leave host memory to last prediction back
-    ``interval_us``           per mini-batch in steady state with ``in_flight`` under way
-    ``in_flight``             mini-batches under way: the point's, or those that the system chose
-    ``per_graph``             how many of them the host's thread launches as one graph, likewise
+    ``point``, ``label``      the evaluated point
+    ``applicable``, ``why``   False and a reason if the system cannot be built; the rest is None
+    ``notes``                 list of texts: analytical parts, effects of a short file, options
+    ``source``                ``generator``, or the files of the samples
+    ``service_us``            one mini-batch alone, from inputs in host memory to the prediction
+    ``interval_us``           per mini-batch in steady state with ``in_flight`` in flight
+    ``in_flight``             mini-batches in flight, fixed by the point or chosen by the system
+    ``per_graph``             mini-batches per graph, fixed by the point or chosen by the system
     ``request_us``            {``p50``, ``p99``} from a request's arrival to its prediction, Poisson
-                              at 70 % of bl-paper's capacity, each mini-batch launched by itself;
+                              at 70 % of bl-paper's capacity, each mini-batch launched alone;
                               inference only
     ``samples_per_second``    samples of a mini-batch / ``interval_us``
     ``phases_us``             {phase: us} of `host.systems.PHASES`; their sum is ``service_us``
     ``busy_us``               {resource: us} per mini-batch, of the busiest node
     ``without_all_reduce``    training only: {``service_us``, ``interval_us``,
-                              ``samples_per_second``} with the MLPs' all-reduce left out
-    ``local_cache``,          {``rows``, ``hit_rate`` (a repeat inside a mini-batch is a hit),
-    ``remote_cache``          ``hit_rate_unique`` (it is not), ``hits``, ``accesses``}
-    ``saved_lookups``         lookups that did not travel, over the trace
-    ``delivered``             EN, where each different vector of a share comes once: {``slots``
-                              (and an end of each share), ``vectors``, ``retired_early`` (keys that
-                              a NIC forgot in the middle of a share)} per mini-batch, all nodes
+                              ``samples_per_second``} without the MLPs' all-reduce
+    ``local_cache``,          {``rows``, ``hit_rate`` (a duplicate in a mini-batch is a hit),
+    ``remote_cache``          ``hit_rate_unique`` (without duplicates), ``hits``, ``accesses``}
+    ``saved_lookups``         lookups that did not cross the network, over the trace
+    ``delivered``             EN with unique delivery: {``slots`` (and an end of each share),
+                              ``vectors``, ``retired_early`` (keys that a NIC evicted within a
+                              share)} per mini-batch, all nodes
     ``traffic``               {kind: {``bytes``, ``packets``}} per mini-batch, all nodes; kinds
                               ``lookups``, ``vectors``, ``gradients``, ``all_reduce``, ``total``
-    ``unique_keys``           different keys of a mini-batch
+    ``unique_keys``           unique keys of a mini-batch
     ``accesses``              lookups of a mini-batch
     ``similarity``            1 - unique_keys / accesses
-    ``updates``               training with a local cache: {``rows`` that a mini-batch updates,
-                              ``misses``: those of them that no cache holds any more}
-    ``nic_us``                of the simulated NICs: {``service``, ``interval``, ``update`` (of
-                              training), ``interaction`` (from dense vectors to the last answer,
-                              where lookups are done before), ``launches``, ``gathered`` (calls of,
-                              and rows read by, the busiest node's GPU)}
-    ``mini_batch``            samples of it, fewer than asked for where a file is short
+    ``updates``               training with a local cache: {``rows`` updated per mini-batch,
+                              ``misses``: updated rows that were evicted from the cache}
+    ``nic_us``                simulated NICs: {``service``, ``interval``, ``update`` (training),
+                              ``interaction`` (from dense vectors to the last answer, if lookups
+                              finish before), ``launches``, ``gathered`` (calls to, and rows read
+                              by, the busiest node's GPU)}
+    ``mini_batch``            samples of a mini-batch, fewer than requested if a file is short
     ========================  ===================================================================
 
-    Raises ``ValueError`` (:class:`host.errors.InputError` for a malformed file) for a point that
-    names what is not there.
+    Raises ``ValueError`` (:class:`host.errors.InputError` for a malformed file) if the point names
+    a file or profile that does not exist.
     """
     return point.measured(runs) if isinstance(point, Task) else measure_system(point, runs)[0]
 
 
 def measure_system(point: Point, runs: Store | None = None) -> tuple[dict, Built | None]:
-    """Return the metrics of a point, as :func:`measure` does, and the system that has them, None
-    where it is not applicable."""
+    """Return the metrics of a point, as :func:`measure` does, and its system, None if not
+    applicable."""
     site, kind = Site.of(point, runs), point.kind
     trace, work = site.trace, site.work
     result: dict = {"point": point.to_json(), "label": point.label, "applicable": True,
@@ -122,7 +123,7 @@ def measure_system(point: Point, runs: Store | None = None) -> tuple[dict, Built
 
 
 def _requests(point: Point, trace: Trace, system: Built) -> dict | None:
-    """Return the latency of requests at a load that bl-paper, in file order, could carry."""
+    """Return the request latency at 70 % of the capacity of bl-paper in file order."""
     if point.workload.training:
         return None
     base = replace(point, system=Options("bl-paper", point.system.in_flight),
@@ -150,8 +151,8 @@ def _updates(point: Point, trace: Trace, nic: NicPart | None) -> dict | None:
 
 
 def _remote(nic: NicPart, work: Workloads, fewer: bool) -> dict | None:
-    """Return the remote cache's counts with its hit rate of unique keys, None where NICs see
-    ``fewer`` of them than a share has."""
+    """Return the remote cache's counts with its hit rate of unique keys, None if NICs see ``fewer``
+    keys than a share has."""
     found = nic.remote_cache
     if found is None or fewer:
         return found and found | {"hit_rate_unique": None}
@@ -180,3 +181,62 @@ def _traffic(point: Point, work: Workloads, nic: NicPart | None, system: Built) 
     if training:
         traffic["all_reduce"] = all_reduce_traffic(plain)
     return totalled(traffic)
+
+
+def alone(steps: Sequence[Step]) -> tuple[float, dict[str, float]]:
+    """Return the mean time of a step that runs alone, and the means of its phases."""
+    total, phases = 0.0, dict.fromkeys(PHASES, 0.0)
+    for step in steps:
+        times = schedule([step])
+        total += float(times.finished[0])
+        for name, us in breakdown(step, times, 0).phases.items():
+            phases[name] += us
+    return total / len(steps), {name: us / len(steps) for name, us in phases.items()}
+
+
+def busy_us(steps: Sequence[Step], per_graph: int = 1) -> dict[str, float]:
+    """Return the mean time that each resource of the busiest node serves a step. A stage that uses
+    a share of a resource counts with that share. ``per_graph``: see
+    :func:`sim.evaluation.search.interval_us`."""
+    busy: dict[str, float] = {}
+    graphs = in_graphs(steps, per_graph)
+    for step in graphs:
+        for stage in step.stages:
+            for name, share in stage.uses:
+                busy[str(name)] = busy.get(str(name), 0.0) + share * stage.us
+    count = len(graphs) * per_graph
+    return {name: us / count for name, us in sorted(busy.items())}
+
+
+LOAD = 0.7
+"""Arrival rate of requests, as a share of bl-paper's capacity."""
+
+
+def request_us(trace: Trace, steps: Sequence[Step], in_flight: int, capacity: float,
+               seed: int) -> dict[str, float]:
+    """Return median and 99th percentile of the latency over the measured samples.
+
+    Samples arrive as a Poisson process at `LOAD` of ``capacity`` (samples per microsecond). A
+    mini-batch is ready when the last sample of its window arrives; in file order, when its own last
+    sample arrives.
+    """
+    arrived = arrivals_of(trace, LOAD * capacity, seed)
+    ready = np.maximum.accumulate([arrived[trace.ready(batch)] for batch in trace.measured])
+    done = schedule(steps, in_flight, ready.tolist()).finished
+    waits = np.concatenate([end - arrived[batch.numbers]
+                            for end, batch in zip(done, trace.measured)])
+    return {"p50": float(np.percentile(waits, 50)), "p99": float(np.percentile(waits, 99))}
+
+
+JUDGED = {"inference": "interval_us", "training": "samples_per_second"}
+"""Metric by workload: time per mini-batch in steady state, and a rate."""
+
+
+def speedup(metric: str, own: float | None, base: float | None) -> float | None:
+    """Return how many times faster ``own`` is than ``base``; None if either is missing or 0.
+
+    ``metric``: metric of both; all but ``samples_per_second`` are times.
+    """
+    if not own or not base:
+        return None
+    return own / base if metric.endswith("samples_per_second") else base / own

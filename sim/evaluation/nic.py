@@ -1,4 +1,4 @@
-"""The NICs' part of a point: their times for each measured mini-batch, and what they counted."""
+"""The NICs of a point: their settings, their times for each measured mini-batch, and counts."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -11,48 +11,58 @@ from host.systems import Devices, NicTimes
 from host.timing.gpu import GpuProfile
 from rtl.config import preset
 from sim.evaluation.fields import Fields
-from sim.evaluation.nic_run import NicRun
-from sim.evaluation.nic_runs import all_runs
+from sim.evaluation.nic_run import NicRun, all_runs
 from sim.evaluation.store import Store
 from sim.evaluation.trace import Trace, plan_of
+from sim.evaluation.workloads import Updates, updates_of_trace
 from sim.job.options import RunOptions
+from sim.job.settings import apply_settings
 from sim.node.dense_vectors import bottom_operations
 
-__all__ = ["HBM", "SEEN_GIB", "NicPart", "Nics", "as_nics_see", "late_us", "nic_part", "serving"]
+__all__ = ["HBM", "SEEN_GIB", "NicPart", "Nics", "as_nics_see", "late_us", "nic_part", "serving",
+           "updates_of"]
 
 HBM = GpuProfile("hbm_u280", launch_us=0.1222, memory_bandwidth_gb_s=152.0, access_bytes=64,
                  streams=32, kernel_us=0.0)
-"""The card's HBM in place of a GPU, for the system with everything on the NIC: the latency of a
-closed row, 64-byte reads anywhere in memory on all channels (facts of Shuhai and AMD's tutorial).
-"""
+"""The card's HBM as a GPU profile, for the system with everything on the NIC: latency of a closed
+row, random 64-byte reads on all channels. Sources: Shuhai and AMD's tutorial."""
 
 SATURATED = 16
-"""Mini-batches in flight with which NICs are busy all the time; in a short trace half as many as it
-measures, so that the time from one to the next is that between two halves of them."""
+"""Mini-batches in flight that keep the NICs busy. A short trace uses half the number of measured
+mini-batches, because the interval is measured between the two halves."""
 
 
 @dataclass(frozen=True)
 class Nics:
     """The NICs of a system. Members: ``parts``, of :data:`sim.evaluation.system.PARTS`;
-    ``settings``, ``field=value`` that all points of the system have; ``on_card``, whether rows are
-    in the card's HBM, not in a GPU."""
+    ``settings``, ``field=value`` for all points of the system; ``on_card``, whether rows are in the
+    card's HBM instead of a GPU."""
 
     parts: frozenset[str] = frozenset()
     settings: tuple[str, ...] = ()
     on_card: bool = False
 
     def settings_of(self, point: Fields) -> tuple[str, ...]:
-        """Return the settings of the NICs of a point."""
+        """Return the settings of a point's NICs."""
         return (*self.settings, *point.system.settings)
 
 
 @dataclass(frozen=True)
 class NicPart:
-    """Members: ``times`` of each measured mini-batch; ``local_cache``, ``remote_cache``, their
-    rows, hits and hit rates over the measured half, None without; ``saved_lookups`` of that half;
-    ``traffic`` per mini-batch; ``delivered``, per mini-batch of all nodes, where each different
-    vector comes once, see :func:`sim.evaluation.measure.measure`, else None; ``notes`` in
-    words; ``by_mini_batch``, hits and accesses of the local caches in each, None without."""
+    """Results of a point's NICs.
+
+    Members
+    -------
+    times: times of each measured mini-batch.
+    local_cache, remote_cache: rows, hits and hit rates over the measured half; None without the
+        cache.
+    saved_lookups: remote-cache hits in the measured half.
+    traffic: traffic per mini-batch.
+    delivered: counts per mini-batch of all nodes with unique delivery, else None; see
+        :func:`sim.evaluation.measure.measure`.
+    notes: notes in words.
+    by_mini_batch: hits and accesses of the local caches in each mini-batch; None without the cache.
+    """
 
     times: list[NicTimes]
     local_cache: dict | None
@@ -66,19 +76,17 @@ class NicPart:
 
 def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
              runs: Store | None = None) -> NicPart:
-    """Run the NICs of a point; runs that ``runs`` holds are taken from there, others kept there.
+    """Run the NICs of a point, or read their runs from ``runs``, which stores new runs.
 
-    The times of a mini-batch alone come from a run with one in flight. How long it keeps the NICs
-    busy comes in inference from a run with `SATURATED` in flight: how many the system around them
-    has in flight is the scheduler's matter. Neither counts the warm-up. Each gather on the GPU is
-    launched by a call of the driver's thread, which adds to its latency; the thread makes one call
-    at a time.
+    The latency of a mini-batch comes from a run with one in flight. The interval comes, in
+    inference, from a run with `SATURATED` in flight; the scheduler then applies the system's own
+    depth. The warm-up is not counted. A thread of the driver launches each gather on the GPU, one
+    call at a time, which adds to the gather's latency.
 
-    With the interaction on the NIC, the phase ``irregular`` is the time by which a run with it is
-    longer than one of pooled vectors alone, or than the bottom MLP where that takes longer: results
-    are computed and sent while vectors come. Where the bottom MLP is the last to be done, the NIC
-    has less to do behind it or, when its hold buffer cannot take a mini-batch, more: how long is
-    measured by a run in which dense vectors come late (:func:`late_us`).
+    With the interaction on the NIC, the phase ``irregular`` is the time by which a run with
+    interaction exceeds a run with pooled vectors, or the bottom MLP if that is longer. The
+    remaining time depends on whether dense vectors or looked-up vectors arrive last. A run in which
+    dense vectors arrive late (:func:`late_us`) measures the first case.
     """
     interacts = not point.workload.training and ("sc" in nics.parts or nics.on_card)
     count = len(trace.measured)
@@ -104,7 +112,7 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     gathers, gathered, delivered = (max(counts) / busy.mini_batches for counts in (
         busy.launches, busy.gathered, busy.delivered))
     sent = busy.traffic["total"]["bytes"] / busy.mini_batches / point.cluster.nodes
-    # One thread makes the calls, so that no more of them fit.
+    # One thread makes the calls, which limits their number.
     launches = gathers if called else 0.0
     if gpu.call_us:
         launches = min(launches, interval / gpu.call_us)
@@ -129,27 +137,27 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
 
 def serving(point: Fields, nics: Nics, devices: Devices,
             model: Model | None = None) -> tuple[GpuProfile, bool]:
-    """Return what serves the NICs' lookups, as they see it, and whether each gather is a call of
-    the host.
+    """Return the profile that serves the NICs' lookups, as they see it, and whether the host
+    launches each gather.
 
-    ``model``: whose rows are gathered; None for that of the point's data set.
+    ``model``: model whose rows are gathered; None for the model of the point's data set.
     """
     gpu, called = _answering(point, nics, devices)
     return as_nics_see(gpu, 4 * (model or MODELS[point.workload.dataset]).dimension), called
 
 
 SEEN_GIB = 16384.0
-"""As much as addresses reach."""
+"""BAR size that exceeds any table, for profiles whose BAR size does not matter."""
 
 
 def as_nics_see(gpu: GpuProfile, row_bytes: int) -> GpuProfile:
-    """Return a profile with which runs of NICs take the same time, the same one for all such GPUs.
+    """Return a profile that gives NIC runs the same times, equal for all GPUs that do so.
 
-    Runs with equal options are done once, so what they never read must not differ: how much of the
-    GPU a kernel fills, the rate of streams, and by which of its constants the memory reads rows of
-    ``row_bytes`` at the rate that it does. Here that is its bandwidth alone, and the rate of
-    products that of single precision. A resident kernel's ``poll_us`` is its ``launch_us`` by then.
-    Whether NICs see all tables that they read is asked of the profile itself.
+    Runs with equal options are shared, so fields that NICs never read are set to constants:
+    multiprocessors, streams, and the factors of the memory rate. The bandwidth is the rate at which
+    rows of ``row_bytes`` are read, and ``float32_tflops`` is the rate of products. ``launch_us``
+    already contains a resident kernel's ``poll_us``. Checks of the BAR size use the original
+    profile.
     """
     rate = (gpu.memory_bandwidth_gb_s * gpu.gather_fraction
             * (row_bytes / max(row_bytes, gpu.access_bytes)))
@@ -159,9 +167,9 @@ def as_nics_see(gpu: GpuProfile, row_bytes: int) -> GpuProfile:
                    resident_multiprocessors=1, flush_reads=0, bar_gib=SEEN_GIB, source={})
 
 def late_us(share: int) -> float:
-    """Return how long the bottom MLP of ``share`` samples takes where it shall be late.
+    """Return the time of a late bottom MLP for ``share`` samples, in microseconds.
 
-    Longer than lookups take, and shorter than the watchdog's patience.
+    It is longer than the lookups and shorter than the watchdog's timeout.
     """
     return 100 + 0.5 * share
 
@@ -175,7 +183,7 @@ def _answering(point: Fields, nics: Nics, devices: Devices) -> tuple[GpuProfile,
     if nics.on_card:
         return HBM, False
     gpu = devices.gpu.gpu
-    if point.system.persistent_gather:  # it polls for lists, and no kernel begins or ends
+    if point.system.persistent_gather:  # the kernel polls for lists and never ends
         return replace(gpu, launch_us=gpu.poll_us, kernel_us=0.0), False
     return replace(gpu, call_us=devices.software.launch_call_us), True
 
@@ -210,11 +218,11 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
 
 def cache_rows(point: Fields, nics: Nics,
                trace: Trace) -> tuple[dict[str, int | None], list[str]]:
-    """Return the rows of each cache, 0 where it is off and None for all, and notes.
+    """Return the rows of each cache (0 if it is off, None for the preset's size), and notes.
 
-    A share counts the unique keys of the whole trace that reach a cache, of the mean node: those
-    that it owns for the local one, those of others that it asks for for the remote one. Rows are
-    whole sets, at least one. ``ValueError`` for more rows than the preset has in fidelity rtl.
+    A share refers to the unique keys of the whole trace that reach a cache of the mean node: owned
+    keys for the local cache, requested foreign keys for the remote cache. Rows are whole sets, at
+    least one. ``ValueError`` for more rows than the preset has in fidelity rtl.
     """
     config = preset(point.workload.dataset)
     rows: dict[str, int | None] = {}
@@ -241,7 +249,7 @@ def cache_rows(point: Fields, nics: Nics,
 
 @lru_cache(maxsize=8)
 def reaching(trace: Trace, plan: ShardPlan) -> dict[str, float]:
-    """Return the unique keys of the trace that reach each cache, of the mean node."""
+    """Return the unique keys of the trace that reach each cache of the mean node."""
     nodes = plan.nodes
     owned, foreign = [], [[] for _ in range(nodes)]
     for batch in trace.batches:
@@ -255,8 +263,16 @@ def reaching(trace: Trace, plan: ShardPlan) -> dict[str, float]:
                                 for found in foreign) / nodes}
 
 
+def updates_of(point: Fields, nics: Nics, trace: Trace, nic: NicPart) -> Updates:
+    """Return the rows that the measured steps update, and how many of them miss the cache."""
+    config, _ = apply_settings(preset(point.workload.dataset), list(nics.settings_of(point)))
+    return updates_of_trace(trace, plan_of(point, trace),
+                            nic.local_cache["rows"] if nic.local_cache else 0,
+                            config.local_cache_ways, config.policy)
+
+
 def _delivered(run: NicRun, count: int) -> dict[str, float] | None:
-    """Return what the NICs delivered of a mini-batch, with ``count`` of them measured."""
+    """Return the unique-delivery counts of a mini-batch; ``count`` mini-batches were measured."""
     slots, vectors, early = (run.counts[f"delivery.{name}"] / count
                              for name in ("slots", "unique", "retired_early"))
     return {"slots": slots, "vectors": vectors, "retired_early": early} if slots else None
@@ -266,7 +282,7 @@ def _cache(run: NicRun, cache: str, rows: dict[str, int | None],
            served: str | None = None) -> dict | None:
     """Return a cache's counts over the measured half.
 
-    ``served``: the block before the cache; its requests are all lookups, repeats included.
+    ``served``: block in front of the cache; its requests are all lookups, duplicates included.
     """
     if rows[cache] == 0:
         return None

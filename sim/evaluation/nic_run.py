@@ -1,45 +1,54 @@
-"""A run of simulated NICs over given mini-batches: what happened when, and what was counted."""
+"""Runs of simulated NICs over the mini-batches of a trace; points with equal NICs share a run."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
 from host.batching import MiniBatch
 from host.timing.clock import CYCLE_NS
 from rtl.formats import Opcode
+from sim.evaluation.fields import Workload
+from sim.evaluation.store import Store
+from sim.evaluation.trace import Trace
+from sim.files.identity import sources_of
 from sim.job.options import RunOptions
 from sim.node.step import Step
 from sim.run.run import Run
 from sim.run.simulation import Simulation
 
-__all__ = ["NicRun", "Record", "run_nics"]
+__all__ = ["NicRun", "Record", "RunOf", "all_runs", "run_nics", "store_of_runs"]
 
 _KINDS = {"lookups": Opcode.LOOKUPS, "vectors": Opcode.VECTORS}
 _LAST = {"lookups": "asked", "vectors": "served"}
-"""Members of a record that the last packet of a kind is for."""
+"""Member of a record that contains the time of the last packet of a kind."""
 
 _CACHE = ("hits", "accesses", "misses")
 _COUNTED = tuple(f"{block}.{name}" for block, names in (
     ("local_cache", _CACHE), ("remote_cache", _CACHE), ("dedupe", ("requests",)),
     ("delivery", ("slots", "unique", "retired_early")))
     for name in names)
-"""Registers that are read when the caches are warm, and at the end."""
+"""Registers that are read after the warm-up and at the end."""
 _BY_MINI_BATCH = ("local_cache.hits", "local_cache.accesses")
 """Registers that are read at the end of each mini-batch."""
 
 
 @dataclass
 class Record:
-    """What happened to one mini-batch, in cycles of the hosts and NICs.
+    """Times of one mini-batch, in cycles.
 
     Members
     -------
-    started, finished: first query leaves a host, last answer is in host memory.
-    asked, served: when the last packet of lookups, and of vectors, left a NIC; None for none.
-    hits, accesses: of the local caches of all nodes; None where others were under way too.
+    started, finished: cycle in which the first query leaves a host, and in which the last answer is
+        in host memory.
+    asked, served: cycle in which the last packet of lookups, and of vectors, leaves a NIC; None
+        without packets.
+    hits, accesses: counts of the local caches of all nodes; None if several mini-batches are in
+        flight.
     """
 
     started: float = 0.0
@@ -57,10 +66,10 @@ class Record:
     def phases(self, one_way: float) -> dict[str, float]:
         """Return the microseconds of each phase, in order; their sum is :attr:`us`.
 
-        ``one_way``: cycles of the network. The input all-to-all lasts until the last lookup is at
-        its owner, the embedding lookup until the last vectors leave, their all-to-all until these
-        arrive; the rest, the way of answers to the host's memory, is overhead. Without packets
-        between NICs all of the time is lookup.
+        ``one_way``: cycles of the network. The input all-to-all ends when the last lookup arrives
+        at its owner. The embedding lookup ends when the last vectors leave. The embedding
+        all-to-all ends when they arrive. The remaining time to the host's memory is overhead.
+        Without packets between NICs, all time is embedding lookup.
         """
         asked = self.started if self.asked is None else self.asked + one_way
         served = self.finished if self.served is None else self.served
@@ -73,19 +82,19 @@ class Record:
 
 @dataclass(frozen=True)
 class NicRun:
-    """The result of a run.
+    """Result of a run.
 
     Members
     -------
-    records: of each mini-batch, in their order. one_way: cycles of the network.
+    records: record of each mini-batch, in order. one_way: cycles of the network.
     launches: gathers on each node's GPU, ``[nodes]``. gathered: rows that they read, ``[nodes]``.
     delivered: bytes from each NIC to its host and GPU, ``[nodes]``.
     traffic: bytes and packets by kind.
-    mini_batches: how many of them these four counts cover: those that ended after the warm-up
-        while as many as the options say were under way, or all where these are fewer than two.
-    counts: by ``block.counter``, what these registers of all nodes counted after the warm-up; in
-        the whole run where more than one mini-batch is under way.
-    rows: of each cache, as it is built.
+    mini_batches: number of mini-batches in the four counts above: those that ended after the
+        warm-up at full depth, or all if these are fewer than two.
+    counts: sum over nodes of each ``block.counter`` after the warm-up; over the whole run if
+        several mini-batches are in flight.
+    rows: rows of each cache, as built.
     """
 
     records: list[Record]
@@ -100,7 +109,7 @@ class NicRun:
 
     @classmethod
     def of(cls, values: dict) -> "NicRun":
-        """Return the run of what :meth:`to_json` gave."""
+        """Return the run from the values of :meth:`to_json`."""
         return cls(**values | {"records": [Record(**record) for record in values["records"]]})
 
     def to_json(self) -> dict:
@@ -108,8 +117,9 @@ class NicRun:
         return asdict(self)
 
     def interval_us(self, first: int) -> float:
-        """Return the microseconds from one mini-batch's end to the next, from ``first`` on: between
-        the means of the first half of them and of the second, since ends may come in bursts."""
+        """Return the microseconds from one mini-batch's end to the next, from ``first`` on. They
+        are measured between the mean ends of the first and the second half, because ends may be
+        bursty."""
         ends = np.sort([record.finished for record in self.records])[first:]
         half = len(ends) // 2
         return float(ends[-half:].mean() - ends[:half].mean()) / (
@@ -117,16 +127,15 @@ class NicRun:
 
 
 class _Watch:
-    """Keeps the start and end of each mini-batch of a run.
+    """Records the start and end of each mini-batch of a run.
 
-    The counts of GPUs and network are noted at the end of the ``warmup``. With one mini-batch
-    in flight the NICs' counters are noted too: then no lookup of the warm-up is in flight, and the
-    next mini-batch has not begun. So are the counters of the local caches when each mini-batch
-    ends. Registers are read before the next query is there, and reading disturbs nothing else in a
-    NIC. With several in flight, the counts of GPUs and network are noted again when no mini-batch
-    is left to begin; where fewer than two end in between, the whole run counts.
+    The counts of GPUs and network are read after the ``warmup``. With one mini-batch in flight, the
+    NICs' counters are read at the same time: no lookup is in flight then. The local caches'
+    counters are read after each mini-batch. Reads precede the next query and do not disturb a NIC.
+    With several in flight, the GPU and network counts are read again when the last mini-batch
+    starts. If fewer than two mini-batches end in between, the whole run counts.
 
-    Parameters: ``simulation`` of the run; its ``mini_batches`` and how many are ``in_flight``;
+    Parameters: ``simulation`` of the run; number of ``mini_batches``; ``in_flight``, depth;
     ``warmup``, mini-batches that are not counted.
     """
 
@@ -135,7 +144,7 @@ class _Watch:
         self._alone = in_flight == 1
         self._warmup = warmup if self._alone else 0
         self.span = warmup, mini_batches - (0 if self._alone else in_flight)
-        """How many mini-batches have ended when counting begins, and when it ends."""
+        """Numbers of finished mini-batches at which counting begins and ends."""
         if self.span[1] - self.span[0] < 2:
             self.span = 0, mini_batches
         self.records = [Record() for _ in range(mini_batches)]
@@ -144,7 +153,7 @@ class _Watch:
         self._over, self._noted = 0, {0: self.done()}
 
     def take(self, step: Step) -> None:
-        """Keep what a finished mini-batch took."""
+        """Record a finished mini-batch."""
         record = self.records[step.number]
         record.started, record.finished = step.started, step.finished
         if self._alone:
@@ -157,15 +166,15 @@ class _Watch:
 
     @property
     def counted(self) -> Counter[tuple[str, ...]]:
-        """What :meth:`done` returned at the end of :attr:`span` less what it did at the start."""
+        """Difference of :meth:`done` between the end and the start of :attr:`span`."""
         first, last = (self._noted[over] for over in self.span)
         return Counter({what: count - first[what] for what, count in last.items()})
 
     def done(self) -> Counter[tuple[str, ...]]:
-        """Return what GPUs and network have done so far.
+        """Return the counts of GPUs and network so far.
 
-        By ``("launches", node)``, ``("gathered", node)``, ``("delivered", node)``,
-        ``("bytes", kind)`` and ``("packets", kind)``.
+        Keys: ``("launches", node)``, ``("gathered", node)``, ``("delivered", node)``, ``("bytes",
+        kind)`` and ``("packets", kind)``.
         """
         done = Counter[tuple[str, ...]]()
         for number, node in enumerate(self._nodes):
@@ -179,8 +188,8 @@ class _Watch:
         return done
 
     def counts(self, counters: Sequence[Mapping[str, int]]) -> dict[str, int]:
-        """Return what registers counted after the warm-up, from the ``counters`` at the end, and
-        write into the records what those of the local caches did in each mini-batch."""
+        """Return the counts of registers after the warm-up, and write the local caches' counts into
+        the records; ``counters``: register values at the end."""
         if self._alone:
             for name in _BY_MINI_BATCH:
                 ends = [0, *map(sum, zip(*(each.noted[name] for each in self._registers)))]
@@ -190,13 +199,13 @@ class _Watch:
                           in zip(counters, self._registers)) for name in _COUNTED}
 
     def _warm(self, noted: Mapping[str, list[int]], name: str) -> int:
-        """Return what a register of a NIC counted in the warm-up."""
+        """Return the count of a register during the warm-up."""
         if not self._warmup:
             return 0
         return noted[name][self._warmup - 1 if name in _BY_MINI_BATCH else 0]
 
     def note_last_packets(self) -> None:
-        """Write into the records when the last packets left."""
+        """Write the times of the last packets into the records."""
         for kind, opcode in _KINDS.items():
             for record, cycle in zip(self.records,
                                      self._exchange.opcode_counts(opcode, len(self.records))[2]):
@@ -204,9 +213,9 @@ class _Watch:
 
 
 def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0) -> NicRun:
-    """Run NICs, RTL or modelled, over given mini-batches in place of those of the options.
+    """Run NICs, RTL or modelled, over given mini-batches instead of those of the options.
 
-    ``warmup``: mini-batches that are not counted. ``RuntimeError`` for a run that failed.
+    ``warmup``: mini-batches that are not counted. ``RuntimeError`` if the run fails.
     """
     run = Run(options, batches=batches)
     watch = _Watch(run.simulation, len(batches), options.workload.in_flight, warmup)
@@ -225,3 +234,45 @@ def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0)
         "local_cache", "remote_cache")}
     return NicRun(watch.records, float(run.simulation.network.lookahead), launches, gathered,
                   delivered, traffic, watch.span[1] - watch.span[0], counts, rows)
+
+
+def store_of_runs(folder: str | Path) -> Store:
+    """Return the store of runs in a folder."""
+    return Store(folder, sources_of(run_nics))
+
+
+@dataclass(frozen=True)
+class RunOf:
+    """Key of a run on disk. Members: ``options``; ``workload``, which defines the trace."""
+
+    options: RunOptions
+    workload: Workload
+
+
+def all_runs(wanted: Sequence[RunOptions], trace: Trace, runs: Store | None) -> list[NicRun]:
+    """Return a run over a trace for each of the options; equal options share a run.
+
+    ``runs``: store that all processes share. A run that another process is executing is waited for
+    after all others. Without ``runs``, this process caches the last few runs.
+    """
+    found: dict[RunOptions, NicRun] = {}
+    if runs is None:
+        found = {options: _run(options, trace) for options in wanted}
+    for wait in (False, True) if runs is not None else ():
+        for options in wanted:
+            if options in found:
+                continue
+            kept = runs.once(RunOf(options, trace.of),
+                             partial(_plain_run, options, trace), wait)
+            if kept is not None:
+                found[options] = NicRun.of(kept)
+    return [found[options] for options in wanted]
+
+
+@lru_cache(maxsize=32)
+def _run(options: RunOptions, trace: Trace) -> NicRun:
+    return run_nics(options, trace.batches, trace.warmup)
+
+
+def _plain_run(options: RunOptions, trace: Trace) -> dict:
+    return run_nics(options, trace.batches, trace.warmup).to_json()

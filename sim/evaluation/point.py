@@ -1,4 +1,4 @@
-"""A point of the evaluation, or a task of several; in words, and in the order of measuring."""
+"""A point of the evaluation, or a task of several points; descriptions and order of measurement."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -16,10 +16,10 @@ __all__ = ["Point", "Task", "effort", "in_turn", "in_words"]
 
 @dataclass(frozen=True)
 class Point(Fields):
-    """What is evaluated: a workload, a cluster, and a system with its options. Hashable.
+    """A workload, a cluster, and a system with its options. Hashable.
 
-    :meth:`named` takes the fields of all three by their own names, and the systems ``fs`` and
-    ``ga`` too. Raises ``ValueError`` that names field, value and bound.
+    :meth:`named` takes the fields of all three by name, and accepts the systems ``fs`` and ``ga``.
+    Raises ``ValueError`` that names field, value and bound.
     """
 
     def __post_init__(self) -> None:
@@ -48,7 +48,7 @@ class Point(Fields):
 
     @property
     def label(self) -> str:
-        """Name for people, such as ``BL``, ``GA+LC`` or ``FS``."""
+        """Display name, such as ``BL``, ``GA+LC`` or ``FS``."""
         system, batching = self.kind, self.workload.batching
         full, _ = canonical("fs", self.workload.workload)
         if batching == "graph" and system.name == full:
@@ -59,12 +59,13 @@ class Point(Fields):
 
     @classmethod
     def named(cls, system: str, common: dict | None = None, **own: Any) -> "Point":
-        """Return the point of a system whose name may have ``ga`` or be ``fs``.
+        """Return the point of a system whose name may contain ``ga`` or be ``fs``.
 
-        With ``ga``, mini-batches are formed by the graph algorithm unless ``batching`` is given.
+        With ``ga``, the graph algorithm forms the mini-batches unless ``batching`` is given.
 
-        ``common``: fields of many points, of which those are taken that this one has; each other
-        field must be there. A cache that the system does not have in the workload has no rows.
+        ``common``: fields of many points; fields that this point does not have are ignored.
+        ``own``: fields that this point must have. Caches that the system does not have in the
+        workload get 0 rows.
         """
         workload = own.get("workload", Workload.workload)
         name, graph = canonical(system, workload)
@@ -84,10 +85,10 @@ class Point(Fields):
 
 
 class Task(ABC):
-    """Work of an evaluation that is more than one point.
+    """Work of an evaluation on more than one point.
 
     A subclass is a frozen dataclass of plain values and points, which are its key in a store. A
-    sweep begins tasks after all points, so that runs of NICs that both need are there.
+    sweep starts tasks after all points, because they share NIC runs.
     """
 
     @property
@@ -98,22 +99,22 @@ class Task(ABC):
     @property
     @abstractmethod
     def effort(self) -> float:
-        """How long it takes, in samples that run through modelled NICs."""
+        """Work, in samples that pass modelled NICs."""
 
     @abstractmethod
     def measured(self, runs: Store | None) -> dict:
-        """Return its metrics as plain values, ``source`` and ``notes`` among them.
+        """Return its metrics as plain values, ``source`` and ``notes`` included.
 
-        ``runs``: keeps runs of NICs; it changes no metric.
+        ``runs``: store of NIC runs; the metrics do not depend on it.
         """
 
     @abstractmethod
     def in_words(self) -> str:
-        """Return what it is, for people."""
+        """Return a description."""
 
 
 def in_words(point: Point | Task, seed: int | None = None) -> str:
-    """Return what is measured in a line, without what most points have in common, such as the
+    """Return a one-line description of a point, without values that most points share, such as the
     ``seed``."""
     if isinstance(point, Task):
         return point.in_words()
@@ -129,12 +130,11 @@ def in_words(point: Point | Task, seed: int | None = None) -> str:
 
 
 def in_turn(points: Iterable[Point | Task]) -> list[Point | Task]:
-    """Return points in the order in which they are begun.
+    """Return points in the order of measurement.
 
-    First one RTL point for each NIC that has to be compiled, so that the NICs are compiled side by
-    side. Then the longest points, so that none is left over at the end; those of one trace follow
-    each other, since a process keeps only a few traces. Tasks come last, in the order given: they
-    share runs of NICs with points.
+    One RTL point of each NIC comes first, so that NICs compile in parallel. The longest points
+    follow. Points of one trace are adjacent, because a process caches only a few traces. Tasks come
+    last, in the given order.
     """
     given = list(points)
     tasks = [point for point in given if isinstance(point, Task)]
@@ -146,14 +146,14 @@ def in_turn(points: Iterable[Point | Task]) -> list[Point | Task]:
 
 
 def effort(point: Point | Task) -> float:
-    """Return roughly how long a point takes: in samples that run through modelled NICs."""
+    """Return the approximate work of a point, in samples that pass modelled NICs."""
     if isinstance(point, Task):
         return point.effort
     of, rtl = trace_key(point.workload), point.system.fidelity == "rtl"
     samples = of.samples * (of.warmup + of.measured)
     if not point.kind.has_nics:
         return 0.05 * samples
-    # One mini-batch under way, several, and with the interaction on the NIC.
+    # Runs with one mini-batch in flight, with several, and with the interaction on the NIC.
     return samples * (2 if point.depths != (1,) else 1) * (25 if rtl else 1)
 
 

@@ -1,31 +1,65 @@
-"""The search for the options with which a system is fastest at a point; all systems use it."""
+"""Search for a system's fastest options at a point."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
+from math import ceil
 from statistics import fmean as mean
 from typing import Any
 
-from host.systems import Devices, Step, StepOptions, best, in_graphs, least_interval_us
+from host.systems import (
+    Devices,
+    Step,
+    StepOptions,
+    best,
+    in_graphs,
+    least_interval_us,
+    schedule,
+)
 from host.systems.charge import longest_us
 from sim.evaluation.fields import Fields, Flights, devices_of
 from sim.evaluation.store import Store
-from sim.evaluation.timing import interval_us
 from sim.evaluation.trace import Trace, plan_of, trace_of
 from sim.evaluation.workloads import Workloads, workloads
 
-__all__ = ["Built", "Choice", "Plain", "Search", "Site", "alone_us", "fastest", "sums"]
+__all__ = ["Built", "Choice", "Plain", "Search", "Site", "alone_us", "fastest", "interval_us",
+           "sums"]
+
+
+def interval_us(steps: Sequence[Step], in_flight: int, per_graph: int = 1) -> float:
+    """Return the mean time from one step's end to the next, in steady state.
+
+    ``per_graph``: steps that the host thread launches as one graph and waits for together.
+    ``in_flight`` counts steps. Graphs are repeated until their number exceeds the depth by far,
+    because resources settle slowly.
+
+    The steps are scheduled several times in a row. The result is the time between two ends of the
+    same step, averaged over the depth, and excludes filling and draining the pipeline. With one
+    step in flight, each step is scheduled alone.
+    """
+    if per_graph > 1:
+        graphs = in_graphs(steps, per_graph)
+        graphs *= ceil((2 * in_flight + 2) / len(graphs))
+        return interval_us(graphs, in_flight // per_graph) / per_graph
+    if in_flight == 1:
+        each = {id(step): float(schedule([step]).finished[0]) for step in steps}
+        return sum(each[id(step)] for step in steps) / len(steps)
+    steps = [*steps] * ceil((in_flight + 2) / len(steps))  # at least one burst
+    count = len(steps)
+    turns = ceil((3 * in_flight + count) / count)
+    ends = schedule(steps * turns, in_flight).finished[:-in_flight]
+    return float((ends[-in_flight:] - ends[-in_flight - count:-count]).mean()) / count
 
 
 @dataclass(frozen=True)
 class Built:
-    """A point's system, with the options that it is fastest with.
+    """A point's system with its fastest options.
 
-    Members: ``steps``, one for each measured mini-batch; ``in_flight``, how many are under way;
-    ``per_graph``, how many of them are in a graph; ``tuning``, the chosen options, None for a
-    system without; ``notes``, in words.
+    Members: ``steps``, one for each measured mini-batch; ``in_flight``, mini-batches in flight;
+    ``per_graph``, mini-batches per graph; ``tuning``, chosen options, None for a system without
+    options; ``notes``, in words.
     """
 
     steps: list[Step]
@@ -36,22 +70,22 @@ class Built:
 
     @cached_property
     def interval_us(self) -> float:
-        """The time from one mini-batch to the next."""
+        """Time from one mini-batch to the next."""
         return interval_us(self.steps, self.in_flight, self.per_graph)
 
     @cached_property
     def least_us(self) -> float:
-        """A bound below the interval, which takes less to compute."""
+        """Lower bound of the interval, cheaper to compute."""
         return least_interval_us(in_graphs(self.steps, self.per_graph),
                                  self.in_flight // self.per_graph) / self.per_graph
 
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """A point with all that its system is built from.
+    """A point with all inputs of its system.
 
     Members: ``point``; ``trace``; ``work``, of each mini-batch; ``devices`` of a node; ``runs``,
-    store of the runs of NICs, None to keep none.
+    store of NIC runs, or None.
     """
 
     point: Fields
@@ -62,7 +96,7 @@ class Site:
 
     @classmethod
     def of(cls, point: Fields, runs: Store | None = None, trace: Trace | None = None) -> "Site":
-        """Return the site of a point; ``trace``: in place of the point's own."""
+        """Return the site of a point; ``trace``: replaces the point's own trace."""
         found = trace or trace_of(point.workload)
         return cls(point, found, workloads(found, plan_of(point, found)),
                    devices_of(point.cluster), runs)
@@ -82,11 +116,11 @@ class Choice:
 
 
 class Search(ABC):
-    """The options of a system at a site, and which of them are fastest.
+    """Options of a system at a site, and the search for the fastest.
 
-    Mini-batches between which all others lie stand for all while options are compared. All
-    mini-batches decide between the options that are best where each mini-batch is a graph, and the
-    options that are best otherwise.
+    The extreme mini-batches represent all mini-batches while options are compared. The two
+    finalists (the best with one mini-batch per graph, and the best overall) are then compared on
+    all mini-batches.
 
     Parameters: ``site``; ``all_reduce``, whether training sums the MLPs' gradients over the nodes.
     """
@@ -98,19 +132,19 @@ class Search(ABC):
 
     @abstractmethod
     def ways(self, option: Any, few: bool = False) -> list[list[Step]]:
-        """Return the steps of all mini-batches, or of ``few``, in each way that they can be built
-        with ``option``."""
+        """Return the steps of all mini-batches, or of ``few``, for each way to build them with
+        ``option``."""
 
     def options(self, near: Any = None) -> Sequence[Any]:
-        """Return the options; ``near``: only options like these."""
+        """Return the options; ``near``: only options similar to it."""
         return (None,)
 
     def least_ways(self, option: Any) -> list[list[Step]]:
-        """Return steps of few mini-batches that take no longer than those of :meth:`ways`."""
+        """Return steps of few mini-batches that are a lower bound of :meth:`ways`."""
         return self.ways(option, few=True)
 
     def choices(self, flights: Flights, near: Any = None) -> Iterable[Choice]:
-        """Return what is compared."""
+        """Return the choices to compare."""
         return [Choice(flights, option) for option in self.options(near)]
 
     def in_words(self, option: Any) -> tuple[str, ...]:
@@ -123,12 +157,12 @@ class Search(ABC):
                        notes=self.in_words(choice.option))
 
     def pick(self, found: list[Built]) -> Built:
-        """Return the fastest of the systems that are best in a set of flights."""
+        """Return the fastest of the finalists."""
         return _best(found)
 
     def best(self, near: Any = None) -> Built:
-        """Return the system with its best options. ``near``: where the search begins, which then
-        ends where no option like the last ones is better; without, all are compared."""
+        """Return the system with its best options. ``near``: start of a local search, which ends
+        when no similar option is better; None compares all options."""
         point = self.site.point
         if self.options() == (None,):
             return self.whole(Choice(point.flights, None))
@@ -140,20 +174,20 @@ class Search(ABC):
         return chosen if near in (None, chosen.option) else self._round(flights, chosen.option)
 
     def _bound_of(self, choice: Choice) -> tuple[float, float]:
-        """Return a bound below the cost of a choice."""
+        """Return a lower bound of the cost of a choice."""
         return min((Built(steps, *flight).least_us, alone_us(steps))
                    for steps in self.least_ways(choice.option) for flight in choice.flights)
 
     def _cost_of(self, choice: Choice) -> tuple[float, float]:
-        """Return the shortest interval, and how long a step then takes alone."""
+        """Return the shortest interval, and the time of a step alone at it."""
         found = fastest(choice.flights, *self.ways(choice.option, few=True))
         return found.interval_us, alone_us(found.steps)
 
 
 class Plain(Search):
-    """The search of a system without options: only flights, and ways to build it, are compared.
+    """Search of a system without options: only flights, and ways to build it, are compared.
 
-    Parameters: ``site``, ``all_reduce``; ``build`` returns the steps of all mini-batches in each
+    Parameters: ``site``, ``all_reduce``; ``build``, returns the steps of all mini-batches for each
     way; ``notes``, in words.
     """
 
@@ -163,7 +197,7 @@ class Plain(Search):
         self._build, self._notes = build, notes
 
     def ways(self, option: None, few: bool = False) -> list[list[Step]]:
-        """Return what ``build`` returns."""
+        """Return the result of ``build``."""
         return self._build(self.step_options)
 
     def in_words(self, option: None) -> tuple[str, ...]:
@@ -182,13 +216,13 @@ def sums(options: StepOptions, devices: Devices) -> Iterator[StepOptions]:
 
 def fastest(flights: Flights, *ways: list[Step], tuning: Any = None,
             notes: tuple[str, ...] = ()) -> Built:
-    """Return the fastest of several ways and flights; of equally fast ones that which is faster
-    alone, with the least in flight and in a graph."""
+    """Return the fastest of several ways and flights. Ties: the fastest alone, then the least in
+    flight and per graph."""
     return _best([Built(steps, *flight, tuning, notes) for flight in flights for steps in ways])
 
 
 def _best(every: list[Built]) -> Built:
-    """Return the fastest; of equally fast ones that which is faster alone."""
+    """Return the fastest; of equally fast ones, the fastest alone."""
     if len(every) == 1:
         return every[0]
     return best(every, lambda each: (each.least_us, alone_us(each.steps)),
@@ -196,5 +230,5 @@ def _best(every: list[Built]) -> Built:
 
 
 def alone_us(steps: list[Step]) -> float:
-    """Return how long a step takes alone, by which equally fast ways are told apart."""
+    """Return the mean time of a step alone, the tie-breaker of equally fast ways."""
     return mean(longest_us(step) for step in steps)

@@ -1,4 +1,4 @@
-"""The setting of an evaluation: what all points have in common."""
+"""Setting of an evaluation: values that all points share."""
 
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,21 +17,20 @@ __all__ = ["BASES", "DEMO", "FULL_SYSTEMS", "PAPER_LIKE", "SETTINGS", "SHARES", 
            "Setting", "Source", "like", "samples_of"]
 
 SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-"""Sizes of a cache in a sweep, as shares of the unique keys that reach it."""
+"""Cache sizes of a sweep, as shares of the unique keys that reach the cache."""
 
 SOFTWARES = ("eager", "tuned")
 BASES = ("bl-paper", "bl-tuned")
-"""Baselines on a GPU; every headline is given against both."""
+"""GPU baselines; every headline compares with both."""
 
 FULL_SYSTEMS = ("fs",)
-"""Systems with all that a SmartNIC can do; every headline is given for each. The paper's is the
-first, of which its claims are."""
+"""Full SmartNIC systems; every headline is given for each. The first is the paper's, which the
+claims are about."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where the samples of a data set come from: files of a format, or without any the generator.
-    """
+    """Source of a data set's samples: files of a format, or the generator without files."""
 
     data: tuple[str, ...] = ()
     format: str | None = None
@@ -44,30 +43,29 @@ class Source:
 
 @dataclass(frozen=True)
 class Setting:
-    """What the points of an evaluation share.
+    """Values that the points of an evaluation share.
 
     Members
     -------
-    datasets: evaluated. sources: of those whose samples come from files.
-    softwares: profiles, charged to baselines and SmartNIC systems alike.
-    fidelity: of the sweeps. markers: whether two points of a figure are run in ``rtl`` besides, on
-        the Kaggle shape with the first profile.
-    nodes: where a figure does not sweep them. scale_nodes: where one does.
-    placement: of the tables over the nodes.
-    shares: sizes of caches that are swept.
-    gpu: profile of the GPUs. warmup, measured: mini-batches.
-    seeds: of all random numbers. Headlines, and the figures that they are from, are measured with
-        each of them, all else with the first.
-    mini_batches: samples of a mini-batch by data set, where it is not the reference setting's.
-    swept: mini-batches measured, after as many of warm-up, where a figure sweeps cache sizes or
-        nodes, by data set: those of Terabyte are 16 times as large as the others'. At least a
-        whole window, since similarity falls from its first mini-batch to its last. On such a data
-        set every other size of a cache is left out, and of the numbers of nodes all but the least,
+    datasets: evaluated data sets. sources: sources of the data sets whose samples come from files.
+    softwares: software profiles, charged to baselines and SmartNIC systems alike.
+    fidelity: fidelity of the sweeps. markers: whether two points of a figure also run in ``rtl``,
+        on the Kaggle shape with the first profile.
+    nodes: nodes of figures that do not sweep them. scale_nodes: swept numbers of nodes.
+    placement: placement of the tables over the nodes.
+    shares: swept cache sizes.
+    gpu: GPU profile. warmup, measured: mini-batches.
+    seeds: seeds of all random numbers. Headlines and their figures use every seed, all other points
+        the first.
+    mini_batches: samples of a mini-batch by data set, if they differ from the reference setting.
+    swept: mini-batches measured, after equally many of warm-up, in sweeps of cache sizes or nodes,
+        by data set. It is at least a whole window, because similarity decreases within a window. On
+        such a data set a sweep uses every other cache size, and of the numbers of nodes the least,
         ``nodes`` and the most.
-    every: further fields of all points that can have them, by name; ``copied_rows`` only in
-        inference, and of ``scaled`` no constants of the software profile that a point has not.
-    draws: joint draws of the Monte Carlo. nic_sets: settings of NICs that the draws of a data set
-        share, at most.
+    every: further fields of all points that accept them, by name. ``copied_rows`` applies in
+        inference only; ``scaled`` omits constants of other software profiles.
+    draws: joint draws of the Monte Carlo. nic_sets: most NIC settings that the draws of a data set
+        share.
     """
 
     datasets: tuple[str, ...] = DATASETS
@@ -91,7 +89,7 @@ class Setting:
 
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
-            raise ValueError(f"seeds must be at least one, each once, not {self.seeds!r}")
+            raise ValueError(f"seeds must be distinct, at least one, not {self.seeds!r}")
 
     @property
     def seed(self) -> int:
@@ -99,7 +97,7 @@ class Setting:
         return self.seeds[0]
 
     def source(self, dataset: str) -> Source:
-        """Return where the samples of a data set come from."""
+        """Return the source of a data set's samples."""
         return dict(self.sources).get(dataset, Source())
 
     def mini_batch(self, dataset: str) -> int:
@@ -107,26 +105,27 @@ class Setting:
         return dict(self.mini_batches).get(dataset, MINI_BATCH[dataset])
 
     def sizes(self, dataset: str) -> tuple[float, ...]:
-        """Return the sizes of caches that are swept on a data set, the largest among them."""
+        """Return the cache sizes that are swept on a data set, the largest included."""
         return self.shares[::-2][::-1] if dataset in dict(self.swept) else self.shares
 
     def numbers_of_nodes(self, dataset: str) -> tuple[int, ...]:
-        """Return the nodes that are swept on a data set, the least and the most among them."""
+        """Return the numbers of nodes that are swept on a data set, the least and the most
+        included."""
         kept = (min(self.scale_nodes), self.nodes, max(self.scale_nodes))
         return tuple(nodes for nodes in self.scale_nodes
                      if nodes in kept or dataset not in dict(self.swept))
 
     def sweep(self, dataset: str) -> dict[str, int]:
-        """Return the fields of a point in a sweep: how many mini-batches."""
+        """Return the fields of a point in a sweep: its numbers of mini-batches."""
         count = dict(self.swept).get(dataset)
         return {"warmup": self.warmup if count is None else min(self.warmup, count),
                 "measured": self.measured if count is None else min(self.measured, count)}
 
     def point(self, dataset: str, system: str, workload: str = "inference",
               software: str = "eager", **fields: Any) -> Point:
-        """Return a point of this setting; ``system`` may have ``ga`` or be ``fs``.
+        """Return a point of this setting; ``system`` may contain ``ga`` or be ``fs``.
 
-        A point with a cache size or a number of nodes of its own is one of a sweep.
+        A point with its own cache size or number of nodes belongs to a sweep.
         """
         source, kind = self.source(dataset), system_of(canonical(system, workload)[0])
         common = {"nodes": self.nodes, "placement": self.placement,
@@ -143,7 +142,7 @@ class Setting:
         if "scaled" in every:
             every["scaled"] = tuple(each for each in every["scaled"]
                                     if not each[0].startswith(others))
-        # What a setting and a point both have a list of, such as constants, adds up.
+        # Lists in both the setting and the point, such as scaled constants, are joined.
         fields |= {name: tuple(dict.fromkeys((*every[name], *value)))
                    for name, value in fields.items()
                    if name in every and isinstance(value, tuple)}
@@ -151,7 +150,7 @@ class Setting:
                            software=software, **fields)
 
     def in_words(self) -> str:
-        """Return what it fixes beside data sets, cluster and seed."""
+        """Return the fixed values except data sets, cluster and seed."""
         sizes = {self.mini_batch(dataset) for dataset in self.datasets}
         said = [f"mini-batches of {', '.join(f'{size:,}' for size in sorted(sizes))}",
                 f"tables placed {self.placement}"]
@@ -165,16 +164,16 @@ PAPER_LIKE = Setting(
     mini_batches=tuple((dataset, 2048) for dataset in DATASETS),
     every=(("scaled", (("ethernet_100g_switch.bandwidth_gbit_s", 0.5),
                        *((f"software_{software}.operator_us", 0.25) for software in SOFTWARES))),))
-"""Where most of the paper's claims hold in the phase map: 50 Gb/s, mini-batches of 2,048, 5 us for
-an operator. Gathers are launched, as in the paper."""
+"""Setting of the phase map in which most of the paper's claims hold: 50 Gb/s, mini-batches of
+2,048, 5 us per operator, launched gathers as in the paper."""
 
 SETTINGS = dict(zip(SETTING_NAMES, (Setting(), PAPER_LIKE), strict=True))
 """Settings by name."""
 
 
 def like(setting: Setting, name: str) -> Setting:
-    """Return the setting of `SETTINGS` on the data sets, the cluster and the samples of
-    ``setting``; one of its own name is ``setting`` itself."""
+    """Return the setting of `SETTINGS` with the data sets, cluster and samples of ``setting``;
+    returns ``setting`` itself if it already has that name's values."""
     found = SETTINGS[name]
     if (setting.every, setting.swept) == (found.every, found.swept):
         return setting
@@ -182,7 +181,7 @@ def like(setting: Setting, name: str) -> Setting:
 
 
 def samples_of(setting: Setting, dataset: str, count: int) -> Samples:
-    """Return the first ``count`` samples of a data set, fewer where its files have fewer."""
+    """Return the first ``count`` samples of a data set, fewer if its files have fewer."""
     source = setting.source(dataset)
     return _samples(dataset, source, setting.seed, count, contents(source.data))
 
@@ -198,4 +197,4 @@ def _samples(dataset: str, source: Source, seed: int, count: int, read: tuple[st
 
 DEMO = Setting(datasets=("kaggle",), scale_nodes=(2, 4), shares=(0.0, 0.1, 0.5),
                warmup=16, measured=16)
-"""What ``make demo`` evaluates: one data set, few points."""
+"""Setting of ``make demo``: one data set, few points."""

@@ -1,15 +1,14 @@
-"""A store of measured points on disk, each named by a hash of all that it depends on.
+"""Store of measured points on disk. A point's file name is a hash of everything it depends on.
 
-A point's name is a hash of its fields, of the contents of the profiles and data files that it
-names, of the versions that results depend on, and of the sources that measure it: the modules that
-the measuring function and the class of the point import. A measurement by another version of the
-code is therefore never used, and need not be deleted. The file of a point states the code that
-measured it (``made_by``).
+The hash covers the point's fields, the contents of its profiles and data files, the versions of
+packages, and the sources that the measuring function and the point's class import. A result of
+other code is therefore never used and need not be deleted. Each file states the code that measured
+it (``made_by``).
 """
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,20 +22,20 @@ from host.reading import read_regular, read_whole
 from host.toml.schema import MOST_BYTES
 from sim.files.identity import sources_hash, sources_of, versions
 
-__all__ = ["Store", "data_of", "plain"]
+__all__ = ["Outcome", "Results", "Store", "data_of", "plain"]
 
 MOST_POINT = 1 << 28
-"""Most bytes of the file of a point."""
+"""Most bytes of a point's file."""
 
 
 def plain(value: Any) -> Any:
-    """Return ``value`` as JSON reads it back, so that a point just measured and one read from disk
-    are equal bit for bit. ``ValueError`` for NaN and infinities."""
+    """Return ``value`` as JSON reads it back, so that measured and stored points are bit-identical.
+    ``ValueError`` for NaN and infinities."""
     return json.loads(json.dumps(value, allow_nan=False))
 
 
 def _checksum(metrics: Any) -> str:
-    """Return the SHA-256 of what was measured, which its notation in a file does not change."""
+    """Return the SHA-256 of metrics, independent of their formatting in the file."""
     return sha256(json.dumps(plain(metrics), sort_keys=True).encode()).hexdigest()
 
 
@@ -45,9 +44,9 @@ class Store:
 
     Parameters
     ----------
-    folder: the folder; created when the first point is stored.
-    version: identifies the code that measures, see :func:`sim.files.identity.sources_of`; by
-        default a hash of all sources of EmberNIC.
+    folder: created when the first point is stored.
+    version: identifies the measuring code, see :func:`sim.files.identity.sources_of`; by default a
+        hash of all sources of EmberNIC.
 
     Members: ``folder``, ``version``.
     """
@@ -64,7 +63,7 @@ class Store:
         return hash((self.folder, self.version))
 
     def __getstate__(self) -> dict[str, Any]:
-        # Checksums go along, so that not each process reads large files for its own.
+        # Includes checksums, so that other processes need not read large files again.
         return {**self.__dict__, "contents": known_contents()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -74,7 +73,7 @@ class Store:
     def key(self, point: Any) -> str:
         """Return the name of a point, a dataclass of plain values.
 
-        :class:`host.errors.InputError` for a data file that cannot be read.
+        :class:`host.errors.InputError` if a data file is unreadable.
         """
         fields = asdict(point)
         files = [*contents(data_of(point))]
@@ -85,13 +84,12 @@ class Store:
                        *files])
 
     def get(self, point: Any) -> dict | None:
-        """Return what was measured at ``point``, or None where nothing is stored.
+        """Return the metrics of ``point``, or None if they are not stored.
 
-        A file with other contents, after a full disk, say, with a changed digit or NaN, counts as
-        missing: what was measured has a checksum.
+        A damaged file counts as missing; the metrics have a checksum.
 
-        :class:`host.errors.InputError` for a FIFO, a device, a folder, and a file of more than
-        `MOST_POINT` bytes.
+        :class:`host.errors.InputError` for a FIFO, a device, a folder, and a file above
+        `MOST_POINT`.
         """
         try:
             text = read_regular(self._path(point), MOST_POINT)
@@ -107,7 +105,7 @@ class Store:
         return metrics if found.get("sha256") == _checksum(metrics) else None
 
     def put(self, point: Any, metrics: Mapping[str, Any]) -> None:
-        """Store what was measured; it is on disk, complete, when this returns."""
+        """Store metrics. The file is complete on disk when this returns."""
         path = self._path(point)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(
@@ -116,11 +114,11 @@ class Store:
             allow_nan=False) + "\n")
 
     def once(self, point: Any, make: Callable[[], dict], wait: bool = True) -> dict | None:
-        """Return what is stored of ``point``; where nothing is, store what ``make()`` returns.
+        """Return the metrics of ``point``, or store and return the result of ``make()``.
 
-        A lock keeps two processes from measuring the same point: the later one waits, or without
-        ``wait`` gets None. A machine where the folder can't be made, such as a worker without the
-        disk of the one that asks, stores nothing.
+        A lock prevents two processes from measuring the same point: the second waits, or returns
+        None if ``wait`` is false. If the folder cannot be created, such as on a worker without the
+        disk, the result is not stored.
         """
         kept = self.get(point)
         if kept is not None:
@@ -149,5 +147,44 @@ class Store:
 
 
 def data_of(point: Any) -> tuple[str, ...]:
-    """Return the data files of a point, or of its workload; not every kind of points has some."""
+    """Return the data files of a point or of its workload; empty if it has no such field."""
     return getattr(getattr(point, "workload", point), "data", ())
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a point: its ``metrics``, or one line that describes the ``error``."""
+
+    point: Any
+    metrics: dict | None
+    error: str | None = None
+
+
+class Results(Mapping[Any, Outcome]):
+    """Outcomes by point, in the order of the request; ``resumed`` of them were on disk."""
+
+    def __init__(self, outcomes: Mapping[Any, Outcome], resumed: int = 0):
+        self._outcomes = dict(outcomes)
+        self.resumed = resumed
+
+    def __getitem__(self, point: Any) -> Outcome:
+        return self._outcomes[point]
+
+    def __iter__(self):
+        return iter(self._outcomes)
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+    @property
+    def failed(self) -> list[Outcome]:
+        """Outcomes without metrics."""
+        return [outcome for outcome in self._outcomes.values() if outcome.metrics is None]
+
+    def value(self, point: Any, metric: str) -> float | None:
+        """Return a metric, None if it is missing; ``latency_us.p99`` names a nested metric."""
+        outcome = self._outcomes.get(point)
+        found: Any = outcome.metrics if outcome else None
+        for name in metric.split("."):
+            found = found.get(name) if isinstance(found, dict) else None
+        return found

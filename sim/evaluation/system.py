@@ -1,7 +1,7 @@
-"""What a system of the evaluation is: its name, its parts, its options and what it builds.
+"""A system of the evaluation: its name, parts and options, and how to build it.
 
-To add a system, write a class here or in a file of its own, or only an object of a class, and add
-it to the registry, :data:`sim.evaluation.systems.REGISTRY`.
+To add a system, add an object of one of these classes, or of a new subclass, to the registry
+:data:`sim.evaluation.systems.REGISTRY`.
 """
 
 from abc import ABC, abstractmethod
@@ -10,17 +10,17 @@ from typing import Any, ClassVar, TypeVar
 
 from host.systems import Devices, NicTimes
 from sim.evaluation.fields import Fields, NicOptions, Options
+from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
-from sim.evaluation.nic_updates import with_updates
 from sim.evaluation.search import Built, Search, Site
 
 __all__ = ["PARTS", "Evaluated", "System"]
 
 Evaluated = TypeVar("Evaluated", bound=Fields)
-"""A point, whose class a changed point keeps."""
+"""A point; a changed point keeps its class."""
 
 PARTS = ("lc", "rc", "sc")
-"""What a SmartNIC does besides transport: local cache, remote cache, SmartNIC computation."""
+"""Functions of a SmartNIC besides transport: local cache, remote cache, SmartNIC computation."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,16 @@ class System(ABC):
 
     Members
     -------
-    name: canonical name. label: name for people.
-    parts: of `PARTS`; a remote cache is left out in training, since its rows go stale (paper,
+    name: canonical name. label: display name.
+    parts: of `PARTS`. Training omits the remote cache, because its rows become stale (paper,
         section 4.2).
     graph: whether the graph algorithm forms its mini-batches unless a point says otherwise.
     settings: ``field=value`` of its NICs.
-    options: class of a point's options of it. in_rtl: whether RTL of its NICs can run.
+    options: class of its options. in_rtl: whether its NICs can run as RTL.
     chooses_nics: whether its NICs depend on options that it chooses.
-    in_graphs: whether several mini-batches may be in a graph. least_nodes: of its cluster.
-    program_settings: of its NICs where they serve a PyTorch program, which does the interaction.
+    in_graphs: whether a graph may contain several mini-batches. least_nodes: least nodes of its
+        cluster.
+    program_settings: settings of its NICs in a PyTorch program, which computes the interaction.
     """
 
     name: str
@@ -59,50 +60,51 @@ class System(ABC):
         return issubclass(self.options, NicOptions)
 
     def parts_in(self, workload: str) -> frozenset[str]:
-        """Return the parts that it has in a workload."""
+        """Return its parts in a workload."""
         return self.parts - {"rc"} if workload == "training" else self.parts
 
-    def check(self, point: Fields) -> None:  # noqa: B027 - most systems have nothing to check
-        """Raise ``ValueError`` for options of a point that do not go together."""
+    def check(self, point: Fields) -> None:  # noqa: B027 - most systems accept all options
+        """Raise ``ValueError`` for conflicting options of a point."""
 
     def why_not(self, site: Site) -> str | None:
-        """Return why the system cannot be built, None where it can."""
+        """Return the reason if the system cannot be built, None if it can."""
         return None
 
     def without_interaction(self) -> dict[str, Any]:
-        """Return the system and its options at which the GPUs do the interaction."""
+        """Return the system and options with which GPUs compute the interaction."""
         return {"system": self.name}
 
     def nics(self, point: Fields) -> Nics:
-        """Return what the NICs of a point are."""
+        """Return the NICs of a point."""
         return Nics(self.parts_in(point.workload.workload), settings=self.settings)
 
     @abstractmethod
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
-        """Return the search for the best options, with given NICs, None for a system without."""
+        """Return the search for the best options with the given NICs, None for a system without
+        NICs."""
 
     def run_nics(self, site: Site) -> NicPart | None:
-        """Run the NICs of a point, or take their runs from the store of the site; None for a
-        system without."""
+        """Run the NICs of a point, or read their runs from the site's store; None for a system
+        without NICs."""
         if not self.has_nics:
             return None
         return nic_part(site.point, self.nics(site.point), site.trace, site.devices, site.runs)
 
     def at(self, site: Site, all_reduce: bool = True) -> tuple[Built, NicPart | None]:
-        """Return a point's system with its best options, and its NICs, None for a system without;
-        in training with the gradient path."""
+        """Return a point's system with its best options, and its NICs, None for a system without
+        NICs. In training the NIC times include the gradient path."""
         nic = self._updating(site, self.run_nics(site))
         return self.search(site, nic, all_reduce).best(), nic
 
     def without_all_reduce(self, site: Site, nic: NicPart | None) -> Built:
-        """Return the system without the sum of the MLPs' gradients over the nodes; ``nic``: what
-        :meth:`at` gave."""
+        """Return the system without the all-reduce of the MLPs' gradients; ``nic``: result of
+        :meth:`at`."""
         return self.search(site, nic, all_reduce=False).best()
 
     def timed(self, site: Site, nic: NicPart | None, times: list[NicTimes] | None = None,
               near: Any = None) -> Built:
-        """Return the system with given NICs, or with ``times`` in place of theirs; ``near``: where
-        the search of its options begins."""
+        """Return the system with the given NICs, or with ``times`` instead of theirs; ``near``:
+        start of the search."""
         if nic is not None and times is not None:
             nic = replace(nic, times=times)
         return self.search(site, self._updating(site, nic)).best(near)
@@ -112,11 +114,11 @@ class System(ABC):
         return point, self.nics(point), devices
 
     def served_ways(self, point: Evaluated) -> list[Evaluated]:
-        """Return a point in each way in which its NICs may get rows."""
+        """Return a point for each way in which its NICs may read rows."""
         return [point]
 
     def settled(self, point: Evaluated, built: Built) -> Evaluated:
-        """Return a point with the options that ``built`` has, as far as a point has them."""
+        """Return a point with the options of ``built``, if the point has these options."""
         return point.changed(in_flight=built.in_flight, per_graph=built.per_graph)
 
     def _updating(self, site: Site, nic: NicPart | None) -> NicPart | None:

@@ -1,4 +1,4 @@
-"""The systems of the evaluation: a class each, and their registry."""
+"""The systems of the evaluation, one class per kind, and their registry."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -26,31 +26,31 @@ __all__ = ["BASELINES", "EN", "FULL", "REGISTRY", "SYSTEMS", "canonical", "syste
 
 
 class CpuMpi(System):
-    """CPUs and MPI without GPUs."""
+    """CPUs and MPI, without GPUs."""
 
     in_graphs: ClassVar[bool] = False
     least_nodes: ClassVar[int] = 2
 
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
-        """Return the search, which has one candidate a number of mini-batches in flight."""
+        """Return the search; only the mini-batches in flight are compared."""
         return Plain(site, all_reduce, lambda options: [
             [cpu_mpi(w, site.devices, options) for w in site.work.plain]])
 
 
 class BlPaper(System):
-    """The paper's baseline of GPUs."""
+    """The paper's GPU baseline."""
 
     in_graphs: ClassVar[bool] = False
 
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
-        """Return the search over the libraries that sum the gradients of the MLPs."""
+        """Return the search over the libraries that sum the MLPs' gradients."""
         return Plain(site, all_reduce, lambda options: [
             [bl_paper(w, site.devices, way) for w in site.work.plain]
             for way in sums(options, site.devices) if not way.buckets])
 
 
 class BlTuned(System):
-    """The best of GPUs alone."""
+    """The best system of GPUs alone."""
 
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
         """Return the search over the options of :class:`host.systems.Tuning`."""
@@ -58,20 +58,20 @@ class BlTuned(System):
 
 
 class _Tuned(Search):
-    """The search of bl-tuned, in which each number of mini-batches is a choice of its own."""
+    """Search of bl-tuned, which tunes its options for each number of mini-batches in flight."""
 
     def __init__(self, site: Site, all_reduce: bool):
         super().__init__(site, all_reduce)
         self._step = cache(self._step_of)
 
     def options(self, near: Tuning | None = None) -> Sequence[Tuning]:
-        """Return all options; ``near``: without those that differ in more than the library and two
+        """Return all options; ``near``: only options that differ in the library and at most two
         members."""
         return tunings(self.step_options.training, near)
 
     def choices(self, flights: Flights, near: Tuning | None = None) -> list[Choice]:
-        """Return what is compared. An exchange is grouped with that of an earlier mini-batch, of
-        another graph."""
+        """Return the choices to compare. An exchange is grouped with that of an earlier mini-batch
+        in another graph."""
         return [Choice(((depth, size),), tuning) for depth, size in flights
                 for tuning in self.options(near) if depth >= 2 * size or not tuning.grouped]
 
@@ -82,7 +82,7 @@ class _Tuned(Search):
                  for number in (work.extremes if few else range(len(work.plain)))]]
 
     def in_words(self, option: Tuning) -> tuple[str, ...]:
-        """Return what a tuning uses."""
+        """Return the options that a tuning uses."""
         used = [name for name, value in vars(option).items() if value is True]
         rows = option.copied_rows
         used += [f"copies of tables of at most {rows:,} rows"] if rows else []
@@ -94,7 +94,7 @@ class _Tuned(Search):
 
 
 class SmartNic(System):
-    """GPUs with the paper's SmartNICs, with some of `PARTS`."""
+    """GPUs with the paper's SmartNICs, with a subset of `PARTS`."""
 
     options: ClassVar[type[Options]] = SmartNicOptions
     in_rtl: ClassVar[bool] = True
@@ -106,7 +106,7 @@ class SmartNic(System):
         return {"system": left or "nic"}
 
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
-        """Return the search over the ways to sum the gradients of the MLPs."""
+        """Return the search over the ways to sum the MLPs' gradients."""
         parts, times = self.parts_in(site.point.workload.workload), _times(nic)
         notes = () if "sc" in parts or not site.training else (
             "analytical: gradients of bags from GPU to GPU through the NICs, as bytes",)
@@ -123,7 +123,7 @@ class AllOnNic(System):
     in_graphs: ClassVar[bool] = False
 
     def why_not(self, site: Site) -> str | None:
-        """Return why the tables do not fit on the cards, None where they do."""
+        """Return the reason if the tables do not fit on the cards, None if they do."""
         return not_applicable(site.work.plain[0])
 
     def nics(self, point: Fields) -> Nics:
@@ -131,7 +131,7 @@ class AllOnNic(System):
         return Nics(settings=self.settings, on_card=True)
 
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
-        """Return the search, which has one candidate a number of mini-batches in flight."""
+        """Return the search; only the mini-batches in flight are compared."""
         times = _times(nic)
         return Plain(site, all_reduce, lambda options: [
             [all_on_nic(w, site.devices, options, of)
@@ -140,9 +140,9 @@ class AllOnNic(System):
 
 
 def _times(nic: NicPart | None) -> list[NicTimes]:
-    """Return the times of the NICs of a system that has some."""
+    """Return the times of a system's NICs; ``ValueError`` without NICs."""
     if nic is None:
-        raise ValueError("nic must be the NICs of a system that has some, not None")
+        raise ValueError("nic must be the NICs of the system, not None")
     return nic.times
 
 
@@ -165,7 +165,7 @@ REGISTRY: tuple[System, ...] = (
     AllOnNic("all-on-nic", "all on the NIC"),
     EmberNic("en", "EN", frozenset(("lc", "rc"))),
 )
-"""Every system. A system that is the paper's full one with another setting of its NICs is a line:
+"""Every system. A variant of the paper's full system with other NIC settings is one line:
 ``SmartNic("fs-merge", "FS-merge", frozenset(PARTS), True, ("requester_merge=true",))``."""
 
 FULL, EN = "fs", "en"
@@ -173,8 +173,8 @@ FULL, EN = "fs", "en"
 _BY_NAME = {system.name: system for system in REGISTRY}
 
 SYSTEMS = tuple(_BY_NAME)
-"""Every system by its canonical name. ``ga`` is no part of it: it is how mini-batches are formed.
-"""
+"""Every system by its canonical name. ``ga`` is not part of the name: it selects how mini-batches
+are formed."""
 
 BASELINES = tuple(system.name for system in REGISTRY if not system.has_nics)
 """Systems without a SmartNIC."""
@@ -186,11 +186,12 @@ def system_of(name: str) -> System:
 
 
 def canonical(name: str, workload: str = "inference") -> tuple[str, bool]:
-    """Return the canonical name of a system, and whether the graph algorithm goes with it.
+    """Return the canonical name of a system, and whether the graph algorithm forms its
+    mini-batches.
 
-    ``name``: one of `SYSTEMS`, its parts in any order; ``ga`` may be one of them, alone it means
-    ``bl-paper``, and may be added to any other (``bl-tuned+ga``). ``fs`` is everything that the
-    workload can have, with the graph algorithm.
+    ``name``: one of `SYSTEMS`, with its parts in any order. ``ga`` may be added to any system
+    (``bl-tuned+ga``); alone it means ``bl-paper``. ``fs`` is every part that the workload allows,
+    with the graph algorithm.
 
     Raises ``ValueError`` for an unknown name, and for a remote cache in training.
     """

@@ -1,4 +1,4 @@
-"""The trace of a point: its mini-batches, where their tables lie, and the part that NICs see."""
+"""Trace of a point: its mini-batches, the placement of its tables, and the part that NICs see."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,16 +20,17 @@ __all__ = ["Trace", "arrivals_of", "copied_all", "plan_of", "trace_key", "trace_
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Mini-batches, those of the warm-up and those that are measured. Compared by identity.
+    """Mini-batches of the warm-up and of the measurement. Compared by identity.
 
     Members
     -------
-    of: the workload that it is made of.
-    model: DLRM of the data set. source: where the samples come from, in words.
-    batches: all mini-batches in their order. warmup: how many of them come before the measured.
+    of: workload of the trace.
+    model: DLRM of the data set. source: source of the samples, in words.
+    batches: all mini-batches, in order. warmup: number of mini-batches before the measured ones.
     mini_batch, window: samples of a mini-batch, and of the window that it is formed from.
-    notes: where it differs from what the point asks, in words.
-    changed: whether ``model`` is not the data set's, as where NICs are given a part of a trace.
+    notes: differences from the point's request, in words.
+    changed: whether ``model`` differs from the data set's, such as for NICs that serve part of a
+        trace.
     """
 
     of: Workload
@@ -48,23 +49,23 @@ class Trace:
         return self.batches[self.warmup:]
 
     def ready(self, batch: MiniBatch) -> int:
-        """Return the number of the sample after whose arrival ``batch`` can be formed."""
+        """Return the number of the sample whose arrival completes the window of ``batch``."""
         last = int(batch.numbers.max())
         total = sum(len(other.samples) for other in self.batches)
         return min(total, (last // self.window + 1) * self.window) - 1
 
 
 def trace_of(workload: Workload) -> Trace:
-    """Return the trace of a workload; points that differ in their systems alone share it.
+    """Return the trace of a workload; points that differ only in their systems share it.
 
-    A file that is too short lowers the samples of a mini-batch, which ``notes`` says; samples are
-    not repeated. ``ValueError`` where it would be less than one.
+    If a file is too short, the mini-batch is smaller, which ``notes`` states; samples are not
+    repeated. ``ValueError`` if a mini-batch would be empty.
     """
     return _trace(trace_key(workload), contents(workload.data))
 
 
 def trace_key(workload: Workload) -> Workload:
-    """Return the workload whose trace all workloads share that are made of the same samples."""
+    """Return the workload that identifies a trace: equal for all workloads of the same samples."""
     return replace(workload, workload=Workload.workload, mini_batch=workload.samples)
 
 
@@ -107,7 +108,8 @@ def _first(chunks: Iterator[Samples], count: int) -> Iterator[Samples]:
 
 
 def arrivals_of(trace: Trace, per_us: float, seed: int) -> np.ndarray:
-    """Return when each sample of the trace arrives: a Poisson process of ``per_us`` a microsecond.
+    """Return the arrival time of each sample: a Poisson process with ``per_us`` samples per
+    microsecond.
 
     float64 ``[samples]``, microseconds.
     """
@@ -116,9 +118,9 @@ def arrivals_of(trace: Trace, per_us: float, seed: int) -> np.ndarray:
 
 
 def plan_of(point: Fields, trace: Trace) -> ShardPlan:
-    """Return the plan of a point's tables, the same for every system.
+    """Return the placement plan of a point's tables, the same for every system.
 
-    Placement ``lookups`` counts those of the whole trace, warm-up included.
+    Placement ``lookups`` counts the lookups of the whole trace, warm-up included.
     """
     return _plan(trace, point.cluster.nodes, point.cluster.placement).with_copies(
         point.system.copied_rows)
@@ -134,13 +136,13 @@ def _plan(trace: Trace, nodes: int, placement: str) -> ShardPlan:
 
 
 def copied_all(trace: Trace, rows: int) -> bool:
-    """Return whether no table has more than ``rows`` rows, so that nothing would be left."""
+    """Return whether every table has at most ``rows`` rows, so that copies would leave no table."""
     return max(trace.model.rows) <= rows
 
 
 @lru_cache(maxsize=16)
 def without_small(trace: Trace, rows: int) -> Trace:
-    """Return a trace without the tables of at most ``rows`` rows, one of which is left at least.
+    """Return a trace without the tables of at most ``rows`` rows; at least one table must remain.
     """
     kept = np.array([each > rows for each in trace.model.rows])
     if kept.all():

@@ -13,11 +13,11 @@ from gen.base.files import write_whole
 from host.systems.devices import profiles_of
 from host.toml.profile import load_profile, profile_hash
 from sim.evaluation.measure import measure
-from sim.evaluation.nic_runs import store_of_runs
+from sim.evaluation.nic_run import store_of_runs
 from sim.evaluation.point import Point, Task, effort, in_turn, in_words
 from sim.evaluation.setting import Setting
-from sim.evaluation.store import Store, plain
-from sim.evaluation.sweep import Outcome, Progress, Results, sweep
+from sim.evaluation.store import Outcome, Results, Store, plain
+from sim.evaluation.sweep import Progress, sweep
 from sim.experiments.claims.headlines import headlines
 from sim.experiments.claims.judge import judge
 from sim.experiments.figures.exhibit import Exhibit
@@ -49,7 +49,7 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
     setting: of the evaluation.
     output: folder. Finished points are kept in ``points`` in it, runs of NICs that points share in
         ``runs``; neither is measured again.
-    backend, jobs: see :mod:`sim.evaluation.backends`. progress: see `sweep`.
+    backend, jobs, progress: see :func:`sim.evaluation.sweep.sweep`.
     how: measures a point, in place of :func:`sim.evaluation.measure.measure`.
     command: further options of the command that asks for this, for the page.
 

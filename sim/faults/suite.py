@@ -5,8 +5,8 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-from sim.evaluation.store import Store
-from sim.evaluation.sweep import Results, sweep
+from sim.evaluation.store import Results, Store
+from sim.evaluation.sweep import sweep
 from sim.faults.cells import ClusterCell, LinkCell, cluster_cells, link_cells
 from sim.faults.measure import measure
 from sim.files.identity import sources_of

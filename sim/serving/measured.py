@@ -10,11 +10,10 @@ from typing import Any
 
 from host.systems import Stage, Step, schedule
 from sim.evaluation.fields import Workload, devices_of
-from sim.evaluation.measure import measure_system
+from sim.evaluation.measure import busy_us, measure_system
 from sim.evaluation.nic import cache_rows, reaching
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store
-from sim.evaluation.timing import busy_us
 from sim.evaluation.trace import plan_of, trace_of
 
 __all__ = ["COSTS", "WINDOW", "MiniBatches", "finished_us", "measured", "point_of"]

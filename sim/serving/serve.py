@@ -12,10 +12,10 @@ import numpy as np
 from host.data.contents import contents
 from host.systems.devices import profiles_of
 from host.toml.profile import load_profile, profile_hash
-from sim.evaluation.nic_runs import store_of_runs
+from sim.evaluation.nic_run import store_of_runs
 from sim.evaluation.point import Point, effort, in_turn
-from sim.evaluation.store import Store, plain
-from sim.evaluation.sweep import Outcome, Results, sweep
+from sim.evaluation.store import Outcome, Results, Store, plain
+from sim.evaluation.sweep import sweep
 from sim.files.identity import sources_of
 from sim.serving.measured import MiniBatches, measured
 from sim.serving.search import Choice, Search

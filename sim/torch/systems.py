@@ -12,10 +12,10 @@ from host.model import MODELS, Model
 from host.samples import Samples
 from rtl.config import NicConfig, preset
 from sim.evaluation.fields import Workload
+from sim.evaluation.measure import alone, busy_us
 from sim.evaluation.point import Point
 from sim.evaluation.search import Site
 from sim.evaluation.systems import EN, FULL, canonical, system_of
-from sim.evaluation.timing import alone, busy_us
 from sim.evaluation.trace import Trace
 from sim.job.settings import apply_settings
 from sim.nic_cpp.config import WideConfig

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from sim.evaluation.measure import JUDGED, speedup
 from sim.evaluation.point import Point
 from sim.evaluation.setting import FULL_SYSTEMS, Setting
-from sim.evaluation.sweep import Results
-from sim.evaluation.timing import JUDGED, speedup
+from sim.evaluation.store import Results
 from sim.experiments.figures.estimate import Estimate, combined, estimated
 
 __all__ = ["NIC", "Book", "Found"]

@@ -2,7 +2,7 @@
 
 from sim.evaluation.fields import WORKLOADS
 from sim.evaluation.setting import BASES, FULL_SYSTEMS, Setting
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.claims.book import Book
 from sim.experiments.figures.estimate import mean_of
 

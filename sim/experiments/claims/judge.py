@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sim.evaluation.setting import BASES, Setting
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.claims.book import Book
 from sim.experiments.claims.registry import CLAIMS
 from sim.experiments.claims.verdict import Claim

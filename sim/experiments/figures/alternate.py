@@ -6,10 +6,10 @@ from host.model import MODELS
 from host.placement.shard import ShardPlan
 from host.systems.all_on_nic import CARD_BYTES
 from sim.evaluation.fields import MINI_BATCH
+from sim.evaluation.measure import speedup
 from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
-from sim.evaluation.sweep import Results
-from sim.evaluation.timing import speedup
+from sim.evaluation.store import Results
 from sim.experiments.figures.estimate import combined, estimated
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.plots.series import cases

@@ -6,10 +6,10 @@ To add one, add a line to `EXTRAS`.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sim.evaluation.measure import JUDGED, speedup
 from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
-from sim.evaluation.sweep import Results
-from sim.evaluation.timing import JUDGED, speedup
+from sim.evaluation.store import Results
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.row import Row
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure as Canvas
 
 from host.measurements.sources import sources
 from sim.evaluation.setting import Setting
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.checks.check import Check, Comparison
 from sim.experiments.checks.every import comparisons
 from sim.experiments.figures.exhibit import Figure

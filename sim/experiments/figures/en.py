@@ -9,10 +9,10 @@ from typing import Any
 from host.devices.dense_work import LEVELS
 from host.toml.profile import profile_names
 from sim.evaluation.fields import PER_GRAPH, WORKLOADS
+from sim.evaluation.measure import JUDGED, speedup
 from sim.evaluation.point import Point
 from sim.evaluation.setting import BASES, Setting
-from sim.evaluation.sweep import Results
-from sim.evaluation.timing import JUDGED, speedup
+from sim.evaluation.store import Results
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.row import Row
 

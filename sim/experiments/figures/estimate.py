@@ -11,7 +11,7 @@ from math import atan, cos, pi, sin, sqrt
 from statistics import fmean, stdev
 
 from sim.evaluation.point import Point
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 
 __all__ = ["CONFIDENCE", "Estimate", "combined", "estimated", "mean_of", "student"]
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from host.data.similarity import skew
 from sim.evaluation.setting import Setting, samples_of
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.figures.captions import of_samples
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.picture import COLOURS, grid, save

@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from sim.evaluation.setting import Setting
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.figures.captions import mini_batches, of_samples
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.picture import COLOURS, grid, save

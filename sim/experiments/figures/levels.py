@@ -6,10 +6,10 @@ from itertools import product
 
 from host.devices.dense_work import LEVELS
 from sim.evaluation.fields import WORKLOADS
+from sim.evaluation.measure import JUDGED, speedup
 from sim.evaluation.point import Point
 from sim.evaluation.setting import BASES, Setting
-from sim.evaluation.sweep import Results
-from sim.evaluation.timing import JUDGED, speedup
+from sim.evaluation.store import Results
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.row import Row
 

@@ -9,10 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from sim.evaluation.fields import WORKLOADS
+from sim.evaluation.measure import JUDGED, speedup
 from sim.evaluation.point import Point, Task
 from sim.evaluation.setting import BASES, Setting
-from sim.evaluation.sweep import Results
-from sim.evaluation.timing import JUDGED, speedup
+from sim.evaluation.store import Results
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.picture import COLOURS, grid, save
 from sim.experiments.figures.row import Row

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sim.evaluation.measure import JUDGED, speedup
 from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
-from sim.evaluation.sweep import Results
-from sim.evaluation.timing import JUDGED, speedup
+from sim.evaluation.store import Results
 from sim.experiments.figures.row import Row
 from sim.experiments.sensitivity.constants import uncertain
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.picture import COLOURS, grid, save
 from sim.experiments.figures.row import Row

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sim.evaluation.fields import WORKLOADS
 from sim.evaluation.point import Point
 from sim.evaluation.setting import BASES, FULL_SYSTEMS, SETTINGS, Setting, like
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.claims.headlines import headlines, in_words
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.row import Row

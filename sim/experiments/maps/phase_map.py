@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.figures.exhibit import Exhibit
 from sim.experiments.figures.row import Row
 from sim.experiments.figures.section import Section

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sim.evaluation.setting import FULL_SYSTEMS, Setting
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.claims.book import Book
 from sim.experiments.claims.registry import CLAIMS
 from sim.experiments.maps.cells import Cell, setting_of

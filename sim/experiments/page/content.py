@@ -7,7 +7,7 @@ from pathlib import Path
 from host.placement.deal import described
 from sim.evaluation.fields import DEPTHS, devices_of
 from sim.evaluation.setting import Setting
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.claims.headlines import in_words
 from sim.experiments.figures.captions import mini_batches
 from sim.experiments.figures.estimate import CONFIDENCE

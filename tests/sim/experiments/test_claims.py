@@ -8,8 +8,8 @@ import pytest
 
 from sim.evaluation.point import Point
 from sim.evaluation.setting import BASES, FULL_SYSTEMS, Setting
-from sim.evaluation.store import Store
-from sim.evaluation.sweep import Outcome, Results, sweep
+from sim.evaluation.store import Outcome, Results, Store
+from sim.evaluation.sweep import sweep
 from sim.experiments.claims import caches, inference, scaling, system, training
 from sim.experiments.claims.book import Book
 from sim.experiments.claims.headlines import headlines

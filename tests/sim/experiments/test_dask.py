@@ -15,11 +15,10 @@ import gen
 import host
 import rtl
 import sim
-from sim.evaluation import backends
-from sim.evaluation.backends import each
+from sim.evaluation import sweep as sweeps
 from sim.evaluation.setting import DEMO
 from sim.evaluation.store import Store
-from sim.evaluation.sweep import sweep
+from sim.evaluation.sweep import each, sweep
 from sim.experiments.reproduce import points_of, reproduce
 from sim.files.identity import sources_hash, versions
 from tests.optional import absent
@@ -142,7 +141,7 @@ def test_a_worker_of_other_code_measures_nothing(patched, tmp_path, monkeypatch)
             worker, _, text = str(error.value).partition(" must run ")
             assert worker.startswith("worker tcp://127.0.0.1:")
             assert "host/hashing.py" in text and "install the same version" in text
-            monkeypatch.setattr(backends, "_check_worker", lambda code: None)
+            monkeypatch.setattr(sweeps, "_check_worker", lambda code: None)
     assert not (tmp_path / "kept").exists()
 
 

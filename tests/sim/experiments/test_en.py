@@ -12,10 +12,9 @@ from sim.evaluation.en import deliveries, en_nic, least_times, nic_point
 from sim.evaluation.fields import devices_of
 from sim.evaluation.measure import measure
 from sim.evaluation.point import Point
-from sim.evaluation.search import Site
+from sim.evaluation.search import Site, interval_us
 from sim.evaluation.setting import DEMO, Setting
-from sim.evaluation.sweep import Outcome, Results
-from sim.evaluation.timing import interval_us
+from sim.evaluation.store import Outcome, Results
 from sim.evaluation.trace import copied_all, plan_of, trace_of, without_small
 from sim.evaluation.workloads import Workloads
 from sim.experiments.figures.en import CHANGES, MEASURED, NOTHING, OPTIONS

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sim.evaluation.point import Point
-from sim.evaluation.sweep import Outcome, Results
+from sim.evaluation.store import Outcome, Results
 from sim.experiments.figures.estimate import Estimate, combined, estimated, mean_of, student
 
 

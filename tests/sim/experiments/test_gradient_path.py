@@ -12,9 +12,8 @@ from sim.evaluation.fields import devices_of
 from sim.evaluation.gradient_path import GradientPath
 from sim.evaluation.nic import options_of
 from sim.evaluation.point import Point
-from sim.evaluation.reductions import Reduction, reductions, updates
 from sim.evaluation.trace import Trace, plan_of, trace_of
-from sim.evaluation.workloads import workloads
+from sim.evaluation.workloads import Reduction, reductions, updates, workloads
 from sim.training.options import TrainOptions
 from sim.training.train import train
 

@@ -10,14 +10,14 @@ import pytest
 from host.placement.deal import PLACEMENTS
 from host.placement.shard import ShardPlan
 from host.systems import Devices, Step, schedule
-from sim.evaluation import nic_runs
-from sim.evaluation.measure import measure
+from sim.evaluation import nic_run
+from sim.evaluation.gradient_path import trained
+from sim.evaluation.measure import alone, busy_us, measure, request_us
 from sim.evaluation.nic import cache_rows, options_of, reaching
 from sim.evaluation.nic_run import Record
-from sim.evaluation.nic_updates import trained
 from sim.evaluation.point import Point
+from sim.evaluation.search import interval_us
 from sim.evaluation.systems import BASELINES
-from sim.evaluation.timing import alone, busy_us, interval_us, request_us
 from sim.evaluation.trace import arrivals_of, plan_of, trace_of
 from sim.job.inputs import SampleSource
 
@@ -93,7 +93,7 @@ def test_the_graph_algorithm_changes_the_workload_only():
 
 def test_a_repeat_gives_the_same_to_the_bit():
     found = small("fs", in_flight=2)
-    nic_runs._run.cache_clear()
+    nic_run._run.cache_clear()
     assert measure(Point.named("fs", **SMALL, in_flight=2)) == found
 
 
@@ -228,12 +228,12 @@ def test_rtl_training_is_asked_for_its_update(monkeypatch):
         return {"complete": True, "stuck": None, "phases_us": {"update": 12.5}, "steps": 4,
                 "backward": [{"bytes": 600, "packets": 6}, {"bytes": 200, "packets": 4}]}
 
-    monkeypatch.setattr("sim.evaluation.nic_updates.train", train)
+    monkeypatch.setattr("sim.evaluation.gradient_path.train", train)
     point = Point.named("fs", workload="training", fidelity="rtl", **SMALL)
     trace = trace_of(point.workload)
     devices = Devices.load(2, scaled=(("pcie_gen3x16.bandwidth_gb_s", 2.0),))
-    ran = trained(point, point.kind.nics(point), trace, devices)
-    assert ran.update_us == 12.5 and ran.gradients == {"bytes": 200, "packets": 2.5}
+    update_us, sent = trained(point, point.kind.nics(point), trace, devices)
+    assert update_us == 12.5 and sent == {"bytes": 200, "packets": 2.5}
     run = asked[0].run.workload
     assert (run.nodes, run.mini_batch, run.samples, run.in_flight) == (2, 16, 8 * 16, 1)
     assert (run.batching, run.window_samples) == ("graph", 32)

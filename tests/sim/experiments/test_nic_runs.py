@@ -5,11 +5,10 @@ import pytest
 from filelock import FileLock
 
 from host.systems import Devices
-from sim.evaluation import nic_runs
+from sim.evaluation import nic_run
 from sim.evaluation.measure import measure
 from sim.evaluation.nic import cache_rows, options_of
-from sim.evaluation.nic_run import NicRun, Record, run_nics
-from sim.evaluation.nic_runs import RunOf, all_runs
+from sim.evaluation.nic_run import NicRun, Record, RunOf, all_runs, run_nics
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store
 from sim.evaluation.trace import trace_key, trace_of
@@ -76,10 +75,10 @@ def ran(monkeypatch):
         asked.append(options.workload.in_flight)
         return made_up(options.workload.in_flight)
 
-    monkeypatch.setattr(nic_runs, "run_nics", run)
-    nic_runs._run.cache_clear()
+    monkeypatch.setattr(nic_run, "run_nics", run)
+    nic_run._run.cache_clear()
     yield asked
-    nic_runs._run.cache_clear()
+    nic_run._run.cache_clear()
 
 
 def test_a_run_is_done_once_with_and_without_a_store(ran, tmp_path):

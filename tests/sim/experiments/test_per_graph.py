@@ -5,11 +5,10 @@ import pytest
 
 from host.model import MODELS
 from sim.evaluation.fields import DEPTHS, PER_GRAPH, devices_of
-from sim.evaluation.measure import measure
+from sim.evaluation.measure import busy_us, measure
 from sim.evaluation.point import Point
-from sim.evaluation.search import Site
+from sim.evaluation.search import Site, interval_us
 from sim.evaluation.setting import DEMO
-from sim.evaluation.timing import busy_us, interval_us
 from sim.experiments.figures.registry import exhibit
 from sim.serving.measured import point_of
 

@@ -12,8 +12,8 @@ from host.timing.gpu import GpuProfile
 from rtl.config import preset
 from sim.evaluation.fields import Workload
 from sim.evaluation.gradient_path import RowWrites
-from sim.evaluation.reductions import TERMS, Pass, reduction
 from sim.evaluation.trace import trace_of
+from sim.evaluation.workloads import TERMS, Pass, reduction
 
 
 def table(arriving, keys, ways):

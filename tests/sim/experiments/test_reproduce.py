@@ -12,8 +12,8 @@ from matplotlib.container import ErrorbarContainer
 from sim.cli.main import main
 from sim.evaluation.point import in_turn
 from sim.evaluation.setting import DEMO, Setting
-from sim.evaluation.store import Store
-from sim.evaluation.sweep import Results, sweep
+from sim.evaluation.store import Results, Store
+from sim.evaluation.sweep import sweep
 from sim.evaluation.trace import trace_key
 from sim.experiments.figures.beyond import EXTRAS
 from sim.experiments.figures.plots.metric import Metric

@@ -6,8 +6,8 @@ import pytest
 
 from sim.evaluation.point import Point
 from sim.evaluation.setting import DEMO
-from sim.evaluation.store import Store
-from sim.evaluation.sweep import Results, sweep
+from sim.evaluation.store import Results, Store
+from sim.evaluation.sweep import sweep
 from sim.experiments.figures.registry import exhibit
 from sim.experiments.figures.sensitivity import (
     FACTORS,

@@ -15,8 +15,7 @@ import host.data.contents
 from host.data.contents import contents
 from host.errors import InputError
 from sim.evaluation.measure import measure
-from sim.evaluation.nic_run import run_nics
-from sim.evaluation.nic_runs import RunOf
+from sim.evaluation.nic_run import RunOf, run_nics
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store, plain
 from sim.evaluation.sweep import sweep

@@ -10,9 +10,8 @@ import pytest
 
 from gen.base.signals import Interrupted
 from host.errors import InputError
-from sim.evaluation.backends import check_backend, each
 from sim.evaluation.store import Store
-from sim.evaluation.sweep import sweep
+from sim.evaluation.sweep import check_backend, each, sweep
 from tests.sim.experiments import fakes
 from tests.sim.experiments.fakes import Spot, third
 
@@ -93,7 +92,8 @@ def test_an_interrupted_sweep_goes_on(tmp_path):
 
     with pytest.raises(Interrupted) as caught:
         sweep(SPOTS, interrupted, Store(tmp_path, "v"), jobs=1)
-    assert caught.value.__notes__ == ["3 of 5 points are finished; the same command goes on"]
+    assert caught.value.__notes__ == [
+        "3 of 5 points are finished; run the same command again to resume"]
     assert sweep(SPOTS, third, Store(tmp_path, "v"), jobs=1).resumed == 2
 
 

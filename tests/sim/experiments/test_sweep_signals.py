@@ -15,8 +15,8 @@ _SWEEP = """
 import sys, time
 from gen.base.signals import Interrupted, interruptible
 from pathlib import Path
-from sim.evaluation.sweep import sweep
 from sim.evaluation.store import Store
+from sim.evaluation.sweep import sweep
 from tests.sim.experiments.fakes import Spot, long
 
 try:
@@ -86,5 +86,5 @@ def test_a_signal_is_one_line(sweeping, name, to_all):
     _, said = sweeping.communicate(timeout=300)
     assert sweeping.returncode == 128 + number
     assert said.startswith(f"stopped by {name}; ") and said.count("\n") == 1, said
-    assert said.endswith(" of 10 points are finished; the same command goes on\n")
+    assert said.endswith(" of 10 points are finished; run the same command again to resume\n")
     assert _gone(sweeping.pid, 30)

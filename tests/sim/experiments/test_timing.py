@@ -3,7 +3,7 @@
 import pytest
 
 from host.systems import Part, Step, least_interval_us
-from sim.evaluation.timing import interval_us
+from sim.evaluation.search import interval_us
 
 
 def step(*stages: tuple[float, object]) -> Step:

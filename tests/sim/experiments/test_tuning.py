@@ -7,8 +7,7 @@ import pytest
 from host.systems import Devices, Step, StepOptions, Tuning, bl_paper, bl_tuned, tunings
 from sim.evaluation.fields import DEPTHS
 from sim.evaluation.point import Point
-from sim.evaluation.search import Built, Site
-from sim.evaluation.timing import interval_us
+from sim.evaluation.search import Built, Site, interval_us
 from sim.evaluation.workloads import Workloads
 
 

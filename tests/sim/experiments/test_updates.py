@@ -7,8 +7,8 @@ from host.placement.sets import set_of
 from host.placement.shard import ShardPlan, key_hash
 from host.systems import workload_of
 from sim.evaluation.fields import Workload
-from sim.evaluation.reductions import updates
 from sim.evaluation.trace import trace_of
+from sim.evaluation.workloads import updates
 
 
 def by_hand(trace, plan, rows, ways):

@@ -15,7 +15,7 @@ from host.wire.gradients import gradient_packets
 from host.wire.packets import parse_headers
 from rtl.config import preset
 from rtl.formats import Opcode
-from sim.evaluation.reductions import updates
+from sim.evaluation.workloads import updates
 from sim.job.inputs import SampleSource
 from sim.job.workload import Workload
 from sim.training.options import TrainOptions

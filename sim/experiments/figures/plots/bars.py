@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.figures.picture import COLOURS
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric, estimate_of

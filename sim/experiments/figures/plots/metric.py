@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from sim.evaluation.sweep import Results
-from sim.evaluation.timing import speedup
+from sim.evaluation.measure import speedup
+from sim.evaluation.store import Results
 from sim.experiments.figures.estimate import Estimate, combined, estimated
 from sim.experiments.figures.plots.entry import Entry
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 
 from host.systems import PHASES
-from sim.evaluation.sweep import Results
+from sim.evaluation.store import Results
 from sim.experiments.figures.picture import COLOURS
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric, value_of
