@@ -16,16 +16,20 @@ from host.timing.pcie import PcieProfile
 from host.toml.profile import load_profile
 from host.toml.provenance import scaled as scale
 
-__all__ = ["Devices", "profiles_of"]
+__all__ = ["NETWORK", "Devices", "profiles_of"]
 
 _CPU, _MPI, _NCCL = "cpu_xeon_6226r", "mpi_ethernet", "nccl_network"
-_NETWORK, _PCIE = "ethernet_100g_switch", "pcie_gen3x16"
+_PCIE = "pcie_gen3x16"
+NETWORK = "ethernet_100g_switch"
+"""Profile of the network unless a cluster names another."""
 
 
-def profiles_of(software: str, gpu: str) -> dict[str, type]:
+def profiles_of(software: str, gpu: str, link: str | None = None,
+                network: str = NETWORK) -> dict[str, type]:
     """Return the profiles of an evaluation with these, each with its dataclass."""
-    return {f"software_{software}": SoftwareProfile, gpu: GpuProfile, _CPU: CpuProfile,
-            _MPI: MpiProfile, _NCCL: NcclProfile, _NETWORK: NetworkProfile, _PCIE: PcieProfile}
+    found = {f"software_{software}": SoftwareProfile, gpu: GpuProfile, _CPU: CpuProfile,
+             _MPI: MpiProfile, _NCCL: NcclProfile, network: NetworkProfile, _PCIE: PcieProfile}
+    return found if link is None else found | {link: PcieProfile}
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Devices:
 
     Members
     -------
-    software, network, pcie: profiles.
+    software, network: profiles. pcie: profile of the link of the SmartNIC.
     gpu, cpu, copies: of each node.
     cpu_mpi: MPI between CPUs. host_mpi: between the host memories of nodes with GPUs. A framework
         calls an operator for either; a program that launches graphs calls MPI itself.
@@ -42,6 +46,7 @@ class Devices:
     threads: of a host that call operators; each mini-batch has one to itself while it calls.
     communicators: of NCCL in each GPU; each does one collective after the other.
     grouped: whether the mini-batches of a graph exchange by one call of NCCL.
+    link_share: share of the GPU's own link that an exchange at the rate of the network takes.
     """
 
     software: SoftwareProfile
@@ -56,6 +61,7 @@ class Devices:
     threads: int = 1
     communicators: int = 1
     grouped: bool = False
+    link_share: float = 1.0
 
     @property
     def kernels(self) -> int:
@@ -65,15 +71,17 @@ class Devices:
     @classmethod
     def load(cls, nodes: int, software: str = "eager", gpu: str = "gpu_rtx8000",
              scaled: Sequence[tuple[str, float]] = (), kernels: int | None = None,
-             threads: int = 1, communicators: int = 1, grouped: bool = False) -> "Devices":
+             threads: int = 1, communicators: int = 1, grouped: bool = False,
+             link: str | None = None, network: str = NETWORK) -> "Devices":
         """Return the devices of ``nodes`` nodes behind one switch.
 
         ``scaled``: (profile.constant, factor), see :func:`host.toml.provenance.scaled`.
         ``kernels``: how much a kernel does, None for what the software profile says. ``threads``,
-        ``communicators``, ``grouped``: the members. Raises ``ValueError`` for an unused profile or
+        ``communicators``, ``grouped``: the members. ``link``: profile of the GPU's own link, which
+        copies and exchanges of the GPU cross; None for the link of the SmartNIC. Raises ``ValueError`` for an unused profile or
         constant.
         """
-        kinds = profiles_of(software, gpu)
+        kinds = profiles_of(software, gpu, link, network)
         found = {name: load_profile(name, kind) for name, kind in kinds.items()}
         for path, factor in scaled:
             name, _, constant = path.partition(".")
@@ -84,12 +92,15 @@ class Devices:
         profile: SoftwareProfile = found[f"software_{software}"]
         if kernels is not None:
             profile = replace(profile, kernels=kernels)
-        topology = Topology(TopologyProfile.of(found[_NETWORK], nodes))
-        copies = CopyTime(found[_PCIE], profile)
+        topology = Topology(TopologyProfile.of(found[network], nodes))
+        own: PcieProfile = found[link or _PCIE]
+        copies = CopyTime(own, profile)
+        share = 1.0 if link is None else min(
+            1.0, found[network].bandwidth_gbit_s / 8 / own.bandwidth_gb_s)
         mpi: MpiProfile = found[_MPI]
-        return cls(profile, found[_NETWORK], found[_PCIE], GpuTime(found[gpu], profile),
+        return cls(profile, found[network], found[_PCIE], GpuTime(found[gpu], profile),
                    CpuTime(found[_CPU]), copies,
                    MpiCollectives(mpi, topology, call_us=found[_CPU].operator_us),
                    MpiCollectives(mpi, topology, call_us=0.0 if profile.graphs else
                                   profile.operator_us),
-                   NcclCollectives(found[_NCCL], topology), threads, communicators, grouped)
+                   NcclCollectives(found[_NCCL], topology), threads, communicators, grouped, share)

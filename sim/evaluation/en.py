@@ -53,7 +53,7 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning) -> tuple[Fields
         flush = str(devices.gpu.gpu.flush_reads > 0).lower()
         own += ["completions=true", f"completion_flush={flush}"]
     own += ["gpu_rings=true"] * tuning.ring + ["row_reads=true"] * tuning.reads
-    own += SIZES.get(point.workload.dataset, ()) if tuning.sizes else ()
+    own += SIZES.get(point.workload.preset, ()) if tuning.sizes else ()
     names = {each.partition("=")[0] for each in given.settings}
     own = [each for each in own if each.partition("=")[0] not in names]
     return replace(point, system=SmartNicOptions(

@@ -10,13 +10,15 @@ import torch
 from host.batching import MiniBatch
 from host.model import MODELS, Model
 from host.samples import Samples
-from rtl.config import NicConfig, preset
+from rtl.config import preset
 from sim.evaluation.fields import Workload
 from sim.evaluation.measure import alone, busy_us
 from sim.evaluation.point import Point
 from sim.evaluation.search import Site
+from sim.evaluation.system import INTERACTION_VECTORS
 from sim.evaluation.systems import EN, FULL, canonical, system_of
 from sim.evaluation.trace import Trace
+from sim.job.fit import preset_of
 from sim.job.settings import apply_settings
 from sim.nic_cpp.config import WideConfig
 from sim.torch.lookups.bags import Bags
@@ -25,15 +27,12 @@ from sim.torch.lookups.mini_batch import samples_of
 from sim.torch.lookups.record import COUNTED, Kept
 from sim.torch.lookups.tables import padded
 
-__all__ = ["SYSTEMS", "Setting", "check_setting", "dataset_of", "no_times",
-           "sizes_beyond", "times_of"]
+__all__ = ["SYSTEMS", "Setting", "check_setting", "no_times", "times_of"]
 
 SYSTEMS = {"EN": EN, "FS": FULL, "bl-tuned": "bl-tuned", "bl-paper": "bl-paper"}
 """The systems of the report, by the names that the evaluation has for them. FS without its graph
 algorithm, which forms mini-batches from a window: these are formed by the program."""
 
-INTERACTION_VECTORS = 64
-"""The most vectors of an interaction on a NIC, see :class:`rtl.config.NicConfig`."""
 _LARGE = f"the GPUs do the interaction: a NIC's has at most {INTERACTION_VECTORS} vectors"
 _LEAST = 2
 """Mini-batches whose ends tell the time from one to the next."""
@@ -59,11 +58,6 @@ class Setting:
             return self
         return replace(self, owners=None,
                        placement=",".join(str(self.owners[table]) for table in tables))
-
-
-def dataset_of(dimension: int) -> str:
-    """Return the data set whose NIC and mini-batches are made for vectors of this dimension."""
-    return "kaggle" if dimension <= MODELS["kaggle"].dimension else "terabyte"
 
 
 def times_of(kept: list[Kept], chains: Chains, training: bool, setting: Setting) -> dict:
@@ -121,7 +115,7 @@ def _trace(kept: list[Kept], chains: Chains) -> tuple[Trace, list[str]]:
     """Return mini-batches as the systems take them, and notes."""
     columns = kept[0].columns
     dimension = max(bags.dimension for bags in columns)
-    name, held = dataset_of(dimension), padded(dimension)
+    name, held = preset_of(dimension), padded(dimension)
     means = all(bags.pooling == "mean" for bags in columns)
     model, notes = with_mlps(
         Model(tuple(len(bags.weight) for bags in columns), held, 1, (held,), (1,), "pytorch",
@@ -168,8 +162,7 @@ def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:
     large = not training and trace.model.tables + 1 > INTERACTION_VECTORS
     caches, settings = _caches(setting.settings, trace.of.dataset)
     point = Point.named(
-        **own.without_interaction() if large else {"system": own.name},
-        common=caches | {"settings": (*_sizes(trace, large, settings), *settings)},
+        **own.for_model(trace.model, workload), common=caches | {"settings": settings},
         dataset=trace.of.dataset, workload=workload, nodes=setting.nodes, mini_batch=size,
         software=setting.software, gpu=setting.gpu, placement=setting.placement,
         warmup=trace.warmup, measured=len(trace.measured), seed=setting.seed)
@@ -199,28 +192,3 @@ def _caches(settings: tuple[str, ...],
         "local_cache", "remote_cache")}
     return sizes, tuple(each for each in settings
                         if each.partition("=")[0].strip() not in sizes)
-
-
-def _sizes(trace: Trace, large: bool, settings: tuple[str, ...]) -> tuple[str, ...]:
-    """Return sizes of the NICs beyond their preset that the program needs, but for those that are
-    set.
-
-    ``large``: its interaction has more vectors than one of a NIC.
-    """
-    base, _ = apply_settings(WideConfig.of(preset(trace.of.dataset)), list(settings))
-    slots = max(int(batch.samples.slots.max()) for batch in trace.batches)
-    own = {each.partition("=")[0].strip() for each in settings}
-    return sizes_beyond(base, {name: size for name, size in {
-        "tables": trace.model.tables, "max_dimension": trace.model.dimension,
-        "interaction_vectors": 0 if large else trace.model.tables + 1,
-        "hold_vectors": 2 * slots}.items() if name not in own})
-
-
-def sizes_beyond(config: NicConfig, wanted: dict[str, int]) -> tuple[str, ...]:
-    """Return ``field=value`` for each size that is wanted beyond that of ``config``."""
-    return tuple(f"{name}={_power(size) if name == 'hold_vectors' else size}"
-                 for name, size in wanted.items() if size > getattr(config, name))
-
-
-def _power(least: int) -> int:
-    return 1 << (least - 1).bit_length()
