@@ -60,8 +60,8 @@ from sim.training.options import TrainArguments, TrainOptions
 # the command line shows its help without them.
 
 __all__ = [
-    "attach", "batching", "bench", "compare", "describe", "faults", "frame", "hitrate", "plan", "reproduce",
-    "run", "serve", "torch", "train",
+    "attach", "batching", "bench", "compare", "describe", "faults", "frame", "hitrate", "plan",
+    "reproduce", "run", "serve", "torch", "train",
 ]
 
 @takes(RunArguments, RunOptions.of)

@@ -19,7 +19,8 @@ from host.systems.tuning import Tuning, best, least_interval_us, tunings
 from host.systems.workload import Workload, workload_of
 
 __all__ = ["COPIED_ROWS", "DELIVER", "NETWORK", "PHASES", "Breakdown", "Delivery", "Devices",
-           "EnTuning", "NicTimes", "Part", "Schedule", "Stage", "Step", "StepOptions", "Tuning", "Workload",
-           "all_on_nic", "best", "bl_paper", "bl_tuned", "breakdown", "cpu_mpi", "delivery_of",
-           "en", "en_tunings", "fixed_of", "in_graphs", "in_one_graph", "least_interval_us",
-           "options_of", "ring_of", "schedule", "smartnic", "tunings", "workload_of"]
+           "EnTuning", "NicTimes", "Part", "Schedule", "Stage", "Step", "StepOptions", "Tuning",
+           "Workload", "all_on_nic", "best", "bl_paper", "bl_tuned", "breakdown", "cpu_mpi",
+           "delivery_of", "en", "en_tunings", "fixed_of", "in_graphs", "in_one_graph",
+           "least_interval_us", "options_of", "ring_of", "schedule", "smartnic", "tunings",
+           "workload_of"]

@@ -78,8 +78,8 @@ class Devices:
         ``scaled``: (profile.constant, factor), see :func:`host.toml.provenance.scaled`.
         ``kernels``: how much a kernel does, None for what the software profile says. ``threads``,
         ``communicators``, ``grouped``: the members. ``link``: profile of the GPU's own link, which
-        copies and exchanges of the GPU cross; None for the link of the SmartNIC. Raises ``ValueError`` for an unused profile or
-        constant.
+        copies and exchanges of the GPU cross; None for the link of the SmartNIC. Raises
+        ``ValueError`` for an unused profile or constant.
         """
         kinds = profiles_of(software, gpu, link, network)
         found = {name: load_profile(name, kind) for name, kind in kinds.items()}
@@ -103,4 +103,5 @@ class Devices:
                    MpiCollectives(mpi, topology, call_us=found[_CPU].operator_us),
                    MpiCollectives(mpi, topology, call_us=0.0 if profile.graphs else
                                   profile.operator_us),
-                   NcclCollectives(found[_NCCL], topology), threads, communicators, grouped, share)
+                   NcclCollectives(found[_NCCL], topology), threads, communicators, grouped,
+                   share)
