@@ -35,7 +35,7 @@ class CompareOptions:
         "fs, en or a sum of parts such as lc+rc.")
     measured: int | None = option(
         None, "Mini-batches that are measured, after as many that warm the caches.", least=2,
-        most=64, shown="2 to 32, so that all have about a million keys")
+        most=64, shown="2 to 32, about 300,000 keys")
     seed: int = option(Workload.seed, "Seed of all random numbers.")
     json: AnyPath | None = same(Outputs, "json")
     progress: Callable[[str], None] | None = option(
