@@ -1,14 +1,15 @@
 """The shape of a DLRM: tables, vector dimension, interaction, and the two MLPs."""
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from host.toml.schema import read_toml
 from rtl.config import ROW_BITS, TABLE_BITS, check_dimension
 
-__all__ = ["AVAZU_ROWS", "INTERACTIONS", "KAGGLE_ROWS", "MODELS", "POOLINGS", "TERABYTE_ROWS",
-           "Model", "TableFile", "load_model", "model_names"]
+__all__ = ["AVAZU_ROWS", "INTERACTIONS", "KAGGLE_ROWS", "MODELS", "POOLINGS", "RULES",
+           "TERABYTE_ROWS", "Model", "TableFile", "load_model", "model_names"]
 
 KAGGLE_ROWS = (
     1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194, 27, 14992,
@@ -34,6 +35,9 @@ POOLINGS = ("sum", "mean")
 INTERACTIONS = ("dot", "cat")
 """Operations that combine a sample's dense and pooled vectors: DLRM's ``arch_interaction_op``."""
 
+RULES = ("clicks", "first_key", "drawn", "histogram")
+"""How generated samples draw the keys of a bag, see :mod:`host.data.rules`."""
+
 
 @dataclass(frozen=True)
 class Model:
@@ -54,6 +58,11 @@ class Model:
         the concatenation of all vectors.
     interaction_itself: whether dots include pairs of a vector with itself
         (``arch_interaction_itself``).
+    rule: rule by which generated samples draw the keys of a bag, one of `RULES`.
+    requests: samples of each request; empty means that each sample is a request. Generated samples
+        of a request are consecutive, and each length occurs once in as many requests.
+    request_tables: tables in which all generated samples of a request have the same bag.
+    mini_batches: samples of the global mini-batches for which the workload is evaluated.
 
     Raises
     ------
@@ -71,6 +80,10 @@ class Model:
     pooling: str = "sum"
     interaction: str = "dot"
     interaction_itself: bool = False
+    rule: str = "clicks"
+    requests: tuple[int, ...] = ()
+    request_tables: tuple[int, ...] = ()
+    mini_batches: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -105,6 +118,16 @@ class Model:
         if self.interaction_itself and self.interaction != "dot":
             raise ValueError(f"interaction_itself must go with the interaction dot, "
                              f"not {self.interaction!r}")
+        if self.rule not in RULES:
+            raise ValueError(f"rule must be one of {', '.join(RULES)}, not {self.rule!r}")
+        for name in ("requests", "mini_batches"):
+            for index, item in enumerate(getattr(self, name)):
+                _in_range(f"{name}[{index}]", item, 1, 1 << 20)
+        if self.request_tables and not self.requests:
+            raise ValueError("requests must be given: tables have the same bag in all samples of "
+                             "a request")
+        for index, table in enumerate(self.request_tables):
+            _in_range(f"request_tables[{index}]", table, 0, self.tables - 1)
 
     @property
     def tables(self) -> int:
@@ -141,6 +164,18 @@ class Model:
     def with_rows(self, rows: tuple[int, ...]) -> "Model":
         """Return this model with ``rows`` as its tables."""
         return replace(self, rows=tuple(rows))
+
+    def with_tables(self, kept: Sequence[int], name: str) -> "Model":
+        """Return this model with the tables of the numbers ``kept``, ascending, and a name."""
+        return replace(self, name=name, rows=tuple(self.rows[table] for table in kept),
+                       bags=tuple(self.bags[table] for table in kept) if self.bags else (),
+                       request_tables=tuple(kept.index(table) for table in self.request_tables
+                                            if table in kept))
+
+    @property
+    def keys(self) -> float:
+        """Mean keys of a generated sample."""
+        return sum(map(sum, self.bags)) / 2 if self.bags else float(self.tables)
 
 
 def _in_range(name: str, value: object, low: int, high: int) -> None:
@@ -188,18 +223,23 @@ class TableFile:
     rows: number of rows.
     name: label for readers of the file.
     bag: number of keys of a generated sample, or minimum and maximum.
+    count: number of tables of this kind.
+    request: whether all generated samples of a request have the same bag.
     dimension, pooling: must equal the model's if given.
     """
 
     rows: int
     name: str = ""
     bag: int | tuple[int, int] = 1
+    count: int = 1
+    request: bool = False
     dimension: int | None = None
     pooling: str | None = None
 
     def __post_init__(self) -> None:
         _in_range("rows", self.rows, 1, (1 << ROW_BITS) - 1)
         _bag("bag", self.keys)
+        _in_range("count", self.count, 1, 1 << TABLE_BITS)
         if self.pooling is not None:
             _pooling(self.pooling)
 
@@ -223,6 +263,9 @@ class _ModelFile:
     pooling: str = "sum"
     interaction: str = "dot"
     interaction_itself: bool = False
+    rule: str = "clicks"
+    requests: tuple[int, ...] = ()
+    mini_batches: tuple[int, ...] = ()
     model: Model = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
@@ -237,11 +280,14 @@ class _ModelFile:
                 raise ValueError(f"tables[{index}].pooling must be that of the model, "
                                  f"{self.pooling!r}, not {table.pooling!r}: the NIC pools all "
                                  f"tables in the same way")
-        bags = tuple(table.keys for table in self.tables)
-        model = Model(self.rows or tuple(table.rows for table in self.tables), self.dimension,
+        tables = [table for table in self.tables for _ in range(table.count)]
+        bags = tuple(table.keys for table in tables)
+        model = Model(self.rows or tuple(table.rows for table in tables), self.dimension,
                       self.dense, self.bottom, self.top, self.name,
                       () if set(bags) == {(1, 1)} else bags, self.pooling, self.interaction,
-                      self.interaction_itself)
+                      self.interaction_itself, self.rule, self.requests,
+                      tuple(number for number, table in enumerate(tables) if table.request),
+                      self.mini_batches)
         object.__setattr__(self, "model", model)
 
 

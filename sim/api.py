@@ -10,6 +10,7 @@ function               command
 :func:`batching`       ``sim batching``: what each way to form mini-batches saves
 :func:`plan`           ``sim plan``: what a cluster needs for a model, and what binds it
 :func:`describe`       ``sim datasets describe``: what is in a data set
+:func:`compare`        ``sim compare``: every system on one model, cluster and data
 :func:`reproduce`      ``sim reproduce``: the paper's figures and claims
 :func:`serve`          ``sim serve``: latency under load, and what is served within a p99
 :func:`torch`          ``sim torch``: a PyTorch script with its embedding bags on NICs
@@ -40,6 +41,7 @@ from typing import Any
 
 from host.data.indexing import indexed_format
 from sim.bench.rows import BenchOptions
+from sim.compare.options import CompareOptions
 from sim.experiments.options import ReproduceOptions
 from sim.faults.options import FaultsOptions
 from sim.files.outputs import LiveJson, check_apart, check_folder, write_json
@@ -58,8 +60,8 @@ from sim.training.options import TrainArguments, TrainOptions
 # the command line shows its help without them.
 
 __all__ = [
-    "attach", "batching", "bench", "describe", "faults", "frame", "hitrate", "plan", "reproduce",
-    "run", "serve", "torch", "train",
+    "attach", "batching", "bench", "compare", "describe", "faults", "frame", "hitrate", "plan",
+    "reproduce", "run", "serve", "torch", "train",
 ]
 
 @takes(RunArguments, RunOptions.of)
@@ -302,6 +304,32 @@ def reproduce(options: ReproduceOptions, **watch: Any) -> dict:
         names, setting, options.output, options.backend, options.jobs, **watch,
         command=command_of(options.model, (data,) if isinstance(data, str) else data, *asked,
                            options.rtl_points, options.demo, options.setting))
+
+
+@takes(CompareOptions)
+def compare(options: CompareOptions, **watch: Any) -> dict:
+    """Compare systems on one model, cluster and data, each with its best options.
+
+    >>> result = compare(cluster="h100", nodes=2, mini_batch=32, system=["bl-paper"], measured=2)
+    >>> [(row["system"], row["interval_us"] > 0) for row in result["systems"]]
+    [('bl-paper', True)]
+
+    Returns
+    -------
+    dict
+        ``schema``, ``version``, ``profiles``, ``model``, ``cluster``, ``nodes``, ``mini_batch``,
+        ``workload``, ``source``, ``keys``, ``bags``, ``foreign_bags``, ``foreign_rows``,
+        ``reason``, ``notes``, ``systems``, see :func:`sim.compare.compare.compare`.
+
+    Raises ``ValueError``, ``TypeError`` and ``OSError``.
+    """
+    from sim.compare.compare import compare as compared
+    from sim.compare.request import request_of
+
+    outputs = _outputs(options, "data", "model", "cluster")
+    result = compared(*request_of(options), **watch)
+    write_json(result, outputs.json)
+    return result
 
 
 @takes(ServeOptions)

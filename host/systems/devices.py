@@ -16,16 +16,20 @@ from host.timing.pcie import PcieProfile
 from host.toml.profile import load_profile
 from host.toml.provenance import scaled as scale
 
-__all__ = ["Devices", "profiles_of"]
+__all__ = ["NETWORK", "Devices", "profiles_of"]
 
 _CPU, _MPI, _NCCL = "cpu_xeon_6226r", "mpi_ethernet", "nccl_network"
-_NETWORK, _PCIE = "ethernet_100g_switch", "pcie_gen3x16"
+_PCIE = "pcie_gen3x16"
+NETWORK = "ethernet_100g_switch"
+"""Profile of the network unless a cluster names another."""
 
 
-def profiles_of(software: str, gpu: str) -> dict[str, type]:
+def profiles_of(software: str, gpu: str, link: str | None = None,
+                network: str = NETWORK) -> dict[str, type]:
     """Return the names of the profiles of an evaluation and their dataclasses."""
-    return {f"software_{software}": SoftwareProfile, gpu: GpuProfile, _CPU: CpuProfile,
-            _MPI: MpiProfile, _NCCL: NcclProfile, _NETWORK: NetworkProfile, _PCIE: PcieProfile}
+    found = {f"software_{software}": SoftwareProfile, gpu: GpuProfile, _CPU: CpuProfile,
+             _MPI: MpiProfile, _NCCL: NcclProfile, network: NetworkProfile, _PCIE: PcieProfile}
+    return found if link is None else found | {link: PcieProfile}
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,8 @@ class Devices:
 
     Members
     -------
-    software, network, pcie: profiles.
+    software, network: profiles.
+    pcie: profile of the SmartNIC's link.
     gpu, cpu, copies: devices of each node.
     cpu_mpi: MPI between CPUs.
     host_mpi: MPI between the host memories of GPU nodes. A framework calls an operator for each
@@ -43,6 +48,7 @@ class Devices:
     threads: host threads that call operators; each mini-batch occupies one during its calls.
     communicators: NCCL communicators per GPU; each runs its collectives in order.
     grouped: whether a single NCCL call exchanges the data of all mini-batches in a graph.
+    link_share: share of the GPU's own link that an exchange at network rate occupies.
     """
 
     software: SoftwareProfile
@@ -57,6 +63,7 @@ class Devices:
     threads: int = 1
     communicators: int = 1
     grouped: bool = False
+    link_share: float = 1.0
 
     @property
     def kernels(self) -> int:
@@ -66,16 +73,20 @@ class Devices:
     @classmethod
     def load(cls, nodes: int, software: str = "eager", gpu: str = "gpu_rtx8000",
              scaled: Sequence[tuple[str, float]] = (), kernels: int | None = None,
-             threads: int = 1, communicators: int = 1, grouped: bool = False) -> "Devices":
+             threads: int = 1, communicators: int = 1, grouped: bool = False,
+             link: str | None = None, network: str = NETWORK) -> "Devices":
         """Return the devices of ``nodes`` nodes behind one switch.
 
         scaled: pairs (profile.constant, factor), see :func:`host.toml.provenance.scaled`.
         kernels: level of kernel fusion; None takes the level of the software profile.
         threads, communicators, grouped: see the members.
+        link: profile of the GPU's own link, used by copies and exchanges of the GPU; None for the
+            SmartNIC's link.
+        network: profile of the network.
 
         Raises ``ValueError`` for an unused profile or constant.
         """
-        kinds = profiles_of(software, gpu)
+        kinds = profiles_of(software, gpu, link, network)
         found = {name: load_profile(name, kind) for name, kind in kinds.items()}
         for path, factor in scaled:
             name, _, constant = path.partition(".")
@@ -86,12 +97,16 @@ class Devices:
         profile: SoftwareProfile = found[f"software_{software}"]
         if kernels is not None:
             profile = replace(profile, kernels=kernels)
-        topology = Topology(TopologyProfile.of(found[_NETWORK], nodes))
-        copies = CopyTime(found[_PCIE], profile)
+        topology = Topology(TopologyProfile.of(found[network], nodes))
+        own: PcieProfile = found[link or _PCIE]
+        copies = CopyTime(own, profile)
+        share = 1.0 if link is None else min(
+            1.0, found[network].bandwidth_gbit_s / 8 / own.bandwidth_gb_s)
         mpi: MpiProfile = found[_MPI]
-        return cls(profile, found[_NETWORK], found[_PCIE], GpuTime(found[gpu], profile),
+        return cls(profile, found[network], found[_PCIE], GpuTime(found[gpu], profile),
                    CpuTime(found[_CPU]), copies,
                    MpiCollectives(mpi, topology, call_us=found[_CPU].operator_us),
                    MpiCollectives(mpi, topology, call_us=0.0 if profile.graphs else
                                   profile.operator_us),
-                   NcclCollectives(found[_NCCL], topology), threads, communicators, grouped)
+                   NcclCollectives(found[_NCCL], topology), threads, communicators, grouped,
+                   share)

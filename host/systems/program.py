@@ -157,8 +157,9 @@ class Program:
                               after=[*after, *called])
         if more is not None:
             self.step.calls[begun] = more
-        return (self.step.add(name, phase, cost.work_us, *held, "link", "pcie_in", "pcie_out",
-                              after=(begun,)),)
+        share = self._d.link_share
+        return (self.step.add(name, phase, cost.work_us, *held, "link", Part("pcie_in", share),
+                              Part("pcie_out", share), after=(begun,)),)
 
     def _through_hosts(self, name: str, phase: str, cost: Cost, out: float, back: float,
                        after: After) -> tuple[int, ...]:

@@ -106,6 +106,9 @@ class Cluster:
     card_memory_bytes: HBM on the SmartNIC's card.
     nic: the SmartNIC.
     name: appears in reports.
+    gpu_link: profile of the GPU's own PCIe link, which systems without the SmartNIC use; by
+        default that of ``pcie``.
+    software: name of the software profile, without its prefix; by default ``eager``.
     """
 
     nodes: int
@@ -117,6 +120,8 @@ class Cluster:
     card_memory_bytes: int
     nic: Nic = field(default_factory=Nic)
     name: str = "custom"
+    gpu_link: PcieProfile | None = None
+    software: str = "eager"
 
     def __post_init__(self) -> None:
         most = self.nic.configure().nodes

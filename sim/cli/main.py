@@ -7,6 +7,7 @@ import typer
 from gen.base.command import run_command
 from sim.cli.batching import batching
 from sim.cli.bench import bench
+from sim.cli.compare import compare
 from sim.cli.datasets import datasets
 from sim.cli.faults import faults
 from sim.cli.hitrate import hitrate
@@ -34,6 +35,7 @@ app.command()(bench)
 app.command()(hitrate)
 app.command()(batching)
 app.command()(plan)
+app.command()(compare)
 app.command()(reproduce)
 app.command()(serve)
 app.command()(faults)

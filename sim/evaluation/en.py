@@ -53,7 +53,7 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning) -> tuple[Fields
         flush = str(devices.gpu.gpu.flush_reads > 0).lower()
         own += ["completions=true", f"completion_flush={flush}"]
     own += ["gpu_rings=true"] * tuning.ring + ["row_reads=true"] * tuning.reads
-    own += SIZES.get(point.workload.dataset, ()) if tuning.sizes else ()
+    own += SIZES.get(point.workload.preset, ()) if tuning.sizes else ()
     names = {each.partition("=")[0] for each in given.settings}
     own = [each for each in own if each.partition("=")[0] not in names]
     return replace(point, system=SmartNicOptions(
@@ -138,7 +138,7 @@ class EmberNic(System):
         """
         modelled = replace(site, point=site.point.changed(fidelity="model"))
         search = self.search(modelled, None, all_reduce)
-        built = search.best()
+        built = search.best(search.options()[0] if site.greedy else None)
         if site.point.system.fidelity != "model":
             search = self.search(site, None, all_reduce)
             built = search.whole(Choice(site.point.flights, built.tuning))
@@ -189,12 +189,16 @@ class EnSearch(Search):
         self._delivered = cache(lambda rows: deliveries(site.point, site.trace, rows))
         self._every: list[EnTuning] = []
 
-    def options(self, near: None = None) -> Sequence[EnTuning]:
-        """Return the options that EN may choose from at this site."""
+    def options(self, near: EnTuning | None = None) -> Sequence[EnTuning]:
+        """Return the options that EN may choose from at this site; ``near``: only options that
+        differ from it in what is delivered, in the copied tables, or in how rows are read."""
+        if near is not None:
+            return [each for each in self.options() if _steps(each, near) <= 1]
         if not self._every:
             site = self.site
-            every = [each for each in en_tunings(site.training, fixed_of(site.point.system.en))
-                     if not copied_all(site.trace, each.copied_rows)]
+            every = _different([each for each in en_tunings(
+                site.training, fixed_of(site.point.system.en))
+                if not copied_all(site.trace, each.copied_rows)], site.trace)
             every = [each for each in every if self._fits(each)] or every
             if not any(map(self._sees, every)):
                 check_seen(site, every[0])
@@ -251,6 +255,21 @@ class EnSearch(Search):
         own = self._delivered(tuning.copied_rows)
         return [[en(site.work.plain[n], site.devices, way, times[n], own[n], tuning)
                  for n in numbers] for way in sums(self.step_options, site.devices)]
+
+
+def _different(every: Sequence[EnTuning], trace: Trace) -> list[EnTuning]:
+    """Return the options without those that copy the same tables as an earlier one."""
+    found = {(replace(each, copied_rows=0), sum(rows <= each.copied_rows
+                                                for rows in trace.model.rows)): each
+             for each in reversed(every)}
+    return list(reversed(found.values()))
+
+
+def _steps(one: EnTuning, other: EnTuning) -> int:
+    """Return in how many choices two options differ."""
+    return sum(a != b for a, b in (
+        (one.deliver, other.deliver), (one.copied_rows, other.copied_rows),
+        ((one.ring, one.reads), (other.ring, other.reads))))
 
 
 def _tuning(point: Fields) -> EnTuning:

@@ -10,14 +10,16 @@ from host.batching import ALGORITHMS
 from host.bounds import check_known, check_least
 from host.devices.dense_work import LEVELS
 from host.devices.software import SoftwareProfile
+from host.model import Model, load_model
 from host.placement.deal import check_placement
-from host.systems import Devices
+from host.systems import NETWORK, Devices
 from host.toml.profile import load_profile, profile_names
+from sim.job.fit import preset_of
 from sim.job.simulation import FIDELITIES
 
 __all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "PER_GRAPH", "SETTING_NAMES", "WORKLOADS",
            "CardOptions", "Cluster", "EnOptions", "Fields", "Flights", "NicOptions", "Options",
-           "SmartNicOptions", "Workload", "dealt", "devices_of", "software_names"]
+           "SmartNicOptions", "Workload", "dealt", "devices_of", "mini_batch_of", "software_names"]
 
 MINI_BATCH = {"kaggle": 128, "terabyte": 2048, "avazu": 128}
 """Samples of a mini-batch over all nodes in the reference setting, by data set."""
@@ -34,6 +36,13 @@ Flights = tuple[tuple[int, int], ...]
 
 WORKLOADS = ("inference", "training")
 SETTING_NAMES = ("reference", "paper-like")
+
+
+def mini_batch_of(dataset: str | Model) -> int:
+    """Return the samples of a global mini-batch that a data set or model is evaluated with."""
+    if isinstance(dataset, str) and dataset in MINI_BATCH:
+        return MINI_BATCH[dataset]
+    return min(load_model(dataset).mini_batches, default=2048)
 
 
 @cache
@@ -53,7 +62,7 @@ class Workload:
 
     Members
     -------
-    dataset: one of `DATASETS`; selects the shape and the model.
+    dataset: one of `DATASETS`, the name of another model or of a model file, or a model.
     workload: ``inference`` or ``training``.
     mini_batch: samples of a global mini-batch; None for the reference setting's.
     batching: ``file``, ``sort``, ``greedy`` or ``graph``.
@@ -63,7 +72,7 @@ class Workload:
     warmup, measured: mini-batches that warm the caches, and mini-batches that are measured.
     """
 
-    dataset: str = "kaggle"
+    dataset: str | Model = "kaggle"
     workload: str = "inference"
     mini_batch: int | None = None
     batching: str = "file"
@@ -75,7 +84,8 @@ class Workload:
     measured: int = 32
 
     def __post_init__(self) -> None:
-        check_known(self, dataset=DATASETS, workload=WORKLOADS, batching=tuple(ALGORITHMS))
+        check_known(self, workload=WORKLOADS, batching=tuple(ALGORITHMS))
+        load_model(self.dataset)
         check_least(self, seed=0, warmup=0, measured=2, mini_batch=1, window=self.samples)
         if self.format is not None and not self.data:
             raise ValueError(f"format must go with data, not {self.format!r} alone")
@@ -88,7 +98,24 @@ class Workload:
     @property
     def samples(self) -> int:
         """Samples of a mini-batch over all nodes."""
-        return self.mini_batch or MINI_BATCH[self.dataset]
+        return self.mini_batch or mini_batch_of(self.dataset)
+
+    @property
+    def preset(self) -> str:
+        """Preset of the NICs: the data set's, or the smaller one that holds the vectors."""
+        if self.of_paper:
+            return self.name
+        return preset_of(load_model(self.dataset).dimension)
+
+    @property
+    def of_paper(self) -> bool:
+        """Whether the model is one of `DATASETS`."""
+        return isinstance(self.dataset, str) and self.dataset in DATASETS
+
+    @property
+    def name(self) -> str:
+        """Name of the data set or model."""
+        return self.dataset if isinstance(self.dataset, str) else self.dataset.name
 
 
 @dataclass(frozen=True)
@@ -110,6 +137,8 @@ class Cluster:
     communicators: NCCL communicators per GPU; collectives of one communicator run in sequence, see
         :mod:`host.systems.program`.
     grouped: whether one NCCL call exchanges for all mini-batches of a graph.
+    link: profile of each GPU's own PCIe link; None for the link of the SmartNIC.
+    network: profile of the network.
     """
 
     nodes: int = 4
@@ -121,6 +150,8 @@ class Cluster:
     threads: int = 1
     communicators: int = 1
     grouped: bool = False
+    link: str | None = None
+    network: str = NETWORK
 
     def __post_init__(self) -> None:
         check_known(self, software=software_names(), gpu=profile_names("gpu_"))
@@ -276,4 +307,5 @@ def dealt(parts: Mapping[str, Any], own: dict, common: dict | None = None) -> di
 def devices_of(cluster: Cluster) -> Devices:
     """Return the devices of a cluster's nodes, from its profiles, scaled constants and options."""
     return Devices.load(cluster.nodes, cluster.software, cluster.gpu, cluster.scaled,
-                        cluster.kernels, cluster.threads, cluster.communicators, cluster.grouped)
+                        cluster.kernels, cluster.threads, cluster.communicators, cluster.grouped,
+                        cluster.link, cluster.network)

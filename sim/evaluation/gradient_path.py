@@ -280,7 +280,7 @@ def with_updates(point: Fields, nics: Nics, trace: Trace, devices: Devices, work
         us, sent = trained(point, nics, trace, devices)
         return replace(nic, times=[replace(times, update_us=us) for times in nic.times],
                        traffic=nic.traffic | {"gradients": sent})
-    config, runtime = apply_settings(preset(point.workload.dataset), list(nics.settings_of(point)))
+    config, runtime = apply_settings(preset(point.workload.preset), list(nics.settings_of(point)))
     path = GradientPath(config, devices, serving(point, nics, devices, trace.model)[0],
                         runtime.gradient_timeout)
     sums = reductions(trace, plan_of(point, trace), config)

@@ -1,20 +1,22 @@
 """The NICs of a point: their settings, their times for each measured mini-batch, and counts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from host.model import MODELS, Model
+from host.model import Model, load_model
 from host.placement.shard import ShardPlan
 from host.systems import Devices, NicTimes
 from host.timing.gpu import GpuProfile
-from rtl.config import preset
+from rtl.config import NicConfig, preset
 from sim.evaluation.fields import Fields
 from sim.evaluation.nic_run import NicRun, all_runs
 from sim.evaluation.store import Store
 from sim.evaluation.trace import Trace, plan_of
 from sim.evaluation.workloads import Updates, updates_of_trace
+from sim.job.fit import sizes_beyond
 from sim.job.options import RunOptions
 from sim.job.settings import apply_settings
 from sim.node.dense_vectors import bottom_operations
@@ -143,7 +145,7 @@ def serving(point: Fields, nics: Nics, devices: Devices,
     ``model``: model whose rows are gathered; None for the model of the point's data set.
     """
     gpu, called = _answering(point, nics, devices)
-    return as_nics_see(gpu, 4 * (model or MODELS[point.workload.dataset]).dimension), called
+    return as_nics_see(gpu, 4 * (model or load_model(point.workload.dataset)).dimension), called
 
 
 SEEN_GIB = 16384.0
@@ -195,7 +197,8 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
     settings = [f"interaction={str(interaction).lower()}"]
     if not any(setting.startswith("requester_merge=") for setting in own):
         settings.append("requester_merge=false")
-    config = preset(workload.dataset)
+    config = preset(workload.preset)
+    settings += _sizes(config, trace, interaction, own)
     for cache, held in rows.items():
         settings.append(f"{cache}={str(held != 0).lower()}")
         if held:
@@ -207,13 +210,25 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
     if nodes > config.nodes:
         settings.append(f"nodes={nodes}")
     return RunOptions.of(
-        config=workload.dataset, model=trace.model if trace.changed else None,
+        config=workload.preset, model=trace.model if trace.changed or not workload.of_paper
+        else None,
         settings=(*settings, *own), nodes=nodes,
         samples=sum(len(batch.samples) for batch in trace.batches), mini_batch=trace.mini_batch,
         in_flight=depth, data=workload.data or None, format=workload.format, threads=1,
         fidelity=point.system.fidelity, network=devices.network, pcie=devices.pcie, gpu=gpu,
         mlp="blas", seed=workload.seed, placement=point.cluster.placement,
         copied_rows=point.system.copied_rows, lookups=plan_of(point, trace).rule.lookups)
+
+
+def _sizes(config: NicConfig, trace: Trace, interaction: bool,
+           own: Sequence[str]) -> tuple[str, ...]:
+    """Return sizes beyond ``config`` that the trace requires, but for those that ``own`` sets."""
+    given = {each.partition("=")[0].strip() for each in own}
+    wanted = {"tables": trace.model.tables, "max_dimension": trace.model.dimension,
+              "interaction_vectors": trace.model.tables + 1 if interaction else 0,
+              "hold_vectors": 2 * max(int(batch.samples.slots.max()) for batch in trace.batches)}
+    return sizes_beyond(config, {name: size for name, size in wanted.items()
+                                 if name not in given})
 
 
 def cache_rows(point: Fields, nics: Nics,
@@ -224,7 +239,7 @@ def cache_rows(point: Fields, nics: Nics,
     keys for the local cache, requested foreign keys for the remote cache. Rows are whole sets, at
     least one. ``ValueError`` for more rows than the preset has in fidelity rtl.
     """
-    config = preset(point.workload.dataset)
+    config = preset(point.workload.preset)
     rows: dict[str, int | None] = {}
     notes = []
     for cache, part in (("local_cache", "lc"), ("remote_cache", "rc")):
@@ -265,7 +280,7 @@ def reaching(trace: Trace, plan: ShardPlan) -> dict[str, float]:
 
 def updates_of(point: Fields, nics: Nics, trace: Trace, nic: NicPart) -> Updates:
     """Return the rows that the measured steps update, and how many of them miss the cache."""
-    config, _ = apply_settings(preset(point.workload.dataset), list(nics.settings_of(point)))
+    config, _ = apply_settings(preset(point.workload.preset), list(nics.settings_of(point)))
     return updates_of_trace(trace, plan_of(point, trace),
                             nic.local_cache["rows"] if nic.local_cache else 0,
                             config.local_cache_ways, config.policy)

@@ -123,7 +123,7 @@ def in_words(point: Point | Task, seed: int | None = None) -> str:
         ("local cache", system.local_cache), ("remote cache", system.remote_cache)) if value]
     scaled = [f"{name} x{factor:g}" for name, factor in cluster.scaled]
     return ", ".join([
-        point.label, workload.dataset, workload.workload, f"{cluster.nodes} nodes",
+        point.label, workload.name, workload.workload, f"{cluster.nodes} nodes",
         f"mini-batch {workload.samples}", cluster.software, system.fidelity, *caches, *scaled,
         *([] if seed in (None, workload.seed) else [f"seed {workload.seed}"]), *system.settings,
         *system.en])
@@ -139,7 +139,7 @@ def in_turn(points: Iterable[Point | Task]) -> list[Point | Task]:
     given = list(points)
     tasks = [point for point in given if isinstance(point, Task)]
     ordered = sorted((point for point in given if isinstance(point, Point)), key=_turn)
-    compiled = {(of.workload.dataset, "sc" in of.kind.parts and of.workload.workload): of
+    compiled = {(of.workload.name, "sc" in of.kind.parts and of.workload.workload): of
                 for of in reversed(ordered) if of.system.fidelity == "rtl"}
     first = sorted(compiled.values(), key=_turn)
     return [*first, *(point for point in ordered if point not in first), *tasks]

@@ -84,8 +84,9 @@ class Built:
 class Site:
     """A point with all inputs of its system.
 
-    Members: ``point``; ``trace``; ``work``, of each mini-batch; ``devices`` of a node; ``runs``,
-    store of NIC runs, or None.
+    point, trace: the point and its trace. work: work of each mini-batch. devices: devices of a
+        node. runs: store of NIC runs, or None.
+    greedy: whether EN's options are improved step by step instead of compared all.
     """
 
     point: Fields
@@ -93,13 +94,15 @@ class Site:
     work: Workloads
     devices: Devices
     runs: Store | None = None
+    greedy: bool = False
 
     @classmethod
-    def of(cls, point: Fields, runs: Store | None = None, trace: Trace | None = None) -> "Site":
+    def of(cls, point: Fields, runs: Store | None = None, trace: Trace | None = None,
+           greedy: bool = False) -> "Site":
         """Return the site of a point; ``trace``: replaces the point's own trace."""
         found = trace or trace_of(point.workload)
         return cls(point, found, workloads(found, plan_of(point, found)),
-                   devices_of(point.cluster), runs)
+                   devices_of(point.cluster), runs, greedy)
 
     @property
     def training(self) -> bool:

@@ -8,16 +8,20 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
+from host.model import Model
 from host.systems import Devices, NicTimes
 from sim.evaluation.fields import Fields, NicOptions, Options
 from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
 from sim.evaluation.search import Built, Search, Site
 
-__all__ = ["PARTS", "Evaluated", "System"]
+__all__ = ["INTERACTION_VECTORS", "PARTS", "Evaluated", "System"]
 
 Evaluated = TypeVar("Evaluated", bound=Fields)
 """A point; a changed point keeps its class."""
+
+INTERACTION_VECTORS = 64
+"""Vectors of a NIC's dot interaction at most, see :class:`rtl.config.NicConfig`."""
 
 PARTS = ("lc", "rc", "sc")
 """Functions of a SmartNIC besides transport: local cache, remote cache, SmartNIC computation."""
@@ -72,6 +76,14 @@ class System(ABC):
 
     def without_interaction(self) -> dict[str, Any]:
         """Return the system and options with which GPUs compute the interaction."""
+        return {"system": self.name}
+
+    def for_model(self, model: Model, workload: str) -> dict[str, Any]:
+        """Return the system and options that serve a model: GPUs compute dots of more vectors than
+        `INTERACTION_VECTORS`."""
+        large = model.interaction == "dot" and model.tables + 1 > INTERACTION_VECTORS
+        if large and workload == "inference":
+            return self.without_interaction()
         return {"system": self.name}
 
     def nics(self, point: Fields) -> Nics:

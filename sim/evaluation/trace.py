@@ -74,24 +74,27 @@ def _trace(of: Workload, read: tuple[str, ...]) -> Trace:
     data, size, window, warmup, measured = (
         of.data, of.samples, of.window, of.warmup, of.measured)
     count = (warmup + measured) * size
-    workload = JobWorkload(config=of.dataset, data=data or None, format=of.format, samples=count,
-                        seed=of.seed, mini_batch=size)
+    workload = JobWorkload(config=of.preset, model=None if of.of_paper else of.dataset,
+                           data=data or None, format=of.format, samples=count, seed=of.seed,
+                           mini_batch=size)
     samples = SampleSource.of(workload)
     chunks = list(_first(samples.chunks(), count))
     check_contents(data, read)
     have, notes = sum(map(len, chunks)), []
     if have < count:
-        size = have // (warmup + measured)
-        if not size:
-            raise ValueError(f"data must hold at least {warmup + measured} samples, one for each "
-                             f"mini-batch, not {have}")
-        notes.append(f"the file has {have:,} samples: mini-batches of {size}")
+        found = have // size
+        if found < 2:
+            raise ValueError(f"data must hold at least 2 mini-batches of {size:,} samples, "
+                             f"not {have:,} samples")
+        notes.append(f"the files hold {have:,} samples: {found} instead of {warmup + measured} "
+                     f"mini-batches, half of them measured")
+        warmup, measured = found // 2, found - found // 2
         window = None
-        chunks = list(_first(iter(chunks), (warmup + measured) * size))
+        chunks = list(_first(iter(chunks), found * size))
     batcher = Batcher(algorithm_of(of.batching), size, window)
     batches = tuple(batcher.form(chunks))
     waits = size if of.batching == "file" else window or 16 * size
-    source = ", ".join(data) if data else f"generator, shape of {of.dataset}, seed {of.seed}"
+    source = ", ".join(data) if data else f"generator, shape of {of.name}, seed {of.seed}"
     first = len(batches) * warmup // (warmup + measured)
     return Trace(of, samples.model, source, batches, first, size, waits, tuple(notes))
 
@@ -147,8 +150,6 @@ def without_small(trace: Trace, rows: int) -> Trace:
     kept = np.array([each > rows for each in trace.model.rows])
     if kept.all():
         return trace
-    model = trace.model.with_rows(tuple(
-        each for each in trace.model.rows if each > rows))
     number = np.cumsum(kept) - 1
 
     def less(samples: Samples) -> Samples:
@@ -157,6 +158,7 @@ def without_small(trace: Trace, rows: int) -> Trace:
                        np.ascontiguousarray(samples.bag_lengths[:, kept]),
                        number[samples.tables[held]].astype(np.int32), samples.rows[held])
 
-    return replace(trace, changed=True, model=replace(
-        model, name=f"{trace.model.name}, tables of more than {rows} rows"), batches=tuple(
+    model = trace.model.with_tables(np.flatnonzero(kept).tolist(), f"{trace.model.name}, tables of "
+                                    f"more than {rows} rows")
+    return replace(trace, changed=True, model=model, batches=tuple(
             replace(batch, samples=less(batch.samples)) for batch in trace.batches))

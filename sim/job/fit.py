@@ -1,11 +1,32 @@
 """The NIC that a run builds, and checks that the model and the cluster fit it."""
 
+from collections.abc import Mapping
+
 from host.model import Model
-from rtl.config import NicConfig
+from rtl.config import PRESETS, NicConfig
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 
-__all__ = ["check_fit", "check_units", "config_to_build", "fitting_nic"]
+__all__ = ["check_fit", "check_units", "config_to_build", "fitting_nic", "preset_of",
+           "sizes_beyond"]
+
+
+def preset_of(dimension: int) -> str:
+    """Return the preset of the NICs for vectors of ``dimension`` values."""
+    return "kaggle" if dimension <= PRESETS["kaggle"].max_dimension else "terabyte"
+
+
+def sizes_beyond(config: NicConfig, wanted: Mapping[str, int]) -> tuple[str, ...]:
+    """Return ``field=value`` for each size in ``wanted`` that exceeds the size of ``config``.
+
+    The hold buffer gets a power of two.
+    """
+    return tuple(f"{name}={_power(size) if name == 'hold_vectors' else size}"
+                 for name, size in wanted.items() if size > getattr(config, name))
+
+
+def _power(least: int) -> int:
+    return 1 << (least - 1).bit_length()
 
 
 def fitting_nic(config: NicConfig, model: Model, runtime: Runtime,

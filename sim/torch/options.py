@@ -10,11 +10,12 @@ from rtl.config import preset
 from sim.evaluation.fields import software_names
 from sim.evaluation.systems import canonical, system_of
 from sim.job.arguments import check_bounds
+from sim.job.fit import preset_of, sizes_beyond
 from sim.job.options import RunOptions
 from sim.job.program import ProgramOptions
 from sim.job.settings import apply_settings
 from sim.torch.lookups.bags import DIMENSIONS
-from sim.torch.systems import SYSTEMS, Setting, dataset_of, sizes_beyond
+from sim.torch.systems import SYSTEMS, Setting
 
 __all__ = ["TorchOptions", "from_environment", "to_environment"]
 
@@ -101,7 +102,7 @@ class TorchOptions(ProgramOptions):
         slots: most slots of a sample.
         placement: placement of the tables; None for the program's option.
         """
-        name = self.config or dataset_of(dimension)
+        name = self.config or preset_of(dimension)
         own = (*_NICS[self.system], *self.set)
         if self.optimizer_on == "nic" and not any(
                 each.partition("=")[0].strip() == "remote_cache" for each in own):

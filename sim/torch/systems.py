@@ -10,13 +10,15 @@ import torch
 from host.batching import MiniBatch
 from host.model import MODELS, Model
 from host.samples import Samples
-from rtl.config import NicConfig, preset
+from rtl.config import preset
 from sim.evaluation.fields import Workload
 from sim.evaluation.measure import alone, busy_us
 from sim.evaluation.point import Point
 from sim.evaluation.search import Site
+from sim.evaluation.system import INTERACTION_VECTORS
 from sim.evaluation.systems import EN, FULL, canonical, system_of
 from sim.evaluation.trace import Trace
+from sim.job.fit import preset_of
 from sim.job.settings import apply_settings
 from sim.nic_cpp.config import WideConfig
 from sim.torch.lookups.bags import Bags
@@ -25,15 +27,12 @@ from sim.torch.lookups.mini_batch import samples_of
 from sim.torch.lookups.record import COUNTED, Kept
 from sim.torch.lookups.tables import padded
 
-__all__ = ["SYSTEMS", "Setting", "check_setting", "dataset_of", "no_times",
-           "sizes_beyond", "times_of"]
+__all__ = ["SYSTEMS", "Setting", "check_setting", "no_times", "times_of"]
 
 SYSTEMS = {"EN": EN, "FS": FULL, "bl-tuned": "bl-tuned", "bl-paper": "bl-paper"}
 """Systems of the report and their names in the evaluation. FS runs without its graph algorithm,
 because the program forms its own mini-batches."""
 
-INTERACTION_VECTORS = 64
-"""The most vectors of an interaction on a NIC, see :class:`rtl.config.NicConfig`."""
 _LARGE = f"the GPUs compute the interaction: a NIC supports at most {INTERACTION_VECTORS} vectors"
 _LEAST = 2
 """The fewest mini-batches that give an interval."""
@@ -65,11 +64,6 @@ class Setting:
             return self
         return replace(self, owners=None,
                        placement=",".join(str(self.owners[table]) for table in tables))
-
-
-def dataset_of(dimension: int) -> str:
-    """Return the data set whose NIC preset and mini-batches fit vectors of this dimension."""
-    return "kaggle" if dimension <= MODELS["kaggle"].dimension else "terabyte"
 
 
 def times_of(kept: list[Kept], chains: Chains, training: bool, setting: Setting) -> dict:
@@ -136,7 +130,7 @@ def _trace(kept: list[Kept], chains: Chains) -> tuple[Trace, list[str]]:
     """Return mini-batches as a trace for the systems, and notes."""
     columns = kept[0].columns
     dimension = max(bags.dimension for bags in columns)
-    name, held = dataset_of(dimension), padded(dimension)
+    name, held = preset_of(dimension), padded(dimension)
     means = all(bags.pooling == "mean" for bags in columns)
     model, notes = with_mlps(
         Model(tuple(len(bags.weight) for bags in columns), held, 1, (held,), (1,), "pytorch",
@@ -193,8 +187,7 @@ def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:
     large = not training and trace.model.tables + 1 > INTERACTION_VECTORS
     caches, settings = _caches(setting.settings, trace.of.dataset)
     point = Point.named(
-        **own.without_interaction() if large else {"system": own.name},
-        common=caches | {"settings": (*_sizes(trace, large, settings), *settings)},
+        **own.for_model(trace.model, workload), common=caches | {"settings": settings},
         dataset=trace.of.dataset, workload=workload, nodes=setting.nodes, mini_batch=size,
         software=setting.software, gpu=setting.gpu, placement=setting.placement,
         warmup=trace.warmup, measured=len(trace.measured), seed=setting.seed)
@@ -226,27 +219,3 @@ def _caches(settings: tuple[str, ...],
         "local_cache", "remote_cache")}
     return sizes, tuple(each for each in settings
                         if each.partition("=")[0].strip() not in sizes)
-
-
-def _sizes(trace: Trace, large: bool, settings: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the NIC sizes beyond the preset that the program requires, except for set fields.
-
-    large: True if the interaction exceeds the vectors of a NIC.
-    """
-    base, _ = apply_settings(WideConfig.of(preset(trace.of.dataset)), list(settings))
-    slots = max(int(batch.samples.slots.max()) for batch in trace.batches)
-    own = {each.partition("=")[0].strip() for each in settings}
-    return sizes_beyond(base, {name: size for name, size in {
-        "tables": trace.model.tables, "max_dimension": trace.model.dimension,
-        "interaction_vectors": 0 if large else trace.model.tables + 1,
-        "hold_vectors": 2 * slots}.items() if name not in own})
-
-
-def sizes_beyond(config: NicConfig, wanted: dict[str, int]) -> tuple[str, ...]:
-    """Return ``field=value`` for each size in ``wanted`` that exceeds the size in ``config``."""
-    return tuple(f"{name}={_power(size) if name == 'hold_vectors' else size}"
-                 for name, size in wanted.items() if size > getattr(config, name))
-
-
-def _power(least: int) -> int:
-    return 1 << (least - 1).bit_length()

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from host.data.generator import AVAZU, CRITEO, Popularity, generate, profile_for
+from host.data.draws import Popularity
+from host.data.generator import generate
+from host.data.rules import AVAZU, CRITEO, profile_for
 from host.model import MODELS, Model
 from host.samples import concatenate
 

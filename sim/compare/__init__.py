@@ -1,0 +1,1 @@
+"""``compare``: every system on one model, cluster and data."""

@@ -1,0 +1,48 @@
+"""Options of the command ``compare``."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gen.base.option import AnyPath, AnyPaths, option, same
+from host.model import Model
+from host.placement.deal import check_placement
+from sim.job.arguments import check_bounds
+from sim.job.outputs import Outputs
+from sim.job.workload import Workload
+
+__all__ = ["SYSTEMS", "CompareOptions"]
+
+SYSTEMS = ("bl-tuned", "fs", "en")
+"""Systems that are compared unless others are given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions:
+    """Options of the command ``compare``, and arguments of :func:`sim.api.compare`."""
+
+    model: AnyPath | Model = option("kaggle", "DLRM: a preset or a TOML file.")
+    cluster: AnyPath = option("h100x8", "Nodes, links and GPU: a preset or a TOML file.")
+    nodes: int | None = option(None, "Nodes of the cluster.", least=2, shown="the cluster's")
+    mini_batch: int | None = option(
+        None, "Samples of a mini-batch, over all nodes.", least=1, shown="the model's")
+    data: AnyPaths | None = same(Workload, "data")
+    format: str | None = same(Workload, "format")
+    index: str = same(Workload, "index")
+    placement: str = same(Workload, "placement")
+    training: bool = option(False, "Compare training steps instead of inference.")
+    system: Sequence[str] = option(
+        SYSTEMS, "Systems, with commas between: cpu-mpi, bl-paper, bl-tuned, nic, lc, rc, sc, "
+        "fs, en or a sum of parts such as lc+rc.")
+    measured: int | None = option(
+        None, "Mini-batches that are measured, after as many that warm the caches.", least=2,
+        most=64, shown="2 to 32, about 300,000 keys")
+    seed: int = option(Workload.seed, "Seed of all random numbers.")
+    json: AnyPath | None = same(Outputs, "json")
+    progress: Callable[[str], None] | None = option(
+        None, "Called with the name of each system before it is measured.")
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
+        check_placement(self.placement)
+        if not self.system:
+            raise ValueError("system must name at least one system")

@@ -1,0 +1,28 @@
+"""Table of a comparison on the console."""
+
+from rich.table import Table
+
+__all__ = ["choices", "compare_table"]
+
+
+def compare_table(result: dict) -> Table:
+    """Return the table of a result of :func:`sim.compare.compare.compare`."""
+    table = Table(title=f"{result['model']}, {result['nodes']} nodes of {result['cluster']}, "
+                        f"mini-batches of {result['mini_batch']:,}, {result['workload']}")
+    for column in ("system", "us per mini-batch", "us alone", "bottleneck", "its us",
+                   "network B per sample", "GPU memory GB"):
+        table.add_column(column, justify="left" if column in ("system", "bottleneck") else "right")
+    for row in result["systems"]:
+        if row["why"] is not None:
+            continue
+        table.add_row(row["system"], f"{row['interval_us']:,.1f}", f"{row['service_us']:,.1f}",
+                      row["bottleneck"], f"{row['bottleneck_us']:,.1f}",
+                      f"{row['network_bytes_per_sample']:,.0f}",
+                      f"{row['gpu_memory_bytes'] / 1e9:,.2f}")
+    return table
+
+
+def choices(result: dict) -> list[str]:
+    """Return a line for each system: its options, or the reason why it cannot be built."""
+    return [f"{row['system']}: {row['why'] or '; '.join(row['options'])}"
+            for row in result["systems"]]

@@ -1,0 +1,112 @@
+"""``compare``: any model, cluster and data; the same figures as a point; the deciding factor."""
+
+import json
+
+import pytest
+
+from sim import api
+from sim.compare.reason import Counts, reason_of
+from sim.evaluation.measure import measure
+from sim.evaluation.point import Point
+
+BAGS = """
+name = "bags"
+dimension = 32
+dense = 4
+bottom = [32]
+top = [16, 1]
+interaction = "cat"
+[[tables]]
+count = 3
+rows = 50_000
+bag = [1, 30]
+[[tables]]
+rows = 1_000_000
+"""
+
+
+@pytest.fixture
+def bags(tmp_path):
+    path = tmp_path / "bags.toml"
+    path.write_text(BAGS)
+    return path
+
+
+@pytest.fixture(scope="module")
+def kaggle():
+    return api.compare(cluster="h100", nodes=2, mini_batch=32, measured=2, placement="even")
+
+
+def test_all_systems_are_measured_and_ordered(kaggle):
+    rows = kaggle["systems"]
+    assert {row["system"] for row in rows} == {"bl-tuned", "fs", "en"}
+    assert [row["interval_us"] for row in rows] == sorted(row["interval_us"] for row in rows)
+    assert all(row["why"] is None and row["options"] and row["gpu_memory_bytes"] > 1e8
+               and 0 < row["bottleneck_us"] <= row["interval_us"] * 1.005 for row in rows)
+    assert kaggle["reason"].startswith(rows[0]["system"])
+    assert (kaggle["model"], kaggle["cluster"], kaggle["nodes"], kaggle["mini_batch"]) == (
+        "kaggle", "h100", 2, 32)
+    json.dumps(kaggle)
+
+
+def test_figures_are_those_of_the_point(kaggle):
+    point = Point.named("bl-tuned", nodes=2, mini_batch=32, warmup=2, measured=2, gpu="gpu_h100",
+                        software="tuned_h100", link="pcie_h100", in_flight=None, per_graph=None)
+    found = measure(point)
+    row = next(row for row in kaggle["systems"] if row["system"] == "bl-tuned")
+    for name in ("interval_us", "service_us", "samples_per_second"):
+        assert row[name] == found[name]
+
+
+def test_a_model_of_bags_from_a_file(bags, tmp_path):
+    result = api.compare(model=bags, cluster="h100", nodes=2, mini_batch=64, measured=2,
+                         json=tmp_path / "out.json")
+    assert all(row["why"] is None for row in result["systems"])
+    assert result["keys"] == pytest.approx(47.5, rel=0.1) and result["bags"] == 4
+    assert result["foreign_rows"] > 3 * result["foreign_bags"]
+    assert json.loads((tmp_path / "out.json").read_text())["reason"] == result["reason"]
+    by = {row["system"]: row for row in result["systems"]}
+    assert by["bl-tuned"]["network_bytes_per_sample"] < by["fs"]["network_bytes_per_sample"]
+
+
+def test_copies_do_not_lose_the_bags_of_other_tables(bags):
+    result = api.compare(model=bags, cluster="h100", nodes=2, mini_batch=64, measured=2,
+                         system=["en"])
+    assert result["systems"][0]["why"] is None
+
+
+def test_a_file_of_few_samples_keeps_the_mini_batch(tmp_path):
+    path = tmp_path / "trace.txt"
+    path.write_text("".join(f"{n % 8}:{n} {(n + 1) % 8}:{n}\n" for n in range(100)))
+    result = api.compare(model="trace", cluster="h100", nodes=2, mini_batch=32, data=path,
+                         format="trace", system=["bl-tuned"])
+    assert result["mini_batch"] == 32 and result["systems"][0]["interval_us"] > 0
+    assert result["notes"] == ["the files hold 100 samples: 3 instead of 64 mini-batches, half of "
+                               "them measured"]
+
+
+@pytest.mark.parametrize("options, message", [
+    ({"system": ["hotline"]}, "system must be one of"),
+    ({"system": []}, "system must name at least one"),
+    ({"nodes": 1}, "nodes must be at least 2"),
+    ({"model": "criteo"}, "model must be one of"),
+    ({"cluster": "nope"}, "cluster must be one of"),
+    ({"measured": 1}, "measured must be at least 2")])
+def test_mistakes(options, message):
+    with pytest.raises(ValueError, match=message):
+        api.compare(**options)
+
+
+def _row(system: str, interval: float, network: float, bottleneck: str) -> dict:
+    return {"system": system, "interval_us": interval, "bottleneck": bottleneck, "why": None,
+            "network_bytes_per_sample": network}
+
+
+@pytest.mark.parametrize("rows, rows_per_bag, words", [
+    ([_row("bl-tuned", 10, 100, "link"), _row("en", 90, 900, "nic")], 9.0, "keys per bag decide"),
+    ([_row("en", 10, 100, "nic"), _row("bl-tuned", 20, 300, "link")], 0.4, "bytes decide"),
+    ([_row("en", 10, 100, "nic"), _row("bl-tuned", 20, 100, "cpu")], 0.9,
+     "the size of a mini-batch decides"),
+    ([_row("en", 10, 100, "nic"), _row("bl-tuned", 10.05, 100, "cpu")], 0.9, "within 1 %")])
+def test_the_sentence_names_the_deciding_factor(rows, rows_per_bag, words):
+    assert words in reason_of(rows, Counts(1000, 100, 100, 100 * rows_per_bag))
