@@ -77,4 +77,5 @@ def throughput_row(name: str, result: dict) -> Row:
     return Row(name, rate, "lookups/cycle/node", bound=result["lookups"] / (nodes * limit.cycles),
                note=f"{result['samples']:,} samples in {cycles:,} cycles; {limit.name} of node "
                     f"{limit.node} is the bottleneck, busy "
-                    f"{100 * limit.cycles / cycles:.1f} % of the time; it sends {sent:.3f} vectors per cycle")
+                    f"{100 * limit.cycles / cycles:.1f} % of the time; it sends "
+                    f"{sent:.3f} vectors per cycle")

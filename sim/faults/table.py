@@ -35,9 +35,9 @@ def fault_tables(result: dict) -> list[Table]:
         row["wrong"]) for row in result["clusters"]]
     return [_table(title, columns, rows) for title, columns, rows in (
         ("Packets between link ends", (
-            "faults, and their rate", "injected", "sent", "resent", "LINK", "goodput"), links),
+            "faults, and their rate", "injected", "sent", "again", "LINK", "goodput"), links),
         ("Whole clusters, compared with runs without faults", (
-            "mode", "nodes", "faults", "rate", "injected", "resent", "cycles", "without"), clusters)
+            "mode", "nodes", "faults", "rate", "injected", "again", "cycles", "without"), clusters)
     ) if rows]
 
 
