@@ -7,28 +7,28 @@ function               command
 :func:`train`          ``sim train``: a DLRM trained on a cluster
 :func:`bench`          ``sim bench``: the rates, latencies and resources of the design
 :func:`hitrate`        ``sim hitrate``: hit rate of the local cache against its size
-:func:`batching`       ``sim batching``: what each way to form mini-batches saves
-:func:`plan`           ``sim plan``: what a cluster needs for a model, and what binds it
-:func:`describe`       ``sim datasets describe``: what is in a data set
-:func:`compare`        ``sim compare``: every system on one model, cluster and data
+:func:`batching`       ``sim batching``: keys saved by each batching algorithm
+:func:`plan`           ``sim plan``: requirements of a model, and the bottleneck
+:func:`describe`       ``sim datasets describe``: contents of a data set
+:func:`compare`        ``sim compare``: all systems on one model, cluster and data
 :func:`reproduce`      ``sim reproduce``: the paper's figures and claims
-:func:`serve`          ``sim serve``: latency under load, and what is served within a p99
+:func:`serve`          ``sim serve``: latency under load, and load within a p99
+:func:`faults`         ``sim faults``: the fault suite of the reliable link
 :func:`torch`          ``sim torch``: a PyTorch script with its embedding bags on NICs
-:func:`attach`         the same for a part of a program, as a context
+:func:`attach`         a context in which the embedding bags of a program are on NICs
 :func:`frame`          rows of any of these results as a pandas ``DataFrame``
 =====================  =============================================================
 
-Keyword arguments have the names of the command-line options. None stands for the default of any
-of them. What may be repeated or listed (``set``, ``policy``, ``only``, ``figures``, ``qps``,
-``slo``, ``system``, ``sizes``) is a sequence, not a string. A function returns the dictionary that
-its command writes with ``--json``. It prints nothing on standard output. Paths may be any
+Keyword arguments have the names of the command-line options; None selects the default. Options
+that may be repeated or listed (``set``, ``policy``, ``only``, ``figures``, ``qps``, ``slo``,
+``system``, ``sizes``) are sequences, not strings. A function returns the dictionary that its
+command writes with ``--json``, and does not write to standard output. Paths may be any
 ``os.PathLike``; ``data`` may be several paths.
 
-A mistake in an argument or in an input file raises ``ValueError`` with the line that the command
-prints (:class:`host.errors.InputError` for a file); unknown arguments and values of a wrong type
-raise ``TypeError``. A file that cannot be written raises ``OSError``, and a NIC that cannot be
-compiled :class:`sim.engines.BuildError`. A function whose extra is not installed raises
-:class:`embernic_extras.ExtraError`, an ``ImportError`` that names the extra.
+``ValueError``: invalid argument, with the message of the command; :class:`host.errors.InputError`
+for an invalid input file. ``TypeError``: unknown argument, or a value of the wrong type.
+``OSError``: a file cannot be written. :class:`sim.engines.BuildError`: a NIC cannot be compiled.
+:class:`embernic_extras.ExtraError`, an ``ImportError``: an extra is not installed.
 
 Each function checks all its output files before it opens any.
 """
@@ -95,7 +95,7 @@ def run(options: RunOptions, **watch: Any) -> dict:
 
 @takes(TrainArguments, TrainOptions.of)
 def train(options: TrainOptions, **watch: Any) -> dict:
-    """Train a DLRM on a cluster and compare every row that is written, bit for bit.
+    """Train a DLRM on a cluster and compare every written row bit for bit.
 
     >>> result = train(config="tiny", reference=True, nodes=2, samples=32, mini_batch=16,
     ...                model="avazu")
@@ -108,7 +108,7 @@ def train(options: TrainOptions, **watch: Any) -> dict:
         ``schema``, ``complete``, ``interrupted``; the options: ``config``, ``model``,
         ``options``, ``optimizer``, ``local_reduction``, ``gradient_partials``, ``fidelity``,
         ``engine``, ``nodes``, ``epochs``, ``checkpoint``; the work: ``first_step``, ``steps``,
-        ``samples``, ``lookups``, ``batching``; what was learned: ``loss`` of each step,
+        ``samples``, ``lookups``, ``batching``; the result: ``loss`` of each step,
         ``intervals``, ``rows_written``, ``weights_sha256``, ``predictions_sha256``;
         ``wall_seconds``; and of the NICs (None without NICs) the fields of a run and
         ``samples_per_second``, ``rows_compared``, ``update_misses``, ``spilled``,
@@ -124,7 +124,7 @@ def train(options: TrainOptions, **watch: Any) -> dict:
 
 @takes(BenchOptions)
 def bench(options: BenchOptions, **watch: Any) -> dict:
-    """Measure what the design promises: rates, latencies, resources, each with its target.
+    """Measure rates, latencies and resources of the design, each with its target.
 
     Some sections take long to compile and run; ``only`` selects sections.
 
@@ -207,7 +207,7 @@ def batching(options: BatchingOptions, **watch: Any) -> dict:
 
 @takes(PlanOptions)
 def plan(options: PlanOptions, **watch: Any) -> dict:
-    """Return what a cluster needs for a model, what fits and which resource binds, without RTL.
+    """Return requirements, fit and bottleneck of a model on a cluster, without RTL.
 
     >>> result = plan(samples=64, mini_batch=16)
     >>> result["nodes"], result["binds"] in [row["name"] for row in result["resources"]]
@@ -275,7 +275,7 @@ def reproduce(options: ReproduceOptions, **watch: Any) -> dict:
     Returns
     -------
     dict
-        What ``claims.json`` holds: ``schema``, ``version``, ``numpy``, ``blas``, ``profiles``,
+        Content of ``claims.json``: ``schema``, ``version``, ``numpy``, ``blas``, ``profiles``,
         ``setting``, ``sources``, ``figures``, ``points``, ``failed``, ``headlines``, ``claims``.
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``.
@@ -334,7 +334,7 @@ def compare(options: CompareOptions, **watch: Any) -> dict:
 
 @takes(ServeOptions)
 def serve(options: ServeOptions, **watch: Any) -> dict:
-    """Return the latency of requests under load, and what each system serves within a p99.
+    """Return the latency of requests under load, and the load served within a p99.
 
     >>> result = serve(qps=[10_000], slo=["1ms"], system=["cpu-mpi"], sizes=[8], requests=1000,
     ...                jobs=1)
@@ -376,8 +376,10 @@ def serve(options: ServeOptions, **watch: Any) -> dict:
 
 @takes(FaultsOptions)
 def faults(options: FaultsOptions, **watch: Any) -> dict:
-    """Run the fault suite of the reliable link: bare links and whole clusters over networks that
-    lose, double, reorder, corrupt and delay frames.
+    """Run the fault suite of the reliable link.
+
+    Bare links and whole clusters run over networks that lose, duplicate, reorder, corrupt and
+    delay frames.
 
     >>> faults(output="out/faults", short=True)["failed"]  # doctest: +SKIP
     []
@@ -386,7 +388,7 @@ def faults(options: FaultsOptions, **watch: Any) -> dict:
     -------
     dict
         ``schema``, ``version``, ``links``, ``clusters`` and ``failed``, see
-        :func:`sim.faults.suite.faults`. What is wrong does not raise: see
+        :func:`sim.faults.suite.faults`. Failed cells do not raise: see
         :func:`sim.faults.suite.suffers`.
 
     Raises ``ValueError``, ``TypeError``, ``OSError`` and ``BuildError``.
@@ -407,7 +409,7 @@ def faults(options: FaultsOptions, **watch: Any) -> dict:
 @takes(TorchArguments)
 def torch(options: TorchArguments, warn: Callable[[str], None] | None = None,
           left: Callable[[dict], bool] | None = None) -> dict:
-    """Run a PyTorch script as it is, with its embedding bags on NICs; the extra ``torch``.
+    """Run an unedited PyTorch script with its embedding bags on NICs; needs extra ``torch``.
 
     >>> from pathlib import Path
     >>> _ = Path("bag.py").write_text(
@@ -424,17 +426,17 @@ def torch(options: TorchArguments, warn: Callable[[str], None] | None = None,
     dict
         ``schema``, ``script``, ``options``, ``tables``, ``processes``, ``steps``,
         ``mini_batches``, ``values``, ``nics``, ``gradients``, ``not_caught``, ``systems``,
-        ``notes``, ``exit_status``, see :func:`sim.torch.report.result.result_of`. Of a program of
-        several processes the first has the report, and writes its files; in the others there is
-        only ``exit_status``.
+        ``notes``, ``exit_status``, see :func:`sim.torch.report.result.result_of`. If the program
+        has several processes, the first returns the report and writes its files; the others
+        return ``exit_status`` only.
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``; :class:`sim.torch.ends.ProgramError`
-    for what the script raises, and :class:`sim.torch.ends.ProgramStopped` for a signal;
-    :class:`sim.torch.values.nics.NicsError` where NICs do not answer. The report of a
-    script that was begun is written however the script ends, and is ``result`` of the exception.
-    If a process of several fails, all raise :class:`sim.torch.processes.peers.ProcessError`, and
-    the cause is written to standard error; the first process writes the report of all, except
-    after a mistake of the user.
+    for an exception of the script, :class:`sim.torch.ends.ProgramStopped` for a signal, and
+    :class:`sim.torch.values.nics.NicsError` if NICs do not answer. Once the script has begun, the
+    report is written however the script ends; the exception has it as ``result``. If a process
+    fails, all processes raise :class:`sim.torch.processes.peers.ProcessError`, and the cause is
+    written to standard error. The first process then writes the report, except after an invalid
+    argument.
     """
     from sim.torch.ends import unhurried
     from sim.torch.options import TorchOptions
@@ -474,12 +476,12 @@ def torch(options: TorchArguments, warn: Callable[[str], None] | None = None,
 def attach(options: AttachArguments, warn: Callable[[str], None] | None = None) -> Any:
     """Return a context in which the embedding bags of this program are on NICs.
 
-    ``with attach(system="EN") as program:`` catches what is done inside; ``program.result`` is
-    afterwards what :func:`torch` returns, also where an exception left the context; None in
-    processes of a program other than the first. The options are those of :func:`torch`.
+    ``with attach(system="EN") as program:`` captures the lookups inside. Afterwards
+    ``program.result`` is the result of :func:`torch`, also if an exception left the context; it is
+    None in all processes but the first. The options are those of :func:`torch`.
 
-    Raises ``ValueError`` and ``TypeError`` here, ``RuntimeError`` on entering where another such
-    context is open, and on leaving as :func:`torch` does.
+    Raises ``ValueError`` and ``TypeError`` here, ``RuntimeError`` on entering if another context
+    is open, and on leaving the exceptions of :func:`torch`.
     """
     from sim.torch.options import TorchOptions
     from sim.torch.program import attached

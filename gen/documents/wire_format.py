@@ -29,9 +29,10 @@ def wire_format_markdown(note: str) -> str:
     docs = attribute_docs(formats)
     said = (inspect.getdoc(formats) or "").split("\n\n")[1:]
     text = f"# Packets and records\n\n{note}\n\n{_prose(said)}\n## Packets\n\n"
-    text += ("Packets on host ports have the same form, with zeros in the first 42 bytes and in "
-             "the CRC. A beat contains eight records, the first in the lowest bits. Unused records "
-             "and lanes are zero. A NIC without the gradient path rejects *training* packets.\n\n")
+    text += ("Packets on host ports have the same form. Their first 42 bytes and their CRC are "
+             "zero, except for the address of a packet to GPU memory in bytes 0 to 7. A beat "
+             "contains eight records, the first in the lowest bits. Unused records and lanes are "
+             "zero. A NIC without the gradient path rejects *training* packets.\n\n")
     text += table(("opcode", "name", "from, to", "after the header beat", "training"), (
         (f"{int(code):#04x}", code.name, packet.sender, _payload(packet.records, packet.behind),
          "yes" if packet.training else "") for code, packet in PACKETS.items()))

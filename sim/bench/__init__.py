@@ -1,1 +1,1 @@
-"""The bench: figures of DESIGN section 7, each measured beside its target."""
+"""The bench: measures figures of the design against their targets."""

@@ -1,8 +1,7 @@
-"""Bench: measures the figures of DESIGN section 7 (``python -m sim bench``).
+"""Bench: measures figures of the design against their targets (``python -m sim bench``).
 
-Figures are cycle counts and shares, which are the same on every machine; the speed of the
-simulation is given as ratios of times within one run. A figure that misses its target is shown like
-any other; only wrong results are errors.
+Figures are cycle counts and shares, which are equal on every machine. The speed of the simulation
+is a ratio of times within a run. A missed target is no error; only wrong results are.
 """
 
 import json
@@ -30,7 +29,7 @@ __all__ = ["NOT_BUILT", "SCHEMA", "BenchProgress", "bench"]
 SCHEMA = "embernic/bench/1"
 
 NOT_BUILT: dict[str, str] = {"HBM store": "caches are on chip only"}
-"""Rows of DESIGN section 7 that are not measured, and why: their block does not exist."""
+"""Parts of the design without a block, by name, with a remark."""
 
 
 def _speed(progress: Progress) -> Sequence[dict]:
@@ -60,20 +59,22 @@ def bench(only: Sequence[str] = (), json_path: str | None = None,
 
     Parameters
     ----------
-    only: names from :data:`sim.bench.rows.SECTIONS`; none means all.
-    json_path: file to which the rows of each job are written when it is finished, so that the same
-        call continues where another was interrupted; ``-`` is standard output, written at the end.
-    progress: called periodically. finished: called with each row, including those in the file.
+    only: names from :data:`sim.bench.rows.SECTIONS`; empty means all.
+    json_path: file for the rows, written after each job; the same call resumes an interrupted one.
+        ``-`` is standard output, written at the end.
+    progress: called periodically.
+    finished: called with each row, also with rows that are read from the file.
 
-    A row has ``name``, ``value``, ``unit``, ``target`` (None where DESIGN names a limit only),
-    ``sense`` (``>=`` or ``<=``), ``holds``, ``note``, ``bound`` (what the binding limit would
-    allow) and ``section``; a latency has ``block``, ``from``, ``to`` and ``stated`` (by the
-    block's ``LATENCY``) instead of sense, note and bound.
+    A row has ``name``, ``value``, ``unit``, ``target`` (or None), ``sense`` (``>=`` or ``<=``),
+    ``holds``, ``note``, ``bound`` (largest value that the bottleneck allows) and ``section``; a
+    latency has ``block``, ``from``, ``to`` and ``stated`` (by the block's ``LATENCY``) in place of
+    sense, note and bound.
 
     Raises
     ------
     ValueError
-        ``only`` holds an unknown section, or the file holds unfinished rows of another request.
+        ``only`` contains an unknown section, or the file contains unfinished rows of another
+        request.
     """
     jobs = _jobs(only)
     head = {"schema": SCHEMA, "complete": False, "request": {

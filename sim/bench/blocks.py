@@ -1,4 +1,4 @@
-"""Rows of single blocks: lookups, vector path, packets, pooling (DESIGN section 7)."""
+"""Rows of single blocks: lookups, vector path, packets, pooling."""
 
 from collections.abc import Callable
 from functools import lru_cache

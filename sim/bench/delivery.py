@@ -1,4 +1,4 @@
-"""Rows of what passes between NIC and GPU memory, in items per cycle: each block alone."""
+"""Rows of the blocks between NIC and GPU memory, in items per cycle: each block alone."""
 
 from collections.abc import Callable
 
@@ -26,9 +26,9 @@ __all__ = ["delivery_jobs", "index_rate", "read_rate", "ring_rate"]
 
 _QUANTUM = 64
 _ROUND_TRIP = 210
-"""Cycles of PCIe there and back."""
+"""Cycles of a PCIe round trip."""
 _PCIE = 0.79
-"""Beats per cycle that it moves, 12.59 GB/s."""
+"""Beats per cycle of PCIe, 12.59 GB/s."""
 
 
 def index_rate(config: NicConfig, samples: Samples, engine: str = "verilator",
@@ -55,9 +55,10 @@ def index_rate(config: NicConfig, samples: Samples, engine: str = "verilator",
 
 
 def ring_rate(config: NicConfig, engine: str = "verilator", lists: int = 200) -> Rate:
-    """Return beats per cycle that leave for the parser, headers included, of full slots that a
-    kernel has filled before the first is read. PCIe brings a beat per cycle, a round trip after the
-    read."""
+    """Return beats per cycle to the parser, headers included.
+
+    A kernel has filled all slots before the first is read. PCIe delivers a beat per cycle, a round
+    trip after the read."""
     running = load(GpuRings(), "gpu_rings", engine, recipe="GpuRings()").instance()
     rows = 62  # with two beats of tags a full slot
     for name, value in (("enable", 1), ("read", 1), ("vector_beats", 1), ("every", 16),
@@ -96,7 +97,7 @@ def ring_rate(config: NicConfig, engine: str = "verilator", lists: int = 200) ->
 
 
 def read_rate(config: NicConfig, engine: str = "verilator", rows: int = 20_000) -> Rate:
-    """Return reads of rows per cycle that leave for packets, of misses without a pause."""
+    """Return reads of rows per cycle, for misses without a pause."""
     running = load(RowReads(config.tables), "row_reads", engine,
                    recipe=f"RowReads({config.tables})").instance()
     for name, value in (("enable", 1), ("vector_beats", 1)):

@@ -1,4 +1,4 @@
-"""Rows of the dot interaction block: cycles per sample, and which of its limits binds."""
+"""Rows of the dot interaction block: cycles per sample, and the bottleneck."""
 
 from rtl.config import LANES, NicConfig, preset
 from rtl.interaction.pairs import pair_count, pair_groups
@@ -8,7 +8,7 @@ from sim.bench.rows import Job, Progress, Row
 __all__ = ["dot_jobs", "dot_limits", "dot_row"]
 
 _SLACK = 1.1
-"""Target: cycles per sample over the larger of its beats in and out (DESIGN section 7)."""
+"""Target: cycles per sample divided by the larger of its beats in and out."""
 
 
 def dot_limits(config: NicConfig, n: int, dimension: int) -> dict[str, int]:

@@ -29,7 +29,7 @@ from sim.engines import Engine, Model, load
 __all__ = ["LEVELS", "gradient_jobs", "gradient_rate", "on_one_key"]
 
 LEVELS = ("global", "local")
-"""The owner's reducer, which rounds, and the requester's, whose sums leave as lists of terms."""
+"""The two reducers: the owner's rounds, the requester's sends sums as lists of terms."""
 
 _CONFIG = preset("kaggle")
 _TARGET = 0.9

@@ -1,6 +1,6 @@
 """Row of a NIC that computes the interaction with every row in its local cache.
 
-Two runs repeat the same samples, one of them more often. The difference between the two, in cycles
+Two runs repeat the same samples, the second run more often. The difference of the runs, in cycles
 and on every link, is the cost of samples whose rows are all cached.
 """
 
@@ -71,13 +71,13 @@ def interaction_row(config: str, model: Model, samples: int,
         _NAME, more["cycles"] / more["samples"], "cycles/result", sense="<=",
         bound=limit.cycles / more["samples"],
         note=f"{more['samples']:,} samples in {more['cycles']:,} cycles, {missed:,} of "
-             f"{more['lookups']:,} lookups missed the cache; {limit.name} binds, busy "
+             f"{more['lookups']:,} lookups missed the cache; bottleneck {limit.name}, busy "
              f"{100 * limit.cycles / more['cycles']:.1f} % of the time; the {beats} beats of a "
              f"result alone take {beats * BEAT_BYTES * pcie.cycles_per_byte:.1f} cycles of PCIe")
 
 
 def _difference(shorter: dict, longer: dict) -> dict:
-    """Return ``longer`` with its counts less those of ``shorter``."""
+    """Return ``longer`` with the counts of ``shorter`` subtracted."""
     counters = [{name: count - before[name] for name, count in after.items()}
                 for before, after in zip(shorter["counters"], longer["counters"])]
     counts = {name: longer[name] - shorter[name] for name in ("samples", "lookups", "cycles")}

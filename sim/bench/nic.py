@@ -1,4 +1,4 @@
-"""Rows of whole NICs in a cluster: throughput, and the limit that binds."""
+"""Rows of whole NICs in a cluster: throughput and bottleneck."""
 
 from dataclasses import dataclass
 
@@ -76,5 +76,6 @@ def throughput_row(name: str, result: dict) -> Row:
     rate = result["lookups"] / (nodes * cycles)
     return Row(name, rate, "lookups/cycle/node", bound=result["lookups"] / (nodes * limit.cycles),
                note=f"{result['samples']:,} samples in {cycles:,} cycles; {limit.name} of node "
-                    f"{limit.node} binds, busy {100 * limit.cycles / cycles:.1f} % of the time; "
-                    f"it sends {sent:.3f} vectors per cycle")
+                    f"{limit.node} is the bottleneck, busy "
+                    f"{100 * limit.cycles / cycles:.1f} % of the time; it sends "
+                    f"{sent:.3f} vectors per cycle")

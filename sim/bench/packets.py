@@ -44,7 +44,7 @@ class PacketRate:
 
     @property
     def share(self) -> float:
-        """Goodput as a share of what the link can carry at this size, p / (p + overhead)."""
+        """Goodput as a share of the link's limit at this size, p / (p + overhead)."""
         return self.goodput / (self.gbit_s * self.payload / (self.payload + self.overhead))
 
 

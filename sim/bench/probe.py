@@ -21,8 +21,9 @@ class Latency:
 
     Members
     -------
-    block: name of its class. start, end: the item in and the item out.
-    cycles: measured. stated: by its ``LATENCY``.
+    block: name of the class.
+    start, end: the item in and the item out.
+    cycles, stated: measured latency, and latency stated by ``LATENCY``.
     """
 
     block: str

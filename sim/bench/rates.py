@@ -1,4 +1,4 @@
-"""Rates of single blocks, in lookups or beats per cycle, on the trace of DESIGN section 7.
+"""Rates of single blocks, in lookups or beats per cycle, on a Criteo-like trace.
 
 A block runs alone on a compiled engine: its source is always valid, its sink always ready, and its
 misses are answered ``FILL_LATENCY`` cycles later, one vector per cycle. Caches are cold.

@@ -1,4 +1,4 @@
-"""Rows of the resources that a NIC takes on an Alveo U280, by Yosys."""
+"""Rows of the resources of a NIC on an Alveo U280, by Yosys."""
 
 from gen.netlist.report import SLR, report_resources
 from gen.verilog.convert import to_verilog
@@ -11,8 +11,7 @@ __all__ = ["resource_jobs", "resources"]
 _LINKED = {"training": True, "link": True}
 _CASES = (("kaggle", {}, 60.0, 60.0), ("kaggle with training", {"training": True}, 75.0, 75.0),
           ("kaggle with training and link", _LINKED, 75.0, 80.0))
-"""What is built, and the limits of its LUTs and of the rest in per cent of one SLR (DESIGN section
-7)."""
+"""Builds, and the limits of LUTs and of other resources in per cent of an SLR."""
 _DEPTH = 10
 """Most LUTs in series between registers, RAMs and DSPs."""
 

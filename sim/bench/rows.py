@@ -13,20 +13,20 @@ SECTIONS: dict[str, str] = {
     "vectors": "store to frames, frames to hold buffer, in beats per cycle",
     "packets": "packets out against 100 Gb/s Ethernet",
     "pooling": "pooling of bags of 1 to 100 vectors",
-    "unique": "repeats of a key in a requester's step, in slots per cycle",
+    "unique": "duplicate keys in a requester's step, in slots per cycle",
     "delivery": "indices to the host, vectors read from GPU memory, in items per cycle",
     "gradients": "gradient reduction, local and global, in beats per cycle",
     "interaction": "dot interaction, in cycles per sample",
     "latency": "pipeline latency of each block, in cycles",
-    "nic": "throughput of whole NICs in a cluster, and the limit that binds",
+    "nic": "throughput of whole NICs in a cluster, and the bottleneck",
     "speed": "speed of the cluster simulation against a bare loop and Amaranth's simulator",
-    "twins": "what each compiled twin gains on a whole run against its Python reference",
-    "resources": "what a NIC takes of an Alveo U280, by Yosys",
+    "twins": "speedup of a whole run by each compiled twin of Python code",
+    "resources": "resources of a NIC on an Alveo U280, by Yosys",
 }
 """The choices of ``only``, in the order of measurement."""
 
 Progress = Callable[[str], None]
-"""Called periodically with a line on what is being measured."""
+"""Called periodically with a line on the current measurement."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class BenchOptions:
 
 
 class AnyRow(Protocol):
-    """An object from which a row of the JSON is made."""
+    """An object that gives a row of the JSON."""
 
     def as_dict(self) -> dict:
         """Return the row, with ``name``, ``value``, ``unit``, ``target`` and ``holds`` at least."""
@@ -58,11 +58,11 @@ class Row:
 
     Members
     -------
-    name, value, unit: of the figure.
-    target: value to reach, in the same unit; None if DESIGN section 7 names only a limit.
-    sense: ``>=`` or ``<=``: the side of the target on which the figure is good.
-    note: how it was measured, or other remarks.
-    bound: value that the binding limit allows, if there is one.
+    name, value, unit: name, value and unit of the figure.
+    target: value to reach, in the same unit, or None.
+    sense: ``>=`` or ``<=``: the good side of the target.
+    note: remark on the measurement.
+    bound: largest value that the bottleneck allows, or None.
     """
 
     name: str
@@ -93,9 +93,10 @@ class Job:
 
     Members
     -------
-    section: the section for ``--only``. name: unique.
-    measure: measures and returns rows, or plain dicts like those of :meth:`AnyRow.as_dict`; called
-        with a progress callback.
+    section: the section for ``--only``.
+    name: unique name.
+    measure: measures and returns rows, or dictionaries as of :meth:`AnyRow.as_dict`; called with a
+        progress callback.
     """
 
     section: str

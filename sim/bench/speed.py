@@ -1,10 +1,10 @@
 """Speed of the cluster simulation against the bare compiled model and Amaranth's simulator.
 
-Times are CPU seconds, which other work on the machine disturbs little; only the gain of threads is
-measured in wall time, and its rows say so. The candidates run in turns, because the load of the
-machine changes: a processor that shares its core computes half as fast while its sibling is busy.
-A row is the median of the ratios within each turn. The ratio of the best times would be misleading:
-one candidate may have met a quiet moment and the other not.
+Times are CPU seconds, which depend little on other work on the machine. Only the gain of threads is
+measured in wall time; its rows state it. The candidates run in turns, because the load of the
+machine changes: a processor that shares its core is half as fast while its sibling is busy. A row
+is the median of the ratios within each turn. The ratio of the best times would compare different
+loads.
 """
 
 import os
@@ -46,9 +46,9 @@ def speed_rows(progress: Progress = lambda line: None, *, config: str = "kaggle"
 
     Parameters
     ----------
-    progress: called with a line on what is being measured.
-    config, samples, nodes: of the run; the targets are meant for the defaults.
-    pysim: whether to compare with Amaranth's simulator too, which takes longest.
+    progress: called with a line on the current measurement.
+    config, samples, nodes: options of the run; the targets apply to the defaults.
+    pysim: whether to compare with Amaranth's simulator, which takes longest.
     """
     options = RunOptions.of(config=config, samples=samples, nodes=nodes, threads=1)
     progress("the inputs of a cluster's NICs")
@@ -112,7 +112,7 @@ def _engines(job: Run) -> list[CompiledEngine]:
 
 
 class _Bare:
-    """A bare loop: the evaluations of a run with its recorded inputs, and nothing else."""
+    """A bare loop: only the evaluations of a run, with its recorded inputs."""
 
     def __init__(self, options: RunOptions):
         self._options = options
@@ -182,11 +182,11 @@ def _threads_rows(turns: list[_Turn]) -> list[Row]:
                f"processor, so other work "
                f"{'hardly disturbed' if alone > 0.95 else 'disturbed the measure'}"),
         _ratio("two bare loops at once against one after another", machine, None,
-               "what the machine's second processor gave at the time, which shares nothing with "
-               "the first but the machine: wall time of the same loops"),
+               "gain of the machine's second processor at the time, without shared data: wall time "
+               "of the same loops"),
         _ratio("two threads against one, of what two bare loops gain",
                [gain / whole for gain, whole in zip(gains, machine)], None,
-               "what a cluster makes of the second processor there is"),
+               "share of the second processor's gain that a cluster reaches"),
     ]
 
 

@@ -10,7 +10,7 @@ __all__ = ["figure", "latency_table", "note_table", "row_table"]
 
 
 def figure(value: float) -> str:
-    """Return a figure with three decimals, or none if it is a count."""
+    """Return a figure as text: a count as an integer, other values with three decimals."""
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
 
 
@@ -18,7 +18,7 @@ def row_table(rows: Sequence[dict]) -> Table:
     """Return a table of figures, their targets and whether they hold."""
     table = Table(title="EmberNIC bench", title_justify="left", box=box.SIMPLE,
                   padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("what")
+    table.add_column("figure")
     table.add_column("value", justify="right")
     table.add_column("unit")
     table.add_column("target", justify="right")
@@ -48,7 +48,7 @@ def note_table(rows: Sequence[dict]) -> Table:
 
 
 def latency_table(rows: Sequence[dict]) -> Table:
-    """Return a table of latencies; where the stated one differs, both are shown."""
+    """Return a table of latencies; shows the stated latency if it differs."""
     table = Table(title="Latency of idle blocks, in cycles", title_justify="left",
                   box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
     for heading in ("block", "from", "to the first"):

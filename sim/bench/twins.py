@@ -1,8 +1,7 @@
-"""Gain of each compiled twin: a whole run with it against one with its Python reference.
+"""Gain of each compiled twin: a whole run with the twin against a run with its Python reference.
 
-A twin stays only where a whole run is at least 1.5 times as fast with it, on the runs that it is
-there for. Runs with and without it take turns; a row is the median of the ratios of wall time
-within each turn, with the default two threads.
+A twin must make its runs at least 1.5 times as fast. Runs with and without the twin take turns; a
+row is the median of the ratios of wall time within each turn, with the default two threads.
 """
 
 import time
@@ -28,8 +27,10 @@ class Twin:
 
     Members
     -------
-    name: in words. modules: of C++ and of the reference. options: of the run that it is for, in
-    words and as :meth:`sim.job.options.RunOptions.of` takes them.
+    name: name in words.
+    modules: modules of the C++ and of the reference.
+    options: options of a run that needs the twin, in words and for
+        :meth:`sim.job.options.RunOptions.of`.
     reference: replaces the twin by its Python reference.
     """
 
@@ -67,7 +68,7 @@ def twin_row(twin: Twin, progress: Progress = lambda line: None, **changes: int)
     """
     options = RunOptions.of(**twin.options | changes)
     compiled, reference = choose(options), twin.reference(choose(options))
-    _timed(options, compiled)  # compiles what is not in the cache, and reads it
+    _timed(options, compiled)  # compile missing models, and load them
     ratios = []
     for number in range(TURNS):
         progress(f"with and without, {number + 1} of {TURNS}")
@@ -81,7 +82,7 @@ def twin_row(twin: Twin, progress: Progress = lambda line: None, **changes: int)
 
 
 def _timed(options: RunOptions, backend: Backend) -> tuple[float, tuple]:
-    """Return the seconds of a run and what it came to."""
+    """Return the seconds and the result of a run."""
     job = Run(options, backend)
     began = time.perf_counter()
     result = job.execute()

@@ -1,4 +1,4 @@
-"""Rows of the finder of repeats, in slots per cycle: the block alone, on the trace."""
+"""Rows of the finder of duplicate keys, in slots per cycle: the block alone, on the trace."""
 
 from collections.abc import Callable
 
@@ -24,8 +24,8 @@ def unique_rate(config: NicConfig, samples: Samples, engine: str = "verilator",
                 share: int = 128) -> tuple[Rate, int, int]:
     """Return slots per cycle of the finder, the keys it sent, and how many of them it sent again.
 
-    Each key is a slot. ``share``: samples of a step. ``RuntimeError`` if an index is not that of
-    its key, or the end does not come.
+    Each key is a slot. ``share``: samples of a step. ``RuntimeError`` if an index does not match
+    its key, or the step does not end.
     """
     running = load(UniqueFinder(config), f"unique_{config.name}", engine,
                    recipe=f"UniqueFinder({config!r})").instance()

@@ -11,7 +11,7 @@ __all__ = ["batching"]
 
 @command(BatchingOptions)
 def batching(given: dict[str, Any], shown: Shown) -> None:
-    """Compare the ways to form mini-batches: keys that each saves, and its cost. Runs no RTL."""
+    """Compare the algorithms that form mini-batches: keys saved and cost. Runs no RTL."""
     from sim.offline.batching import batching_tables
 
     with shown.console.status("forming mini-batches") as status:

@@ -12,7 +12,7 @@ __all__ = ["bench"]
 
 @command(BenchOptions)
 def bench(given: dict[str, Any], shown: Shown) -> None:
-    """Measure what the design promises: rates, latencies and resources, each with its target."""
+    """Measure rates, latencies and resources of the design, each with its target."""
     from sim.bench.tables import figure, latency_table, note_table, row_table
 
     console = shown.console
@@ -28,6 +28,6 @@ def bench(given: dict[str, Any], shown: Shown) -> None:
         console.print(row_table(rows), note_table(rows), sep="\n")
     if latencies:
         console.print(latency_table(latencies))
-    console.print("not built yet: " + "; ".join(
+    console.print("not built: " + "; ".join(
         f"{name} ({why})" for name, why in result["not_built"].items()), style="dim",
         highlight=False)

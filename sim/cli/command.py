@@ -1,4 +1,4 @@
-"""Commands whose options are the fields of a dataclass, see :mod:`gen.base.option`."""
+"""Commands with the fields of a dataclass as options, see :mod:`gen.base.option`."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -18,9 +18,9 @@ _READ = ("data", "files", "model", "cluster", "network", "gpu", "pcie", "faults"
 
 
 class Shown:
-    """Standard output of a command: its tables, or the JSON of its result for ``--json -``.
+    """Standard output of a command: tables, or the JSON of the result for ``--json -``.
 
-    console: console for all else; standard error where the JSON is on standard output.
+    console: console for tables and progress; standard error if the JSON is on standard output.
     json: value of ``--json``.
     """
 
@@ -42,10 +42,10 @@ class Shown:
 
 
 def command(kind: type) -> Callable[[Callable[[dict[str, Any], Shown], None]], Callable[..., None]]:
-    """Return a decorator: a command with the options of the dataclass ``kind``.
+    """Return a decorator that makes a command with the options of the dataclass ``kind``.
 
-    The function gets the values by name, as the function of the API takes them, and a `Shown`. None
-    stands for an option that is not given.
+    The function receives the arguments of the API function by name, and a `Shown`. An option that
+    is not given is None.
     """
     def decorate(function: Callable[[dict[str, Any], Shown], None]) -> Callable[..., None]:
         @wraps(function)
@@ -62,9 +62,8 @@ def command(kind: type) -> Callable[[Callable[[dict[str, Any], Shown], None]], C
 
 
 def _check_no_file(given: Mapping[str, Any]) -> None:
-    """Check ``--json -``, for which the command line itself writes to standard output.
-
-    ``ValueError`` where standard output is closed, or a file that another option ``given`` names.
+    """Check ``--json -``: raise ``ValueError`` if standard output is closed, or if another option
+    in ``given`` names it.
     """
     if sys.stdout is None:
         raise ValueError("json must be a file, not '-': standard output is closed")

@@ -10,15 +10,15 @@ from sim.offline.options import DescribeOptions
 
 __all__ = ["datasets"]
 
-datasets = typer.Typer(no_args_is_help=True, help="Show what is in the files of a data set.")
+datasets = typer.Typer(no_args_is_help=True, help="Describe the files of a data set.")
 
 _LOGGED = 1_000_000
-"""Samples from one line of progress to the next where there is no terminal."""
+"""Samples between two lines of progress without a terminal."""
 
 
 @datasets.callback()
 def _commands() -> None:
-    """Show what is in the files of a data set."""
+    """Describe the files of a data set."""
 
 
 @datasets.command()

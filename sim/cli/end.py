@@ -1,4 +1,4 @@
-"""How ``run`` and ``train`` end: what they print, and their exit status."""
+"""End of ``run`` and ``train``: printed lines and exit status."""
 
 import sys
 from collections.abc import Sequence
@@ -14,9 +14,11 @@ __all__ = ["conclude"]
 
 def conclude(console: Console, result: dict, table: Table, lines: Sequence[str], stop: Stop, *,
              stopped: str | None, failures: Sequence[str]) -> int:
-    """Print ``table``, ``lines``, how the command was ``stopped``, and the ``failures``.
+    """Print ``table``, ``lines``, ``stopped`` and ``failures``; return the exit status.
 
-    Returns the exit status: that of the signal that stopped the command, 1 for failures, else 0.
+    stopped: line on the signal that stopped the command, or None.
+
+    The exit status is that of the signal, 1 for failures, else 0.
     """
     console.print(table)
     for line in lines:

@@ -15,9 +15,9 @@ __all__ = ["faults"]
 
 @command(FaultsOptions)
 def faults(given: dict[str, Any], shown: Shown) -> None:
-    """Run the fault suite of the reliable link: frames lost, doubled, reordered, corrupted, late.
+    """Run the fault suite of the reliable link: lost, duplicate, reordered, corrupt, late frames.
 
-    The exit status is 1 when a cell has other values than without faults, or lost a packet.
+    The exit status is 1 if faults change a value of a cell or if a packet is lost.
     """
     from sim.faults.suite import suffers
     from sim.faults.table import fault_tables

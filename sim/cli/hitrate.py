@@ -13,7 +13,7 @@ __all__ = ["hitrate"]
 
 @command(HitrateOptions)
 def hitrate(given: dict[str, Any], shown: Shown) -> None:
-    """Show the hit rate of the local cache by its size, without running RTL."""
+    """Show the hit rate of the local cache for several sizes, without running RTL."""
     from sim.offline.hitrate import hitrate_stopped, hitrate_table
 
     with stoppable() as stop, SampleCount(shown.console) as progress:

@@ -1,4 +1,4 @@
-"""The command line ``python -m sim``: its commands, and how mistakes and signals end them."""
+"""The command line ``python -m sim``."""
 
 import sys
 
@@ -39,7 +39,7 @@ app.command()(compare)
 app.command()(reproduce)
 app.command()(serve)
 app.command()(faults)
-# What follows the script is the script's own.
+# Arguments after the script belong to the script.
 app.command(context_settings={"allow_interspersed_args": False})(torch)
 app.add_typer(datasets, name="datasets")
 

@@ -12,7 +12,7 @@ __all__ = ["plan"]
 
 @command(PlanOptions)
 def plan(given: dict[str, Any], shown: Shown) -> None:
-    """Show what a cluster needs for a model, what fits and what binds, without running RTL."""
+    """Show requirements, bottleneck and fit of a model on a cluster, without running RTL."""
     from sim.offline.plan import failures
     from sim.offline.plan_table import plan_tables
 

@@ -1,4 +1,4 @@
-"""Progress of commands: in place on a terminal, else a line now and then."""
+"""Progress of commands: updated in place on a terminal, otherwise printed at intervals."""
 
 import time
 from collections.abc import Callable
@@ -21,14 +21,14 @@ __all__ = ["JobLines", "PointBar", "RunBar", "SampleCount", "TrainBar"]
 _FIRST = 1 << 14
 
 _LINE_SECONDS = 30.0
-"""From one line of progress on the same work to the next, for points where there is no terminal."""
+"""Seconds between two lines of progress on the same work without a terminal."""
 
 
 class SampleCount:
-    """Shows how many samples were read, where nobody knows how many there are.
+    """Shows the number of samples read so far, for an input of unknown length.
 
-    Called with the samples done; used in a ``with`` statement. Without a terminal there is a line
-    at every doubling; short work prints no line.
+    Called with the samples done; used in a ``with`` statement. Without a terminal it prints a line
+    each time the number doubles, from 16,384 samples on.
     """
 
     def __init__(self, console: Console):
@@ -56,7 +56,7 @@ class SampleCount:
 class _Bar:
     """A progress bar on a terminal, from the first `_show` to the end of a ``with`` statement.
 
-    Not before: NICs that are compiled first have a display of their own.
+    Compilation of the NICs, before the first `_show`, has its own display.
     """
 
     def __init__(self, console: Console, doing: str, column: str):
@@ -82,7 +82,7 @@ class _Bar:
 
 
 class RunBar(_Bar):
-    """Shows how far a run is; without a terminal, a line at every tenth of the samples."""
+    """Shows the progress of a run; without a terminal, a line per tenth of the samples."""
 
     def __init__(self, console: Console):
         super().__init__(console, "running", "samples, cycle {task.fields[cycle]:,}")
@@ -100,9 +100,9 @@ class RunBar(_Bar):
 
 
 class TrainBar(_Bar):
-    """Shows how far a training is, and a line for each interval.
+    """Shows the progress of a training, and a line per interval.
 
-    Parameters: ``checkpoint``, the file that the training may go on from.
+    Parameters: ``checkpoint``, the file from which the training may resume.
     """
 
     def __init__(self, console: Console, checkpoint: str | None):
@@ -114,7 +114,7 @@ class TrainBar(_Bar):
         from sim.training.report import interval_line  # needs the NICs, which help does without
 
         if not self._begun and done:
-            self._console.print(f"{self._checkpoint}: going on after step {done:,}",
+            self._console.print(f"{self._checkpoint}: resuming after step {done:,}",
                                 highlight=False, soft_wrap=True)
         self._begun = True
         self._show(done, total, loss=loss)
@@ -123,9 +123,9 @@ class TrainBar(_Bar):
 
 
 class PointBar(AbstractContextManager):
-    """Progress of a sweep: a bar on a terminal, else a line now and then.
+    """Progress of a sweep: a bar on a terminal, otherwise a line every 30 seconds.
 
-    The time left follows from the points after the first, which also compiles its NICs.
+    The time left is estimated from the points after the first; the first also compiles the NICs.
     """
 
     def __init__(self, console: Console):
@@ -146,7 +146,7 @@ class PointBar(AbstractContextManager):
 
     def __call__(self, done: int, total: int, share: float) -> None:
         now = time.monotonic()
-        if self._calls == 0:  # what was asked for is right, and the first point begins
+        if self._calls == 0:  # the request is valid, and the first point begins
             self._bar.start()
         if self._calls < 2:
             self._began, self._first = now, share
@@ -163,9 +163,9 @@ class PointBar(AbstractContextManager):
 
 
 class JobLines:
-    """Lines on one job after the other, which may have displays of their own in between.
+    """Lines of consecutive jobs, which may show their own progress in between.
 
-    A job's first line is printed, and of those that follow one in half a minute.
+    The first line of a job is printed, then at most a line every 30 seconds.
     """
 
     def __init__(self, console: Console, now: Callable[[], float] = time.monotonic):

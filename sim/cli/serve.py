@@ -12,7 +12,7 @@ __all__ = ["serve"]
 
 @command(ServeOptions)
 def serve(given: dict[str, Any], shown: Shown) -> None:
-    """Show latency under load, and what each system serves within a p99."""
+    """Show latency under load, and the load that each system serves within a p99."""
     from sim.serving.table import serve_tables
 
     with PointBar(shown.console) as progress:

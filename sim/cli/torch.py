@@ -26,7 +26,7 @@ def torch(given: dict[str, Any], to: Shown) -> None:
     from sim.torch.processes.peers import ProcessError, is_first
     from sim.torch.values.nics import NicsError
 
-    # What the script prints must not come between the lines of the JSON.
+    # Output of the script must not mix with the JSON.
     shown = sys.stderr if json == "-" else sys.stdout
     try:
         with contextlib.redirect_stdout(shown):
@@ -38,7 +38,7 @@ def torch(given: dict[str, Any], to: Shown) -> None:
         raise typer.Exit(error.status) from None
     except (ValueError, TypeError, OSError) as error:
         _show(getattr(error, "result", None), json)
-        if not is_first():  # the first process says the same
+        if not is_first():  # the first process prints the same error
             raise typer.Exit(2) from None
         raise
     except ProgramStopped as error:
@@ -46,7 +46,7 @@ def torch(given: dict[str, Any], to: Shown) -> None:
         stopped = Interrupted(error.number)
         if error.result is not None:
             for path in filter(None, (json, report)):
-                stopped.add_note(f"{path} holds what the program did before")
+                stopped.add_note(f"{path} contains the results until then")
         raise stopped from None
     except ProgramError as error:
         if not error.shown:
@@ -66,9 +66,9 @@ def torch(given: dict[str, Any], to: Shown) -> None:
 
 
 def _left(result: dict, json: str | None) -> bool:
-    """Print the report of a script that ends its process; return whether its NICs were right.
+    """Print the report of a script that ends its process; return whether its NICs were correct.
 
-    What the script has left in the buffer of standard output stays there, as it does alone.
+    Output that the script left in the buffer of standard output stays unwritten, as without NICs.
     """
     with open(os.dup(1), "w") as shown, contextlib.redirect_stdout(shown):
         wrong = _show(result, json)
@@ -78,8 +78,10 @@ def _left(result: dict, json: str | None) -> bool:
 
 
 def _show(result: dict | None, json: str | None) -> list[str]:
-    """Print a report; return what went wrong on the NICs. There is none where no lookup was caught
-    and where another process has it."""
+    """Print a report and return the failures of the NICs.
+
+    ``result`` is None if no lookup was captured, or if another process owns the report.
+    """
     from sim.torch.report.result import failures
     from sim.torch.report.shown import tables_of
 

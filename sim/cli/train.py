@@ -16,7 +16,7 @@ __all__ = ["train"]
 
 @command(TrainArguments)
 def train(given: dict[str, Any], shown: Shown) -> None:
-    """Train a DLRM on a cluster and compare every row that is written, bit for bit."""
+    """Train a DLRM on a cluster and compare every written row bit for bit."""
     from sim.training.report import failures, stopped, table
 
     console = shown.console

@@ -1,1 +1,1 @@
-"""The fault suite: networks that lose, double, reorder, corrupt and delay, and what comes of it."""
+"""The fault suite: links and clusters over networks that lose, duplicate, reorder and corrupt."""

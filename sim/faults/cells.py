@@ -1,5 +1,4 @@
-"""The cells of the suite: which network and which faults, over bare links and over whole clusters.
-"""
+"""The cells of the suite: networks and faults, over bare links and over whole clusters."""
 
 from dataclasses import dataclass, replace
 
@@ -17,7 +16,7 @@ EVERYTHING = ",".join(KINDS.values())
 """All of them at once."""
 
 SIZES = {"1,430 bytes": 22, "150 bytes": 2}
-"""Beats of a packet by its UDP payload in words."""
+"""Beats of a packet, by the name of its UDP payload."""
 
 _ROUND_TRIPS_US = (1.0, 3.0, 10.0, 50.0)
 
@@ -27,21 +26,20 @@ MODES = {
     "pooled": (), "interaction": ("interaction=true",),
     "unique": ("deliver=unique", "completions=true"),
     "rings": ("gpu_rings=true", "deliver=unique", "completions=true"), "training": ()}
-"""What a cluster does, with its settings."""
+"""Modes of a cluster, with their settings."""
 
 _LEAST_FAULTS = 30
-"""Faults that a cell is made long enough for, in the mean; 10 are asked for."""
+"""Mean number of faults for which a cell is long enough; at least 10 are required."""
 
 _MOST_PACKETS = 1_000_000
 _NODES, _CLUSTER_RATES = (2, 3, 4, 5, 6, 7, 8), (1e-3, 1e-2, 1e-1)
 _FRAMES_A_SAMPLE = {2: 5, 3: 6, 4: 10, 5: 14, 6: 20, 7: 26, 8: 32}
-"""About how many frames cross the network for each sample, by nodes."""
+"""Approximate frames on the network per sample, by number of nodes."""
 
 
 @dataclass(frozen=True)
 class LinkCell:
-    """Packets between the ends of links alone. ``group``: the part of the table; ``name``: in it.
-    """
+    """Packets between bare link ends. ``group``: part of the table; ``name``: name in the group."""
 
     group: str
     name: str
@@ -50,11 +48,16 @@ class LinkCell:
 
 @dataclass(frozen=True)
 class ClusterCell:
-    """A run of whole NICs and hosts, of which the predictions or weights must be those of a run
-    without faults.
+    """A run of whole NICs and hosts. Its predictions or weights must equal those without faults.
 
-    Members: ``mode``, of :data:`MODES`; ``nodes``; ``kind`` of fault, ``all`` or none (``calm``);
-    ``rate``; ``samples`` in mini-batches of ``mini_batch``; ``seed``.
+    Members
+    -------
+    mode: key of :data:`MODES`.
+    nodes: number of nodes.
+    kind: kind of fault, ``all``, or ``calm`` without faults.
+    rate: probability of a fault per frame.
+    samples, mini_batch: samples of the run, and of a mini-batch.
+    seed: seed of the run.
     """
 
     mode: str

@@ -18,9 +18,12 @@ _COUNTS = {"repeated": "link_sender.repeated", "links": "link_sender.links",
 
 
 def measure(cell: LinkCell | ClusterCell) -> dict:
-    """Return what came of a cell, as plain values: of :func:`sim.faults.traffic.transfer`, or of a
-    run: the ``hash`` of its predictions or weights, ``failures``, ``cycles``, ``injected`` faults,
-    ``full`` queues' losses, and packets ``repeated``, ``links`` and ``duplicates``."""
+    """Return the result of a cell as plain values.
+
+    A link cell gives the result of :func:`sim.faults.traffic.transfer`. A cluster cell gives the
+    ``hash`` of its predictions or weights, ``failures``, ``cycles``, ``injected`` faults, frames
+    lost in ``full`` queues, and packets ``repeated``, ``links`` and ``duplicates``.
+    """
     if isinstance(cell, LinkCell):
         return transfer(cell.traffic)
     options: dict[str, Any] = {

@@ -13,8 +13,8 @@ class FaultsOptions:
     """Options of the command ``faults``, and arguments of :func:`sim.api.faults`."""
 
     output: AnyPath = option(
-        REQUIRED, "Folder of faults.json and faults.png. Finished cells stay in it, and the same "
-        "command goes on from them.")
+        REQUIRED, "Folder of faults.json and faults.png. Finished cells are kept: the same command "
+        "resumes after them.")
     short: bool = option(False, "Only cells that take seconds.")
     jobs: int | None = option(None, "Cells measured at once.", shown="processors")
     progress: Callable[[int, int, float], None] | None = option(

@@ -1,4 +1,4 @@
-"""Picture of the fault suite: goodput over loss, beside what other ways to repeat could reach."""
+"""Picture of the fault suite: goodput over loss, and bounds of retransmission schemes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The fault suite: every cell measured, and judged."""
+"""The fault suite: measures and checks every cell."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -16,21 +16,22 @@ __all__ = ["SCHEMA", "faults", "suffers"]
 SCHEMA = "embernic/faults/1"
 
 LEAST_INJECTED = 10
-"""Faults that must have happened in a cell with a rate."""
+"""Least number of injected faults in a cell with a rate."""
 
 _EXPECTED_FAILURE = "silent"
 
 
 def faults(folder: str | Path, short: bool = False, jobs: int | None = None,
            progress: Callable[[int, int, float], None] | None = None) -> dict:
-    """Measure all cells that ``folder`` does not hold yet, and judge them.
+    """Measure all cells that are not in ``folder``, and check them.
 
-    Returns ``schema``, ``version``; ``links`` and ``clusters``, a row for each cell: its fields,
-    its metrics (see :func:`sim.faults.measure.measure`), of clusters the ``calm_cycles`` without
-    faults, and ``wrong``, in words what is not as it must be, None if all is; ``failed``, cells
-    that could not be measured, with their ``error``.
+    Returns ``schema``, ``version``; ``links`` and ``clusters``, a row per cell with its fields, its
+    metrics (see :func:`sim.faults.measure.measure`), ``calm_cycles`` of clusters (cycles without
+    faults), and ``wrong``, a text on the failed checks or None; ``failed``, cells that could not be
+    measured, with their ``error``.
 
-    ``short``: only cells that take seconds. ``jobs``, ``progress``: as of a sweep.
+    short: measure only cells that take seconds.
+    jobs, progress: see :func:`sim.evaluation.sweep.sweep`.
     """
     links, clusters = link_cells(short), cluster_cells(short)
     calm = list(dict.fromkeys(cell.calm for cell in clusters))
@@ -49,7 +50,7 @@ def faults(folder: str | Path, short: bool = False, jobs: int | None = None,
 
 
 def suffers(result: dict) -> bool:
-    """Return whether any cell of a result is not as it must be."""
+    """Return whether any check of a result failed."""
     return bool(result["failed"]) or any(
         row["wrong"] for part in ("links", "clusters") for row in result[part])
 
@@ -63,14 +64,14 @@ def _row(cell: LinkCell | ClusterCell, found: Results, wrong: str | None) -> dic
 
 
 def _wrong_link(cell: LinkCell, found: Results) -> str | None:
-    """Return in words what is wrong with a transfer."""
+    """Return the failed checks of a transfer as text."""
     got = _metrics(cell, found) or {}
     silent = cell.group == _EXPECTED_FAILURE
     checks = {
         "packets are missing": got["delivered"] < got["sent"] and not silent,
-        "packets were admitted twice": got["doubled"] > 0,
+        "packets were admitted more than once": got["doubled"] > 0,
         "packets were changed": got["changed"] > 0,
-        "it did not come to rest": not got["over"],
+        "traffic did not end": not got["over"],
         "a peer was given up": got["given_up"] > 0 and not silent,
         "the silent peer was not given up": not got["given_up"] and silent,
         f"fewer than {LEAST_INJECTED} faults":
@@ -81,11 +82,11 @@ def _wrong_link(cell: LinkCell, found: Results) -> str | None:
 
 
 def _wrong_cluster(cell: ClusterCell, found: Results) -> str | None:
-    """Return in words what is wrong with a run."""
+    """Return the failed checks of a run as text."""
     got, calm = _metrics(cell, found) or {}, _metrics(cell.calm, found) or {}
     checks = {
         "the run failed: " + "; ".join(got["failures"]): bool(got["failures"]),
-        "other values than without faults": got["hash"] != calm["hash"],
+        "values differ from the run without faults": got["hash"] != calm["hash"],
         f"fewer than {LEAST_INJECTED} faults": got["injected"] < LEAST_INJECTED,
     }
     return _said(checks)

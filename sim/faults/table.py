@@ -9,21 +9,23 @@ __all__ = ["ceiling", "fault_tables", "go_back_n", "goodputs"]
 
 
 def ceiling(loss: float) -> float:
-    """Return the most that a link which sends again only what was lost may deliver, as a share of
-    what it delivers without loss."""
+    """Return the largest goodput of a link that retransmits only lost packets, as a share of its
+    goodput without loss."""
     return 1 - loss
 
 
 def go_back_n(loss: float, under_way: float) -> float:
-    """Return the same of a link that sends all again from a lost packet on, with so many packets
-    under way: ``(1 - p) / (1 + p (W - 1))``."""
+    """Return the same for go-back-N, which retransmits all packets from the lost packet on.
+
+    The share is ``(1 - p) / (1 + p (W - 1))`` with ``under_way`` = W packets in flight.
+    """
     return (1 - loss) / (1 + loss * max(0.0, under_way - 1))
 
 
 def fault_tables(result: dict) -> list[Table]:
     """Return the tables of a result of :func:`sim.faults.suite.faults`, 80 characters wide.
 
-    What is wrong has a column where anything is.
+    A column shows failed checks, if there are any.
     """
     links = [(f"{row['group'].replace(' bytes', ' B')}, {row['name']}", *(
         f"{row[name]:,}" for name in ("injected", "sent", "repeated", "links")),
@@ -32,16 +34,15 @@ def fault_tables(result: dict) -> list[Table]:
         f"{row[name]:,}" for name in ("injected", "repeated", "cycles", "calm_cycles")),
         row["wrong"]) for row in result["clusters"]]
     return [_table(title, columns, rows) for title, columns, rows in (
-        ("Packets over the ends of links", (
+        ("Packets between link ends", (
             "faults, and their rate", "injected", "sent", "again", "LINK", "goodput"), links),
-        ("Whole clusters, beside runs without faults", (
+        ("Whole clusters, compared with runs without faults", (
             "mode", "nodes", "faults", "rate", "injected", "again", "cycles", "without"), clusters)
     ) if rows]
 
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[tuple[str | None, ...]]) -> Table:
-    """Return a table of ``rows``, whose last value is in words what is wrong, None if nothing is.
-    """
+    """Return a table of ``rows``; the last value of a row is a text on failed checks, or None."""
     wrong = any(row[-1] for row in rows)
     table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in columns:
@@ -55,8 +56,8 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[tuple[str | None, 
 
 
 def goodputs(rows: Iterable[dict]) -> dict[str, list[tuple[float, float]]]:
-    """Return by size of packet and round trip the goodput at each rate of loss, as a share of that
-    without loss."""
+    """Return the goodput per rate of loss, as a share of the goodput without loss, by packet size
+    and round trip."""
     found: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
         if row["group"].startswith("goodput"):

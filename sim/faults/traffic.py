@@ -1,4 +1,4 @@
-"""Packets over the ends of reliable links, through a network that loses some of them."""
+"""Packets between ends of reliable links, through a network with faults."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -29,12 +29,12 @@ __all__ = ["GBIT_S", "OVERHEAD_BYTES", "PATTERNS", "LinkSettings", "LinkTraffic"
            "link_ends", "network_of", "payload_bytes", "run_to_rest", "send_packets", "transfer"]
 
 PATTERNS = ("one way", "both ways", "all to all", "incast")
-"""Who sends: node 0 to 1; both of two; every node to every other in turn; all to node 0."""
+"""Senders and receivers: node 0 to 1; both of two; every node to every other; all to node 0."""
 
 OVERHEAD_BYTES, GBIT_S = 24, 100.0
 _START, _LIMIT_S = 64, 1.0
 _PACKET = 1 << 20
-"""Packets that a sender may have, by whose number they are told apart."""
+"""Bound on the packets of a sender; a packet's number identifies it."""
 _LAYOUTS = {"sent": LINK_SENDER_COUNTERS, "received": LINK_RECEIVER_COUNTERS}
 _LAST_BIT = PacketBeat["last"].offset
 
@@ -56,12 +56,16 @@ class LinkTraffic:
 
     Members
     -------
-    packets: that each sender sends to each receiver. beats: payload beats of each, 1 to 22; several
-        are used in turn. pattern: one of :data:`PATTERNS`. nodes: of the network; the ends are
-        built for 8, or for as many as there are.
-    round_trip_us: of the network alone, twice its latency. queue_bytes: room in each output of the
-        switch; None for as much as is needed. faults: as of ``sim run --faults``. seed: of these.
-    first_sequence: number of the first packet to each node. settings: of the links.
+    packets: packets of each sender to each receiver.
+    beats: payload beats of a packet, 1 to 22; several values are used in turn.
+    pattern: one of :data:`PATTERNS`.
+    nodes: nodes of the network; link ends are built for at least 8.
+    round_trip_us: round trip of the network, twice its latency.
+    queue_bytes: room of each output of the switch; None for unlimited.
+    faults: faults as in ``sim run --faults``.
+    seed: seed of the faults.
+    first_sequence: number of the first packet to each node.
+    settings: settings of the links.
     """
 
     packets: int
@@ -83,7 +87,7 @@ class LinkTraffic:
 
     @property
     def flows(self) -> list[tuple[int, int]]:
-        """Senders with their receivers, in the order in which a sender turns to them."""
+        """Pairs of sender and receiver, in the order of sending."""
         if self.pattern == "one way":
             return [(0, 1)]
         if self.pattern == "both ways":
@@ -95,19 +99,23 @@ class LinkTraffic:
 
 
 def payload_bytes(beats: int) -> int:
-    """Return the UDP payload of a packet: its header, and so many beats."""
+    """Return the UDP payload in bytes of a packet with ``beats`` payload beats."""
     return UDP_LENGTH - 8 + beats * BEAT_BYTES
 
 
 def transfer(traffic: LinkTraffic) -> dict:
-    """Send the packets, and return what happened.
+    """Send the packets and return the result.
 
-    ``delivered`` packets of those ``sent``, ``doubled`` (admitted again), ``changed`` (with other
-    contents); ``goodput``, UDP payload a second that each receiver gets, as a share of the wire's
-    rate, in the time in which the middle four fifths of its packets come; ``cycles`` until the last
-    comes; ``frames`` on the wire, ``repeated`` and ``links`` of them; ``injected`` faults;
-    ``full``, frames that a full queue lost; ``given_up``, peers; ``counters`` of each node;
-    ``over``, whether all came, or their peers were given up, within a second.
+    sent, delivered: packets.
+    doubled, changed: packets admitted more than once; packets with changed contents.
+    goodput: least share of the wire's rate that is UDP payload, over the receivers, while the
+        middle four fifths of a receiver's packets arrive.
+    cycles: cycles until the last packet arrives.
+    frames, repeated, links: frames on the wire; retransmissions and LINK packets among them.
+    injected, full: faults; frames that a full queue dropped.
+    given_up: peers given up.
+    counters: counters of each node.
+    over: whether all packets arrived, or their peers were given up, within a second.
     """
     engines = link_ends(traffic)
     network = network_of(traffic)
@@ -136,7 +144,7 @@ def _model(config: NicConfig, first_sequence: int) -> Model:
 
 
 def link_ends(traffic: LinkTraffic) -> list[Engine]:
-    """Return an end for each node, out of reset and with its registers set."""
+    """Return a link end per node, after reset and with its registers set."""
     tiny = preset("tiny")
     model = _model(tiny.with_fields(link=True, nodes=max(tiny.nodes, traffic.nodes)),
                    traffic.first_sequence)
@@ -158,8 +166,10 @@ def link_ends(traffic: LinkTraffic) -> list[Engine]:
 
 def send_packets(traffic: LinkTraffic, engines: Sequence[Engine],
                  only: int | None = None, first: int = 0) -> Counter[tuple[int, int]]:
-    """Queue all packets at their senders, or at ``only`` one; return how many each flow has.
-    ``first``: number of the first packet, which tells it from those of earlier calls."""
+    """Queue all packets at their senders, or at the sender ``only``; return packets by flow.
+
+    first: number of the first packet; distinguishes the packets of several calls.
+    """
     counted, beat_words = field_bits(FrameInfo)["count"][0], word_count(RawBeat)
     last_word, last_bit = divmod(field_bits(RawBeat)["last"][0], 32)
     sizes = np.resize(np.array(traffic.beats), traffic.packets)
@@ -185,8 +195,8 @@ def send_packets(traffic: LinkTraffic, engines: Sequence[Engine],
 
 def run_to_rest(engines: Sequence[Engine], exchange: CompiledExchange, network: Network,
                 until: float = inf) -> list[list[tuple[np.ndarray, np.ndarray]]]:
-    """Run until nothing moves any more, at most a second or to cycle ``until``; return for each
-    node the beats that it got, and when."""
+    """Run until traffic ends, at most a second or to cycle ``until``; return beats and cycles of
+    arrival per node."""
     came: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in engines]
     now, limit = engines[0].cycle, min(until, _LIMIT_S * 1e9 / CYCLE_NS)
     while now < limit:
@@ -217,7 +227,7 @@ def _outcome(traffic: LinkTraffic, engines: Sequence[Engine], exchange: Compiled
         cycles = np.concatenate([part[1] for part in parts])
         ends = (beats[:, _LAST_BIT // 32] >> np.uint32(_LAST_BIT % 32) & 1).nonzero()[0]
         starts = np.concatenate(([0], ends[:-1] + 1))
-        # Behind each header: who sent it, its number, and that the beats are in order.
+        # Behind each header: sender and number of the packet, and the order of its beats.
         names, places = beats[:, 0], beats[:, 1]
         sizes = ends - starts
         wanted = np.arange(len(beats)) - np.repeat(starts, sizes + 1) - 1
@@ -246,8 +256,8 @@ def _outcome(traffic: LinkTraffic, engines: Sequence[Engine], exchange: Compiled
 
 
 def _goodput(ends: np.ndarray, sizes: np.ndarray, network: Network) -> float:
-    """Return the share of the wire's rate that the payload takes, of all but the first and the last
-    tenth of the packets."""
+    """Return the payload's share of the wire's rate, without the first and the last tenth of the
+    packets."""
     tenth = len(ends) // 10
     if len(ends) < 20:
         return 0.0

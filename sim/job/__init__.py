@@ -1,1 +1,1 @@
-"""What a command is asked to do: workload, simulation, outputs, settings, faults."""
+"""Request of a command: workload, simulation, outputs, settings, faults."""

@@ -1,7 +1,7 @@
-"""Arguments of the functions of :mod:`sim.api`: their signatures, and the checks of their values.
+"""Arguments of the functions of :mod:`sim.api`: signatures, and checks of values.
 
-Without the check of types, a float passes where an integer is meant, ``"false"`` is true, and a
-generator of paths is empty the second time.
+Types are checked because a float would pass for an integer, ``"false"`` would be true, and a
+generator of paths would be empty when it is read again.
 """
 
 import operator
@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 def check_bounds(options: Any) -> None:
     """Raise ``ValueError`` for an option of a dataclass that is out of its bounds.
 
-    A value that has a new name may have that or the old one; the field keeps the old one.
+    A renamed value is accepted by its new and its old name; the field stores the old name.
     """
     for each in fields(options):
         if (bounds := each.metadata.get("option")) is None:
@@ -46,13 +46,12 @@ def takes(kind: Callable[_P, object], build: Callable[..., Any] | None = None,
           ) -> Callable[[Callable[..., _T]], Callable[_P, _T]]:
     """Return a decorator that gives a function the options of a dataclass as its arguments.
 
-    The function gets the options that ``build`` returns for the arguments other than None, and the
-    callbacks by name. The help texts become the section ``Parameters`` of its docstring. A value
-    under its old name has a line on standard error.
+    The function receives the options that ``build`` returns for the arguments other than None, and
+    the callbacks by name. The help texts become the section ``Parameters`` of its docstring. A
+    value given by its old name prints a line on standard error.
 
-    kind: the dataclass. Its constructor is the signature, for type checkers too.
-    build: returns the options, by default of the dataclass; raises ``TypeError`` for a name that is
-        no option.
+    kind: the dataclass; its constructor is the signature, also for type checkers.
+    build: returns the options, by default the dataclass; raises ``TypeError`` for an unknown name.
     """
     known = given_options(kind)  # type: ignore[arg-type]
     kinds = {each.name: each.kind for each in known}
@@ -84,7 +83,7 @@ def takes(kind: Callable[_P, object], build: Callable[..., Any] | None = None,
 
 
 def _name_anew(known: tuple[Given, ...], given: Mapping[str, Any]) -> None:
-    """Print a line for each value that is given under its old name."""
+    """Print a line for each value that is given by its old name."""
     for each in known:
         if (value := given.get(each.name)) is not None and value in each.option.old:
             new = each.option.old[value]

@@ -37,8 +37,11 @@ class FaultPlan:
 
     Members
     -------
-    given: the text of each. seed: of what is drawn. silences: the parts that fall silent.
-    frames: faults of frames between NICs. restarts: of NICs, by their start.
+    given: text of each fault.
+    seed: seed of random draws.
+    silences: silent parts of nodes.
+    frames: faults of frames between NICs.
+    restarts: restarts of NICs, sorted by start.
     """
 
     given: tuple[str, ...] = ()
@@ -49,12 +52,12 @@ class FaultPlan:
 
     @classmethod
     def of(cls, given: str | None, nodes: int, seed: int = 0) -> "FaultPlan":
-        """Return the faults that ``given`` names: entries with commas between, or a file.
+        """Return the faults in ``given``: entries separated by commas, or a file.
 
         An entry is one of :mod:`sim.job.faults`, :mod:`sim.job.frame_faults` or
         :mod:`sim.job.restarts`, or ``seed=N``, which replaces ``seed``. A file is TOML with
-        ``faults``, a list of entries, and perhaps ``seed``, or the JSON of a run, whose faults and
-        seed it repeats.
+        ``faults``, a list of entries, and an optional ``seed``; or the JSON of a run, to repeat its
+        faults and seed.
 
         Raises ``ValueError`` (:class:`host.errors.InputError` for a file) or ``TypeError``.
         """

@@ -21,11 +21,11 @@ class Silence:
 
     Members
     -------
-    part: ``host``: the host takes nothing from its NIC and sends it nothing. ``gpu``: no gather
-        completes. ``network``: the node's link accepts nothing, as under a MAC's pause frames;
-        frames already on the wire arrive.
-    start: microseconds after the first samples were handed out. length: microseconds of silence,
-        ``inf`` if permanent.
+    part: ``host``: the host stops receiving from and sending to its NIC. ``gpu``: gathers do not
+        complete. ``network``: the node's link stops accepting frames, as under pause frames of a
+        MAC; frames on the wire arrive.
+    start: microseconds after the first samples were handed out.
+    length: microseconds of silence, ``inf`` if permanent.
     node: number of the node, None for every node.
     """
 

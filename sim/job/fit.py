@@ -1,4 +1,4 @@
-"""The NIC that a run builds, and checks that the model and the cluster fit it."""
+"""The NIC that a run builds, and checks of the model and the cluster against its sizes."""
 
 from collections.abc import Mapping
 
@@ -52,8 +52,8 @@ def config_to_build(config: NicConfig, model: Model, runtime: Runtime,
 
 
 def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workload) -> None:
-    """Raise ``ValueError`` where the model, the number of nodes or that of mini-batches in flight
-    exceeds the NIC's sizes."""
+    """Raise ``ValueError`` if the model, the nodes or the mini-batches in flight exceed the NIC's
+    sizes."""
     if workload.nodes > config.nodes:
         raise ValueError(f"nodes must be at most {config.nodes} for config {config.name}, "
                          f"not {workload.nodes!r}")
@@ -79,7 +79,7 @@ def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workl
 
 
 def check_units(config: NicConfig, model: Model) -> None:
-    """Raise ``ValueError`` where ``model`` needs dots and the NIC has no dot units."""
+    """Raise ``ValueError`` if ``model`` needs dots and the NIC has no dot units."""
     if model.interaction == "dot" and not config.dot_units:
         raise ValueError(f"dot_units must be at least 1 for the interaction dot, "
                          f"not {config.dot_units!r}")

@@ -1,4 +1,4 @@
-"""Faults of frames between NICs: lost, doubled, overtaken, corrupted, late; links that are down."""
+"""Faults of frames between NICs: lost, duplicate, reordered, corrupt or late; links down."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -15,23 +15,23 @@ __all__ = ["ANY", "FOREVER", "FORM", "OPCODES", "FaultKind", "FrameFault", "Fram
 FORM = "KIND[-OPCODE]=RATE or #N[:TIME][@LINK], such as drop-vectors=1e-3@0>1 or corrupt=#3"
 
 ANY = 0xFFFFFFFF
-"""Source, destination or opcode of a rule that does not ask for it."""
+"""Source, destination or opcode of a rule that applies to all."""
 
 FOREVER = (1 << 64) - 1
-"""End of a span of cycles without end, and the threshold of rate 1."""
+"""End of an unbounded span of cycles, and the threshold of rate 1."""
 
 Injected = dict[tuple[int, int, int, int], int]
 """Number of frames by kind of fault, source, destination and opcode."""
 
 OPCODES = {opcode.name.lower(): int(opcode) for opcode in Opcode if opcode < Opcode.QUERIES}
-"""What frames between NICs carry."""
+"""Opcodes of frames between NICs."""
 
 _LONGEST_US = 1e6
 _REORDER_US = 2.0
 
 
 class FaultKind(IntEnum):
-    """What happens to a frame."""
+    """Kind of fault of a frame."""
 
     DROP = 0
     DUPLICATE = 1
@@ -47,15 +47,15 @@ class FrameFault:
 
     Members
     -------
-    kind: ``DROP``: the frame is lost. ``DUPLICATE``: it comes twice, one copy behind the other.
-        ``REORDER``: it comes later by 1 cycle to ``time_us``, drawn for each frame, so that others
-        overtake it. ``CORRUPT``: one bit of it is flipped, each with the same probability.
-        ``DELAY``: it comes later by ``time_us``. ``DOWN``: frames that leave within ``length_us``
-        of ``start_us`` after the first samples are lost; ``inf`` for ever.
+    kind: ``DROP``: the frame is lost. ``DUPLICATE``: a copy follows the frame. ``REORDER``: the
+        frame is late by 1 cycle to ``time_us``, drawn per frame, and later frames may overtake it.
+        ``CORRUPT``: a random bit is flipped. ``DELAY``: the frame is late by ``time_us``.
+        ``DOWN``: frames that leave within ``length_us`` of ``start_us`` after the first samples
+        are lost; ``inf`` means permanently.
     source, destination, opcode: of the frames; None for any.
-    rate: probability for each frame. frames: in place of a rate, which frames: spans of their
-        numbers, both ends included, counted from 1 among the frames of a source, destination and,
-        where it is given, opcode.
+    rate: probability per frame.
+    frames: replaces ``rate``: spans of frame numbers, both ends included, counted from 1 per
+        source, destination and, if given, opcode.
     """
 
     kind: FaultKind
@@ -70,7 +70,7 @@ class FrameFault:
 
 
 class FrameRule(NamedTuple):
-    """A :class:`FrameFault` in whole numbers, as exchanges take it.
+    """A :class:`FrameFault` in integers, for exchanges.
 
     Members: ``kind``; ``source``, ``destination``, ``opcode``, or :data:`ANY`; ``threshold``, below
     which a draw of 64 bits is a hit, and :data:`FOREVER` if every draw is; ``cycles`` of the delay;

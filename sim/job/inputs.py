@@ -43,7 +43,7 @@ class SampleSource:
         return cls(workload, *_found(workload))
 
     def with_model(self, model: Model) -> "SampleSource":
-        """Return the same samples for another ``model``."""
+        """Return this source for another ``model``."""
         return replace(self, model=model)
 
     def chunks(self) -> Iterator[Samples]:
@@ -86,8 +86,8 @@ class SampleSource:
     def lookups(self) -> tuple[int, ...]:
         """Return the lookups of each table over the first `MEASURED` samples of the input, or all.
 
-        They count from the start, whatever the ``first_sample``, so that a run that continues
-        another finds every row where it was. `InputError` for a pipe, which can be read only once.
+        They are counted from the start of the input, not from ``first_sample``: a resumed run
+        must place every row on the same node. `InputError` for a pipe, which can be read only once.
         """
         if self.workload.data is not None:
             check_files(self.workload.data,
@@ -104,7 +104,7 @@ class SampleSource:
 
 
 def _found(workload: Workload) -> tuple[Model, str | None]:
-    """Return the model of a workload and the format of its files, None for the generator."""
+    """Return the model of a workload and the format of its files; None for the generator."""
     if workload.data is None:
         named = _BY_PRESET.get(workload.config, "kaggle")
         return load_model(named if workload.model is None else workload.model), None
@@ -139,7 +139,7 @@ def skip_samples(chunks: Iterator[Samples], count: int,
 
 
 def most_mini_batches(workload: Workload) -> int | None:
-    """Return an upper bound on a run's mini-batches; None where a file's length decides.
+    """Return an upper bound on a run's mini-batches; None if it depends on a file's length.
 
     The run has fewer only if its file holds fewer samples than were requested.
     """
@@ -153,7 +153,7 @@ def most_mini_batches(workload: Workload) -> int | None:
 
 
 def check_warmup(workload: Workload) -> None:
-    """Raise ``ValueError`` where all mini-batches of a run are known to be warm-up."""
+    """Raise ``ValueError`` if all mini-batches of a run are known to be warm-up."""
     most = most_mini_batches(workload)
     if workload.warmup and most is not None and workload.warmup >= most:
         raise ValueError(f"warmup must be below the {most:,} mini-batches of the run, "

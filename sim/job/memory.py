@@ -1,4 +1,4 @@
-"""GPU memory that the rows of a model and its MLPs take on each node."""
+"""GPU memory of each node for the rows of a model and its MLPs."""
 
 from host.model import Model
 from host.placement.shard import ShardPlan
@@ -29,7 +29,7 @@ def node_bytes(model: Model, plan: ShardPlan, optimizer: str) -> list[dict]:
 
 def check_memory(workload: Workload, model: Model, plan: ShardPlan,
                  optimizer: str = "none") -> None:
-    """Raise ``ValueError`` where a node's rows and MLPs exceed the GPU memory of the cluster.
+    """Raise ``ValueError`` if a node's rows and MLPs exceed the GPU memory of the cluster.
 
     Without a ``cluster``, the size of the memory is unknown.
     """
@@ -40,5 +40,5 @@ def check_memory(workload: Workload, model: Model, plan: ShardPlan,
     if (most := max(found)) > memory:
         raise ValueError(
             f"bytes of a node must be at most the {memory:,} of GPU memory of cluster "
-            f"{workload.cluster}, not {most:,}, which node {found.index(most)} has of model "
+            f"{workload.cluster}, not {most:,} at node {found.index(most)} for model "
             f"{model.name}: use more nodes, another placement or a smaller model")

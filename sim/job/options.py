@@ -1,4 +1,4 @@
-"""Options of a run: what is simulated, how, and what is written."""
+"""Options of a run: workload, simulation and outputs."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -20,13 +20,13 @@ _REPORTED = (
     "window", "data", "format", "placement", "copied_rows", "engine", "fidelity", "threads", "skip",
     "network", "pcie", "gpu", "mlp", "seed", "cluster", "waves", "waves_node", "waves_window",
     "faults", "patience")
-"""Members of a report's ``options``, in order; the report adds the NIC to them. Clock gating is
-left out: it changes the speed of a run and nothing that is reported."""
+"""Members of a report's ``options``, in order; the report adds the NIC. Clock gating is left out,
+because it changes only the speed of a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """The option ``set``, a user's name for :attr:`Workload.settings`."""
+    """The option ``set``, the user's name for :attr:`Workload.settings`."""
 
     set: Settings = option(
         (), "Change a field of the NIC's configuration, or a register; may be repeated.",
@@ -39,7 +39,9 @@ class RunOptions:
 
     Members
     -------
-    workload: what is simulated. simulation: how. outputs: what is written.
+    workload: cluster, model and samples.
+    simulation: engine, fidelity and threads.
+    outputs: files to write.
     """
 
     workload: Workload = field(default_factory=Workload)
@@ -53,7 +55,7 @@ class RunOptions:
                                  "signals")
             if self.workload.fault_plan.frames:
                 raise ValueError("faults of frames must go with fidelity rtl, not with fast, "
-                                 "which has none")
+                                 "which has no frames")
             if self.workload.fault_plan.restarts:
                 raise ValueError("faults restart must go with fidelity rtl, not with fast, whose "
                                  "link never gives up a peer")
@@ -65,7 +67,7 @@ class RunOptions:
 
     @property
     def traced(self) -> WavesOptions | None:
-        """The waveforms to trace, None for none."""
+        """The waveforms to trace, or None."""
         outputs = self.outputs
         return WavesOptions.of(outputs.waves, outputs.waves_node, outputs.waves_window,
                                self.workload.nodes, self.simulation.engine)
@@ -74,7 +76,7 @@ class RunOptions:
     def of(cls, **given: Any) -> "RunOptions":
         """Return options from `RunArguments` or members of the parts; see :meth:`Workload.of`.
 
-        None stands for the default. ``TypeError`` for a name that no part has.
+        None selects the default. ``TypeError`` for an unknown name.
         """
         if "set" in given:
             given["settings"] = given.pop("set")
@@ -83,7 +85,7 @@ class RunOptions:
                    Outputs(**parts["outputs"]))
 
     def with_fields(self, **changes: Any) -> "RunOptions":
-        """Return these options with members of the three parts changed."""
+        """Return a copy with changed members of the three parts."""
         return replace(self, **{name: replace(getattr(self, name), **members)
                                 for name, members in _by_part(changes).items()})
 

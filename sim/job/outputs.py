@@ -28,9 +28,9 @@ class Outputs:
         None, "Write every frame between the nodes to this file, for Wireshark.")
     waves: AnyPath | None = option(
         None, "Write the signals of one NIC to this file (.fst, .vcd), for GTKWave or Surfer.")
-    waves_node: int | None = option(None, "Node whose signals are written.", shown="0")
+    waves_node: int | None = option(None, "Node of the signals.", shown="0")
     waves_window: str | None = option(
-        None, "Cycles whose signals are written, both included.", metavar="FIRST:LAST",
+        None, "First and last cycle of the signals.", metavar="FIRST:LAST",
         shown=f"{WINDOW:,} cycles from the first samples")
 
     def __post_init__(self) -> None:
@@ -48,8 +48,8 @@ class Outputs:
         return {name: path for name, path in named.items() if path is not None}
 
     def check_files(self, inputs: Mapping[str, Paths | None]) -> None:
-        """Raise ``ValueError`` unless each file can be written, and none of them is another one or
-        one of the ``inputs``, see :func:`sim.files.outputs.check_outputs`.
+        """Raise ``ValueError`` unless the files are writable and distinct from each other and from
+        the ``inputs``, see :func:`sim.files.outputs.check_outputs`.
 
         Call it before any file is opened; missing folders are created.
         """

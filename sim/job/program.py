@@ -1,6 +1,6 @@
 """Options of a PyTorch program on NICs.
 
-They are here, and not in :mod:`sim.torch`, which requires PyTorch: ``sim torch --help`` does not.
+They are outside :mod:`sim.torch`, because ``sim torch --help`` must work without PyTorch.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,24 +17,24 @@ __all__ = ["AttachArguments", "ProgramOptions", "TorchArguments"]
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramOptions:
-    """How a program runs, and what its mini-batches are timed on.
+    """Execution of a program, and the system that times its mini-batches.
 
     :class:`sim.torch.options.TorchOptions` checks them.
     """
 
     system: str = option(
-        "FS", "System that the script runs on: EN, FS, bl-tuned or bl-paper. Its times are shown "
-        "beside those of the others.", shown="FS", joined=True)
+        "FS", "System that the script runs on: EN, FS, bl-tuned or bl-paper. The report shows the "
+        "times of all systems.", shown="FS", joined=True)
     nodes: int | None = option(
-        None, "Nodes over which each mini-batch is dealt. Where the script has several processes, "
-        "each is a node.", shown="4, or the processes of the script")
+        None, "Nodes that share each mini-batch. If the script has several processes, each is "
+        "a node.", shown="4, or the processes of the script")
     placement: str = same(Workload, "placement")
     fidelity: str = option(
-        "model", "Where vectors come from. rtl: the NICs' RTL; fast: the bit-exact numerics. Times "
-        "of systems are of modelled NICs in both.", among=FIDELITIES, old=FAST)
+        "model", "Source of the vectors. rtl: the NICs' RTL; fast: the bit-exact numerics. Both "
+        "use modelled NICs for the times of systems.", among=FIDELITIES, old=FAST)
     optimizer_on: str = option(
-        "host", "Where rows of tables are updated. host: by PyTorch's optimizer, whichever it is; "
-        "nic: by the NICs' SGD or row-wise Adagrad.", among=("host", "nic"))
+        "host", "Where rows of tables are updated. host: by any PyTorch optimizer; nic: by the "
+        "NICs' SGD or row-wise Adagrad.", among=("host", "nic"))
     config: str | None = option(
         None, "Preset of the NIC that runs in RTL.",
         shown="kaggle up to dimension 16, else terabyte")
@@ -43,7 +43,7 @@ class ProgramOptions:
     gpu: str = option(str(Workload.gpu), "GPU profile.")
     engine: str = same(Simulation, "engine")
     threads: int = same(Simulation, "threads")
-    seed: int = option(Workload.seed, "Seed of what systems draw.", least=0)
+    seed: int = option(Workload.seed, "Seed of the random draws of systems.", least=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,15 +51,15 @@ class AttachArguments(ProgramOptions):
     """Arguments of :func:`sim.api.attach`."""
 
     warn: Callable[[str], None] | None = option(
-        None, "Called with a line for each lookup that is not caught; by default written to "
-        "standard error.")
+        None, "Called with a line per lookup that is not captured; by default lines go to standard "
+        "error.")
 
 
 @dataclass(frozen=True)
 class TorchArguments(AttachArguments):
     """Options of the command ``torch``, and arguments of :func:`sim.api.torch`."""
 
-    script: AnyPath = option(REQUIRED, "PyTorch script, run as it is.")
+    script: AnyPath = option(REQUIRED, "PyTorch script, run unedited.")
     arguments: Sequence[str] = option(
         (), "Arguments of the script. Options of this command come before the script.")
     _: KW_ONLY
@@ -67,6 +67,6 @@ class TorchArguments(AttachArguments):
     report: AnyPath | None = option(
         None, "Write a page and the counts of each mini-batch to this folder.")
     left: Callable[[dict], bool] | None = option(
-        None, "Called with the report, after its files are written, where the script ends this "
+        None, "Called with the report, after its files are written, if the script ends this "
         "process by os._exit, os.abort or exec. Returns whether the exit status stays the "
         "script's.")

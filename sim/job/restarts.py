@@ -12,11 +12,14 @@ FORM = "restart=START:LENGTH@NODE, such as restart=10us:30us@2"
 
 @dataclass(frozen=True)
 class NicRestart:
-    """A NIC that is down for a while and comes back as after power-up, with its host.
+    """A NIC that goes down for some time and returns as after power-up, with its host.
 
-    Members: ``start``, microseconds after the first samples were handed out, from which on none
-    are; the NIC goes down once those handed out are answered. ``length``, microseconds until it is
-    up again. ``node``.
+    Members
+    -------
+    start: microseconds after the first samples were handed out. From then on no samples are handed
+        out, and the NIC goes down when all samples in flight are answered.
+    length: microseconds until it is up again.
+    node: number of the node.
     """
 
     start: float

@@ -1,4 +1,4 @@
-"""Where the rings of request lists and vectors lie in GPU memory."""
+"""Addresses of the rings of request lists and vectors in GPU memory."""
 
 from dataclasses import dataclass
 
@@ -14,20 +14,23 @@ LIST_BASE, VECTOR_BASE = 0x2_5000_0000, 0x2_6000_0000
 """Addresses of the rings of request lists and of vectors in GPU memory."""
 
 LIST_INDEX, VECTOR_INDEX = 0x2_4000_2000, 0x2_4000_2040
-"""Addresses of the words in GPU memory with the counts of lists written and of slots of vectors
-read out; their upper halves are those of the rings."""
+"""Addresses of two counts in GPU memory: lists written, and vector slots read. Their upper halves
+equal those of the rings."""
 
 _SLOTS, _EVERY = 256, 16
-"""Slots of a ring; slots of vectors that are read out before their count is written, if reads
-follow each other."""
+"""Slots of a ring; consecutive vector slots that are read before their count is written."""
 
 
 @dataclass(frozen=True)
 class Ring:
-    """A ring in GPU memory, whose slots are counted from 0 on, modulo its ``slots``.
+    """A ring in GPU memory, with slots numbered from 0, modulo ``slots``.
 
-    Members: ``base``, its address; ``slots``, a power of two; ``slot_bytes`` of each, a power of
-    two; ``index``, the address of the word with the NIC's count.
+    Members
+    -------
+    base: address of the ring.
+    slots: number of slots, a power of two.
+    slot_bytes: bytes of a slot, a power of two.
+    index: address of the NIC's count.
     """
 
     base: int

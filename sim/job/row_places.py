@@ -1,4 +1,4 @@
-"""Where the rows of tables lie in GPU memory, for NICs that read them."""
+"""Addresses of table rows in GPU memory, for NICs that read rows."""
 
 from dataclasses import dataclass
 
@@ -9,19 +9,24 @@ from rtl.formats import OFFSET_BITS, READ_UNIT, DescriptorKind
 __all__ = ["ROWS_BASE", "RowPlaces", "check_bar", "row_registers"]
 
 ROWS_BASE = 0x10_0000_0000
-"""Address from which on the tables of a node lie in the memory of its GPU."""
+"""Address of the first table of a node in the memory of its GPU."""
 
 _GIB = 1 << 30
 
 
 @dataclass(frozen=True)
 class RowPlaces:
-    """The tables of a node in GPU memory, each whole and one behind the other.
+    """The tables of a node in GPU memory, in sequence.
 
-    A table that is split by rows has room for all of them, since a row's address follows from its
-    number. Members: ``bases``, of each table in bytes from :data:`ROWS_BASE` on, 0 of those that
-    the node does not have; ``end``, where the last one ends; ``row_bytes``; ``tables``, which of
-    them the node has, by their bases.
+    A table that is split by rows occupies its full size on every node, because the address of a row
+    follows from its number.
+
+    Members
+    -------
+    bases: offset of each table from :data:`ROWS_BASE` in bytes; 0 for a table of other nodes.
+    end: offset behind the last table.
+    row_bytes: bytes of a row.
+    tables: numbers of the node's tables, in the order of their bases.
     """
 
     bases: tuple[int, ...]
@@ -49,7 +54,7 @@ class RowPlaces:
 
 
 def check_bar(plan: ShardPlan, dimension: int, gpu: GpuProfile) -> None:
-    """Raise ``ValueError`` where tables do not fit what a NIC sees of the memory of its GPU."""
+    """Raise ``ValueError`` if the tables of a node exceed the BAR of its GPU."""
     for node in range(plan.nodes):
         places = RowPlaces.of(plan, node, dimension)
         most = min(int(gpu.bar_gib * _GIB), READ_UNIT << OFFSET_BITS)

@@ -14,8 +14,8 @@ MODES = {"dot": InteractionMode.DOT, "cat": InteractionMode.CAT}
 """Register values of the interactions that a model may have."""
 
 DELIVERIES = ("pooled", "unique")
-"""What a NIC gives its host of a bag: its pooled vector, or an index for each of its keys into the
-different vectors of the share."""
+"""Delivery of a bag to the host: the pooled vector, or an index per key into the unique vectors of
+the share."""
 
 COMPLETION_BASE = 0x2_4000_1000
 """Address of the ring of completions in GPU memory: a multiple of its largest size."""
@@ -36,49 +36,49 @@ class Runtime:
     Members
     -------
     local_cache: whether the local cache is on.
-    local_cache_sets: sets of it in use; 0 for all.
+    local_cache_sets: sets of the local cache in use; 0 for all.
     remote_cache: whether the remote cache is on.
-    remote_cache_sets: sets of it in use; 0 for all.
-    requester_merge: whether identical keys in flight to another node travel once.
+    remote_cache_sets: sets of the remote cache in use; 0 for all.
+    requester_merge: whether a requester sends a key only once while it is in flight.
     dedupe: whether the dedupe table is on.
     pooling: ``sum`` or ``mean``, for all tables; ``model`` takes the model's.
-    interaction: whether NICs compute the interaction, dot or cat as the model says, and give its
-        results to their hosts in place of pooled vectors.
+    interaction: whether NICs compute the model's interaction, dot or cat, and deliver its results
+        to their hosts in place of pooled vectors.
     interaction_itself: whether dots pair a vector with itself: ``true``, ``false``, or ``model``
-        to take the model's.
-    deliver: ``pooled``: NICs pool the vectors of each bag. ``unique``: they give their hosts each
-        different vector of a share once, and an index for each slot; the GPU pools. With
-        ``interaction`` they give results, and ``deliver`` must be ``pooled``.
-    completions: whether a host opens each step at its NIC, which then writes a word to GPU memory
-        behind the last answer; the share of the step is over with the word.
+        for the model's setting.
+    deliver: ``pooled``: NICs pool the vectors of each bag. ``unique``: NICs deliver each unique
+        vector of a share once, and an index per slot; the GPU pools. ``interaction`` requires
+        ``pooled``.
+    completions: whether a host opens each step at its NIC, and the NIC writes a completion word to
+        GPU memory after the last answer. The word ends the share of the step.
     completion_flush: whether the NIC reads back from GPU memory before it writes the word.
-    step_timeout: cycles from the opening of a step until it is completed without its answers; 0 for
+    step_timeout: cycles from the opening of a step until it completes without its answers; 0 means
         never.
-    gpu_rings: whether NICs write request lists to a ring in GPU memory, and read vectors from one,
-        which a kernel fills that never ends; without, the host launches a gather for the lists.
-    row_reads: whether NICs read rows from GPU memory themselves, where tables fit what they see of
-        it (``bar_gib`` of the GPU). With it ``gpu_rings`` must be false.
-    request_batch: entries at which a request list to the GPU leaves: lookups, or samples whose
-        dense vectors are requested. With ``gpu_rings`` or
-        ``row_reads`` no more than the vectors of one packet.
+    gpu_rings: whether NICs write request lists to a ring in GPU memory, and read vectors from a
+        ring that a resident kernel fills. Without rings, the host launches gathers.
+    row_reads: whether NICs read rows from GPU memory themselves; tables must fit the BAR of the GPU
+        (``bar_gib``), and ``gpu_rings`` must be false.
+    request_batch: entries of a full request list to the GPU: lookups, or samples with requested
+        dense vectors. With ``gpu_rings`` or ``row_reads``, at most the vectors of a packet.
     request_timeout, lookup_timeout, vector_timeout, result_timeout, index_timeout,
-    gradient_timeout: cycles after which a request list, a lookups packet, a vectors packet, a
-        results packet, a packet of indices and a packet of partial sums leave though they are not
-        full; with 0 they leave at the next check, one cycle later at the earliest.
-    output_queues: whether lookups wait for credit in a queue of their owner, so that a slow one
-        holds back no others.
-    link_delay: cycles from a packet to the LINK packet that acknowledges it, if no other has.
-    link_timeout_first, link_timeout_least, link_timeout_most: cycles after which a packet is sent
-        again: before a round trip is measured, and bounds of those later.
-    link_tries: times that a packet is sent before its node is given up.
+    gradient_timeout: timeout in cycles after which a partly filled request list, lookups packet,
+        vectors packet, results packet, index packet or packet of partial sums leaves; 0: at the
+        next check, at least a cycle later.
+    output_queues: whether lookups wait for credit in a queue per owner. A slow owner then does not
+        delay lookups to other owners.
+    link_delay: cycles from a packet to the LINK packet that acknowledges it, unless another packet
+        does earlier.
+    link_timeout_first, link_timeout_least, link_timeout_most: retransmission timeout in cycles:
+        before a round trip is measured, and its bounds afterwards.
+    link_tries: transmissions of a packet before its node is given up.
     link_probe_after: cycles after which a silent node gets a PROBE packet while answers are
-        outstanding. These six matter with ``link`` only.
-    overtake: in training, whether the queries of the next step are sent right behind the gradients
-        of this one, and their lookups leave for each owner as soon as that owner is done.
-    local_reduction: in training, whether a node sums its gradients of the same row before they
-        leave; otherwise each goes to the row's owner by itself.
-    gradient_partials: in training, the form of a node's gradient sums before they are added to
-        those of other nodes: ``exact``, or ``rounded`` to float32.
+        outstanding. The six ``link_`` settings require ``link``.
+    overtake: in training, whether the queries of the next step follow directly behind the gradients
+        of the current step; lookups leave for each owner as soon as that owner is done.
+    local_reduction: in training, whether a node sums its gradients per row before it sends them;
+        otherwise it sends every gradient.
+    gradient_partials: in training, form of the sums that a node sends: ``exact``, or ``rounded`` to
+        float32.
     """
 
     local_cache: bool = True
@@ -131,7 +131,7 @@ class Runtime:
         return model
 
     def with_model(self, model: Model) -> tuple["Runtime", Model]:
-        """Return these settings and ``model``, each with what the other decides."""
+        """Return these settings and ``model``, each updated from the other."""
         model = self.of_model(model)
         return replace(self, pooling=model.pooling), model
 
@@ -173,13 +173,13 @@ class Runtime:
         if self.deliver not in DELIVERIES:
             raise ValueError(f"deliver must be {' or '.join(DELIVERIES)}, not {self.deliver!r}")
         if self.deliver == "unique" and self.interaction:
-            raise ValueError("deliver must be pooled with interaction, whose results NICs give in "
-                             "place of vectors, not 'unique'")
+            raise ValueError("deliver must be pooled with interaction, not 'unique': NICs deliver "
+                             "results in place of vectors")
         if self.deliver == "unique" and not config.unique_keys:
             raise ValueError("unique_keys must be above 0 to deliver unique vectors, not 0")
         if self.row_reads and self.gpu_rings:
-            raise ValueError("row_reads must be false with gpu_rings, whose kernel reads rows, "
-                             "not True")
+            raise ValueError("row_reads must be false with gpu_rings, not True: the resident "
+                             "kernel reads rows")
         if not 0 <= self.step_timeout <= 0xFFFF_FFFF:
             raise ValueError(f"step_timeout must be between 0 and {0xFFFF_FFFF}, "
                              f"not {self.step_timeout!r}")

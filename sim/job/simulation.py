@@ -12,16 +12,16 @@ PATIENCE = 500_000
 """Cycles (2 ms) without a beat after which a run is aborted: far longer than any answer takes."""
 
 FIDELITIES = ("rtl", "model")
-"""What stands for a NIC: its RTL, or a model of it."""
+"""Implementation of a NIC: its RTL, or a model."""
 
 FAST = {"model": "fast"}
-"""Names of the fidelities that users give by another name than code and reports."""
+"""Users' names of fidelities that have another name in code and reports."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """How a workload is simulated. ``fidelity`` ``model`` (:mod:`sim.nic_cpp`) allows clusters of
-    more nodes and larger caches than ``rtl``.
+    """Simulation of a workload. ``fidelity`` ``model`` (:mod:`sim.nic_cpp`) allows more nodes and
+    larger caches than ``rtl``.
 
     With several ``threads``, background threads form mini-batches and check results.
     """
@@ -36,9 +36,9 @@ class Simulation:
     mlp: str = option(
         "fixed", "How the MLPs are computed. fixed: the same bits on every machine; blas: faster.")
     patience: int = option(
-        PATIENCE, "Give up after this many cycles in which no beat moves anywhere, or, with what "
-        "the configuration may need added, no result gets on.", least=1)
-    skip: bool = option(True, "Skip cycles in which nothing moves; results stay the same.")
+        PATIENCE, "End the run after this many cycles without a moving beat. The bound without a "
+        "result is longer, by the longest wait of the configuration.", least=1)
+    skip: bool = option(True, "Skip idle cycles; results stay the same.")
     clock_gating: bool = option(
         True, "Stop the clocks of idle blocks in the compiled model; results stay the same.")
 

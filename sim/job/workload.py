@@ -27,7 +27,7 @@ GENERATED = 1024
 """Number of samples that the generator makes by default."""
 
 MEASURED = 4096
-"""Samples at the start of the input whose lookups are counted."""
+"""Samples at the start of the input for counting lookups."""
 
 
 _PROFILE = "{} profile: its name or a TOML file."
@@ -37,15 +37,15 @@ _PROFILE = "{} profile: its name or a TOML file."
 class Workload:
     """A cluster, a model and samples.
 
-    Members that are no options of a command:
+    Members that are not options of a command:
 
     settings: ``field=value`` changes of the NIC, see :mod:`sim.job.settings`.
-    lookups: of each table, by which placement ``lookups`` deals them; None counts them in the
-        input, see :func:`sim.job.inputs.SampleSource.lookups`.
+    lookups: lookups per table, for placement ``lookups``; None counts them in the input, see
+        :func:`sim.job.inputs.SampleSource.lookups`.
 
-    ``model``: None means the format's model, else the preset's. The ``cluster`` is the one from
-    which :meth:`of` took the nodes, NIC and profiles that it was not given. With ``index``
-    ``exact``, ``format`` becomes the exact one, see :func:`host.data.indexing.indexed_format`.
+    ``model``: None selects the model of the format, else of the preset. ``cluster``: source of the
+    nodes, NIC and profiles that :meth:`of` did not receive. ``index`` ``exact`` changes ``format``,
+    see :func:`host.data.indexing.indexed_format`.
     """
 
     config: str = option("kaggle", "NIC preset; replaces the NIC of --cluster.", of_cluster=True)
@@ -58,18 +58,18 @@ class Workload:
         None, "Samples to read. Default: all samples of a file, or 1,024 generated samples.",
         least=1)
     first_sample: int = option(
-        0, "Start at this sample, to go on after a run that was stopped. Samples keep their "
-        "numbers; --samples counts the ones left out too.", least=0)
+        0, "Start at this sample, to resume a stopped run. Samples keep their numbers; --samples "
+        "includes the samples left out.", least=0)
     mini_batch: int = option(128, "Samples of a mini-batch, over all nodes.", least=1)
     batching: str = option(
-        "file", "How mini-batches are formed from the samples of a window. file: in the order of "
-        "the file; sort: in sorted order; greedy: finds the most keys in common; graph: faster "
-        "than greedy; graph-printed: the graph algorithm as the paper prints it.")
+        "file", "Algorithm that forms mini-batches from a window of samples. file: order of the "
+        "file; sort: sorted order; greedy: most keys in common; graph: faster than greedy; "
+        "graph-printed: the graph algorithm as the paper prints it.")
     window: int | None = option(
         None, "Samples that are loaded before mini-batches are formed from them.",
         shown="16 mini-batches")
     in_flight: int = option(4, "Mini-batches in flight at once.", least=1, most=256)
-    warmup: int = option(0, "Mini-batches whose latencies are not reported.", least=0)
+    warmup: int = option(0, "Mini-batches without reported latencies.", least=0)
     data: AnyPaths | None = option(None, DATA_HELP)
     format: str | None = option(None, FORMAT_HELP)
     index: str = option("hash", INDEX_HELP)
@@ -80,19 +80,19 @@ class Workload:
         f"are hashed.")
     lookups: tuple[int, ...] | None = None
     copied_rows: int = option(
-        0, "Copy tables of at most this many rows to every node; 0: none.", least=0)
+        0, "Copy tables of at most this many rows to every node; 0: no copies.", least=0)
     network: AnyPath | NetworkProfile = option(
         "ethernet_100g_switch", _PROFILE.format("Network"), of_cluster=True)
     gpu: AnyPath | GpuProfile = option("gpu_rtx8000", _PROFILE.format("GPU"), of_cluster=True)
     pcie: AnyPath | PcieProfile = option("pcie_gen3x16", _PROFILE.format("PCIe"), of_cluster=True)
     seed: int = option(1, "Seed of the rows, weights and generated samples.")
     faults: AnyPath | None = option(
-        None, "Let a part (host, gpu, network) of one node, or of every node, fall silent: "
-        "silent-PART=START:LENGTH[@NODE]; or frames between NICs be lost, changed or late: "
+        None, "Faults. A silent part (host, gpu, network) of a node or of all nodes: "
+        "silent-PART=START:LENGTH[@NODE]; lost, changed or late frames between NICs: "
         "KIND[-OPCODE]=RATE or #N[:TIME][@LINK], KIND being drop, duplicate, reorder, corrupt, "
-        "delay; or links be down: down=START:LENGTH[@LINK]. For example "
-        "silent-gpu=20us:1ms@2,drop-vectors=1e-3@0>1. Or a file: TOML, or the JSON of a run, "
-        "whose faults it repeats.", metavar="FAULT,...|FILE")
+        "delay; links down: down=START:LENGTH[@LINK]; a restarted NIC: "
+        "restart=START:LENGTH@NODE. For example silent-gpu=20us:1ms@2,drop-vectors=1e-3@0>1. Or "
+        "a file: TOML, or the JSON of a run, to repeat its faults.", metavar="FAULT,...|FILE")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "format", indexed_format(self.data, self.format, self.index))
@@ -138,7 +138,7 @@ class Workload:
 
     @property
     def files(self) -> dict[str, Paths]:
-        """The input files, by the names of their options."""
+        """The input files by option name."""
         named = {name: getattr(self, name) for name in (
             "data", "model", "cluster", "network", "gpu", "pcie", "faults")}
         return {name: given for name, given in named.items()
@@ -153,9 +153,9 @@ class Workload:
     def of(cls, **given: Any) -> "Workload":
         """Return the workload with the members that are ``given`` and not None.
 
-        The others come from the ``cluster``, if one is given, else from the defaults. A given
-        ``config`` replaces the whole NIC of the cluster; ``settings`` are added to those of the
-        cluster and override them.
+        Other members come from the ``cluster``, if given, else from the defaults. A given
+        ``config`` replaces the whole NIC of the cluster; ``settings`` extend and override the
+        settings of the cluster.
         """
         given = {name: value for name, value in given.items() if value is not None}
         if "cluster" not in given:

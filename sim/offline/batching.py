@@ -1,4 +1,4 @@
-"""Comparison of batching algorithms: unique keys that similar mini-batches save, and CPU cost."""
+"""Comparison of batching algorithms: unique keys saved, and CPU cost."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = ["CASES", "SCHEMA", "Case", "batching", "batching_tables"]
 SCHEMA = "embernic/batching/1"
 
 _TOLD = 1_000_000
-"""Samples from one line of progress to the next."""
+"""Samples between two lines of progress."""
 
 _SAMPLES = 8192
-"""Samples to generate; a whole window if that is more."""
+"""Least number of samples to generate; a whole window may be more."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Case:
 _SMALL = Case(128, 2048)
 
 CASES = {"kaggle": (_SMALL,), "terabyte": (_SMALL, Case(2048, 32768)), "avazu": (_SMALL,)}
-"""The cases to compare if neither data nor a model is named."""
+"""The cases to compare without data and model."""
 
 
 def batching(*, data: str | tuple[str, ...] | None = None, format: str | None = None,
@@ -52,24 +52,24 @@ def batching(*, data: str | tuple[str, ...] | None = None, format: str | None = 
              progress: Callable[[str], None] = lambda doing: None) -> dict:
     """Compare the algorithms on the same samples and windows.
 
-    They read the samples side by side, once: memory is bounded by the windows.
+    All algorithms read the samples in parallel and once; the windows bound the memory.
 
     Parameters
     ----------
     data, format, model, samples, seed: the input as in :class:`sim.job.workload.Workload`. Without
-        ``data`` and ``model``, samples like those of Kaggle, Terabyte and Avazu are generated:
-        8,192 or a whole window, unless ``samples`` says otherwise.
-    mini_batch, window: samples of each; by default 128 (or both sizes of `CASES`) and 16
+        ``data`` and ``model``, samples for Kaggle, Terabyte and Avazu are generated: ``samples``,
+        by default 8,192 or a whole window.
+    mini_batch, window: their samples; by default 128 (or both sizes of `CASES`) and 16
         mini-batches.
-    hyperedges: thresholds n to try the graph algorithm with, in addition to its own.
-    progress: called with a line on what is next.
+    hyperedges: additional thresholds n of the graph algorithm.
+    progress: called with a line on the next step.
 
     Returns
     -------
     ``schema``, ``seed``, ``rows`` and ``winners``. A row has ``dataset``, ``samples``,
     ``mini_batch``, ``window``, ``hyperedges`` (None except for the graph algorithm), ``refill``
     (``drained`` or ``sliding``) and the fields of :func:`host.batching.compare`. The winner of a
-    case is the row of the algorithm of ``--batching`` that saves most.
+    case is the row of the ``--batching`` algorithm with the most savings.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def batching(*, data: str | tuple[str, ...] | None = None, format: str | None = 
 
 
 class _Counted:
-    """A stream of samples that counts them; tells ``progress`` of each million."""
+    """A stream of samples that counts them; calls ``progress`` after each million."""
 
     def __init__(self, chunks: Iterator[Samples], progress: Callable[[int], None]):
         self._chunks, self._progress = chunks, progress

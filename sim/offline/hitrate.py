@@ -1,12 +1,13 @@
 """Hit rate of the local cache against its size, computed from the accesses without RTL.
 
-In a mini-batch, a node's local cache sees each key that the node owns once, at its first lookup;
-the dedupe table answers the repeats. Keys are taken in the order of the samples. A cluster of one
-node looks them up in this order. Several nodes look up at once and interleave the keys of a
-mini-batch, so the RTL may differ by the few keys that are evicted and needed again within one
-mini-batch. This computation also has no notion of time: it has no conflict misses (every way of a
-set pending), which the RTL serves without keeping the row, and no entries that a full dedupe table
-retires early. The RTL counts both; where they are 0, the RTL's order gives exactly these hits.
+In a mini-batch, a node's local cache sees each key of the node once, at its first lookup; the
+dedupe table answers duplicates. Keys are processed in the order of the samples, which is the order
+of a cluster with a single node. Several nodes interleave the keys of a mini-batch. The RTL may then
+differ by the few keys that are evicted and needed again within a mini-batch.
+
+The computation ignores time. It has no conflict misses (all ways of a set pending), which the RTL
+serves without keeping the row, and no entries that a full dedupe table retires early. The RTL
+counts both. If both counts are 0, the RTL's order gives exactly these hits.
 """
 
 from __future__ import annotations
@@ -90,17 +91,17 @@ def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] |
     warmup: mini-batches that warm the caches and are not counted.
     config, cluster: the NIC, and the nodes, as in :meth:`sim.job.workload.Workload.of`.
     progress: called with the samples done.
-    stop: returns the name of a signal when this is to end after the current mini-batch; the counts
-        so far are returned, with ``complete`` false and the signal as ``interrupted``.
-    live: JSON file that is kept up to date meanwhile.
+    stop: returns the name of a signal to end after the current mini-batch. The counts until then
+        are returned, with ``complete`` false and the signal as ``interrupted``.
+    live: JSON file that is updated meanwhile.
 
     Returns
     -------
     ``schema``, ``complete``, ``interrupted``, the arguments, ``samples``, ``lookups``, ``unique``
-    (lookups that enter a cache: one for each key, owner and mini-batch), all without the warm-up,
-    and ``rows``, each with ``policy``, ``size``, ``sets``, ``ways``, ``hits``, ``misses``,
-    ``evictions`` and two hit rates: ``hit_rate`` of every lookup, where a repeat within a
-    mini-batch is a hit, and ``hit_rate_unique`` of those that enter a cache.
+    (lookups that enter a cache, counted once per key, owner and mini-batch), all without the
+    warm-up, and ``rows``, each with ``policy``, ``size``, ``sets``, ``ways``, ``hits``,
+    ``misses``, ``evictions`` and two hit rates: ``hit_rate`` of all lookups, counting duplicates
+    within a mini-batch as hits, and ``hit_rate_unique`` of the lookups that enter a cache.
 
     Raises
     ------
@@ -191,11 +192,11 @@ def _checked(policies: Sequence[str], sizes: Sequence[int], ways: int) -> Iterat
 
 
 def hitrate_stopped(result: dict) -> str | None:
-    """Return a line on what interrupted hit rates cover; None for complete ones."""
+    """Return a line on the samples of interrupted hit rates; None if complete."""
     if result["interrupted"] is None:
         return None
-    return (f"stopped by {result['interrupted']}: the hit rates are those of {result['samples']:,} "
-            f"samples. A new call starts over with empty caches; --samples shortens the pass")
+    return (f"stopped by {result['interrupted']}: the hit rates cover {result['samples']:,} "
+            f"samples. A new call starts over with empty caches; use --samples for a shorter pass")
 
 
 def hitrate_table(result: dict) -> Table:
@@ -204,7 +205,7 @@ def hitrate_table(result: dict) -> Table:
     shown = Table(title=f"Local caches of {result['nodes']} nodes, {result['samples']:,} samples"
                         f"{after}, {result['lookups']:,} lookups, {result['unique']:,} of unique "
                         f"keys", title_justify="left")
-    for name in ("policy", "rows of a node", "sets", "ways", "hit rate, every lookup",
+    for name in ("policy", "rows of a node", "sets", "ways", "hit rate, all lookups",
                  "hit rate, unique keys", "evictions"):
         shown.add_column(name, justify="left" if name == "policy" else "right")
     for row in result["rows"]:

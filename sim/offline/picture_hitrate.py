@@ -24,7 +24,7 @@ def draw_hitrate(result: dict, path: str | Path) -> None:
     for number, policy in enumerate(policies):
         rows = sorted((row for row in result["rows"] if row["policy"] == policy),
                       key=lambda row: row["size"])
-        for name, what, colour, marker in (("hit_rate", "every lookup", BLUE, "o"),
+        for name, what, colour, marker in (("hit_rate", "all lookups", BLUE, "o"),
                                            ("hit_rate_unique", "unique keys", ORANGE, "s")):
             points = [(row["size"], 100 * row[name]) for row in rows if row[name] is not None]
             axes.plot([size for size, _ in points], [rate for _, rate in points], color=colour,
@@ -33,7 +33,7 @@ def draw_hitrate(result: dict, path: str | Path) -> None:
     sizes = sorted({row["size"] for row in result["rows"]})
     positive = [size for size in sizes if size]
     if sizes[0] == 0 and positive:
-        # Size 0 has no logarithm: a cache that is off is drawn just left of the others.
+        # Size 0 has no logarithm: draw a disabled cache left of the smallest size.
         axes.set_xscale("symlog", linthresh=positive[0], linscale=0.4)
         axes.set_xlim(left=-0.1 * positive[0])
     elif positive:

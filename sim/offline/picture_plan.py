@@ -66,7 +66,7 @@ def _draw_memory(axes, result: dict) -> None:
     axes.set_xlim(-0.6, len(nodes) - 0.4)
     axes.set_xlabel("node")
     axes.set_ylabel(f"memory ({UNITS[power]})")
-    axes.set_title("What a node holds, and its share of GPU memory", fontsize=10)
+    axes.set_title("Bytes of a node, and its share of GPU memory", fontsize=10)
     axes.legend(loc="upper left", fontsize=8, frameon=False)
 
 

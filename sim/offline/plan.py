@@ -1,15 +1,16 @@
-"""Plan: what a cluster needs for a model, and which resource binds, without running RTL.
+"""Plan: requirements of a model on a cluster, and the bottleneck, without running RTL.
 
 Bytes of rows follow from the placement of the tables. Traffic is counted from the lookups of a
-trace or of generated samples, mini-batch by mini-batch (:mod:`sim.offline.plan_traffic`). Each
-resource then has its own time per mini-batch, as if only it were slow; the longest is the bound. A
-run is slower, because resources wait for each other. Pooled vectors go to the host; with the
-interaction on the NIC, dense vectors go to the NIC and results to the host instead; with
-``deliver=unique`` each different vector of a share and an index for each slot, and only the first
-use of a key in a share is looked up. Every such lookup of another node's row is sent, so the
-savings of remote caches and requester-side merge come on top. If one node owns most tables, lookups
-wait for its answers and packets leave emptier than expected here: up to a third fewer bytes per
-packet.
+trace or of generated samples, per mini-batch (:mod:`sim.offline.plan_traffic`). Each resource then
+has a time per mini-batch, as if all other resources were infinitely fast; the longest time is the
+bound. A run is slower, because resources wait for each other.
+
+Pooled vectors go to the host. With the interaction on the NIC, dense vectors go to the NIC and
+results to the host. With ``deliver=unique``, the unique vectors of a share and an index per slot go
+to the host, and only the first use of a key in a share is looked up. Every lookup of another node's
+row is sent: savings of remote caches and requester-side merge are not included. If a single node
+owns most tables, lookups wait for its answers, and packets contain up to a third fewer bytes than
+expected here.
 """
 
 from __future__ import annotations
@@ -51,16 +52,15 @@ SCHEMA = "embernic/plan/1"
 
 def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None = None,
          progress: Callable[[int], None] = lambda done: None) -> dict:
-    """Return what the cluster of ``workload`` needs for its model, and which resource binds.
+    """Return the requirements of the model on the cluster of ``workload``, and the bottleneck.
 
     Parameters
     ----------
     workload: made by :meth:`sim.job.workload.Workload.of` from a ``cluster``, which gives the
         memory sizes. ``warmup`` mini-batches warm the caches and are not counted.
-    optimizer: the optimizer whose state the memory must hold too: ``none``, ``sgd`` or
-        ``rowwise-adagrad``.
-    hit_rate: of the unique keys that enter a local cache; by default that of caches of the NIC's
-        size on the samples.
+    optimizer: optimizer with state in memory: ``none``, ``sgd`` or ``rowwise-adagrad``.
+    hit_rate: hit rate of the unique keys that enter a local cache; by default computed for caches
+        of the NIC's size on the samples.
     progress: called with the samples done.
 
     Returns
@@ -68,8 +68,8 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     ``memory`` (bytes of each of the ``nodes``, their ``share`` of the GPU's memory, the fraction of
     their rows that each of the ``caches`` could have ``held``), ``placements`` (for each placement
     of the tables the ``balance`` of rows and lookups, largest share over mean share, and
-    ``nodes_needed``), ``checks`` (what is needed, what is available, whether it ``holds``, and
-    whether it is ``required``: a check that is not required only costs speed), ``traffic`` (of each
+    ``nodes_needed``), ``checks`` (needed and available quantity, whether the check ``holds``, and
+    whether it is ``required``: other checks only affect speed), ``traffic`` (of each
     node per mini-batch), ``resources`` (microseconds per mini-batch at the busiest node,
     ``least_us`` with full packets and ``expected_us``), ``binds`` (the resource with the largest
     ``least_us``), and ``samples_per_second``, an upper bound for any run.
@@ -141,7 +141,7 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
 
 
 def failures(result: dict) -> list[str]:
-    """Return the reasons why the cluster cannot hold or run the model, one line each."""
+    """Return a line per reason why the cluster cannot hold or run the model."""
     return [f"{check['what']} must be at most {check['have']:,} ({check['of']}), "
             f"not {check['need']:,}" for check in result["checks"]
             if check["required"] and not check["holds"]]
@@ -235,7 +235,7 @@ def spread_evenly(owners: np.ndarray, share: Fraction, before: np.ndarray) -> np
 
 def _resources(workload: Workload, system: _System, model: Model, traffic: Traffic,
                counts: dict[str, np.ndarray]) -> list[dict]:
-    """Return each resource's microseconds per mini-batch at the node that uses it most.
+    """Return each resource's microseconds per mini-batch at the busiest node.
 
     ``counts`` are those of ``traffic``, per mini-batch.
     """
@@ -257,7 +257,7 @@ def _resources(workload: Workload, system: _System, model: Model, traffic: Traff
         add(name, f"{pcie.bandwidth_gb_s:g} GB/s",
             lambda kind, way=way: counts[f"{kind}_{way}"] / pcie_bytes_us)
     if workload.nodes > 1:
-        # Only with a switch has a node one inbound link; cables carry what their senders send.
+        # With a switch, a node has a single inbound link; a cable carries traffic of its sender.
         ways = [("network out", "out"), ("network in", "in")][:1 + network.switched]
         for name, way in ways:
             add(name, f"{network.bandwidth_gbit_s:g} Gb/s", lambda kind, way=way: (

@@ -1,4 +1,4 @@
-"""Checks of a plan: what a model and its samples need against what the cluster has."""
+"""Checks of a plan: requirements of a model and its samples against the cluster."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ __all__ = ["checks"]
 
 def checks(workload: Workload, config: NicConfig, runtime: Runtime, cluster: Cluster, model: Model,
            most: Mapping[str, int], nodes: list[dict]) -> list[dict]:
-    """Return the checks of what is needed against what is available.
+    """Return the checks of needed against available quantities.
 
-    ``most``: of :class:`sim.offline.plan_traffic.Traffic`. ``nodes``: bytes of each.
+    most: maxima of :class:`sim.offline.plan_traffic.Traffic`.
+    nodes: bytes of each node.
     """
     largest = max(node["bytes"] for node in nodes)
     found = [
@@ -30,7 +31,7 @@ def checks(workload: Workload, config: NicConfig, runtime: Runtime, cluster: Clu
         ("bytes of a node", largest, cluster.gpu_memory_bytes, "GPU memory", True),
         ("bytes of a node", largest, cluster.host_memory_bytes, "host memory", False),
         ("slots of a node's share", most["slots"], config.hold_vectors, "hold buffer", False),
-        ("unique keys under way", most["unique"] * workload.in_flight, config.dedupe_keys,
+        ("unique keys in flight", most["unique"] * workload.in_flight, config.dedupe_keys,
          "dedupe table", False),
     ]
     if runtime.deliver == "unique":

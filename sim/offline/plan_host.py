@@ -1,4 +1,4 @@
-"""What a node's share of a mini-batch is on its host port, but for rows: queries and answers."""
+"""Queries and answers of a share on the host port, without rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ONE = np.ones(1, np.int64)
 
 
 class Moved(NamedTuple):
-    """Bytes that a host sends to its NIC, and that it is sent."""
+    """Bytes from a host to its NIC, and from the NIC to the host."""
 
     to_nic: int
     from_nic: int
@@ -31,10 +31,10 @@ def share_bytes(packing: Packing, slots: np.ndarray, tables: int, vectors: int,
 
     Parameters
     ----------
-    slots: of each of its samples; at least one sample.
-    tables: of the model, each with a bag in each sample.
-    vectors: that are delivered with ``deliver=unique``, the empty one at the share's end included.
-    timed: whether packets also leave by time-out.
+    slots: slots of each sample; at least a sample.
+    tables: tables of the model; a sample has a bag in each.
+    vectors: vectors delivered with ``deliver=unique``, including the empty vector at the end.
+    timed: whether packets also leave by timeout.
     """
     runtime = packing.runtime
     moved = _queries(packing, slots, runtime.deliver == "unique")
@@ -51,19 +51,19 @@ def share_bytes(packing: Packing, slots: np.ndarray, tables: int, vectors: int,
 
 
 def _queries(packing: Packing, slots: np.ndarray, ended: bool) -> Moved:
-    """Return the bytes of queries: a record for each sample and slot; two more that end a share."""
+    """Return the bytes of queries: a record per sample and slot, and two records at the end."""
     records = np.arange(slots.sum() + len(slots) + 2 * ended)
     return Moved(packing.record_bytes(packets(records, packing.queries)), 0)
 
 
 def _unique(packing: Packing, slots: np.ndarray, vectors: int, timed: bool) -> Moved:
-    """Return the bytes of different vectors and of the indices of all slots.
+    """Return the bytes of unique vectors and of the indices of all slots.
 
-    Vectors fill packets through the whole share. An index comes with each record of a slot, those
-    of samples between them.
+    Vectors fill packets through the whole share. Each record of a slot gives an index; records of
+    samples are between the slots.
     """
     sample = np.repeat(np.arange(len(slots)), slots)
-    # An open packet is looked at from the cycle after its first index on, and closes in the next.
+    # The timeout counts from the cycle after the first index; the packet closes a cycle later.
     timeout = max(1, packing.runtime.index_timeout) + 1 if timed else None
     indices = packets(np.arange(len(sample)) + sample, packing.indices, timeout)
     pooled = packets(np.arange(vectors), packing.results)
@@ -86,7 +86,7 @@ def _interaction(packing: Packing, slots: np.ndarray, cost: InteractionCost, tim
 
 
 def _completion(packing: Packing, flush: bool) -> Moved:
-    """Return the bytes of the opening of a step and of its word, each a record in a packet; with
-    ``flush`` also of the read behind the last answer."""
+    """Return the bytes of opening a step and of its completion word, a packet with a record each;
+    with ``flush`` also of the read after the last answer."""
     record = packing.record_bytes(_ONE)
     return Moved(record * (1 + flush), record * (1 + flush))

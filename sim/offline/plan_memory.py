@@ -1,4 +1,4 @@
-"""Memory of a plan: bytes of the model on each node, what caches could hold, and what fits."""
+"""Memory of a plan: bytes of the model on each node, capacity of caches, and fit."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def balance(values: list[float]) -> float:
 
 
 def nodes_needed(model: Model, rule: Rule, optimizer: str, memory: int) -> dict:
-    """Return the fewest ``nodes`` whose memories of ``memory`` bytes hold the model, None if that
-    is more than the NIC can address, and ``why``, the reason if there is one.
+    """Return the fewest ``nodes`` with ``memory`` bytes each that hold the model, or None if the
+    NIC cannot address them, and ``why``, the reason for None.
 
-    ``rule``: by which the tables are placed. Where it gives the node of each table, more nodes do
-    not help: they are those that it names, or None.
+    ``rule``: placement of the tables. If it names the node of each table, the result is the number
+    of the named nodes, or None.
     """
     mlp = 4 * model.mlp_parameters
     each = row_bytes(model.dimension) + STATE_BYTES[optimizer]

@@ -1,4 +1,4 @@
-"""Packets of a plan: how many units each takes, and its bytes."""
+"""Packets of a plan: units and bytes per packet."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Packing:
 
     Members
     -------
-    config, runtime: of the NIC.
-    nodes: of the cluster.
-    dimension: of the model; vectors of fewer than 16 values share beats.
-    interaction: its cost if it is on the NIC, else None.
+    config, runtime: sizes and settings of the NIC.
+    nodes: nodes of the cluster.
+    dimension: dimension of the model; vectors of fewer than 16 values share beats.
+    interaction: cost of the interaction on the NIC, or None.
 
-    A vector too long for a packet of this NIC counts as one packet; the NIC does not support its
-    dimension anyway.
+    A vector that exceeds a packet of this NIC counts as a packet; the NIC does not support its
+    dimension.
     """
 
     config: NicConfig
@@ -116,7 +116,7 @@ class Packing:
         return BEAT_BYTES * int((HEADER + TAG - (-sizes // INDICES_PER_BEAT)).sum())
 
     def answer_bytes(self, lists: np.ndarray) -> int:
-        """Return the bytes of the GPU's answers to ``lists`` of rows, each answered on its own."""
+        """Return the bytes of the GPU's answers to ``lists`` of rows, an answer per list."""
         whole, rest = np.divmod(lists, self.answers)
         sizes = np.concatenate((np.full(int(whole.sum()), self.answers), rest[rest > 0]))
         return BEAT_BYTES * int((HEADER - (-sizes // TAGS_PER_BEAT)

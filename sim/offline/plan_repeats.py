@@ -1,4 +1,4 @@
-"""Which lookups of a share are the first of their key, where NICs deliver each vector once."""
+"""First lookups of each key in a share, for NICs that deliver unique vectors."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["first_uses"]
 
 
 def first_uses(batch: Samples, nodes: int, config: NicConfig) -> np.ndarray:
-    """Return the indices of the lookups of a mini-batch that its NICs have to look up, ascending.
+    """Return the indices of the keys that the NICs look up in a mini-batch, ascending.
 
-    A table of ``config.unique_keys`` finds repeats within the share of each of ``nodes``; a key
-    that it has forgotten is looked up again (:class:`rtl.delivery.unique.UniqueFinder`).
+    A table of ``config.unique_keys`` finds duplicates within the share of each of ``nodes``; an
+    evicted key is looked up again (:class:`rtl.delivery.unique.UniqueFinder`).
     """
     if not config.unique_keys:
         raise ValueError("unique_keys must be above 0 to deliver unique vectors, not 0")

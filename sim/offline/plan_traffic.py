@@ -1,14 +1,14 @@
 """Traffic of a plan: bytes on PCIe and network, lookups, and GPU rows of each node.
 
-Samples are shared among the nodes as in a run, and every lookup goes to the owner that the
-`ShardPlan` names; nothing is simulated. The fill of packets depends on timing, so their bytes are
-counted twice:
+Samples are shared among the nodes as in a run, and every lookup goes to its owner in the
+`ShardPlan`, without simulation. The fill of packets depends on timing. Their bytes are therefore
+counted in two ways:
 
 - *full*: a packet leaves when it is full or its mini-batch ends; with several mini-batches in
-  flight, vectors of two of them may share a packet. No run moves fewer bytes.
-- *expected*: a packet also leaves when its time-out expires, with all parts at full speed: a
-  requester sends one slot per cycle, an owner serves one lookup and sends one beat per cycle. A NIC
-  that waits for PCIe, GPU or buffer space sends emptier packets.
+  flight, vectors of two mini-batches may share a packet. This is a lower bound for any run.
+- *expected*: a packet also leaves when its timeout expires, with all parts at full speed: a
+  requester sends a slot per cycle, an owner serves a lookup and sends a beat per cycle. A NIC that
+  waits for PCIe, GPU or buffer space sends emptier packets.
 
 Packets that carry only credit are left out.
 """
@@ -40,17 +40,17 @@ class Traffic:
 
     Members
     -------
-    batches, samples: added so far. with_remote, with_misses: mini-batches in which some node asks
-        another node, or its GPU.
+    batches, samples: mini-batches and samples added so far.
+    with_remote, with_misses: mini-batches with a lookup at another node, or with a miss.
     counts: sums by name, float64 ``[nodes]``: ``lookups`` answered by an owner, ``remote`` lookups
         sent to others, ``answered`` lookups of others, ``samples`` held, ``slots`` reserved in the
         hold buffer, ``bags`` pooled, ``unique`` and ``misses`` of the local cache; with
-        ``deliver=unique`` the ``indices`` of slots, and of slots and bags one for each different
-        vector and one for the end of the share; and with the prefix ``full_``
+        ``deliver=unique`` the ``indices`` of slots, and ``slots`` and ``bags`` count the unique
+        vectors and the end of the share; and with the prefix ``full_``
         or ``expected_``: ``to_nic``, ``from_nic``, ``out``, ``in`` in bytes, ``out_frames``,
         ``in_frames``, and ``lists`` of rows for the GPU, each of which causes at most one gather.
-    most: maximum over mini-batches and nodes of ``unique`` keys, ``slots`` and ``share_slots``,
-        those of all keys and empty bags of a share; and over samples of ``sample_slots``.
+    most: maximum over mini-batches and nodes of ``unique`` keys, ``slots`` and ``share_slots``
+        (all keys and empty bags of a share), and over samples of ``sample_slots``.
     """
 
     def __init__(self, plan: ShardPlan, packing: Packing, merge: bool):
@@ -86,7 +86,7 @@ class Traffic:
         if asked is not None:
             asker, owners, sent = asker[asked], owners[asked], sent[asked]
             entered = np.searchsorted(asked, entered)
-            # Each different vector has a place, and an empty one that ends the share.
+            # A place for each unique vector, and for the empty vector that ends the share.
             reserved = bags = np.bincount(asker, minlength=nodes) + (shares > 0)
             self._count("indices", node_slots)
         self.batches += 1
@@ -125,8 +125,10 @@ class Traffic:
 
     def _host_packets(self, shares: np.ndarray, slots: np.ndarray, tables: int,
                       vectors: np.ndarray) -> None:
-        """Count packets of queries and answers; ``slots`` are those of each sample, ``vectors``
-        those that each node is given of different keys."""
+        """Count packets of queries and answers.
+
+        ``slots``: slots of each sample. ``vectors``: unique vectors delivered to each node.
+        """
         for node, mine in enumerate(np.split(slots, np.cumsum(shares)[:-1])):
             for kind in ("full", "expected") if len(mine) else ():
                 moved = share_bytes(self._packing, mine, tables, int(vectors[node]),

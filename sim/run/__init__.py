@@ -1,1 +1,1 @@
-"""A run: samples through a cluster, every result checked, everything measured."""
+"""A run: sends samples through a cluster, checks every result, and measures."""

@@ -1,9 +1,8 @@
-"""Backend: the one place that chooses between the Python and the C++ implementations.
+"""Backend: chooses between the Python and the C++ implementations.
 
 The Python implementations (:mod:`sim.node`, :mod:`sim.cluster`, :mod:`host.dlrm`) are the
-reference; both give the same bits and cycles. Python is used with Amaranth's simulator, which
-serves machines without a compiler, and wherever a part must behave differently: a traced NIC, a
-host or GPU that falls silent, training, a test.
+reference; both give the same bits and cycles. Python is used with Amaranth's simulator, which needs
+no compiler, and for special behaviour: a traced NIC, a silent host or GPU, training, a test.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,15 +46,15 @@ class Backend:
 
     Members
     -------
-    options: of the run.
-    numerics: linear layers and pooled vectors, for checking results and for training.
-    compiled_hosts: whether to use compiled hosts and GPUs where the NIC is compiled too and nothing
-        in them is observed or disturbed.
-    rows: makes the answers of hosts in Python with the rows in GPU memory, where these are not
-        derived from the seed; hosts are then the Python ones.
-    given: rows in GPU memory that are given, where they are not derived from the seed.
-    exchange: makes the frame exchange; None for the compiled one if all NICs are compiled, else the
-        Python one.
+    options: options of the run.
+    numerics: linear layers and pooled vectors, for checks and for training.
+    compiled_hosts: whether to use compiled hosts and GPUs if the NIC is compiled and no host is
+        observed or disturbed.
+    rows: maker of the hosts' answers for rows that are not derived from the seed; requires hosts in
+        Python.
+    given: rows in GPU memory that are not derived from the seed.
+    exchange: maker of the frame exchange; None selects the compiled exchange if all NICs are
+        compiled, else the Python exchange.
     """
 
     options: RunOptions
@@ -91,7 +90,7 @@ class Backend:
     def training_node(self, number: int, engine: Engine, config: NicConfig, plan: ShardPlan,
                       rows: RowStore, pcie: PcieProfile, gpu: GpuProfile,
                       delivery: Delivery) -> Node:
-        """Return a node for training, whose ``rows`` lie in GPU memory."""
+        """Return a node for training, with ``rows`` in GPU memory."""
         payload = config.host_payload_beats
 
         def training(events, send, awake, thread) -> TrainingHost:
@@ -115,5 +114,5 @@ class Backend:
 
 
 def choose(options: RunOptions) -> Backend:
-    """Return the fastest implementations that provide what ``options`` ask for."""
+    """Return the fastest implementations that support ``options``."""
     return Backend(options, NUMPY if options.simulation.engine == "pysim" else COMPILED)

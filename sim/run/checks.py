@@ -20,12 +20,12 @@ Take = Callable[[Step, StepResult, np.ndarray], None]
 
 
 def make_check(dlrm: Dlrm, pooled: PooledOf, layout: ResultLayout | None) -> Check:
-    """Return a function that judges answers and predicts from them; refused samples give NaN.
+    """Return a function that checks answers and predicts from them; rejected samples give NaN.
 
-    ``pooled``: computes pooled vectors. ``layout``: of interaction results, if the NICs answer with
-    those.
+    pooled: computes pooled vectors.
+    layout: layout of interaction results, if the NICs deliver them.
     """
-    dlrm.draw()  # here, so that the first check does not pay for it
+    dlrm.draw()  # loaded here, not in the first check
 
     def check(step: Step) -> tuple[StepResult, np.ndarray]:
         verdict = StepResult.judge(step, dlrm.model, dlrm.seed, pooled)
@@ -40,7 +40,7 @@ def make_check(dlrm: Dlrm, pooled: PooledOf, layout: ResultLayout | None) -> Che
 
 
 def check_refusals(step: Step) -> tuple[StepResult, np.ndarray]:
-    """Return the verdict on a mini-batch whose answers carry no values: refusals only."""
+    """Return the verdict on a mini-batch without values: rejected samples only."""
     refused = int((step.status != 0).sum())
     return StepResult(0, 0, refused), np.full(len(step.samples), np.nan, np.float32)
 
@@ -50,10 +50,10 @@ class CheckQueue(AbstractContextManager):
 
     Parameters
     ----------
-    check: checks one mini-batch, which no longer changes.
-    take: receives each result, on the thread that did the check.
-    background: whether to check on a background thread, while simulation goes on.
-    max_pending: most mini-batches that may wait; with one more, `add` waits for the oldest.
+    check: checks a mini-batch that no longer changes.
+    take: receives each result, on the thread of the check.
+    background: whether to check on a background thread during simulation.
+    max_pending: most waiting mini-batches; beyond it `add` waits for the oldest.
 
     Members: ``check``; ``seconds``, CPU time of ``check`` and ``take``.
     """
@@ -72,8 +72,8 @@ class CheckQueue(AbstractContextManager):
     def add(self, step: Step) -> None:
         """Check a mini-batch, now or in the background.
 
-        Re-raises what ``check`` or ``take`` raised for this or an earlier mini-batch, as `drain`
-        does.
+        Like `drain`, it re-raises an exception of ``check`` or ``take`` for this or an earlier
+        mini-batch.
         """
         if self._pool is None:
             self._check(step)

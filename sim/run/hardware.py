@@ -24,8 +24,8 @@ def ratio(part: float, whole: float) -> float | None:
 def hardware(simulation: Simulation, counters: list[dict[str, int]] | None, wall: float) -> dict:
     """Return the counts of NICs, network, hosts and GPUs after ``wall`` seconds, as plain values.
 
-    ``counters`` is None while the run goes on, when they cannot be read; values derived from them
-    are then None.
+    ``counters`` is None during the run, when counters cannot be read; values derived from them are
+    then None.
     """
     nodes, exchange = simulation.cluster.nodes, simulation.cluster.exchange
     runtime, faults = simulation.runtime, simulation.faults

@@ -25,8 +25,8 @@ def run_to_files(options: RunOptions, progress: RunProgress = lambda done, total
     Parameters
     ----------
     progress: called when the cluster is set up, and periodically.
-    stop: returns the name of a signal when the run is to end early, see
-        :meth:`sim.run.run.Run.execute`; such a run draws no picture.
+    stop: returns the name of a signal to end the run early, see
+        :meth:`sim.run.run.Run.execute`; a stopped run draws no picture.
     tell: called at the end with each line of information that the result does not contain.
 
     Raises ``ValueError`` and ``OSError``.

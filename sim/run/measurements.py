@@ -10,20 +10,28 @@ __all__ = ["Measurements"]
 
 @dataclass(frozen=True)
 class Measurements:
-    """Measurements of a run, at its end or while it goes on.
+    """Measurements of a run, at its end or during the run.
 
     Members
     -------
-    options: of the run. simulation: the run's cluster.
-    counters: of each NIC; None while the run goes on, because reading them takes NIC cycles.
-    stuck: the diagnosis of a stuck run, else None. complete: whether every sample is answered.
-    interrupted: the signal that ended the run, or None.
-    wall, cpu: seconds. seconds: CPU seconds of ``checks``, ``inputs`` and ``batching``.
-    samples, lookups: of the finished mini-batches. next_sample: the first sample after them.
-    under_way: samples of unfinished mini-batches. unanswered: unanswered samples of a stuck run.
-    cycles: from the first query to the last result. latencies: of mini-batches, in us.
-    foreign_keys: keys that nodes need from others, each counted once per mini-batch and node.
-    verdicts: number of samples by verdict. sha256: of the predictions. batching: for the report.
+    options: options of the run.
+    simulation: the cluster.
+    counters: counters of each NIC; None during the run, because reading them takes NIC cycles.
+    stuck: diagnosis of a stuck run, else None.
+    complete: whether every sample is answered.
+    interrupted: signal that ended the run, or None.
+    wall, cpu: seconds.
+    seconds: CPU seconds of ``checks``, ``inputs`` and ``batching``.
+    samples, lookups: counts of the finished mini-batches.
+    next_sample: first sample after the finished mini-batches.
+    under_way: samples of unfinished mini-batches.
+    unanswered: unanswered samples of a stuck run.
+    cycles: cycles from the first query to the last result.
+    latencies: latencies of mini-batches in us.
+    foreign_keys: keys that nodes need from other nodes, each counted once per mini-batch and node.
+    verdicts: number of samples by verdict.
+    sha256: checksum of the predictions.
+    batching: statistics of the mini-batches.
     """
 
     options: RunOptions

@@ -1,4 +1,4 @@
-"""How long an honest run may go without a beat, and without a result."""
+"""Longest time of a correct run without a beat, and without a result."""
 
 from math import ceil, isfinite
 from typing import NamedTuple
@@ -19,15 +19,14 @@ __all__ = ["Waits", "honest_waits"]
 _TIMEOUTS = ("request_timeout", "lookup_timeout", "vector_timeout", "result_timeout",
              "index_timeout", "gradient_timeout", "step_timeout")
 _IN_A_ROW = 2
-"""Packets that an answer needs one behind the other: a lookup and its vector; in training, a
-partial sum and the end of its step."""
+"""Consecutive packets that an answer needs: a lookup and its vector; in training, a partial sum and
+the end of its step."""
 
 
 class Waits(NamedTuple):
-    """Cycles that parts around the NICs take, beside what NICs work.
+    """Bounds in cycles on waits outside the NICs.
 
-    Members: ``still``, the longest in which nothing need move; ``result``, from a result to the
-    next.
+    Members: ``still``, between two beats; ``result``, between two results.
     """
 
     still: int
@@ -37,18 +36,19 @@ class Waits(NamedTuple):
 def honest_waits(config: NicConfig, runtime: Runtime, model: Model, mini_batch: int,
                  faults: FaultPlan, gpu: GpuProfile, pcie: Pcie, network: Network,
                  nodes: int) -> Waits:
-    """Return bounds for a run of such a configuration.
+    """Return the bounds for a configuration.
 
-    A result is an answer, or queries or gradients that a NIC took, so that what is between two of
-    them is what NICs hold, however large the mini-batch:
+    A result is an answer, or queries or gradients that a NIC accepted. The time between two results
+    therefore depends on the content of the NICs, not on the size of the mini-batch. It includes:
 
-    - lookups in the buffers of an owner, and those that wait for its GPU, in rounds of as many as
-      may wait for the GPU at once: each a round trip over PCIe, a launch and a kernel; every row
-      read once, and on PCIe and the network of every node once;
-    - the bottom MLP of a share, if NICs interact;
-    - every packet that an answer needs, sent until its node would be given up, if there is a link;
-    - every time-out of the registers once;
-    - silences that end, and delays of frames, each as long as it is.
+    - lookups in the buffers of an owner and lookups that wait for its GPU. They are served in
+      rounds of the lookups that may wait for the GPU at once; a round takes a PCIe round trip, a
+      launch and a kernel. Every row is read once, and crosses PCIe and the network of every node
+      once;
+    - the bottom MLP of a share, if NICs compute the interaction;
+    - every packet of an answer, sent until its node would be given up, with a reliable link;
+    - every timeout of the registers once;
+    - silences that end, and delays of frames, each with its full length.
     """
     row_bytes = max(4 * model.dimension, BEAT_BYTES)
     launch = cycles_of_us(gpu.latency_us) + cycles_of_us(gpu.kernel_us)
@@ -59,7 +59,7 @@ def honest_waits(config: NicConfig, runtime: Runtime, model: Model, mini_batch: 
     wires = rows * row_bytes * (pcie.to_nic.cycles_per_byte + nodes * network.cycles_per_byte)
     mlp = (cycles_of_us(gpu.latency_us) + -(-mini_batch // nodes)
            * gpu.cycles_of_products(bottom_operations(model))) if runtime.interaction else 0.0
-    # A packet that was sent again waits up to a quarter longer.
+    # A retransmitted packet waits up to a quarter longer.
     resent = runtime.link_timeout_most * 5 / 4 if config.link else 0
     period = runtime.link_probe_after if config.link else 0
     still = max(gather, mlp, resent, period, network.lookahead)

@@ -24,10 +24,10 @@ _NS = Decimal("1e-9")
 
 
 class PcapFile:
-    """Capture file written while the run goes on; a :data:`sim.nic.ports.Observer`.
+    """Capture file that is written during the run; a :data:`sim.nic.ports.Observer`.
 
-    Each call appends whole frames with a single write and buffers nothing, so a run that ends
-    early, for whatever reason, leaves a readable capture.
+    Each call appends whole frames with a single write, without buffering. A run that ends early
+    therefore leaves a readable capture.
 
     Parameters: ``path``, the file, which is replaced. ``OSError`` when it cannot be written.
     """
@@ -58,7 +58,7 @@ class PcapFile:
         self._records.truncate()
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
+        """Close the file; a second call has no effect."""
         # A failed write has already raised its error; closing would only raise it again.
         with suppress(OSError):
             self._file.close()

@@ -9,7 +9,7 @@ from sim.files.pictures import write_picture
 
 __all__ = ["draw_run"]
 
-# Okabe and Ito's palette, which colour-blind readers can tell apart.
+# Okabe and Ito's palette, for colour-blind readers.
 BLUE, ORANGE, GREEN = "#0072B2", "#E69F00", "#009E73"
 
 

@@ -2,7 +2,7 @@
 
 Lines ``sample,prediction`` follow the order of the input: the sample's number in the input, and the
 float32 prediction in nine digits, which restore its exact bits; ``nan`` for a sample that the NIC
-refused. Each mini-batch is appended with a single write as soon as all earlier ones are written.
+rejected. Each mini-batch is appended with a single write as soon as all earlier ones are written.
 Text after the last line end, left by a power cut or a full disk, is ignored.
 """
 
@@ -19,19 +19,19 @@ __all__ = ["PredictionFile"]
 
 _HEADER = b"sample,prediction\n"
 _MOST_LINE = 100
-"""More bytes than any line has that was written here."""
+"""Upper bound on the bytes of a line."""
 
 
 class PredictionFile:
-    """Appends predictions; called with those of the next samples of the input, float32 ``[n]``.
+    """Appends predictions; called with the predictions of the next samples, float32 ``[n]``.
 
     Parameters
     ----------
-    path: of the file.
-    first: the next sample. If 0, the file is created anew. Otherwise the lines of earlier samples
-        are kept, and the lines from ``first`` on are replaced.
-    expected: returns the prediction of sample ``first - 1``, or None if it is not known bit for
-        bit; the value in the file must be equal.
+    path: path of the file.
+    first: the next sample. 0 replaces the file; otherwise lines of earlier samples are kept, and
+        lines from ``first`` on are replaced.
+    expected: returns the prediction of sample ``first - 1``, which the file must contain, or None
+        if its bits are unknown.
 
     Raises
     ------
@@ -45,7 +45,7 @@ class PredictionFile:
                  expected: Callable[[], float | None] = lambda: None):
         self._path = str(path)
         self._next = first
-        # A FIFO or a device holds no line to go on after, nor does what is not there.
+        # A FIFO, a device or a missing file has no line to resume after.
         if first == 0 or not os.path.isfile(path):
             self._file = open_output(path)
             self._append(_HEADER)
@@ -109,7 +109,7 @@ class PredictionFile:
             raise OSError(error.errno, error.strerror, self._path) from None
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
+        """Close the file; a second call has no effect."""
         # A failed write has already raised its error; closing would only raise it again.
         with suppress(OSError):
             self._file.close()

@@ -13,13 +13,13 @@ T = TypeVar("T")
 
 
 class Prefetcher(AbstractContextManager, Generic[T]):
-    """Prefetches one item of an iterator, which nothing else may use.
+    """Prefetches an item of an iterator; the caller must not use the iterator elsewhere.
 
     Parameters
     ----------
     items: the iterator; no item may be None.
-    background: whether, once the context manager is entered, a background thread makes the next
-        item while the caller uses the last one. Before that, `take` makes items on the caller's
+    background: whether a background thread makes the next item while the caller uses the last,
+        once the context manager is entered. Before that, `take` makes items on the caller's
         thread, where a signal can interrupt it.
 
     Members: ``seconds``, CPU time of making items since the context manager was entered.

@@ -47,10 +47,9 @@ def summary(run: Measurements) -> dict:
         "cycles": run.cycles,
         "simulated_seconds": run.cycles * CYCLE_NS * 1e-9,
         "wall_seconds": run.wall,
-        # Of the whole process: evaluating NICs and hosts, checking results (with predictions),
-        # making mini-batches, and the rest of the total: the network, handing out work, and threads
-        # that look for work. "batching" (forming mini-batches) is not a share of the total: the
-        # first ones are formed before the run starts.
+        # CPU time of the process: NICs, hosts, checks (with predictions) and inputs. The rest of
+        # the total is the network, handing out work, and threads that look for work. "batching" is
+        # no share of the total, because the first mini-batches are formed before the run starts.
         "cpu_seconds": {"total": run.cpu, **run.seconds} | {
             part: sum(node.seconds[part] for node in nodes) for part in ("nics", "hosts")},
         "bit_identical": None if modelled else bool(run.samples) and not (
@@ -73,7 +72,7 @@ def summary(run: Measurements) -> dict:
 
 
 def failures(result: dict) -> list[str]:
-    """Return the faults of a finished run, one line each; empty if there are none."""
+    """Return a line per failure of a finished run."""
     found = []
     outcome = result["results"]
     if outcome["different"]:
@@ -89,13 +88,13 @@ def failures(result: dict) -> list[str]:
 
 
 def refused(samples: int, result: dict) -> str:
-    """Return the fault that NICs refused ``samples`` of a run or a training."""
+    """Return the failure that NICs rejected ``samples`` of a run or a training."""
     why = f": {result['given_up']}" if result["given_up"] else ""
-    return f"{samples} samples were refused by the NIC{why}"
+    return f"{samples} samples were rejected by the NIC{why}"
 
 
 def with_remedy(found: list[str], result: dict) -> list[str]:
-    """Return the faults of a run or a training, the last with what to do if frames were changed."""
+    """Return the failures, the last with the option to add if frames were changed."""
     network, faults = result["network"], result["faults"]
     said = remedy(sum(row["frames"] for row in faults["injected"]) if faults else 0,
                   network["queue_drops"] if network else 0, result["config"]["link"],
@@ -120,11 +119,11 @@ def stopped(result: dict) -> str | None:
 
 
 def cold(result: dict) -> str | None:
-    """Return a line saying that every mini-batch was warm-up, so no latency exists; else None."""
+    """Return a line if every mini-batch was warm-up and no latency exists; else None."""
     if result["latencies_us"] or not result["samples"]:
         return None
-    return (f"every finished mini-batch was one of the {result['options']['warmup']:,} warm-up "
-            f"mini-batches: there are no latencies")
+    return (f"no latencies: all finished mini-batches are among the "
+            f"{result['options']['warmup']:,} warm-up mini-batches; use a smaller --warmup")
 
 
 def cell(value: object) -> str:

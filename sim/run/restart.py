@@ -18,13 +18,13 @@ _LIMIT = 50_000_000
 
 def restart(simulation: Simulation, fault: NicRestart, epoch: int, step_floor: int = 0,
             at_quantum: Callable[[int], None] = lambda cycle: None) -> dict[str, int]:
-    """Carry out ``fault`` from now on; return when what happened, in cycles of the run.
+    """Carry out ``fault`` from now on; return the cycles of its events.
 
-    The new NIC has ``epoch``, all registers as before and ``step_floor``. Every other host tells
-    its NIC, which takes it back once nothing of the former one is left. ``at_quantum``: called
-    meanwhile as of :meth:`sim.cluster.cluster.Cluster.run`.
+    The new NIC has ``epoch``, ``step_floor``, and its former values in all other registers. Every
+    other host informs its NIC, which takes the new NIC back when all packets of the former NIC are
+    gone. ``at_quantum``: callback of :meth:`sim.cluster.cluster.Cluster.run`.
 
-    ``RuntimeError`` if a NIC does not within 50 million cycles.
+    ``RuntimeError`` if a NIC does not take it back within 50 million cycles.
     """
     cluster, number = simulation.cluster, fault.node
     down = cluster.cycle
@@ -48,7 +48,7 @@ def restart(simulation: Simulation, fault: NicRestart, epoch: int, step_floor: i
             for access in peer.read_results():
                 if access.cycle > up and not access.data:
                     taken.setdefault(other, access.cycle)
-            # Accesses of a cycle are done in their order, so that the write is before.
+            # Accesses of a cycle are done in order: the write is first.
             if other not in taken:
                 peer.read(address_of(simulation.config, "link_rejoining"), up)
         return len(taken) == len(others)

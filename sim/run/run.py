@@ -42,12 +42,12 @@ Progress = Callable[[int, int], None]
 
 
 def run(options: RunOptions, progress: Progress = lambda done, cycle: None) -> dict:
-    """Run a cluster as ``options`` say and return the measurements.
+    """Run the cluster of ``options`` and return the measurements.
 
     Raises
     ------
     ValueError
-        Options that do not fit each other or the hardware, or an input file that cannot be read
+        Options contradict each other or the hardware, or an input file cannot be read
         (:class:`host.errors.InputError`).
     """
     return Run(options).execute(progress)
@@ -58,12 +58,15 @@ class Run:
 
     Parameters
     ----------
-    options: of the run.
-    backend: the implementations; by default, those that :func:`choose` picks.
-    batches: mini-batches to run in place of those of the options.
+    options: options of the run.
+    backend: the implementations; by default the result of :func:`choose`.
+    batches: mini-batches to run; by default the mini-batches of the options.
 
-    Members: ``simulation``, the cluster; ``model``, ``config``, ``plan``, of it; ``foreign_keys``,
-    the sum over the mini-batches handed out, see :class:`sim.node.step.Step`.
+    Members
+    -------
+    simulation: the cluster.
+    model, config, plan: model, NIC and placement of the cluster.
+    foreign_keys: sum over the mini-batches handed out, see :class:`sim.node.step.Step`.
     """
 
     def __init__(self, options: RunOptions, backend: Backend | None = None,
@@ -92,10 +95,10 @@ class Run:
         if batches is None:
             batches = source.mini_batches(self.config, self.batcher, self._sample_before)
         self.steps = Prefetcher(self._made(batches), background=simulation.threads > 1)
-        # The first mini-batch is read before any NIC is built, so that a bad file fails at once.
+        # Read the first mini-batch before building a NIC: an invalid file fails at once.
         self._next: Step | None = self.steps.take()
         if self._next is None:
-            raise ValueError("samples must be at least 1, but the input holds none")
+            raise ValueError("samples must be at least 1, but the input is empty")
         self.foreign_keys = 0
         self._open: dict[int, Step] = {}
         self._floor = 0
@@ -111,14 +114,14 @@ class Run:
 
     @property
     def expected_samples(self) -> int | None:
-        """Samples that will run; None when the number depends on the length of a file."""
+        """Samples that will run; None if the number depends on the length of a file."""
         workload = self.options.workload
         last = workload.sample_count
         return last and last - workload.first_sample
 
     @property
     def prediction_before(self) -> float | None:
-        """Prediction of the sample before the first one; None if there is none, or if its bits may
+        """Prediction of the sample before the first; None without that sample, or if its bits may
         vary (``mlp`` not ``fixed``)."""
         if self._before is None or self.options.simulation.mlp != "fixed":
             return None
@@ -135,7 +138,7 @@ class Run:
         for number, batch in enumerate(batches):
             samples, dense = batch.samples, None
             if self._layout is not None:
-                # Modelled NICs read no value.
+                # Modelled NICs ignore values.
                 dense = (np.zeros((len(samples), self.model.dimension), np.float32)
                          if self._modelled else self._dlrm.bottom(samples.dense))
             step = Step.of(number, first, samples, nodes, answer, dense, batch,
@@ -146,7 +149,7 @@ class Run:
             first += len(samples)
 
     def _submit(self, now: float) -> None:
-        # After a stop, finish the current window, so that another run can continue at the next one.
+        # After a stop, finish the current window: another run can resume at the next window.
         while (self._next is not None and not self._restart_due(now)
                and len(self._open) < self.options.workload.in_flight
                and (self._stop() is None or not self._next.fresh)):
@@ -162,14 +165,14 @@ class Run:
             self._restarts[0].start)
 
     def _restart(self) -> None:
-        """Restart the node that is next, and go on."""
+        """Restart the next node, and hand out more."""
         epoch = (len(self.simulation.restarts) + 1) % EPOCHS
         self.simulation.restarts.append(restart(
             self.simulation, self._restarts.popleft(), epoch, self._floor & 0xFFFF))
         self._submit(self.cluster.cycle + self.simulation.hand_out)
 
     def _raise_floor(self, floor: int, now: float) -> None:
-        """Tell every NIC the oldest open step, as soon as its host can know it."""
+        """Write the oldest open step to every NIC, as soon as its host can know the step."""
         if floor == self._floor:
             return
         self._floor = floor
@@ -200,7 +203,7 @@ class Run:
             return bool(self._open)
         if not self._window_drained:
             return True
-        # Stop only when the finished samples have no gap, so that another run can continue there.
+        # Stop only when the finished samples have no gap: another run can resume there.
         self.checks.drain()
         return self._tally.gap
 
@@ -215,10 +218,10 @@ class Run:
         ----------
         progress: see `Progress`.
         observer: sees every frame.
-        stop: returns the name of a signal when the run is to end early; the result then holds the
-            mini-batches finished, ``interrupted`` and ``next_sample``, at which another run
-            continues if it is given as ``first_sample``.
-        live: JSON file that is kept up to date while the run goes on.
+        stop: returns the name of a signal to end the run early. The result then contains the
+            finished mini-batches, ``interrupted``, and ``next_sample``, the ``first_sample`` with
+            which another run resumes.
+        live: JSON file that is updated during the run.
         predictions: receives the predictions (float32 ``[n]``) in the order of the samples.
         take: called with each finished mini-batch in order of time, before the next is handed out.
         """

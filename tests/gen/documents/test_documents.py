@@ -161,7 +161,7 @@ def test_latencies(kaggle, training):
 def test_members_of_a_docstring():
     members = members_text(NicConfig)
     assert members.keys() >= {"nodes", "dot_units", "update_rows"}
-    assert members["dot_units"].endswith("0 leaves the dot interaction out.")
+    assert members["dot_units"].endswith("0 omits the dot interaction.")
 
 
 @pytest.mark.parametrize("which, trains", [("kaggle", False), ("training", True)])
@@ -254,8 +254,8 @@ def test_command(tmp_path, capsys):
     written = capsys.readouterr().out.split()
     wanted = documents("tiny", report=REPORT, timing=small_report("tiny"),
                        timing_training=small_report("tiny"))
-    assert written == [str(tmp_path / "new" / "docs" / name) for name in wanted]
-    assert all(Path(path).read_text() == wanted[Path(path).name] for path in written)
+    assert written == [str(tmp_path / "new" / "docs" / name) for name in (*wanted, "blocks.md")]
+    assert all(Path(path).read_text() == wanted[Path(path).name] for path in written[:-1])
 
 
 def test_reports_in_the_output_folder_are_read(tmp_path, capsys):
@@ -267,7 +267,8 @@ def test_reports_in_the_output_folder_are_read(tmp_path, capsys):
     described.write_text(json.dumps({"configuration": asdict(preset("tiny"))}))
     assert main(arguments) == 0
     wanted = documents("tiny", report=REPORT, timing=small_report("tiny"))
-    assert capsys.readouterr().out.split() == [str(tmp_path / name) for name in wanted]
+    assert capsys.readouterr().out.split() == [str(tmp_path / name)
+                                               for name in (*wanted, "blocks.md")]
     assert all((tmp_path / name).read_text() == text for name, text in wanted.items())
     assert main([*arguments, "--set", "nodes=3"]) == 2
     assert "tiny.json has another configuration" in capsys.readouterr().err

@@ -95,7 +95,7 @@ def test_standard_output_is_json_alone(jobs, capsys):
     assert stopped.value.code == 0
     out, err = capsys.readouterr()
     assert [row["value"] for row in json.loads(out)["rows"]] == [0.5, 0.5, 1.5, 0.5]
-    assert "0 of 3" in err and "1 of 3: two" in err and "not built yet" in err
+    assert "0 of 3" in err and "1 of 3: two" in err and "not built: " in err
 
 
 def test_unknown_section_is_one_line(capsys):
@@ -184,7 +184,7 @@ def test_limits_of_a_run_come_from_the_registers():
     row = throughput_row("nic", result)
     assert row.value == pytest.approx(64 * 26 / 2 / result["cycles"])
     assert row.bound is not None and row.bound >= row.value and row.holds is None
-    assert f"{found[0].name} of node {found[0].node} binds" in row.note
+    assert f"{found[0].name} of node {found[0].node} is the bottleneck" in row.note
 
 
 def test_the_rows_of_a_nics_resources_share_one_report(monkeypatch):

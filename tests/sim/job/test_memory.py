@@ -31,7 +31,7 @@ def test_a_run(tmp_path):
     path = model(tmp_path, 5_000_000_000)
     message = re.escape("bytes of a node must be at most the 48,000,000,000 of GPU memory of "
                         "cluster paper, not 80,000,0")
-    with pytest.raises(ValueError, match=message + ".* which node 0 has of model big: use more "
+    with pytest.raises(ValueError, match=message + ".* at node 0 for model big: use more "
                                                    "nodes, another placement or a smaller model"):
         Run(RunOptions.of(model=path, **COMMON))
     Run(RunOptions.of(model=model(tmp_path, 2_900_000_000), **COMMON))

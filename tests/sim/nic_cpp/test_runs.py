@@ -112,7 +112,7 @@ def test_more_nodes_and_larger_caches_than_hardware():
     ("--set=link=true --set=nodes=200",
      "nodes must be at most 186 with link and net_payload_beats 22"),
     ("--nodes=4 --faults=drop=0.1", "faults of frames must go with fidelity rtl, not with fast, "
-     "which has none"),
+     "which has no frames"),
     ("--nodes=17", "nodes must be at most 16 for config kaggle, not 17"),
 ])
 def test_what_a_model_cannot_do(option, message, capsys, tmp_path, monkeypatch):

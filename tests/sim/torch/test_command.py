@@ -233,7 +233,7 @@ def test_a_script_that_is_interrupted(tmp_path, capsys, name, fidelity):
                    str(path), "4")
     assert status == 128 + getattr(signal, name)
     assert complaints(capsys.readouterr().err) == [
-        f"sim: stopped by {name}; {out} holds what the program did before"]
+        f"sim: stopped by {name}; {out} contains the results until then"]
     result = json.loads(out.read_text())
     assert result["ended"] == f"stopped by {name}"
     # The current mini-batch is omitted.
@@ -250,8 +250,8 @@ def test_an_interrupt_while_the_nics_look_up(tmp_path, capsys, monkeypatch):
     assert ended("--nodes", "2", "--config", "tiny", "--fidelity", "rtl", "--json", str(out),
                  "--report", str(tmp_path / "out"), str(path), "4") == 130
     assert complaints(capsys.readouterr().err) == [
-        f"sim: stopped by SIGINT; {out} holds what the program did before; {tmp_path / 'out'} "
-        f"holds what the program did before"]
+        f"sim: stopped by SIGINT; {out} contains the results until then; {tmp_path / 'out'} "
+        f"contains the results until then"]
     assert json.loads(out.read_text())["steps"] == []
 
 
