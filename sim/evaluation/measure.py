@@ -72,7 +72,7 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
                               ``interaction`` (from dense vectors to the last answer, if lookups
                               finish before), ``launches``, ``gathered`` (calls to, and rows read
                               by, the busiest node's GPU)}
-    ``mini_batch``            samples of a mini-batch, fewer than requested if a file is short
+    ``mini_batch``            samples of a mini-batch
     ========================  ===================================================================
 
     Raises ``ValueError`` (:class:`host.errors.InputError` for a malformed file) if the point names

@@ -15,8 +15,12 @@ from sim.evaluation.fields import Fields, Workload
 from sim.job.inputs import SampleSource
 from sim.job.workload import Workload as JobWorkload
 
-__all__ = ["Trace", "arrivals_of", "copied_all", "plan_of", "trace_key", "trace_of",
-           "without_small"]
+__all__ = ["FewSamplesError", "Trace", "arrivals_of", "copied_all", "plan_of", "trace_key",
+           "trace_of", "without_small"]
+
+class FewSamplesError(ValueError):
+    """Raised if files hold fewer than 2 mini-batches."""
+
 
 @dataclass(frozen=True, eq=False)
 class Trace:
@@ -58,8 +62,8 @@ class Trace:
 def trace_of(workload: Workload) -> Trace:
     """Return the trace of a workload; points that differ only in their systems share it.
 
-    If a file is too short, the mini-batch is smaller, which ``notes`` states; samples are not
-    repeated. ``ValueError`` if a mini-batch would be empty.
+    If files are too short, there are fewer mini-batches, which ``notes`` states; samples are not
+    repeated. ``FewSamplesError`` for fewer than 2 mini-batches.
     """
     return _trace(trace_key(workload), contents(workload.data))
 
@@ -84,8 +88,8 @@ def _trace(of: Workload, read: tuple[str, ...]) -> Trace:
     if have < count:
         found = have // size
         if found < 2:
-            raise ValueError(f"data must hold at least 2 mini-batches of {size:,} samples, "
-                             f"not {have:,} samples")
+            raise FewSamplesError(f"data must hold at least 2 mini-batches of {size:,} samples, "
+                                  f"not {have:,} samples")
         notes.append(f"the files hold {have:,} samples: {found} instead of {warmup + measured} "
                      f"mini-batches, half of them measured")
         warmup, measured = found // 2, found - found // 2

@@ -62,7 +62,7 @@ def setting_of(model: str | None = None, data: str | tuple[str, ...] | None = No
     """Return the setting that these options select.
 
     ``data`` replaces the generator for the data set ``model``, by default the format's. The files
-    are read as far as the evaluation needs; a short file reduces the samples per mini-batch.
+    are read as far as the evaluation needs; a short file gives fewer mini-batches.
     ``name``: of :data:`sim.evaluation.setting.SETTINGS`.
 
     Raises ``ValueError`` and :class:`host.errors.InputError`.
@@ -86,17 +86,14 @@ def setting_of(model: str | None = None, data: str | tuple[str, ...] | None = No
     source = Source(tuple(str(path) for path in input_files(data)), kind)
     datasets = (dataset,) if demo else setting.datasets
     setting = replace(setting, datasets=datasets, sources=((dataset, source),))
-    return _fitting(setting, dataset)
+    _check_length(setting, dataset)
+    return setting
 
 
-def _fitting(setting: Setting, dataset: str) -> Setting:
-    """Return the setting with mini-batches small enough for the samples of a file."""
-    batches = setting.warmup + setting.measured
-    wanted = batches * setting.mini_batch(dataset)
-    found = len(samples_of(setting, dataset, wanted))
-    size = min(setting.mini_batch(dataset), found // batches)
-    if size < setting.nodes:
-        raise ValueError(f"data must have at least {batches * setting.nodes} samples of "
-                         f"{dataset}, not {found}")
-    return setting if found >= wanted else replace(
-        setting, mini_batches=tuple((dict(setting.mini_batches) | {dataset: size}).items()))
+def _check_length(setting: Setting, dataset: str) -> None:
+    """Raise ``ValueError`` if the files hold fewer than two mini-batches."""
+    least = 2 * setting.mini_batch(dataset)
+    found = len(samples_of(setting, dataset, least))
+    if found < least:
+        raise ValueError(f"data must have at least {least:,} samples of {dataset}, two "
+                         f"mini-batches, not {found:,}")

@@ -14,7 +14,7 @@ from sim.evaluation.measure import busy_us, measure_system
 from sim.evaluation.nic import cache_rows, reaching
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store
-from sim.evaluation.trace import plan_of, trace_of
+from sim.evaluation.trace import FewSamplesError, plan_of, trace_of
 
 __all__ = ["COSTS", "WINDOW", "MiniBatches", "finished_us", "measured", "point_of"]
 
@@ -25,6 +25,9 @@ COSTS = ("gpu_us", "pcie_us", "pcie_bytes", "network_bytes", "cpu_us", "nic_us")
 """Cost of a sample on the whole cluster, if all nodes were as busy as the busiest: GPU time,
 weighted by occupied multiprocessors; PCIe time and bytes, both directions; network bytes of all
 nodes; host thread time; NIC time."""
+
+_KEPT = ("applicable", "why", "mini_batch", "source", "notes", "service_us", "interval_us")
+"""Metrics of a point that :func:`measured` repeats."""
 
 _MEASURED = 2 * WINDOW
 _WARMUP_SAMPLES = 2048
@@ -79,14 +82,17 @@ def measured(point: Point, runs: Store | None = None) -> dict:
     because a system keeps its caches when its mini-batch changes. If the trace has fewer keys, all
     of them fit.
 
-    ``applicable``, ``why``, ``mini_batch`` (fewer samples than requested if a file is short),
-    ``graph``, ``source``, ``notes``; and, None if not applicable, ``service_us``, ``least_us``,
-    ``interval_us``, ``steps`` and ``per_sample``, see `COSTS`.
+    ``applicable``, ``why``, ``mini_batch``, ``graph``, ``source``, ``notes``; and, None if not
+    applicable, ``service_us``, ``least_us``, ``interval_us``, ``steps`` and ``per_sample``, see
+    `COSTS`.
     """
-    point = _with_reference_caches(point)
-    found, system = measure_system(point, runs)
-    kept = {name: found[name] for name in ("applicable", "why", "mini_batch", "source", "notes",
-                                           "service_us", "interval_us")}
+    try:
+        found, system = measure_system(_with_reference_caches(point), runs)
+    except FewSamplesError:
+        found, system = dict.fromkeys(_KEPT) | {
+            "applicable": False, "why": "too few samples, left out", "notes": [],
+            "mini_batch": point.workload.samples}, None
+    kept = {name: found[name] for name in _KEPT}
     kept["graph"] = point.workload.batching == "graph"
     if system is None:
         return kept | dict.fromkeys(("steps", "least_us", "per_sample"))

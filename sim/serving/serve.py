@@ -178,11 +178,10 @@ def _there(points: dict[str, list[Point]],
         if len(outcomes) < len(each):
             continue
         for point, metrics in zip(each, outcomes):
-            short = metrics["mini_batch"] != point.workload.samples
-            if metrics["applicable"] and not short:
+            if metrics["applicable"]:
                 there.setdefault(system, []).append(point)
             notes = metrics["notes"] if metrics["applicable"] else [metrics["why"]]
-            for note in ["too few samples, left out"] if short else notes:
+            for note in notes:
                 sizes = sizes_of.setdefault((system, note), [])
                 sizes += [size for size in [f"{point.workload.samples:,}"] if size not in sizes]
         if not any(point.workload.batching == "file" for point in there.get(system, ())):

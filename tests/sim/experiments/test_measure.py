@@ -18,7 +18,7 @@ from sim.evaluation.nic_run import Record
 from sim.evaluation.point import Point
 from sim.evaluation.search import interval_us
 from sim.evaluation.systems import BASELINES
-from sim.evaluation.trace import arrivals_of, plan_of, trace_of
+from sim.evaluation.trace import FewSamplesError, arrivals_of, plan_of, trace_of
 from sim.job.inputs import SampleSource
 
 SMALL = {"nodes": 2, "mini_batch": 16, "warmup": 2, "measured": 4, "window": 32}
@@ -207,17 +207,18 @@ def test_requests_wait_for_their_window_and_the_system():
                                    "p99": np.percentile(waits, 99)})
 
 
-def test_a_short_file_lowers_the_mini_batch(tmp_path):
+def test_a_short_file_keeps_the_mini_batch(tmp_path):
     file = tmp_path / "train.txt"
     line = "\t".join(["0", *["1"] * 13, *["a"] * 26])
     file.write_text((line + "\n") * 61)
     point = Point.named("bl-paper", data=(str(file),), format="criteo", warmup=2, measured=4,
                         mini_batch=16)
     trace = trace_of(point.workload)
-    assert trace.mini_batch == 10 and [len(b.samples) for b in trace.batches] == [10] * 6
-    assert trace.warmup == 2 and "mini-batches of 10" in trace.notes[0]
-    with pytest.raises(ValueError, match="data must hold at least 64 samples"):
-        trace_of(replace(point.workload, warmup=32, measured=32))
+    assert trace.mini_batch == 16 and [len(b.samples) for b in trace.batches] == [16] * 3
+    assert (trace.warmup, len(trace.measured)) == (1, 2)
+    assert trace.notes[0].startswith("the files hold 61 samples: 3 instead of 6 mini-batches")
+    with pytest.raises(FewSamplesError, match="data must hold at least 2 mini-batches of 32 samp"):
+        trace_of(replace(point.workload, mini_batch=32))
 
 
 def test_rtl_training_is_asked_for_its_update(monkeypatch):

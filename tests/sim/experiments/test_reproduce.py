@@ -226,7 +226,8 @@ def test_extras_differ_from_what_they_are_compared_with():
     ("fig22 --model netflix", "model must be one of kaggle, terabyte, avazu, not 'netflix'"),
     ("fig22 --format avazu", "format must go with data"),
     ("fig22 --data {here}/bad.csv --format avazu", "bad.csv"),
-    ("fig22 --data {here}/few.txt --format criteo", "data must have at least 256 samples"),
+    ("fig22 --data {here}/few.txt --format criteo",
+     "data must have at least 256 samples of kaggle, two mini-batches, not 9"),
     ("fig22 --data {here}/none.txt", "No such file"),
 ])
 def test_mistakes_are_one_line(arguments, said, tmp_path, capsys):
@@ -249,17 +250,17 @@ def test_the_output_is_a_folder(tmp_path, capsys):
     assert "output must be a folder, not the file" in capsys.readouterr().err
 
 
-def test_a_short_file_lowers_the_mini_batch(tmp_path):
+def test_files_are_of_their_data_set(tmp_path):
     line = "\t".join(["1", *["3"] * 13, *["a"] * 26]) + "\n"
     path = tmp_path / "train.txt"
     path.write_text(3200 * line)
     setting = setting_of(data=str(path), format="criteo")
-    assert setting.mini_batch("kaggle") == 3200 // 64 and setting.mini_batch("avazu") == 128
+    assert setting.mini_batch("kaggle") == setting.mini_batch("avazu") == 128
     assert setting.point("kaggle", "fs").workload.data == (str(path),)
     assert str(setting.source("kaggle")) == f"{path} (criteo)"
     assert setting.point("avazu", "fs").workload.data == ()
-    terabyte = setting_of("terabyte", str(path), "criteo", demo=True)
-    assert terabyte.datasets == ("terabyte",) and terabyte.mini_batch("terabyte") == 100
+    path.write_text(4096 * line)
+    assert setting_of("terabyte", str(path), "criteo", demo=True).datasets == ("terabyte",)
     assert setting_of("avazu") == replace(Setting(), datasets=("avazu",))
 
 
