@@ -138,7 +138,7 @@ class EmberNic(System):
         """
         modelled = replace(site, point=site.point.changed(fidelity="model"))
         search = self.search(modelled, None, all_reduce)
-        built = search.best(search.options()[0] if site.greedy else None)
+        built = search.best(search.likely() if site.greedy else None)
         if site.point.system.fidelity != "model":
             search = self.search(site, None, all_reduce)
             built = search.whole(Choice(site.point.flights, built.tuning))
@@ -191,9 +191,10 @@ class EnSearch(Search):
 
     def options(self, near: EnTuning | None = None) -> Sequence[EnTuning]:
         """Return the options that EN may choose from at this site; ``near``: only options that
-        differ from it in what is delivered, in the copied tables, or in how rows are read."""
+        differ from it in the delivery, in the read path, or by the next set of copied tables."""
         if near is not None:
-            return [each for each in self.options() if _steps(each, near) <= 1]
+            rows = sorted({each.copied_rows for each in self.options()})
+            return [each for each in self.options() if _steps(each, near, rows) <= 1]
         if not self._every:
             site = self.site
             every = _different([each for each in en_tunings(
@@ -204,6 +205,11 @@ class EnSearch(Search):
                 check_seen(site, every[0])
             self._every = [each for each in every if self._sees(each)]
         return self._every
+
+    def likely(self) -> EnTuning:
+        """Return the option with the least lower bound, which requires no run of NICs."""
+        flights = self.site.point.flights
+        return min(self.options(), key=lambda each: self._bound(Choice(flights, each)))
 
     def ways(self, option: EnTuning, few: bool = False) -> list[list[Step]]:
         """Return the steps for each all-reduce of the MLPs' gradients."""
@@ -265,11 +271,10 @@ def _different(every: Sequence[EnTuning], trace: Trace) -> list[EnTuning]:
     return list(reversed(found.values()))
 
 
-def _steps(one: EnTuning, other: EnTuning) -> int:
-    """Return in how many choices two options differ."""
-    return sum(a != b for a, b in (
-        (one.deliver, other.deliver), (one.copied_rows, other.copied_rows),
-        ((one.ring, one.reads), (other.ring, other.reads))))
+def _steps(one: EnTuning, other: EnTuning, rows: Sequence[int]) -> int:
+    """Return the distance of two options; ``rows``: all values of ``copied_rows``, ascending."""
+    return (abs(rows.index(one.copied_rows) - rows.index(other.copied_rows))
+            + (one.deliver != other.deliver) + ((one.ring, one.reads) != (other.ring, other.reads)))
 
 
 def _tuning(point: Fields) -> EnTuning:
