@@ -1,4 +1,4 @@
-"""What ``compare`` is asked for: options of the command as a request and a model."""
+"""Conversion of the options of ``compare`` into a request."""
 
 from dataclasses import replace
 

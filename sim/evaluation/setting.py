@@ -5,9 +5,9 @@ from functools import cache
 from typing import Any
 
 from host.data.contents import check_contents, contents
-from host.model import MODELS
+from host.model import load_model
 from host.samples import Samples, concatenate
-from sim.evaluation.fields import DATASETS, MINI_BATCH, SETTING_NAMES
+from sim.evaluation.fields import DATASETS, SETTING_NAMES, mini_batch_of
 from sim.evaluation.point import Point
 from sim.evaluation.systems import canonical, system_of
 from sim.job.inputs import SampleSource
@@ -102,7 +102,7 @@ class Setting:
 
     def mini_batch(self, dataset: str) -> int:
         """Return the samples of a mini-batch over all nodes."""
-        return dict(self.mini_batches).get(dataset, MINI_BATCH[dataset])
+        return dict(self.mini_batches).get(dataset) or mini_batch_of(dataset)
 
     def sizes(self, dataset: str) -> tuple[float, ...]:
         """Return the cache sizes that are swept on a data set, the largest included."""
@@ -190,7 +190,7 @@ def samples_of(setting: Setting, dataset: str, count: int) -> Samples:
 def _samples(dataset: str, source: Source, seed: int, count: int, read: tuple[str, ...]) -> Samples:
     given = (source.data, source.format) if source.data else (None, None)
     workload = JobWorkload(data=given[0], format=given[1], samples=count, seed=seed)
-    chunks = list(SampleSource(workload, MODELS[dataset], given[1]).chunks())
+    chunks = list(SampleSource(workload, load_model(dataset), given[1]).chunks())
     check_contents(source.data, read)
     return concatenate(chunks)
 

@@ -25,7 +25,8 @@ class ReproduceOptions:
         REQUIRED, "Folder of the figures, claims.json and index.html. It keeps finished points; "
         "run the same command again to resume.")
     model: str | None = option(
-        None, "Data set of the samples in --data: kaggle, terabyte or avazu.")
+        None, "Model of the figures, and of the samples in --data: a preset or a TOML file.",
+        shown="kaggle, terabyte and avazu")
     data: AnyPaths | None = same(Workload, "data")
     format: str | None = same(Workload, "format")
     index: str = same(Workload, "index")

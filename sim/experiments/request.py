@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from host.data.datasets import EXACT, check_files, input_files, known_format
 from host.hashing import check_seed
+from host.model import load_model
 from sim.evaluation.fields import DATASETS
 from sim.evaluation.setting import DEMO, SETTINGS, Setting, Source, like, samples_of
 
@@ -71,8 +72,8 @@ def setting_of(model: str | None = None, data: str | tuple[str, ...] | None = No
         raise ValueError(f"setting must be one of {', '.join(SETTINGS)}, not {name!r}")
     setting = replace(like(DEMO if demo else Setting(), name), fidelity=fidelity, gpu=gpu,
                       seeds=seeds)
-    if model is not None and model not in DATASETS:
-        raise ValueError(f"model must be one of {', '.join(DATASETS)}, not {model!r}")
+    if model is not None:
+        load_model(model)
     if data is None:
         if format is not None:
             raise ValueError(f"format must go with data, not {format!r} alone")

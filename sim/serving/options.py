@@ -25,7 +25,7 @@ class ServeOptions:
     system: Sequence[str] | None = option(
         None, "Systems, comma-separated.", shown="cpu-mpi,bl-paper,bl-tuned,fs")
     model: str | None = option(
-        None, "DLRM and data set: kaggle, terabyte or avazu.", shown="kaggle")
+        None, "DLRM: a preset or a TOML file.", shown="kaggle")
     data: AnyPaths | None = same(Workload, "data")
     format: str | None = same(Workload, "format")
     index: str = same(Workload, "index")

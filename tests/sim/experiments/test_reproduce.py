@@ -223,7 +223,7 @@ def test_extras_differ_from_what_they_are_compared_with():
     ("fig22 --seeds 2,2", "seeds must be distinct non-negative integers, not '2,2'"),
     ("fig22 --seeds few", "seeds must be integers with commas between, not 'few'"),
     ("fig22 --jobs 0", "jobs must be at least 1, not 0"),
-    ("fig22 --model netflix", "model must be one of kaggle, terabyte, avazu, not 'netflix'"),
+    ("fig22 --model netflix", "model must be one of kaggle, terabyte, avazu, movielens"),
     ("fig22 --format avazu", "format must go with data"),
     ("fig22 --data {here}/bad.csv --format avazu", "bad.csv"),
     ("fig22 --data {here}/few.txt --format criteo",

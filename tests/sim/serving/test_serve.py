@@ -116,6 +116,13 @@ def test_a_system_whose_point_fails_is_left_out_and_said(monkeypatch, capsys, tm
     assert "bl-tuned" in told.out
 
 
+def test_a_model_of_bags_is_served():
+    result = api.serve(**OPTIONS | {"model": "multi_hot", "system": ["bl-tuned", "fs"],
+                                    "qps": [10_000.0], "sizes": [8]})
+    assert {row["system"] for row in result["loads"]} == {"bl-tuned", "fs"}
+    assert all(row["p99_us"] > 0 for row in result["loads"])
+
+
 def test_sizes_that_a_short_file_does_not_fill_are_left_out(points, tmp_path):
     short = api.serve(**OPTIONS | {"system": ["bl-paper"], "qps": [50_000.0], "sizes": [8, 512]},
                       **_file(tmp_path, 300))
@@ -184,7 +191,7 @@ def test_numbers_in_words():
     ({"nodes": 1, "system": ["cpu-mpi"]}, "nodes must be at least 2 of cpu-mpi, not 1"),
     ({"software": "slow"},
      "software must be one of eager, eager_h100, tuned, tuned_h100, not 'slow'"),
-    ({"model": "movielens"}, "model must be one of kaggle, terabyte, avazu, not 'movielens'"),
+    ({"model": "netflix"}, "model must be one of kaggle, terabyte, avazu, movielens"),
     ({"gpu": "gpu_none"}, "gpu must be one of "),
     ({"in_flight": 0}, "in_flight must be at least 1, not 0"),
     ({"jobs": 0}, "jobs must be at least 1, not 0"),
