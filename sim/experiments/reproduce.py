@@ -96,7 +96,7 @@ def _made_with(setting: Setting, results: Results) -> dict:
     profiles = {name: kind for software in setting.softwares
                 for name, kind in profiles_of(software, setting.gpu).items()}
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[index]
-    sources = {outcome.point.workload.dataset: outcome.metrics["source"]
+    sources = {outcome.point.workload.name: outcome.metrics["source"]
                for outcome in results.values() if outcome.metrics}
     return {"schema": SCHEMA, "version": version("embernic"), "numpy": np.__version__,
             "blas": blas["name"],

@@ -26,7 +26,7 @@ def of_points(points: Sequence[Point]) -> str:
     """Return the common values of points: nodes, mini-batches, fidelity, source of samples."""
     sizes: dict[str, set[int]] = {}
     for point in points:
-        sizes.setdefault(point.workload.dataset, set()).add(point.workload.samples)
+        sizes.setdefault(point.workload.name, set()).add(point.workload.samples)
     same = {frozenset(each) for each in sizes.values()}
     batch = _span(next(iter(sizes.values()))) if len(same) == 1 else ", ".join(
         f"{_span(each)} ({dataset})" for dataset, each in sizes.items())

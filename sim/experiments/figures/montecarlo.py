@@ -105,7 +105,7 @@ class _MonteCarlo(Figure):
 
         def fill(axes: Axes, dataset: str, workload: str) -> None:
             of = [case for case in cases
-                  if (case.workload.dataset, case.workload.workload) == (dataset, workload)]
+                  if (case.workload.name, case.workload.workload) == (dataset, workload)]
             _fill(axes, results, of)
 
         save(grid(setting.datasets, WORKLOADS, self.heading,
@@ -184,7 +184,7 @@ def _shown(results: Results, case: Case, base: Point) -> dict[str, str]:
     low, middle, high = (["n/a"] * 3 if found is None else
                          [f"{value:.2f}x" for value in np.percentile(found, _PERCENTILES)])
     return {"system": case.full.label, "workload": case.workload.workload,
-            "dataset": case.workload.dataset, "software": case.full.cluster.software,
+            "dataset": case.workload.name, "software": case.full.cluster.software,
             "base": base.kind.name, "low": low, "median": middle, "high": high,
             "as_is": "n/a" if as_is is None else f"{as_is:.2f}x",
             "above": "n/a" if found is None else f"{np.mean(found > 1):.0%}"}
@@ -195,7 +195,7 @@ def _errors(results: Results, case: Case) -> dict[str, str]:
     outcome = results.get(case.left_out)
     metrics = outcome.metrics if outcome and outcome.metrics else None
     row = {"system": case.full.label, "workload": case.workload.workload,
-           "dataset": case.workload.dataset}
+           "dataset": case.workload.name}
     if metrics is None:
         return row | dict.fromkeys(("sets", "axes", "median", "most", "good", "nics"), "n/a")
     good = metrics["most"] <= MOST_ERROR

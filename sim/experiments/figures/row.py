@@ -41,7 +41,7 @@ class Row:
     @classmethod
     def at(cls, point: Point, system: str, metric: str, value: float | None, unit: str) -> "Row":
         """Return the row of a value at a point."""
-        return cls(point.workload.dataset, point.cluster.nodes, point.workload.samples,
+        return cls(point.workload.name, point.cluster.nodes, point.workload.samples,
                    point.cluster.software, point.system.fidelity, system, metric, value, unit)
 
 
