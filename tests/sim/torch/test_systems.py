@@ -35,17 +35,14 @@ def test_every_system_has_a_row(train):
 
 
 @pytest.mark.parametrize(("own", "said", "loses"), [
-    (80.0, "FS takes 80 us from one mini-batch to the next, bl-paper 100 us: 1.25 times as fast.",
-     False),
-    (200.0, "FS takes 200 us from one mini-batch to the next, bl-paper 100 us: 0.50 times as fast.",
-     True)])
+    (80.0, "FS takes 80 us per mini-batch, bl-paper 100 us: 1.25 times as fast.", False),
+    (200.0, "FS takes 200 us per mini-batch, bl-paper 100 us: 0.50 times as fast.", True)])
 def test_what_times_come_to(own, said, loses):
     rows = [{"system": name, "interval_us": us} for name, us in (
         ("EN", 1.0), ("FS", own), ("bl-tuned", 300.0), ("bl-paper", 100.0))]
     found = verdict(rows, "FS")
     assert (found["text"], found["loses"], found["best"]) == (said, loses, "bl-paper")
-    assert verdict(rows, "bl-paper")["text"] == (
-        "bl-paper takes 100 us from one mini-batch to the next.")
+    assert verdict(rows, "bl-paper")["text"] == "bl-paper takes 100 us per mini-batch."
 
 
 def test_mini_batches_of_another_shape_are_left_out():
