@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from host.model import MODELS
+from host.model import load_model
 from host.placement.shard import ShardPlan
 from host.systems.all_on_nic import CARD_BYTES
-from sim.evaluation.fields import MINI_BATCH
+from sim.evaluation.fields import MINI_BATCH, mini_batch_of
 from sim.evaluation.measure import speedup
 from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
@@ -28,7 +28,7 @@ _LARGE = 8
 def batches(setting: Setting, dataset: str) -> tuple[int, int]:
     """Return a small and a large mini-batch, in samples; one of them is the reference setting's."""
     size = setting.mini_batch(dataset)
-    large = MINI_BATCH[dataset] == max(MINI_BATCH.values())
+    large = mini_batch_of(dataset) >= max(MINI_BATCH.values())
     return (max(1, size // _FACTOR), size) if large else (size, _FACTOR * size)
 
 
@@ -44,7 +44,7 @@ def alternate_fields(setting: Setting, dataset: str, size: int) -> dict:
 
 
 def _placed(setting: Setting, dataset: str) -> dict:
-    model = MODELS[dataset]
+    model = load_model(dataset)
 
     def fits(nodes: int, placement: str) -> bool:
         held = max(ShardPlan.deal(model, nodes, placement).rows_held())
