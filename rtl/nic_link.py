@@ -42,7 +42,6 @@ def connect_link(m: Module, config: NicConfig, blocks: SimpleNamespace, csr: Reg
         csr.link_given_up.eq(sender.lost),
         rejoin.order.valid.eq(csr.link_rejoins), csr.link_rejoining.eq(rejoin.working),
         Cat(rejoin.order.epoch, rejoin.order.node).eq(csr.link_rejoin),
-        rejoin.settled.eq(account.settled & blocks.lost_misses.idle),
         rejoin.renewed.eq(account.renewed),
         account.held.eq(rejoin.held.node), account.renew.eq(rejoin.renew),
         account.returned.eq(blocks.net_parser.credit), rejoin.cleared.eq(credits.cleared),
@@ -54,6 +53,8 @@ def connect_link(m: Module, config: NicConfig, blocks: SimpleNamespace, csr: Reg
         account.leaving.opcode.eq(taken.payload.opcode),
         account.leaving.count.eq(taken.payload.count),
     ]
+    # While a peer is held, no block begins work for it.
+    m.d.sync += rejoin.settled.eq(account.settled & blocks.lost_misses.idle)
     for block in (blocks.lost_misses, blocks.link_probes, blocks.lookup_packager,
                   *((blocks.training_path,) if config.training else ())):
         m.d.comb += block.lost.eq(sender.lost)

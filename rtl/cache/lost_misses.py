@@ -53,7 +53,7 @@ class LostMisses(wiring.Component):
     LATENCY = {("miss of another node", "the same miss"): 0, ("vector", "the same vector"): 0,
                ("miss of a lost node", "its vector, if no other comes"): 1 + _SETTLED}
     RATE = ("1 miss and 1 beat per cycle; of lost nodes 1 vector in its beats and 4 cycles; a walk "
-            "takes 3 cycles a miss id, and its vectors")
+            "takes 4 cycles a miss id, and its vectors")
 
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):
@@ -104,10 +104,10 @@ class LostMisses(wiring.Component):
         return m
 
     def _walk(self, m: Module, asked: Ram, gone: Signal, walking: Signal, held: Signal,
-              loads: Signal) -> data.View:
+              loads: Signal) -> Signal:
         """Visit the last request of each id after a node has failed; return the loaded request."""
         place, fresh = Signal(range(self._ids)), Signal()
-        found = data.View(_Asked, asked.read_data)
+        read, found, answers = data.View(_Asked, asked.read_data), Signal(_Asked), Signal()
         m.d.comb += [asked.read_addr.eq(place), fresh.eq((self.lost & ~gone).any())]
         still = self.lost | Mux(walking, gone, 0)
         m.d.sync += [gone.eq(still), self.back.eq((gone & ~still).any())]
@@ -125,7 +125,9 @@ class LostMisses(wiring.Component):
             with m.State("READ"):
                 m.next = "LOOK"
             with m.State("LOOK"):
-                answers = found.valid & gone.bit_select(found.node, 1)
+                m.d.sync += [found.eq(read), answers.eq(read.valid & gone.bit_select(read.node, 1))]
+                m.next = "ACT"
+            with m.State("ACT"):
                 m.d.comb += loads.eq(answers & ~held.valid)
                 with m.If(~answers | loads):
                     m.d.sync += place.eq(place + 1)

@@ -79,10 +79,11 @@ class LinkRejoin(wiring.Component):
             with m.State("IDLE"):
                 m.d.sync += [node.eq(self.order.node), change.eq(self.order.epoch ^ self.epoch)]
                 with m.If(self.order.valid):
+                    m.d.sync += self.close.valid.eq(1)
                     m.next = "CLOSE"
             with m.State("CLOSE"):
-                m.d.comb += self.close.valid.eq(1)
                 with m.If(self.closed):
+                    m.d.sync += self.close.valid.eq(0)
                     m.next = "SETTLE"
             with m.State("SETTLE"):
                 m.d.sync += count.eq(count + 1)
@@ -93,28 +94,28 @@ class LinkRejoin(wiring.Component):
                 m.next = "DRAIN"
             with m.State("DRAIN"):
                 with m.If(self.passed & self.empty):
+                    m.d.sync += self.held.valid.eq(1)
                     m.next = "HOLD"
             with m.State("HOLD"):
-                m.d.comb += self.held.valid.eq(1)
                 m.d.sync += count.eq(count + ~waited)
                 with m.If(waited & ~self.sender_busy & ~self.receiver_busy):
-                    m.d.sync += count.eq(0)
+                    m.d.sync += [count.eq(0), self.wipe.valid.eq(1)]
                     m.next = "WIPE"
             with m.State("WIPE"):
-                m.d.comb += [self.held.valid.eq(1), self.wipe.valid.eq(1)]
                 m.d.sync += count.eq(count + 1)
                 with m.If(count.all()):
+                    m.d.sync += self.wipe.valid.eq(0)
                     m.next = "WAIT"
             with m.State("WAIT"):
-                m.d.comb += self.held.valid.eq(1)
                 with m.If(self.settled):
                     m.next = "CLEAR"
             with m.State("CLEAR"):
-                m.d.comb += [self.held.valid.eq(1), self.clear.eq(1)]
+                m.d.comb += self.clear.eq(1)
                 with m.If(self.cleared):
+                    m.d.sync += self.rejoined.valid.eq(1)
                     m.next = "SEND"
             with m.State("SEND"):
-                m.d.comb += [self.held.valid.eq(1), self.rejoined.valid.eq(1)]
+                m.d.sync += [self.held.valid.eq(0), self.rejoined.valid.eq(0)]
                 m.next = "RENEW"
             with m.State("RENEW"):
                 m.d.comb += self.renew.eq(1)

@@ -146,11 +146,15 @@ class Walker(wiring.Component):
                     m.d.sync += turn.eq(~(choice | (choice - 1)))
                     with m.If(~(choice & drops).any()):
                         m.next = "BOUNDS"
-                m.d.comb += [self.heard.ready.eq(choice[heard]),
-                             dropped.eq(choice[arrived] & drops[arrived])]
+                    with m.Elif(choice[arrived]):
+                        m.next = "DROP"
+                m.d.comb += self.heard.ready.eq(choice[heard])
                 with m.If(choice[overdue] & ~walking):
                     m.d.comb += [self.looks.ready.eq(1)]
                     m.d.sync += [walking.eq(~drops[overdue]), walked.eq(self.looks.payload)]
+            with m.State("DROP"):
+                m.d.comb += dropped.eq(1)
+                m.next = "IDLE"
             with m.State("BOUNDS"):
                 begin = Signal(SEQUENCE_BITS)
                 m.d.comb += [
