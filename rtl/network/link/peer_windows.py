@@ -101,7 +101,7 @@ class PeerWindows(wiring.Component):
             self.full.eq(used[-1] & swept), self.none.eq(numbered == oldest_held),
             # A window is far less than half of the numbers, so the signs decide.
             ahead.eq(event.acknowledge - told_heard), beyond.eq(sent_heard - event.acknowledge),
-            moves.eq(event.valid & ahead.any() & ~ahead[-1] & ~beyond[-1]),
+            moves.eq(event.valid & (event.acknowledge != told_heard) & ~ahead[-1] & ~beyond[-1]),
             self.idle.eq(swept & ~event.valid & ~self.heard.valid),
         ]
         m.d.sync += [self.heard.valid.eq(moves), self.heard.node.eq(event.node),

@@ -69,11 +69,13 @@ class LinkRejoin(wiring.Component):
             self.close.node.eq(node), self.held.node.eq(node), self.wipe.node.eq(node),
             self.wipe.word.eq(count >> 1), self.rejoined.node.eq(node),
             self.rejoined.change.eq(change),
-            # A failed peer is rejected in the receiver too, from now on.
+        ]
+        m.d.sync += [
+            count.eq(0),
+            # A failed peer is rejected in the receiver too.
             self.peer.valid.eq(self.failed.valid), self.peer.node.eq(self.failed.node),
             self.peer.closed.eq(1), self.peer.change.eq(change),
         ]
-        m.d.sync += count.eq(0)
         opens = Signal()
         with m.FSM() as fsm:
             with m.State("IDLE"):
@@ -127,7 +129,7 @@ class LinkRejoin(wiring.Component):
                     m.d.comb += opens.eq(~self.closed)
                     m.next = "IDLE"
         with m.If(opens):
-            m.d.comb += [self.peer.valid.eq(1), self.peer.node.eq(node), self.peer.closed.eq(0)]
+            m.d.sync += [self.peer.valid.eq(1), self.peer.node.eq(node), self.peer.closed.eq(0)]
         m.d.comb += [self.working.eq(~fsm.ongoing("IDLE")),
-                     self.idle.eq(fsm.ongoing("IDLE") & ~self.order.valid)]
+                     self.idle.eq(fsm.ongoing("IDLE") & ~self.order.valid & ~self.peer.valid)]
         return m

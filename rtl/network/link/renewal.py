@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data
 
 from rtl.formats import NODE_BITS, EmberHeader
@@ -44,7 +44,8 @@ def renew(m: Module, sender: Any, parts: SimpleNamespace) -> None:
         parts.intake.again.eq(sender.close.valid | sender.rejoined.valid),
         *(part.wipe.eq(wipe) for part in (windows, walker, parts.trips)),
     ]
-    m.d.sync += [sender.empty.eq(windows.none & room.none), clear.eq(walker.clear)]
+    wiped = Signal()
+    m.d.sync += [sender.empty.eq(windows.none & room.none), wiped.eq(wipe.valid & (wipe.word == 0))]
     # A walk does not end in two consecutive cycles, which are the cycles of a word.
-    with m.If(wipe.valid & (wipe.word == 0) & ~walker.clear.valid):
-        m.d.sync += [clear.valid.eq(1), clear.node.eq(wipe.node)]
+    m.d.comb += [clear.valid.eq(walker.clear.valid | wiped),
+                 clear.node.eq(Mux(walker.clear.valid, walker.clear.node, wipe.node))]

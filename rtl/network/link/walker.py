@@ -16,6 +16,8 @@ __all__ = ["Question", "Walker"]
 
 WORD = 64
 """Packets per word of acknowledgement bits in the memory."""
+_COMPARED = 6
+"""Bits of a sequence number that are compared together."""
 WORDS = WINDOW // WORD
 WORD_BITS, BLOCK_BITS, LAP = (size.bit_length() - 1 for size in (WORD, ARRIVALS, WINDOW))
 
@@ -52,7 +54,8 @@ class Walker(wiring.Component):
     node, oldest, told, sent: a peer and its numbers, see
         :class:`rtl.network.link.peer_windows.PeerWindows`.
     freed: event: ``oldest`` advances, after all packets before it were looked up.
-    clear: event :data:`rtl.network.layouts.AtNode`: no packet to this node is in flight.
+    clear: event :data:`rtl.network.layouts.AtNode`: no packet to this node was in flight when the
+        walk ended, in the cycle before.
     free, reserve, unused, look: connections to a
         :class:`rtl.network.link.packet_table.PacketTable`.
     held: :data:`rtl.network.layouts.AtNode`; while valid, items of ``heard``, ``arrived`` and
@@ -130,8 +133,14 @@ class Walker(wiring.Component):
         issue, less = Signal(), Signal(WORD)
         # all bits are the same, except the lowest set bit and the bits below it
         m.d.comb += less.eq(left - 1)
-        m.d.sync += write.eq(0)
-        m.d.comb += self.idle.eq(0)
+        # The comparison of 24 bits ends behind registers, which shortens the path from ``sent``.
+        ended, equal = Signal(), Signal(SEQUENCE_BITS // _COMPARED)
+        m.d.sync += [
+            write.eq(0), ended.eq(0), self.clear.node.eq(node),
+            equal.eq(Cat(end.word_select(k, _COMPARED) == self.sent.word_select(k, _COMPARED)
+                         for k in range(len(equal)))),
+        ]
+        m.d.comb += [self.clear.valid.eq(ended & equal.all()), self.idle.eq(0)]
         with m.FSM(init="SWEEP") as fsm:
             with m.State("SWEEP"), m.If(swept):
                 m.next = "IDLE"
@@ -203,8 +212,8 @@ class Walker(wiring.Component):
             with m.State("END"):
                 m.d.comb += [
                     self.freed.valid.eq(kind[heard]), taken.eq(kind[arrived]),
-                    self.clear.valid.eq(kind[heard] & (end == self.sent)),
                     self.over.eq(kind[overdue])]
+                m.d.sync += ended.eq(kind[heard])
                 with m.If(kind[overdue]):
                     m.d.sync += walking.eq(0)
                 m.next = "IDLE"
@@ -218,7 +227,7 @@ class Walker(wiring.Component):
         m.d.comb += [
             self.look.valid.eq(asked & some), self.unused.eq(asked & ~some),
             self.reserve.eq(issue), self.freed.node.eq(node), self.freed.sequence.eq(end),
-            self.clear.node.eq(node), self.look.node.eq(node), self.look.due.eq(kind[overdue]),
+            self.look.node.eq(node), self.look.due.eq(kind[overdue]),
             self.look.newest.eq(~left.any()), self.look.sequence.eq(Cat(number(one), place)),
         ]
         return m
