@@ -29,7 +29,7 @@ def test_latency_and_order():
         await ctx.tick()
         ctx.set(dut.order.valid, 0)
         words, cycles, opened = [], 0, -1
-        while ctx.get(dut.working):
+        while not ctx.get(dut.idle):
             for name in ("close", "mark", "wipe", "clear", "rejoined", "renew", "peer"):
                 port = getattr(dut, name)
                 if ctx.get(port.valid if hasattr(port, "valid") else port) and name not in seen:
@@ -98,12 +98,13 @@ def test_a_peer_that_fails_again_stays_closed():
         ctx.set(dut.closed, 0)
         await ctx.tick().until(dut.renew)
         ctx.set(dut.failed, {"valid": 1, "node": 2})
-        assert ctx.get(dut.peer.valid) and ctx.get(dut.peer.closed)
         await ctx.tick()
+        assert ctx.get(dut.peer.valid) and ctx.get(dut.peer.closed)
         ctx.set(dut.failed.valid, 0)
         ctx.set(dut.closed, 1)
         ctx.set(dut.renewed, 1)
-        while ctx.get(dut.working):
+        await ctx.tick()
+        while not ctx.get(dut.idle):
             assert not ctx.get(dut.peer.valid)
             await ctx.tick()
 
