@@ -99,7 +99,7 @@ def test_a_silent_node_is_lost(tmp_path, capsys):
     outcome = result["results"]
     assert result["complete"] and outcome["different"] == outcome["unanswered"] == 0
     assert outcome["equal"] + outcome["refused"] == 96 and outcome["refused"] >= 32
-    assert f"{outcome['refused']} samples were refused" in capsys.readouterr().err
+    assert f"{outcome['refused']} samples were rejected" in capsys.readouterr().err
 
 
 @pytest.mark.thorough
