@@ -13,8 +13,8 @@ PROGRAMS = {
 }
 """Commands with their own package: the package, and a summary."""
 
-SIMULATOR = ("run", "train", "serve", "plan", "reproduce", "torch", "hitrate", "batching",
-             "datasets", "faults", "bench")
+SIMULATOR = ("run", "train", "compare", "serve", "plan", "reproduce", "torch", "hitrate",
+             "batching", "datasets", "faults", "bench")
 """Commands of ``python -m sim``."""
 
 

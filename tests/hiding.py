@@ -130,6 +130,8 @@ COMMANDS: dict[str, Callable[[], object]] = {
     "sim hitrate": _sim("hitrate", "--config=tiny", "--samples=16", "--mini-batch=8", "--sizes=64"),
     "sim batching": _sim("batching", "--model=avazu", "--samples=32", "--mini-batch=8",
                          "--window=16"),
+    "sim compare": _sim("compare", "--cluster=h100", "--nodes=2", "--mini-batch=16", "--measured=2",
+                        "--system=bl-paper"),
     "sim plan": _sim("plan", "--samples=16", "--mini-batch=8", "--hit-rate=0.5"),
     "sim reproduce": _sim("reproduce", "fig22", "--demo", "--output=out"),
     "sim reproduce --backend dask": _sim(

@@ -388,7 +388,7 @@ def test_json_on_standard_output(capsys):
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
-    (("--cluster", "none"), "cluster must be one of a100, direct_pair, paper, paper_terabyte or"),
+    (("--cluster", "none"), "cluster must be one of a100, direct_pair, h100, h100x8, paper,"),
     (("--model", "none"), "model must be one of"),
     (("--hit-rate", "1.5"), "hit_rate must be between 0 and 1, not 1.5"),
     (("--hit-rate", "-0.1"), "hit_rate must be between 0 and 1, not -0.1"),
