@@ -32,13 +32,13 @@ demo: $(STAMP)
 	@echo "claims of the paper, figures: $(OUT)/claims/index.html"
 
 test: $(STAMP)
-	$(TESTS) -m "not slow and not thorough" --costs $(OUT)/test.csv
+	$(TESTS) -m "not slow and not thorough" --costs=$(OUT)/test.csv
 
 test-all: $(STAMP)
-	$(TESTS) -m "not slow" --costs $(OUT)/test-all.csv
+	$(TESTS) -m "not slow" --costs=$(OUT)/test-all.csv
 
 slow: $(STAMP)
-	$(TESTS) -m slow --costs $(OUT)/slow.csv
+	$(TESTS) -m slow --costs=$(OUT)/slow.csv
 
 lint:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lint]'
