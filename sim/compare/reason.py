@@ -67,6 +67,8 @@ def reason_of(rows: Sequence[dict], counts: Counts) -> str:
         return (f"{first['system']} and {second['system']} are equally fast within 1 %; the "
                 f"bottleneck of {first['system']} is {first['bottleneck']}.")
     sent = f"a share has {counts.rows_per_bag:.2f} distinct foreign rows per foreign bag"
+    if not first["network_bytes_per_sample"]:
+        return f"{lead}: every node of {first['system']} has a copy of all tables it needs."
     if first["network_bytes_per_sample"] < 0.9 * second["network_bytes_per_sample"]:
         why = "keys per bag" if counts.rows_per_bag > _MANY_ROWS else "bytes"
         return f"{lead}: {why} decide, because {sent}."
