@@ -275,7 +275,7 @@ def graphs_that_predict_otherwise_are_missing(device):
         return awaited
 
     _broken(device, "_awaited", other_vectors, {
-        "en.kaggle.4.en.1": "its predictions differ by 0.0"})
+        "en.kaggle.4.en.1": "predictions differ by 0.0"})
 
 
 def graphs_that_do_not_wait_are_missing(device):
@@ -298,7 +298,7 @@ def words_that_never_come_end_a_graph(device):
     try:
         found, absent = _whole_graphs(device, (1,))
         assert absent == {
-            "en.kaggle.4.en.1": "a graph did not wait for its words, or no longer"}, absent
+            "en.kaggle.4.en.1": "a graph did not wait for its words, or stopped waiting"}, absent
         assert "en.kaggle.4.tuned.1.interval_us" in found
     finally:
         halves.LIMIT_NS, en.ANSWER_US = limit, late
