@@ -21,7 +21,7 @@ Evaluated = TypeVar("Evaluated", bound=Fields)
 """A point; a changed point keeps its class."""
 
 INTERACTION_VECTORS = 64
-"""Vectors of a NIC's dot interaction at most, see :class:`rtl.config.NicConfig`."""
+"""Vectors of a NIC's interaction at most, see :class:`rtl.config.NicConfig`."""
 
 PARTS = ("lc", "rc", "sc")
 """Functions of a SmartNIC besides transport: local cache, remote cache, SmartNIC computation."""
@@ -79,10 +79,9 @@ class System(ABC):
         return {"system": self.name}
 
     def for_model(self, model: Model, workload: str) -> dict[str, Any]:
-        """Return the system and options that serve a model: GPUs compute dots of more vectors than
-        `INTERACTION_VECTORS`."""
-        large = model.interaction == "dot" and model.tables + 1 > INTERACTION_VECTORS
-        if large and workload == "inference":
+        """Return the system and options that serve a model: GPUs compute an interaction of more
+        vectors than `INTERACTION_VECTORS`."""
+        if workload == "inference" and model.tables + 1 > INTERACTION_VECTORS:
             return self.without_interaction()
         return {"system": self.name}
 

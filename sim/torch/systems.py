@@ -184,10 +184,10 @@ def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:
     """
     workload = "training" if training else "inference"
     size, own = trace.mini_batch, system_of(canonical(SYSTEMS[name], workload)[0])
-    large = not training and trace.model.tables + 1 > INTERACTION_VECTORS
+    served = own.for_model(trace.model, workload)
     caches, settings = _caches(setting.settings, trace.of.dataset)
     point = Point.named(
-        **own.for_model(trace.model, workload), common=caches | {"settings": settings},
+        **served, common=caches | {"settings": settings},
         dataset=trace.of.dataset, workload=workload, nodes=setting.nodes, mini_batch=size,
         software=setting.software, gpu=setting.gpu, placement=setting.placement,
         warmup=trace.warmup, measured=len(trace.measured), seed=setting.seed)
@@ -205,7 +205,7 @@ def _row(name: str, trace: Trace, training: bool, setting: Setting) -> dict:
         "local_cache": nic and nic.by_mini_batch and dict(zip(
             COUNTED, map(list, zip(*nic.by_mini_batch)))),
         "notes": [*(nic.notes if nic else ()), *built.notes,
-                  *([_LARGE] if large and own.has_nics else ())]}
+                  *([_LARGE] if served != {"system": own.name} and own.has_nics else ())]}
 
 
 def _caches(settings: tuple[str, ...],
