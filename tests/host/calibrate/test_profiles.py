@@ -109,7 +109,7 @@ def test_the_profiles_that_ship_are_those_of_the_readings_that_ship():
     for row in csv.DictReader(text.splitlines()):
         book.add(number(row["name"], float(row["value"]), row["about"], row["unit"]))
     found = derive_profiles("gpu_h100", book)
-    for profile in (found.gpu, found.eager, found.tuned):
+    for profile in (found.gpu, found.pcie, found.eager, found.tuned):
         ships = load_profile(profile.name, type(profile))
         for name in (field.name for field in fields(profile)):
             value = getattr(profile, name)
