@@ -9,7 +9,7 @@ from host.toml.schema import read_toml
 from rtl.config import ROW_BITS, TABLE_BITS, check_dimension
 
 __all__ = ["AVAZU_ROWS", "INTERACTIONS", "KAGGLE_ROWS", "MODELS", "POOLINGS", "RULES",
-           "TERABYTE_ROWS", "Model", "TableFile", "load_model", "model_names"]
+           "TERABYTE_ROWS", "Model", "TableFile", "load_model", "model_files", "model_names"]
 
 KAGGLE_ROWS = (
     1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194, 27, 14992,
@@ -302,6 +302,19 @@ def model_names() -> list[str]:
                              if file.name.endswith(".toml"))]
 
 
+def model_files(name_or_path: "str | Path | Model") -> tuple[str, ...]:
+    """Return the file of the user that `load_model` reads; empty for a model that ships."""
+    name = str(name_or_path)
+    if isinstance(name_or_path, Model) or name in model_names() or not _is_file(name):
+        return ()
+    return (name,)
+
+
+def _is_file(name: str) -> bool:
+    """Return whether a name that is no model's is read as a file."""
+    return name.endswith(".toml") or (bool(name) and Path(name).exists())
+
+
 def load_model(name_or_path: "str | Path | Model") -> Model:
     """Return the model of that name, or read a TOML file; a `Model` is returned unchanged.
 
@@ -319,7 +332,7 @@ def load_model(name_or_path: "str | Path | Model") -> Model:
         return MODELS[name]
     if name in model_names():
         return read_toml(str(_folder() / f"{name}.toml"), _ModelFile).model
-    if name.endswith(".toml") or (name and Path(name).exists()):
+    if _is_file(name):
         return read_toml(name, _ModelFile).model
     raise ValueError(f"model must be one of {', '.join(model_names())} or a TOML file, "
                      f"not {name!r}")

@@ -3,14 +3,15 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Self
 
 from host.batching import ALGORITHMS
 from host.bounds import check_known, check_least
+from host.data.contents import contents
 from host.devices.dense_work import LEVELS
 from host.devices.software import SoftwareProfile
-from host.model import Model, load_model
+from host.model import Model, load_model, model_files
 from host.placement.deal import check_placement
 from host.systems import NETWORK, Devices
 from host.toml.profile import load_profile, profile_names
@@ -19,7 +20,8 @@ from sim.job.simulation import FIDELITIES
 
 __all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "PER_GRAPH", "SETTING_NAMES", "WORKLOADS",
            "CardOptions", "Cluster", "EnOptions", "Fields", "Flights", "NicOptions", "Options",
-           "SmartNicOptions", "Workload", "dealt", "devices_of", "mini_batch_of", "software_names"]
+           "SmartNicOptions", "Workload", "dealt", "devices_of", "mini_batch_of",
+           "model_of", "software_names"]
 
 MINI_BATCH = {"kaggle": 128, "terabyte": 2048, "avazu": 128}
 """Samples of a mini-batch over all nodes in the reference setting, by data set."""
@@ -42,7 +44,17 @@ def mini_batch_of(dataset: str | Model) -> int:
     """Return the samples of a global mini-batch that a data set or model is evaluated with."""
     if isinstance(dataset, str) and dataset in MINI_BATCH:
         return MINI_BATCH[dataset]
-    return min(load_model(dataset).mini_batches, default=2048)
+    return min(model_of(dataset).mini_batches, default=2048)
+
+
+def model_of(dataset: str | Model) -> Model:
+    """Return the model of a data set; a file is read once until it changes."""
+    return _model(dataset, contents(model_files(dataset)))
+
+
+@lru_cache(maxsize=16)
+def _model(dataset: str | Model, read: tuple[str, ...]) -> Model:
+    return load_model(dataset)
 
 
 @cache
@@ -85,7 +97,7 @@ class Workload:
 
     def __post_init__(self) -> None:
         check_known(self, workload=WORKLOADS, batching=tuple(ALGORITHMS))
-        load_model(self.dataset)
+        model_of(self.dataset)
         check_least(self, seed=0, warmup=0, measured=2, mini_batch=1, window=self.samples)
         if self.format is not None and not self.data:
             raise ValueError(f"format must go with data, not {self.format!r} alone")
@@ -105,7 +117,7 @@ class Workload:
         """Preset of the NICs: the data set's, or the smaller one that holds the vectors."""
         if self.of_paper:
             return self.name
-        return preset_of(load_model(self.dataset).dimension)
+        return preset_of(model_of(self.dataset).dimension)
 
     @property
     def of_paper(self) -> bool:

@@ -6,12 +6,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from host.model import Model, load_model
+from host.model import Model
 from host.placement.shard import ShardPlan
 from host.systems import Devices, NicTimes
 from host.timing.gpu import GpuProfile
 from rtl.config import NicConfig, preset
-from sim.evaluation.fields import Fields
+from sim.evaluation.fields import Fields, model_of
 from sim.evaluation.nic_run import NicRun, all_runs
 from sim.evaluation.store import Store
 from sim.evaluation.trace import Trace, plan_of
@@ -145,7 +145,7 @@ def serving(point: Fields, nics: Nics, devices: Devices,
     ``model``: model whose rows are gathered; None for the model of the point's data set.
     """
     gpu, called = _answering(point, nics, devices)
-    return as_nics_see(gpu, 4 * (model or load_model(point.workload.dataset)).dimension), called
+    return as_nics_see(gpu, 4 * (model or model_of(point.workload.dataset)).dimension), called
 
 
 SEEN_GIB = 16384.0

@@ -5,9 +5,8 @@ from functools import cache
 from typing import Any
 
 from host.data.contents import check_contents, contents
-from host.model import load_model
 from host.samples import Samples, concatenate
-from sim.evaluation.fields import DATASETS, SETTING_NAMES, mini_batch_of
+from sim.evaluation.fields import DATASETS, SETTING_NAMES, mini_batch_of, model_of
 from sim.evaluation.point import Point
 from sim.evaluation.systems import canonical, system_of
 from sim.job.inputs import SampleSource
@@ -190,7 +189,7 @@ def samples_of(setting: Setting, dataset: str, count: int) -> Samples:
 def _samples(dataset: str, source: Source, seed: int, count: int, read: tuple[str, ...]) -> Samples:
     given = (source.data, source.format) if source.data else (None, None)
     workload = JobWorkload(data=given[0], format=given[1], samples=count, seed=seed)
-    chunks = list(SampleSource(workload, load_model(dataset), given[1]).chunks())
+    chunks = list(SampleSource(workload, model_of(dataset), given[1]).chunks())
     check_contents(source.data, read)
     return concatenate(chunks)
 

@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 from gen.base.cache import digest
 from gen.base.files import write_whole
 from host.data.contents import check_contents, contents, know_contents, known_contents
+from host.model import model_files
 from host.reading import read_regular, read_whole
 from host.toml.schema import MOST_BYTES
 from sim.files.identity import sources_hash, sources_of, versions
@@ -147,8 +148,10 @@ class Store:
 
 
 def data_of(point: Any) -> tuple[str, ...]:
-    """Return the data files of a point or of its workload; empty if it has no such field."""
-    return getattr(getattr(point, "workload", point), "data", ())
+    """Return the data files and the model file of a point or of its workload; empty without such
+    fields."""
+    workload = getattr(point, "workload", point)
+    return (*getattr(workload, "data", ()), *model_files(getattr(workload, "dataset", "kaggle")))
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from host.model import load_model
 from host.placement.shard import ShardPlan
 from host.systems.all_on_nic import CARD_BYTES
-from sim.evaluation.fields import MINI_BATCH, mini_batch_of
+from sim.evaluation.fields import MINI_BATCH, mini_batch_of, model_of
 from sim.evaluation.measure import speedup
 from sim.evaluation.point import Point
 from sim.evaluation.setting import Setting
@@ -44,7 +43,7 @@ def alternate_fields(setting: Setting, dataset: str, size: int) -> dict:
 
 
 def _placed(setting: Setting, dataset: str) -> dict:
-    model = load_model(dataset)
+    model = model_of(dataset)
 
     def fits(nodes: int, placement: str) -> bool:
         held = max(ShardPlan.deal(model, nodes, placement).rows_held())
