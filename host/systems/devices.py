@@ -16,10 +16,11 @@ from host.timing.pcie import PcieProfile
 from host.toml.profile import load_profile
 from host.toml.provenance import scaled as scale
 
-__all__ = ["NETWORK", "Devices", "profiles_of"]
+__all__ = ["NETWORK", "SMARTNIC_LINK", "Devices", "profiles_of"]
 
 _CPU, _MPI, _NCCL = "cpu_xeon_6226r", "mpi_ethernet", "nccl_network"
-_PCIE = "pcie_gen3x16"
+SMARTNIC_LINK = "pcie_gen3x16"
+"""Profile of the link of the SmartNIC."""
 NETWORK = "ethernet_100g_switch"
 """Profile of the network unless a cluster names another."""
 
@@ -28,7 +29,8 @@ def profiles_of(software: str, gpu: str, link: str | None = None,
                 network: str = NETWORK) -> dict[str, type]:
     """Return the names of the profiles of an evaluation and their dataclasses."""
     found = {f"software_{software}": SoftwareProfile, gpu: GpuProfile, _CPU: CpuProfile,
-             _MPI: MpiProfile, _NCCL: NcclProfile, network: NetworkProfile, _PCIE: PcieProfile}
+             _MPI: MpiProfile, _NCCL: NcclProfile, network: NetworkProfile,
+             SMARTNIC_LINK: PcieProfile}
     return found if link is None else found | {link: PcieProfile}
 
 
@@ -98,12 +100,12 @@ class Devices:
         if kernels is not None:
             profile = replace(profile, kernels=kernels)
         topology = Topology(TopologyProfile.of(found[network], nodes))
-        own: PcieProfile = found[link or _PCIE]
+        own: PcieProfile = found[link or SMARTNIC_LINK]
         copies = CopyTime(own, profile)
         share = 1.0 if link is None else min(
             1.0, found[network].bandwidth_gbit_s / 8 / own.bandwidth_gb_s)
         mpi: MpiProfile = found[_MPI]
-        return cls(profile, found[network], found[_PCIE], GpuTime(found[gpu], profile),
+        return cls(profile, found[network], found[SMARTNIC_LINK], GpuTime(found[gpu], profile),
                    CpuTime(found[_CPU]), copies,
                    MpiCollectives(mpi, topology, call_us=found[_CPU].operator_us),
                    MpiCollectives(mpi, topology, call_us=0.0 if profile.graphs else

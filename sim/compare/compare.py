@@ -31,7 +31,7 @@ _FEWEST, _MOST = 2, 32
 class Request:
     """A comparison.
 
-    model: model of the samples. name: its name or path, as the user gave it.
+    model: name of a data set of the paper, or another model with the rows of its samples.
     cluster: description of the cluster. nodes: nodes, in place of the cluster's.
     mini_batch: samples of a global mini-batch.
     data, format: files and their format; empty for the generator.
@@ -102,7 +102,7 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
             counts, source, size = Counts.of(site.work.plain), site.trace.source, \
                 site.trace.mini_batch
             notes += site.trace.notes
-        rows.append(_row(name, site, point, model))
+        rows.append(_row(name, site, point, model, request.cluster.gpu_memory_bytes))
     assert counts is not None  # there is at least one system
     rows.sort(key=lambda row: row["interval_us"] or float("inf"))
     cluster = request.cluster
@@ -117,8 +117,8 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
         "notes": notes, "systems": rows}
 
 
-def _row(name: str, site: Site, point: Point, model: Model) -> dict:
-    """Return what one system takes."""
+def _row(name: str, site: Site, point: Point, model: Model, memory: int) -> dict:
+    """Return the row of a system on GPUs with ``memory`` bytes each."""
     row: dict = {"system": name, **dict.fromkeys((
         "interval_us", "service_us", "bottleneck", "bottleneck_us", "network_bytes_per_sample",
         "gpu_memory_bytes", "samples_per_second", "options"))}
@@ -128,6 +128,10 @@ def _row(name: str, site: Site, point: Point, model: Model) -> dict:
         return row | {"why": str(error)}
     if built is None:
         return row | {"why": found["why"]}
+    held = _memory(site, built, model, point)
+    if held > memory:
+        return row | {"why": f"bytes of a node must be at most the {memory:,} of GPU memory, "
+                             f"not {held:,}: use more nodes or another placement"}
     busy = found["busy_us"]
     bottleneck = max(busy, key=lambda each: busy[each]) if busy else None
     traffic = found["traffic"]["total"]["bytes"] if found["traffic"] else 0.0
@@ -135,7 +139,7 @@ def _row(name: str, site: Site, point: Point, model: Model) -> dict:
         "interval_us": found["interval_us"], "service_us": found["service_us"],
         "bottleneck": bottleneck, "bottleneck_us": bottleneck and busy[bottleneck],
         "network_bytes_per_sample": traffic / found["mini_batch"],
-        "gpu_memory_bytes": _memory(site, built, model, point),
+        "gpu_memory_bytes": held,
         "samples_per_second": found["samples_per_second"],
         "options": _options(found, built), "why": None}
 

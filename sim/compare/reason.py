@@ -9,8 +9,8 @@ from host.systems import Workload
 
 __all__ = ["Counts", "reason_of"]
 
-_FEW_BAGS, _MANY_ROWS = 0.9, 1.1
-"""Distinct foreign rows per foreign bag below and above which bytes favour rows and bags."""
+_MANY_ROWS = 1.1
+"""Distinct foreign rows per foreign bag above which keys per bag decide."""
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,13 @@
 
 from dataclasses import replace
 
+from host.data.datasets import input_files
 from host.data.indexing import indexed_format
 from host.model import Model, load_model
-from host.timing.cluster import load_cluster
+from host.systems.devices import SMARTNIC_LINK
+from host.timing.cluster import Cluster, load_cluster
+from host.timing.pcie import PcieProfile
+from host.toml.profile import load_profile, profile_names
 from sim.compare.compare import Request
 from sim.compare.options import CompareOptions
 from sim.evaluation.fields import DATASETS
@@ -20,11 +24,9 @@ def request_of(options: CompareOptions) -> tuple[Request, Model]:
     Raises ``ValueError`` that names field, value and bound, and ``InputError`` for a malformed
     file.
     """
-    cluster = load_cluster(options.cluster)
+    cluster = load_cluster(options.cluster, _check_cluster)
     nodes = options.nodes or cluster.nodes
-    data = () if options.data is None else tuple(map(str, (
-        [options.data] if isinstance(options.data, (str, bytes)) or hasattr(
-            options.data, "__fspath__") else options.data)))
+    data = () if options.data is None else tuple(map(str, input_files(options.data)))
     form = indexed_format(options.data, options.format, options.index)
     model = SampleSource.of(Workload.of(model=options.model, data=data or None, format=form)).model
     named = options.model if options.model in DATASETS else replace(
@@ -33,3 +35,20 @@ def request_of(options: CompareOptions) -> tuple[Request, Model]:
                       options.training, tuple(options.system), options.measured, options.seed)
     request.points(model)
     return request, model
+
+
+def _check_cluster(cluster: Cluster) -> None:
+    """Raise ``ValueError`` for parts of a cluster that the timing models do not take.
+
+    They load profiles by name, and choose the NIC for the model.
+    """
+    for field in ("network", "gpu", "gpu_link"):
+        profile = getattr(cluster, field)
+        if profile is not None and (profile.name not in profile_names() or profile != load_profile(
+                profile.name, type(profile))):
+            raise ValueError(f"{field} must be a profile that ships, not {profile.name!r} of a "
+                             "file")
+    if cluster.pcie != load_profile(SMARTNIC_LINK, PcieProfile):
+        raise ValueError(f"pcie must be {SMARTNIC_LINK}, not {cluster.pcie.name!r}")
+    if cluster.nic.settings:
+        raise ValueError(f"nic must have the sizes of its preset, not {cluster.nic.settings!r}")

@@ -1,13 +1,17 @@
 """``compare``: any model, cluster and data; the same figures as a point; the deciding factor."""
 
 import json
+from importlib.resources import files
 
 import pytest
 
+from host.errors import InputError
 from sim import api
 from sim.compare.reason import Counts, reason_of
+from sim.evaluation.fields import model_of
 from sim.evaluation.measure import measure
 from sim.evaluation.point import Point
+from sim.evaluation.store import Store
 
 BAGS = """
 name = "bags"
@@ -95,6 +99,49 @@ def test_a_file_of_few_samples_keeps_the_mini_batch(tmp_path):
 def test_mistakes(options, message):
     with pytest.raises(ValueError, match=message):
         api.compare(**options)
+
+
+CLUSTER = """
+nodes = 2
+network = "ethernet_100g_switch"
+pcie = "pcie_gen3x16"
+gpu = "gpu_h100"
+software = "tuned_h100"
+gpu_memory = "80 GB"
+host_memory = "1 GB"
+card_memory = "1 GB"
+"""
+
+
+@pytest.mark.parametrize("old, new, message", [
+    ('"pcie_gen3x16"', '"pcie_h100"', "pcie must be pcie_gen3x16, not 'pcie_h100'"),
+    ('"1 GB"\n', '"1 GB"\n[nic]\nlocal_cache_size = "16 KiB"\n', "nic must have the sizes"),
+    ('"gpu_h100"', '"own.toml"', "gpu must be a profile that ships, not 'gpu_h100' of a file")])
+def test_parts_of_a_cluster_that_would_be_ignored_are_rejected(tmp_path, old, new, message):
+    shipped = (files("host") / "profiles" / "gpu_h100.toml").read_text()
+    (tmp_path / "own.toml").write_text(shipped.replace("streams = 4", "streams = 5"))
+    path = tmp_path / "cluster.toml"
+    head, _, tail = CLUSTER.rpartition(old)
+    path.write_text(head + new + tail)
+    with pytest.raises(InputError, match=message):
+        api.compare(cluster=path, mini_batch=16, measured=2, system=["bl-paper"])
+
+
+def test_a_model_that_exceeds_the_memory_has_a_reason(tmp_path):
+    path = tmp_path / "cluster.toml"
+    path.write_text(CLUSTER.replace("80 GB", "1 GB"))
+    result = api.compare(cluster=path, mini_batch=16, measured=2, system=["bl-paper"])
+    assert "at most the 1,000,000,000 of GPU memory" in result["systems"][0]["why"]
+    assert result["reason"] == "No system can be built."
+
+
+def test_a_changed_model_file_is_another_point(bags, tmp_path):
+    store, point = Store(tmp_path), Point.named("bl-paper", dataset=str(bags))
+    before = store.key(point)
+    bags.write_text(BAGS.replace("50_000", "60_000"))
+    assert store.key(point) != before
+    assert Point.named("bl-paper", dataset=str(bags)) == point
+    assert model_of(str(bags)).rows[0] == 60_000
 
 
 def _row(system: str, interval: float, network: float, bottleneck: str) -> dict:
