@@ -27,7 +27,7 @@ class Program:
     call has reached the GPU and its predecessors have ended. :meth:`wait` blocks the thread. If the
     software profile has ``graphs``, all GPU work between two waits is one graph with one call.
     ``calls`` of the step lists the calls that several mini-batches can share: a graph launch (each
-    mini-batch adds its nodes), a wait, a store to a NIC register and, if ``devices`` groups
+    mini-batch adds ``graph_us``), a wait, a store to a NIC register and, if ``devices`` groups
     exchanges, an NCCL call.
 
     A kernel holds the multiprocessors that it fills and its share of the memory bandwidth; kernels
@@ -48,7 +48,6 @@ class Program:
         self._software = devices.software
         self._thread: tuple[int, ...] = ()
         self._graph: tuple[int, ...] | None = None
-        self._launch = 0  # the stage of the graph's call
         self._gpu = devices.gpu.gpu
         self._cpu = Part("cpu", 1 / devices.threads)
         self._relaunched = relaunched
@@ -61,9 +60,8 @@ class Program:
         for name, phase, operations in parts:
             for operation in operations:
                 each = self._d.gpu.kernels(operation)
-                nodes = operation.kernels / operation.operators
                 for _ in range(operation.operators):
-                    called = self._called(name, self._d.gpu.call_us(operation), nodes=nodes)
+                    called = self._called(name, self._d.gpu.call_us(operation))
                     at = (self.step.add(name, phase, each.us, Part("gpu", each.share),
                                         Part("gpu_memory", each.memory_share),
                                         after=[*at, *called]),)
@@ -193,12 +191,10 @@ class Program:
         self.step.calls[rung] = 0.0
         return (self.step.add(name, "overhead", self._d.pcie.one_way_us, after=(rung,)),)
 
-    def _called(self, name: str, us: float, latency: float | None = None,
-                nodes: float = 1) -> tuple[int, ...]:
+    def _called(self, name: str, us: float, latency: float | None = None) -> tuple[int, ...]:
         """Call an action; return the stage at which the call has reached the GPU.
 
         latency: microseconds from the call to the GPU; the default is the latency of a launch.
-        nodes: graph nodes of the action.
         """
         if self._software.graphs:
             if self._graph is None and self._relaunched:
@@ -207,10 +203,7 @@ class Program:
                     self._d.pcie.one_way_us + self._gpu.poll_us + self._gpu.launch_us)
             elif self._graph is None:
                 self._graph = self._call("graph", self._software.graph_us, self._gpu.launch_us)
-                self._launch = self._thread[0]
-                self.step.calls[self._launch] = 0.0
-            if not self._relaunched:
-                self.step.calls[self._launch] += nodes * self._software.graph_node_us
+                self.step.calls[self._thread[0]] = self._software.graph_us
             return self._graph
         return self._call(name, us, self._gpu.launch_us if latency is None else latency)
 

@@ -22,7 +22,7 @@ from tests.host.calibrate.fake_torch import FakeTorch
 
 GPU = GpuProfile("real", 5.0, 800.0, 64, 4, 12.0, 1.5, 0.7, 1.0, 1.0)
 PCIE = PcieProfile("real", 0.42, 11.0)
-SOFTWARE = SoftwareProfile("real", 9.0, 300.0, 4.0, 0.3, 6.0, 2.5, True, 7.0, 0.2, True, True, 2,
+SOFTWARE = SoftwareProfile("real", 9.0, 300.0, 4.0, 0.3, 6.0, 2.5, True, 7.0, True, True, 2,
                            "nccl")
 
 

@@ -10,9 +10,9 @@ from host.timing.pcie import PcieProfile
 
 # 100,000 bytes and 1,000,000 operations per microsecond; kernels of 1 us, launch of 4 us.
 GPU = GpuProfile("gpu", 4.0, 100.0, 64, 2, 1.0, 1.0, multiprocessors=1)
-EAGER = SoftwareProfile("eager", 10.0, 100.0, 4.0, 0.5, 6.0, 3.0, False, 0.0, 0.0, False, False, 0,
+EAGER = SoftwareProfile("eager", 10.0, 100.0, 4.0, 0.5, 6.0, 3.0, False, 0.0, False, False, 0,
                         "mpi")
-TUNED = SoftwareProfile("tuned", 10.0, 100.0, 4.0, 0.5, 6.0, 3.0, True, 5.0, 0.2, True, True, 2,
+TUNED = SoftwareProfile("tuned", 10.0, 100.0, 4.0, 0.5, 6.0, 3.0, True, 5.0, True, True, 2,
                         "nccl")
 PCIE = PcieProfile("pcie", 0.5, 10.0)
 # 20,000 bytes per microsecond in order, 5,000 in random order; 500,000 operations; calls of 2 us.
