@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from host.devices.operation import TILE, Operation
 from host.model import Model
 
-__all__ = ["LEVELS", "concat", "dense_update", "elementwise", "interaction", "interaction_backward",
+__all__ = ["LEVELS", "cast", "concat", "dense_update", "elementwise", "interaction", "interaction_backward",
            "linear", "loss", "mlp", "mlp_backward", "product"]
 
 Layers = Sequence[tuple[int, int]]
@@ -30,6 +30,11 @@ LEVELS = (0, 1, 2, 3)
 def elementwise(values: int, inputs: int = 1, name: str = "elementwise") -> Operation:
     """Compute ``values`` values from ``inputs`` arrays of that size, an operation per value."""
     return Operation(name, 4 * values * (inputs + 1), flops=values * inputs)
+
+
+def cast(values: int, before: int, after: int) -> Operation:
+    """Convert ``values`` values from ``before`` to ``after`` bytes each."""
+    return Operation("cast", (before + after) * values, flops=values)
 
 
 def concat(values: int) -> Operation:

@@ -30,6 +30,7 @@ class NcclProfile:
     ll_most_bytes: largest send of a group that uses LL; larger sends use Simple.
     parallel_peers: concurrent sends and receives of a group.
     channels: GPU multiprocessors that a collective occupies.
+    put_us: time from a kernel's store to the NIC until a kernel of a remote GPU sees the data.
     source: source of each number, see :mod:`host.toml.provenance`.
 
     Raises ``ValueError`` for a constant out of range.
@@ -50,6 +51,7 @@ class NcclProfile:
     ll_most_bytes: int
     parallel_peers: int
     channels: int
+    put_us: float
     source: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
@@ -59,7 +61,7 @@ class NcclProfile:
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be above 0 and at most 1, "
                                  f"not {getattr(self, name)!r}")
-        check_least(self, ll_most_bytes=0, parallel_peers=1, channels=1)
+        check_least(self, ll_most_bytes=0, parallel_peers=1, channels=1, put_us=0)
         check_source(self)
 
     def fraction(self, protocol: str) -> float:
@@ -94,6 +96,21 @@ class NcclCollectives:
         moving = float(self.topology.link_us(traffic).max()) / nccl.fraction(protocol)
         overhead = getattr(nccl, f"base_{protocol}_us") + sum(
             ceil(rounds) * us for rounds, us in self._hops(traffic, protocol))
+        return Cost(overhead + moving, overhead, {"link": moving})
+
+    def puts(self, traffic: np.ndarray) -> Cost:
+        """Return the cost of exchanging ``traffic`` by stores of kernels, without a collective.
+
+        It takes ``put_us`` per ``parallel_peers`` peers of the busiest endpoint over the network,
+        a hop of protocol LL per ``parallel_peers`` peers inside the host, and the bytes of the
+        busiest link.
+        """
+        traffic = self._between(traffic)
+        if not traffic.any():
+            return Cost()
+        (remote, _), (local, local_us) = self._hops(traffic, "ll")
+        overhead = ceil(remote) * self.nccl.put_us + ceil(local) * local_us
+        moving = float(self.topology.link_us(traffic).max())
         return Cost(overhead + moving, overhead, {"link": moving})
 
     def further_us(self, traffic: np.ndarray) -> float:

@@ -49,7 +49,8 @@ class Devices:
     nccl: NCCL between GPU memories.
     threads: host threads that call operators; each mini-batch occupies one during its calls.
     communicators: NCCL communicators per GPU; each runs its collectives in order.
-    grouped: whether a single NCCL call exchanges the data of all mini-batches in a graph.
+    one_collective: whether a single NCCL call exchanges the data of all mini-batches in a graph.
+    rdma: whether kernels may store to the NIC and to other GPUs.
     link_share: share of the GPU's own link that an exchange at network rate occupies.
     """
 
@@ -64,8 +65,9 @@ class Devices:
     nccl: NcclCollectives
     threads: int = 1
     communicators: int = 1
-    grouped: bool = False
+    one_collective: bool = False
     link_share: float = 1.0
+    rdma: bool = False
 
     @property
     def kernels(self) -> int:
@@ -75,16 +77,14 @@ class Devices:
     @classmethod
     def load(cls, nodes: int, software: str = "eager", gpu: str = "gpu_rtx8000",
              scaled: Sequence[tuple[str, float]] = (), kernels: int | None = None,
-             threads: int = 1, communicators: int = 1, grouped: bool = False,
-             link: str | None = None, network: str = NETWORK) -> "Devices":
+             link: str | None = None, network: str = NETWORK, rdma: bool = False) -> "Devices":
         """Return the devices of ``nodes`` nodes behind one switch.
 
         scaled: pairs (profile.constant, factor), see :func:`host.toml.provenance.scaled`.
         kernels: level of kernel fusion; None takes the level of the software profile.
-        threads, communicators, grouped: see the members.
         link: profile of the GPU's own link, used by copies and exchanges of the GPU; None for the
             SmartNIC's link.
-        network: profile of the network.
+        network: profile of the network. rdma: see the member.
 
         Raises ``ValueError`` for an unused profile or constant.
         """
@@ -110,5 +110,4 @@ class Devices:
                    MpiCollectives(mpi, topology, call_us=found[_CPU].operator_us),
                    MpiCollectives(mpi, topology, call_us=0.0 if profile.graphs else
                                   profile.operator_us),
-                   NcclCollectives(found[_NCCL], topology), threads, communicators, grouped,
-                   share)
+                   NcclCollectives(found[_NCCL], topology), link_share=share, rdma=rdma)

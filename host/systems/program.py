@@ -19,6 +19,10 @@ Work = tuple[str, str, Sequence[Operation]]
 """Name, phase and operators of a part of the GPU's work."""
 
 
+_SIZE = 8
+"""Bytes of a message's size."""
+
+
 class Program:
     """A mini-batch under construction.
 
@@ -27,8 +31,8 @@ class Program:
     call has reached the GPU and its predecessors have ended. :meth:`wait` blocks the thread. If the
     software profile has ``graphs``, all GPU work between two waits is one graph with one call.
     ``calls`` of the step lists the calls that several mini-batches can share: a graph launch (each
-    mini-batch adds ``graph_us``), a wait, a store to a NIC register and, if ``devices`` groups
-    exchanges, an NCCL call.
+    mini-batch adds ``graph_us``), a wait, a store to a NIC register, messages with sizes and, with
+    ``one_collective``, an NCCL call.
 
     A kernel holds the multiprocessors that it fills and its share of the memory bandwidth; kernels
     of other mini-batches may run beside it. A copy holds a direction of PCIe. An NCCL collective
@@ -116,16 +120,19 @@ class Program:
                  library: str, grouped: bool = False) -> tuple[int, ...]:
         """Exchange ``traffic``, bytes ``[from, to]``, between the nodes; return the last stage.
 
-        library: ``nccl`` and ``mpi`` exchange between GPU memories, ``host`` is MPI between host
-        memories.
+        library: ``nccl``, ``mpi`` and ``gpu`` exchange between GPU memories; ``gpu`` by stores of
+        kernels. ``host`` is MPI between host memories.
         grouped: with NCCL, share a call with the exchange of another mini-batch. Only the bytes are
         then charged here.
         """
         if len(traffic) == 1:
             return tuple(after)
         if library == "nccl":
-            more = self._d.nccl.further_us(traffic) if self._d.grouped and not grouped else None
+            more = (self._d.nccl.further_us(traffic) if self._d.one_collective and not grouped
+                    else None)
             return self._nccl(name, phase, self._d.nccl.all_to_all(traffic), after, grouped, more)
+        if library == "gpu":
+            return self._nccl(name, phase, self._d.nccl.puts(traffic), after, collective=False)
         cost = self._d.host_mpi.all_to_all(traffic)
         if library == "host":
             return self._mpi(name, phase, cost, after)
@@ -141,16 +148,17 @@ class Program:
                                    size, after)
 
     def _nccl(self, name: str, phase: str, cost: Cost, after: After, grouped: bool = False,
-              more: float | None = None) -> tuple[int, ...]:
-        """Add a collective that is a GPU kernel.
+              more: float | None = None, collective: bool = True) -> tuple[int, ...]:
+        """Add an exchange that is a GPU kernel.
 
         more: microseconds that a further mini-batch adds to the call; None for separate calls.
+        collective: whether it is a collective, which holds a communicator.
         """
         if not cost.us:
             return tuple(after)
         called = () if grouped else self._called(name, self._software.operator_us)
         held = (Part("gpu", min(1.0, self._d.nccl.nccl.channels / self._gpu.multiprocessors)),
-                Part("nccl", 1 / self._d.communicators))
+                Part("nccl", collective / self._d.communicators))
         begun = self.step.add(name, phase, cost.overhead_us, *(() if grouped else held),
                               after=[*after, *called])
         if more is not None:
@@ -177,6 +185,22 @@ class Program:
         own = Cost(cost.us, min(self._d.host_mpi.call_us, cost.us), cost.busy)
         self._thread = (charge(self.step, name, phase, own, [*after, *self._thread],
                                {"cpu": self._cpu.share}),)
+        return self._thread
+
+    def sizes(self, traffic: np.ndarray, after: After) -> tuple[int, ...]:
+        """Let the hosts tell each other the sizes of ``traffic``, for which the thread waits.
+
+        Mini-batches of a graph share the messages.
+        """
+        cost = self._d.host_mpi.all_to_all(_SIZE * (traffic > 0))
+        if not cost.us:
+            return tuple(after)
+        calls = cost.busy["cpu"]
+        sent = self.step.add("sizes", "overhead", calls, self._cpu,
+                             after=[*self._thread, *after])
+        self.step.calls[sent] = 0.0
+        self._thread = (self.step.add("sizes", "input_all_to_all", cost.us - calls, after=(sent,)),)
+        self._graph = None
         return self._thread
 
     def tell_nic(self, after: After = (), name: str = "doorbell") -> tuple[int, ...]:

@@ -3,17 +3,20 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
+
 from host.devices.cpu import CpuTime
 from host.devices.embedding_work import expand, gather, layout, scatter_update, segment_sum, unique
 from host.devices.gpu_time import GpuTime
 from host.devices.operation import Operation
+from host.systems.options import KEY_BYTES
 from host.systems.workload import Workload
 
-__all__ = ["INDEX", "by_table", "input_bytes", "lookups", "row_updates", "rows_of_tables",
-           "vector_bytes"]
+__all__ = ["INDEX", "by_table", "input_bytes", "lookups", "pooled", "row_updates",
+           "rows_of_tables", "vector_bytes"]
 
-INDEX = 8
-"""Bytes of an index or a bag offset: int64, as in frameworks."""
+INDEX = KEY_BYTES[0]
+"""Bytes of an index or a bag offset."""
 
 
 def vector_bytes(w: Workload) -> int:
@@ -21,14 +24,27 @@ def vector_bytes(w: Workload) -> int:
     return 4 * w.model.dimension
 
 
-def input_bytes(w: Workload, arrived: bool = True) -> float:
+def input_bytes(w: Workload, arrived: bool = True, index: int = INDEX) -> float:
     """Return the bytes of dense features, indices and offsets, maximum over nodes.
 
     arrived: count indices at owners, after the input all-to-all; otherwise at requesters.
+    index: bytes of an index or offset.
     """
     axis = 0 if arrived else 1
     return float((4 * w.model.dense * w.samples
-                  + INDEX * (w.lookups.sum(axis=axis) + w.bags.sum(axis=axis))).max())
+                  + index * (w.lookups.sum(axis=axis) + w.bags.sum(axis=axis))).max())
+
+
+def pooled(w: Workload) -> list[Operation]:
+    """Return the sums of partial bags at the requester that has the most; empty without any.
+
+    A bag with rows at several owners arrives as a vector from each.
+    """
+    partial = w.bags.sum(axis=1)
+    if (partial == w.whole).all():
+        return []
+    most = int(np.argmax(partial))
+    return [gather(int(partial[most]), int(w.whole[most]), w.model.dimension)]
 
 
 def rows_of_tables(w: Workload) -> int:

@@ -1,15 +1,16 @@
 """Traffic of one mini-batch on a cluster: lookups, pooled vectors and keys between nodes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from host.model import Model
 from host.placement.shard import ShardPlan
-from host.samples import Samples, share_sizes
+from host.samples import Samples, segment_indices, share_sizes
 from rtl.formats import DescriptorKind
 
-__all__ = ["Workload", "workload_of"]
+__all__ = ["Workload", "repeated_bags", "workload_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +29,11 @@ class Workload:
         count at the requester.
     tables: tables with rows at each node, including replicated tables, ``[node]``.
     distinct: distinct keys of the mini-batch over all owners.
+    whole: non-empty bags, ``[requester]``. A bag counts once, even if several owners have rows.
+    varies: whether bags of a table have different lengths, so that a host must be told how much it
+        receives. One value for the mini-batch.
+    repeats: ``(lookups, bags, whole)`` without bags that equal the bag of their table in the
+        preceding sample of the share; None if there are no such bags.
     """
 
     model: Model
@@ -39,11 +45,22 @@ class Workload:
     unique: np.ndarray
     tables: np.ndarray
     distinct: int
+    whole: np.ndarray
+    varies: bool = False
+    repeats: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     @property
     def nodes(self) -> int:
         """Nodes of the cluster."""
         return len(self.samples)
+
+    @cached_property
+    def once(self) -> "Workload":
+        """The mini-batch with consecutive equal bags of a share counted once."""
+        if self.repeats is None:
+            return self
+        lookups, bags, whole = self.repeats
+        return replace(self, lookups=lookups, bags=bags, whole=whole, repeats=None)
 
     @property
     def accesses(self) -> int:
@@ -64,13 +81,45 @@ def workload_of(samples: Samples, model: Model, plan: ShardPlan) -> Workload:
     owner = plan.owner_of(samples.tables, samples.rows, requester)
     pair = requester * nodes + owner
     keys, number = np.unique(samples.keys, return_inverse=True)
-    bag = np.repeat(np.arange(samples.bag_lengths.size), samples.bag_lengths.reshape(-1))
+    lengths = samples.bag_lengths
+    bag = np.repeat(np.arange(lengths.size), lengths.reshape(-1))
+    of_bag = np.repeat(np.arange(nodes), shares * lengths.shape[1])
+
+    def counts(keys: slice | np.ndarray, bags: np.ndarray) -> tuple[np.ndarray, ...]:
+        return (_square(pair[keys], nodes),
+                _square(_groups(pair[keys], bag[keys], lengths.size), nodes),
+                np.bincount(of_bag[bags], minlength=nodes))
+
+    filled = lengths.reshape(-1) > 0
+    lookups, bags, whole = counts(slice(None), filled)
+    repeated = repeated_bags(samples, nodes).reshape(-1)
     return Workload(
-        model, plan, shares, _square(pair, nodes),
-        _square(_groups(pair, bag, samples.bag_lengths.size), nodes),
-        _square(_groups(pair, number, len(keys)), nodes),
+        model, plan, shares, lookups, bags, _square(_groups(pair, number, len(keys)), nodes),
         np.bincount(_groups(owner, number, len(keys)), minlength=nodes),
-        _tables_held(plan), len(keys))
+        _tables_held(plan), len(keys), whole,
+        bool(len(lengths) and (lengths != lengths[0]).any()),
+        counts(~repeated[bag], filled & ~repeated) if (filled & repeated).any() else None)
+
+
+def repeated_bags(samples: Samples, nodes: int) -> np.ndarray:
+    """Return whether each bag equals the bag of its table in the preceding sample of its share.
+
+    bool ``[samples, tables]``. Keys are compared in order.
+    """
+    lengths = samples.bag_lengths
+    same = np.zeros(lengths.shape, bool)
+    if len(lengths) < 2:
+        return same
+    same[1:] = lengths[1:] == lengths[:-1]
+    same[np.cumsum(share_sizes(len(samples), nodes))[:-1].clip(max=len(lengths) - 1)] = False
+    begins = samples.bag_offsets[:-1].reshape(lengths.shape)
+    later = np.flatnonzero(same)
+    sizes = lengths.reshape(-1)[later]
+    first, second = (segment_indices(of.reshape(-1)[later - shift], sizes)
+                     for of, shift in ((begins, lengths.shape[1]), (begins, 0)))
+    differs = samples.rows[first] != samples.rows[second]
+    same.reshape(-1)[np.repeat(later, sizes)[differs]] = False
+    return same
 
 
 def _square(pairs: np.ndarray, nodes: int) -> np.ndarray:

@@ -109,6 +109,7 @@ class Cluster:
     gpu_link: profile of the GPU's own PCIe link, which systems without the SmartNIC use; by
         default that of ``pcie``.
     software: name of the software profile, without its prefix; by default ``eager``.
+    rdma: whether the GPUs' own NICs and the network let a kernel write to a remote GPU.
     """
 
     nodes: int
@@ -122,6 +123,7 @@ class Cluster:
     name: str = "custom"
     gpu_link: PcieProfile | None = None
     software: str = "eager"
+    rdma: bool = False
 
     def __post_init__(self) -> None:
         most = self.nic.configure().nodes

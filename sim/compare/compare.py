@@ -123,7 +123,7 @@ def _row(name: str, site: Site, point: Point, model: Model, memory: int) -> dict
         "interval_us", "service_us", "bottleneck", "bottleneck_us", "network_bytes_per_sample",
         "gpu_memory_bytes", "samples_per_second", "options"))}
     try:
-        found, built = measure_system(point, greedy=True)
+        found, built = measure_system(point)
     except ValueError as error:
         return row | {"why": str(error)}
     if built is None:

@@ -13,17 +13,21 @@ from host.systems import (
     EnTuning,
     Step,
     delivery_of,
+    HostTuning,
+    Variants,
     en,
-    en_tunings,
+    en_variants,
+    every,
     fixed_of,
-    options_of,
+    named_of,
+    open_variants,
     ring_of,
 )
 from host.systems.nic_times import NicTimes
 from host.timing.clock import CYCLE_NS
 from host.wire.indices import MOST_INDICES
 from rtl.config import LANES
-from sim.evaluation.fields import EnOptions, Fields, Options, SmartNicOptions
+from sim.evaluation.fields import Fields, NicOptions, Options, SmartNicOptions
 from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
 from sim.evaluation.search import Built, Choice, Search, Site, sums
@@ -107,7 +111,8 @@ def en_nic(site: Site, tuning: EnTuning) -> NicPart:
 class EmberNic(System):
     """EmberNIC with its options beyond the paper, see :func:`host.systems.en.en`."""
 
-    options: ClassVar[type[Options]] = EnOptions
+    options: ClassVar[type[Options]] = NicOptions
+    tuning: ClassVar[type[HostTuning] | None] = EnTuning
     in_rtl: ClassVar[bool] = True
     chooses_nics: ClassVar[bool] = True
     program_settings: ClassVar[tuple[str, ...]] = (
@@ -115,11 +120,11 @@ class EmberNic(System):
 
     def without_interaction(self) -> dict[str, Any]:
         """Return EN with NICs that deliver each unique vector once."""
-        return super().without_interaction() | {"en": ("deliver=unique",)}
+        return super().without_interaction() | {"fixed": ("deliver=unique",)}
 
     def check(self, point: Fields) -> None:
         """Raise ``ValueError`` for conflicting options."""
-        en_tunings(point.workload.training, fixed_of(point.system.en))
+        _every(point)
 
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> "EnSearch":
         """Return the search; ``nic``: NICs for every option, None to run the NICs of each option.
@@ -138,7 +143,7 @@ class EmberNic(System):
         """
         modelled = replace(site, point=site.point.changed(fidelity="model"))
         search = self.search(modelled, None, all_reduce)
-        built = search.best(search.likely() if site.greedy else None)
+        built = search.best()
         if site.point.system.fidelity != "model":
             search = self.search(site, None, all_reduce)
             built = search.whole(Choice(site.point.flights, built.tuning))
@@ -163,17 +168,12 @@ class EmberNic(System):
 
     def served_ways(self, point: Evaluated) -> list[Evaluated]:
         """Return a point for each way in which EN may read rows."""
-        ways = {(each.ring, each.reads): each
-                for each in en_tunings(point.workload.training, fixed_of(point.system.en))}
-        return [point.changed(en=options_of(each)) for each in ways.values()]
-
-    def settled(self, point: Evaluated, built: Built) -> Evaluated:
-        """Return a point with every option fixed as in ``built``."""
-        return super().settled(point, built).changed(en=options_of(built.tuning))
+        ways = {(each.ring, each.reads): each for each in _every(point)}
+        return [point.changed(fixed=named_of(each)) for each in ways.values()]
 
 
 class EnSearch(Search):
-    """Search of EN. The NICs depend on the option.
+    """Search of EN. The NICs depend on the option, so that a round changes few options.
 
     Delivery of unique vectors requires an index for each slot of a share, unless the point fixes
     it. NICs read rows themselves only if they see all their tables; ``ValueError`` if the point
@@ -183,33 +183,50 @@ class EnSearch(Search):
     each option.
     """
 
+    kind = EnTuning
+    changes = 1
+
     def __init__(self, site: Site, all_reduce: bool, given: NicPart | None = None):
         super().__init__(site, all_reduce)
-        self.nic = cache(self._nic if given is None else lambda tuning: given)
+        self._run = cache(self._nic if given is None else lambda tuning: given)
         self._delivered = cache(lambda rows: deliveries(site.point, site.trace, rows))
         self._every: list[EnTuning] = []
 
-    def options(self, near: EnTuning | None = None) -> Sequence[EnTuning]:
-        """Return the options that EN may choose from at this site; ``near``: only options that
-        differ from it in the delivery, in the read path, or by the next set of copied tables."""
-        if near is not None:
-            rows = sorted({each.copied_rows for each in self.options()})
-            return [each for each in self.options() if _steps(each, near, rows) <= 1]
+    def nic(self, tuning: EnTuning) -> NicPart:
+        """Return the NICs of an option; they do not depend on the options of the host."""
+        return self._run(replace(tuning, **vars(HostTuning())))
+
+    def all_variants(self) -> tuple[Variants, ...]:
+        """Return the alternatives that differ at this site; NICs serve at least one table."""
+        site = self.site
+        return en_variants(site.training, site.key_bytes, [
+            rows for rows in site.copied_rows if not copied_all(site.trace, rows)])
+
+    def options(self) -> Sequence[EnTuning]:
+        """Return the options that EN may choose from at this site."""
         if not self._every:
             site = self.site
-            every = _different([each for each in en_tunings(
-                site.training, fixed_of(site.point.system.en))
-                if not copied_all(site.trace, each.copied_rows)], site.trace)
-            every = [each for each in every if self._fits(each)] or every
-            if not any(map(self._sees, every)):
-                check_seen(site, every[0])
-            self._every = [each for each in every if self._sees(each)]
+            found = every(EnTuning(**self.fixed), self.variants, site.training)
+            found = [each for each in found if self._fits(each)] or found
+            if not any(map(self._sees, found)):
+                check_seen(site, found[0])
+            self._every = [each for each in found if self._sees(each)]
         return self._every
 
-    def likely(self) -> EnTuning:
+    def start(self) -> EnTuning:
         """Return the option with the least lower bound, which requires no run of NICs."""
         flights = self.site.point.flights
-        return min(self.options(), key=lambda each: self._bound(Choice(flights, each)))
+        threads = min(each.threads for each in self.options())
+        return min((each for each in self.options() if each.threads == threads),
+                   key=lambda each: self._bound(Choice(flights, each)))
+
+    def near(self, option: EnTuning) -> Sequence[EnTuning]:
+        """Return the option, and options that differ from it in one alternative, or by the next set
+        of copied tables."""
+        rows = sorted({each.copied_rows for each in self.options()})
+        allowed = set(self.options())
+        return [each for each in super().near(option) if each in allowed and abs(
+            rows.index(each.copied_rows) - rows.index(option.copied_rows)) <= 1]
 
     def ways(self, option: EnTuning, few: bool = False) -> list[list[Step]]:
         """Return the steps for each all-reduce of the MLPs' gradients."""
@@ -221,10 +238,6 @@ class EnSearch(Search):
         return self._ways(option, [
             least_times(self.site.trace.model, option, of, share)
             for of in self._delivered(option.copied_rows)], few=True)
-
-    def in_words(self, option: EnTuning) -> tuple[str, ...]:
-        """Return the chosen options in words."""
-        return (f"EN is fastest with {option.in_words()}",)
 
     def whole(self, choice: Choice) -> Built:
         """Return EN with the options of a choice, over all mini-batches and flights."""
@@ -263,20 +276,13 @@ class EnSearch(Search):
                  for n in numbers] for way in sums(self.step_options, site.devices)]
 
 
-def _different(every: Sequence[EnTuning], trace: Trace) -> list[EnTuning]:
-    """Return the options without those that copy the same tables as an earlier one."""
-    found = {(replace(each, copied_rows=0), sum(rows <= each.copied_rows
-                                                for rows in trace.model.rows)): each
-             for each in reversed(every)}
-    return list(reversed(found.values()))
-
-
-def _steps(one: EnTuning, other: EnTuning, rows: Sequence[int]) -> int:
-    """Return the distance of two options; ``rows``: all values of ``copied_rows``, ascending."""
-    return (abs(rows.index(one.copied_rows) - rows.index(other.copied_rows))
-            + (one.deliver != other.deliver) + ((one.ring, one.reads) != (other.ring, other.reads)))
-
-
 def _tuning(point: Fields) -> EnTuning:
     """Return the point's options; an open option is on."""
-    return EnTuning(**fixed_of(point.system.en))
+    return EnTuning(**fixed_of(EnTuning, point.system.fixed))
+
+
+def _every(point: Fields) -> tuple[EnTuning, ...]:
+    """Return the options that a point leaves open; ``ValueError`` if there are none."""
+    training, own = point.workload.training, _tuning(point)
+    fixed = fixed_of(EnTuning, point.system.fixed)
+    return every(own, open_variants(en_variants(training), fixed), training)

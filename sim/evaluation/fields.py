@@ -13,13 +13,13 @@ from host.devices.dense_work import LEVELS
 from host.devices.software import SoftwareProfile
 from host.model import Model, load_model, model_files
 from host.placement.deal import check_placement
-from host.systems import NETWORK, Devices
+from host.systems import NETWORK, WIRES, Devices
 from host.toml.profile import load_profile, profile_names
 from sim.job.fit import preset_of
 from sim.job.simulation import FIDELITIES
 
 __all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "PER_GRAPH", "SETTING_NAMES", "WORKLOADS",
-           "CardOptions", "Cluster", "EnOptions", "Fields", "Flights", "NicOptions", "Options",
+           "CardOptions", "Cluster", "Fields", "Flights", "NicOptions", "Options",
            "SmartNicOptions", "Workload", "dealt", "devices_of", "mini_batch_of",
            "model_of", "software_names"]
 
@@ -145,12 +145,11 @@ class Cluster:
         0.5)``; names as in :func:`host.toml.provenance.constants`.
     kernels: kernel fusion, one of :data:`host.devices.dense_work.LEVELS`; None for the software
         profile's.
-    threads: host threads that call operators.
-    communicators: NCCL communicators per GPU; collectives of one communicator run in sequence, see
-        :mod:`host.systems.program`.
-    grouped: whether one NCCL call exchanges for all mini-batches of a graph.
     link: profile of each GPU's own PCIe link; None for the link of the SmartNIC.
     network: profile of the network.
+    rdma: whether kernels may write to remote GPUs.
+    wire: shortest format of a value between nodes that a system may choose, one of
+        :data:`host.systems.WIRES`.
     """
 
     nodes: int = 4
@@ -159,16 +158,15 @@ class Cluster:
     gpu: str = "gpu_rtx8000"
     scaled: tuple[tuple[str, float], ...] = ()
     kernels: int | None = None
-    threads: int = 1
-    communicators: int = 1
-    grouped: bool = False
     link: str | None = None
     network: str = NETWORK
+    rdma: bool = False
+    wire: str = "float32"
 
     def __post_init__(self) -> None:
-        check_known(self, software=software_names(), gpu=profile_names("gpu_"))
+        check_known(self, software=software_names(), gpu=profile_names("gpu_"), wire=tuple(WIRES))
         check_placement(self.placement)
-        check_least(self, nodes=1, threads=1, communicators=1)
+        check_least(self, nodes=1)
         if self.kernels is not None and self.kernels not in LEVELS:
             raise ValueError(f"kernels must be one of {', '.join(map(str, LEVELS))}, "
                              f"not {self.kernels!r}")
@@ -189,16 +187,19 @@ class Options:
     per_graph: mini-batches in flight that the host thread launches as one graph and waits for
         together, see :mod:`host.systems.shared_graph`; None for the fastest of `PER_GRAPH`. It is 1
         in training, with eager software, and for systems without graphs.
+    fixed: ``name=value`` of each searched option that the point fixes, such as ``threads=1``; see
+        the system's class of options.
     """
 
     system: str
     in_flight: int | None = None
     per_graph: int | None = 1
+    fixed: tuple[str, ...] = ()
 
     # Constants of systems without these options, not fields.
     fidelity = "model"
     local_cache = remote_cache = 0.0
-    settings = en = ()
+    settings = ()
     persistent_gather, copied_rows = False, 0
 
     def __post_init__(self) -> None:
@@ -243,14 +244,6 @@ class SmartNicOptions(CardOptions):
     """
 
     persistent_gather: bool = False
-
-
-@dataclass(frozen=True)
-class EnOptions(NicOptions):
-    """Options of EN. Members: ``en``, ``name=value`` of each option that the point fixes, such as
-    ``ring=false``, see :class:`host.systems.en_tuning.EnTuning`."""
-
-    en: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -319,5 +312,4 @@ def dealt(parts: Mapping[str, Any], own: dict, common: dict | None = None) -> di
 def devices_of(cluster: Cluster) -> Devices:
     """Return the devices of a cluster's nodes, from its profiles, scaled constants and options."""
     return Devices.load(cluster.nodes, cluster.software, cluster.gpu, cluster.scaled,
-                        cluster.kernels, cluster.threads, cluster.communicators, cluster.grouped,
-                        cluster.link, cluster.network)
+                        cluster.kernels, cluster.link, cluster.network, cluster.rdma)

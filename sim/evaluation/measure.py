@@ -81,14 +81,11 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
     return point.measured(runs) if isinstance(point, Task) else measure_system(point, runs)[0]
 
 
-def measure_system(point: Point, runs: Store | None = None,
-                   greedy: bool = False) -> tuple[dict, Built | None]:
+def measure_system(point: Point, runs: Store | None = None) -> tuple[dict, Built | None]:
     """Return the metrics of a point, as :func:`measure` does, and its system, None if not
     applicable.
-
-    greedy: whether options that require runs of NICs are searched step by step, see :class:`Site`.
     """
-    site, kind = Site.of(point, runs, greedy=greedy), point.kind
+    site, kind = Site.of(point, runs), point.kind
     trace, work = site.trace, site.work
     result: dict = {"point": point.to_json(), "label": point.label, "applicable": True,
                     "why": None, "source": trace.source, "mini_batch": trace.mini_batch,

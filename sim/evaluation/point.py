@@ -63,7 +63,8 @@ class Point(Fields):
 
         With ``ga``, the graph algorithm forms the mini-batches unless ``batching`` is given.
 
-        ``common``: fields of many points; fields that this point does not have are ignored.
+        ``common``: fields of many points; fields, and fixed options, that this point does not have
+        are ignored.
         ``own``: fields that this point must have. Caches that the system does not have in the
         workload get 0 rows.
         """
@@ -73,6 +74,8 @@ class Point(Fields):
         parts = {"workload": Workload, "cluster": Cluster, "system": kind.options}
         found = dealt(parts, own | {"system": name}, {
             "batching": "graph" if graph else Workload.batching} | (common or {}))
+        if "fixed" not in own and "fixed" in found["system"]:
+            found["system"]["fixed"] = kind.fixed(found["system"]["fixed"])
         there = kind.parts_in(workload)
         if kind.has_nics:
             found["system"] |= {cache: 0.0 for cache, part in (
@@ -126,7 +129,7 @@ def in_words(point: Point | Task, seed: int | None = None) -> str:
         point.label, workload.name, workload.workload, f"{cluster.nodes} nodes",
         f"mini-batch {workload.samples}", cluster.software, system.fidelity, *caches, *scaled,
         *([] if seed in (None, workload.seed) else [f"seed {workload.seed}"]), *system.settings,
-        *system.en])
+        *system.fixed])
 
 
 def in_turn(points: Iterable[Point | Task]) -> list[Point | Task]:

@@ -1,22 +1,29 @@
 """Search for a system's fastest options at a point."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
 from math import ceil
 from statistics import fmean as mean
-from typing import Any
+from typing import Any, ClassVar
 
 from host.systems import (
+    COPIED_ROWS,
     Devices,
+    HostTuning,
     Step,
     StepOptions,
+    Variants,
     best,
+    fixed_of,
     in_graphs,
     least_interval_us,
+    near,
+    open_variants,
     schedule,
+    start_of,
 )
 from host.systems.charge import longest_us
 from sim.evaluation.fields import Fields, Flights, devices_of
@@ -86,7 +93,6 @@ class Site:
 
     point, trace: the point and its trace. work: work of each mini-batch. devices: devices of a
         node. runs: store of NIC runs, or None.
-    greedy: whether EN's options are improved step by step instead of compared all.
     """
 
     point: Fields
@@ -94,20 +100,30 @@ class Site:
     work: Workloads
     devices: Devices
     runs: Store | None = None
-    greedy: bool = False
 
     @classmethod
-    def of(cls, point: Fields, runs: Store | None = None, trace: Trace | None = None,
-           greedy: bool = False) -> "Site":
+    def of(cls, point: Fields, runs: Store | None = None, trace: Trace | None = None) -> "Site":
         """Return the site of a point; ``trace``: replaces the point's own trace."""
         found = trace or trace_of(point.workload)
         return cls(point, found, workloads(found, plan_of(point, found)),
-                   devices_of(point.cluster), runs, greedy)
+                   devices_of(point.cluster), runs)
 
     @property
     def training(self) -> bool:
         """Whether the point trains."""
         return self.point.workload.training
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of a key: 4 if all rows together have numbers of 32 bits."""
+        return 4 if sum(self.trace.model.rows) < 1 << 32 else 8
+
+    @property
+    def copied_rows(self) -> list[int]:
+        """Limits on the rows of copied tables that copy different tables."""
+        rows = self.trace.model.rows
+        return list({sum(each <= limit for each in rows): limit
+                     for limit in reversed(COPIED_ROWS)}.values())[::-1]
 
 
 @dataclass(frozen=True)
@@ -119,40 +135,69 @@ class Choice:
 
 
 class Search(ABC):
-    """Options of a system at a site, and the search for the fastest.
+    """Options of a system at a site, and the local search for the fastest.
+
+    A search begins at one option. Each round compares the options that differ in at most
+    ``changes`` alternatives, with each flight; it ends when none is faster. A bound that is cheap
+    to compute excludes most of them.
 
     The extreme mini-batches represent all mini-batches while options are compared. The two
     finalists (the best with one mini-batch per graph, and the best overall) are then compared on
     all mini-batches.
 
+    Members
+    -------
+    kind: class of the options, None for a system without options.
+    changes: alternatives that change at once.
+
     Parameters: ``site``; ``all_reduce``, whether training sums the MLPs' gradients over the nodes.
     """
+
+    kind: ClassVar[type[HostTuning] | None] = None
+    changes: ClassVar[int] = 2
 
     def __init__(self, site: Site, all_reduce: bool = True):
         self.site = site
         self.step_options = StepOptions(site.training, all_reduce)
         self._bound, self._cost = cache(self._bound_of), cache(self._cost_of)
+        self.fixed = fixed_of(self.kind, site.point.system.fixed) if self.kind else {}
+        self.variants = open_variants(self.all_variants(), self.fixed)
 
     @abstractmethod
     def ways(self, option: Any, few: bool = False) -> list[list[Step]]:
         """Return the steps of all mini-batches, or of ``few``, for each way to build them with
         ``option``."""
 
-    def options(self, near: Any = None) -> Sequence[Any]:
-        """Return the options; ``near``: only options similar to it."""
-        return (None,)
+    def all_variants(self) -> tuple[Variants, ...]:
+        """Return the alternatives of each option that are searched."""
+        return ()
+
+    def start(self) -> Any:
+        """Return the option at which the search begins."""
+        if self.kind is None:
+            return None
+        return start_of(self.kind(**self.fixed), self.variants, self.site.training)
+
+    def near(self, option: Any) -> Sequence[Any]:
+        """Return ``option``, and the similar options that a round compares with it."""
+        if option is None:
+            return (None,)
+        return [each for each in near(option, self.variants, self.changes)
+                if each.possible(self.site.training)]
 
     def least_ways(self, option: Any) -> list[list[Step]]:
         """Return steps of few mini-batches that are a lower bound of :meth:`ways`."""
         return self.ways(option, few=True)
 
-    def choices(self, flights: Flights, near: Any = None) -> Iterable[Choice]:
-        """Return the choices to compare."""
-        return [Choice(flights, option) for option in self.options(near)]
+    def allows(self, option: Any, depth: int, per_graph: int) -> bool:
+        """Return whether an option differs from the others at a flight."""
+        return True
 
     def in_words(self, option: Any) -> tuple[str, ...]:
         """Return notes on ``option``."""
-        return ()
+        if option is None:
+            return ()
+        return (f"{self.site.point.label} is fastest with {option.in_words()}",)
 
     def whole(self, choice: Choice) -> Built:
         """Return the system with a choice, over all mini-batches."""
@@ -163,18 +208,21 @@ class Search(ABC):
         """Return the fastest of the finalists."""
         return _best(found)
 
-    def best(self, near: Any = None) -> Built:
-        """Return the system with its best options. ``near``: start of a local search, which ends
-        when no similar option is better; None compares all options."""
-        point = self.site.point
-        if self.options() == (None,):
-            return self.whole(Choice(point.flights, None))
-        found = [self._round(flights, near) for flights in point.sets_of_flights]
+    def best(self, start: Any = None) -> Built:
+        """Return the system with its best options. ``start``: replaces the search's own."""
+        point, option = self.site.point, self.start() if start is None else start
+        if len(self.near(option)) == 1:
+            return self.whole(Choice(point.flights, option))
+        found: list[Choice] = []
+        for flights in point.sets_of_flights:
+            found.append(self._round(flights, found[-1].option if found else option))
         return self.pick([self.whole(choice) for choice in dict.fromkeys(found)])
 
-    def _round(self, flights: Flights, near: Any) -> Choice:
-        chosen = best(self.choices(flights, near), self._bound, self._cost)
-        return chosen if near in (None, chosen.option) else self._round(flights, chosen.option)
+    def _round(self, flights: Flights, option: Any) -> Choice:
+        choices = [Choice((flight,), each) for each in self.near(option) for flight in flights
+                   if self.allows(each, *flight)]
+        chosen = best(choices, self._bound, self._cost)
+        return chosen if chosen.option == option else self._round(flights, chosen.option)
 
     def _bound_of(self, choice: Choice) -> tuple[float, float]:
         """Return a lower bound of the cost of a choice."""

@@ -5,11 +5,12 @@ To add a system, add an object of one of these classes, or of a new subclass, to
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 from host.model import Model
-from host.systems import Devices, NicTimes
+from host.systems import Devices, HostTuning, NicTimes, fixed_of, named_of
 from sim.evaluation.fields import Fields, NicOptions, Options
 from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
@@ -38,7 +39,7 @@ class System(ABC):
         section 4.2).
     graph: whether the graph algorithm forms its mini-batches unless a point says otherwise.
     settings: ``field=value`` of its NICs.
-    options: class of its options. in_rtl: whether its NICs can run as RTL.
+    options: class of its options. tuning: class of its searched options, None without. in_rtl: whether its NICs can run as RTL.
     chooses_nics: whether its NICs depend on options that it chooses.
     in_graphs: whether a graph may contain several mini-batches. least_nodes: least nodes of its
         cluster.
@@ -52,6 +53,7 @@ class System(ABC):
     settings: tuple[str, ...] = ()
 
     options: ClassVar[type[Options]] = Options
+    tuning: ClassVar[type[HostTuning] | None] = None
     in_rtl: ClassVar[bool] = False
     chooses_nics: ClassVar[bool] = False
     in_graphs: ClassVar[bool] = True
@@ -67,8 +69,18 @@ class System(ABC):
         """Return its parts in a workload."""
         return self.parts - {"rc"} if workload == "training" else self.parts
 
-    def check(self, point: Fields) -> None:  # noqa: B027 - most systems accept all options
-        """Raise ``ValueError`` for conflicting options of a point."""
+    def fixed(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """Return those ``name=value`` texts whose option the system has."""
+        known = () if self.tuning is None else vars(self.tuning())
+        return tuple(text for text in texts if text.partition("=")[0] in known)
+
+    def check(self, point: Fields) -> None:
+        """Raise ``ValueError`` for unknown or conflicting options of a point."""
+        if self.tuning is not None:
+            fixed_of(self.tuning, point.system.fixed)
+        elif point.system.fixed:
+            raise ValueError(f"fixed must be empty for {self.name}, which has no options, "
+                             f"not {point.system.fixed[0]!r}")
 
     def why_not(self, site: Site) -> str | None:
         """Return the reason if the system cannot be built, None if it can."""
@@ -130,7 +142,8 @@ class System(ABC):
 
     def settled(self, point: Evaluated, built: Built) -> Evaluated:
         """Return a point with the options of ``built``, if the point has these options."""
-        return point.changed(in_flight=built.in_flight, per_graph=built.per_graph)
+        fixed = () if built.tuning is None else named_of(built.tuning)
+        return point.changed(in_flight=built.in_flight, per_graph=built.per_graph, fixed=fixed)
 
     def _updating(self, site: Site, nic: NicPart | None) -> NicPart | None:
         if nic is None or not site.training:

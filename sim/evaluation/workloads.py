@@ -12,8 +12,8 @@ from host.placement.sets import NodeCaches, set_of
 from host.placement.shard import ShardPlan, key_hash
 from host.samples import Samples, first_lookups
 from host.systems import Workload, workload_of
-from host.systems.bl_tuned import Tuning
-from host.systems.tables import INDEX, vector_bytes
+from host.systems.bl_tuned import Tuning, exchanged
+from host.systems.tables import vector_bytes
 from rtl.config import NicConfig
 from sim.evaluation.trace import Trace
 
@@ -225,13 +225,12 @@ Traffic = dict[str, dict[str, float]]
 
 
 def software_traffic(work: Sequence[Workload], training: bool,
-                     tuning: Tuning | None = None) -> Traffic:
+                     tuning: Tuning = Tuning(dedupe=False)) -> Traffic:
     """Return bytes and packets that software exchanges per mini-batch, all nodes."""
-    dedupe = tuning is not None and tuning.dedupe
     kinds = {"lookups": [], "vectors": []} | ({"gradients": []} if training else {})
     for w in work:
-        vectors = vector_bytes(w) * (w.requested if dedupe else w.bags)
-        kinds["lookups"].append(INDEX * (w.requested if dedupe else w.lookups + w.bags))
+        keys, vectors = exchanged(w, tuning)
+        kinds["lookups"].append(keys)
         kinds["vectors"].append(vectors)
         if training:
             kinds["gradients"].append(vectors)
