@@ -3,24 +3,25 @@
 from host.systems.all_on_nic import all_on_nic
 from host.systems.bl_paper import bl_paper
 from host.systems.bl_tuned import bl_tuned
-from host.systems.breakdown import PHASES, Breakdown, breakdown
+from host.systems.breakdown import PHASES, breakdown
 from host.systems.cpu_mpi import cpu_mpi
 from host.systems.delivery import Delivery, delivery_of
 from host.systems.devices import NETWORK, Devices
 from host.systems.en import en, ring_of
 from host.systems.en_tuning import DELIVER, EnTuning, en_tunings, fixed_of, options_of
+from host.systems.interval import steady_us
 from host.systems.nic_times import NicTimes
 from host.systems.options import COPIED_ROWS, StepOptions
-from host.systems.schedule import Schedule, schedule
+from host.systems.schedule import Schedule, busy_us, schedule
 from host.systems.shared_graph import in_graphs, in_one_graph
 from host.systems.smartnic import smartnic
 from host.systems.stage import Part, Stage, Step
 from host.systems.tuning import Tuning, best, least_interval_us, tunings
 from host.systems.workload import Workload, workload_of
 
-__all__ = ["COPIED_ROWS", "DELIVER", "NETWORK", "PHASES", "Breakdown", "Delivery", "Devices",
+__all__ = ["COPIED_ROWS", "DELIVER", "NETWORK", "PHASES", "Delivery", "Devices",
            "EnTuning", "NicTimes", "Part", "Schedule", "Stage", "Step", "StepOptions", "Tuning",
-           "Workload", "all_on_nic", "best", "bl_paper", "bl_tuned", "breakdown", "cpu_mpi",
+           "Workload", "all_on_nic", "best", "bl_paper", "bl_tuned", "breakdown", "busy_us", "cpu_mpi",
            "delivery_of", "en", "en_tunings", "fixed_of", "in_graphs", "in_one_graph",
-           "least_interval_us", "options_of", "ring_of", "schedule", "smartnic", "tunings",
+           "least_interval_us", "options_of", "ring_of", "schedule", "smartnic", "steady_us", "tunings",
            "workload_of"]
