@@ -3,12 +3,13 @@
 from host.systems.all_on_nic import all_on_nic
 from host.systems.bl_paper import bl_paper
 from host.systems.bl_tuned import bl_tuned
-from host.systems.breakdown import PHASES, Breakdown, breakdown
+from host.systems.breakdown import PHASES, breakdown
 from host.systems.cpu_mpi import cpu_mpi
 from host.systems.delivery import Delivery, delivery_of
 from host.systems.devices import NETWORK, Devices
 from host.systems.en import en, ring_of
 from host.systems.en_tuning import DELIVER, EnTuning, en_variants
+from host.systems.interval import steady_us
 from host.systems.nic_times import NicTimes
 from host.systems.options import (
     COPIED_ROWS,
@@ -24,17 +25,17 @@ from host.systems.options import (
     open_variants,
     start_of,
 )
-from host.systems.schedule import Schedule, schedule
+from host.systems.schedule import Schedule, busy_us, schedule
 from host.systems.shared_graph import in_graphs, in_one_graph
 from host.systems.smartnic import smartnic
 from host.systems.stage import Part, Stage, Step
 from host.systems.tuning import WIRES, Tuning, best, least_interval_us, tuning_variants
 from host.systems.workload import Workload, workload_of
 
-__all__ = ["COPIED_ROWS", "DELIVER", "NETWORK", "PHASES", "THREADS", "WIRES", "Breakdown",
-           "Delivery", "Devices", "EnTuning", "HostTuning", "NicTimes", "Part", "Schedule", "Stage",
-           "Step", "StepOptions", "Tuning", "Variants", "Workload", "all_on_nic", "best",
-           "bl_paper", "bl_tuned", "breakdown", "cpu_mpi", "delivery_of", "en", "en_variants",
-           "every", "fixed_of", "host_variants", "in_graphs", "in_one_graph",
-           "least_interval_us", "named_of", "near", "open_variants", "ring_of", "schedule",
-           "smartnic", "start_of", "tuning_variants", "workload_of"]
+__all__ = ["COPIED_ROWS", "DELIVER", "NETWORK", "PHASES", "THREADS", "WIRES", "Delivery", "Devices",
+           "EnTuning", "HostTuning", "NicTimes", "Part", "Schedule", "Stage", "Step", "StepOptions",
+           "Tuning", "Variants", "Workload", "all_on_nic", "best", "bl_paper", "bl_tuned",
+           "breakdown", "busy_us", "cpu_mpi", "delivery_of", "en", "en_variants", "every",
+           "fixed_of", "host_variants", "in_graphs", "in_one_graph", "least_interval_us",
+           "named_of", "near", "open_variants", "ring_of", "schedule", "smartnic", "start_of",
+           "steady_us", "tuning_variants", "workload_of"]

@@ -1,62 +1,42 @@
-"""Breakdown of a step's time: each microsecond of its critical path belongs to one phase."""
+"""Breakdown of a step's time: each microsecond of its longest chain belongs to one phase."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-import numpy as np
-
-from host.systems.schedule import Schedule
+from host.systems.charge import earliest_ends
+from host.systems.schedule import passage_of
 from host.systems.stage import PHASES as STAGE_PHASES
 from host.systems.stage import Step
 
-__all__ = ["PHASES", "Breakdown", "breakdown"]
+__all__ = ["PHASES", "breakdown"]
 
 PHASES = (*STAGE_PHASES, "wait")
 
 
-@dataclass(frozen=True)
-class Breakdown:
-    """Critical path of a step.
+def breakdown(step: Step) -> dict[str, float]:
+    """Return the microseconds of each of :data:`PHASES`; they add up to the length of a step alone.
 
-    Members
-    -------
-    phases: microseconds of each of :data:`PHASES`; they add up to the time from release to finish.
-    path: pairs of a stage's number and the microseconds that the stage waited for a resource, in
-        order of time.
+    The stages of the longest chain count as their phases; ties go to the predecessor with the
+    lowest number. The rest of the length is ``wait``: parallel chains wait for a resource. Overhead
+    of the chain excludes the time in which kernels run on the GPU: that time counts as the phase of
+    the kernel. If calls take longer than kernels, calls form the chain but the kernels between them
+    still count as work.
     """
-
-    phases: dict[str, float]
-    path: list[tuple[int, float]]
-
-
-def breakdown(step: Step, times: Schedule, number: int) -> Breakdown:
-    """Follow step ``number`` of ``times`` back from its last stage to its release.
-
-    The predecessor that ends last is on the path; ties go to the lowest number. Waiting for a
-    resource counts as ``wait``. Overhead on the path excludes the time in which kernels of the same
-    step run on the GPU: that time counts as the phase of the kernel. If calls take longer than
-    kernels, calls form the path but the kernels between them still count as work.
-    """
+    ends, stages = earliest_ends(step), step.stages
     phases = dict.fromkeys(PHASES, 0.0)
-    path: list[tuple[int, float]] = []
-    end = times.end[number]
-    at = int(np.argmax(end)) if len(end) else None
-    kernels = sorted((float(times.start[number][n]), float(end[n]), stage.phase)
-                     for n, stage in enumerate(step.stages)
+    kernels = sorted((end - stage.us, end, stage.phase) for end, stage in zip(ends, stages)
                      if "gpu" in stage.resources and stage.phase != "overhead")
+    longest = max(ends, default=0.0)
+    phases["wait"] = passage_of(step).alone_us - longest
+    at = ends.index(longest) if ends else None
     while at is not None:
-        stage = step.stages[at]
-        waited = float(times.start[number][at] - times.ready[number][at])
-        begin, over = float(times.start[number][at]), float(end[at])
-        phases[stage.phase] += over - begin
+        stage = stages[at]
+        phases[stage.phase] += stage.us
         if stage.phase == "overhead":
-            for phase, us in _within(kernels, begin, over):
+            for phase, us in _within(kernels, ends[at] - stage.us, ends[at]):
                 phases["overhead"] -= us
                 phases[phase] += us
-        phases["wait"] += waited
-        path.append((at, waited))
-        at = max(stage.after, key=lambda other: (end[other], -other), default=None)
-    return Breakdown(phases, path[::-1])
+        at = max(stage.after, key=lambda other: (ends[other], -other), default=None)
+    return phases
 
 
 def _within(kernels: Sequence[tuple[float, float, str]], begin: float,

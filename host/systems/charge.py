@@ -6,7 +6,7 @@ from itertools import pairwise
 from host.devices.cost import Cost
 from host.systems.stage import Part, Step
 
-__all__ = ["charge", "longest_us"]
+__all__ = ["charge", "earliest_ends", "longest_us"]
 
 _FIRST = frozenset({"cpu"})
 """Resources that an action holds from its start; the other resources are held until its end."""
@@ -38,9 +38,14 @@ def charge(step: Step, name: str, phase: str, cost: Cost, after: Sequence[int] =
     return step.add(name, phase, 0.0, after=at) if last is None else last
 
 
-def longest_us(step: Step) -> float:
-    """Return the length of a step in which no stage waits for a resource."""
+def earliest_ends(step: Step) -> list[float]:
+    """Return the end of each stage of a step in which no stage waits for a resource."""
     ends: list[float] = []
     for stage in step.stages:
         ends.append(stage.us + max((ends[other] for other in stage.after), default=0.0))
-    return max(ends, default=0.0)
+    return ends
+
+
+def longest_us(step: Step) -> float:
+    """Return the length of a step in which no stage waits for a resource."""
+    return max(earliest_ends(step), default=0.0)

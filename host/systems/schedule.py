@@ -1,20 +1,45 @@
-"""List scheduler of stages over resources that stages hold wholly or in part."""
+"""Times of steps in flight, without a simulated order of stages.
 
-from bisect import insort
+A dispatcher that starts stages when resources are free has anomalies: a faster stage can change the
+order and delay other stages (R. L. Graham, "Bounds on multiprocessing timing anomalies", 1969).
+Here every time is a maximum of sums of durations; a faster stage or resource therefore never makes
+a time longer.
+"""
+
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from itertools import pairwise
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
+from host.systems.charge import earliest_ends
 from host.systems.stage import Step
 
-__all__ = ["Schedule", "schedule"]
+__all__ = ["Passage", "Schedule", "Use", "busy_us", "passage_of", "schedule"]
 
-_FULL = 1 + 1e-9
-"""A whole resource, plus a tolerance for rounding errors in sums of shares."""
+
+class Use(NamedTuple):
+    """A step's use of a resource, in microseconds.
+
+    head: from the step's release to its first stage on the resource. work: service time, weighted
+    by the shares. tail: from the end of its last stage on the resource to the step's end, at least.
+    """
+
+    resource: Hashable
+    head: float
+    work: float
+    tail: float
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A step alone. Members: ``alone_us``, its length; ``uses``, of each resource."""
+
+    alone_us: float
+    uses: tuple[Use, ...]
 
 
 @dataclass(frozen=True)
@@ -24,24 +49,81 @@ class Schedule:
     Members
     -------
     released: release time of each step, float64 ``[steps]``.
-    ready, start, end: for each step, float64 ``[stages]``: end of the last predecessor, start, end.
-    held: for each step and stage, the (step, stage) whose end it waited for on a resource; None if
-        it started when ready.
+    finished: end of each step, float64 ``[steps]``.
     busy: service time of each resource, weighted by the share held.
     """
 
     released: np.ndarray
-    ready: list[np.ndarray]
-    start: list[np.ndarray]
-    end: list[np.ndarray]
-    held: list[list[tuple[int, int] | None]]
+    finished: np.ndarray
     busy: dict[Hashable, float]
 
-    @property
-    def finished(self) -> np.ndarray:
-        """End of the last stage of each step, float64 ``[steps]``."""
-        return np.array([end.max() if len(end) else released
-                         for end, released in zip(self.end, self.released)])
+
+def passage_of(step: Step) -> Passage:
+    """Return the passage of a step alone.
+
+    The step takes as long as its longest chain of stages. Stages of parallel chains share a
+    resource in the best order that Jackson's rule allows: the resource serves the stage that the
+    longest chain follows, with preemption. Kernels with parts of a GPU fill its free
+    multiprocessors; no kernel waits until all its multiprocessors are free at once.
+    """
+    stages, ends = step.stages, earliest_ends(step)
+    rest = [0.0] * len(stages)  # the longest chain behind each stage
+    for number in range(len(stages) - 1, -1, -1):
+        stage = stages[number]
+        left = rest[number] + stage.us
+        for other in stage.after:
+            if left > rest[other]:
+                rest[other] = left
+    jobs: dict[Hashable, list[tuple[float, float, float]]] = {}
+    for number, stage in enumerate(stages):
+        if stage.us:
+            for resource, share in stage.uses:
+                jobs.setdefault(resource, []).append(
+                    (ends[number] - stage.us, share * stage.us, rest[number]))
+    alone, uses = max(ends, default=0.0), []
+    for resource, each in jobs.items():
+        each.sort()
+        alone = max(alone, _served(each))
+        uses.append(Use(resource, each[0][0], sum(job[1] for job in each),
+                        min(job[2] for job in each)))
+    return Passage(alone, tuple(uses))
+
+
+def _served(jobs: Sequence[tuple[float, float, float]]) -> float:
+    """Return the end of a step whose jobs (head, work, tail; ascending heads) share a resource.
+
+    Jackson's preemptive schedule: the job with the longest tail goes first. Its end is the maximum,
+    over all sets of jobs, of least head + work + least tail. 0 if no two jobs overlap.
+    """
+    if all(head + work <= later for (head, work, _), (later, _, _) in pairwise(jobs)):
+        return 0.0
+    now, end, at, open_jobs = 0.0, 0.0, 0, []
+    while open_jobs or at < len(jobs):
+        if not open_jobs:
+            now = max(now, jobs[at][0])
+        while at < len(jobs) and jobs[at][0] <= now:
+            heappush(open_jobs, (-jobs[at][2], jobs[at][1]))
+            at += 1
+        tail, work = open_jobs[0]
+        free = jobs[at][0] - now if at < len(jobs) else inf
+        if work <= free:
+            heappop(open_jobs)
+            now += work
+            end = max(end, now - tail)
+        else:
+            heapreplace(open_jobs, (tail, work - free))
+            now = jobs[at][0]
+    return end
+
+
+def busy_us(steps: Sequence[Step]) -> dict[Hashable, float]:
+    """Return the total service time of each resource. A stage counts with its share."""
+    busy: dict[Hashable, float] = {}
+    for step in steps:
+        for stage in step.stages:
+            for name, share in zip(stage.resources, stage.shares):
+                busy[name] = busy.get(name, 0.0) + share * stage.us
+    return busy
 
 
 def schedule(steps: Sequence[Step], in_flight: int = 1,
@@ -49,10 +131,8 @@ def schedule(steps: Sequence[Step], in_flight: int = 1,
     """Schedule ``steps`` with at most ``in_flight`` steps at once.
 
     Step k is released when step k - ``in_flight`` has finished, but not before its arrival or
-    before step k - 1. A ready stage starts when its shares of all its resources are free. The
-    earliest step has priority, then the earliest stage. Resources are granted in time order: a
-    stage never waits for a stage that cannot start yet. The free part of a resource that an earlier
-    stage waits for is reserved for that stage; otherwise small shares could starve a large one.
+    before step k - 1. Each resource serves the steps in their order. A step ends when it has had
+    its time alone, and when each resource has served it and the steps before it.
 
     Raises ``ValueError`` for ``in_flight`` below 1, or arrivals that are too few or not ascending.
     """
@@ -61,159 +141,20 @@ def schedule(steps: Sequence[Step], in_flight: int = 1,
     if arrivals is not None and (len(arrivals) != len(steps)
                                  or any(b < a for a, b in pairwise(arrivals))):
         raise ValueError(f"arrivals must be {len(steps)} times in ascending order")
-    return _Run(steps, in_flight, arrivals).execute()
-
-
-class _Plan:
-    """Stages of a step as the scheduler needs them; identical step objects share a plan.
-
-    Members, for each stage
-    -----------------------
-    us: duration.
-    uses: pairs of a resource's number and share.
-    mask: bit mask of these resources.
-    missing: number of predecessors.
-    later: numbers of the successors.
-    """
-
-    def __init__(self, step: Step, numbers: dict[Hashable, int]):
-        stages = step.stages
-        self.us = [stage.us for stage in stages]
-        self.uses = [[(numbers.setdefault(name, len(numbers)), share)
-                      for name, share in zip(stage.resources, stage.shares)] for stage in stages]
-        self.mask = [sum(1 << name for name, _ in uses) for uses in self.uses]
-        self.missing = [len(stage.after) for stage in stages]
-        self.later: list[list[int]] = [[] for _ in stages]
-        for number, stage in enumerate(stages):
-            for other in stage.after:
-                self.later[other].append(number)
-
-
-class _Run:
-    """State of a schedule under construction."""
-
-    def __init__(self, steps: Sequence[Step], in_flight: int, arrivals: Sequence[float] | None):
-        self._in_flight = in_flight
-        self._arrivals = arrivals or [0.0] * len(steps)
-        self._numbers: dict[Hashable, int] = {}  # of the resources
-        plans: dict[int, _Plan] = {}
-        for step in steps:
-            if id(step) not in plans:
-                plans[id(step)] = _Plan(step, self._numbers)
-        self._plans = [plans[id(step)] for step in steps]
-        self._released = [inf] * len(steps)
-        self._ready, self._start, self._end = (
-            [[inf] * len(plan.us) for plan in self._plans] for _ in range(3))
-        self._held: list[list[tuple[int, int] | None]] = [
-            [None] * len(plan.us) for plan in self._plans]
-        self._missing = [list(plan.missing) for plan in self._plans]
-        self._left = [len(plan.us) for plan in self._plans]
-        self._finish = [0.0] * len(steps)
-        self._events: list[tuple[float, int, int]] = []  # time, step, ending stage; -1: released
-        self._waiting: list[tuple[int, int]] = []        # ready stages, by step and number
-        count = len(self._numbers)
-        # For each resource: last stage to hold it, shares in use, service time.
-        self._last: list[tuple[int, int] | None] = [None] * count
-        self._taken, self._busy = [0.0] * count, [0.0] * count
-        self._unreleased, self._planned = 0, 0.0
-
-    def execute(self) -> Schedule:
-        """Return the schedule."""
-        self._release()
-        while self._events:
-            now = self._events[0][0]
-            while self._events and self._events[0][0] == now:
-                _, step, stage = heappop(self._events)
-                if stage < 0:
-                    self._open(step, now)
-                else:
-                    self._ended(step, stage, now)
-            self._begin(now)
-        ready, start, end = ([np.array(each) for each in times]
-                             for times in (self._ready, self._start, self._end))
-        busy = {name: self._busy[number] for name, number in self._numbers.items()}
-        return Schedule(np.array(self._released), ready, start, end, self._held, busy)
-
-    def _release(self) -> None:
-        """Schedule the release of each further step whose release time is known."""
-        while self._unreleased < len(self._plans):
-            step, before = self._unreleased, self._unreleased - self._in_flight
-            if before >= 0 and (self._left[before] or self._released[before] == inf):
-                return
-            self._planned = max(self._planned, self._arrivals[step],
-                                self._finish[before] if before >= 0 else 0.0)
-            heappush(self._events, (self._planned, step, -1))
-            self._unreleased += 1
-
-    def _open(self, step: int, now: float) -> None:
-        self._released[step] = self._finish[step] = now
-        for number, missing in enumerate(self._missing[step]):
-            if not missing:
-                self._is_ready(step, number, now)
-        if not self._left[step]:
-            self._release()
-
-    def _is_ready(self, step: int, stage: int, now: float) -> None:
-        self._ready[step][stage] = now
-        insort(self._waiting, (step, stage))
-
-    def _ended(self, step: int, stage: int, now: float) -> None:
-        plan, missing = self._plans[step], self._missing[step]
-        if plan.us[stage]:
-            for name, share in plan.uses[stage]:
-                self._taken[name] -= share
-        for number in plan.later[stage]:
-            missing[number] -= 1
-            if not missing[number]:
-                self._is_ready(step, number, now)
-        self._left[step] -= 1
-        self._finish[step] = now
-        if not self._left[step]:
-            self._release()
-
-    def _begin(self, now: float) -> None:
-        waiting, taken, awaited, at = self._waiting, self._taken, 0, 0
-        need: dict[int, float] = {}  # largest share of a resource that a skipped stage waits for
-        # A stage of duration 0 may make later stages ready.
-        while at < len(waiting):
-            step, number = waiting[at]
-            plan = self._plans[step]
-            mask, uses = plan.mask[number], plan.uses[number]
-            if awaited and mask and not mask & ~awaited:
-                at += 1  # earlier stages wait for all its resources
-                continue
-            short = 0
-            for name, share in uses:
-                if taken[name] + share > _FULL:
-                    short |= 1 << name
-            if short or awaited & mask:
-                awaited |= short
-                at += 1
-                for name, share in uses:
-                    if share > need.get(name, 0.0):
-                        need[name] = share
-            else:
-                del waiting[at]
-                self._start_stage(step, number, now)
-                for name, _ in uses:  # the rest may now be too small for a skipped stage
-                    if name in need and taken[name] + need[name] > _FULL:
-                        awaited |= 1 << name
-
-    def _start_stage(self, step: int, number: int, now: float) -> None:
-        plan, where = self._plans[step], (step, number)
-        us, uses = plan.us[number], plan.uses[number]
-        self._start[step][number] = now
-        self._end[step][number] = now + us
-        if now > self._ready[step][number]:
-            self._held[step][number] = max(
-                (last for last in (self._last[name] for name, _ in uses) if last is not None),
-                key=lambda last: self._end[last[0]][last[1]])
-        for name, share in uses:
-            self._last[name] = where
-            self._busy[name] += share * us
-            if us:
-                self._taken[name] += share
-        if us:
-            heappush(self._events, (now + us, step, number))
-        else:  # its successors may start before later stages in the order
-            self._ended(step, number, now)
+    passages = {id(step): step for step in steps}
+    found = {key: passage_of(step) for key, step in passages.items()}
+    served: dict[Hashable, float] = {}
+    released, finished, now = [], [], 0.0
+    for number, step in enumerate(steps):
+        if arrivals is not None:
+            now = max(now, arrivals[number])
+        if number >= in_flight:
+            now = max(now, finished[number - in_flight])
+        passage = found[id(step)]
+        end = now + passage.alone_us
+        for resource, head, work, tail in passage.uses:
+            served[resource] = max(served.get(resource, 0.0), now + head) + work
+            end = max(end, served[resource] + tail)
+        released.append(now)
+        finished.append(end)
+    return Schedule(np.array(released), np.array(finished), busy_us(steps))

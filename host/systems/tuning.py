@@ -7,6 +7,7 @@ from typing import TypeVar
 from host.systems.charge import longest_us
 from host.systems.devices import Devices
 from host.systems.options import COPIED_ROWS, KEY_BYTES, HostTuning, Variants, host_variants
+from host.systems.schedule import busy_us
 from host.systems.stage import Step
 
 __all__ = ["EXCHANGES", "WIRES", "Tuning", "best", "least_interval_us", "tuning_variants"]
@@ -118,13 +119,8 @@ def least_interval_us(steps: Sequence[Step], in_flight: int) -> float:
 
     The bound is the busiest resource, or the mean step length divided by ``in_flight``.
     """
-    busy: dict = {}
-    for step in steps:
-        for stage in step.stages:
-            for name, share in stage.uses:
-                busy[name] = busy.get(name, 0.0) + share * stage.us
     alone = sum(map(longest_us, steps)) / in_flight
-    return max(alone, *busy.values(), 0.0) / len(steps)
+    return max(alone, *busy_us(steps).values(), 0.0) / len(steps)
 
 
 def best(candidates: Iterable[_T], least: Callable[[_T], tuple[float, ...]],

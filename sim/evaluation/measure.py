@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from host.systems import PHASES, Step, breakdown, in_graphs, schedule
+from host.systems import busy_us as busy_of
 from sim.evaluation.fields import Options
 from sim.evaluation.nic import NicPart, updates_of
 from sim.evaluation.point import Point, Task
@@ -186,27 +187,20 @@ def _traffic(point: Point, work: Workloads, nic: NicPart | None, system: Built) 
 
 def alone(steps: Sequence[Step]) -> tuple[float, dict[str, float]]:
     """Return the mean time of a step that runs alone, and the means of its phases."""
-    total, phases = 0.0, dict.fromkeys(PHASES, 0.0)
+    phases = dict.fromkeys(PHASES, 0.0)
     for step in steps:
-        times = schedule([step])
-        total += float(times.finished[0])
-        for name, us in breakdown(step, times, 0).phases.items():
-            phases[name] += us
-    return total / len(steps), {name: us / len(steps) for name, us in phases.items()}
+        for name, us in breakdown(step).items():
+            phases[name] += us / len(steps)
+    return sum(phases.values()), phases
 
 
 def busy_us(steps: Sequence[Step], per_graph: int = 1) -> dict[str, float]:
     """Return the mean time that each resource of the busiest node serves a step. A stage that uses
     a share of a resource counts with that share. ``per_graph``: see
     :func:`sim.evaluation.search.interval_us`."""
-    busy: dict[str, float] = {}
     graphs = in_graphs(steps, per_graph)
-    for step in graphs:
-        for stage in step.stages:
-            for name, share in stage.uses:
-                busy[str(name)] = busy.get(str(name), 0.0) + share * stage.us
-    count = len(graphs) * per_graph
-    return {name: us / count for name, us in sorted(busy.items())}
+    busy = {str(name): us for name, us in busy_of(graphs).items()}
+    return {name: us / (len(graphs) * per_graph) for name, us in sorted(busy.items())}
 
 
 LOAD = 0.7

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
-from math import ceil
 from statistics import fmean as mean
 from typing import Any, ClassVar
 
@@ -22,8 +21,8 @@ from host.systems import (
     least_interval_us,
     near,
     open_variants,
-    schedule,
     start_of,
+    steady_us,
 )
 from host.systems.charge import longest_us
 from sim.evaluation.fields import Fields, Flights, devices_of
@@ -39,25 +38,9 @@ def interval_us(steps: Sequence[Step], in_flight: int, per_graph: int = 1) -> fl
     """Return the mean time from one step's end to the next, in steady state.
 
     ``per_graph``: steps that the host thread launches as one graph and waits for together.
-    ``in_flight`` counts steps. Graphs are repeated until their number exceeds the depth by far,
-    because resources settle slowly.
-
-    The steps are scheduled several times in a row. The result is the time between two ends of the
-    same step, averaged over the depth, and excludes filling and draining the pipeline. With one
-    step in flight, each step is scheduled alone.
+    ``in_flight`` counts steps.
     """
-    if per_graph > 1:
-        graphs = in_graphs(steps, per_graph)
-        graphs *= ceil((2 * in_flight + 2) / len(graphs))
-        return interval_us(graphs, in_flight // per_graph) / per_graph
-    if in_flight == 1:
-        each = {id(step): float(schedule([step]).finished[0]) for step in steps}
-        return sum(each[id(step)] for step in steps) / len(steps)
-    steps = [*steps] * ceil((in_flight + 2) / len(steps))  # at least one burst
-    count = len(steps)
-    turns = ceil((3 * in_flight + count) / count)
-    ends = schedule(steps * turns, in_flight).finished[:-in_flight]
-    return float((ends[-in_flight:] - ends[-in_flight - count:-count]).mean()) / count
+    return steady_us(in_graphs(steps, per_graph), in_flight // per_graph) / per_graph
 
 
 @dataclass(frozen=True)
