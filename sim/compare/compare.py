@@ -10,7 +10,7 @@ from host.model import Model
 from host.systems.devices import profiles_of
 from host.timing.cluster import Cluster as ClusterFile
 from host.toml.profile import load_profile, profile_hash
-from sim.compare.reason import Counts, reason_of
+from sim.compare.reason import Counts, reason_of, skew_note
 from sim.evaluation.fields import mini_batch_of
 from sim.evaluation.measure import measure_system
 from sim.evaluation.point import Point
@@ -101,7 +101,8 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
         if counts is None:
             counts, source, size = Counts.of(site.work.plain), site.trace.source, \
                 site.trace.mini_batch
-            notes += site.trace.notes
+            note = skew_note(counts, request.nodes, request.placement)
+            notes += [*site.trace.notes, *([note] if note else ())]
         rows.append(_row(name, site, point, model, request.cluster.gpu_memory_bytes))
     assert counts is not None  # there is at least one system
     rows.sort(key=lambda row: row["interval_us"] or float("inf"))
@@ -141,7 +142,7 @@ def _row(name: str, site: Site, point: Point, model: Model, memory: int) -> dict
         "network_bytes_per_sample": traffic / found["mini_batch"],
         "gpu_memory_bytes": held,
         "samples_per_second": found["samples_per_second"],
-        "options": _options(found, built), "why": None}
+        "options": _options(found, site), "why": None}
 
 
 def _memory(site: Site, built: Built, model: Model, point: Point) -> int:
@@ -151,6 +152,7 @@ def _memory(site: Site, built: Built, model: Model, point: Point) -> int:
     return max(node["bytes"] for node in node_bytes(model, plan, "none"))
 
 
-def _options(found: dict, built: Built) -> list[str]:
-    """Return the chosen options in words."""
-    return [f"{found['in_flight']} in flight", f"{found['per_graph']} per graph", *built.notes]
+def _options(found: dict, site: Site) -> list[str]:
+    """Return the chosen options and remarks of a system in words."""
+    return [f"{found['in_flight']} in flight", f"{found['per_graph']} per graph",
+            *found["notes"][len(site.trace.notes):]]

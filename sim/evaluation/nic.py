@@ -10,7 +10,7 @@ from host.model import Model
 from host.placement.shard import ShardPlan
 from host.systems import Devices, NicTimes
 from host.timing.gpu import GpuProfile
-from rtl.config import NicConfig, preset
+from rtl.config import preset
 from sim.evaluation.fields import Fields, model_of
 from sim.evaluation.nic_run import NicRun, all_runs
 from sim.evaluation.store import Store
@@ -34,6 +34,10 @@ SATURATED = 16
 mini-batches, because the interval is measured between the two halves."""
 
 
+def _name(setting: str) -> str:
+    return setting.partition("=")[0].strip()
+
+
 @dataclass(frozen=True)
 class Nics:
     """The NICs of a system. Members: ``parts``, of :data:`sim.evaluation.system.PARTS`;
@@ -44,9 +48,12 @@ class Nics:
     settings: tuple[str, ...] = ()
     on_card: bool = False
 
-    def settings_of(self, point: Fields) -> tuple[str, ...]:
-        """Return the settings of a point's NICs."""
-        return (*self.settings, *point.system.settings)
+    def settings_of(self, point: Fields, more: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return the settings of a point's NICs. Settings of the point, and ``more``, replace those
+        of the system."""
+        given = (*more, *point.system.settings)
+        names = set(map(_name, given))
+        return (*(each for each in self.settings if _name(each) not in names), *given)
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,9 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     count = len(trace.measured)
     many = 1 if point.workload.training else min(SATURATED, max(1, count // 2))
     rows, notes = cache_rows(point, nics, trace)
+    sizes = sizes_for(point, nics, trace, interacts)
+    if sizes:
+        notes.append(f"NICs beyond preset {point.workload.preset}: {', '.join(sizes)}")
     if point.system.persistent_gather:
         notes.append("a persistent kernel gathers on the GPU")
     gpu, called = serving(point, nics, devices, trace.model)
@@ -193,12 +203,12 @@ def _answering(point: Fields, nics: Nics, devices: Devices) -> tuple[GpuProfile,
 def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: GpuProfile,
                rows: dict[str, int | None], interaction: bool, depth: int) -> RunOptions:
     """Return the options of a run of a point's NICs."""
-    own, workload, nodes = nics.settings_of(point), point.workload, point.cluster.nodes
+    workload, nodes = point.workload, point.cluster.nodes
+    own = nics.settings_of(point)
     settings = [f"interaction={str(interaction).lower()}"]
     if not any(setting.startswith("requester_merge=") for setting in own):
         settings.append("requester_merge=false")
     config = preset(workload.preset)
-    settings += _sizes(config, trace, interaction, own)
     for cache, held in rows.items():
         settings.append(f"{cache}={str(held != 0).lower()}")
         if held:
@@ -212,7 +222,8 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
     return RunOptions.of(
         config=workload.preset, model=trace.model if trace.changed or not workload.of_paper
         else None,
-        settings=(*settings, *own), nodes=nodes,
+        settings=(*settings, *nics.settings_of(point, sizes_for(point, nics, trace, interaction))),
+        nodes=nodes,
         samples=sum(len(batch.samples) for batch in trace.batches), mini_batch=trace.mini_batch,
         in_flight=depth, data=workload.data or None, format=workload.format, threads=1,
         fidelity=point.system.fidelity, network=devices.network, pcie=devices.pcie, gpu=gpu,
@@ -220,13 +231,15 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
         copied_rows=point.system.copied_rows, lookups=plan_of(point, trace).rule.lookups)
 
 
-def _sizes(config: NicConfig, trace: Trace, interaction: bool,
-           own: Sequence[str]) -> tuple[str, ...]:
-    """Return sizes beyond ``config`` that the trace requires, but for those that ``own`` sets."""
-    given = {each.partition("=")[0].strip() for each in own}
-    wanted = {"tables": trace.model.tables, "max_dimension": trace.model.dimension,
-              "interaction_vectors": trace.model.tables + 1 if interaction else 0,
+def sizes_for(point: Fields, nics: Nics, trace: Trace, interaction: bool) -> tuple[str, ...]:
+    """Return sizes beyond the NICs' own that the trace requires, as ``field=value``; a size that
+    the point sets stays."""
+    model, given = trace.model, set(map(_name, point.system.settings))
+    wanted = {"tables": model.tables, "max_dimension": model.dimension,
+              "interaction_vectors": (
+                  model.tables + 1 if interaction and model.interaction == "dot" else 0),
               "hold_vectors": 2 * max(int(batch.samples.slots.max()) for batch in trace.batches)}
+    config, _ = apply_settings(preset(point.workload.preset), list(nics.settings))
     return sizes_beyond(config, {name: size for name, size in wanted.items()
                                  if name not in given})
 

@@ -17,7 +17,7 @@ from sim.cluster.watchdog import StuckError
 from sim.files.outputs import LiveJson
 from sim.files.stop import never
 from sim.job.fit import fitting_nic
-from sim.job.inputs import SampleSource, batcher_of, check_warmup
+from sim.job.inputs import SampleSource, batcher_of, check_warmup, holdable
 from sim.job.memory import check_memory
 from sim.job.options import RunOptions
 from sim.job.restarts import check_restarts
@@ -94,6 +94,8 @@ class Run:
         self.batcher = batcher_of(workload)
         if batches is None:
             batches = source.mini_batches(self.config, self.batcher, self._sample_before)
+        else:
+            batches = holdable(batches, self.config)
         self.steps = Prefetcher(self._made(batches), background=simulation.threads > 1)
         # Read the first mini-batch before building a NIC: an invalid file fails at once.
         self._next: Step | None = self.steps.take()
