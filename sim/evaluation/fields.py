@@ -151,6 +151,8 @@ class Cluster:
     grouped: whether one NCCL call exchanges for all mini-batches of a graph.
     link: profile of each GPU's own PCIe link; None for the link of the SmartNIC.
     network: profile of the network.
+    gpus, nics, inside: GPUs and NICs of each node, and the profile of the links between its GPUs,
+        see :class:`host.timing.cluster.Cluster`.
     """
 
     nodes: int = 4
@@ -164,17 +166,35 @@ class Cluster:
     grouped: bool = False
     link: str | None = None
     network: str = NETWORK
+    gpus: int = 1
+    nics: int = 1
+    inside: str | None = None
 
     def __post_init__(self) -> None:
         check_known(self, software=software_names(), gpu=profile_names("gpu_"))
         check_placement(self.placement)
-        check_least(self, nodes=1, threads=1, communicators=1)
+        check_least(self, nodes=1, threads=1, communicators=1, gpus=1, nics=1)
         if self.kernels is not None and self.kernels not in LEVELS:
             raise ValueError(f"kernels must be one of {', '.join(map(str, LEVELS))}, "
                              f"not {self.kernels!r}")
         for name, factor in self.scaled:
             if not factor > 0:
                 raise ValueError(f"scaled must be above 0, not {factor!r} for {name}")
+
+    @property
+    def endpoints(self) -> int:
+        """GPUs of all nodes; each holds a share of the rows and of a mini-batch."""
+        return self.nodes * self.gpus
+
+    @property
+    def all_nics(self) -> int:
+        """NICs of all nodes."""
+        return self.nodes * self.nics
+
+    @property
+    def gpus_per_nic(self) -> int:
+        """GPUs that a NIC serves."""
+        return self.gpus // self.nics
 
 
 @dataclass(frozen=True)
@@ -320,4 +340,5 @@ def devices_of(cluster: Cluster) -> Devices:
     """Return the devices of a cluster's nodes, from its profiles, scaled constants and options."""
     return Devices.load(cluster.nodes, cluster.software, cluster.gpu, cluster.scaled,
                         cluster.kernels, cluster.threads, cluster.communicators, cluster.grouped,
-                        cluster.link, cluster.network)
+                        cluster.link, cluster.network, cluster.gpus, cluster.nics,
+                        cluster.inside)
