@@ -117,4 +117,4 @@ class NicUse:
 
 def link_us(d: Devices, w: Workload, vectors) -> float:
     """Return the time of the busiest link for ``vectors``, counts ``[nodes, nodes]``."""
-    return float(d.host_mpi.topology.link_us(vector_bytes(w) * vectors).max())
+    return float(d.nic_links.link_us(vector_bytes(w) * vectors).max())

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
+from host.bounds import check_least
 from host.reading import read_whole
 from host.timing.gpu import GpuProfile
 from host.timing.network import NetworkProfile
@@ -101,7 +102,7 @@ class Cluster:
     -------
     nodes: number of nodes.
     network, pcie, gpu: profiles of the links and of the GPU of each node.
-    gpu_memory_bytes: memory of a node's GPU, which holds the rows.
+    gpu_memory_bytes: memory of each GPU, which holds the rows.
     host_memory_bytes: memory of a node's host.
     card_memory_bytes: HBM on the SmartNIC's card.
     nic: the SmartNIC.
@@ -110,6 +111,9 @@ class Cluster:
         default that of ``pcie``.
     software: name of the software profile, without its prefix; by default ``eager``.
     rdma: whether the GPUs' own NICs and the network let a kernel write to a remote GPU.
+    gpus: GPUs (endpoints) per node.
+    nics: NICs per node, 1 or another divisor of ``gpus``; each serves an equal part of the GPUs.
+    inside: name of the topology profile that joins the GPUs of a node; None for a single GPU.
     """
 
     nodes: int
@@ -124,12 +128,22 @@ class Cluster:
     gpu_link: PcieProfile | None = None
     software: str = "eager"
     rdma: bool = False
+    gpus: int = 1
+    nics: int = 1
+    inside: str | None = None
 
     def __post_init__(self) -> None:
         most = self.nic.configure().nodes
         if not 1 <= self.nodes <= most:
             raise ValueError(f"nodes must be between 1 and {most}, those of config "
                              f"{self.nic.config}, not {self.nodes!r}")
+        check_least(self, gpus=1, nics=1)
+        if self.gpus % self.nics:
+            raise ValueError(f"nics must divide the {self.gpus} gpus of a node, "
+                             f"not {self.nics!r}")
+        if (self.inside is None) != (self.gpus == 1):
+            raise ValueError(f"inside must be given for nodes of several GPUs, and only for them, "
+                             f"not {self.inside!r} for {self.gpus}")
         for name in ("gpu_memory", "host_memory", "card_memory"):
             if getattr(self, f"{name}_bytes") < 0:
                 raise ValueError(f"{name} must be at least 0 B, "

@@ -63,6 +63,7 @@ class Request:
             "nodes": self.nodes, "placement": self.placement, "software": self.cluster.software,
             "gpu": self.cluster.gpu.name, "network": self.cluster.network.name,
             "link": self.cluster.gpu_link and self.cluster.gpu_link.name,
+            **{name: getattr(self.cluster, name) for name in ("gpus", "nics", "inside")},
             "local_cache": None, "remote_cache": None, "in_flight": None, "per_graph": None}
         found = []
         for name in self.systems:
@@ -83,13 +84,13 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
     Returns
     -------
     ``schema``, ``version``, ``profiles`` (name to hash), ``model``, ``cluster``, ``nodes``,
-    ``mini_batch`` (samples), ``workload``, ``source`` of the samples, ``keys`` and ``bags`` per
+    ``gpus`` (of all nodes), ``mini_batch`` (samples), ``workload``, ``source`` of the samples, ``keys`` and ``bags`` per
     sample, ``foreign_bags`` and ``foreign_rows`` (distinct) of a mini-batch, ``reason`` (one
     sentence), ``notes``, and ``systems``, fastest first:
 
     ``system``, ``interval_us`` (from one mini-batch to the next), ``service_us`` (one alone),
     ``bottleneck`` (resource), ``bottleneck_us`` (its busy time per mini-batch, a lower bound of the
-    interval), ``network_bytes_per_sample``, ``gpu_memory_bytes`` (of the fullest node),
+    interval), ``network_bytes_per_sample``, ``gpu_memory_bytes`` (of the fullest GPU),
     ``samples_per_second``, ``options`` (chosen), and ``why`` (None, or the reason why the system
     cannot be built; all else is then None).
     """
@@ -111,8 +112,9 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
         "schema": SCHEMA, "version": version("embernic"),
         "profiles": {name: profile_hash(load_profile(name, kind)) for name, kind in profiles_of(
             cluster.software, cluster.gpu.name, cluster.gpu_link and cluster.gpu_link.name,
-            cluster.network.name).items()},
+            cluster.network.name, cluster.inside).items()},
         "model": model.name, "cluster": cluster.name, "nodes": request.nodes,
+        "gpus": request.nodes * cluster.gpus,
         "mini_batch": size, "workload": "training" if request.training else "inference",
         "source": source, **counts.to_json(size), "reason": reason_of(rows, counts),
         "notes": notes, "systems": rows}
@@ -146,7 +148,7 @@ def _row(name: str, site: Site, point: Point, model: Model, memory: int) -> dict
 
 
 def _memory(site: Site, built: Built, model: Model, point: Point) -> int:
-    """Return the bytes of rows and MLPs of the fullest node, with the copies that were chosen."""
+    """Return the bytes of rows and MLPs of the fullest GPU, with the copies that were chosen."""
     copied = getattr(built.tuning, "copied_rows", point.system.copied_rows)
     plan = site.work.one_copied(copied, 0).plan
     return max(node["bytes"] for node in node_bytes(model, plan, "none"))

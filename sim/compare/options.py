@@ -22,7 +22,7 @@ class CompareOptions:
 
     model: AnyPath | Model = option("kaggle", "DLRM: a preset or a TOML file.")
     cluster: AnyPath = option("h100x8", "Nodes, links and GPU: a preset or a TOML file.")
-    nodes: int | None = option(None, "Nodes of the cluster.", least=2, shown="the cluster's")
+    nodes: int | None = option(None, "Nodes of the cluster.", least=1, shown="the cluster's")
     mini_batch: int | None = option(
         None, "Samples of a mini-batch, over all nodes.", least=1, shown="the model's")
     data: AnyPaths | None = same(Workload, "data")

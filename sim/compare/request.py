@@ -26,6 +26,8 @@ def request_of(options: CompareOptions) -> tuple[Request, Model]:
     """
     cluster = load_cluster(options.cluster, _check_cluster)
     nodes = options.nodes or cluster.nodes
+    if nodes * cluster.gpus < 2:
+        raise ValueError(f"nodes must be at least 2 where a node has 1 GPU, not {nodes!r}")
     data = () if options.data is None else tuple(map(str, input_files(options.data)))
     form = indexed_format(options.data, options.format, options.index)
     model = SampleSource.of(Workload.of(model=options.model, data=data or None, format=form)).model
@@ -48,6 +50,9 @@ def _check_cluster(cluster: Cluster) -> None:
                 profile.name, type(profile))):
             raise ValueError(f"{field} must be a profile that ships, not {profile.name!r} of a "
                              "file")
+    if cluster.inside is not None and cluster.inside not in profile_names("topology_"):
+        raise ValueError(f"inside must be one of {', '.join(profile_names('topology_'))}, "
+                         f"not {cluster.inside!r}")
     if cluster.pcie != load_profile(SMARTNIC_LINK, PcieProfile):
         raise ValueError(f"pcie must be {SMARTNIC_LINK}, not {cluster.pcie.name!r}")
     if cluster.nic.settings:

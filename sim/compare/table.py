@@ -7,7 +7,7 @@ __all__ = ["choices", "compare_table"]
 
 def compare_table(result: dict) -> Table:
     """Return the table of a result of :func:`sim.compare.compare.compare`."""
-    table = Table(title=f"{result['model']}, {result['nodes']} nodes of {result['cluster']}, "
+    table = Table(title=f"{result['model']}, {_nodes(result)} of {result['cluster']}, "
                         f"mini-batches of {result['mini_batch']:,}, {result['workload']}")
     for column in ("system", "us per mini-batch", "us alone", "bottleneck", "its us",
                    "network B per sample", "GPU memory GB"):
@@ -20,6 +20,11 @@ def compare_table(result: dict) -> Table:
                       f"{row['network_bytes_per_sample']:,.0f}",
                       f"{row['gpu_memory_bytes'] / 1e9:,.2f}")
     return table
+
+
+def _nodes(result: dict) -> str:
+    gpus = result["gpus"] // result["nodes"]
+    return f"{result['nodes']} nodes" + f" with {gpus} GPUs each" * (gpus > 1)
 
 
 def choices(result: dict) -> list[str]:

@@ -83,7 +83,7 @@ def deliveries(point: Fields, trace: Trace, copied_rows: int) -> list[Delivery]:
     """Return what NICs deliver in each measured mini-batch if GPUs copy each table of at most
     ``copied_rows`` rows."""
     small = tuple(rows <= copied_rows for rows in trace.model.rows)
-    return [delivery_of(batch.samples, small, point.cluster.nodes) for batch in trace.measured]
+    return [delivery_of(batch.samples, small, point.cluster.endpoints) for batch in trace.measured]
 
 
 def least_times(model: Model, tuning: EnTuning, of: Delivery, samples: int) -> NicTimes:
@@ -235,7 +235,7 @@ class EnSearch(Search):
 
     def least_ways(self, option: EnTuning) -> list[list[Step]]:
         """Return steps with the lower bound :func:`least_times` of the NICs."""
-        share = ceil(self.site.trace.mini_batch / self.site.point.cluster.nodes)
+        share = ceil(self.site.trace.mini_batch / self.site.point.cluster.endpoints)
         return self._ways(option, [
             least_times(self.site.trace.model, option, of, share)
             for of in self._delivered(option.copied_rows)], few=True)
@@ -262,10 +262,13 @@ class EnSearch(Search):
         return part
 
     def _fits(self, tuning: EnTuning) -> bool:
-        """Return whether NICs can deliver: an index for each slot, or the vectors of a result."""
+        """Return whether NICs can deliver: an index for each slot, or the vectors of a result.
+
+        A NIC that serves several GPUs delivers a vector to each: it has no unique delivery.
+        """
         if tuning.deliver == "interaction":
             return self.site.trace.model.tables + 1 <= INTERACTION_VECTORS
-        return tuning.deliver != "unique" or all(
+        return tuning.deliver != "unique" or self.site.point.cluster.gpus_per_nic == 1 and all(
             of.slots <= MOST_INDICES for of in self._delivered(tuning.copied_rows))
 
     def _sees(self, tuning: EnTuning) -> bool:

@@ -150,6 +150,8 @@ class Cluster:
     rdma: whether kernels may write to remote GPUs.
     wire: shortest format of a value between nodes that a system may choose, one of
         :data:`host.systems.WIRES`.
+    gpus, nics, inside: GPUs and NICs of each node, and the profile of the links between its GPUs,
+        see :class:`host.timing.cluster.Cluster`.
     """
 
     nodes: int = 4
@@ -162,17 +164,35 @@ class Cluster:
     network: str = NETWORK
     rdma: bool = False
     wire: str = "float32"
+    gpus: int = 1
+    nics: int = 1
+    inside: str | None = None
 
     def __post_init__(self) -> None:
         check_known(self, software=software_names(), gpu=profile_names("gpu_"), wire=tuple(WIRES))
         check_placement(self.placement)
-        check_least(self, nodes=1)
+        check_least(self, nodes=1, gpus=1, nics=1)
         if self.kernels is not None and self.kernels not in LEVELS:
             raise ValueError(f"kernels must be one of {', '.join(map(str, LEVELS))}, "
                              f"not {self.kernels!r}")
         for name, factor in self.scaled:
             if not factor > 0:
                 raise ValueError(f"scaled must be above 0, not {factor!r} for {name}")
+
+    @property
+    def endpoints(self) -> int:
+        """GPUs of all nodes; each holds a share of the rows and of a mini-batch."""
+        return self.nodes * self.gpus
+
+    @property
+    def all_nics(self) -> int:
+        """NICs of all nodes."""
+        return self.nodes * self.nics
+
+    @property
+    def gpus_per_nic(self) -> int:
+        """GPUs that a NIC serves."""
+        return self.gpus // self.nics
 
 
 @dataclass(frozen=True)
@@ -312,4 +332,5 @@ def dealt(parts: Mapping[str, Any], own: dict, common: dict | None = None) -> di
 def devices_of(cluster: Cluster) -> Devices:
     """Return the devices of a cluster's nodes, from its profiles, scaled constants and options."""
     return Devices.load(cluster.nodes, cluster.software, cluster.gpu, cluster.scaled,
-                        cluster.kernels, cluster.link, cluster.network, cluster.rdma)
+                        cluster.kernels, cluster.link, cluster.network, cluster.rdma,
+                        cluster.gpus, cluster.nics, cluster.inside)

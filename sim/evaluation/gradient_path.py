@@ -190,7 +190,7 @@ class GradientPath:
         intake = np.maximum(self._crossing((size + _RECORD) * bags), beats * lookups)
         out = begun + intake + self._walk(self.config.local_gradient_keys, sums.sums, beats)
         if w.nodes > 1:
-            link = cycles_of_us(float(d.host_mpi.topology.link_us(
+            link = cycles_of_us(float(d.nic_links.link_us(
                 (size + beats * _RECORD) * sums.partials).max()))
             out = np.maximum(out, begun + link) + self.timeout + network
         begun += network * (w.nodes > 1)

@@ -109,7 +109,8 @@ def measure_system(point: Point, runs: Store | None = None) -> tuple[dict, Built
         "request_us": _requests(point, trace, system),
         "without_all_reduce": _without(kind, site, nic),
         "local_cache": nic and nic.local_cache,
-        "remote_cache": nic and _remote(nic, work, kind.chooses_nics),
+        "remote_cache": nic and _remote(nic, work, kind.chooses_nics
+                                        or point.cluster.gpus_per_nic > 1),
         "saved_lookups": nic and nic.saved_lookups, "delivered": nic and nic.delivered,
         "traffic": _traffic(point, work, nic, system),
         "unique_keys": unique, "accesses": accesses,
@@ -165,8 +166,8 @@ def _remote(nic: NicPart, work: Workloads, fewer: bool) -> dict | None:
 
 def _traffic(point: Point, work: Workloads, nic: NicPart | None, system: Built) -> dict | None:
     training = point.workload.training
-    plain = work.plain
-    if point.cluster.nodes == 1:
+    plain, gpus = work.plain, point.cluster.gpus
+    if point.cluster.endpoints == 1:
         return None
     if nic is not None:
         traffic = {kind: dict(count) for kind, count in nic.traffic.items() if kind != "total"}
@@ -177,11 +178,12 @@ def _traffic(point: Point, work: Workloads, nic: NicPart | None, system: Built) 
             for unit in ("bytes", "packets")}
         traffic["other"] = other
     elif system.tuning is not None:
-        traffic = software_traffic(work.copied(system.tuning.copied_rows), training, system.tuning)
+        traffic = software_traffic(work.copied(system.tuning.copied_rows), training,
+                                   system.tuning, gpus)
     else:
-        traffic = software_traffic(plain, training)
+        traffic = software_traffic(plain, training, gpus=gpus)
     if training:
-        traffic["all_reduce"] = all_reduce_traffic(plain)
+        traffic["all_reduce"] = all_reduce_traffic(plain, gpus)
     return totalled(traffic)
 
 

@@ -14,7 +14,7 @@ from rtl.config import preset
 from sim.evaluation.fields import Fields, model_of
 from sim.evaluation.nic_run import NicRun, all_runs
 from sim.evaluation.store import Store
-from sim.evaluation.trace import Trace, plan_of
+from sim.evaluation.trace import Trace, nic_plan_of
 from sim.evaluation.workloads import Updates, updates_of_trace
 from sim.job.fit import sizes_beyond
 from sim.job.options import RunOptions
@@ -96,6 +96,9 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     interaction exceeds a run with pooled vectors, or the bottom MLP if that is longer. The
     remaining time depends on whether dense vectors or looked-up vectors arrive last. A run in which
     dense vectors arrive late (:func:`late_us`) measures the first case.
+
+    A NIC that serves several GPUs simulates the share of all of them; see :func:`serving`. Its
+    PCIe link carries the queries, rows and results of all of them.
     """
     interacts = not point.workload.training and ("sc" in nics.parts or nics.on_card)
     count = len(trace.measured)
@@ -108,7 +111,8 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
         notes.append("a persistent kernel gathers on the GPU")
     gpu, called = serving(point, nics, devices, trace.model)
 
-    share = int(np.ceil(trace.mini_batch / point.cluster.nodes))
+    cluster = point.cluster
+    share = int(np.ceil(trace.mini_batch / cluster.all_nics))
     late = replace(gpu, gemm_fraction=1.0,
                    float32_tflops=share * _operations(trace) / (late_us(share) * 1e6))
     wanted = [(gpu, False, 1), (gpu, interacts, 1), (gpu, interacts, many),
@@ -123,11 +127,13 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     ready = gpu.latency_us + late_us(share)
     gathers, gathered, delivered = (max(counts) / busy.mini_batches for counts in (
         busy.launches, busy.gathered, busy.delivered))
-    sent = busy.traffic["total"]["bytes"] / busy.mini_batches / point.cluster.nodes
+    sent = busy.traffic["total"]["bytes"] / busy.mini_batches / cluster.all_nics
+    # Each GPU of a NIC has an equal part of its lists and results.
+    gathered, delivered = gathered / cluster.gpus_per_nic, delivered / cluster.gpus_per_nic
     # One thread makes the calls, which limits their number.
     launches = gathers if called else 0.0
     if gpu.call_us:
-        launches = min(launches, interval / gpu.call_us)
+        launches = min(launches, interval / gpu.call_us) * cluster.gpus_per_nic
     times = []
     for number in range(first, first + count):
         phases = alone.records[number].phases(alone.one_way)
@@ -138,8 +144,8 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
         times.append(NicTimes(phases, interval, launches, gathers, gathered, sent,
                               delivered, interaction_us=max(0.0, last)))
     local = _cache(alone, "local_cache", rows, "dedupe")
-    remote = _cache(alone, "remote_cache", rows) if point.cluster.nodes > 1 else None
-    lookups = None if point.cluster.nodes == 1 else remote["hits"] if remote else 0
+    remote = _cache(alone, "remote_cache", rows) if cluster.all_nics > 1 else None
+    lookups = None if cluster.all_nics == 1 else remote["hits"] if remote else 0
     traffic = {kind: {unit: value / alone.mini_batches for unit, value in total.items()}
                for kind, total in alone.traffic.items()}
     return NicPart(times, local, remote, lookups, traffic, notes, _delivered(alone, count),
@@ -152,9 +158,15 @@ def serving(point: Fields, nics: Nics, devices: Devices,
     """Return the profile that serves the NICs' lookups, as they see it, and whether the host
     launches each gather.
 
+    A request list for several GPUs is a gather on each of them, at the same time: the gathers share
+    the rows, and the host launches each.
+
     ``model``: model whose rows are gathered; None for the model of the point's data set.
     """
     gpu, called = _answering(point, nics, devices)
+    if (served := point.cluster.gpus_per_nic) > 1:
+        gpu = replace(gpu, memory_bandwidth_gb_s=served * gpu.memory_bandwidth_gb_s,
+                      float32_tflops=served * gpu.float32_tflops, call_us=served * gpu.call_us)
     return as_nics_see(gpu, 4 * (model or model_of(point.workload.dataset)).dimension), called
 
 
@@ -203,8 +215,7 @@ def _answering(point: Fields, nics: Nics, devices: Devices) -> tuple[GpuProfile,
 def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: GpuProfile,
                rows: dict[str, int | None], interaction: bool, depth: int) -> RunOptions:
     """Return the options of a run of a point's NICs."""
-    workload, nodes = point.workload, point.cluster.nodes
-    own = nics.settings_of(point)
+    own, workload, nodes = nics.settings_of(point), point.workload, point.cluster.all_nics
     settings = [f"interaction={str(interaction).lower()}"]
     if not any(setting.startswith("requester_merge=") for setting in own):
         settings.append("requester_merge=false")
@@ -217,8 +228,7 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
                 settings.append(f"{cache}_rows={held}")
             else:
                 settings.append(f"{cache}_sets={held // ways}")
-    if nodes > config.nodes:
-        settings.append(f"nodes={nodes}")
+    plan = nic_plan_of(point, trace)
     return RunOptions.of(
         config=workload.preset, model=trace.model if trace.changed or not workload.of_paper
         else None,
@@ -227,15 +237,16 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
         samples=sum(len(batch.samples) for batch in trace.batches), mini_batch=trace.mini_batch,
         in_flight=depth, data=workload.data or None, format=workload.format, threads=1,
         fidelity=point.system.fidelity, network=devices.network, pcie=devices.pcie, gpu=gpu,
-        mlp="blas", seed=workload.seed, placement=point.cluster.placement,
-        copied_rows=point.system.copied_rows, lookups=plan_of(point, trace).rule.lookups)
+        mlp="blas", seed=workload.seed, placement=plan.rule.placement,
+        copied_rows=point.system.copied_rows, lookups=plan.rule.lookups)
 
 
 def sizes_for(point: Fields, nics: Nics, trace: Trace, interaction: bool) -> tuple[str, ...]:
-    """Return sizes beyond the NICs' own that the trace requires, as ``field=value``; a size that
-    the point sets stays."""
+    """Return sizes beyond the NICs' own that the trace and their number require, as
+    ``field=value``; a size that the point sets stays."""
     model, given = trace.model, set(map(_name, point.system.settings))
-    wanted = {"tables": model.tables, "max_dimension": model.dimension,
+    wanted = {"nodes": point.cluster.all_nics, "tables": model.tables,
+              "max_dimension": model.dimension,
               "interaction_vectors": (
                   model.tables + 1 if interaction and model.interaction == "dot" else 0),
               "hold_vectors": 2 * max(int(batch.samples.slots.max()) for batch in trace.batches)}
@@ -264,7 +275,7 @@ def cache_rows(point: Fields, nics: Nics,
         if share is None:
             rows[cache] = None
             continue
-        reach = reaching(trace, plan_of(point, trace))[cache]
+        reach = reaching(trace, nic_plan_of(point, trace))[cache]
         rows[cache] = ways * max(1, round(share * reach / ways))
         if rows[cache] > most:
             if point.system.fidelity == "rtl":
@@ -294,7 +305,7 @@ def reaching(trace: Trace, plan: ShardPlan) -> dict[str, float]:
 def updates_of(point: Fields, nics: Nics, trace: Trace, nic: NicPart) -> Updates:
     """Return the rows that the measured steps update, and how many of them miss the cache."""
     config, _ = apply_settings(preset(point.workload.preset), list(nics.settings_of(point)))
-    return updates_of_trace(trace, plan_of(point, trace),
+    return updates_of_trace(trace, nic_plan_of(point, trace),
                             nic.local_cache["rows"] if nic.local_cache else 0,
                             config.local_cache_ways, config.policy)
 

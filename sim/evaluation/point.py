@@ -126,7 +126,8 @@ def in_words(point: Point | Task, seed: int | None = None) -> str:
         ("local cache", system.local_cache), ("remote cache", system.remote_cache)) if value]
     scaled = [f"{name} x{factor:g}" for name, factor in cluster.scaled]
     return ", ".join([
-        point.label, workload.name, workload.workload, f"{cluster.nodes} nodes",
+        point.label, workload.name, workload.workload,
+        f"{cluster.nodes} nodes" + f" of {cluster.gpus} GPUs" * (cluster.gpus > 1),
         f"mini-batch {workload.samples}", cluster.software, system.fidelity, *caches, *scaled,
         *([] if seed in (None, workload.seed) else [f"seed {workload.seed}"]), *system.settings,
         *system.fixed])

@@ -42,7 +42,7 @@ class System(ABC):
     options: class of its options. tuning: class of its searched options, None without. in_rtl: whether its NICs can run as RTL.
     chooses_nics: whether its NICs depend on options that it chooses.
     in_graphs: whether a graph may contain several mini-batches. least_nodes: least nodes of its
-        cluster.
+        cluster. of_endpoints: whether it may have several GPUs per node.
     program_settings: settings of its NICs in a PyTorch program, which computes the interaction.
     """
 
@@ -58,6 +58,7 @@ class System(ABC):
     chooses_nics: ClassVar[bool] = False
     in_graphs: ClassVar[bool] = True
     least_nodes: ClassVar[int] = 1
+    of_endpoints: ClassVar[bool] = True
     program_settings: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -84,6 +85,12 @@ class System(ABC):
 
     def why_not(self, site: Site) -> str | None:
         """Return the reason if the system cannot be built, None if it can."""
+        cluster = site.point.cluster
+        if cluster.gpus > 1 and not self.of_endpoints:
+            return f"nodes must have 1 GPU for {self.name}, not {cluster.gpus}"
+        if self.has_nics and site.training and cluster.gpus_per_nic > 1:
+            return (f"nics must be {cluster.gpus} per node, one for each GPU, where NICs train, "
+                    f"not {cluster.nics}")
         return None
 
     def without_interaction(self) -> dict[str, Any]:

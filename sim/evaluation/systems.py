@@ -33,6 +33,7 @@ class CpuMpi(System):
 
     in_graphs: ClassVar[bool] = False
     least_nodes: ClassVar[int] = 2
+    of_endpoints: ClassVar[bool] = False
 
     def search(self, site: Site, nic: NicPart | None, all_reduce: bool = True) -> Search:
         """Return the search; only the mini-batches in flight are compared."""
@@ -153,10 +154,11 @@ class AllOnNic(System):
 
     options: ClassVar[type[Options]] = CardOptions
     in_graphs: ClassVar[bool] = False
+    of_endpoints: ClassVar[bool] = False
 
     def why_not(self, site: Site) -> str | None:
         """Return the reason if the tables do not fit on the cards, None if they do."""
-        return not_applicable(site.work.plain[0])
+        return super().why_not(site) or not_applicable(site.work.plain[0])
 
     def nics(self, point: Fields) -> Nics:
         """Return the NICs, whose rows are in the card's HBM."""

@@ -11,12 +11,13 @@ from host.data.contents import check_contents, contents
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.samples import Samples
+from rtl.formats import DescriptorKind
 from sim.evaluation.fields import Fields, Workload
 from sim.job.inputs import SampleSource
 from sim.job.workload import Workload as JobWorkload
 
-__all__ = ["FewSamplesError", "Trace", "arrivals_of", "copied_all", "plan_of", "trace_key",
-           "trace_of", "without_small"]
+__all__ = ["FewSamplesError", "Trace", "arrivals_of", "copied_all", "nic_plan_of", "plan_of",
+           "trace_key", "trace_of", "without_small"]
 
 class FewSamplesError(ValueError):
     """Raised if files hold fewer than 2 mini-batches."""
@@ -129,8 +130,19 @@ def plan_of(point: Fields, trace: Trace) -> ShardPlan:
 
     Placement ``lookups`` counts the lookups of the whole trace, warm-up included.
     """
-    return _plan(trace, point.cluster.nodes, point.cluster.placement).with_copies(
+    return _plan(trace, point.cluster.endpoints, point.cluster.placement).with_copies(
         point.system.copied_rows)
+
+
+def nic_plan_of(point: Fields, trace: Trace) -> ShardPlan:
+    """Return the plan that a point's NICs see: a NIC owns the rows of all GPUs that it serves."""
+    plan, served = plan_of(point, trace), point.cluster.gpus_per_nic
+    if served == 1:
+        return plan
+    placement = ",".join(str(table.owner // served) for table in plan.tables)
+    if any(table.kind == DescriptorKind.ROW for table in plan.tables):
+        placement = "row"  # all or none are hashed, over all GPUs
+    return _plan(trace, point.cluster.all_nics, placement).with_copies(point.system.copied_rows)
 
 
 @lru_cache(maxsize=8)

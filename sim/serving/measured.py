@@ -101,7 +101,7 @@ def measured(point: Point, runs: Store | None = None) -> dict:
         "least_us": min(float(schedule([step]).finished[0]) for step in steps),
         "interval_us": system.interval_us,
         "steps": [[asdict(stage) for stage in step.stages] for step in steps],
-        "per_sample": _costs(busy_us(steps), point.cluster.nodes / found["mini_batch"],
+        "per_sample": _costs(busy_us(steps), point.cluster.endpoints / found["mini_batch"],
                              devices_of(point.cluster).pcie.bandwidth_gb_s * 1e3) | {
             "network_bytes": traffic["total"]["bytes"] / found["mini_batch"] if traffic else 0.0}}
 

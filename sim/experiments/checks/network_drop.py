@@ -8,6 +8,7 @@ from host.devices.nccl import NcclProfile
 from host.devices.topology import Topology, TopologyProfile
 from host.measurements.published import Drop, DropModel, drop
 from host.model import Model
+from host.timing.network import NetworkProfile
 from host.toml.profile import load_profile
 from sim.experiments.checks.check import Check, Comparison, percent
 from sim.experiments.checks.composed import cross_model, even_plan, torchrec_step_us, work_of
@@ -60,8 +61,8 @@ def _model(found: DropModel, dot: bool = False) -> Model:
 
 
 def _topology(hosts: int) -> TopologyProfile:
-    profile = load_profile("topology_dgx_a100_pair", TopologyProfile)
-    return replace(profile, levels=profile.levels[:hosts])
+    return TopologyProfile.of(load_profile("ethernet_100g_switch", NetworkProfile), hosts,
+                              inside=load_profile("topology_dgx_a100", TopologyProfile).levels)
 
 
 def _rate(found: DropModel, hosts: int, hot: tuple[int, ...] = (), dot: bool = False,

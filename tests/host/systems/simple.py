@@ -44,7 +44,7 @@ def devices(nodes: int = 2, software: SoftwareProfile = EAGER) -> Devices:
         GpuTime(GpuProfile("gpu", 1.0, FAST, 64, 4, FAST, 2.0, multiprocessors=4), software),
         CpuTime(CpuProfile("cpu", 1, FAST, FAST, 64, FAST, 6.0)), copies,
         MpiCollectives(mpi, topology, call_us=6.0), MpiCollectives(mpi, topology, call_us=10.0),
-        NcclCollectives(nccl, topology))
+        NcclCollectives(nccl, topology), topology)
 
 
 def workload(nodes: int = 2, rows=((1, 2), (1, 3)), model: Model = MODEL) -> Workload:
