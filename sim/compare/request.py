@@ -9,8 +9,8 @@ from host.systems.devices import SMARTNIC_LINK
 from host.timing.cluster import Cluster, load_cluster
 from host.timing.pcie import PcieProfile
 from host.toml.profile import load_profile, profile_names
-from sim.compare.compare import Request
 from sim.compare.options import CompareOptions
+from sim.evaluation.compared import Request
 from sim.evaluation.fields import DATASETS
 from sim.job.inputs import SampleSource
 from sim.job.workload import Workload

@@ -11,10 +11,10 @@ from host.systems import (
     Delivery,
     Devices,
     EnTuning,
-    Step,
-    delivery_of,
     HostTuning,
+    Step,
     Variants,
+    delivery_of,
     en,
     en_variants,
     every,
@@ -63,7 +63,8 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning) -> tuple[Fields
     return replace(point, system=SmartNicOptions(
         "+".join(sorted(parts, key=PARTS.index)), fidelity=given.fidelity,
         local_cache=given.local_cache, remote_cache=given.remote_cache,
-        settings=(*own, *given.settings), persistent_gather=tuning.ring)), Nics(frozenset(parts))
+        settings=(*own, *given.settings), sampled=given.sampled,
+        persistent_gather=tuning.ring)), Nics(frozenset(parts))
 
 
 def nic_devices(devices: Devices, tuning: EnTuning) -> Devices:
@@ -104,7 +105,7 @@ def en_nic(site: Site, tuning: EnTuning) -> NicPart:
     With completions, the times end with the completion word that each NIC writes.
     """
     return nic_part(*nic_point(site.point, site.devices, tuning),
-                    without_small(site.trace, tuning.copied_rows),
+                    without_small(site.nic_trace, tuning.copied_rows),
                     nic_devices(site.devices, tuning), site.runs)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +22,18 @@ from sim.job.options import RunOptions
 from sim.job.settings import apply_settings
 from sim.node.dense_vectors import bottom_operations
 
-__all__ = ["HBM", "SEEN_GIB", "NicPart", "Nics", "as_nics_see", "late_us", "nic_part", "serving",
-           "updates_of"]
+__all__ = [
+    "HBM",
+    "SEEN_GIB",
+    "NicPart",
+    "Nics",
+    "as_nics_see",
+    "late_us",
+    "nic_part",
+    "sampled_in_words",
+    "serving",
+    "updates_of",
+]
 
 HBM = GpuProfile("hbm_u280", launch_us=0.1222, memory_bandwidth_gb_s=152.0, access_bytes=64,
                  streams=32, kernel_us=0.0)
@@ -74,6 +85,31 @@ class NicPart:
     notes: list[str]
     delivered: dict[str, float] | None = None
     by_mini_batch: list[tuple[int, int]] | None = None
+
+    def times_as_many(self, by: float) -> "NicPart":
+        """Return the NICs for mini-batches of ``by`` times as many samples.
+
+        Times and counts grow in proportion once a share exceeds the tables of a NIC. Keys that
+        repeat between the smaller mini-batches count each time, which favours systems without NICs.
+        """
+        return replace(self, traffic=_multiplied(self.traffic, by),
+                       saved_lookups=_multiplied(self.saved_lookups, by),
+                       delivered=_multiplied(self.delivered, by),
+                       times=[type(each)(**_multiplied(vars(each), by)) for each in self.times])
+
+
+def _multiplied(value: Any, by: float) -> Any:
+    """Return numbers, in dictionaries at any depth, multiplied by ``by``."""
+    if isinstance(value, dict):
+        return {name: _multiplied(each, by) for name, each in value.items()}
+    return None if value is None else value * by
+
+
+def sampled_in_words(point: Fields) -> str | None:
+    """Return that NICs run smaller mini-batches, None if they do not."""
+    size, few = point.workload.samples, point.system.sampled
+    return few and f"NICs run {few:,} samples of a mini-batch; their times and bytes are " \
+                   f"{size / few:g} times as long"
 
 
 def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
@@ -132,9 +168,11 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     lookups = None if point.cluster.nodes == 1 else remote["hits"] if remote else 0
     traffic = {kind: {unit: value / alone.mini_batches for unit, value in total.items()}
                for kind, total in alone.traffic.items()}
-    return NicPart(times, local, remote, lookups, traffic, notes, _delivered(alone, count),
+    part = NicPart(times, local, remote, lookups, traffic, notes, _delivered(alone, count),
                    local and [(record.hits or 0, record.accesses or 0)
                               for record in alone.records[first:]])
+    return part if point.system.sampled is None else part.times_as_many(
+        point.workload.samples / trace.mini_batch)
 
 
 def serving(point: Fields, nics: Nics, devices: Devices,

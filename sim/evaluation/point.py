@@ -39,6 +39,10 @@ class Point(Fields):
                              f"not {self.cluster.nodes!r}")
         if workload.training and options.copied_rows:
             raise ValueError(f"copied_rows must be 0 in training, not {options.copied_rows!r}")
+        if options.sampled is not None and (workload.training
+                                            or options.sampled > workload.samples):
+            raise ValueError(f"sampled must be at most the {workload.samples} samples of a "
+                             f"mini-batch, and None in training, not {options.sampled!r}")
         kind.check(self)
 
     @property

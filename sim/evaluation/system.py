@@ -111,7 +111,8 @@ class System(ABC):
         without NICs."""
         if not self.has_nics:
             return None
-        return nic_part(site.point, self.nics(site.point), site.trace, site.devices, site.runs)
+        return nic_part(site.point, self.nics(site.point), site.nic_trace, site.devices,
+                        site.runs)
 
     def at(self, site: Site, all_reduce: bool = True) -> tuple[Built, NicPart | None]:
         """Return a point's system with its best options, and its NICs, None for a system without

@@ -7,7 +7,8 @@ import pytest
 
 from host.errors import InputError
 from sim import api
-from sim.compare.reason import Counts, reason_of
+from sim.compare.reason import reason_of
+from sim.evaluation.compared import Counts
 from sim.evaluation.fields import model_of
 from sim.evaluation.measure import measure
 from sim.evaluation.point import Point
