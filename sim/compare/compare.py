@@ -26,7 +26,8 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
     ``schema``, ``version``, ``profiles`` (name to hash), ``model``, ``cluster``, ``nodes``,
     ``mini_batch`` (samples), ``workload``, ``source`` of the samples, ``keys`` and ``bags`` per
     sample, ``foreign_bags`` and ``foreign_rows`` (distinct) of a mini-batch, ``reason`` (one
-    sentence), ``notes``, and ``systems``, fastest first: rows of :func:`sim.evaluation.compared.row_of`.
+    sentence), ``notes``, and ``systems``: rows of :func:`sim.evaluation.compared.row_of`, fastest
+    first.
     """
     rows, counts, source, notes, size = [], None, "", [], 0
     for name, point in zip(request.systems, request.points(model)):

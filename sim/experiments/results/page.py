@@ -18,13 +18,19 @@ def page_of(found: Mapping, command: str) -> Page:
     """
     rows = found["rows"]
     parts = [_table(rows)]
-    left = [f"{_place(row)}: {row['why']}" for row in rows if row["why"]]
+    left = [f"{_place(row)}: {why}" for row in rows for why in _reasons(row)]
     if left:
         parts.append(Text([f"Not measured: {each}." for each in left], bullets=True))
     return Page("EmberNIC: results", found["answer"], _picture(rows, command), [
         Section("Where EN is faster", parts),
         Section("What one change does", [_changes(rows)]),
         Section("How the page is made", [Text(_method(rows), bullets=True)])], _setting(found))
+
+
+def _reasons(row: Mapping) -> list[str]:
+    """Return why a row, or a system of it, is not measured."""
+    return [row["why"]] if row["systems"][BASE]["interval_us"] is None else [
+        f"{name}, {each['why']}" for name, each in row["systems"].items() if each["why"]]
 
 
 def _picture(rows: Sequence[Mapping], command: str) -> Figure:
@@ -82,8 +88,8 @@ def _changes(rows: Sequence[Mapping]) -> Table:
         f"EN x after each single change, which {BASE} and EN both get before they search their "
         "other options again. The column EN x has no change: both may use two host threads, two "
         "communicators, one collective for a graph and stores to remote GPUs, and each GPU has its "
-        f"own link. * contradicts a measurement, or charges the GPU for the SmartNIC: such a change "
-        f"is not a fair one. Values between {1 - EQUAL:g} and {1 + EQUAL:g} are not a difference.")
+        f"own link. * contradicts a measurement, or charges the GPU for the SmartNIC: not a fair "
+        f"change. Values between {1 - EQUAL:g} and {1 + EQUAL:g} are not a difference.")
 
 
 def _method(rows: Sequence[Mapping]) -> list[str]:

@@ -13,6 +13,9 @@ __all__ = ["Line", "chart_of", "line_of"]
 _MARGIN = 1.6
 """Factor between the outermost points and the ends of an axis."""
 
+_SLACK = 1e-9
+"""Rounding error of a logarithm."""
+
 
 class Line:
     """Least squares of the logarithm of EN's ratio, linear in the logarithms of both axes.
@@ -43,11 +46,16 @@ class Line:
         """Return the ends of the line where the fitted ratio is 1, within the axes' bounds; empty
         if it does not cross them."""
         const, of_x, of_y = self._fit
-        found = [(exp(-(const + of_y * log(y)) / of_x), y) for y in ys if of_x]
-        found += [(x, exp(-(const + of_x * log(x)) / of_y)) for x in xs if of_y]
-        inside = [(x, y) for x, y in found if xs[0] <= x * (1 + 1e-9) and x <= xs[1] * (1 + 1e-9)
-                  and ys[0] <= y * (1 + 1e-9) and y <= ys[1] * (1 + 1e-9)]
-        return sorted(set(inside))[:: max(1, len(set(inside)) - 1)]
+        logs_x, logs_y = np.log(xs), np.log(ys)
+        crossing = [(-(const + of_y * y) / of_x, y) for y in logs_y if of_x]
+        crossing += [(x, -(const + of_x * x) / of_y) for x in logs_x if of_y]
+        found = sorted({(round(float(x), 9), round(float(y), 9)) for x, y in crossing
+                        if _within(x, logs_x) and _within(y, logs_y)})
+        return [(exp(x), exp(y)) for x, y in dict.fromkeys((found[0], found[-1]))] if found else []
+
+
+def _within(value: float, bounds: Sequence[float]) -> bool:
+    return bounds[0] - _SLACK <= value <= bounds[1] + _SLACK
 
 
 def line_of(rows: Sequence[Mapping]) -> Line | None:

@@ -37,8 +37,9 @@ def row_of_case(case: Case, results: Results, intervals: Intervals | None = None
     ``systems``: rows of :func:`sim.evaluation.compared.row_of` by name; ``ratios``: times as fast
     as the baseline, by system; ``low`` and ``high``: percentiles of EN's ratio, or None;
 
-    ``changes``: for each change ``change``, ``fair``, ``base_us``, ``own_us``, ``ratio`` (EN over the
-    baseline, both with the change), ``why``; ``largest``: the fair change that moves the ratio most.
+    ``changes``: for each change ``change``, ``fair``, ``base_us``, ``own_us``, ``ratio`` (EN over
+    the baseline, both with the change), ``why``; ``largest``: the fair change that moves the ratio
+    most.
     """
     row = {"workload": case.workload, "cluster": case.cluster, "nodes": case.nodes,
            "mini_batch": case.mini_batch, "profile": case.software, "fidelity": case.fidelity,
