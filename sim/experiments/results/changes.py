@@ -6,7 +6,7 @@ from typing import Any
 
 from sim.evaluation.point import Point
 
-__all__ = ["CHANGES", "Change"]
+__all__ = ["CHANGES", "REPEATS", "Change"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class Change:
         return point.changed(fixed=(*point.system.fixed, *fixed), **self.fields)
 
 
+REPEATS = "repeated bags sent each time"
+
 CHANGES = (
     Change("one host thread", ("threads=1",)),
     Change("one NCCL communicator", ("communicators=1",)),
@@ -41,9 +43,8 @@ CHANGES = (
     Change("the GPU on the link of the SmartNIC", fields={"link": None}, fair=False),
     Change("a graph's launch at 1.1 us instead of the measured 4.6 us",
            fields={"scaled": (("software_tuned_h100.graph_us", 0.244),)}, fair=False),
-    Change("repeated bags sent each time", ("bags_once=false",)),
+    Change(REPEATS, ("bags_once=false",)),
     Change("keys of 64 bits", ("key_bytes=8",)),
     Change("16-bit values between nodes", fields={"wire": "float16"}),
-    Change("one mini-batch in flight", fields={"in_flight": 1, "per_graph": 1}),
 )
 """Single changes of the fair setting, in which every system searches all options."""

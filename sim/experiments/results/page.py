@@ -36,8 +36,9 @@ def _reasons(row: Mapping) -> list[str]:
 def _picture(rows: Sequence[Mapping], command: str) -> Figure:
     line = line_of(rows)
     fitted = "" if line is None else (
-        f" Line: EN is as fast as {BASE}, by least squares of the logarithms; "
-        f"{line.right} of the points lie on their side of it.")
+        f" Line: EN is as fast as {BASE}, by least squares of the logarithms; {line.right} of "
+        f"{sum(bool(row['ratios'][OWN]) for row in rows)} points lie on their side of the line. "
+        "The picture has no line if the fit has none within it.")
     return Figure(chart_of(rows), (
         "Each point is a workload, cluster and mini-batch. Right: a share needs many bags of other "
         "nodes per distinct row of other nodes, so that sending each row once saves bytes. Left: "
@@ -58,7 +59,8 @@ def _table(rows: Sequence[Mapping]) -> Table:
         *([Column("5 % to 95 %", about="percentiles of EN x over the uncertain constants")]
           if ranged else []),
         Column("EN's bottleneck"),
-        *(Column(f"{name} B", ",.0f", f"network bytes per sample of {name}") for name in COMPARED),
+        *(Column(f"{name} B", ",.0f", f"network bytes per sample of {name}")
+          for name in (BASE, "FS", "EN")),
         Column("largest change", about="the single fair change of both sides that moves EN x most"),
         Column("EN x after it", ".2f")]
     return Table(columns, [_cells(row, ranged) for row in rows if row["ratios"][OWN]

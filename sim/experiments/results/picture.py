@@ -84,7 +84,7 @@ def chart_of(rows: Sequence[Mapping]) -> Chart:
     series = [Series(
         name="a workload, cluster and mini-batch", kind="point", legend=False,
         x=[row["bags_per_row"] for row in shown], y=[row["samples_per_node"] for row in shown],
-        shades=shades, notes=[_note(row) for row in shown])]
+        shades=shades, labels=_labels(shown), notes=[_note(row) for row in shown])]
     line = line_of(rows)
     if line and len(ends := line.ends(xs, ys)) == 2:
         series.append(Series(name=f"EN as fast as {BASE}", kind="line", marker="",
@@ -99,6 +99,13 @@ def chart_of(rows: Sequence[Mapping]) -> Chart:
 
 def _bounds(values: Sequence[float]) -> tuple[float, float]:
     return (min(values) / _MARGIN, max(values) * _MARGIN) if values else (0.1, 10.0)
+
+
+def _labels(rows: Sequence[Mapping]) -> list[str]:
+    """Return the name of each workload at its first point, else an empty text."""
+    seen: set[str] = set()
+    return ["" if row["workload"] in seen or seen.add(row["workload"]) else row["workload"]
+            for row in rows]
 
 
 def _note(row: Mapping) -> str:
