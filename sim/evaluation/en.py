@@ -6,6 +6,7 @@ from functools import cache
 from math import ceil
 from typing import Any, ClassVar
 
+from gen.base.settings import overridden
 from host.model import Model
 from host.systems import (
     Delivery,
@@ -53,12 +54,10 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning) -> tuple[Fields
         flush = str(devices.gpu.gpu.flush_reads > 0).lower()
         own += ["completions=true", f"completion_flush={flush}"]
     own += ["gpu_rings=true"] * tuning.ring + ["row_reads=true"] * tuning.reads
-    names = {each.partition("=")[0] for each in given.settings}
-    own = [each for each in own if each.partition("=")[0] not in names]
     return replace(point, system=SmartNicOptions(
         "+".join(sorted(parts, key=PARTS.index)), fidelity=given.fidelity,
         local_cache=given.local_cache, remote_cache=given.remote_cache,
-        settings=(*own, *given.settings), persistent_gather=tuning.ring)), Nics(
+        settings=overridden(own, given.settings), persistent_gather=tuning.ring)), Nics(
             frozenset(parts), SIZES.get(point.workload.preset, ()) if tuning.sizes else ())
 
 
@@ -176,8 +175,9 @@ class EnSearch(Search):
     """Search of EN. The NICs depend on the option.
 
     Delivery of unique vectors requires an index for each slot of a share, and delivery of
-    interactions at most `INTERACTION_VECTORS` vectors, unless the point fixes it. NICs read rows themselves only if they see all their tables; ``ValueError`` if the point
-    requires it and they do not.
+    interactions at most `INTERACTION_VECTORS` vectors, unless the point fixes it. NICs read rows
+    themselves only if they see all their tables; ``ValueError`` if the point requires it and they
+    do not.
 
     Parameters: ``site``, ``all_reduce``; ``given``, NICs for every option, None to run the NICs of
     each option.

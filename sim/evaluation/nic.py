@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from gen.base.settings import overridden, setting_name
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.systems import Devices, NicTimes
@@ -34,10 +35,6 @@ SATURATED = 16
 mini-batches, because the interval is measured between the two halves."""
 
 
-def _name(setting: str) -> str:
-    return setting.partition("=")[0].strip()
-
-
 @dataclass(frozen=True)
 class Nics:
     """The NICs of a system. Members: ``parts``, of :data:`sim.evaluation.system.PARTS`;
@@ -51,9 +48,7 @@ class Nics:
     def settings_of(self, point: Fields, more: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the settings of a point's NICs. Settings of the point, and ``more``, replace those
         of the system."""
-        given = (*more, *point.system.settings)
-        names = set(map(_name, given))
-        return (*(each for each in self.settings if _name(each) not in names), *given)
+        return overridden(self.settings, (*more, *point.system.settings))
 
 
 @dataclass(frozen=True)
@@ -234,7 +229,7 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
 def sizes_for(point: Fields, nics: Nics, trace: Trace, interaction: bool) -> tuple[str, ...]:
     """Return sizes beyond the NICs' own that the trace requires, as ``field=value``; a size that
     the point sets stays."""
-    model, given = trace.model, set(map(_name, point.system.settings))
+    model, given = trace.model, set(map(setting_name, point.system.settings))
     wanted = {"tables": model.tables, "max_dimension": model.dimension,
               "interaction_vectors": (
                   model.tables + 1 if interaction and model.interaction == "dot" else 0),
