@@ -5,7 +5,7 @@ from importlib.metadata import version
 
 from host.model import Model
 from sim.compare.reason import reason_of
-from sim.evaluation.compared import Counts, Request, hashes_of, row_of
+from sim.evaluation.compared import Counts, Request, hashes_of, row_of, skew_note
 from sim.evaluation.search import Site
 
 __all__ = ["SCHEMA", "compare"]
@@ -37,7 +37,8 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
         if counts is None:
             counts, source, size = Counts.of(site.work.plain), site.trace.source, \
                 site.trace.mini_batch
-            notes += site.trace.notes
+            note = skew_note(counts, request.nodes, request.placement)
+            notes += [*site.trace.notes, *([note] if note else ())]
         rows.append(row_of(name, point, model, request.cluster.gpu_memory_bytes))
     assert counts is not None  # there is at least one system
     rows.sort(key=lambda row: row["interval_us"] or float("inf"))

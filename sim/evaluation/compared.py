@@ -15,14 +15,13 @@ from host.toml.profile import load_profile, profile_hash
 from rtl.config import LANES
 from sim.evaluation.fields import mini_batch_of
 from sim.evaluation.measure import measure_system
-from sim.evaluation.nic import sampled_in_words
 from sim.evaluation.point import Point
 from sim.evaluation.search import Built, Site
 from sim.evaluation.store import Store
 from sim.evaluation.systems import canonical, system_of
 from sim.job.memory import node_bytes
 
-__all__ = ["Counts", "Request", "hashes_of", "row_of"]
+__all__ = ["Counts", "Request", "hashes_of", "row_of", "skew_note"]
 
 _BEATS = 5_000_000
 """Beats (16 values) of the vectors that NICs look up in a run, about: workloads of many or long
@@ -30,6 +29,8 @@ vectors measure fewer mini-batches, and NICs run mini-batches of fewer samples."
 _WARM_KEYS = 300_000
 """Keys after which caches are warm, about: a preset's cache has at most 32,768 rows."""
 _FEWEST, _MOST = 2, 32
+_SKEWED = 1.5
+"""Rows of the busiest node, relative to the mean node, above which a comparison says so."""
 
 
 @dataclass(frozen=True)
@@ -38,29 +39,46 @@ class Counts:
 
     lookups: keys. bags: non-empty bags. foreign_bags: bags of other nodes' tables.
     foreign_rows: distinct rows of other nodes in each share, added over the nodes.
+    busiest, busiest_rows: node that other nodes request most of these rows from, and their number.
     """
 
     lookups: float
     bags: float
     foreign_bags: float
     foreign_rows: float
+    busiest: int = 0
+    busiest_rows: float = 0.0
 
     @classmethod
     def of(cls, work: Sequence[Workload]) -> "Counts":
         """Return the means over mini-batches."""
+        sent = np.mean([w.requested.sum(axis=0) - w.requested.diagonal() for w in work], axis=0)
         return cls(*(float(np.mean(values)) for values in zip(*(
             (w.lookups.sum(), w.bags.sum(), _foreign(w.bags), _foreign(w.requested))
-            for w in work))))
+            for w in work))), int(sent.argmax()), float(sent.max()))
 
     @property
     def rows_per_bag(self) -> float:
         """Distinct foreign rows per foreign bag; 0 without foreign bags."""
         return self.foreign_rows / self.foreign_bags if self.foreign_bags else 0.0
 
+    def skew(self, nodes: int) -> float:
+        """Return the foreign rows of the busiest of ``nodes``, relative to the mean node."""
+        return self.busiest_rows * nodes / self.foreign_rows if self.foreign_rows else 1.0
+
     def to_json(self, mini_batch: int) -> dict:
         """Return the counts as plain values, keys and bags per sample."""
         return {"keys": self.lookups / mini_batch, "bags": self.bags / mini_batch,
                 "foreign_bags": self.foreign_bags, "foreign_rows": self.foreign_rows}
+
+
+def skew_note(counts: Counts, nodes: int, placement: str) -> str | None:
+    """Return a line on a node that sends far more rows than the mean node; None without one."""
+    skew = counts.skew(nodes)
+    if skew < _SKEWED:
+        return None
+    return (f"Node {counts.busiest} sends {skew:.1f} times the rows of the mean node, which limits "
+            f"systems that send rows{'' if placement == 'row' else ': try --placement row'}.")
 
 
 def _foreign(pairs: np.ndarray) -> int:
@@ -155,7 +173,8 @@ def row_of(name: str, point: Point, model: Model, memory: int, runs: Store | Non
         return row | {"why": str(error)}
     if built is None:
         return row | {"why": found["why"]}
-    held = _memory(Site.of(point), built, model, point)
+    site = Site.of(point)
+    held = _memory(site, built, model, point)
     if held > memory:
         return row | {"why": f"bytes of a node must be at most the {memory:,} of GPU memory, "
                              f"not {held:,}: use more nodes or another placement"}
@@ -168,7 +187,7 @@ def row_of(name: str, point: Point, model: Model, memory: int, runs: Store | Non
         "network_bytes_per_sample": traffic / found["mini_batch"],
         "gpu_memory_bytes": held,
         "samples_per_second": found["samples_per_second"],
-        "options": _options(point, found, built), "why": None}
+        "options": _options(found, site), "why": None}
 
 
 def _memory(site: Site, built: Built, model: Model, point: Point) -> int:
@@ -178,8 +197,7 @@ def _memory(site: Site, built: Built, model: Model, point: Point) -> int:
     return max(node["bytes"] for node in node_bytes(model, plan, "none"))
 
 
-def _options(point: Point, found: dict, built: Built) -> list[str]:
-    """Return the chosen options in words, and whether NICs ran smaller mini-batches."""
-    smaller = sampled_in_words(point)
-    return [f"{found['in_flight']} in flight", f"{found['per_graph']} per graph", *built.notes,
-            *([smaller] if smaller else [])]
+def _options(found: dict, site: Site) -> list[str]:
+    """Return the chosen options and remarks of a system in words."""
+    return [f"{found['in_flight']} in flight", f"{found['per_graph']} per graph",
+            *found["notes"][len(site.trace.notes):]]

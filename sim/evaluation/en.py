@@ -6,6 +6,7 @@ from functools import cache
 from math import ceil
 from typing import Any, ClassVar
 
+from gen.base.settings import overridden
 from host.model import Model
 from host.systems import (
     Delivery,
@@ -25,13 +26,13 @@ from host.systems import (
 )
 from host.systems.nic_times import NicTimes
 from host.timing.clock import CYCLE_NS
-from host.wire.indices import MOST_INDICES
+from host.wire.indices import MOST_INDICES, pooled_instead
 from rtl.config import LANES
 from sim.evaluation.fields import Fields, NicOptions, Options, SmartNicOptions
 from sim.evaluation.gradient_path import with_updates
 from sim.evaluation.nic import NicPart, Nics, nic_part
 from sim.evaluation.search import Built, Choice, Search, Site, sums
-from sim.evaluation.system import PARTS, Evaluated, System
+from sim.evaluation.system import INTERACTION_VECTORS, PARTS, Evaluated, System
 from sim.evaluation.trace import Trace, copied_all, plan_of, without_small
 from sim.job.row_places import check_bar
 
@@ -57,14 +58,12 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning) -> tuple[Fields
         flush = str(devices.gpu.gpu.flush_reads > 0).lower()
         own += ["completions=true", f"completion_flush={flush}"]
     own += ["gpu_rings=true"] * tuning.ring + ["row_reads=true"] * tuning.reads
-    own += SIZES.get(point.workload.preset, ()) if tuning.sizes else ()
-    names = {each.partition("=")[0] for each in given.settings}
-    own = [each for each in own if each.partition("=")[0] not in names]
     return replace(point, system=SmartNicOptions(
         "+".join(sorted(parts, key=PARTS.index)), fidelity=given.fidelity,
         local_cache=given.local_cache, remote_cache=given.remote_cache,
-        settings=(*own, *given.settings), sampled=given.sampled,
-        persistent_gather=tuning.ring)), Nics(frozenset(parts))
+        settings=overridden(own, given.settings), sampled=given.sampled,
+        persistent_gather=tuning.ring)), Nics(
+            frozenset(parts), SIZES.get(point.workload.preset, ()) if tuning.sizes else ())
 
 
 def nic_devices(devices: Devices, tuning: EnTuning) -> Devices:
@@ -120,8 +119,8 @@ class EmberNic(System):
         "requester_merge=true", "deliver=unique", "completions=true")
 
     def without_interaction(self) -> dict[str, Any]:
-        """Return EN with NICs that deliver each unique vector once."""
-        return super().without_interaction() | {"fixed": ("deliver=unique",)}
+        """Return EN; its search leaves the interaction to GPUs."""
+        return super().without_interaction()
 
     def check(self, point: Fields) -> None:
         """Raise ``ValueError`` for conflicting options."""
@@ -176,9 +175,10 @@ class EmberNic(System):
 class EnSearch(Search):
     """Search of EN. The NICs depend on the option, so that a round changes few options.
 
-    Delivery of unique vectors requires an index for each slot of a share, unless the point fixes
-    it. NICs read rows themselves only if they see all their tables; ``ValueError`` if the point
-    requires it and they do not.
+    Delivery of unique vectors requires an index for each slot of a share, and delivery of
+    interactions at most `INTERACTION_VECTORS` vectors, unless the point fixes it. NICs read rows
+    themselves only if they see all their tables; ``ValueError`` if the point requires it and they
+    do not.
 
     Parameters: ``site``, ``all_reduce``; ``given``, NICs for every option, None to run the NICs of
     each option.
@@ -240,6 +240,11 @@ class EnSearch(Search):
             least_times(self.site.trace.model, option, of, share)
             for of in self._delivered(option.copied_rows)], few=True)
 
+    def in_words(self, option: EnTuning) -> tuple[str, ...]:
+        """Return the chosen options in words, and why unique delivery is impossible."""
+        most = max(of.slots for of in self._delivered(option.copied_rows))
+        return (*super().in_words(option), *([pooled_instead(most)] if most > MOST_INDICES else ()))
+
     def whole(self, choice: Choice) -> Built:
         """Return EN with the options of a choice, over all mini-batches and flights."""
         return super().whole(replace(choice, flights=self.site.point.flights))
@@ -257,7 +262,9 @@ class EnSearch(Search):
         return part
 
     def _fits(self, tuning: EnTuning) -> bool:
-        """Return whether every slot of a share has an index, if the option uses indices."""
+        """Return whether NICs can deliver: an index for each slot, or the vectors of a result."""
+        if tuning.deliver == "interaction":
+            return self.site.trace.model.tables + 1 <= INTERACTION_VECTORS
         return tuning.deliver != "unique" or all(
             of.slots <= MOST_INDICES for of in self._delivered(tuning.copied_rows))
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from gen.base.settings import overridden, setting_name
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.systems import Devices, NicTimes
 from host.timing.gpu import GpuProfile
-from rtl.config import NicConfig, preset
+from rtl.config import preset
 from sim.evaluation.fields import Fields, model_of
 from sim.evaluation.nic_run import NicRun, all_runs
 from sim.evaluation.store import Store
@@ -30,7 +31,6 @@ __all__ = [
     "as_nics_see",
     "late_us",
     "nic_part",
-    "sampled_in_words",
     "serving",
     "updates_of",
 ]
@@ -55,9 +55,10 @@ class Nics:
     settings: tuple[str, ...] = ()
     on_card: bool = False
 
-    def settings_of(self, point: Fields) -> tuple[str, ...]:
-        """Return the settings of a point's NICs."""
-        return (*self.settings, *point.system.settings)
+    def settings_of(self, point: Fields, more: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return the settings of a point's NICs. Settings of the point, and ``more``, replace those
+        of the system."""
+        return overridden(self.settings, (*more, *point.system.settings))
 
 
 @dataclass(frozen=True)
@@ -105,13 +106,6 @@ def _multiplied(value: Any, by: float) -> Any:
     return None if value is None else value * by
 
 
-def sampled_in_words(point: Fields) -> str | None:
-    """Return that NICs run smaller mini-batches, None if they do not."""
-    size, few = point.workload.samples, point.system.sampled
-    return few and f"NICs run {few:,} samples of a mini-batch; their times and bytes are " \
-                   f"{size / few:g} times as long"
-
-
 def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
              runs: Store | None = None) -> NicPart:
     """Run the NICs of a point, or read their runs from ``runs``, which stores new runs.
@@ -130,6 +124,12 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     count = len(trace.measured)
     many = 1 if point.workload.training else min(SATURATED, max(1, count // 2))
     rows, notes = cache_rows(point, nics, trace)
+    sizes = sizes_for(point, nics, trace, interacts)
+    if sizes:
+        notes.append(f"NICs beyond preset {point.workload.preset}: {', '.join(sizes)}")
+    if point.system.sampled is not None:
+        notes.append(f"NICs run {trace.mini_batch:,} samples of a mini-batch; times and bytes are "
+                     f"multiplied by {point.workload.samples / trace.mini_batch:g}")
     if point.system.persistent_gather:
         notes.append("a persistent kernel gathers on the GPU")
     gpu, called = serving(point, nics, devices, trace.model)
@@ -231,12 +231,12 @@ def _answering(point: Fields, nics: Nics, devices: Devices) -> tuple[GpuProfile,
 def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: GpuProfile,
                rows: dict[str, int | None], interaction: bool, depth: int) -> RunOptions:
     """Return the options of a run of a point's NICs."""
-    own, workload, nodes = nics.settings_of(point), point.workload, point.cluster.nodes
+    workload, nodes = point.workload, point.cluster.nodes
+    own = nics.settings_of(point)
     settings = [f"interaction={str(interaction).lower()}"]
     if not any(setting.startswith("requester_merge=") for setting in own):
         settings.append("requester_merge=false")
     config = preset(workload.preset)
-    settings += _sizes(config, trace, interaction, own)
     for cache, held in rows.items():
         settings.append(f"{cache}={str(held != 0).lower()}")
         if held:
@@ -250,7 +250,8 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
     return RunOptions.of(
         config=workload.preset, model=trace.model if trace.changed or not workload.of_paper
         else None,
-        settings=(*settings, *own), nodes=nodes,
+        settings=(*settings, *nics.settings_of(point, sizes_for(point, nics, trace, interaction))),
+        nodes=nodes,
         samples=sum(len(batch.samples) for batch in trace.batches), mini_batch=trace.mini_batch,
         in_flight=depth, data=workload.data or None, format=workload.format, threads=1,
         fidelity=point.system.fidelity, network=devices.network, pcie=devices.pcie, gpu=gpu,
@@ -258,13 +259,15 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
         copied_rows=point.system.copied_rows, lookups=plan_of(point, trace).rule.lookups)
 
 
-def _sizes(config: NicConfig, trace: Trace, interaction: bool,
-           own: Sequence[str]) -> tuple[str, ...]:
-    """Return sizes beyond ``config`` that the trace requires, but for those that ``own`` sets."""
-    given = {each.partition("=")[0].strip() for each in own}
-    wanted = {"tables": trace.model.tables, "max_dimension": trace.model.dimension,
-              "interaction_vectors": trace.model.tables + 1 if interaction else 0,
+def sizes_for(point: Fields, nics: Nics, trace: Trace, interaction: bool) -> tuple[str, ...]:
+    """Return sizes beyond the NICs' own that the trace requires, as ``field=value``; a size that
+    the point sets stays."""
+    model, given = trace.model, set(map(setting_name, point.system.settings))
+    wanted = {"tables": model.tables, "max_dimension": model.dimension,
+              "interaction_vectors": (
+                  model.tables + 1 if interaction and model.interaction == "dot" else 0),
               "hold_vectors": 2 * max(int(batch.samples.slots.max()) for batch in trace.batches)}
+    config, _ = apply_settings(preset(point.workload.preset), list(nics.settings))
     return sizes_beyond(config, {name: size for name, size in wanted.items()
                                  if name not in given})
 

@@ -1,14 +1,16 @@
 """``compare``: any model, cluster and data; the same figures as a point; the deciding factor."""
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 
 import pytest
 
 from host.errors import InputError
+from host.model import load_model
 from sim import api
 from sim.compare.reason import reason_of
-from sim.evaluation.compared import Counts
+from sim.evaluation.compared import Counts, skew_note
 from sim.evaluation.fields import model_of
 from sim.evaluation.measure import measure
 from sim.evaluation.point import Point
@@ -88,6 +90,25 @@ def test_a_file_of_few_samples_keeps_the_mini_batch(tmp_path):
     assert result["mini_batch"] == 32 and result["systems"][0]["interval_us"] > 0
     assert result["notes"] == ["the files hold 100 samples: 3 instead of 64 mini-batches, half of "
                                "them measured"]
+
+
+@pytest.mark.parametrize("placement, advice", [
+    ("even", ": try --placement row."), ("row", ".")])
+def test_a_node_that_sends_most_rows_is_named(placement, advice):
+    counts = Counts(400, 8, 6, 300, busiest=2, busiest_rows=250)
+    assert skew_note(counts, 4, placement) == (
+        f"Node 2 sends 3.3 times the rows of the mean node, which limits systems that send rows"
+        f"{advice}")
+    assert skew_note(replace(counts, busiest_rows=100), 4, placement) is None
+
+
+def test_rows_of_a_long_history_come_from_one_node(bags):
+    model = replace(load_model(bags), rows=(50_000, 9_000, 9_000, 8_000),
+                    bags=((60, 60), (1, 1), (1, 1), (1, 1)))
+    found = {placement: api.compare(
+        model=model, cluster="h100", nodes=4, mini_batch=32, measured=2, system=["bl-tuned"],
+        placement=placement)["notes"] for placement in ("even", "row")}
+    assert found["row"] == [] and found["even"][0].startswith("Node 0 sends 3.")
 
 
 @pytest.mark.parametrize("options, message", [

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from host.devices.gpu_time import GpuTime
+from host.model import load_model
 from host.systems import DELIVER, EnTuning, StepOptions, en, en_tunings
 from host.systems.nic_times import NicTimes
-from sim.evaluation.en import deliveries, en_nic, least_times, nic_point
+from host.wire.indices import pooled_instead
+from sim.evaluation.en import EnSearch, deliveries, en_nic, least_times, nic_point
 from sim.evaluation.fields import devices_of
 from sim.evaluation.measure import measure
 from sim.evaluation.point import Point
@@ -126,7 +128,7 @@ def test_what_nics_are_set_to():
     def settings(point: Point, tuning: EnTuning) -> tuple[str, ...]:
         seen, nics = nic_point(point, devices_of(POINT.cluster), tuning)
         assert nics.parts == seen.kind.parts
-        return seen.system.settings
+        return nics.settings_of(seen)
 
     assert settings(POINT, EnTuning(completion=False, deliver="pooled")) == (
         "requester_merge=true", "gpu_rings=true")
@@ -173,7 +175,33 @@ def test_rtl_takes_as_long_as_the_model():
 
 def test_shares_with_more_slots_than_indices_get_vectors_of_bags(monkeypatch):
     monkeypatch.setattr("sim.evaluation.en.MOST_INDICES", 10)
-    assert POINT.kind.at(Site.of(POINT))[0].tuning.deliver != "unique"
+    built = POINT.kind.at(Site.of(POINT))[0]
+    assert built.tuning.deliver != "unique"
+    assert built.notes[-1] == pooled_instead(max(
+        of.slots for of in deliveries(POINT, trace_of(POINT.workload), built.tuning.copied_rows)))
+
+
+def test_no_interaction_of_more_vectors_than_a_nic_has():
+    model = replace(load_model("kaggle"), rows=(100,) * 64)
+    point = POINT.changed(dataset=model, mini_batch=8)
+    options = EnSearch(Site.of(point), True).options()
+    assert {each.deliver for each in options} == {"pooled", "unique"}
+    fewer = point.changed(dataset=replace(model, rows=(100,) * 63))
+    assert {each.deliver for each in EnSearch(Site.of(fewer), True).options()} == set(DELIVER)
+
+
+def test_buffers_hold_the_largest_sample():
+    """EN's own sizes, and those of a point, are not below the sizes that the samples require."""
+    model = replace(load_model("kaggle"), rows=(5_000,), bags=((1_500, 1_500),), dimension=64,
+                    bottom=(64,), interaction="cat", dense=4, top=(8, 1))
+    point = POINT.changed(dataset=model, mini_batch=4, warmup=1, measured=2,
+                          en=("deliver=pooled", "copied_rows=0", "ring=true"))
+    part = en_nic(Site.of(point), EnTuning(deliver="pooled"))
+    assert "NICs beyond preset terabyte: hold_vectors=4096" in part.notes
+    small = point.changed(settings=("hold_vectors=2048",))
+    with pytest.raises(ValueError, match=r"^hold_vectors must be at least 3000, twice the slots of "
+                                         r"sample 0, not 2048$"):
+        en_nic(Site.of(small), EnTuning(deliver="pooled"))
 
 
 @pytest.mark.parametrize("workload", ["inference", "training"])
