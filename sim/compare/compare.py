@@ -15,7 +15,7 @@ from sim.evaluation.fields import mini_batch_of
 from sim.evaluation.measure import measure_system
 from sim.evaluation.point import Point
 from sim.evaluation.search import Built, Site
-from sim.evaluation.systems import canonical, system_of
+from sim.evaluation.systems import canonical, fixed_for, system_of
 from sim.job.memory import node_bytes
 
 __all__ = ["SCHEMA", "Request", "compare"]
@@ -37,6 +37,8 @@ class Request:
     data, format: files and their format; empty for the generator.
     placement: placement of the tables. training: whether steps train.
     systems: names of the systems. measured: mini-batches that are measured. seed: of all draws.
+    wire: shortest format of a value between nodes that a system may choose.
+    fixed: ``name=value`` of options, each for the systems that have it.
     """
 
     model: Model | str
@@ -50,9 +52,11 @@ class Request:
     systems: tuple[str, ...]
     measured: int | None
     seed: int
+    wire: str = "float32"
+    fixed: tuple[str, ...] = ()
 
     def points(self, model: Model) -> list[Point]:
-        """Return a point for each system. Raises ``ValueError`` for an unknown one."""
+        """Return a point for each system. Raises ``ValueError`` for an unknown system or option."""
         workload = "training" if self.training else "inference"
         size = self.mini_batch or mini_batch_of(self.model)
         count = self.measured or int(np.clip(_KEYS // max(1, int(size * model.keys)), _FEWEST,
@@ -63,13 +67,26 @@ class Request:
             "nodes": self.nodes, "placement": self.placement, "software": self.cluster.software,
             "gpu": self.cluster.gpu.name, "network": self.cluster.network.name,
             "link": self.cluster.gpu_link and self.cluster.gpu_link.name,
-            "local_cache": None, "remote_cache": None, "in_flight": None, "per_graph": None}
+            "local_cache": None, "remote_cache": None, "in_flight": None, "per_graph": None,
+            "rdma": self.cluster.rdma, "wire": self.wire}
         found = []
         for name in self.systems:
-            own = system_of(canonical(name, workload)[0]).for_model(model, workload)
+            kind = system_of(canonical(name, workload)[0])
+            own = kind.for_model(model, workload)
+            given = {each.partition("=")[0] for each in self.fixed}
+            own["fixed"] = (*fixed_for(kind.name, self.fixed), *(
+                each for each in own.get("fixed", ()) if each.partition("=")[0] not in given))
             graph = {"batching": "graph"} if canonical(name, workload)[1] else {}
             found.append(Point.named(common=common, **own, **graph))
         return found
+
+    def notes(self, points: list[Point]) -> list[str]:
+        """Return a note on each option that only systems without NICs have."""
+        some = [name for name, point in zip(self.systems, points) if not point.kind.has_nics]
+        if self.wire == "float32" or len(some) == len(points):
+            return []
+        return [f"{self.wire} between nodes is available to {', '.join(some) or 'no system'} only: "
+                "NICs send float32"]
 
 
 def compare(request: Request, model: Model, progress: Callable[[str], None] | None = None) -> dict:
@@ -83,7 +100,7 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
     Returns
     -------
     ``schema``, ``version``, ``profiles`` (name to hash), ``model``, ``cluster``, ``nodes``,
-    ``mini_batch`` (samples), ``workload``, ``source`` of the samples, ``keys`` and ``bags`` per
+    ``mini_batch`` (samples), ``workload``, ``source`` of the samples, ``wire``, ``fixed``, ``keys`` and ``bags`` per
     sample, ``foreign_bags`` and ``foreign_rows`` (distinct) of a mini-batch, ``reason`` (one
     sentence), ``notes``, and ``systems``, fastest first:
 
@@ -93,8 +110,9 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
     ``samples_per_second``, ``options`` (chosen), and ``why`` (None, or the reason why the system
     cannot be built; all else is then None).
     """
-    rows, counts, source, notes, size = [], None, "", [], 0
-    for name, point in zip(request.systems, request.points(model)):
+    points = request.points(model)
+    rows, counts, source, notes, size = [], None, "", request.notes(points), 0
+    for name, point in zip(request.systems, points):
         if progress:
             progress(name)
         site = Site.of(point)
@@ -113,7 +131,8 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
             cluster.network.name).items()},
         "model": model.name, "cluster": cluster.name, "nodes": request.nodes,
         "mini_batch": size, "workload": "training" if request.training else "inference",
-        "source": source, **counts.to_json(size), "reason": reason_of(rows, counts),
+        "source": source, "wire": request.wire, "fixed": list(request.fixed),
+        **counts.to_json(size), "reason": reason_of(rows, counts),
         "notes": notes, "systems": rows}
 
 
