@@ -24,13 +24,14 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
     Returns
     -------
     ``schema``, ``version``, ``profiles`` (name to hash), ``model``, ``cluster``, ``nodes``,
-    ``mini_batch`` (samples), ``workload``, ``source`` of the samples, ``keys`` and ``bags`` per
-    sample, ``foreign_bags`` and ``foreign_rows`` (distinct) of a mini-batch, ``reason`` (one
-    sentence), ``notes``, and ``systems``: rows of :func:`sim.evaluation.compared.row_of`, fastest
-    first.
+    ``mini_batch`` (samples), ``workload``, ``source`` of the samples, ``wire``, ``fixed``, ``keys``
+    and ``bags`` per sample, ``foreign_bags`` and ``foreign_rows`` (distinct) of a mini-batch,
+    ``reason`` (one sentence), ``notes``, and ``systems``: rows of
+    :func:`sim.evaluation.compared.row_of`, fastest first.
     """
-    rows, counts, source, notes, size = [], None, "", [], 0
-    for name, point in zip(request.systems, request.points(model)):
+    points = request.points(model)
+    rows, counts, source, notes, size = [], None, "", request.notes(points), 0
+    for name, point in zip(request.systems, points):
         if progress:
             progress(name)
         site = Site.of(point)
@@ -48,6 +49,7 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
         "profiles": hashes_of(cluster),
         "model": model.name, "cluster": cluster.name, "nodes": request.nodes,
         "mini_batch": size, "workload": "training" if request.training else "inference",
-        "source": source, **counts.to_json(size), "reason": reason_of(rows, counts),
+        "source": source, "wire": request.wire, "fixed": list(request.fixed),
+        **counts.to_json(size), "reason": reason_of(rows, counts),
         "notes": notes, "systems": rows}
 

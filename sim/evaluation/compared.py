@@ -18,7 +18,7 @@ from sim.evaluation.measure import measure_system
 from sim.evaluation.point import Point
 from sim.evaluation.search import Built, Site
 from sim.evaluation.store import Store
-from sim.evaluation.systems import canonical, system_of
+from sim.evaluation.systems import canonical, fixed_for, system_of
 from sim.job.memory import node_bytes
 
 __all__ = ["Counts", "Request", "hashes_of", "row_of", "skew_note"]
@@ -96,6 +96,8 @@ class Request:
     data, format: files and their format; empty for the generator.
     placement: placement of the tables. training: whether steps train.
     systems: names of the systems. measured: mini-batches that are measured. seed: of all draws.
+    wire: shortest format of a value between nodes that a system may choose.
+    fixed: ``name=value`` of options, each for the systems that have it.
     """
 
     model: Model | str
@@ -109,9 +111,11 @@ class Request:
     systems: tuple[str, ...]
     measured: int | None
     seed: int
+    wire: str = "float32"
+    fixed: tuple[str, ...] = ()
 
     def points(self, model: Model) -> list[Point]:
-        """Return a point for each system. Raises ``ValueError`` for an unknown one.
+        """Return a point for each system. Raises ``ValueError`` for an unknown system or option.
 
         If no number of mini-batches is given, there are 2 to 32, about `_BEATS`. NICs run
         mini-batches of fewer samples if 2 mini-batches exceed that.
@@ -131,14 +135,27 @@ class Request:
             "nodes": self.nodes, "placement": self.placement, "software": self.cluster.software,
             "gpu": self.cluster.gpu.name, "network": self.cluster.network.name,
             "link": self.cluster.gpu_link and self.cluster.gpu_link.name,
-            "rdma": self.cluster.rdma, "sampled": size >> halves if halves else None,
+            "rdma": self.cluster.rdma, "wire": self.wire,
+            "sampled": size >> halves if halves else None,
             "local_cache": None, "remote_cache": None, "in_flight": None, "per_graph": None}
         found = []
         for name in self.systems:
-            own = system_of(canonical(name, workload)[0]).for_model(model, workload)
+            kind = system_of(canonical(name, workload)[0])
+            own = kind.for_model(model, workload)
+            given = {each.partition("=")[0] for each in self.fixed}
+            own["fixed"] = (*fixed_for(kind.name, self.fixed), *(
+                each for each in own.get("fixed", ()) if each.partition("=")[0] not in given))
             graph = {"batching": "graph"} if canonical(name, workload)[1] else {}
             found.append(Point.named(common=common, **own, **graph))
         return found
+
+    def notes(self, points: Sequence[Point]) -> list[str]:
+        """Return a note on each option that only systems without NICs have."""
+        some = [name for name, point in zip(self.systems, points) if not point.kind.has_nics]
+        if self.wire == "float32" or len(some) == len(points):
+            return []
+        return [f"{self.wire} between nodes is available to {', '.join(some) or 'no system'} only: "
+                "NICs send float32"]
 
 
 def hashes_of(cluster: ClusterFile) -> dict[str, str]:

@@ -5,7 +5,6 @@ To add a system, add an object of one of these classes, or of a new subclass, to
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -68,11 +67,6 @@ class System(ABC):
     def parts_in(self, workload: str) -> frozenset[str]:
         """Return its parts in a workload."""
         return self.parts - {"rc"} if workload == "training" else self.parts
-
-    def fixed(self, texts: Sequence[str]) -> tuple[str, ...]:
-        """Return those ``name=value`` texts whose option the system has."""
-        known = () if self.tuning is None else vars(self.tuning())
-        return tuple(text for text in texts if text.partition("=")[0] in known)
 
     def check(self, point: Fields) -> None:
         """Raise ``ValueError`` for unknown or conflicting options of a point."""

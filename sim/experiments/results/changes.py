@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sim.evaluation.point import Point
+from sim.evaluation.systems import fixed_for
 
 __all__ = ["CHANGES", "REPEATS", "Change"]
 
@@ -29,7 +30,7 @@ class Change:
 
     def of(self, point: Point) -> Point:
         """Return a point with the change; the point itself if its system ignores the change."""
-        fixed = point.kind.fixed(self.fixed)
+        fixed = fixed_for(point.kind.name, self.fixed)
         return point.changed(fixed=(*point.system.fixed, *fixed), **self.fields)
 
 
@@ -45,6 +46,7 @@ CHANGES = (
            fields={"scaled": (("software_tuned_h100.graph_us", 0.244),)}, fair=False),
     Change(REPEATS, ("bags_once=false",)),
     Change("keys of 64 bits", ("key_bytes=8",)),
+    Change("rows of every table hashed over the nodes", fields={"placement": "row"}),
     Change("16-bit values between nodes", fields={"wire": "float16"}),
 )
 """Single changes of the fair setting, in which every system searches all options."""
