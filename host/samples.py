@@ -106,6 +106,11 @@ class Samples:
         """Slots of each sample: a slot per key, and a slot per empty bag; int64 ``[n]``."""
         return np.maximum(self.bag_lengths, 1).sum(axis=1, dtype=np.int64)
 
+    def share_slots(self, nodes: int) -> int:
+        """Return the slots of the share with the most slots, of ``nodes`` shares."""
+        ends = np.cumsum(share_sizes(len(self), nodes))
+        return int(np.diff(np.concatenate(([0], np.cumsum(self.slots)))[ends], prepend=0).max())
+
     def take(self, indices: np.ndarray | Sequence[int]) -> "Samples":
         """Return the samples at ``indices``, in that order; indices may repeat."""
         indices = np.asarray(indices, np.int64)

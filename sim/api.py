@@ -11,7 +11,7 @@ function               command
 :func:`plan`           ``sim plan``: requirements of a model, and the bottleneck
 :func:`describe`       ``sim datasets describe``: contents of a data set
 :func:`compare`        ``sim compare``: all systems on one model, cluster and data
-:func:`reproduce`      ``sim reproduce``: the paper's figures and claims
+:func:`reproduce`      ``sim reproduce``: the page of results; the paper's figures and claims
 :func:`serve`          ``sim serve``: latency under load, and load within a p99
 :func:`faults`         ``sim faults``: the fault suite of the reliable link
 :func:`torch`          ``sim torch``: a PyTorch script with its embedding bags on NICs
@@ -266,7 +266,7 @@ def describe(options: DescribeOptions, **watch: Any) -> dict:
 
 @takes(ReproduceOptions)
 def reproduce(options: ReproduceOptions, **watch: Any) -> dict:
-    """Make the paper's figures and judge its claims.
+    """Make the paper's figures and judge its claims, or make the page of results.
 
     >>> result = reproduce(["fig06"], output="claims", demo=True)
     >>> result["figures"], result["points"], result["failed"]
@@ -277,14 +277,18 @@ def reproduce(options: ReproduceOptions, **watch: Any) -> dict:
     dict
         Content of ``claims.json``: ``schema``, ``version``, ``numpy``, ``blas``, ``profiles``,
         ``setting``, ``sources``, ``figures``, ``points``, ``failed``, ``headlines``, ``claims``.
+        For ``["results"]``, content of ``results.json``: ``schema``, ``version``, ``profiles``,
+        ``answer``, ``points``, ``failed``, ``rows``.
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``.
     """
     from sim.evaluation.sweep import check_backend
     from sim.experiments import reproduce as evaluation
-    from sim.experiments.figures.registry import chosen, demo_names
+    from sim.experiments.figures.registry import RESULTS, chosen, demo_names
     from sim.experiments.request import command_of, seeds_of, setting_of
 
+    if RESULTS in options.figures:
+        return _results(options, **watch)
     names = chosen(options.figures or (demo_names() if options.demo else ()))
     check_backend(options.backend, options.jobs)
     written = [f"{name}.{kind}" for name in names for kind in ("png", "csv")]
@@ -304,6 +308,20 @@ def reproduce(options: ReproduceOptions, **watch: Any) -> dict:
         names, setting, options.output, options.backend, options.jobs, **watch,
         command=command_of(options.model, (data,) if isinstance(data, str) else data, *asked,
                            options.rtl_points, options.demo, options.setting))
+
+
+def _results(options: ReproduceOptions, **watch: Any) -> dict:
+    """Make the page of results."""
+    from sim.evaluation.sweep import check_backend
+    from sim.experiments.results.request import requested
+    from sim.experiments.results.results import FILES, results
+
+    cases, command = requested(options)
+    check_backend(options.backend, options.jobs)
+    check_apart({f"{name} of output": join(options.output, name) for name in FILES},
+                {"data": options.data})
+    check_folder(options.output, "output")
+    return results(cases, options.output, options.backend, options.jobs, command=command, **watch)
 
 
 @takes(CompareOptions)

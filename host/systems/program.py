@@ -54,6 +54,10 @@ class Program:
         self._graph: tuple[int, ...] | None = None
         self._gpu = devices.gpu.gpu
         self._cpu = Part("cpu", 1 / devices.threads)
+        share = self._d.nccl.nccl.channels / self._gpu.multiprocessors
+        self._channels = Part("gpu", min(1.0, share))
+        self._links = ("link", Part("pcie_in", devices.link_share),
+                       Part("pcie_out", devices.link_share))
         self._relaunched = relaunched
         if relaunched and not devices.software.graphs:
             raise ValueError("relaunch requires software with graphs")
@@ -132,7 +136,7 @@ class Program:
                     else None)
             return self._nccl(name, phase, self._d.nccl.all_to_all(traffic), after, grouped, more)
         if library == "gpu":
-            return self._nccl(name, phase, self._d.nccl.puts(traffic), after, collective=False)
+            return self._puts(name, phase, traffic, after)
         cost = self._d.host_mpi.all_to_all(traffic)
         if library == "host":
             return self._mpi(name, phase, cost, after)
@@ -148,24 +152,34 @@ class Program:
                                    size, after)
 
     def _nccl(self, name: str, phase: str, cost: Cost, after: After, grouped: bool = False,
-              more: float | None = None, collective: bool = True) -> tuple[int, ...]:
-        """Add an exchange that is a GPU kernel.
+              more: float | None = None) -> tuple[int, ...]:
+        """Add a collective that is a GPU kernel.
 
         more: microseconds that a further mini-batch adds to the call; None for separate calls.
-        collective: whether it is a collective, which holds a communicator.
         """
         if not cost.us:
             return tuple(after)
         called = () if grouped else self._called(name, self._software.operator_us)
-        held = (Part("gpu", min(1.0, self._d.nccl.nccl.channels / self._gpu.multiprocessors)),
-                Part("nccl", collective / self._d.communicators))
+        held = (self._channels,
+                Part("nccl", 1 / self._d.communicators))
         begun = self.step.add(name, phase, cost.overhead_us, *(() if grouped else held),
                               after=[*after, *called])
         if more is not None:
             self.step.calls[begun] = more
-        share = self._d.link_share
-        return (self.step.add(name, phase, cost.work_us, *held, "link", Part("pcie_in", share),
-                              Part("pcie_out", share), after=(begun,)),)
+        return (self.step.add(name, phase, cost.work_us, *held, *self._links, after=(begun,)),)
+
+    def _puts(self, name: str, phase: str, traffic: np.ndarray, after: After) -> tuple[int, ...]:
+        """Add an exchange in which a kernel stores to the NIC, and a graph node or an operator,
+        which holds no multiprocessor, waits for the data of the other nodes."""
+        cost = self._d.nccl.puts(traffic)
+        if not cost.us:
+            return tuple(after)
+        called = self._called(name, self._software.operator_us)
+        at = self.step.add(name, phase, self._gpu.kernel_us, self._channels,
+                           after=[*after, *called])
+        at = self.step.add(name, phase, cost.overhead_us, after=(at,))
+        return self.wait_for_flag((self.step.add(name, phase, cost.work_us, *self._links,
+                                                 after=(at,)),), name)
 
     def _through_hosts(self, name: str, phase: str, cost: Cost, out: float, back: float,
                        after: After) -> tuple[int, ...]:

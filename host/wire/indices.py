@@ -38,7 +38,7 @@ def check_share(slots: int) -> None:
     """
     if slots > MOST_INDICES:
         raise ValueError(f"slots of a share must be at most {MOST_INDICES} with deliver unique, "
-                         f"not {slots!r}: use deliver pooled, or a smaller mini-batch")
+                         f"not {slots!r}: use deliver pooled or a smaller mini-batch")
 
 
 def pooled_instead(slots: int) -> str:

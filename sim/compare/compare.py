@@ -1,27 +1,18 @@
 """Measurement of every system on one model, cluster and data."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.metadata import version
 
-import numpy as np
-
 from host.model import Model
-from host.systems.devices import profiles_of
-from host.timing.cluster import Cluster as ClusterFile
-from host.toml.profile import load_profile, profile_hash
-from sim.compare.reason import Counts, reason_of, skew_note
-from sim.evaluation.fields import mini_batch_of
-from sim.evaluation.measure import measure_system
-from sim.evaluation.point import Point
-from sim.evaluation.search import Built, Site
-from sim.evaluation.systems import canonical, system_of
-from sim.job.memory import node_bytes
+from sim.compare.reason import reason_of
+from sim.evaluation.compared import Counts, Request, hashes_of, row_of, skew_note
+from sim.evaluation.search import Site
 
-__all__ = ["SCHEMA", "Request", "compare"]
+__all__ = ["SCHEMA", "compare"]
 
 SCHEMA = "embernic/compare/1"
 
+<<<<<<< HEAD
 _KEYS = 300_000
 """Keys of the measured mini-batches, about: fewer mini-batches of many keys are measured."""
 _FEWEST, _MOST = 2, 32
@@ -72,6 +63,8 @@ class Request:
             found.append(Point.named(common=common, **own, **graph))
         return found
 
+=======
+>>>>>>> 919ce353833daf6c5a74e077f8fdb392b58c496a
 
 def compare(request: Request, model: Model, progress: Callable[[str], None] | None = None) -> dict:
     """Measure each system with its best options.
@@ -84,6 +77,7 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
     Returns
     -------
     ``schema``, ``version``, ``profiles`` (name to hash), ``model``, ``cluster``, ``nodes``,
+<<<<<<< HEAD
     ``gpus`` (of all nodes), ``mini_batch`` (samples), ``workload``, ``source`` of the samples, ``keys`` and ``bags`` per
     sample, ``foreign_bags`` and ``foreign_rows`` (distinct) of a mini-batch, ``reason`` (one
     sentence), ``notes``, and ``systems``, fastest first:
@@ -93,9 +87,16 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
     interval), ``network_bytes_per_sample``, ``gpu_memory_bytes`` (of the fullest GPU),
     ``samples_per_second``, ``options`` (chosen), and ``why`` (None, or the reason why the system
     cannot be built; all else is then None).
+=======
+    ``mini_batch`` (samples), ``workload``, ``source`` of the samples, ``wire``, ``fixed``, ``keys``
+    and ``bags`` per sample, ``foreign_bags`` and ``foreign_rows`` (distinct) of a mini-batch,
+    ``reason`` (one sentence), ``notes``, and ``systems``: rows of
+    :func:`sim.evaluation.compared.row_of`, fastest first.
+>>>>>>> 919ce353833daf6c5a74e077f8fdb392b58c496a
     """
-    rows, counts, source, notes, size = [], None, "", [], 0
-    for name, point in zip(request.systems, request.points(model)):
+    points = request.points(model)
+    rows, counts, source, notes, size = [], None, "", request.notes(points), 0
+    for name, point in zip(request.systems, points):
         if progress:
             progress(name)
         site = Site.of(point)
@@ -104,21 +105,27 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
                 site.trace.mini_batch
             note = skew_note(counts, request.nodes, request.placement)
             notes += [*site.trace.notes, *([note] if note else ())]
-        rows.append(_row(name, site, point, model, request.cluster.gpu_memory_bytes))
+        rows.append(row_of(name, point, model, request.cluster.gpu_memory_bytes))
     assert counts is not None  # there is at least one system
     rows.sort(key=lambda row: row["interval_us"] or float("inf"))
     cluster = request.cluster
     return {
         "schema": SCHEMA, "version": version("embernic"),
+<<<<<<< HEAD
         "profiles": {name: profile_hash(load_profile(name, kind)) for name, kind in profiles_of(
             cluster.software, cluster.gpu.name, cluster.gpu_link and cluster.gpu_link.name,
             cluster.network.name, cluster.inside).items()},
+=======
+        "profiles": hashes_of(cluster),
+>>>>>>> 919ce353833daf6c5a74e077f8fdb392b58c496a
         "model": model.name, "cluster": cluster.name, "nodes": request.nodes,
         "gpus": request.nodes * cluster.gpus,
         "mini_batch": size, "workload": "training" if request.training else "inference",
-        "source": source, **counts.to_json(size), "reason": reason_of(rows, counts),
+        "source": source, "wire": request.wire, "fixed": list(request.fixed),
+        **counts.to_json(size), "reason": reason_of(rows, counts),
         "notes": notes, "systems": rows}
 
+<<<<<<< HEAD
 
 def _row(name: str, site: Site, point: Point, model: Model, memory: int) -> dict:
     """Return the row of a system on GPUs with ``memory`` bytes each."""
@@ -158,3 +165,5 @@ def _options(found: dict, site: Site) -> list[str]:
     """Return the chosen options and remarks of a system in words."""
     return [f"{found['in_flight']} in flight", f"{found['per_graph']} per graph",
             *found["notes"][len(site.trace.notes):]]
+=======
+>>>>>>> 919ce353833daf6c5a74e077f8fdb392b58c496a

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from gen.base.option import AnyPath, AnyPaths, option, same
 from host.model import Model
 from host.placement.deal import check_placement
+from host.systems import WIRES
 from sim.job.arguments import check_bounds
 from sim.job.outputs import Outputs
 from sim.job.workload import Workload
@@ -33,6 +34,12 @@ class CompareOptions:
     system: Sequence[str] = option(
         SYSTEMS, "Systems, with commas between: cpu-mpi, bl-paper, bl-tuned, nic, lc, rc, sc, "
         "fs, en or a sum of parts such as lc+rc.")
+    wire: str = option(
+        "float32", "Shortest format of a value between nodes that a system may choose. NICs send "
+        "float32.", among=tuple(WIRES))
+    fixed: Sequence[str] = option(
+        (), "Options to fix in place of the search, as name=value with commas between, such as "
+        "threads=1,one_collective=false; each for the systems that have it.")
     measured: int | None = option(
         None, "Mini-batches that are measured, after as many that warm the caches.", least=2,
         most=64, shown="2 to 32, about 300,000 keys")

@@ -9,8 +9,8 @@ from host.systems.devices import SMARTNIC_LINK
 from host.timing.cluster import Cluster, load_cluster
 from host.timing.pcie import PcieProfile
 from host.toml.profile import load_profile, profile_names
-from sim.compare.compare import Request
 from sim.compare.options import CompareOptions
+from sim.evaluation.compared import Request
 from sim.evaluation.fields import DATASETS
 from sim.job.inputs import SampleSource
 from sim.job.workload import Workload
@@ -34,7 +34,8 @@ def request_of(options: CompareOptions) -> tuple[Request, Model]:
     named = options.model if options.model in DATASETS else replace(
         load_model(options.model), rows=model.rows, bags=model.bags, dense=model.dense)
     request = Request(named, cluster, nodes, options.mini_batch, data, form, options.placement,
-                      options.training, tuple(options.system), options.measured, options.seed)
+                      options.training, tuple(options.system), options.measured, options.seed,
+                      options.wire, tuple(options.fixed))
     request.points(model)
     return request, model
 

@@ -6,15 +6,16 @@ from functools import cache
 from math import ceil
 from typing import Any, ClassVar
 
+from gen.base.settings import overridden
 from host.model import Model
 from host.systems import (
     Delivery,
     Devices,
     EnTuning,
-    Step,
-    delivery_of,
     HostTuning,
+    Step,
     Variants,
+    delivery_of,
     en,
     en_variants,
     every,
@@ -57,12 +58,11 @@ def nic_point(point: Fields, devices: Devices, tuning: EnTuning) -> tuple[Fields
         flush = str(devices.gpu.gpu.flush_reads > 0).lower()
         own += ["completions=true", f"completion_flush={flush}"]
     own += ["gpu_rings=true"] * tuning.ring + ["row_reads=true"] * tuning.reads
-    names = {each.partition("=")[0] for each in given.settings}
-    own = [each for each in own if each.partition("=")[0] not in names]
     return replace(point, system=SmartNicOptions(
         "+".join(sorted(parts, key=PARTS.index)), fidelity=given.fidelity,
         local_cache=given.local_cache, remote_cache=given.remote_cache,
-        settings=(*own, *given.settings), persistent_gather=tuning.ring)), Nics(
+        settings=overridden(own, given.settings), sampled=given.sampled,
+        persistent_gather=tuning.ring)), Nics(
             frozenset(parts), SIZES.get(point.workload.preset, ()) if tuning.sizes else ())
 
 
@@ -104,7 +104,7 @@ def en_nic(site: Site, tuning: EnTuning) -> NicPart:
     With completions, the times end with the completion word that each NIC writes.
     """
     return nic_part(*nic_point(site.point, site.devices, tuning),
-                    without_small(site.trace, tuning.copied_rows),
+                    without_small(site.nic_trace, tuning.copied_rows),
                     nic_devices(site.devices, tuning), site.runs)
 
 
@@ -120,7 +120,9 @@ class EmberNic(System):
 
     def without_interaction(self) -> dict[str, Any]:
         """Return EN; its search leaves the interaction to GPUs."""
-        return super().without_interaction() | {"fixed": ()}
+        settings=overridden(own, given.settings), sampled=given.sampled,
+        persistent_gather=tuning.ring)), Nics(
+            frozenset(parts), SIZES.get(point.workload.preset, ()) if tuning.sizes else ())
 
     def check(self, point: Fields) -> None:
         """Raise ``ValueError`` for conflicting options."""

@@ -220,11 +220,12 @@ class Options:
     fidelity = "model"
     local_cache = remote_cache = 0.0
     settings = ()
+    sampled = None
     persistent_gather, copied_rows = False, 0
 
     def __post_init__(self) -> None:
         check_known(self, fidelity=FIDELITIES)
-        check_least(self, in_flight=1, per_graph=1, copied_rows=0)
+        check_least(self, in_flight=1, per_graph=1, copied_rows=0, sampled=1)
         for name in ("local_cache", "remote_cache"):
             if (value := getattr(self, name)) is not None and not 0 <= value <= 1:
                 raise ValueError(f"{name} must be between 0 and 1, not {value!r}")
@@ -241,12 +242,16 @@ class NicOptions(Options):
         node); 0 for a NIC without the cache, None for the preset's size. Systems without the cache
         ignore it.
     settings: further ``field=value`` of the NIC, such as ``requester_merge=true``.
+    sampled: samples of the mini-batches that NICs run, if they run smaller mini-batches than the
+        workload's: their times and counts are multiplied by the ratio. None for whole mini-batches.
+        Inference only.
     """
 
     fidelity: str = "model"
     local_cache: float | None = 0.1
     remote_cache: float | None = 0.1
     settings: tuple[str, ...] = ()
+    sampled: int | None = None
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
+from gen.base.settings import overridden, setting_name
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.systems import Devices, NicTimes
@@ -21,8 +23,17 @@ from sim.job.options import RunOptions
 from sim.job.settings import apply_settings
 from sim.node.dense_vectors import bottom_operations
 
-__all__ = ["HBM", "SEEN_GIB", "NicPart", "Nics", "as_nics_see", "late_us", "nic_part", "serving",
-           "updates_of"]
+__all__ = [
+    "HBM",
+    "SEEN_GIB",
+    "NicPart",
+    "Nics",
+    "as_nics_see",
+    "late_us",
+    "nic_part",
+    "serving",
+    "updates_of",
+]
 
 HBM = GpuProfile("hbm_u280", launch_us=0.1222, memory_bandwidth_gb_s=152.0, access_bytes=64,
                  streams=32, kernel_us=0.0)
@@ -32,10 +43,6 @@ row, random 64-byte reads on all channels. Sources: Shuhai and AMD's tutorial.""
 SATURATED = 16
 """Mini-batches in flight that keep the NICs busy. A short trace uses half the number of measured
 mini-batches, because the interval is measured between the two halves."""
-
-
-def _name(setting: str) -> str:
-    return setting.partition("=")[0].strip()
 
 
 @dataclass(frozen=True)
@@ -51,9 +58,7 @@ class Nics:
     def settings_of(self, point: Fields, more: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the settings of a point's NICs. Settings of the point, and ``more``, replace those
         of the system."""
-        given = (*more, *point.system.settings)
-        names = set(map(_name, given))
-        return (*(each for each in self.settings if _name(each) not in names), *given)
+        return overridden(self.settings, (*more, *point.system.settings))
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,24 @@ class NicPart:
     delivered: dict[str, float] | None = None
     by_mini_batch: list[tuple[int, int]] | None = None
 
+    def times_as_many(self, by: float) -> "NicPart":
+        """Return the NICs for mini-batches of ``by`` times as many samples.
+
+        Times and counts grow in proportion once a share exceeds the tables of a NIC. Keys that
+        repeat between the smaller mini-batches count each time, which favours systems without NICs.
+        """
+        return replace(self, traffic=_multiplied(self.traffic, by),
+                       saved_lookups=_multiplied(self.saved_lookups, by),
+                       delivered=_multiplied(self.delivered, by),
+                       times=[type(each)(**_multiplied(vars(each), by)) for each in self.times])
+
+
+def _multiplied(value: Any, by: float) -> Any:
+    """Return numbers, in dictionaries at any depth, multiplied by ``by``."""
+    if isinstance(value, dict):
+        return {name: _multiplied(each, by) for name, each in value.items()}
+    return None if value is None else value * by
+
 
 def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
              runs: Store | None = None) -> NicPart:
@@ -107,6 +130,9 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     sizes = sizes_for(point, nics, trace, interacts)
     if sizes:
         notes.append(f"NICs beyond preset {point.workload.preset}: {', '.join(sizes)}")
+    if point.system.sampled is not None:
+        notes.append(f"NICs run {trace.mini_batch:,} samples of a mini-batch; times and bytes are "
+                     f"multiplied by {point.workload.samples / trace.mini_batch:g}")
     if point.system.persistent_gather:
         notes.append("a persistent kernel gathers on the GPU")
     gpu, called = serving(point, nics, devices, trace.model)
@@ -148,9 +174,11 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     lookups = None if cluster.all_nics == 1 else remote["hits"] if remote else 0
     traffic = {kind: {unit: value / alone.mini_batches for unit, value in total.items()}
                for kind, total in alone.traffic.items()}
-    return NicPart(times, local, remote, lookups, traffic, notes, _delivered(alone, count),
+    part = NicPart(times, local, remote, lookups, traffic, notes, _delivered(alone, count),
                    local and [(record.hits or 0, record.accesses or 0)
                               for record in alone.records[first:]])
+    return part if point.system.sampled is None else part.times_as_many(
+        point.workload.samples / trace.mini_batch)
 
 
 def serving(point: Fields, nics: Nics, devices: Devices,
@@ -242,11 +270,18 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
 
 
 def sizes_for(point: Fields, nics: Nics, trace: Trace, interaction: bool) -> tuple[str, ...]:
+<<<<<<< HEAD
     """Return sizes beyond the NICs' own that the trace and their number require, as
     ``field=value``; a size that the point sets stays."""
     model, given = trace.model, set(map(_name, point.system.settings))
     wanted = {"nodes": point.cluster.all_nics, "tables": model.tables,
               "max_dimension": model.dimension,
+=======
+    """Return sizes beyond the NICs' own that the trace requires, as ``field=value``; a size that
+    the point sets stays."""
+    model, given = trace.model, set(map(setting_name, point.system.settings))
+    wanted = {"tables": model.tables, "max_dimension": model.dimension,
+>>>>>>> 919ce353833daf6c5a74e077f8fdb392b58c496a
               "interaction_vectors": (
                   model.tables + 1 if interaction and model.interaction == "dot" else 0),
               "hold_vectors": 2 * max(int(batch.samples.slots.max()) for batch in trace.batches)}

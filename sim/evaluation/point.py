@@ -8,7 +8,7 @@ from typing import Any
 from sim.evaluation.fields import Cluster, Fields, Workload, dealt
 from sim.evaluation.store import Store, plain
 from sim.evaluation.system import System
-from sim.evaluation.systems import canonical, system_of
+from sim.evaluation.systems import canonical, fixed_for, system_of
 from sim.evaluation.trace import trace_key
 
 __all__ = ["Point", "Task", "effort", "in_turn", "in_words"]
@@ -39,6 +39,10 @@ class Point(Fields):
                              f"not {self.cluster.nodes!r}")
         if workload.training and options.copied_rows:
             raise ValueError(f"copied_rows must be 0 in training, not {options.copied_rows!r}")
+        if options.sampled is not None and (workload.training
+                                            or options.sampled > workload.samples):
+            raise ValueError(f"sampled must be at most the {workload.samples} samples of a "
+                             f"mini-batch, and None in training, not {options.sampled!r}")
         kind.check(self)
 
     @property
@@ -75,7 +79,7 @@ class Point(Fields):
         found = dealt(parts, own | {"system": name}, {
             "batching": "graph" if graph else Workload.batching} | (common or {}))
         if "fixed" not in own and "fixed" in found["system"]:
-            found["system"]["fixed"] = kind.fixed(found["system"]["fixed"])
+            found["system"]["fixed"] = fixed_for(name, found["system"]["fixed"])
         there = kind.parts_in(workload)
         if kind.has_nics:
             found["system"] |= {cache: 0.0 for cache, part in (

@@ -97,6 +97,14 @@ class Site:
         return self.point.workload.training
 
     @property
+    def nic_trace(self) -> Trace:
+        """The trace that NICs run: the same samples in mini-batches of the point's ``sampled``."""
+        sampled = self.point.system.sampled
+        if sampled is None:
+            return self.trace
+        return trace_of(replace(self.point.workload, mini_batch=sampled))
+
+    @property
     def key_bytes(self) -> int:
         """Bytes of a key: 4 if all rows together have numbers of 32 bits."""
         return 4 if sum(self.trace.model.rows) < 1 << 32 else 8

@@ -5,7 +5,6 @@ To add a system, add an object of one of these classes, or of a new subclass, to
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -70,11 +69,6 @@ class System(ABC):
         """Return its parts in a workload."""
         return self.parts - {"rc"} if workload == "training" else self.parts
 
-    def fixed(self, texts: Sequence[str]) -> tuple[str, ...]:
-        """Return those ``name=value`` texts whose option the system has."""
-        known = () if self.tuning is None else vars(self.tuning())
-        return tuple(text for text in texts if text.partition("=")[0] in known)
-
     def check(self, point: Fields) -> None:
         """Raise ``ValueError`` for unknown or conflicting options of a point."""
         if self.tuning is not None:
@@ -118,7 +112,8 @@ class System(ABC):
         without NICs."""
         if not self.has_nics:
             return None
-        return nic_part(site.point, self.nics(site.point), site.trace, site.devices, site.runs)
+        return nic_part(site.point, self.nics(site.point), site.nic_trace, site.devices,
+                        site.runs)
 
     def at(self, site: Site, all_reduce: bool = True) -> tuple[Built, NicPart | None]:
         """Return a point's system with its best options, and its NICs, None for a system without

@@ -1,6 +1,8 @@
 """The systems of the evaluation, one class per kind, and their registry."""
 
+from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 from typing import Any, ClassVar
 
 from host.systems import (
@@ -25,7 +27,8 @@ from sim.evaluation.nic import NicPart, Nics
 from sim.evaluation.search import Plain, Search, Site, sums
 from sim.evaluation.system import PARTS, System
 
-__all__ = ["BASELINES", "EN", "FULL", "REGISTRY", "SYSTEMS", "canonical", "system_of"]
+__all__ = ["BASELINES", "EN", "FULL", "REGISTRY", "SYSTEMS", "canonical", "fixed_for",
+           "system_of"]
 
 
 class CpuMpi(System):
@@ -217,6 +220,19 @@ BASELINES = tuple(system.name for system in REGISTRY if not system.has_nics)
 def system_of(name: str) -> System:
     """Return the system of a canonical name."""
     return _BY_NAME[name]
+
+
+def fixed_for(name: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the ``name=value`` texts whose option the system of a canonical name has.
+
+    Raises ``ValueError`` for a text whose option no system has.
+    """
+    known = {system.name: vars(system.tuning()) for system in REGISTRY if system.tuning is not None}
+    for text in texts:
+        if not any(text.partition("=")[0] in own for own in known.values()):
+            raise ValueError(f"fixed must name one of "
+                             f"{', '.join(dict.fromkeys(chain(*known.values())))}, not {text!r}")
+    return tuple(text for text in texts if text.partition("=")[0] in known.get(name, {}))
 
 
 def canonical(name: str, workload: str = "inference") -> tuple[str, bool]:

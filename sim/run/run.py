@@ -3,6 +3,8 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from host.dlrm.interaction import ResultLayout
 from host.placement.shard import foreign_keys
 from host.samples import Samples
 from host.timing.clock import cycles_of_us
+from host.wire.indices import MOST_INDICES, pooled_instead
 from rtl.config import LANES, preset
 from sim.cluster.watchdog import StuckError
 from sim.files.outputs import LiveJson
@@ -67,6 +70,8 @@ class Run:
     simulation: the cluster.
     model, config, plan: model, NIC and placement of the cluster.
     foreign_keys: sum over the mini-batches handed out, see :class:`sim.node.step.Step`.
+    notes: lines on settings that the run changed: NICs pool if the first mini-batch has too many
+        slots for unique delivery.
     """
 
     def __init__(self, options: RunOptions, backend: Backend | None = None,
@@ -96,6 +101,15 @@ class Run:
             batches = source.mini_batches(self.config, self.batcher, self._sample_before)
         else:
             batches = holdable(batches, self.config)
+        batches = iter(batches)
+        first = next(batches, None)
+        self.notes: list[str] = []
+        if self._unique and first is not None:
+            slots = first.samples.share_slots(workload.nodes)
+            if slots > MOST_INDICES:
+                runtime, self._unique = replace(runtime, deliver="pooled"), False
+                self.notes.append(pooled_instead(slots))
+        batches = chain(() if first is None else (first,), batches)
         self.steps = Prefetcher(self._made(batches), background=simulation.threads > 1)
         # Read the first mini-batch before building a NIC: an invalid file fails at once.
         self._next: Step | None = self.steps.take()

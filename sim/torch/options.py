@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, dataclass, field, fields, replace
 
+from gen.base.settings import overridden, setting_name
 from host.bounds import check_known
 from host.placement.deal import PLACEMENTS, check_placement, given_owners
 from host.toml.profile import profile_names
@@ -77,7 +78,7 @@ class TorchOptions(ProgramOptions):
     def widest(self) -> int:
         """The most values of a vector: `DIMENSIONS`, or ``max_dimension`` if that is set for RTL.
         """
-        own = [each for each in self.set if each.partition("=")[0].strip() == "max_dimension"]
+        own = [each for each in self.set if setting_name(each) == "max_dimension"]
         if self.fidelity != "rtl" or not own:
             return DIMENSIONS
         config, _ = apply_settings(preset(self.config or "kaggle"), own)
@@ -94,18 +95,19 @@ class TorchOptions(ProgramOptions):
         return replace(self, nodes=size)
 
     def cluster(self, tables: int, dimension: int, slots: int,
-                placement: str | None = None) -> RunOptions:
+                placement: str | None = None, pooled: bool = False) -> RunOptions:
         """Return the options of a cluster of NICs.
 
         tables: number of tables.
         dimension: padded dimension of the vectors.
         slots: most slots of a sample.
         placement: placement of the tables; None for the program's option.
+        pooled: whether NICs pool, in place of the system's delivery.
         """
         name = self.config or preset_of(dimension)
-        own = (*_NICS[self.system], *self.set)
+        own = overridden(overridden(_NICS[self.system], ["deliver=pooled"] * pooled), self.set)
         if self.optimizer_on == "nic" and not any(
-                each.partition("=")[0].strip() == "remote_cache" for each in own):
+                setting_name(each) == "remote_cache" for each in own):
             own = ("remote_cache=false", *own)  # its copies would become stale
         base, _ = apply_settings(preset(name), list(own))
         return RunOptions.of(

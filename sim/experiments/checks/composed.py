@@ -57,7 +57,7 @@ def work_of(model: Model, plan: ShardPlan, samples: int, hot: tuple[int, ...]) -
         unique[table.owner] += min(rows, nodes * samples * keys)
         tables[table.owner] += 1
     return Workload(model, plan, np.full(nodes, samples), lookups, bags, requested, unique, tables,
-                    int(unique.sum()))
+                    int(unique.sum()), bags.sum(axis=1))
 
 
 def paper_step_us(work: Workload, gpu: str) -> float:
@@ -71,7 +71,7 @@ def torchrec_step_us(work: Workload, gpu: str, nccl: NcclProfile, topology: Topo
     bottom MLP parallel to the exchange, MLP gradients summed in buckets, no dedupe."""
     devices = replace(Devices.load(work.nodes, "eager", gpu), nccl=NcclCollectives(nccl, topology))
     devices = replace(devices, software=replace(devices.software, collective="nccl"))
-    tuning = Tuning(fused=True, nccl=True, dedupe=False, overlap=True, buckets=True, copied_rows=0)
+    tuning = Tuning(dedupe=False, buckets=True, copied_rows=0)
     return _alone_us(bl_tuned(work, devices, StepOptions(training=True), tuning))
 
 

@@ -139,8 +139,8 @@ def test_without_cuda_it_says_so(monkeypatch, capsys, torch):
         "host.calibrate: gpu requires a CUDA device, but PyTorch found no device\n")
     monkeypatch.setitem(sys.modules, "torch", None)
     assert _complaint(capsys, "gpu") == (
-        "host.calibrate: host.calibrate gpu requires PyTorch: install the extra with "
-        "pip install 'embernic[torch]'\n")
+        "host.calibrate: host.calibrate gpu requires PyTorch: install the extra in "
+        "the repository with pip install --editable '.[torch]'\n")
 
 
 @pytest.mark.parametrize("arguments, message", [

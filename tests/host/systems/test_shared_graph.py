@@ -94,7 +94,7 @@ def test_collectives_go_one_after_the_other_unless_one_call_does_them():
     assert found.busy["nccl"] == pytest.approx(2 * each.us)
     assert found.finished[0] == pytest.approx(6 + MORE + 1 + 2 * each.us + 3)
     # One call: a base and a hop, one more peer of eight at once, and the bytes of both.
-    grouped = replace(SOUND, grouped=True)
+    grouped = replace(SOUND, one_collective=True)
     more = SOUND.nccl.further_us(3e6 * (1 - np.eye(2)))
     assert more == pytest.approx((each.overhead_us - SOUND.nccl.nccl.base_simple_us) / 8)
     found = schedule([in_one_graph([exchanging(grouped)] * 2)])
@@ -140,7 +140,7 @@ def systems() -> dict[str, Step]:
     for computation in (False, True):
         found[f"smartnic, {computation}"] = smartnic(w, SOUND, inference, NIC, computation)
     for tuning in (Tuning(), Tuning(dedupe=False), Tuning(dedupe=False, grouped=True),
-                   Tuning(nccl=False), Tuning(nccl=False, dedupe=False, host_indices=True)):
+                   Tuning(exchange="mpi"), Tuning(exchange="mpi", dedupe=False, host_indices=True)):
         found[f"bl-tuned, {tuning}"] = bl_tuned(w, SOUND, inference, tuning)
     found["bl-paper"] = bl_paper(w, SOUND, inference)
     return found

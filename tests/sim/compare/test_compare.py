@@ -9,7 +9,8 @@ import pytest
 from host.errors import InputError
 from host.model import load_model
 from sim import api
-from sim.compare.reason import Counts, reason_of, skew_note
+from sim.compare.reason import reason_of
+from sim.evaluation.compared import Counts, skew_note
 from sim.evaluation.fields import model_of
 from sim.evaluation.measure import measure
 from sim.evaluation.point import Point
@@ -57,7 +58,8 @@ def test_all_systems_are_measured_and_ordered(kaggle):
 
 def test_figures_are_those_of_the_point(kaggle):
     point = Point.named("bl-tuned", nodes=2, mini_batch=32, warmup=2, measured=2, gpu="gpu_h100",
-                        software="tuned_h100", link="pcie_h100", in_flight=None, per_graph=None)
+                        software="tuned_h100", link="pcie_h100", rdma=True, in_flight=None,
+                        per_graph=None)
     found = measure(point)
     row = next(row for row in kaggle["systems"] if row["system"] == "bl-tuned")
     for name in ("interval_us", "service_us", "samples_per_second"):

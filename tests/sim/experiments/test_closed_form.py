@@ -39,7 +39,7 @@ def measured(system: str, software: str, in_flight: int | None = None) -> dict:
 
 
 def note(found: dict) -> str:
-    return next(text for text in found["notes"] if text.startswith("bl-tuned is fastest with"))
+    return next(text for text in found["notes"] if text.startswith("BL-tuned is fastest with"))
 
 
 def test_eager_software_is_the_sum_of_its_calls():
@@ -99,7 +99,7 @@ def test_en_needs_its_host_for_a_doorbell_a_graph_and_a_wait():
     cost = profile("software_tuned")
     # Fixed options instead of a search: unique delivery, no tables on the GPU.
     found = measure(Point.named("en", software="tuned", warmup=WARMUP, measured=MEASURED,
-                                en=("deliver=unique", "copied_rows=0")))
+                                fixed=("deliver=unique", "copied_rows=0")))
     assert found["interval_us"] == pytest.approx(
         cost["doorbell_us"] + cost["graph_us"] + cost["synchronize_us"], rel=0.02)
     features = 2 * PCIE["one_way_us"] + 4 * MODEL.dense * SHARE / (PCIE["bandwidth_gb_s"] * 1e3)

@@ -7,7 +7,7 @@ import pytest
 
 from host.devices.gpu_time import GpuTime
 from host.model import load_model
-from host.systems import DELIVER, EnTuning, StepOptions, en, en_tunings
+from host.systems import DELIVER, EnTuning, StepOptions, en, en_variants, every
 from host.systems.nic_times import NicTimes
 from host.wire.indices import pooled_instead
 from sim.evaluation.en import EnSearch, deliveries, en_nic, least_times, nic_point
@@ -57,12 +57,12 @@ def test_nothing_that_en_may_choose_is_faster(gpu, reads):
     def shortest(tuning: EnTuning) -> float:
         return min(cost(tuning, flight) for flight in ((4, 1), (4, 2), (16, 1), (16, 2), (16, 4)))
 
-    least = min(shortest(tuning) for tuning in en_tunings(False, {})
+    least = min(shortest(tuning) for tuning in every(EnTuning(), en_variants(False))
                 if tuning.copied_rows in (0, 1000, 1_000_000) and (reads or not tuning.reads))
     assert shortest(found.tuning) <= least * 1.001
     assert found.in_flight in (8, 16)
     assert "EN is fastest with" in found.notes[0]
-    fixed = POINT.changed(gpu=gpu, en=("deliver=pooled", "copied_rows=100", "ring=false"))
+    fixed = POINT.changed(gpu=gpu, fixed=("deliver=pooled", "copied_rows=100", "ring=false"))
     assert fixed.kind.at(Site.of(fixed))[0].tuning == EnTuning(
         ring=False, reads=reads, deliver="pooled", copied_rows=100)
 
@@ -113,9 +113,9 @@ def test_a_word_behind_the_last_answer_is_a_time_of_the_nics():
 def test_rows_are_read_only_where_nics_see_them():
     """Gathers are not launched, and each row is a completion on PCIe."""
     with pytest.raises(ValueError, match="row_reads must be false where the tables of a node"):
-        measure(POINT.changed(en=("reads=true",)))
-    point = POINT.changed(gpu="gpu_h100", en=("ring=false", "copied_rows=0", "deliver=pooled"))
-    found = {reads: measure(point.changed(en=(*point.system.en, f"reads={reads}")))
+        measure(POINT.changed(fixed=("reads=true",)))
+    point = POINT.changed(gpu="gpu_h100", fixed=("ring=false", "copied_rows=0", "deliver=pooled"))
+    found = {reads: measure(point.changed(fixed=(*point.system.fixed, f"reads={reads}")))
              for reads in ("false", "true")}
     assert found["true"]["nic_us"]["launches"] == 0 < found["false"]["nic_us"]["launches"]
     assert found["true"]["nic_us"]["service"] < found["false"]["nic_us"]["service"]
@@ -166,7 +166,7 @@ def test_a_point_in_rtl_runs_in_it_only_the_nics_that_it_chooses(monkeypatch):
 
 @pytest.mark.slow
 def test_rtl_takes_as_long_as_the_model():
-    point = POINT.changed(warmup=1, measured=2, en=("deliver=unique", "copied_rows=0"))
+    point = POINT.changed(warmup=1, measured=2, fixed=("deliver=unique", "copied_rows=0"))
     modelled, in_rtl = (measure(point.changed(fidelity=fidelity))
                         for fidelity in ("model", "rtl"))
     for name in ("service_us", "interval_us", "nic_us", "delivered", "traffic"):
@@ -213,7 +213,7 @@ def test_every_option_left_out_is_measured(workload, given):
     if workload == "training" and given and given[0] in (
             "deliver=interaction", "relaunch=true", "copied_rows=0"):
         return
-    point = POINT.changed(workload=workload, in_flight=1, en=given)
+    point = POINT.changed(workload=workload, in_flight=1, fixed=given)
     found = measure(point)
     assert found["applicable"] and found["label"] == "EN"
     assert sum(found["phases_us"].values()) == pytest.approx(found["service_us"])
