@@ -82,8 +82,9 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
 
     Returns
     -------
-    ``schema``, ``version``, ``profiles`` (name to hash), ``model``, ``cluster``, ``nodes``,
-    ``mini_batch`` (samples), ``workload``, ``source`` of the samples, ``keys`` and ``bags`` per
+    ``schema``, ``version``, ``profiles`` (name to hash), ``model``, ``cluster``, ``gpu`` and
+    ``software`` (profiles), ``fidelity`` of the NICs, ``nodes``, ``mini_batch`` (samples),
+    ``workload``, ``source`` of the samples, ``keys`` and ``bags`` per
     sample, ``foreign_bags`` and ``foreign_rows`` (distinct) of a mini-batch, ``reason`` (one
     sentence), ``notes``, and ``systems``, fastest first:
 
@@ -94,7 +95,8 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
     cannot be built; all else is then None).
     """
     rows, counts, source, notes, size = [], None, "", [], 0
-    for name, point in zip(request.systems, request.points(model)):
+    points = request.points(model)
+    for name, point in zip(request.systems, points):
         if progress:
             progress(name)
         site = Site.of(point)
@@ -111,7 +113,8 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
         "profiles": {name: profile_hash(load_profile(name, kind)) for name, kind in profiles_of(
             cluster.software, cluster.gpu.name, cluster.gpu_link and cluster.gpu_link.name,
             cluster.network.name).items()},
-        "model": model.name, "cluster": cluster.name, "nodes": request.nodes,
+        "model": model.name, "cluster": cluster.name, "gpu": cluster.gpu.name,
+        "software": cluster.software, "fidelity": points[0].system.fidelity, "nodes": request.nodes,
         "mini_batch": size, "workload": "training" if request.training else "inference",
         "source": source, **counts.to_json(size), "reason": reason_of(rows, counts),
         "notes": notes, "systems": rows}

@@ -2,16 +2,16 @@
 
 from rich.table import Table
 
-__all__ = ["choices", "compare_table"]
+__all__ = ["choices", "compare_table", "heading"]
 
 
 def compare_table(result: dict) -> Table:
     """Return the table of a result of :func:`sim.compare.compare.compare`."""
-    table = Table(title=f"{result['model']}, {result['nodes']} nodes of {result['cluster']}, "
-                        f"mini-batches of {result['mini_batch']:,}, {result['workload']}")
-    for column in ("system", "us per mini-batch", "us alone", "bottleneck", "its us",
-                   "network B per sample", "GPU memory GB"):
-        table.add_column(column, justify="left" if column in ("system", "bottleneck") else "right")
+    table = Table(title=heading(result), caption="us: microseconds from one mini-batch to the "
+                  "next; network: bytes per sample; GB: GPU memory of the fullest node")
+    for column in ("system", "us", "us alone", "bottleneck", "its us", "network B", "GPU GB"):
+        table.add_column(column, justify="left" if column in ("system", "bottleneck") else "right",
+                         no_wrap=True)
     for row in result["systems"]:
         if row["why"] is not None:
             continue
@@ -20,6 +20,12 @@ def compare_table(result: dict) -> Table:
                       f"{row['network_bytes_per_sample']:,.0f}",
                       f"{row['gpu_memory_bytes'] / 1e9:,.2f}")
     return table
+
+
+def heading(result: dict) -> str:
+    """Return a description of the comparison."""
+    return (f"{result['model']}, {result['nodes']} nodes of {result['cluster']}, mini-batches of "
+            f"{result['mini_batch']:,} samples, {result['workload']}")
 
 
 def choices(result: dict) -> list[str]:

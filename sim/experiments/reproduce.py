@@ -22,10 +22,11 @@ from sim.experiments.claims.headlines import headlines
 from sim.experiments.claims.judge import judge
 from sim.experiments.figures.exhibit import Exhibit
 from sim.experiments.figures.registry import chosen, exhibit
-from sim.experiments.figures.row import csv_text
+from sim.experiments.figures.row import COLUMNS
 from sim.experiments.page.content import Shown, content_of
 from sim.experiments.page.page import render
 from sim.files.identity import sources_of
+from sim.page.rows import csv_text
 
 __all__ = ["SCHEMA", "points_of", "reproduce"]
 
@@ -85,7 +86,7 @@ def _write(shown: Exhibit, setting: Setting, results: Results, folder: Path,
     """Write the pictures and the CSV file of a figure, or the CSV file of a table."""
     rows = shown.rows(setting, results)
     pictures = shown.pictures(setting, results, rows, folder)
-    write_whole(str(folder / f"{shown.name}.csv"), csv_text(rows))
+    write_whole(str(folder / f"{shown.name}.csv"), csv_text(rows, COLUMNS))
     return Shown(shown.name, shown.title, shown.about,
                  f"python -m sim reproduce {shown.name}{command} --output DIR", pictures,
                  shown.sections(setting, results, rows))
