@@ -18,7 +18,7 @@ def figure_of(panel: Panel) -> dict[str, Any]:
     """Return ``data`` and ``layout`` of a panel."""
     layout: dict[str, Any] = {
         "autosize": True, "margin": {"l": 8, "r": 8, "t": 8, "b": 8}, "hovermode": "closest",
-        "barmode": "stack" if panel.stacked else "overlay" if panel.horizontal else "group",
+        "barmode": _bar_mode(panel),
         "font": {"family": "system-ui, sans-serif", "size": 12}, "hoverlabel": {"align": "left"},
         "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom",
@@ -27,6 +27,8 @@ def figure_of(panel: Panel) -> dict[str, Any]:
         "xaxis": _axis(panel.x, panel.series, "x"), "yaxis": _axis(panel.y, panel.series, "y")}
     if panel.horizontal:
         layout["yaxis"] |= {"autorange": "reversed"}
+    if (room := panel.room) is not None:
+        layout["xaxis" if panel.horizontal else "yaxis"]["range"] = [0, room]
     if panel.level is not None:
         along, across = ("x", "y") if panel.horizontal else ("y", "x")
         layout["shapes"] = [{
@@ -34,6 +36,12 @@ def figure_of(panel: Panel) -> dict[str, Any]:
             f"{across}0": 0, f"{across}1": 1, f"{across}ref": f"{across} domain",
             f"{along}ref": along, "line": {"dash": "dot", "width": 1, "color": "#666666"}}]
     return {"data": [_trace(each, panel) for each in panel.series], "layout": layout}
+
+
+def _bar_mode(panel: Panel) -> str:
+    if any(each.base for each in panel.series):
+        return "overlay"
+    return "stack" if panel.stacked else "group"
 
 
 def _axis(axis: Axis, series: Sequence[Series], along: str) -> dict[str, Any]:
@@ -72,8 +80,9 @@ def _trace(series: Series, panel: Panel) -> dict[str, Any]:
                          f"%{{{along}:,.4~g}} {escape(axis.label)}%{{customdata}}<extra></extra>",
         "customdata": [_more(series, at) for at in range(len(series.x))]}
     if series.labels:
-        trace |= {"text": [escape(label) for label in series.labels], "textposition":
-                  "outside" if bar and not panel.stacked else "auto" if bar else "top center"}
+        beside = "inside" if panel.stacked or series.high else "outside"
+        trace |= {"text": [escape(label) for label in series.labels],
+                  "textposition": beside if bar else "top center"}
     colour = series.colour if isinstance(series.colour, str) else list(series.colour)
     if bar:
         trace |= {"orientation": "h" if panel.horizontal else "v", "marker": {"color": colour},
