@@ -190,7 +190,7 @@ def _scale(axes: Axes, axis: Axis, along: str, series: Sequence[Series]) -> None
     """Set label, scale, ticks and bounds of an axis."""
     from matplotlib.ticker import NullLocator
 
-    getattr(axes, f"set_{along}label")(axis.label, fontsize=9)
+    getattr(axes, f"set_{along}label")(axis.label, fontsize=9 if along == "x" else 8)
     own = getattr(axes, f"{along}axis")
     if axis.log:
         getattr(axes, f"set_{along}scale")("log")
@@ -198,7 +198,7 @@ def _scale(axes: Axes, axis: Axis, along: str, series: Sequence[Series]) -> None
                                if isinstance(value, str)))
     if names:
         own.set_ticks(range(len(names)), names, fontsize=8)
-        if along == "x" and len(names) > 6:
+        if along == "x" and len(names) > 6 and max(map(len, names)) > 5:
             for label in axes.get_xticklabels():
                 label.set(rotation=45, ha="right", rotation_mode="anchor")
     elif axis.ticks:

@@ -75,7 +75,8 @@ def _trace(series: Series, panel: Panel) -> dict[str, Any]:
     axis, place = (panel.x, "y") if panel.horizontal else (panel.y, "x")
     trace: dict[str, Any] = {
         "type": "bar" if bar else "scatter", "name": escape(series.name),
-        "x": list(series.x), "y": list(series.y), "showlegend": series.legend,
+        "x": [_text(value) for value in series.x], "y": [_text(value) for value in series.y],
+        "showlegend": series.legend,
         "hovertemplate": f"<b>{escape(series.name)}</b><br>%{{{place}}}<br>"
                          f"%{{{along}:,.4~g}} {escape(axis.label)}%{{customdata}}<extra></extra>",
         "customdata": [_more(series, at) for at in range(len(series.x))]}
@@ -110,6 +111,11 @@ def _trace(series: Series, panel: Panel) -> dict[str, Any]:
             "array": [_less(end, value) for end, value in zip(series.high, values)],
             "arrayminus": [_less(value, end) for end, value in zip(series.low, values)]}
     return trace
+
+
+def _text(value: Any) -> Any:
+    """Return a category as Plotly shows it; numbers are unchanged."""
+    return escape(value).replace("\n", "<br>") if isinstance(value, str) else value
 
 
 def _shaded(series: Series, shade: Shade) -> dict[str, Any]:

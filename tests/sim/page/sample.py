@@ -23,7 +23,7 @@ LINES = Chart(name="lines", title="Lines", columns=2, panels=[Panel(
         Series(name="RTL", kind="point", marker="ring", x=[4], y=[2.1], colour="#000000")])
     for name in ("kaggle", "avazu", "terabyte")])
 STACKED = Chart(name="stacked", title="Stacked", panels=[Panel(stacked=True, series=[
-    Series(name=name, kind="bar", x=["a", "b"], y=[1, 2], labels=["1", "2"])
+    Series(name=name, kind="bar", x=["a\n<1>", "b"], y=[1, 2], labels=["1", "2"])
     for name in ("gather", "network")])])
 GROUPED = Chart(name="grouped", title="Grouped", panels=[Panel(series=[
     Series(name=name, kind="bar", x=["a", "b"], y=[1, 2], low=[0.5, 1], high=[2, 3])

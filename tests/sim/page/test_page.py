@@ -41,7 +41,8 @@ def test_plotly_accepts_every_panel_with_its_values(chart):
         figure = figure_of(panel)
         found = PlotlyFigure(figure)  # raises for an unknown or invalid member
         for trace, series in zip(found.data, panel.series, strict=True):
-            assert (list(trace.x), list(trace.y)) == (list(series.x), list(series.y))
+            assert (list(trace.x), list(trace.y)) == (
+                [{"a\n<1>": "a<br>&lt;1&gt;"}.get(x, x) for x in series.x], list(series.y))
 
 
 def test_marks_of_a_chart():
