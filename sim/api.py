@@ -335,18 +335,28 @@ def compare(options: CompareOptions, **watch: Any) -> dict:
     Returns
     -------
     dict
-        ``schema``, ``version``, ``profiles``, ``model``, ``cluster``, ``nodes``, ``mini_batch``,
-        ``workload``, ``source``, ``keys``, ``bags``, ``foreign_bags``, ``foreign_rows``,
-        ``reason``, ``notes``, ``systems``, see :func:`sim.compare.compare.compare`.
+        ``schema``, ``version``, ``profiles``, ``model``, ``cluster``, ``gpu``, ``software``,
+        ``fidelity``, ``nodes``, ``mini_batch``, ``workload``, ``source``, ``keys``, ``bags``,
+        ``foreign_bags``, ``foreign_rows``, ``reason``, ``notes``, ``systems``, see
+        :func:`sim.compare.compare.compare`.
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``.
     """
     from sim.compare.compare import compare as compared
-    from sim.compare.request import request_of
+    from sim.compare.request import command_of, request_of
 
-    outputs = _outputs(options, "data", "model", "cluster")
-    result = compared(*request_of(options), **watch)
+    outputs, folder = _outputs(options, "data", "model", "cluster"), options.output
+    request = request_of(options)
+    if folder is not None:
+        from sim.compare.page import FILES, write_page
+
+        check_apart(outputs.files | {f"{name} of output": join(folder, name) for name in FILES},
+                    _members(options, "data", "model", "cluster"))
+        check_folder(folder, "output")
+    result = compared(*request, **watch)
     write_json(result, outputs.json)
+    if folder is not None:
+        write_page(result, folder, command_of(options))
     return result
 
 

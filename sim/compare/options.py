@@ -45,6 +45,8 @@ class CompareOptions:
         most=64, shown="2 to 32, about 300,000 keys")
     seed: int = option(Workload.seed, "Seed of all random numbers.")
     json: AnyPath | None = same(Outputs, "json")
+    output: AnyPath | None = option(
+        None, "Write a page, its pictures (PNG), CSV and JSON to this folder.")
     progress: Callable[[str], None] | None = option(
         None, "Called with the name of each system before it is measured.")
 

@@ -1,6 +1,7 @@
 """Conversion of the options of ``compare`` into a request."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from shlex import join
 
 from host.data.datasets import input_files
 from host.data.indexing import indexed_format
@@ -15,7 +16,9 @@ from sim.evaluation.fields import DATASETS
 from sim.job.inputs import SampleSource
 from sim.job.workload import Workload
 
-__all__ = ["request_of"]
+__all__ = ["command_of", "request_of"]
+
+_NOT_SHOWN = ("json", "output", "progress")
 
 
 def request_of(options: CompareOptions) -> tuple[Request, Model]:
@@ -38,6 +41,23 @@ def request_of(options: CompareOptions) -> tuple[Request, Model]:
                       options.wire, tuple(options.fixed))
     request.points(model)
     return request, model
+
+
+def command_of(options: CompareOptions) -> str:
+    """Return the command that makes the comparison again, empty for a model that is no file."""
+    if isinstance(options.model, Model):
+        return ""
+    words = ["python", "-m", "sim", "compare"]
+    for each in fields(options):
+        value = getattr(options, each.name)
+        if each.name in _NOT_SHOWN or value == each.default or value is None:
+            continue
+        flag = f"--{each.name.replace('_', '-')}"
+        if each.name == "system":
+            value = ",".join(value)
+        many = value if isinstance(value, list | tuple) else [value]
+        words += [flag] if value is True else [part for one in many for part in (flag, str(one))]
+    return f"{join(words)} --output DIR"
 
 
 def _check_cluster(cluster: Cluster) -> None:

@@ -2,16 +2,16 @@
 
 from rich.table import Table
 
-__all__ = ["choices", "compare_table"]
+__all__ = ["choices", "compare_table", "heading"]
 
 
 def compare_table(result: dict) -> Table:
     """Return the table of a result of :func:`sim.compare.compare.compare`."""
-    table = Table(title=f"{result['model']}, {_nodes(result)} of {result['cluster']}, "
-                        f"mini-batches of {result['mini_batch']:,}, {result['workload']}")
-    for column in ("system", "us per mini-batch", "us alone", "bottleneck", "its us",
-                   "network B per sample", "GPU memory GB"):
-        table.add_column(column, justify="left" if column in ("system", "bottleneck") else "right")
+    table = Table(title=heading(result), caption="us: microseconds from one mini-batch to the "
+                  "next; network: bytes per sample; GB: GPU memory of the fullest GPU")
+    for column in ("system", "us", "us alone", "bottleneck", "its us", "network B", "GPU GB"):
+        table.add_column(column, justify="left" if column in ("system", "bottleneck") else "right",
+                         no_wrap=True)
     for row in result["systems"]:
         if row["why"] is not None:
             continue
@@ -22,9 +22,12 @@ def compare_table(result: dict) -> Table:
     return table
 
 
-def _nodes(result: dict) -> str:
+def heading(result: dict) -> str:
+    """Return a description of the comparison."""
     gpus = result["gpus"] // result["nodes"]
-    return f"{result['nodes']} nodes" + f" with {gpus} GPUs each" * (gpus > 1)
+    return (f"{result['model']}, {result['nodes']} nodes of {result['cluster']}"
+            f"{f' with {gpus} GPUs each' * (gpus > 1)}, mini-batches of "
+            f"{result['mini_batch']:,} samples, {result['workload']}")
 
 
 def choices(result: dict) -> list[str]:

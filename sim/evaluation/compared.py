@@ -135,7 +135,8 @@ class Request:
             "nodes": self.nodes, "placement": self.placement, "software": self.cluster.software,
             "gpu": self.cluster.gpu.name, "network": self.cluster.network.name,
             "link": self.cluster.gpu_link and self.cluster.gpu_link.name,
-            "rdma": self.cluster.rdma, "wire": self.wire,
+            **{name: getattr(self.cluster, name) for name in ("rdma", "gpus", "nics", "inside")},
+            "wire": self.wire,
             "sampled": size >> halves if halves else None,
             "local_cache": None, "remote_cache": None, "in_flight": None, "per_graph": None}
         found = []
@@ -162,7 +163,7 @@ def hashes_of(cluster: ClusterFile) -> dict[str, str]:
     """Return the hash of each profile of a cluster."""
     return {name: profile_hash(load_profile(name, kind)) for name, kind in profiles_of(
         cluster.software, cluster.gpu.name, cluster.gpu_link and cluster.gpu_link.name,
-        cluster.network.name).items()}
+        cluster.network.name, cluster.inside).items()}
 
 
 def row_of(name: str, point: Point, model: Model, memory: int, runs: Store | None = None) -> dict:
@@ -177,7 +178,7 @@ def row_of(name: str, point: Point, model: Model, memory: int, runs: Store | Non
     -------
     ``system``, ``interval_us`` (from one mini-batch to the next), ``service_us`` (one alone),
     ``bottleneck`` (resource), ``bottleneck_us`` (its busy time per mini-batch, a lower bound of the
-    interval), ``network_bytes_per_sample``, ``gpu_memory_bytes`` (of the fullest node),
+    interval), ``network_bytes_per_sample``, ``gpu_memory_bytes`` (of the fullest GPU),
     ``samples_per_second``, ``options`` (chosen), and ``why`` (None, or the reason why the system
     cannot be built; all else is then None).
     """
@@ -208,7 +209,7 @@ def row_of(name: str, point: Point, model: Model, memory: int, runs: Store | Non
 
 
 def _memory(site: Site, built: Built, model: Model, point: Point) -> int:
-    """Return the bytes of rows and MLPs of the fullest node, with the copies that were chosen."""
+    """Return the bytes of rows and MLPs of the fullest GPU, with the copies that were chosen."""
     copied = getattr(built.tuning, "copied_rows", point.system.copied_rows)
     plan = site.work.one_copied(copied, 0).plan
     return max(node["bytes"] for node in node_bytes(model, plan, "none"))

@@ -16,6 +16,8 @@ from host.systems import (
     Step,
     Variants,
     delivery_of,
+    HostTuning,
+    Variants,
     en,
     en_variants,
     every,
@@ -120,9 +122,7 @@ class EmberNic(System):
 
     def without_interaction(self) -> dict[str, Any]:
         """Return EN; its search leaves the interaction to GPUs."""
-        settings=overridden(own, given.settings), sampled=given.sampled,
-        persistent_gather=tuning.ring)), Nics(
-            frozenset(parts), SIZES.get(point.workload.preset, ()) if tuning.sizes else ())
+        return super().without_interaction()
 
     def check(self, point: Fields) -> None:
         """Raise ``ValueError`` for conflicting options."""

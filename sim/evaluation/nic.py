@@ -270,18 +270,11 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
 
 
 def sizes_for(point: Fields, nics: Nics, trace: Trace, interaction: bool) -> tuple[str, ...]:
-<<<<<<< HEAD
     """Return sizes beyond the NICs' own that the trace and their number require, as
     ``field=value``; a size that the point sets stays."""
-    model, given = trace.model, set(map(_name, point.system.settings))
+    model, given = trace.model, set(map(setting_name, point.system.settings))
     wanted = {"nodes": point.cluster.all_nics, "tables": model.tables,
               "max_dimension": model.dimension,
-=======
-    """Return sizes beyond the NICs' own that the trace requires, as ``field=value``; a size that
-    the point sets stays."""
-    model, given = trace.model, set(map(setting_name, point.system.settings))
-    wanted = {"tables": model.tables, "max_dimension": model.dimension,
->>>>>>> 919ce353833daf6c5a74e077f8fdb392b58c496a
               "interaction_vectors": (
                   model.tables + 1 if interaction and model.interaction == "dot" else 0),
               "hold_vectors": 2 * max(int(batch.samples.slots.max()) for batch in trace.batches)}

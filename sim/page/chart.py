@@ -127,6 +127,19 @@ class Panel:
     shade: Shade | None = None
     note: str = ""
 
+    @property
+    def room(self) -> float | None:
+        """End of the axis of values that leaves room for labels beside bars; None if the axis needs
+        no room, or has its own bounds."""
+        values = self.x if self.horizontal else self.y
+        labelled = any(each.kind == "bar" and each.labels for each in self.series)
+        if not labelled or self.stacked or values.log or values.bounds is not None:
+            return None
+        most = max((value for each in self.series
+                    for ends in (each.x if self.horizontal else each.y, each.high)
+                    for value in ends if isinstance(value, int | float)), default=0.0)
+        return (1.25 if self.horizontal else 1.15) * most or 1.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:

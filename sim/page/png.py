@@ -80,9 +80,9 @@ def _fill(axes: Axes, panel: Panel) -> None:
     bars = [each for each in panel.series if each.kind == "bar"]
     for each in panel.series:
         if each.kind == "bar":
-            wide = 0.75 if panel.stacked or panel.horizontal else 0.75 / len(bars)
-            shift = 0.0 if panel.stacked or panel.horizontal else (
-                bars.index(each) - (len(bars) - 1) / 2) * wide
+            apart = not panel.stacked and not each.base
+            wide = 0.75 / len(bars) if apart else 0.75
+            shift = (bars.index(each) - (len(bars) - 1) / 2) * wide if apart else 0.0
             _bars(axes, each, panel, wide, shift, floor)
         else:
             _points(axes, each, panel)
@@ -91,6 +91,8 @@ def _fill(axes: Axes, panel: Panel) -> None:
             panel.level, color="0.4", linewidth=0.8, linestyle=":")
     _scale(axes, panel.x, "x", panel.series)
     _scale(axes, panel.y, "y", panel.series)
+    if (room := panel.room) is not None:
+        (axes.set_xlim if panel.horizontal else axes.set_ylim)(0, room)
     if panel.horizontal:
         axes.invert_yaxis()
     if panel.note:
@@ -188,7 +190,7 @@ def _scale(axes: Axes, axis: Axis, along: str, series: Sequence[Series]) -> None
     """Set label, scale, ticks and bounds of an axis."""
     from matplotlib.ticker import NullLocator
 
-    getattr(axes, f"set_{along}label")(axis.label, fontsize=9)
+    getattr(axes, f"set_{along}label")(axis.label, fontsize=9 if along == "x" else 8)
     own = getattr(axes, f"{along}axis")
     if axis.log:
         getattr(axes, f"set_{along}scale")("log")
@@ -196,7 +198,7 @@ def _scale(axes: Axes, axis: Axis, along: str, series: Sequence[Series]) -> None
                                if isinstance(value, str)))
     if names:
         own.set_ticks(range(len(names)), names, fontsize=8)
-        if along == "x" and len(names) > 6:
+        if along == "x" and len(names) > 6 and max(map(len, names)) > 5:
             for label in axes.get_xticklabels():
                 label.set(rotation=45, ha="right", rotation_mode="anchor")
     elif axis.ticks:

@@ -18,7 +18,7 @@ def figure_of(panel: Panel) -> dict[str, Any]:
     """Return ``data`` and ``layout`` of a panel."""
     layout: dict[str, Any] = {
         "autosize": True, "margin": {"l": 8, "r": 8, "t": 8, "b": 8}, "hovermode": "closest",
-        "barmode": "stack" if panel.stacked else "overlay" if panel.horizontal else "group",
+        "barmode": _bar_mode(panel),
         "font": {"family": "system-ui, sans-serif", "size": 12}, "hoverlabel": {"align": "left"},
         "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom",
@@ -27,6 +27,8 @@ def figure_of(panel: Panel) -> dict[str, Any]:
         "xaxis": _axis(panel.x, panel.series, "x"), "yaxis": _axis(panel.y, panel.series, "y")}
     if panel.horizontal:
         layout["yaxis"] |= {"autorange": "reversed"}
+    if (room := panel.room) is not None:
+        layout["xaxis" if panel.horizontal else "yaxis"]["range"] = [0, room]
     if panel.level is not None:
         along, across = ("x", "y") if panel.horizontal else ("y", "x")
         layout["shapes"] = [{
@@ -34,6 +36,12 @@ def figure_of(panel: Panel) -> dict[str, Any]:
             f"{across}0": 0, f"{across}1": 1, f"{across}ref": f"{across} domain",
             f"{along}ref": along, "line": {"dash": "dot", "width": 1, "color": "#666666"}}]
     return {"data": [_trace(each, panel) for each in panel.series], "layout": layout}
+
+
+def _bar_mode(panel: Panel) -> str:
+    if any(each.base for each in panel.series):
+        return "overlay"
+    return "stack" if panel.stacked else "group"
 
 
 def _axis(axis: Axis, series: Sequence[Series], along: str) -> dict[str, Any]:
@@ -67,13 +75,15 @@ def _trace(series: Series, panel: Panel) -> dict[str, Any]:
     axis, place = (panel.x, "y") if panel.horizontal else (panel.y, "x")
     trace: dict[str, Any] = {
         "type": "bar" if bar else "scatter", "name": escape(series.name),
-        "x": list(series.x), "y": list(series.y), "showlegend": series.legend,
+        "x": [_text(value) for value in series.x], "y": [_text(value) for value in series.y],
+        "showlegend": series.legend,
         "hovertemplate": f"<b>{escape(series.name)}</b><br>%{{{place}}}<br>"
                          f"%{{{along}:,.4~g}} {escape(axis.label)}%{{customdata}}<extra></extra>",
         "customdata": [_more(series, at) for at in range(len(series.x))]}
     if series.labels:
-        trace |= {"text": [escape(label) for label in series.labels], "textposition":
-                  "outside" if bar and not panel.stacked else "auto" if bar else "top center"}
+        beside = "inside" if panel.stacked or series.high else "outside"
+        trace |= {"text": [escape(label) for label in series.labels],
+                  "textposition": beside if bar else "top center"}
     colour = series.colour if isinstance(series.colour, str) else list(series.colour)
     if bar:
         trace |= {"orientation": "h" if panel.horizontal else "v", "marker": {"color": colour},
@@ -101,6 +111,11 @@ def _trace(series: Series, panel: Panel) -> dict[str, Any]:
             "array": [_less(end, value) for end, value in zip(series.high, values)],
             "arrayminus": [_less(value, end) for end, value in zip(series.low, values)]}
     return trace
+
+
+def _text(value: Any) -> Any:
+    """Return a category as Plotly shows it; numbers are unchanged."""
+    return escape(value).replace("\n", "<br>") if isinstance(value, str) else value
 
 
 def _shaded(series: Series, shade: Shade) -> dict[str, Any]:
