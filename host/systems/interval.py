@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate
 from math import inf
 from typing import NamedTuple
@@ -83,10 +84,13 @@ class _Waiting:
     """A step whose stages wait for other steps. Members: ``passage``."""
 
     def __init__(self, step: Step):
-        self.passage = passage_of(step)
-        waits = _waits(step)
-        self._stages = [(stage.us, stage.after, waits.get(number, ()))
-                        for number, stage in enumerate(step.stages)] if waits else []
+        self.passage, self._step = passage_of(step), step
+
+    @cached_property
+    def _stages(self) -> list[tuple[float, tuple[int, ...], tuple[_Wait, ...]]]:
+        waits = _waits(self._step)
+        return [(stage.us, stage.after, waits.get(number, ()))
+                for number, stage in enumerate(self._step.stages)]
 
     def length_us(self, interval: float, depth: int) -> float:
         """Return the length of the step with ``depth`` steps in flight, at an interval."""

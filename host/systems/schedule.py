@@ -21,6 +21,10 @@ from host.systems.stage import Step
 __all__ = ["Passage", "Schedule", "Use", "busy_us", "passage_of", "schedule"]
 
 
+_EXACT = 1 + 1e-12
+"""Tolerance for rounding errors in sums of durations."""
+
+
 class Use(NamedTuple):
     """A step's use of a resource, in microseconds.
 
@@ -83,7 +87,9 @@ def passage_of(step: Step) -> Passage:
     alone, uses = max(ends, default=0.0), []
     for resource, each in jobs.items():
         each.sort()
-        alone = max(alone, _served(each))
+        served = _served(each)
+        if served > alone * _EXACT:
+            alone = served
         uses.append(Use(resource, each[0][0], sum(job[1] for job in each),
                         min(job[2] for job in each)))
     return Passage(alone, tuple(uses))
@@ -141,8 +147,7 @@ def schedule(steps: Sequence[Step], in_flight: int = 1,
     if arrivals is not None and (len(arrivals) != len(steps)
                                  or any(b < a for a, b in pairwise(arrivals))):
         raise ValueError(f"arrivals must be {len(steps)} times in ascending order")
-    passages = {id(step): step for step in steps}
-    found = {key: passage_of(step) for key, step in passages.items()}
+    found = {key: passage_of(step) for key, step in {id(step): step for step in steps}.items()}
     served: dict[Hashable, float] = {}
     released, finished, now = [], [], 0.0
     for number, step in enumerate(steps):
