@@ -89,7 +89,7 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
 
     ``system``, ``interval_us`` (from one mini-batch to the next), ``service_us`` (one alone),
     ``bottleneck`` (resource), ``bottleneck_us`` (its busy time per mini-batch, a lower bound of the
-    interval), ``network_bytes_per_sample``, ``gpu_memory_bytes`` (of the fullest node),
+    interval), ``utilisation`` (the bound over the interval), ``network_bytes_per_sample``, ``gpu_memory_bytes`` (of the fullest node),
     ``samples_per_second``, ``options`` (chosen), and ``why`` (None, or the reason why the system
     cannot be built; all else is then None).
     """
@@ -120,8 +120,8 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
 def _row(name: str, site: Site, point: Point, model: Model, memory: int) -> dict:
     """Return the row of a system on GPUs with ``memory`` bytes each."""
     row: dict = {"system": name, **dict.fromkeys((
-        "interval_us", "service_us", "bottleneck", "bottleneck_us", "network_bytes_per_sample",
-        "gpu_memory_bytes", "samples_per_second", "options"))}
+        "interval_us", "service_us", "bottleneck", "bottleneck_us", "utilisation",
+        "network_bytes_per_sample", "gpu_memory_bytes", "samples_per_second", "options"))}
     try:
         found, built = measure_system(point, greedy=True)
     except ValueError as error:
@@ -132,12 +132,12 @@ def _row(name: str, site: Site, point: Point, model: Model, memory: int) -> dict
     if held > memory:
         return row | {"why": f"bytes of a node must be at most the {memory:,} of GPU memory, "
                              f"not {held:,}: use more nodes or another placement"}
-    busy = found["busy_us"]
-    bottleneck = max(busy, key=lambda each: busy[each]) if busy else None
+    bottleneck = found["bottleneck"] or dict.fromkeys(("resource", "us", "utilisation"))
     traffic = found["traffic"]["total"]["bytes"] if found["traffic"] else 0.0
     return row | {
         "interval_us": found["interval_us"], "service_us": found["service_us"],
-        "bottleneck": bottleneck, "bottleneck_us": bottleneck and busy[bottleneck],
+        "bottleneck": bottleneck["resource"], "bottleneck_us": bottleneck["us"],
+        "utilisation": bottleneck["utilisation"],
         "network_bytes_per_sample": traffic / found["mini_batch"],
         "gpu_memory_bytes": held,
         "samples_per_second": found["samples_per_second"],

@@ -9,14 +9,14 @@ def compare_table(result: dict) -> Table:
     """Return the table of a result of :func:`sim.compare.compare.compare`."""
     table = Table(title=f"{result['model']}, {result['nodes']} nodes of {result['cluster']}, "
                         f"mini-batches of {result['mini_batch']:,}, {result['workload']}")
-    for column in ("system", "us per mini-batch", "us alone", "bottleneck", "its us",
+    for column in ("system", "us per mini-batch", "us alone", "bottleneck", "its us", "busy",
                    "network B per sample", "GPU memory GB"):
         table.add_column(column, justify="left" if column in ("system", "bottleneck") else "right")
     for row in result["systems"]:
         if row["why"] is not None:
             continue
         table.add_row(row["system"], f"{row['interval_us']:,.1f}", f"{row['service_us']:,.1f}",
-                      row["bottleneck"], f"{row['bottleneck_us']:,.1f}",
+                      row["bottleneck"], f"{row['bottleneck_us']:,.1f}", f"{row['utilisation']:.0%}",
                       f"{row['network_bytes_per_sample']:,.0f}",
                       f"{row['gpu_memory_bytes'] / 1e9:,.2f}")
     return table
