@@ -1,4 +1,4 @@
-"""Evaluated systems as graphs of stages over named resources, with their scheduler."""
+"""Evaluated systems as graphs of stages over named resources, and their times in flight."""
 
 from host.systems.all_on_nic import all_on_nic
 from host.systems.bl_paper import bl_paper
@@ -19,9 +19,9 @@ from host.systems.stage import Part, Stage, Step
 from host.systems.tuning import Tuning, best, least_interval_us, tunings
 from host.systems.workload import Workload, workload_of
 
-__all__ = ["COPIED_ROWS", "DELIVER", "NETWORK", "PHASES", "Delivery", "Devices",
-           "EnTuning", "NicTimes", "Part", "Schedule", "Stage", "Step", "StepOptions", "Tuning",
-           "Workload", "all_on_nic", "best", "bl_paper", "bl_tuned", "breakdown", "busy_us", "cpu_mpi",
+__all__ = ["COPIED_ROWS", "DELIVER", "NETWORK", "PHASES", "Delivery", "Devices", "EnTuning",
+           "NicTimes", "Part", "Schedule", "Stage", "Step", "StepOptions", "Tuning", "Workload",
+           "all_on_nic", "best", "bl_paper", "bl_tuned", "breakdown", "busy_us", "cpu_mpi",
            "delivery_of", "en", "en_tunings", "fixed_of", "in_graphs", "in_one_graph",
-           "least_interval_us", "options_of", "ring_of", "schedule", "smartnic", "steady_us", "tunings",
-           "workload_of"]
+           "least_interval_us", "options_of", "ring_of", "schedule", "smartnic", "steady_us",
+           "tunings", "workload_of"]

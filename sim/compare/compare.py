@@ -89,9 +89,9 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
 
     ``system``, ``interval_us`` (from one mini-batch to the next), ``service_us`` (one alone),
     ``bottleneck`` (resource), ``bottleneck_us`` (its busy time per mini-batch, a lower bound of the
-    interval), ``utilisation`` (the bound over the interval), ``network_bytes_per_sample``, ``gpu_memory_bytes`` (of the fullest node),
-    ``samples_per_second``, ``options`` (chosen), and ``why`` (None, or the reason why the system
-    cannot be built; all else is then None).
+    interval), ``utilisation`` (the bound over the interval), ``network_bytes_per_sample``,
+    ``gpu_memory_bytes`` (of the fullest node), ``samples_per_second``, ``options`` (chosen), and
+    ``why`` (None, or the reason why the system cannot be built; all else is then None).
     """
     rows, counts, source, notes, size = [], None, "", [], 0
     for name, point in zip(request.systems, request.points(model)):

@@ -16,7 +16,8 @@ def compare_table(result: dict) -> Table:
         if row["why"] is not None:
             continue
         table.add_row(row["system"], f"{row['interval_us']:,.1f}", f"{row['service_us']:,.1f}",
-                      row["bottleneck"], f"{row['bottleneck_us']:,.1f}", f"{row['utilisation']:.0%}",
+                      row["bottleneck"], f"{row['bottleneck_us']:,.1f}",
+                      f"{row['utilisation']:.0%}",
                       f"{row['network_bytes_per_sample']:,.0f}",
                       f"{row['gpu_memory_bytes'] / 1e9:,.2f}")
     return table

@@ -55,7 +55,7 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
     ``phases_us``             {phase: us} of `host.systems.PHASES`; their sum is ``service_us``
     ``busy_us``               {resource: us} per mini-batch, of the busiest node
     ``bottleneck``            the busiest resource: {``resource``, ``us``: its busy time, a lower
-                              bound of ``interval_us``, ``utilisation``: the bound over the interval}
+                              bound of ``interval_us``, ``utilisation``: bound over interval}
     ``without_all_reduce``    training only: {``service_us``, ``interval_us``,
                               ``samples_per_second``} without the MLPs' all-reduce
     ``local_cache``,          {``rows``, ``hit_rate`` (a duplicate in a mini-batch is a hit),
@@ -193,7 +193,7 @@ def _traffic(point: Point, work: Workloads, nic: NicPart | None, system: Built) 
 
 def alone(steps: Sequence[Step]) -> tuple[float, dict[str, float]]:
     """Return the mean time of a step that runs alone, and the means of its phases."""
-    phases = dict.fromkeys(PHASES, 0.0)
+    phases: dict[str, float] = dict.fromkeys(PHASES, 0.0)
     for step in steps:
         for name, us in breakdown(step).items():
             phases[name] += us / len(steps)

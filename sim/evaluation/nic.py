@@ -81,7 +81,7 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     """Run the NICs of a point, or read their runs from ``runs``, which stores new runs.
 
     The latency of a mini-batch comes from a run with one in flight. The interval comes, in
-    inference, from a run with `SATURATED` in flight; the scheduler then applies the system's own
+    inference, from a run with `SATURATED` in flight; the system then applies its own
     depth. The warm-up is not counted. A thread of the driver launches each gather on the GPU, one
     call at a time, which adds to the gather's latency.
 

@@ -45,6 +45,7 @@ def test_en_with_few_samples_is_bound_by_the_calls_of_its_thread(dataset):
     by_hand = software.doorbell_us + software.graph_us + software.synchronize_us
     assert interval_us(steps, 16) == pytest.approx(by_hand, rel=0.02)
     # A slower NIC is the bottleneck.
-    slow = [en(w, site.devices, StepOptions(), NicTimes({"embedding_lookup": 90.0}, 40.0), each, EnTuning())
+    nic = NicTimes({"embedding_lookup": 90.0}, interval_us=40.0)
+    slow = [en(w, site.devices, StepOptions(), nic, each, EnTuning())
             for w, each in zip(site.work.plain, own)]
     assert interval_us(slow, 16) == pytest.approx(40.0, rel=0.02)
