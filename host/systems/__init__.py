@@ -9,10 +9,9 @@ from host.systems.delivery import Delivery, delivery_of
 from host.systems.devices import NETWORK, Devices
 from host.systems.en import en, ring_of
 from host.systems.en_tuning import DELIVER, EnTuning, en_tunings, fixed_of, options_of
-from host.systems.interval import steady_us
 from host.systems.nic_times import NicTimes
 from host.systems.options import COPIED_ROWS, StepOptions
-from host.systems.schedule import Schedule, busy_us, schedule
+from host.systems.schedule import Schedule, busy_us, schedule, steady_us
 from host.systems.shared_graph import in_graphs, in_one_graph
 from host.systems.smartnic import smartnic
 from host.systems.stage import Part, Stage, Step

@@ -19,30 +19,22 @@ def step(*stages: tuple[float, object]) -> Step:
     return made
 
 
-def test_a_stage_waits_for_half_of_the_stages_that_it_meets():
-    # Calls of 2 and 4 us and 54 us elsewhere, two steps in flight at an interval of T. One other
-    # step is in flight half of the time: 4 us is met with probability 4 / T and lasts 2 us more.
+def test_the_longer_of_latency_and_bottleneck():
     found = step((2, "cpu"), (30, None), (4, "cpu"), (24, None))
-    interval = steady_us([found], 2)
-    assert 2 * interval == pytest.approx(60 + 0.5 * (4 * 2 + 2 * 1) / interval)
-    assert steady_us([found], 1) == 60 and steady_us([found], 16) == 6
-    # With two threads the calls never meet.
+    assert [steady_us([found], depth) for depth in (1, 2, 8, 16)] == [60, 30, 7.5, 6]
+    # Two threads, each for half of the steps.
     pair = step((2, Part("cpu", 0.5)), (30, None), (4, Part("cpu", 0.5)), (24, None))
-    assert steady_us([pair], 2) == 30 and steady_us([pair], 32) == 3
+    assert [steady_us([pair], depth) for depth in (16, 32)] == [3.75, 3]
 
 
-def test_a_part_of_a_resource_waits_for_the_part_that_is_missing():
-    # 0.8 and 0.6 of the GPU: 0.4 too much, half of what the first and two thirds of the second use.
-    found = step((10, Part("gpu", 0.8)), (30, None), (6, Part("gpu", 0.6)), (74, None))
-    interval = steady_us([found], 2)
-    assert 2 * interval == pytest.approx(
-        120 + 0.5 * (6 * 3 * 0.4 / 0.8 + 10 * 5 * 0.4 / 0.6) / interval)
-
-
-def test_waits_are_limited_to_the_work_of_the_other_steps():
-    # A hundred calls of 1 us, and one of 300 us that each of them could meet.
-    found = step(*[(1, "cpu")] * 100, (300, "cpu"))
-    assert [steady_us([found], depth) for depth in (1, 2, 3, 16)] == pytest.approx([400] * 4)
+def test_branches_of_a_step_share_its_resources():
+    """Four branches of 10 us on one communicator, each with 5 us before and 15 us behind it."""
+    found = Step()
+    for _ in range(4):
+        begun = found.add("a", "mlp", 5)
+        called = found.add("b", "embedding_all_to_all", 10, "nccl", after=[begun])
+        found.add("c", "mlp", 15, after=[called])
+    assert [steady_us([found], depth) for depth in (1, 2)] == [60, 40]
 
 
 def test_steps_count_as_often_as_they_occur():

@@ -1,4 +1,4 @@
-"""Intervals that follow from a few constants, within 2 %."""
+"""Intervals of two systems, each on two workloads, that one resource determines: within 2 %."""
 
 import numpy as np
 import pytest
