@@ -8,8 +8,8 @@ Three concepts are separate:
   :func:`host.toml.profile.load_profile`.
 - **Cost** is a :class:`cost.Cost`. ``us`` is the duration with all resources free. ``overhead_us``
   is the part in which no work is done (phase ``overhead``). ``busy`` contains the microseconds that
-  each of :data:`cost.RESOURCES` is occupied. A scheduler places a stage for ``us``, holds the
-  resources of ``busy``, and assigns ``overhead_us`` and ``work_us`` to phases. ``a + b`` is a
+  each of :data:`cost.RESOURCES` is occupied. A step has a stage of ``us``, which holds the
+  resources of ``busy``; it assigns ``overhead_us`` and ``work_us`` to phases. ``a + b`` is a
   sequence. Only ``Topology.send`` has state.
 
 The models:

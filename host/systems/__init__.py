@@ -1,4 +1,4 @@
-"""Evaluated systems as graphs of stages over named resources, with their scheduler."""
+"""Evaluated systems as graphs of stages over named resources, and their times in flight."""
 
 from host.systems.all_on_nic import all_on_nic
 from host.systems.bl_paper import bl_paper
@@ -9,7 +9,6 @@ from host.systems.delivery import Delivery, delivery_of
 from host.systems.devices import NETWORK, Devices
 from host.systems.en import en, ring_of
 from host.systems.en_tuning import DELIVER, EnTuning, en_variants
-from host.systems.interval import steady_us
 from host.systems.nic_times import NicTimes
 from host.systems.options import (
     COPIED_ROWS,
@@ -25,7 +24,7 @@ from host.systems.options import (
     open_variants,
     start_of,
 )
-from host.systems.schedule import Schedule, busy_us, schedule
+from host.systems.schedule import Schedule, busy_us, schedule, steady_us
 from host.systems.shared_graph import in_graphs, in_one_graph
 from host.systems.smartnic import smartnic
 from host.systems.stage import Part, Stage, Step

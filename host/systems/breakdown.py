@@ -22,7 +22,7 @@ def breakdown(step: Step) -> dict[str, float]:
     still count as work.
     """
     ends, stages = earliest_ends(step), step.stages
-    phases = dict.fromkeys(PHASES, 0.0)
+    phases: dict[str, float] = dict.fromkeys(PHASES, 0.0)
     kernels = sorted((end - stage.us, end, stage.phase) for end, stage in zip(ends, stages)
                      if "gpu" in stage.resources and stage.phase != "overhead")
     longest = max(ends, default=0.0)

@@ -18,7 +18,11 @@ import numpy as np
 from host.systems.charge import earliest_ends
 from host.systems.stage import Step
 
-__all__ = ["Passage", "Schedule", "Use", "busy_us", "passage_of", "schedule"]
+__all__ = ["Passage", "Schedule", "Use", "busy_us", "passage_of", "schedule", "steady_us"]
+
+
+_EXACT = 1 + 1e-12
+"""Tolerance for rounding errors in sums of durations."""
 
 
 class Use(NamedTuple):
@@ -83,7 +87,9 @@ def passage_of(step: Step) -> Passage:
     alone, uses = max(ends, default=0.0), []
     for resource, each in jobs.items():
         each.sort()
-        alone = max(alone, _served(each))
+        served = _served(each)
+        if served > alone * _EXACT:
+            alone = served
         uses.append(Use(resource, each[0][0], sum(job[1] for job in each),
                         min(job[2] for job in each)))
     return Passage(alone, tuple(uses))
@@ -141,8 +147,7 @@ def schedule(steps: Sequence[Step], in_flight: int = 1,
     if arrivals is not None and (len(arrivals) != len(steps)
                                  or any(b < a for a, b in pairwise(arrivals))):
         raise ValueError(f"arrivals must be {len(steps)} times in ascending order")
-    passages = {id(step): step for step in steps}
-    found = {key: passage_of(step) for key, step in passages.items()}
+    found = _passages(steps)
     served: dict[Hashable, float] = {}
     released, finished, now = [], [], 0.0
     for number, step in enumerate(steps):
@@ -158,3 +163,28 @@ def schedule(steps: Sequence[Step], in_flight: int = 1,
         released.append(now)
         finished.append(end)
     return Schedule(np.array(released), np.array(finished), busy_us(steps))
+
+
+def steady_us(steps: Sequence[Step], in_flight: int) -> float:
+    """Return the mean interval of ``steps``, repeated forever, in microseconds per step.
+
+    The interval is the time of the busiest resource, or the mean length of a step alone divided by
+    ``in_flight``, whichever is longer. The model assumes a static order of calls, as of a thread
+    that waits for the oldest step and then launches the next, in which steps delay each other only
+    at a saturated resource. A dispatcher that starts the oldest ready stage makes steps bunch, and
+    needs more.
+    """
+    found = _passages(steps)
+    busy: dict[Hashable, float] = {}
+    alone = 0.0
+    for step in steps:
+        passage = found[id(step)]
+        alone += passage.alone_us
+        for use in passage.uses:
+            busy[use.resource] = busy.get(use.resource, 0.0) + use.work
+    return max(alone / in_flight, *busy.values(), 0.0) / len(steps)
+
+
+def _passages(steps: Sequence[Step]) -> dict[int, Passage]:
+    """Return the passage of each step by its ``id``; repeated steps are computed once."""
+    return {key: passage_of(step) for key, step in {id(step): step for step in steps}.items()}

@@ -178,13 +178,13 @@ def row_of(name: str, point: Point, model: Model, memory: int, runs: Store | Non
     -------
     ``system``, ``interval_us`` (from one mini-batch to the next), ``service_us`` (one alone),
     ``bottleneck`` (resource), ``bottleneck_us`` (its busy time per mini-batch, a lower bound of the
-    interval), ``network_bytes_per_sample``, ``gpu_memory_bytes`` (of the fullest GPU),
-    ``samples_per_second``, ``options`` (chosen), and ``why`` (None, or the reason why the system
-    cannot be built; all else is then None).
+    interval), ``utilisation`` (the bound over the interval), ``network_bytes_per_sample``,
+    ``gpu_memory_bytes`` (of the fullest GPU), ``samples_per_second``, ``options`` (chosen), and
+    ``why`` (None, or the reason why the system cannot be built; all else is then None).
     """
     row: dict[str, Any] = {"system": name, **dict.fromkeys((
-        "interval_us", "service_us", "bottleneck", "bottleneck_us", "network_bytes_per_sample",
-        "gpu_memory_bytes", "samples_per_second", "options"))}
+        "interval_us", "service_us", "bottleneck", "bottleneck_us", "utilisation",
+        "network_bytes_per_sample", "gpu_memory_bytes", "samples_per_second", "options"))}
     try:
         found, built = measure_system(point, runs)
     except ValueError as error:
@@ -196,12 +196,12 @@ def row_of(name: str, point: Point, model: Model, memory: int, runs: Store | Non
     if held > memory:
         return row | {"why": f"bytes of a node must be at most the {memory:,} of GPU memory, "
                              f"not {held:,}: use more nodes or another placement"}
-    busy = found["busy_us"]
-    bottleneck = max(busy, key=lambda each: busy[each]) if busy else None
+    bottleneck = found["bottleneck"] or dict.fromkeys(("resource", "us", "utilisation"))
     traffic = found["traffic"]["total"]["bytes"] if found["traffic"] else 0.0
     return row | {
         "interval_us": found["interval_us"], "service_us": found["service_us"],
-        "bottleneck": bottleneck, "bottleneck_us": bottleneck and busy[bottleneck],
+        "bottleneck": bottleneck["resource"], "bottleneck_us": bottleneck["us"],
+        "utilisation": bottleneck["utilisation"],
         "network_bytes_per_sample": traffic / found["mini_batch"],
         "gpu_memory_bytes": held,
         "samples_per_second": found["samples_per_second"],

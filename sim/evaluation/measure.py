@@ -1,6 +1,6 @@
 """Measure a point: return all of its metrics."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,9 +26,9 @@ __all__ = ["JUDGED", "LOAD", "alone", "busy_us", "measure", "measure_system", "r
            "speedup"]
 
 _NOTHING = ("service_us", "interval_us", "in_flight", "per_graph", "request_us",
-            "samples_per_second", "phases_us", "busy_us", "without_all_reduce", "local_cache",
-            "remote_cache", "saved_lookups", "delivered", "traffic", "unique_keys", "accesses",
-            "similarity", "updates", "nic_us")
+            "samples_per_second", "phases_us", "busy_us", "bottleneck", "without_all_reduce",
+            "local_cache", "remote_cache", "saved_lookups", "delivered", "traffic", "unique_keys",
+            "accesses", "similarity", "updates", "nic_us")
 
 
 def measure(point: Point | Task, runs: Store | None = None) -> dict:
@@ -54,6 +54,8 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
     ``samples_per_second``    samples of a mini-batch / ``interval_us``
     ``phases_us``             {phase: us} of `host.systems.PHASES`; their sum is ``service_us``
     ``busy_us``               {resource: us} per mini-batch, of the busiest node
+    ``bottleneck``            the busiest resource: {``resource``, ``us``: its busy time, a lower
+                              bound of ``interval_us``, ``utilisation``: bound over interval}
     ``without_all_reduce``    training only: {``service_us``, ``interval_us``,
                               ``samples_per_second``} without the MLPs' all-reduce
     ``local_cache``,          {``rows``, ``hit_rate`` (a duplicate in a mini-batch is a hit),
@@ -97,6 +99,7 @@ def measure_system(point: Point, runs: Store | None = None) -> tuple[dict, Built
     system, nic = kind.at(site)
     steps, interval = system.steps, system.interval_us
     service, phases = alone(steps)
+    busy = busy_us(steps, system.per_graph)
     result["notes"] += [*(nic.notes if nic else ()), *system.notes]
     unique, accesses = (float(np.mean([getattr(w, name) for w in work.plain]))
                         for name in ("distinct", "accesses"))
@@ -105,7 +108,7 @@ def measure_system(point: Point, runs: Store | None = None) -> tuple[dict, Built
         "per_graph": system.per_graph,
         "phases_us": phases,
         "samples_per_second": trace.mini_batch / interval * 1e6,
-        "busy_us": busy_us(steps, system.per_graph),
+        "busy_us": busy, "bottleneck": _bottleneck(busy, interval),
         "request_us": _requests(point, trace, system),
         "without_all_reduce": _without(kind, site, nic),
         "local_cache": nic and nic.local_cache,
@@ -189,7 +192,7 @@ def _traffic(point: Point, work: Workloads, nic: NicPart | None, system: Built) 
 
 def alone(steps: Sequence[Step]) -> tuple[float, dict[str, float]]:
     """Return the mean time of a step that runs alone, and the means of its phases."""
-    phases = dict.fromkeys(PHASES, 0.0)
+    phases: dict[str, float] = dict.fromkeys(PHASES, 0.0)
     for step in steps:
         for name, us in breakdown(step).items():
             phases[name] += us / len(steps)
@@ -203,6 +206,14 @@ def busy_us(steps: Sequence[Step], per_graph: int = 1) -> dict[str, float]:
     graphs = in_graphs(steps, per_graph)
     busy = {str(name): us for name, us in busy_of(graphs).items()}
     return {name: us / (len(graphs) * per_graph) for name, us in sorted(busy.items())}
+
+
+def _bottleneck(busy: Mapping[str, float], interval: float) -> dict | None:
+    """Return the busiest resource, its time and its utilisation; None without resources."""
+    if not busy:
+        return None
+    name = max(busy, key=lambda each: busy[each])
+    return {"resource": name, "us": busy[name], "utilisation": busy[name] / interval}
 
 
 LOAD = 0.7

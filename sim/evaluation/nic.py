@@ -111,9 +111,9 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     """Run the NICs of a point, or read their runs from ``runs``, which stores new runs.
 
     The latency of a mini-batch comes from a run with one in flight. The interval comes, in
-    inference, from a run with `SATURATED` in flight; the scheduler then applies the system's own
-    depth. The warm-up is not counted. A thread of the driver launches each gather on the GPU, one
-    call at a time, which adds to the gather's latency.
+    inference, from a run with `SATURATED` in flight; the system then applies its own depth. The
+    warm-up is not counted. A thread of the driver launches each gather on the GPU, one call at a
+    time, which adds to the gather's latency.
 
     With the interaction on the NIC, the phase ``irregular`` is the time by which a run with
     interaction exceeds a run with pooled vectors, or the bottom MLP if that is longer. The

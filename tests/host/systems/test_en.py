@@ -190,7 +190,7 @@ def test_every_set_of_options_adds_up(options, software):
             found = step(tuning, nic, options, SOME if tuning.copied_rows else OWN,
                          sound(software))
             times = schedule([found])
-            assert sum(breakdown(found, times, 0).phases.values()) == pytest.approx(
+            assert sum(breakdown(found).values()) == pytest.approx(
                 times.finished[0])
             assert {"cpu", "gpu", "nic", "pcie_in"} <= set(times.busy)
             assert ("driver" in times.busy) == (nic.launches > 0)

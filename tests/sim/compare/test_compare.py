@@ -49,7 +49,8 @@ def test_all_systems_are_measured_and_ordered(kaggle):
     assert {row["system"] for row in rows} == {"bl-tuned", "fs", "en"}
     assert [row["interval_us"] for row in rows] == sorted(row["interval_us"] for row in rows)
     assert all(row["why"] is None and row["options"] and row["gpu_memory_bytes"] > 1e8
-               and 0 < row["bottleneck_us"] <= row["interval_us"] * 1.005 for row in rows)
+               and 0 < row["bottleneck_us"] <= row["interval_us"] * (1 + 1e-9)
+               and row["utilisation"] == row["bottleneck_us"] / row["interval_us"] for row in rows)
     assert kaggle["reason"].startswith(rows[0]["system"])
     assert (kaggle["model"], kaggle["cluster"], kaggle["nodes"], kaggle["mini_batch"]) == (
         "kaggle", "h100", 2, 32)

@@ -47,7 +47,7 @@ def test_the_choice_makes_no_baseline_slower(dataset, fields):
     assert single.per_graph == 1
     assert single.interval_us == interval_us(single.steps, single.in_flight)
     # The bottleneck is collectives with one communicator, and the host thread with two.
-    faster = chosen.interval_us < 0.95 * single.interval_us
+    faster = chosen.interval_us < 0.9 * single.interval_us
     assert faster == (fields.get("communicators", 1) > 1 or fields.get("grouped", False))
 
 

@@ -1,0 +1,85 @@
+"""Better constants of the profiles make no interval of a real system longer."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from host.systems import (
+    Devices,
+    EnTuning,
+    NicTimes,
+    Step,
+    StepOptions,
+    Tuning,
+    bl_paper,
+    bl_tuned,
+    en,
+    smartnic,
+)
+from host.systems.devices import profiles_of
+from host.toml.profile import load_profile
+from host.toml.provenance import constants
+from sim.evaluation.en import deliveries
+from sim.evaluation.fields import devices_of
+from sim.evaluation.point import Point
+from sim.evaluation.search import Site, interval_us
+
+PROFILES = ("tuned_h100", "gpu_h100", "pcie_h100")
+FLIGHTS = ((1, 1), (2, 1), (4, 1), (8, 2), (16, 1), (16, 8))
+NIC = NicTimes({"input_all_to_all": 4.1, "embedding_lookup": 12.3, "embedding_all_to_all": 1.4,
+                "overhead": 1.7}, interval_us=3.9, gathers=3.0, gathered=400.0, launches=3.0,
+               sent_bytes=9000.0, delivered_bytes=60_000.0, update_us=21.0, interaction_us=2.2)
+
+
+def better() -> Iterator[tuple[str, float]]:
+    """Yield each time and rate of the profiles, with the factors that improve it by 10 and 50 %."""
+    for profile, kind in profiles_of(*PROFILES).items():
+        for each in constants(load_profile(profile, kind)):
+            rate = each.name.endswith(("_gb_s", "_gbit_s", "_tflops"))
+            if each.value and (rate or each.name.endswith("_us")):
+                for factor in (0.9, 0.5):
+                    yield f"{profile}.{each.name}", 1 / factor if rate else factor
+
+
+@pytest.fixture(scope="module", params=["inference", "training"])
+def site(request) -> Site:
+    return Site.of(Point.named("en", software=PROFILES[0], gpu=PROFILES[1], link=PROFILES[2],
+                               workload=request.param, warmup=2, measured=2))
+
+
+def systems(site: Site, d: Devices) -> dict[str, list[Step]]:
+    """Return the steps of systems on ``d``."""
+    options, work = StepOptions(site.training), site.work.plain
+    own = deliveries(site.point, site.trace, 0)
+    found = {f"bl-tuned, {name}": [bl_tuned(w, d, options, tuning) for w in work]
+             for name, tuning in (
+                 ("nccl", Tuning(copied_rows=0)),
+                 ("plain", Tuning(False, True, False, False, copied_rows=0)),
+                 ("mpi", Tuning(nccl=False, copied_rows=0)))}
+    found["bl-paper"] = [bl_paper(w, d, options) for w in work]
+    for computation in (False, True):
+        found[f"fs, {computation}"] = [smartnic(w, d, options, NIC, computation, True)
+                                       for w in work]
+    for ring in (False, True):
+        tuning = EnTuning(ring=ring)
+        found[f"en, ring {ring}"] = [en(w, d, options, NIC, each, tuning)
+                                     for w, each in zip(work, own)]
+    return found
+
+
+def intervals(site: Site, d: Devices) -> dict[tuple, float]:
+    """Return the interval of each system and flight."""
+    return {(name, *flight): interval_us(steps, *flight) for name, steps in systems(
+        site, d).items() for flight in FLIGHTS[:1 if site.training else None]
+        if name != "bl-paper" or flight[1] == 1}
+
+
+@pytest.mark.thorough
+def test_no_better_constant_makes_an_interval_longer(site):
+    base, moved = intervals(site, site.devices), set()
+    for change in better():
+        found = intervals(site, devices_of(site.point.changed(scaled=(change,)).cluster))
+        longer = {key: us / base[key] for key, us in found.items() if us > 1.005 * base[key]}
+        assert not longer, change
+        moved |= {key for key, us in found.items() if us < 0.99 * base[key]}
+    assert moved == base.keys()
