@@ -150,6 +150,18 @@ class ShardPlan:
             Placement(DescriptorKind.REPLICATED, table.rows) if is_small else table
             for table, is_small in zip(self.tables, small))).dealt_anew()
 
+    def joined(self, gpus: int) -> "ShardPlan":
+        """Return the plan of NICs that serve ``gpus`` consecutive nodes of this plan each.
+
+        A NIC owns the rows of all its nodes, and has the copies that each of them has. Hashed tables
+        must be spread over all nodes.
+        """
+        if gpus == 1:
+            return self
+        return replace(self, nodes=self.nodes // gpus, tables=tuple(
+            replace(table, owner=table.owner // gpus, owners=max(1, table.owners // gpus))
+            for table in self.tables))
+
     def descriptors(self, bases: Sequence[int] | None = None) -> np.ndarray:
         """Return the descriptor words of each table: uint32 ``[tables, 5]``.
 

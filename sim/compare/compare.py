@@ -1,12 +1,13 @@
 """Measurement of every system on one model, cluster and data."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
 import numpy as np
 
 from host.model import Model
+from host.placement.shard import ShardPlan
 from host.systems.devices import profiles_of
 from host.timing.cluster import Cluster as ClusterFile
 from host.toml.profile import load_profile, profile_hash
@@ -16,7 +17,7 @@ from sim.evaluation.measure import measure_system
 from sim.evaluation.point import Point
 from sim.evaluation.search import Built, Site
 from sim.evaluation.systems import canonical, system_of
-from sim.job.memory import node_bytes
+from sim.job.memory import node_bytes, too_large
 
 __all__ = ["SCHEMA", "Request", "compare"]
 
@@ -103,7 +104,7 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
             counts, source, size = Counts.of(site.work.plain), site.trace.source, \
                 site.trace.mini_batch
             notes += site.trace.notes
-        rows.append(_row(name, site, point, model, request.cluster.gpu_memory_bytes))
+        rows.append(_row(name, site, point, model, request.cluster))
     assert counts is not None  # there is at least one system
     rows.sort(key=lambda row: row["interval_us"] or float("inf"))
     cluster = request.cluster
@@ -119,8 +120,8 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
         "notes": notes, "systems": rows}
 
 
-def _row(name: str, site: Site, point: Point, model: Model, memory: int) -> dict:
-    """Return the row of a system on GPUs with ``memory`` bytes each."""
+def _row(name: str, site: Site, point: Point, model: Model, cluster: ClusterFile) -> dict:
+    """Return the row of a system."""
     row: dict = {"system": name, **dict.fromkeys((
         "interval_us", "service_us", "bottleneck", "bottleneck_us", "network_bytes_per_sample",
         "gpu_memory_bytes", "samples_per_second", "options"))}
@@ -130,10 +131,9 @@ def _row(name: str, site: Site, point: Point, model: Model, memory: int) -> dict
         return row | {"why": str(error)}
     if built is None:
         return row | {"why": found["why"]}
-    held = _memory(site, built, model, point)
-    if held > memory:
-        return row | {"why": f"bytes of a node must be at most the {memory:,} of GPU memory, "
-                             f"not {held:,}: use more nodes or another placement"}
+    plan = _plan(site, built, point)
+    if why := too_large(model, plan, cluster.gpu_memory_bytes, cluster.name):
+        return row | {"why": why}
     busy = found["busy_us"]
     bottleneck = max(busy, key=lambda each: busy[each]) if busy else None
     traffic = found["traffic"]["total"]["bytes"] if found["traffic"] else 0.0
@@ -141,18 +141,18 @@ def _row(name: str, site: Site, point: Point, model: Model, memory: int) -> dict
         "interval_us": found["interval_us"], "service_us": found["service_us"],
         "bottleneck": bottleneck, "bottleneck_us": bottleneck and busy[bottleneck],
         "network_bytes_per_sample": traffic / found["mini_batch"],
-        "gpu_memory_bytes": held,
+        "gpu_memory_bytes": max(gpu["bytes"] for gpu in node_bytes(model, plan, "none")),
         "samples_per_second": found["samples_per_second"],
-        "options": _options(found, built), "why": None}
+        "options": _options(found, built, site.trace.notes), "why": None}
 
 
-def _memory(site: Site, built: Built, model: Model, point: Point) -> int:
-    """Return the bytes of rows and MLPs of the fullest GPU, with the copies that were chosen."""
+def _plan(site: Site, built: Built, point: Point) -> ShardPlan:
+    """Return the placement over GPUs, with the copies that were chosen."""
     copied = getattr(built.tuning, "copied_rows", point.system.copied_rows)
-    plan = site.work.one_copied(copied, 0).plan
-    return max(node["bytes"] for node in node_bytes(model, plan, "none"))
+    return site.work.one_copied(copied, 0).plan
 
 
-def _options(found: dict, built: Built) -> list[str]:
-    """Return the chosen options in words."""
-    return [f"{found['in_flight']} in flight", f"{found['per_graph']} per graph", *built.notes]
+def _options(found: dict, built: Built, common: Sequence[str]) -> list[str]:
+    """Return the chosen options and the notes of a system in words, without ``common`` notes."""
+    return [f"{found['in_flight']} in flight", f"{found['per_graph']} per graph",
+            *(note for note in found["notes"] if note not in common)]

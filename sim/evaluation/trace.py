@@ -11,7 +11,6 @@ from host.data.contents import check_contents, contents
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.samples import Samples
-from rtl.formats import DescriptorKind
 from sim.evaluation.fields import Fields, Workload
 from sim.job.inputs import SampleSource
 from sim.job.workload import Workload as JobWorkload
@@ -136,13 +135,7 @@ def plan_of(point: Fields, trace: Trace) -> ShardPlan:
 
 def nic_plan_of(point: Fields, trace: Trace) -> ShardPlan:
     """Return the plan that a point's NICs see: a NIC owns the rows of all GPUs that it serves."""
-    plan, served = plan_of(point, trace), point.cluster.gpus_per_nic
-    if served == 1:
-        return plan
-    placement = ",".join(str(table.owner // served) for table in plan.tables)
-    if any(table.kind == DescriptorKind.ROW for table in plan.tables):
-        placement = "row"  # all or none are hashed, over all GPUs
-    return _plan(trace, point.cluster.all_nics, placement).with_copies(point.system.copied_rows)
+    return plan_of(point, trace).joined(point.cluster.gpus_per_nic)
 
 
 @lru_cache(maxsize=8)
