@@ -153,8 +153,8 @@ class ShardPlan:
     def joined(self, gpus: int) -> "ShardPlan":
         """Return the plan of NICs that serve ``gpus`` consecutive nodes of this plan each.
 
-        A NIC owns the rows of all its nodes, and has the copies that each of them has. Hashed tables
-        must be spread over all nodes.
+        A NIC owns the rows of all its nodes, and has their copies. Hashed tables must be spread
+        over all nodes.
         """
         if gpus == 1:
             return self

@@ -15,7 +15,8 @@ from host.toml.schema import MOST_BYTES, read_toml
 from rtl.config import NicConfig, check_dimension, preset
 
 __all__ = [
-    "CACHES", "Cluster", "Nic", "check_gpus", "cluster_files", "cluster_names", "load_cluster", "row_bytes",
+    "CACHES", "Cluster", "Nic", "check_gpus", "cluster_files", "cluster_names", "load_cluster",
+    "row_bytes",
 ]
 
 CACHES = ("local_cache", "remote_cache")

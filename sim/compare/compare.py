@@ -12,6 +12,7 @@ from host.systems.devices import profiles_of
 from host.timing.cluster import Cluster as ClusterFile
 from host.toml.profile import load_profile, profile_hash
 from sim.compare.reason import Counts, reason_of
+from sim.evaluation.cluster import cluster_fields
 from sim.evaluation.fields import mini_batch_of
 from sim.evaluation.measure import measure_system
 from sim.evaluation.point import Point
@@ -61,10 +62,7 @@ class Request:
         common = {
             "dataset": self.model, "workload": workload, "mini_batch": size, "seed": self.seed,
             "data": self.data, "format": self.format, "warmup": count, "measured": count,
-            "nodes": self.nodes, "placement": self.placement, "software": self.cluster.software,
-            "gpu": self.cluster.gpu.name, "network": self.cluster.network.name,
-            "link": self.cluster.gpu_link and self.cluster.gpu_link.name,
-            **{name: getattr(self.cluster, name) for name in ("gpus", "nics", "inside")},
+            **cluster_fields(self.cluster), "nodes": self.nodes, "placement": self.placement,
             "local_cache": None, "remote_cache": None, "in_flight": None, "per_graph": None}
         found = []
         for name in self.systems:
@@ -85,9 +83,9 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
     Returns
     -------
     ``schema``, ``version``, ``profiles`` (name to hash), ``model``, ``cluster``, ``nodes``,
-    ``gpus`` (of all nodes), ``mini_batch`` (samples), ``workload``, ``source`` of the samples, ``keys`` and ``bags`` per
-    sample, ``foreign_bags`` and ``foreign_rows`` (distinct) of a mini-batch, ``reason`` (one
-    sentence), ``notes``, and ``systems``, fastest first:
+    ``gpus`` (of all nodes), ``mini_batch`` (samples), ``workload``, ``source`` of the samples,
+    ``keys`` and ``bags`` per sample, ``foreign_bags`` and ``foreign_rows`` (distinct) of a
+    mini-batch, ``reason`` (one sentence), ``notes``, and ``systems``, fastest first:
 
     ``system``, ``interval_us`` (from one mini-batch to the next), ``service_us`` (one alone),
     ``bottleneck`` (resource), ``bottleneck_us`` (its busy time per mini-batch, a lower bound of the
@@ -111,8 +109,8 @@ def compare(request: Request, model: Model, progress: Callable[[str], None] | No
     return {
         "schema": SCHEMA, "version": version("embernic"),
         "profiles": {name: profile_hash(load_profile(name, kind)) for name, kind in profiles_of(
-            cluster.software, cluster.gpu.name, cluster.gpu_link and cluster.gpu_link.name,
-            cluster.network.name, cluster.inside).items()},
+            **{name: value for name, value in cluster_fields(cluster).items()
+               if name not in ("nodes", "gpus", "nics")}).items()},
         "model": model.name, "cluster": cluster.name, "nodes": request.nodes,
         "gpus": request.nodes * cluster.gpus,
         "mini_batch": size, "workload": "training" if request.training else "inference",

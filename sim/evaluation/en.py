@@ -247,8 +247,8 @@ class EnSearch(Search):
 
         A NIC that serves several GPUs delivers a vector to each: it has no unique delivery.
         """
-        return tuning.deliver != "unique" or self.site.point.cluster.gpus_per_nic == 1 and all(
-            of.slots <= MOST_INDICES for of in self._delivered(tuning.copied_rows))
+        return tuning.deliver != "unique" or (self.site.point.cluster.gpus_per_nic == 1 and all(
+            of.slots <= MOST_INDICES for of in self._delivered(tuning.copied_rows)))
 
     def _sees(self, tuning: EnTuning) -> bool:
         """Return whether NICs see all rows that they read."""

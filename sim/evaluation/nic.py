@@ -153,7 +153,8 @@ def serving(point: Fields, nics: Nics, devices: Devices,
     ``model``: model whose rows are gathered; None for the model of the point's data set.
     """
     gpu, called = _answering(point, nics, devices)
-    return as_nics_see(gpu.together(point.cluster.gpus_per_nic), 4 * (model or model_of(point.workload.dataset)).dimension), called
+    model = model or model_of(point.workload.dataset)
+    return as_nics_see(gpu.together(point.cluster.gpus_per_nic), 4 * model.dimension), called
 
 
 SEEN_GIB = 16384.0

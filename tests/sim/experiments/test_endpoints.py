@@ -1,4 +1,4 @@
-"""Nodes of several GPUs: exchanges over a shared NIC and over a NIC per GPU; NICs of several GPUs."""
+"""Nodes of several GPUs, with a NIC per node or per GPU."""
 
 from dataclasses import replace
 from functools import cache

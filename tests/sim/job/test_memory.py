@@ -52,7 +52,7 @@ def test_a_cluster_of_several_gpus_per_nic(tmp_path):
     assert (run.plan.nodes, run.options.workload.gpus) == (2, 8)
     assert run.options.workload.gpu.call_us == 0 and run.options.workload.gpu.float32_tflops == 156
     path = model(tmp_path, 21_000_000_000)
-    with pytest.raises(ValueError, match="80,000,000,000 of GPU memory of cluster two_hosts, not 84"):
+    with pytest.raises(ValueError, match="GPU memory of cluster two_hosts, not 84,000"):
         Run(RunOptions.of(model=path, **common))
     whole = COMMON | {"cluster": "two_hosts", "nodes": None, "placement": "9"}
     with pytest.raises(ValueError, match=r"not 320,000,000,\d+ at GPU 9 for model big"):
