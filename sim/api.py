@@ -360,8 +360,8 @@ def serve(options: ServeOptions, **watch: Any) -> dict:
     asked = request_of(
         setting_of(options.model, options.data, _format(options)), **_members(
             options, "model", "qps", "slo", "system", "cluster", "nodes", "software", "gpu",
-            "fidelity", "sizes", "in_flight", "arrivals", "burst_rate", "burst_share", "burst_length",
-            "requests", "seed"))
+            "fidelity", "sizes", "in_flight", "arrivals", "burst_rate", "burst_share",
+            "burst_length", "requests", "seed"))
     if options.points is not None:
         check_folder(options.points, "points")
     with TemporaryDirectory() as folder:
