@@ -99,7 +99,7 @@ class ShardPlan:
 
     @classmethod
     def deal(cls, model: Model, nodes: int, placement: str = "even",
-             lookups: Sequence[int] | None = None) -> "ShardPlan":
+             lookups: Sequence[int] | None = None, gpus: int = 1) -> "ShardPlan":
         """Place the tables of ``model`` by one of `host.placement.deal.PLACEMENTS`, or at listed
         nodes.
 
@@ -108,11 +108,12 @@ class ShardPlan:
         always hashed, unless nodes are listed.
 
         lookups: measured lookups of each table, required by the placement ``lookups``.
+        gpus: consecutive nodes that are GPUs of one host.
 
         Raises ``ValueError`` for an unknown placement, and for missing or too many lookups or
         nodes.
         """
-        rule = Rule(placement, None if lookups is None else tuple(map(int, lookups)))
+        rule = Rule(placement, None if lookups is None else tuple(map(int, lookups)), gpus)
         if rule.lookups is not None and len(rule.lookups) != model.tables:
             raise ValueError(f"lookups must be {model.tables} numbers, one for each table, "
                              f"not {len(rule.lookups)}")

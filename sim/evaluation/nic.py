@@ -14,7 +14,7 @@ from rtl.config import NicConfig, preset
 from sim.evaluation.fields import Fields, model_of
 from sim.evaluation.nic_run import NicRun, all_runs
 from sim.evaluation.store import Store
-from sim.evaluation.trace import Trace, nic_plan_of
+from sim.evaluation.trace import Trace, nic_plan_of, placement_of
 from sim.evaluation.workloads import Updates, updates_of_trace
 from sim.job.fit import sizes_beyond
 from sim.job.options import RunOptions
@@ -216,6 +216,7 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
                 settings.append(f"{cache}_rows={held}")
             else:
                 settings.append(f"{cache}_sets={held // ways}")
+    placement, lookups = placement_of(point, trace)
     return RunOptions.of(
         config=workload.preset, model=trace.model if trace.changed or not workload.of_paper
         else None,
@@ -223,9 +224,8 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
         samples=sum(len(batch.samples) for batch in trace.batches), mini_batch=trace.mini_batch,
         in_flight=depth, data=workload.data or None, format=workload.format, threads=1,
         fidelity=point.system.fidelity, network=devices.network, pcie=devices.pcie, gpu=gpu,
-        mlp="blas", seed=workload.seed, placement=point.cluster.placement,
-        copied_rows=point.system.copied_rows, lookups=nic_plan_of(point, trace).rule.lookups,
-        gpus=point.cluster.gpus_per_nic)
+        mlp="blas", seed=workload.seed, placement=placement,
+        copied_rows=point.system.copied_rows, lookups=lookups, gpus=point.cluster.gpus_per_nic)
 
 
 def _sizes(config: NicConfig, trace: Trace, interaction: bool, own: Sequence[str],

@@ -85,7 +85,7 @@ class SampleSource:
         if placement == "lookups" and lookups is None:
             lookups = self.lookups()
         return ShardPlan.deal(self.model, workload.nodes * workload.gpus, placement,
-                              lookups).with_copies(workload.copied_rows)
+                              lookups, workload.gpus).with_copies(workload.copied_rows)
 
     def lookups(self) -> tuple[int, ...]:
         """Return the lookups of each table over the first `MEASURED` samples of the input, or all.
