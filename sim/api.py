@@ -383,13 +383,13 @@ def serve(options: ServeOptions, **watch: Any) -> dict:
     from sim.serving import serve as serving
     from sim.serving.request import request_of
 
-    outputs = _outputs(options, "data")
+    outputs = _outputs(options, "data", "cluster")
     check_backend("loky", options.jobs)
     asked = request_of(
         setting_of(options.model, options.data, _format(options)), **_members(
-            options, "model", "qps", "slo", "system", "nodes", "software", "gpu", "fidelity",
-            "sizes", "in_flight", "arrivals", "burst_rate", "burst_share", "burst_length",
-            "requests", "seed"))
+            options, "model", "qps", "slo", "system", "cluster", "nodes", "software", "gpu",
+            "fidelity", "sizes", "in_flight", "arrivals", "burst_rate", "burst_share",
+            "burst_length", "requests", "seed"))
     if options.points is not None:
         check_folder(options.points, "points")
     with TemporaryDirectory() as folder:

@@ -99,7 +99,7 @@ class ShardPlan:
 
     @classmethod
     def deal(cls, model: Model, nodes: int, placement: str = "even",
-             lookups: Sequence[int] | None = None) -> "ShardPlan":
+             lookups: Sequence[int] | None = None, gpus: int = 1) -> "ShardPlan":
         """Place the tables of ``model`` by one of `host.placement.deal.PLACEMENTS`, or at listed
         nodes.
 
@@ -108,11 +108,12 @@ class ShardPlan:
         always hashed, unless nodes are listed.
 
         lookups: measured lookups of each table, required by the placement ``lookups``.
+        gpus: consecutive nodes that are GPUs of one host.
 
         Raises ``ValueError`` for an unknown placement, and for missing or too many lookups or
         nodes.
         """
-        rule = Rule(placement, None if lookups is None else tuple(map(int, lookups)))
+        rule = Rule(placement, None if lookups is None else tuple(map(int, lookups)), gpus)
         if rule.lookups is not None and len(rule.lookups) != model.tables:
             raise ValueError(f"lookups must be {model.tables} numbers, one for each table, "
                              f"not {len(rule.lookups)}")
@@ -149,6 +150,18 @@ class ShardPlan:
         return replace(self, tables=tuple(
             Placement(DescriptorKind.REPLICATED, table.rows) if is_small else table
             for table, is_small in zip(self.tables, small))).dealt_anew()
+
+    def joined(self, gpus: int) -> "ShardPlan":
+        """Return the plan of NICs that serve ``gpus`` consecutive nodes of this plan each.
+
+        A NIC owns the rows of all its nodes, and has their copies. Hashed tables must be spread
+        over all nodes.
+        """
+        if gpus == 1:
+            return self
+        return replace(self, nodes=self.nodes // gpus, tables=tuple(
+            replace(table, owner=table.owner // gpus, owners=max(1, table.owners // gpus))
+            for table in self.tables))
 
     def descriptors(self, bases: Sequence[int] | None = None) -> np.ndarray:
         """Return the descriptor words of each table: uint32 ``[tables, 5]``.

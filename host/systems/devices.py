@@ -125,7 +125,7 @@ class Devices:
                    CpuTime(cpu), copies, MpiCollectives(mpi, hosts, call_us=cpu.operator_us),
                    MpiCollectives(mpi, hosts, call_us=0.0 if profile.graphs else
                                   profile.operator_us),
-                   NcclCollectives(found[_NCCL], topology),
+                   NcclCollectives(found[_NCCL], topology, by_rail=True),
                    Topology(TopologyProfile.of(port, nodes * nics)),
                    link_share=share if nodes > 1 else 0.0, rdma=rdma)
 

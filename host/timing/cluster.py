@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from host.bounds import check_least
+from host.bounds import check_value
 from host.reading import read_whole
 from host.timing.gpu import GpuProfile
 from host.timing.network import NetworkProfile
@@ -15,7 +15,8 @@ from host.toml.schema import MOST_BYTES, read_toml
 from rtl.config import NicConfig, check_dimension, preset
 
 __all__ = [
-    "CACHES", "Cluster", "Nic", "cluster_files", "cluster_names", "load_cluster", "row_bytes",
+    "CACHES", "Cluster", "Nic", "check_gpus", "cluster_files", "cluster_names", "load_cluster",
+    "row_bytes",
 ]
 
 CACHES = ("local_cache", "remote_cache")
@@ -137,17 +138,22 @@ class Cluster:
         if not 1 <= self.nodes <= most:
             raise ValueError(f"nodes must be between 1 and {most}, those of config "
                              f"{self.nic.config}, not {self.nodes!r}")
-        check_least(self, gpus=1, nics=1)
-        if self.gpus % self.nics:
-            raise ValueError(f"nics must divide the {self.gpus} gpus of a node, "
-                             f"not {self.nics!r}")
-        if (self.inside is None) != (self.gpus == 1):
-            raise ValueError(f"inside must be given for nodes of several GPUs, and only for them, "
-                             f"not {self.inside!r} for {self.gpus}")
+        check_gpus(self.gpus, self.nics, self.inside)
         for name in ("gpu_memory", "host_memory", "card_memory"):
             if getattr(self, f"{name}_bytes") < 0:
                 raise ValueError(f"{name} must be at least 0 B, "
                                  f"not {getattr(self, f'{name}_bytes')} B")
+
+
+def check_gpus(gpus: int, nics: int, inside: str | None) -> None:
+    """Raise ``ValueError`` for impossible GPUs, NICs or links of a node, see `Cluster`."""
+    check_value("gpus", gpus, least=1)
+    check_value("nics", nics, least=1)
+    if gpus % nics:
+        raise ValueError(f"nics must divide the {gpus} gpus of a node, not {nics!r}")
+    if (inside is None) != (gpus == 1):
+        raise ValueError(f"inside must be given where a node has several GPUs, and only there, "
+                         f"not {inside!r} for {gpus}")
 
 
 def _folder():

@@ -5,7 +5,7 @@ It also computes the bottom MLP, whose output the NIC requests like rows.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from host.timing.clock import CYCLE_NS, cycles_of_us
@@ -84,6 +84,15 @@ class GpuProfile:
     def latency_us(self) -> float:
         """Microseconds from a list's arrival at a free host thread to the first row read."""
         return self.call_us + self.launch_us
+
+    def together(self, gpus: int) -> "GpuProfile":
+        """Return the profile of ``gpus`` of these GPUs that a NIC serves.
+
+        A request list is a gather on each GPU at the same time: the gathers share the rows, and the
+        host launches each. The GPUs share the samples of the NIC.
+        """
+        return replace(self, memory_bandwidth_gb_s=gpus * self.memory_bandwidth_gb_s,
+                       float32_tflops=gpus * self.float32_tflops, call_us=gpus * self.call_us)
 
     def cycles_per_row(self, row_bytes: int) -> float:
         """Return the cycles of memory bandwidth that a gathered row takes."""

@@ -6,11 +6,9 @@ from shlex import join
 from host.data.datasets import input_files
 from host.data.indexing import indexed_format
 from host.model import Model, load_model
-from host.systems.devices import SMARTNIC_LINK
-from host.timing.cluster import Cluster, load_cluster
-from host.timing.pcie import PcieProfile
-from host.toml.profile import load_profile, profile_names
+from host.timing.cluster import load_cluster
 from sim.compare.options import CompareOptions
+from sim.evaluation.cluster import check_shipped
 from sim.evaluation.compared import Request
 from sim.evaluation.fields import DATASETS
 from sim.job.inputs import SampleSource
@@ -27,7 +25,7 @@ def request_of(options: CompareOptions) -> tuple[Request, Model]:
     Raises ``ValueError`` that names field, value and bound, and ``InputError`` for a malformed
     file.
     """
-    cluster = load_cluster(options.cluster, _check_cluster)
+    cluster = load_cluster(options.cluster, check_shipped)
     nodes = options.nodes or cluster.nodes
     if nodes * cluster.gpus < 2:
         raise ValueError(f"nodes must be at least 2 where a node has 1 GPU, not {nodes!r}")
@@ -58,23 +56,3 @@ def command_of(options: CompareOptions) -> str:
         many = value if isinstance(value, list | tuple) else [value]
         words += [flag] if value is True else [part for one in many for part in (flag, str(one))]
     return f"{join(words)} --output DIR"
-
-
-def _check_cluster(cluster: Cluster) -> None:
-    """Raise ``ValueError`` for parts of a cluster that the timing models do not take.
-
-    They load profiles by name, and choose the NIC for the model.
-    """
-    for field in ("network", "gpu", "gpu_link"):
-        profile = getattr(cluster, field)
-        if profile is not None and (profile.name not in profile_names() or profile != load_profile(
-                profile.name, type(profile))):
-            raise ValueError(f"{field} must be a profile that ships, not {profile.name!r} of a "
-                             "file")
-    if cluster.inside is not None and cluster.inside not in profile_names("topology_"):
-        raise ValueError(f"inside must be one of {', '.join(profile_names('topology_'))}, "
-                         f"not {cluster.inside!r}")
-    if cluster.pcie != load_profile(SMARTNIC_LINK, PcieProfile):
-        raise ValueError(f"pcie must be {SMARTNIC_LINK}, not {cluster.pcie.name!r}")
-    if cluster.nic.settings:
-        raise ValueError(f"nic must have the sizes of its preset, not {cluster.nic.settings!r}")

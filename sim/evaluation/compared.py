@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 
 from host.model import Model
+from host.placement.shard import ShardPlan
 from host.systems import Workload
 from host.systems.devices import profiles_of
 from host.timing.cluster import Cluster as ClusterFile
 from host.toml.profile import load_profile, profile_hash
 from rtl.config import LANES
+from sim.evaluation.cluster import cluster_fields
 from sim.evaluation.fields import mini_batch_of
 from sim.evaluation.measure import measure_system
 from sim.evaluation.point import Point
 from sim.evaluation.search import Built, Site
 from sim.evaluation.store import Store
 from sim.evaluation.systems import canonical, fixed_for, system_of
-from sim.job.memory import node_bytes
+from sim.job.memory import node_bytes, too_large
 
 __all__ = ["Counts", "Request", "hashes_of", "row_of", "skew_note"]
 
@@ -132,10 +134,7 @@ class Request:
         common = {
             "dataset": self.model, "workload": workload, "mini_batch": size, "seed": self.seed,
             "data": self.data, "format": self.format, "warmup": warm, "measured": count,
-            "nodes": self.nodes, "placement": self.placement, "software": self.cluster.software,
-            "gpu": self.cluster.gpu.name, "network": self.cluster.network.name,
-            "link": self.cluster.gpu_link and self.cluster.gpu_link.name,
-            **{name: getattr(self.cluster, name) for name in ("rdma", "gpus", "nics", "inside")},
+            **cluster_fields(self.cluster), "nodes": self.nodes, "placement": self.placement,
             "wire": self.wire,
             "sampled": size >> halves if halves else None,
             "local_cache": None, "remote_cache": None, "in_flight": None, "per_graph": None}
@@ -162,8 +161,8 @@ class Request:
 def hashes_of(cluster: ClusterFile) -> dict[str, str]:
     """Return the hash of each profile of a cluster."""
     return {name: profile_hash(load_profile(name, kind)) for name, kind in profiles_of(
-        cluster.software, cluster.gpu.name, cluster.gpu_link and cluster.gpu_link.name,
-        cluster.network.name, cluster.inside).items()}
+        **{name: value for name, value in cluster_fields(cluster).items()
+           if name not in ("nodes", "gpus", "nics", "rdma")}).items()}
 
 
 def row_of(name: str, point: Point, model: Model, memory: int, runs: Store | None = None) -> dict:
@@ -192,10 +191,9 @@ def row_of(name: str, point: Point, model: Model, memory: int, runs: Store | Non
     if built is None:
         return row | {"why": found["why"]}
     site = Site.of(point)
-    held = _memory(site, built, model, point)
-    if held > memory:
-        return row | {"why": f"bytes of a node must be at most the {memory:,} of GPU memory, "
-                             f"not {held:,}: use more nodes or another placement"}
+    plan = _plan(site, built, point)
+    if why := too_large(model, plan, memory):
+        return row | {"why": why}
     bottleneck = found["bottleneck"] or dict.fromkeys(("resource", "us", "utilisation"))
     traffic = found["traffic"]["total"]["bytes"] if found["traffic"] else 0.0
     return row | {
@@ -203,16 +201,15 @@ def row_of(name: str, point: Point, model: Model, memory: int, runs: Store | Non
         "bottleneck": bottleneck["resource"], "bottleneck_us": bottleneck["us"],
         "utilisation": bottleneck["utilisation"],
         "network_bytes_per_sample": traffic / found["mini_batch"],
-        "gpu_memory_bytes": held,
+        "gpu_memory_bytes": max(gpu["bytes"] for gpu in node_bytes(model, plan, "none")),
         "samples_per_second": found["samples_per_second"],
         "options": _options(found, site), "why": None}
 
 
-def _memory(site: Site, built: Built, model: Model, point: Point) -> int:
-    """Return the bytes of rows and MLPs of the fullest GPU, with the copies that were chosen."""
+def _plan(site: Site, built: Built, point: Point) -> ShardPlan:
+    """Return the placement over GPUs, with the copies that were chosen."""
     copied = getattr(built.tuning, "copied_rows", point.system.copied_rows)
-    plan = site.work.one_copied(copied, 0).plan
-    return max(node["bytes"] for node in node_bytes(model, plan, "none"))
+    return site.work.one_copied(copied, 0).plan
 
 
 def _options(found: dict, site: Site) -> list[str]:

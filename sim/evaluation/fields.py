@@ -14,6 +14,7 @@ from host.devices.software import SoftwareProfile
 from host.model import Model, load_model, model_files
 from host.placement.deal import check_placement
 from host.systems import NETWORK, WIRES, Devices
+from host.timing.cluster import check_gpus
 from host.toml.profile import load_profile, profile_names
 from sim.job.fit import preset_of
 from sim.job.simulation import FIDELITIES
@@ -171,7 +172,8 @@ class Cluster:
     def __post_init__(self) -> None:
         check_known(self, software=software_names(), gpu=profile_names("gpu_"), wire=tuple(WIRES))
         check_placement(self.placement)
-        check_least(self, nodes=1, gpus=1, nics=1)
+        check_least(self, nodes=1)
+        check_gpus(self.gpus, self.nics, self.inside)
         if self.kernels is not None and self.kernels not in LEVELS:
             raise ValueError(f"kernels must be one of {', '.join(map(str, LEVELS))}, "
                              f"not {self.kernels!r}")

@@ -12,11 +12,11 @@ from host.model import Model
 from host.placement.shard import ShardPlan
 from host.systems import Devices, NicTimes
 from host.timing.gpu import GpuProfile
-from rtl.config import preset
+from rtl.config import NicConfig, preset
 from sim.evaluation.fields import Fields, model_of
 from sim.evaluation.nic_run import NicRun, all_runs
 from sim.evaluation.store import Store
-from sim.evaluation.trace import Trace, nic_plan_of
+from sim.evaluation.trace import Trace, nic_plan_of, placement_of
 from sim.evaluation.workloads import Updates, updates_of_trace
 from sim.job.fit import sizes_beyond
 from sim.job.options import RunOptions
@@ -120,11 +120,12 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     remaining time depends on whether dense vectors or looked-up vectors arrive last. A run in which
     dense vectors arrive late (:func:`late_us`) measures the first case.
 
-    A NIC that serves several GPUs simulates the share of all of them; see :func:`serving`. Its
-    PCIe link carries the queries, rows and results of all of them.
+    A NIC that serves several GPUs simulates the share of all of them; see
+    :meth:`host.timing.gpu.GpuProfile.together`. Its PCIe link carries the queries, rows and
+    results of all of them.
     """
     interacts = not point.workload.training and ("sc" in nics.parts or nics.on_card)
-    count = len(trace.measured)
+    count, cluster = len(trace.measured), point.cluster
     many = 1 if point.workload.training else min(SATURATED, max(1, count // 2))
     rows, notes = cache_rows(point, nics, trace)
     sizes = sizes_for(point, nics, trace, interacts)
@@ -136,8 +137,9 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     if point.system.persistent_gather:
         notes.append("a persistent kernel gathers on the GPU")
     gpu, called = serving(point, nics, devices, trace.model)
+    if cluster.all_nics > NicConfig.most_nodes:
+        notes.append(f"{cluster.all_nics} NICs are above the {NicConfig.most_nodes} of the RTL")
 
-    cluster = point.cluster
     share = int(np.ceil(trace.mini_batch / cluster.all_nics))
     late = replace(gpu, gemm_fraction=1.0,
                    float32_tflops=share * _operations(trace) / (late_us(share) * 1e6))
@@ -186,16 +188,11 @@ def serving(point: Fields, nics: Nics, devices: Devices,
     """Return the profile that serves the NICs' lookups, as they see it, and whether the host
     launches each gather.
 
-    A request list for several GPUs is a gather on each of them, at the same time: the gathers share
-    the rows, and the host launches each.
-
     ``model``: model whose rows are gathered; None for the model of the point's data set.
     """
     gpu, called = _answering(point, nics, devices)
-    if (served := point.cluster.gpus_per_nic) > 1:
-        gpu = replace(gpu, memory_bandwidth_gb_s=served * gpu.memory_bandwidth_gb_s,
-                      float32_tflops=served * gpu.float32_tflops, call_us=served * gpu.call_us)
-    return as_nics_see(gpu, 4 * (model or model_of(point.workload.dataset)).dimension), called
+    model = model or model_of(point.workload.dataset)
+    return as_nics_see(gpu.together(point.cluster.gpus_per_nic), 4 * model.dimension), called
 
 
 SEEN_GIB = 16384.0
@@ -256,7 +253,7 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
                 settings.append(f"{cache}_rows={held}")
             else:
                 settings.append(f"{cache}_sets={held // ways}")
-    plan = nic_plan_of(point, trace)
+    placement, lookups = placement_of(point, trace)
     return RunOptions.of(
         config=workload.preset, model=trace.model if trace.changed or not workload.of_paper
         else None,
@@ -265,8 +262,8 @@ def options_of(point: Fields, nics: Nics, trace: Trace, devices: Devices, gpu: G
         samples=sum(len(batch.samples) for batch in trace.batches), mini_batch=trace.mini_batch,
         in_flight=depth, data=workload.data or None, format=workload.format, threads=1,
         fidelity=point.system.fidelity, network=devices.network, pcie=devices.pcie, gpu=gpu,
-        mlp="blas", seed=workload.seed, placement=plan.rule.placement,
-        copied_rows=point.system.copied_rows, lookups=plan.rule.lookups)
+        mlp="blas", seed=workload.seed, placement=placement,
+        copied_rows=point.system.copied_rows, lookups=lookups, gpus=point.cluster.gpus_per_nic)
 
 
 def sizes_for(point: Fields, nics: Nics, trace: Trace, interaction: bool) -> tuple[str, ...]:

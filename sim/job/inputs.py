@@ -71,12 +71,16 @@ class SampleSource:
         With placement ``lookups`` the input is opened a first time here, unless the workload brings
         the lookups.
         """
+        return self.gpu_plan(placement).joined(self.workload.gpus)
+
+    def gpu_plan(self, placement: str | None = None) -> ShardPlan:
+        """Return :meth:`plan` over GPUs, of which a node has several if its NIC serves several."""
         workload = self.workload
         placement, lookups = placement or workload.placement, workload.lookups
         if placement == "lookups" and lookups is None:
             lookups = self.lookups()
-        return ShardPlan.deal(self.model, workload.nodes, placement, lookups).with_copies(
-            workload.copied_rows)
+        return ShardPlan.deal(self.model, workload.nodes * workload.gpus, placement,
+                              lookups, workload.gpus).with_copies(workload.copied_rows)
 
     def lookups(self) -> tuple[int, ...]:
         """Return the lookups of each table over the first `MEASURED` samples of the input, or all.

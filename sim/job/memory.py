@@ -1,11 +1,11 @@
-"""GPU memory of each node for the rows of a model and its MLPs."""
+"""GPU memory for the rows of a model and its MLPs."""
 
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.timing.cluster import load_cluster, row_bytes
 from sim.job.workload import Workload, check_cluster
 
-__all__ = ["STATE_BYTES", "check_memory", "node_bytes"]
+__all__ = ["STATE_BYTES", "check_memory", "node_bytes", "too_large"]
 
 STATE_BYTES = {"none": 0, "sgd": 0, "rowwise-adagrad": 4}
 """Bytes of optimizer state per row: row-wise Adagrad keeps one float32, the mean of the squares
@@ -14,9 +14,9 @@ of its gradients (Naumov et al. 2019; FBGEMM)."""
 
 def node_bytes(model: Model, plan: ShardPlan, optimizer: str) -> list[dict]:
     """Return ``rows``, ``row_bytes``, ``optimizer_bytes``, ``mlp_bytes`` (weights of both MLPs,
-    which every node has) and the sum ``bytes``, for each node.
+    which every GPU has) and the sum ``bytes``, for each node of ``plan``, a GPU.
 
-    For a node's part of a hashed table, the hash is taken as even.
+    For a GPU's part of a hashed table, the hash is taken as even.
     """
     found = []
     for rows in plan.rows_held():
@@ -27,18 +27,26 @@ def node_bytes(model: Model, plan: ShardPlan, optimizer: str) -> list[dict]:
     return found
 
 
+def too_large(model: Model, plan: ShardPlan, memory: int, optimizer: str = "none",
+              cluster: str = "") -> str | None:
+    """Return the reason why rows and MLPs do not fit in ``memory`` bytes of each GPU of ``plan``;
+    None if they fit. ``cluster``: its name, if known."""
+    found = [node["bytes"] for node in node_bytes(model, plan, optimizer)]
+    if (most := max(found)) <= memory:
+        return None
+    return (f"bytes of a GPU must be at most the {memory:,} of GPU memory"
+            f"{f' of cluster {cluster}' * bool(cluster)}, not {most:,} at GPU {found.index(most)} "
+            f"for model {model.name}: use more nodes, another placement or a smaller model")
+
+
 def check_memory(workload: Workload, model: Model, plan: ShardPlan,
                  optimizer: str = "none") -> None:
-    """Raise ``ValueError`` if a node's rows and MLPs exceed the GPU memory of the cluster.
+    """Raise ``ValueError`` if rows and MLPs exceed the memory of a GPU of the cluster.
 
-    Without a ``cluster``, the size of the memory is unknown.
+    plan: placement over the GPUs. Without a ``cluster``, the size of the memory is unknown.
     """
     if workload.cluster is None:
         return
     memory = load_cluster(workload.cluster, check_cluster).gpu_memory_bytes
-    found = [node["bytes"] for node in node_bytes(model, plan, optimizer)]
-    if (most := max(found)) > memory:
-        raise ValueError(
-            f"bytes of a node must be at most the {memory:,} of GPU memory of cluster "
-            f"{workload.cluster}, not {most:,} at node {found.index(most)} for model "
-            f"{model.name}: use more nodes, another placement or a smaller model")
+    if why := too_large(model, plan, memory, optimizer, str(workload.cluster)):
+        raise ValueError(why)

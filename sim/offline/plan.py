@@ -65,12 +65,13 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
 
     Returns
     -------
-    ``memory`` (bytes of each of the ``nodes``, their ``share`` of the GPU's memory, the fraction of
-    their rows that each of the ``caches`` could have ``held``), ``placements`` (for each placement
-    of the tables the ``balance`` of rows and lookups, largest share over mean share, and
-    ``nodes_needed``), ``checks`` (needed and available quantity, whether the check ``holds``, and
-    whether it is ``required``: other checks only affect speed), ``traffic`` (of each
-    node per mini-batch), ``resources`` (microseconds per mini-batch at the busiest node,
+    ``nodes`` (NICs with the GPUs that each serves), ``gpus`` (of all nodes), ``memory`` (in
+    ``nodes``: bytes of each GPU, their ``share`` of its memory, the fraction of its rows that each
+    of the ``caches`` could have ``held``), ``placements`` (for each placement of the tables the
+    ``balance`` of rows and lookups, largest share over mean share, and ``nodes_needed``, GPUs of
+    the model's rows), ``checks`` (needed and available quantity, whether the check ``holds``, and
+    whether it is ``required``: other checks only affect speed), ``traffic`` (of each node per
+    mini-batch), ``resources`` (microseconds per mini-batch at the busiest node,
     ``least_us`` with full packets and ``expected_us``), ``binds`` (the resource with the largest
     ``least_us``), and ``samples_per_second``, an upper bound for any run.
 
@@ -94,7 +95,7 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     plans = {name: source.plan(name)
              for name in dict.fromkeys((*PLACEMENTS, workload.placement))}
     traffic, loads = _replay(source, system, plans, hit_rate, progress)
-    nodes = node_bytes(model, plans[workload.placement], optimizer)
+    nodes = node_bytes(model, source.gpu_plan(workload.placement), optimizer)
     per_batch = {name: values / traffic.batches for name, values in traffic.counts.items()}
     resources = _resources(workload, system, model, traffic, per_batch)
     binds = max(resources, key=lambda resource: resource["least_us"])
@@ -110,7 +111,8 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
         "interaction": None if not system.runtime.interaction else {
             "mode": model.interaction, "itself": model.interaction_itself,
             "width": model.interaction_width},
-        "nodes": workload.nodes, "placement": workload.placement, "optimizer": optimizer,
+        "nodes": workload.nodes, "gpus": workload.nodes * workload.gpus,
+        "placement": workload.placement, "optimizer": optimizer,
         "data": workload.data, "format": source.kind, "seed": workload.seed,
         "mini_batch": workload.mini_batch, "in_flight": workload.in_flight,
         "warmup": workload.warmup, "samples": traffic.samples, "mini_batches": traffic.batches,

@@ -39,8 +39,11 @@ def _table(title: str, *columns: str, left: int = 1) -> Table:
 
 def _memory(result: dict) -> Table:
     model, nodes = result["model"], result["memory"]["nodes"]
-    shown = _table(f"{model['name']}, {result['nodes']} nodes, cluster {result['cluster']}, "
-                   f"placement {result['placement']}", "node", "rows", "bytes", "of GPU memory")
+    several = result["gpus"] > result["nodes"]
+    count = f"{result['gpus']} GPUs of " * several + f"{result['nodes']} nodes"
+    shown = _table(f"{model['name']}, {count}, cluster {result['cluster']}, "
+                   f"placement {result['placement']}", "GPU" if several else "node", "rows",
+                   "bytes", "of GPU memory")
     first = 0
     for last, node in enumerate(nodes):
         if last + 1 < len(nodes) and nodes[last + 1] == node:

@@ -86,7 +86,7 @@ def _changes(case: Case, results: Results) -> Iterator[dict]:
                "why": base["why"] or own["why"]}
 
 
-def _largest(changes: Sequence[Mapping], ratio: float | None) -> dict | None:
+def _largest(changes: Sequence[dict], ratio: float | None) -> dict | None:
     """Return the fair change whose ratio differs most from ``ratio``, as a factor."""
     if ratio is None:
         return None

@@ -84,6 +84,25 @@ def test_copies_do_not_lose_the_bags_of_other_tables(bags):
     assert result["systems"][0]["why"] is None
 
 
+@pytest.mark.parametrize("cluster, nodes", [
+    ("two_hosts", None), pytest.param("zionex", 2, marks=pytest.mark.thorough)])
+def test_nodes_of_several_gpus(cluster, nodes):
+    result = api.compare(cluster=cluster, nodes=nodes, mini_batch=64, measured=2)
+    assert (result["nodes"], result["gpus"]) == (2, 16)
+    by = {row["system"]: row for row in result["systems"]}
+    assert {name: row["why"] for name, row in by.items()} == dict.fromkeys(("bl-tuned", "fs", "en"))
+    # 34 million rows of 64 bytes over 16 GPUs: the largest table decides.
+    assert all(6.4e8 < row["gpu_memory_bytes"] < 1e9 for row in by.values())
+    assert all(row["network_bytes_per_sample"] > 100 for row in by.values())
+
+
+def test_a_single_node_of_several_gpus():
+    result = api.compare(cluster="two_hosts", nodes=1, mini_batch=64, measured=2,
+                         system=["bl-tuned", "fs"])
+    assert all(row["network_bytes_per_sample"] == 0 and row["interval_us"] > 0
+               for row in result["systems"]) and result["gpus"] == 8
+
+
 def test_a_file_of_few_samples_keeps_the_mini_batch(tmp_path):
     path = tmp_path / "trace.txt"
     path.write_text("".join(f"{n % 8}:{n} {(n + 1) % 8}:{n}\n" for n in range(100)))

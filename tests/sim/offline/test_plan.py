@@ -366,7 +366,7 @@ def test_what_does_not_fit(tmp_path, capsys):
     result = json.loads(target.read_text())
     over = next(row for row in result["checks"] if not row["holds"] and row["required"])
     assert shown.err == f"sim: {failures(result)[0]}\n"
-    assert over["what"] == "bytes of a node" and over["have"] == 10**9 < over["need"]
+    assert over["what"] == "bytes of a GPU" and over["have"] == 10**9 < over["need"]
     assert {row["placement"]: row["nodes_needed"]["nodes"] for row in result["placements"]} == {
         "even": 3, "rows": 3, "lookups": 3, "row": 3}
     assert picture.read_bytes().startswith(b"\x89PNG")
