@@ -28,8 +28,11 @@ class Operation:
     matrix: whether the arithmetic is a matrix product.
     tiles: for a matrix product, the tiles of `TILE` x `TILE` outputs of all kernels, each on one
         multiprocessor; 0 for other operations.
+    tile_flops: operations of a tile, including outputs outside the matrix; 0 if tiles have only
+        ``flops``.
     fused_embedding: whether it is a framework's batched embedding operator, which has its own call
         cost.
+    reads: reads in sequence in each operator, each at an address from the read before.
 
     Raises ``ValueError`` for a negative number, and for fewer kernels than operators.
     """
@@ -43,11 +46,13 @@ class Operation:
     kernels: int = 1
     matrix: bool = False
     tiles: float = 0
+    tile_flops: float = 0
     fused_embedding: bool = False
+    reads: int = 0
 
     def __post_init__(self) -> None:
-        check_least(self, streamed_bytes=0, rows=0, row_bytes=0, flops=0, operators=1,
-                    kernels=self.operators, tiles=0)
+        check_least(self, streamed_bytes=0, rows=0, row_bytes=0, reads=0, flops=0, operators=1,
+                    kernels=self.operators, tiles=0, tile_flops=0)
 
     def row_traffic(self, access_bytes: int) -> int:
         """Return the bytes that its rows move if an access moves at least ``access_bytes``."""

@@ -7,6 +7,7 @@ whose name equals the field's name with ``_`` for each dot (``launch.call_us`` f
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from math import log2
 from statistics import median
 from typing import Any, TypeVar
 
@@ -54,8 +55,7 @@ class _Source:
 
 
 _LAUNCHED = ("kaggle.32", "kaggle.32.tf32")
-"""Cases of the item ``en`` whose launches give the constant. Terabyte's take up to 2.2 times as long.
-"""
+"""Cases of the item ``en`` that give the constant. Terabyte's launches take up to twice as long."""
 
 
 def _one(name: str, **how: Any) -> _Source:
@@ -66,12 +66,14 @@ def _middle(*values: float) -> float:
     return median(values)
 
 
-def _gathered(us: float, rows: int, size: int, stream_gb_s: float) -> float:
-    """Return the fraction of the streaming rate that a gather of ``rows`` rows of ``size`` bytes
-    reaches.
+_ROWS = ("gather.65536x64B.kernel.cold_us", "gather.65536x256B.kernel.cold_us")
+
+
+def _rows_us(us: float, size: int, stream_gb_s: float) -> float:
+    """Return the part of a gather of 65,536 rows of ``size`` bytes that reads rows, without
+    sequential bytes: indices, and vectors that are written.
     """
-    streamed = rows * (size + 8) / (stream_gb_s * 1e3)
-    return min(1.0, rows * size / max(us - streamed, 0.05 * us) / (stream_gb_s * 1e3))
+    return max(us - 65536 * (size + 8) / (stream_gb_s * 1e3), 0.05 * us)
 
 
 _SOURCES: dict[type, dict[str, tuple[_Source, ...]]] = {
@@ -86,11 +88,24 @@ _SOURCES: dict[type, dict[str, tuple[_Source, ...]]] = {
         "memory_bandwidth_gb_s": (_one("rates.stream_gb_s"),),
         "float32_tflops": (_one("rates.product_tflops"),),
         "kernel_us": (_one("rates.node_us"),),
+        "read_us": (_Source(
+            ("gather.64x64B.kernel.cold_us", "rates.node_us"),
+            lambda cold, node: max(0.0, (cold - node) / 2), "half of the additional time of a "
+            "kernel that reads an index and a row, not read just before, over a kernel without "
+            "work"),),
+        "access_bytes": (_Source(
+            (*_ROWS, "rates.node_us", "rates.stream_gb_s"),
+            lambda short, long, node, stream: 2 ** round(log2(
+                256 * _rows_us(short - node, 64, stream) / _rows_us(long - node, 256, stream))),
+            "power of two next to the bytes that a row of 64 B moves at the rate of rows of 256 B"),
+            ),
         "gather_fraction": (
-            _Source(("gather.65536x64B.kernel.cold_us", "rates.node_us", "rates.stream_gb_s"),
-                    lambda us, node, stream: _gathered(us - node, 65536, 64, stream),
-                    "65,536 rows of 64 B at random by a kernel of the project, without the time of "
-                    "a kernel and of sequential reads and writes, relative to the rate of streams"),
+            _Source((_ROWS[1], "rates.node_us", "rates.stream_gb_s"),
+                    lambda us, node, stream: min(1.0, 65536 * 256 / stream / 1e3
+                                                 / _rows_us(us - node, 256, stream)),
+                    "65,536 rows of 256 B at random by a kernel of the project, without the time "
+                    "of a kernel and of sequential reads and writes, relative to the rate of "
+                    "streams; at most 1"),
             _Source(("rates.gather_gb_s", "rates.stream_gb_s"),
                     lambda gather, stream: min(1.0, gather / stream),
                     "rows of 64 B at random, relative to the rate of streams")),

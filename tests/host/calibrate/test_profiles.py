@@ -105,10 +105,15 @@ def test_a_new_field_is_filled_by_the_reading_of_its_name(monkeypatch):
 
 
 def test_rows_count_from_the_projects_own_gather():
+    # Rows of 64 B take 5 us, without the kernel and sequential bytes, and rows of 256 B 9.5 us.
     found = derive_profiles("gpu_x", _book(
         rates__stream_gb_s=2000.0, rates__gather_gb_s=100.0, rates__node_us=1.0,
-        gather__65536x64B__kernel__cold_us=1.0 + 65536 * 72 / 2e6 + 5.0))
-    assert found.gpu.gather_fraction == pytest.approx(65536 * 64 / 5.0 / 2e6)
+        gather__65536x64B__kernel__cold_us=1.0 + 65536 * 72 / 2e6 + 5.0,
+        gather__65536x256B__kernel__cold_us=1.0 + 65536 * 264 / 2e6 + 9.5,
+        gather__64x64B__kernel__cold_us=2.5))
+    assert found.gpu.gather_fraction == pytest.approx(65536 * 256 / 9.5 / 2e6)
+    assert found.gpu.access_bytes == 128  # next to 256 * 5 / 9.5
+    assert found.gpu.read_us == 0.75
     assert derive_profiles("gpu_x", _book(
         rates__stream_gb_s=2000.0, rates__gather_gb_s=100.0)).gpu.gather_fraction == 0.05
 

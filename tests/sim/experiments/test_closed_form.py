@@ -60,14 +60,13 @@ def test_eager_software_is_the_sum_of_its_calls():
 
 
 def product_us(inputs: int, outputs: int) -> float:
-    """A layer's product: its tiles run in parallel, each at the rate of a multiprocessor."""
-    flops = 2 * SHARE * inputs * outputs + SHARE * outputs
-    tiles = ceil(SHARE / 64) * ceil(outputs / 64)
-    assert tiles <= GPU["multiprocessors"]
-    rate = GPU["float32_tflops"] * 1e6 * GPU["gemm_fraction"] * tiles / GPU["multiprocessors"]
+    """A layer's product: whole tiles run in parallel, each at the rate of a multiprocessor."""
+    assert ceil(SHARE / 64) * ceil(outputs / 64) <= GPU["multiprocessors"]
+    rate = GPU["float32_tflops"] * 1e6 * GPU["gemm_fraction"] / GPU["multiprocessors"]
     moved = 4 * (SHARE * inputs + inputs * outputs + outputs + SHARE * outputs)
-    return max(GPU["kernel_us"], flops / rate,
-               moved / (GPU["memory_bandwidth_gb_s"] * 1e3 * GPU["stream_fraction"]))
+    return GPU["kernel_us"] + max(
+        2 * 64 * 64 * inputs / rate,
+        moved / (GPU["memory_bandwidth_gb_s"] * 1e3 * GPU["stream_fraction"]))
 
 
 def layers_us(layers) -> float:
@@ -100,8 +99,11 @@ def test_en_needs_its_host_for_a_doorbell_a_graph_and_a_wait():
     # Fixed options instead of a search: unique delivery, no tables on the GPU.
     found = measure(Point.named("en", software="tuned", warmup=WARMUP, measured=MEASURED,
                                 fixed=("deliver=unique", "copied_rows=0")))
-    assert found["interval_us"] == pytest.approx(
-        cost["doorbell_us"] + cost["graph_us"] + cost["synchronize_us"], rel=0.02)
+    assert found["busy_us"]["cpu"] == pytest.approx(
+        cost["doorbell_us"] + cost["graph_us"] + cost["synchronize_us"])
+    # Two busy resources: the thread, and the GPU by the tiles of its products.
+    assert max(found["busy_us"].values()) <= found["interval_us"] <= 1.2 * max(
+        found["busy_us"].values())
     features = 2 * PCIE["one_way_us"] + 4 * MODEL.dense * SHARE / (PCIE["bandwidth_gb_s"] * 1e3)
     # The doorbell, a graph, dense features, the bottom MLP; the NIC has written its word earlier:
     # a doorbell, results and word, a short write, and a poll.
@@ -153,7 +155,7 @@ def test_graphs_of_the_tuned_baseline_take_a_fourth_of_its_latency():
     exchanged = exchange_us(16 * lookups) + exchange_us(4 * MODEL.dimension * lookups.T)
     kernel, wait = GPU["kernel_us"], cost["synchronize_us"]
     # Indices by table, gathers (an additional kernel for joined tables) and the interaction take
-    # the least time of a kernel.
+    # hardly more than a kernel without work.
     sparse = exchanged + (2 + ("joined" in note(found))) * kernel
     bottom = layers_us(MODEL.bottom_layers)
     path = (cost["graph_us"] + GPU["launch_us"] + 2 * PCIE["one_way_us"]
