@@ -6,7 +6,14 @@ from typing import TypeVar
 
 from host.systems.charge import longest_us
 from host.systems.devices import Devices
-from host.systems.options import COPIED_ROWS, KEY_BYTES, HostTuning, Variants, host_variants
+from host.systems.options import (
+    COPIED_ROWS,
+    KEY_BYTES,
+    THREADS,
+    HostTuning,
+    Variants,
+    host_variants,
+)
 from host.systems.stage import Step
 
 __all__ = ["EXCHANGES", "WIRES", "Tuning", "best", "least_interval_us", "tuning_variants"]
@@ -95,11 +102,13 @@ class Tuning(HostTuning):
 
 def tuning_variants(training: bool, rdma: bool = False, repeats: bool = False,
                     key_bytes: int = KEY_BYTES[0], wire: str = "float32",
-                    copied_rows: Sequence[int] = COPIED_ROWS) -> tuple[Variants, ...]:
+                    copied_rows: Sequence[int] = COPIED_ROWS,
+                    threads: int = THREADS) -> tuple[Variants, ...]:
     """Return the alternatives that ``bl-tuned`` searches.
 
     rdma: whether kernels may exchange data. repeats: whether bags repeat. key_bytes: bytes of a
     key. wire: the shortest format allowed. copied_rows: limits on the rows of copied tables.
+    threads: most threads.
     """
     both, off = (False, True), (False,)
     own = {"exchange": EXCHANGES if rdma else EXCHANGES[:2], "dedupe": both, "overlap": both,
@@ -110,7 +119,7 @@ def tuning_variants(training: bool, rdma: bool = False, repeats: bool = False,
     lookups = tuple({"fused": fused, "joined": joined}
                     for fused, joined in ((True, False), (False, True), (False, False)))
     return (lookups, *(tuple({name: value} for value in values) for name, values in own.items()),
-            *host_variants(key_bytes=key_bytes))
+            *host_variants(threads, key_bytes))
 
 
 def least_interval_us(steps: Sequence[Step], in_flight: int) -> float:
