@@ -122,16 +122,24 @@ def tuning_variants(training: bool, rdma: bool = False, repeats: bool = False,
             *host_variants(threads, key_bytes))
 
 
-def least_interval_us(steps: Sequence[Step], in_flight: int) -> float:
+def least_interval_us(steps: Sequence[Step], in_flight: int, per_graph: int = 1) -> float:
     """Return a lower bound of the mean interval of ``steps``, in microseconds per step.
 
     The bound is the busiest resource, or the mean step length divided by ``in_flight``.
+
+    per_graph: steps that share the calls of the host, see :func:`host.systems.in_one_graph`.
     """
     busy: dict = {}
+    # The first step of a graph pays a call, and the others what they add to it.
+    first = [min(step.stages[number].us for step, number in zip(steps, call))
+             for call in zip(*(sorted(step.calls) for step in steps))]
     for step in steps:
-        for stage in step.stages:
+        shared = dict(zip(sorted(step.calls), first))
+        for number, stage in enumerate(step.stages):
+            us = stage.us if per_graph == 1 or number not in shared else (
+                shared[number] + (per_graph - 1) * step.calls[number]) / per_graph
             for name, share in stage.uses:
-                busy[name] = busy.get(name, 0.0) + share * stage.us
+                busy[name] = busy.get(name, 0.0) + share * us
     alone = sum(map(longest_us, steps)) / in_flight
     return max(alone, *busy.values(), 0.0) / len(steps)
 

@@ -85,8 +85,8 @@ class Built:
     @cached_property
     def least_us(self) -> float:
         """Lower bound of the interval, cheaper to compute."""
-        return least_interval_us(in_graphs(self.steps, self.per_graph),
-                                 self.in_flight // self.per_graph) / self.per_graph
+        return least_interval_us(self.steps, self.in_flight // self.per_graph * self.per_graph,
+                                 self.per_graph)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +203,10 @@ class Search(ABC):
         own = [each for each in self.variants if each and self.coarse.issuperset(each[0])]
         return every(option, own, self.site.training) if own else (option,)
 
+    def apart(self, option: Any) -> Any:
+        """Return the group of an option; the search climbs from the best of each group."""
+        return None
+
     def least_ways(self, option: Any) -> list[list[Step]]:
         """Return steps of few mini-batches that are a lower bound of :meth:`ways`."""
         return self.ways(option, few=True)
@@ -233,7 +237,10 @@ class Search(ABC):
             return self.whole(Choice(point.flights, seeds[0]))
         found: list[Choice] = []
         for flights in point.sets_of_flights:
-            found.append(self._climb(flights, [*seeds, *(each.option for each in found)]))
+            starts = [[each for each in seeds if self.apart(each) == group]
+                      for group in dict.fromkeys(map(self.apart, seeds))]
+            found.append(best([self._climb(flights, own) for own in (
+                *starts, *([each.option] for each in found))], self._bound, self._cost))
         return self.pick([self.whole(choice) for choice in dict.fromkeys(found)])
 
     def _climb(self, flights: Flights, options: Sequence[Any]) -> Choice:

@@ -84,6 +84,10 @@ class _Tuned(Search):
             site.training, site.devices.rdma, any(w.once is not w for w in site.work.plain),
             site.key_bytes, site.point.cluster.wire, site.copied_rows, site.threads)
 
+    def apart(self, option: Tuning) -> str:
+        """Return the exchange, which decides about many other options."""
+        return option.exchange
+
     def allows(self, option: Tuning, depth: int, per_graph: int) -> bool:
         """Return whether an exchange can be grouped with one of an earlier mini-batch in another
         graph, and whether a graph has several exchanges."""
