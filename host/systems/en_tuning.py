@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from host.systems.options import COPIED_ROWS, KEY_BYTES, HostTuning, Variants, host_variants
+from host.systems.options import (
+    COPIED_ROWS,
+    KEY_BYTES,
+    THREADS,
+    HostTuning,
+    Variants,
+    host_variants,
+)
 
 __all__ = ["DELIVER", "EnTuning", "en_variants"]
 
@@ -79,15 +86,17 @@ class EnTuning(HostTuning):
 
 
 def en_variants(training: bool, key_bytes: int = KEY_BYTES[0],
-                copied_rows: Sequence[int] = COPIED_ROWS) -> tuple[Variants, ...]:
+                copied_rows: Sequence[int] = COPIED_ROWS,
+                threads: int = THREADS) -> tuple[Variants, ...]:
     """Return the alternatives that EN searches: the read path, ``deliver``, ``copied_rows`` and the
     options of every system. Other members keep their defaults.
 
     key_bytes: bytes of a key. copied_rows: limits on the rows of copied tables.
+    threads: most threads that call.
     """
     return (tuple({"ring": ring, "reads": reads}
                   for ring, reads in ((True, False), (False, False), (False, True))),
             tuple({"deliver": deliver} for deliver in DELIVER),
             tuple({"copied_rows": rows} for rows in (copied_rows[:1] if training else copied_rows)),
             tuple({"communicators": count} for count in ((1, 2) if training else (1,))),
-            *host_variants(key_bytes=key_bytes))
+            *host_variants(threads, key_bytes))

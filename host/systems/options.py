@@ -80,13 +80,13 @@ class HostTuning:
     def words(self) -> list[str]:
         """Return the active options as texts."""
         used = [name for name, value in vars(self).items() if value is True]
-        used += [f"{count} {name}" for name in ("threads", "communicators")
-                 if (count := getattr(self, name)) > 1]
+        used += [f"{self.threads} thread{'s' * (self.threads > 1)}"]
+        used += [f"{self.communicators} communicators"] * (self.communicators > 1)
         return used + [f"keys of {8 * self.key_bytes} bits"] * (self.key_bytes < KEY_BYTES[0])
 
     def in_words(self) -> str:
         """Return the active options as text."""
-        return ", ".join(self.words()) or "no options"
+        return ", ".join(self.words())
 
 
 def named_of(option: HostTuning) -> tuple[str, ...]:

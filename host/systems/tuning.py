@@ -6,8 +6,14 @@ from typing import TypeVar
 
 from host.systems.charge import longest_us
 from host.systems.devices import Devices
-from host.systems.options import COPIED_ROWS, KEY_BYTES, HostTuning, Variants, host_variants
-from host.systems.schedule import busy_us
+from host.systems.options import (
+    COPIED_ROWS,
+    KEY_BYTES,
+    THREADS,
+    HostTuning,
+    Variants,
+    host_variants,
+)
 from host.systems.stage import Step
 
 __all__ = ["EXCHANGES", "WIRES", "Tuning", "best", "least_interval_us", "tuning_variants"]
@@ -96,11 +102,13 @@ class Tuning(HostTuning):
 
 def tuning_variants(training: bool, rdma: bool = False, repeats: bool = False,
                     key_bytes: int = KEY_BYTES[0], wire: str = "float32",
-                    copied_rows: Sequence[int] = COPIED_ROWS) -> tuple[Variants, ...]:
+                    copied_rows: Sequence[int] = COPIED_ROWS,
+                    threads: int = THREADS) -> tuple[Variants, ...]:
     """Return the alternatives that ``bl-tuned`` searches.
 
     rdma: whether kernels may exchange data. repeats: whether bags repeat. key_bytes: bytes of a
     key. wire: the shortest format allowed. copied_rows: limits on the rows of copied tables.
+    threads: most threads.
     """
     both, off = (False, True), (False,)
     own = {"exchange": EXCHANGES if rdma else EXCHANGES[:2], "dedupe": both, "overlap": both,
@@ -111,16 +119,29 @@ def tuning_variants(training: bool, rdma: bool = False, repeats: bool = False,
     lookups = tuple({"fused": fused, "joined": joined}
                     for fused, joined in ((True, False), (False, True), (False, False)))
     return (lookups, *(tuple({name: value} for value in values) for name, values in own.items()),
-            *host_variants(key_bytes=key_bytes))
+            *host_variants(threads, key_bytes))
 
 
-def least_interval_us(steps: Sequence[Step], in_flight: int) -> float:
+def least_interval_us(steps: Sequence[Step], in_flight: int, per_graph: int = 1) -> float:
     """Return a lower bound of the mean interval of ``steps``, in microseconds per step.
 
     The bound is the busiest resource, or the mean step length divided by ``in_flight``.
+
+    per_graph: steps that share the calls of the host, see :func:`host.systems.in_one_graph`.
     """
+    busy: dict = {}
+    # The first step of a graph pays a call, and the others what they add to it.
+    first = [min(step.stages[number].us for step, number in zip(steps, call))
+             for call in zip(*(sorted(step.calls) for step in steps))]
+    for step in steps:
+        shared = dict(zip(sorted(step.calls), first))
+        for number, stage in enumerate(step.stages):
+            us = stage.us if per_graph == 1 or number not in shared else (
+                shared[number] + (per_graph - 1) * step.calls[number]) / per_graph
+            for name, share in stage.uses:
+                busy[name] = busy.get(name, 0.0) + share * us
     alone = sum(map(longest_us, steps)) / in_flight
-    return max(alone, *busy_us(steps).values(), 0.0) / len(steps)
+    return max(alone, *busy.values(), 0.0) / len(steps)
 
 
 def best(candidates: Iterable[_T], least: Callable[[_T], tuple[float, ...]],

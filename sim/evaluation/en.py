@@ -203,7 +203,7 @@ class EnSearch(Search):
         """Return the alternatives that differ at this site; NICs serve at least one table."""
         site = self.site
         return en_variants(site.training, site.key_bytes, [
-            rows for rows in site.copied_rows if not copied_all(site.trace, rows)])
+            rows for rows in site.copied_rows if not copied_all(site.trace, rows)], site.threads)
 
     def options(self) -> Sequence[EnTuning]:
         """Return the options that EN may choose from at this site."""

@@ -10,12 +10,14 @@ from typing import Any, ClassVar
 
 from host.systems import (
     COPIED_ROWS,
+    THREADS,
     Devices,
     HostTuning,
     Step,
     StepOptions,
     Variants,
     best,
+    every,
     fixed_of,
     in_graphs,
     least_interval_us,
@@ -66,8 +68,8 @@ class Built:
     @cached_property
     def least_us(self) -> float:
         """Lower bound of the interval, cheaper to compute."""
-        return least_interval_us(in_graphs(self.steps, self.per_graph),
-                                 self.in_flight // self.per_graph) / self.per_graph
+        return least_interval_us(self.steps, self.in_flight // self.per_graph * self.per_graph,
+                                 self.per_graph)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +107,12 @@ class Site:
         return trace_of(replace(self.point.workload, mini_batch=sampled))
 
     @property
+    def threads(self) -> int:
+        """Most host threads, with the thread of the NIC's driver. Without graphs, calls come from
+        Python, which runs one thread at a time."""
+        return THREADS if self.devices.software.graphs else THREADS - 1
+
+    @property
     def key_bytes(self) -> int:
         """Bytes of a key: 4 if all rows together have numbers of 32 bits."""
         return 4 if sum(self.trace.model.rows) < 1 << 32 else 8
@@ -128,9 +136,9 @@ class Choice:
 class Search(ABC):
     """Options of a system at a site, and the local search for the fastest.
 
-    A search begins at one option. Each round compares the options that differ in at most
-    ``changes`` alternatives, with each flight; it ends when none is faster. A bound that is cheap
-    to compute excludes most of them.
+    A search begins at the best of a few options. Each round compares the options that differ in at
+    most ``changes`` alternatives, with each flight; it ends when none is faster. A bound that is
+    cheap to compute excludes most of them.
 
     The extreme mini-batches represent all mini-batches while options are compared. The two
     finalists (the best with one mini-batch per graph, and the best overall) are then compared on
@@ -140,12 +148,14 @@ class Search(ABC):
     -------
     kind: class of the options, None for a system without options.
     changes: alternatives that change at once.
+    coarse: members whose combinations are compared first.
 
     Parameters: ``site``; ``all_reduce``, whether training sums the MLPs' gradients over the nodes.
     """
 
     kind: ClassVar[type[HostTuning] | None] = None
     changes: ClassVar[int] = 2
+    coarse: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, site: Site, all_reduce: bool = True):
         self.site = site
@@ -170,11 +180,23 @@ class Search(ABC):
         return start_of(self.kind(**self.fixed), self.variants, self.site.training)
 
     def near(self, option: Any) -> Sequence[Any]:
-        """Return ``option``, and the similar options that a round compares with it."""
+        """Return ``option``, and the similar options that a round compares with it: the options
+        with the fewest threads and communicators first, which win ties."""
         if option is None:
             return (None,)
-        return [each for each in near(option, self.variants, self.changes)
-                if each.possible(self.site.training)]
+        return sorted((each for each in near(option, self.variants, self.changes)
+                       if each.possible(self.site.training)),
+                      key=lambda each: each.threads + each.communicators)
+
+    def seeds(self) -> Sequence[Any]:
+        """Return the options that are compared first."""
+        option = self.start()
+        own = [each for each in self.variants if each and self.coarse.issuperset(each[0])]
+        return every(option, own, self.site.training) if own else (option,)
+
+    def apart(self, option: Any) -> Any:
+        """Return the group of an option; the search climbs from the best of each group."""
+        return None
 
     def least_ways(self, option: Any) -> list[list[Step]]:
         """Return steps of few mini-batches that are a lower bound of :meth:`ways`."""
@@ -188,7 +210,7 @@ class Search(ABC):
         """Return notes on ``option``."""
         if option is None:
             return ()
-        return (f"{self.site.point.label} is fastest with {option.in_words()}",)
+        return (f"fastest with {option.in_words()}",)
 
     def whole(self, choice: Choice) -> Built:
         """Return the system with a choice, over all mini-batches."""
@@ -201,19 +223,27 @@ class Search(ABC):
 
     def best(self, start: Any = None) -> Built:
         """Return the system with its best options. ``start``: replaces the search's own."""
-        point, option = self.site.point, self.start() if start is None else start
-        if len(self.near(option)) == 1:
-            return self.whole(Choice(point.flights, option))
+        point, seeds = self.site.point, self.seeds() if start is None else (start,)
+        if len(seeds) == len(self.near(seeds[0])) == 1:
+            return self.whole(Choice(point.flights, seeds[0]))
         found: list[Choice] = []
         for flights in point.sets_of_flights:
-            found.append(self._round(flights, found[-1].option if found else option))
+            starts = [[each for each in seeds if self.apart(each) == group]
+                      for group in dict.fromkeys(map(self.apart, seeds))]
+            found.append(best([self._climb(flights, own) for own in (
+                *starts, *([each.option] for each in found))], self._bound, self._cost))
         return self.pick([self.whole(choice) for choice in dict.fromkeys(found)])
 
-    def _round(self, flights: Flights, option: Any) -> Choice:
-        choices = [Choice((flight,), each) for each in self.near(option) for flight in flights
-                   if self.allows(each, *flight)]
-        chosen = best(choices, self._bound, self._cost)
-        return chosen if chosen.option == option else self._round(flights, chosen.option)
+    def _climb(self, flights: Flights, options: Sequence[Any]) -> Choice:
+        """Return the best of ``options``, improved until no similar option is faster."""
+        chosen, before = self._compare(flights, options), None
+        while chosen != before:
+            before, chosen = chosen, self._compare(flights, self.near(chosen.option))
+        return chosen
+
+    def _compare(self, flights: Flights, options: Sequence[Any]) -> Choice:
+        return best([Choice((flight,), each) for each in options for flight in flights
+                     if self.allows(each, *flight)], self._bound, self._cost)
 
     def _bound_of(self, choice: Choice) -> tuple[float, float]:
         """Return a lower bound of the cost of a choice."""

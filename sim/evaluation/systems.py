@@ -70,6 +70,7 @@ class _Tuned(Search):
     """Search of bl-tuned."""
 
     kind = Tuning
+    coarse = frozenset({"exchange", "dedupe", "host_indices", "copied_rows", "bags_once"})
 
     def __init__(self, site: Site, all_reduce: bool):
         super().__init__(site, all_reduce)
@@ -82,7 +83,11 @@ class _Tuned(Search):
         site = self.site
         return tuning_variants(
             site.training, site.devices.rdma, any(w.once is not w for w in site.work.plain),
-            site.key_bytes, site.point.cluster.wire, site.copied_rows)
+            site.key_bytes, site.point.cluster.wire, site.copied_rows, site.threads)
+
+    def apart(self, option: Tuning) -> str:
+        """Return the exchange, which decides about many other options."""
+        return option.exchange
 
     def allows(self, option: Tuning, depth: int, per_graph: int) -> bool:
         """Return whether an exchange can be grouped with one of an earlier mini-batch in another
@@ -134,7 +139,7 @@ class _SmartNics(Search):
         """Return the alternatives: the thread of the NIC's driver launches gathers, unless a
         persistent kernel gathers."""
         threads, *_ = host_variants(
-            THREADS if self.site.point.system.persistent_gather else THREADS - 1)
+            self.site.threads if self.site.point.system.persistent_gather else THREADS - 1)
         return threads, tuple({"communicators": count}
                               for count in ((1, 2) if self.site.training else (1,)))
 

@@ -37,18 +37,16 @@ def test_who_may_have_several_mini_batches_in_a_graph():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("dataset, fields", [
-    ("avazu", {}), *(("kaggle", fields) for fields in (
-        {"kernels": 3}, {"communicators": 2}, {"grouped": True}))])
-def test_the_choice_makes_no_baseline_slower(dataset, fields):
-    chosen, _ = tuned(dataset, **fields, per_graph=None)
-    single, _ = tuned(dataset, **fields)
+@pytest.mark.parametrize("dataset, fixed", [
+    ("avazu", ()), ("kaggle", ()), ("kaggle", ("one_collective=false", "communicators=1"))])
+def test_the_choice_makes_no_baseline_slower(dataset, fixed):
+    chosen, _ = tuned(dataset, fixed=fixed, per_graph=None)
+    single, _ = tuned(dataset, fixed=fixed)
     assert chosen.interval_us <= single.interval_us + 1e-6
     assert single.per_graph == 1
     assert single.interval_us == interval_us(single.steps, single.in_flight)
-    # The bottleneck is collectives with one communicator, and the host thread with two.
-    faster = chosen.interval_us < 0.9 * single.interval_us
-    assert faster == (fields.get("communicators", 1) > 1 or fields.get("grouped", False))
+    # A graph of several saves collectives if one call serves them all.
+    assert (chosen.interval_us < 0.95 * single.interval_us) == (not fixed)
 
 
 def test_the_thread_of_the_full_system_rings_launches_and_waits_once_for_four():
