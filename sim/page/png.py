@@ -125,6 +125,7 @@ def _bars(axes: Axes, series: Series, panel: Panel, wide: float, shift: float,
     if reach is not None:
         given |= {"xerr" if panel.horizontal else "yerr": reach, "ecolor": "0.25", "capsize": 2.5}
     at = [place + shift for place in places]
+    axes.use_sticky_edges = not series.base  # a margin beside bars that begin elsewhere
     drawn = axes.barh(at, lengths, wide, left=base, **given) if panel.horizontal else axes.bar(
         at, lengths, wide, bottom=base, **given)
     for place, start, length in zip(places, base, lengths):
