@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from math import ceil
 from typing import Any, ClassVar
 
@@ -85,7 +85,12 @@ def deliveries(point: Fields, trace: Trace, copied_rows: int) -> list[Delivery]:
     """Return what NICs deliver in each measured mini-batch if GPUs copy each table of at most
     ``copied_rows`` rows."""
     small = tuple(rows <= copied_rows for rows in trace.model.rows)
-    return [delivery_of(batch.samples, small, point.cluster.endpoints) for batch in trace.measured]
+    return list(_deliveries(trace, small, point.cluster.endpoints))
+
+
+@lru_cache(maxsize=32)
+def _deliveries(trace: Trace, small: tuple[bool, ...], endpoints: int) -> tuple[Delivery, ...]:
+    return tuple(delivery_of(batch.samples, small, endpoints) for batch in trace.measured)
 
 
 def least_times(model: Model, tuning: EnTuning, of: Delivery, samples: int) -> NicTimes:
