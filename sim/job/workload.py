@@ -16,6 +16,7 @@ from host.timing.cluster import Cluster, load_cluster
 from host.timing.gpu import GpuProfile
 from host.timing.network import NetworkProfile
 from host.timing.pcie import PcieProfile
+from host.toml.profile import load_profile
 from rtl.config import preset
 from sim.job.arguments import check_bounds
 from sim.job.fault_plan import FaultPlan
@@ -166,7 +167,10 @@ class Workload:
         cluster = load_cluster(given["cluster"], check_cluster)
         served = cluster.gpus // cluster.nics
         parts = {"network": cluster.network, "pcie": cluster.pcie, "gpus": served,
-                 "gpu": cluster.gpu if served == 1 else cluster.gpu.together(served)}
+                 "gpu": cluster.gpu}
+        if served > 1:
+            one = load_profile(given.get("gpu", cluster.gpu), GpuProfile, field="gpu")
+            given["gpu"] = one.together(served)
         given["nodes"] = cluster.nics * given.get("nodes", cluster.nodes)
         if "config" not in given:
             parts["config"] = cluster.nic.config

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from host.timing.gpu import GpuProfile
+from host.toml.profile import load_profile
 from sim.job.options import RunOptions
 from sim.run.run import Run
 from sim.training.options import TrainOptions
@@ -57,5 +59,8 @@ def test_a_cluster_of_several_gpus_per_nic(tmp_path):
     whole = COMMON | {"cluster": "two_hosts", "nodes": None, "placement": "9"}
     with pytest.raises(ValueError, match=r"not 320,000,000,\d+ at GPU 9 for model big"):
         Run(RunOptions.of(model=model(tmp_path, 5_000_000_000), **whole))
+    other = RunOptions.of(cluster="two_hosts", gpu="gpu_h100").workload.gpu
+    assert other.memory_bandwidth_gb_s == 8 * load_profile(
+        "gpu_h100", GpuProfile).memory_bandwidth_gb_s
     nics = RunOptions.of(cluster="zionex", nodes=2).workload
     assert (nics.nodes, nics.gpus) == (16, 1)
