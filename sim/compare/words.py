@@ -36,6 +36,8 @@ OPTIONS = {
     "overlap": "the bottom MLP runs during the exchange of vectors",
     "buckets": "the all-reduce of the top MLP runs during the backward pass",
     "host_indices": "hosts exchange the keys by MPI before the GPUs start",
+    "one_collective": "an NCCL call exchanges the data of all mini-batches of a graph",
+    "bags_once": "equal bags of a share are sent, pooled and returned once",
     "grouped": "one NCCL call exchanges keys of a mini-batch and vectors of an earlier one",
     "ring": "a resident kernel gathers rows for the NIC",
     "reads": "the NIC reads rows from GPU memory itself",

@@ -16,8 +16,6 @@ from host.systems import (
     Step,
     Variants,
     delivery_of,
-    HostTuning,
-    Variants,
     en,
     en_variants,
     every,
@@ -275,8 +273,8 @@ class EnSearch(Search):
         """
         if tuning.deliver == "interaction":
             return self.site.trace.model.tables + 1 <= INTERACTION_VECTORS
-        return tuning.deliver != "unique" or self.site.point.cluster.gpus_per_nic == 1 and all(
-            of.slots <= MOST_INDICES for of in self._delivered(tuning.copied_rows))
+        return tuning.deliver != "unique" or (self.site.point.cluster.gpus_per_nic == 1 and all(
+            of.slots <= MOST_INDICES for of in self._delivered(tuning.copied_rows)))
 
     def _sees(self, tuning: EnTuning) -> bool:
         """Return whether NICs see all rows that they read."""

@@ -77,7 +77,7 @@ def test_headers_fit_eighty_columns(compared):
     console.print(compare_table(result | {"systems": large}))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert "…" not in shown and max(map(len, shown.splitlines())) <= 80
-    for text in ("us alone", "bottleneck", "network B", "GPU GB", "12,345.6", "123,456", "78.12"):
+    for text in ("us alone", "bottleneck", "net B", "GPU GB", "12,345.6", "123,456", "78.12"):
         assert text in shown
 
 
