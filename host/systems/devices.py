@@ -13,10 +13,10 @@ from host.devices.topology import Topology, TopologyProfile
 from host.timing.gpu import GpuProfile
 from host.timing.network import NetworkProfile
 from host.timing.pcie import PcieProfile
-from host.toml.profile import load_profile
+from host.toml.profile import load_profile, profile_names
 from host.toml.provenance import scaled as scale
 
-__all__ = ["NETWORK", "SMARTNIC_LINK", "Devices", "profiles_of"]
+__all__ = ["NETWORK", "SMARTNIC_LINK", "Devices", "own_link", "profiles_of"]
 
 _CPU, _MPI, _NCCL = "cpu_xeon_6226r", "mpi_ethernet", "nccl_network"
 SMARTNIC_LINK = "pcie_gen3x16"
@@ -25,13 +25,21 @@ NETWORK = "ethernet_100g_switch"
 """Profile of the network unless a cluster names another."""
 
 
+def own_link(gpu: str, link: str | None = None) -> str | None:
+    """Return the profile of the GPU's own link: ``link``, the link measured with the GPU, or None.
+    """
+    measured = gpu.replace("gpu_", "pcie_", 1)
+    return link or (measured if measured in profile_names("pcie_") else None)
+
+
 def profiles_of(software: str, gpu: str, link: str | None = None,
                 network: str = NETWORK) -> dict[str, type]:
     """Return the names of the profiles of an evaluation and their dataclasses."""
     found = {f"software_{software}": SoftwareProfile, gpu: GpuProfile, _CPU: CpuProfile,
              _MPI: MpiProfile, _NCCL: NcclProfile, network: NetworkProfile,
              SMARTNIC_LINK: PcieProfile}
-    return found if link is None else found | {link: PcieProfile}
+    own = own_link(gpu, link)
+    return found if own is None else found | {own: PcieProfile}
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,7 @@ class Devices:
         kernels: level of kernel fusion; None takes the level of the software profile.
         threads, communicators, grouped: see the members.
         link: profile of the GPU's own link, used by copies and exchanges of the GPU; None for the
-            SmartNIC's link.
+            link measured with the GPU, or the SmartNIC's link.
         network: profile of the network.
 
         Raises ``ValueError`` for an unused profile or constant.
@@ -99,6 +107,7 @@ class Devices:
         profile: SoftwareProfile = found[f"software_{software}"]
         if kernels is not None:
             profile = replace(profile, kernels=kernels)
+        link = own_link(gpu, link)
         topology = Topology(TopologyProfile.of(found[network], nodes))
         own: PcieProfile = found[link or SMARTNIC_LINK]
         copies = CopyTime(own, profile)

@@ -149,7 +149,8 @@ class Cluster:
     communicators: NCCL communicators per GPU; collectives of one communicator run in sequence, see
         :mod:`host.systems.program`.
     grouped: whether one NCCL call exchanges for all mini-batches of a graph.
-    link: profile of each GPU's own PCIe link; None for the link of the SmartNIC.
+    link: profile of each GPU's own PCIe link; None for the link measured with the GPU, or the link
+        of the SmartNIC.
     network: profile of the network.
     """
 
