@@ -27,7 +27,8 @@ class SoftwareProfile:
         NIC's driver.
     doorbell_us: host time of a store to a register of the NIC.
     copy_us: host time of the call of each copy between host and GPU memory.
-    synchronize_us: time from the end of the GPU's last action until the host thread continues.
+    synchronize_us: time from the end of the GPU's last action until the host thread continues;
+        tuned software on a measured GPU polls a word that the last kernel stores.
     graphs: whether all GPU work between two waits of the host is launched as one CUDA graph,
         including copies and GPU collectives.
     graph_us: host time of launching a graph, for each mini-batch in the graph.

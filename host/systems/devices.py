@@ -13,10 +13,10 @@ from host.devices.topology import Level, Topology, TopologyProfile
 from host.timing.gpu import GpuProfile
 from host.timing.network import NetworkProfile
 from host.timing.pcie import PcieProfile
-from host.toml.profile import load_profile
+from host.toml.profile import load_profile, profile_names
 from host.toml.provenance import scaled as scale
 
-__all__ = ["NETWORK", "SMARTNIC_LINK", "Devices", "profiles_of"]
+__all__ = ["NETWORK", "SMARTNIC_LINK", "Devices", "own_link", "profiles_of"]
 
 _CPU, _MPI, _NCCL = "cpu_xeon_6226r", "mpi_ethernet", "nccl_network"
 SMARTNIC_LINK = "pcie_gen3x16"
@@ -27,13 +27,21 @@ NETWORK = "ethernet_100g_switch"
 """Profile of the network unless a cluster names another."""
 
 
+def own_link(gpu: str, link: str | None = None) -> str | None:
+    """Return the profile of the GPU's own link: ``link``, the link measured with the GPU, or None.
+    """
+    measured = gpu.replace("gpu_", "pcie_", 1)
+    return link or (measured if measured in profile_names("pcie_") else None)
+
+
 def profiles_of(software: str, gpu: str, link: str | None = None, network: str = NETWORK,
                 inside: str | None = None) -> dict[str, type]:
     """Return the names of the profiles of an evaluation and their dataclasses."""
     found = {f"software_{software}": SoftwareProfile, gpu: GpuProfile, _CPU: CpuProfile,
              _MPI: MpiProfile, _NCCL: NcclProfile, network: NetworkProfile,
              SMARTNIC_LINK: PcieProfile}
-    found |= {} if link is None else {link: PcieProfile}
+    own = own_link(gpu, link)
+    found |= {} if own is None else {own: PcieProfile}
     return found if inside is None else found | {inside: TopologyProfile}
 
 
@@ -91,7 +99,7 @@ class Devices:
         scaled: pairs (profile.constant, factor), see :func:`host.toml.provenance.scaled`.
         kernels: level of kernel fusion; None takes the level of the software profile.
         link: profile of the GPU's own link, used by copies and exchanges of the GPU; None for the
-            SmartNIC's link.
+            link measured with the GPU, or the SmartNIC's link.
         network: profile of the network. rdma: see the member.
         gpus, nics, inside: as in :class:`host.timing.cluster.Cluster`.
 
@@ -116,6 +124,7 @@ class Devices:
         hosts = Topology(TopologyProfile.of(net, nodes, inside=_through_memory(cpu, net, gpus),
                                             nics=nics))
         port = replace(net, bandwidth_gbit_s=min(net.bandwidth_gbit_s, _PORT_GBIT_S))
+        link = own_link(gpu, link)
         own: PcieProfile = found[link or SMARTNIC_LINK]
         copies = CopyTime(own, profile)
         share = 1.0 if link is None else min(

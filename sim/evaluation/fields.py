@@ -146,7 +146,8 @@ class Cluster:
         0.5)``; names as in :func:`host.toml.provenance.constants`.
     kernels: kernel fusion, one of :data:`host.devices.dense_work.LEVELS`; None for the software
         profile's.
-    link: profile of each GPU's own PCIe link; None for the link of the SmartNIC.
+    link: profile of each GPU's own PCIe link; None for the link measured with the GPU, or the link
+        of the SmartNIC.
     network: profile of the network.
     rdma: whether kernels may write to remote GPUs.
     wire: shortest format of a value between nodes that a system may choose, one of

@@ -137,7 +137,14 @@ _SOURCES: dict[type, dict[str, tuple[_Source, ...]]] = {
                     f"median of {', '.join(OPERATORS)}, called from Python"),
             _one("rates.call_us")),
         "copy_us": (_one("rates.copy_us"),),
-        "synchronize_us": (_one("rates.wait_us"),),
+        "synchronize_us": (
+            _Source(tuple(f"en.{_LAUNCHED[1]}.{half}.1.{what}_us" for half in HALVES
+                          for what in ("interval", "call")),
+                    lambda en, en_call, tuned, tuned_call: max(
+                        0.0, median((en - en_call, tuned - tuned_call))),
+                    "host time of polling a done word in host memory: what a mini-batch takes a "
+                    "thread that launches graphs, less the launch"),
+            _one("rates.wait_us")),
         "graph_us": (
             _Source(tuple(f"en.{case}.{half}.1.call_us" for case in _LAUNCHED for half in HALVES),
                     _middle, "host time of the launch of a graph of a mini-batch's whole work on "
@@ -177,7 +184,8 @@ def _filled(base: T, name: str, book: Book) -> T:
         if field.name in aliases:
             options = (*options, _one(aliases[field.name]))
         for option in options:
-            if _without_graphs(base, field.name) or any(n not in book for n in option.names):
+            if _without_graphs(base, field.name, option) or any(
+                    name not in book for name in option.names):
                 continue
             value = option.compute(*(book[each] for each in option.names))
             values[field.name] = round(value) if isinstance(known.value, int) else value
@@ -188,9 +196,10 @@ def _filled(base: T, name: str, book: Book) -> T:
     return replace(base, **values, source=source)  # type: ignore[type-var]
 
 
-def _without_graphs(base: Any, field: str) -> bool:
-    """Return whether ``field`` is a graph launch and the software has no graphs."""
-    return field == "graph_us" and not base.graphs
+def _without_graphs(base: Any, field: str, option: _Source) -> bool:
+    """Return whether ``option`` is about graphs and the software has no graphs."""
+    return (isinstance(base, SoftwareProfile) and not base.graphs
+            and (field == "graph_us" or option.names[0].startswith("en.")))
 
 
 def _said(option: _Source, book: Book) -> str:

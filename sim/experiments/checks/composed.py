@@ -60,9 +60,10 @@ def work_of(model: Model, plan: ShardPlan, samples: int, hot: tuple[int, ...]) -
                     int(unique.sum()), bags.sum(axis=1))
 
 
-def paper_step_us(work: Workload, gpu: str) -> float:
+def paper_step_us(work: Workload, gpu: str, software: str = "eager",
+                  link: str | None = None) -> float:
     """Return the time of an inference with eager operators, from and to host memory."""
-    devices = Devices.load(work.nodes, "eager", gpu)
+    devices = Devices.load(work.nodes, software, gpu, link=link)
     return _alone_us(bl_paper(work, devices, StepOptions(training=False)))
 
 

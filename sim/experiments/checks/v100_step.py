@@ -151,7 +151,6 @@ def _conclusion(checks: list[Check], gpu: GpuTime, kernels: float) -> str:
                         f"{percent(check.error)}" for check in checks[1:])
     return (f"{kernels:.0f} kernels per rank. The time of a kernel without work in our model "
             f"({gpu.gpu.kernel_us:g} us) contributes {least:.0f} us of our {whole.ours:.0f}. The "
-            f"errors by kind are {by_kind}. Not modelled: the steps inside sorts, scans and "
-            "reductions, which wait at barriers; blocks of an update that find no long row; "
-            "kernels of large code that run once a step; the profiler's part of each duration, "
-            "which is rounded to 1 us.")
+            f"errors by kind are {by_kind}. Cause: the model omits the steps inside sorts, scans "
+            "and reductions, which wait at barriers, and blocks of an update that find no long "
+            "row. A fill of one value takes 2.3 us under the profiler, which rounds to 1 us.")

@@ -125,9 +125,12 @@ def test_what_kernels_fill():
     # Each of two calls has half of it.
     assert gpu.share(Operation("x", streamed_bytes=4000, operators=2, kernels=2)) == 0.2
     each = gpu.kernels(Operation("x", streamed_bytes=4e5, operators=2, kernels=2))
-    assert (each.us, each.share, each.memory_share) == (3.0, 1.0, pytest.approx(2 / 3))
+    # A kernel's fixed time uses neither multiprocessors nor memory.
+    assert (each.us, each.share, each.memory_share) == pytest.approx((3.0, 2 / 3, 2 / 3))
     short = gpu.kernels(Operation("x", streamed_bytes=25_000))
-    assert (short.us, short.share, short.memory_share) == (1.25, 1.0, 0.2)
+    assert (short.us, short.share, short.memory_share) == (1.25, 0.2, 0.2)
+    # A kernel holds at least one multiprocessor.
+    assert gpu.kernels(SHORT).share == 0.1
 
 
 def test_products_run_on_the_multiprocessors_that_their_tiles_fill():

@@ -26,7 +26,7 @@ from host.systems.charge import longest_us
 from host.systems.program import Program
 from sim.evaluation.measure import busy_us
 from sim.evaluation.search import interval_us
-from tests.host.systems.simple import TUNED, devices, workload
+from tests.host.systems.simple import FAST, TUNED, devices, workload
 
 LONG, SHORT = Operation("long", kernels=12), Operation("short")  # of 2 us for each kernel
 SOUND = devices(software=TUNED)
@@ -74,9 +74,10 @@ def test_a_wait_in_the_middle_is_for_all():
 
 
 def test_kernels_that_do_not_fit_side_by_side_go_one_after_the_other():
-    whole = replace(SHORT, streamed_bytes=4 * 16384)  # all four multiprocessors
-    found = in_one_graph([step(whole) for _ in range(3)])
-    # The graph 6 with its nodes, a launch 1, three kernels of 2, the wait 3.
+    whole = replace(SHORT, streamed_bytes=2 * FAST * 1e3)  # 2 us of all four multiprocessors
+    busy = replace(SOUND, gpu=GpuTime(replace(SOUND.gpu.gpu, kernel_us=0.0), TUNED))
+    found = in_one_graph([step(whole, d=busy) for _ in range(3)])
+    # The graph 6 and MORE for each further mini-batch, a launch 1, three kernels of 2, the wait 3.
     assert schedule([found]).finished[0] == pytest.approx(6 + 2 * MORE + 1 + 3 * 2 + 3)
 
 
