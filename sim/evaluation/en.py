@@ -219,12 +219,14 @@ class EnSearch(Search):
             self._every = [each for each in found if self._sees(each)]
         return self._every
 
-    def start(self) -> EnTuning:
-        """Return the option with the least lower bound, which requires no run of NICs."""
-        flights = self.site.point.flights
-        threads = min(each.threads for each in self.options())
-        return min((each for each in self.options() if each.threads == threads),
-                   key=lambda each: self._bound(Choice(flights, each)))
+    def seeds(self) -> Sequence[EnTuning]:
+        """Return, for each way to read rows and number of threads, the option with the least lower
+        bound, which requires no run of NICs."""
+        flights, found = self.site.point.flights, {}
+        for each in self.options():
+            found.setdefault((each.ring, each.reads, each.threads), []).append(each)
+        return [min(group, key=lambda each: self._bound(Choice(flights, each)))
+                for group in found.values()]
 
     def near(self, option: EnTuning) -> Sequence[EnTuning]:
         """Return the option, and options that differ from it in one alternative, or by the next set
