@@ -36,7 +36,7 @@ class Setting:
 
     Members
     -------
-    dataset, nodes, software, gpu, link, network, gpus, nics, inside, fidelity, in_flight, seed,
+    dataset, nodes, software, gpu, link, network, gpus, nics, inside, rdma, fidelity, in_flight, seed,
         data, format: see :class:`sim.evaluation.point.Point`.
     arrivals, burst_rate, burst_share, burst_us: see :class:`sim.serving.arrivals.Arrivals`, which
         has the same seed.
@@ -54,6 +54,7 @@ class Setting:
     gpus: int = Cluster.gpus
     nics: int = Cluster.nics
     inside: str | None = Cluster.inside
+    rdma: bool = Cluster.rdma
     fidelity: str = "model"
     in_flight: int = max(DEPTHS)
     seed: int = 1
@@ -118,7 +119,7 @@ def points_of(setting: Setting, system: str) -> list[Point]:
     name, graph = canonical(system)
     common = {field: getattr(setting, field) for field in (
         "dataset", "nodes", "software", "gpu", "link", "network", "gpus", "nics", "inside",
-        "fidelity", "in_flight", "seed", "data", "format")}
+        "rdma", "fidelity", "in_flight", "seed", "data", "format")}
     return [point_of(size, formed, system=name, **common)
             for formed in (False, True) if graph or not formed
             for size in sorted(setting.sizes) if size > 1 or not formed]

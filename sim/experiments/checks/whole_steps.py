@@ -46,7 +46,8 @@ def half(name: str, samples: int, waits: bool, threads: int = 1) -> Step:
     waits: True for EN, which waits for the NIC's word; False for ``bl-tuned``, which looks up all
         tables and has no exchange.
     """
-    model, d = MODELS[name], Devices.load(1, "tuned_h100", _GPU, link=_LINK, threads=threads)
+    model = MODELS[name]
+    d = replace(Devices.load(1, "tuned_h100", _GPU, link=_LINK), threads=threads)
     work = work_of(model, even_plan(model, 1, (1,) * model.tables), samples, (1,) * model.tables)
     program, dense, keys = Program(d), Dense(work, d.kernels), samples * model.tables
     at = program.copy("inputs", 4 * samples * model.dense + (0 if waits else 8 * keys), ())

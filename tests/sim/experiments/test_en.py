@@ -196,7 +196,7 @@ def test_buffers_hold_the_largest_sample():
     model = replace(load_model("kaggle"), rows=(5_000,), bags=((1_500, 1_500),), dimension=64,
                     bottom=(64,), interaction="cat", dense=4, top=(8, 1))
     point = POINT.changed(dataset=model, mini_batch=4, warmup=1, measured=2,
-                          en=("deliver=pooled", "copied_rows=0", "ring=true"))
+                          fixed=("deliver=pooled", "copied_rows=0", "ring=true"))
     part = en_nic(Site.of(point), EnTuning(deliver="pooled"))
     assert "NICs beyond preset terabyte: hold_vectors=4096" in part.notes
     small = point.changed(settings=("hold_vectors=2048",))
