@@ -47,13 +47,17 @@ class Model:
     -------
     name: appears in reports and selects a reader's defaults.
     rows: rows of each embedding table.
-    dimension: float32 values of an embedding vector: 4, 8 or a multiple of 16, at most 256.
+    dimension: float32 values of a dense vector, and of the vectors of each table without an own
+        dimension: 4, 8 or a multiple of 16, at most 256.
     dense: number of dense features.
     bottom: widths of the bottom MLP's layers after its input; the last is ``dimension``.
     top: widths of the top MLP's layers after its input; the last is 1.
     bags: minimum and maximum keys of a generated sample in each table; empty means a single key in
         every table. Samples from files have their own bags.
     pooling: ``sum``, or ``mean``: the sum divided by float32 of the number of keys.
+    dimensions: float32 values of a vector of each table; empty if all have ``dimension``. Other
+        dimensions require the interaction ``cat``.
+    poolings: pooling of each table; empty if all have ``pooling``.
     interaction: ``dot``: the dense vector and the dot products of all pairs of vectors; ``cat``:
         the concatenation of all vectors.
     interaction_itself: whether dots include pairs of a vector with itself
@@ -84,6 +88,8 @@ class Model:
     requests: tuple[int, ...] = ()
     request_tables: tuple[int, ...] = ()
     mini_batches: tuple[int, ...] = ()
+    dimensions: tuple[int, ...] = ()
+    poolings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -108,7 +114,8 @@ class Model:
                              f"not {self.bags!r}")
         for index, bag in enumerate(self.bags):
             _bag(f"bags[{index}]", bag)
-        _pooling(self.pooling)
+        _pooling("pooling", self.pooling)
+        self._check_own()
         if self.interaction not in INTERACTIONS:
             raise ValueError(f"interaction must be {' or '.join(INTERACTIONS)}, "
                              f"not {self.interaction!r}")
@@ -129,10 +136,61 @@ class Model:
         for index, table in enumerate(self.request_tables):
             _in_range(f"request_tables[{index}]", table, 0, self.tables - 1)
 
+    def _check_own(self) -> None:
+        """Check dimension and pooling of each table, and drop them where all are the model's."""
+        for field in ("dimensions", "poolings"):
+            if getattr(self, field) and len(getattr(self, field)) != len(self.rows):
+                raise ValueError(f"{field} must have {len(self.rows)} entries, one per table, "
+                                 f"not {getattr(self, field)!r}")
+        for index, dimension in enumerate(self.dimensions):
+            check_dimension(f"dimensions[{index}]", dimension)
+            if dimension != self.dimension and self.interaction == "dot":
+                raise ValueError(f"dimensions[{index}] must be that of the model, {self.dimension}, "
+                                 f"for the interaction dot, not {dimension}: use the interaction "
+                                 f"cat")
+        for index, pooling in enumerate(self.poolings):
+            _pooling(f"poolings[{index}]", pooling)
+        if set(self.dimensions) == {self.dimension}:
+            object.__setattr__(self, "dimensions", ())
+        if len(set(self.poolings)) == 1:
+            object.__setattr__(self, "pooling", self.poolings[0])
+            object.__setattr__(self, "poolings", ())
+
     @property
     def tables(self) -> int:
         """Number of embedding tables."""
         return len(self.rows)
+
+    @property
+    def table_dimensions(self) -> tuple[int, ...]:
+        """Values of a vector of each table."""
+        return self.dimensions or (self.dimension,) * self.tables
+
+    @property
+    def width(self) -> int:
+        """Values of a vector in NICs: the largest dimension of the tables.
+
+        Narrower vectors are padded with zeros.
+        """
+        return max(self.table_dimensions)
+
+    @property
+    def nic_pooling(self) -> str:
+        """Pooling of the NICs: ``sum`` if tables differ; hosts then divide the sums of means."""
+        return "sum" if self.poolings else self.pooling
+
+    @property
+    def mixed(self) -> bool:
+        """Whether tables differ, so that NICs cannot compute the interaction."""
+        return bool(self.dimensions or self.poolings)
+
+    @property
+    def padding(self) -> str | None:
+        """Sentence on the padding of vectors in NICs; None without padding."""
+        if len(set(self.dimensions)) < 2:
+            return None
+        return (f"NICs send vectors of {min(self.dimensions)} to {self.width} values padded with "
+                f"zeros to {self.width}")
 
     @property
     def mlp_parameters(self) -> int:
@@ -148,7 +206,7 @@ class Model:
         """
         vectors = self.tables + 1
         if self.interaction == "cat":
-            return vectors * self.dimension
+            return self.dimension + sum(self.table_dimensions)
         return self.dimension + vectors * (vectors + (1 if self.interaction_itself else -1)) // 2
 
     @property
@@ -167,8 +225,9 @@ class Model:
 
     def with_tables(self, kept: Sequence[int], name: str) -> "Model":
         """Return this model with the tables of the numbers ``kept``, ascending, and a name."""
-        return replace(self, name=name, rows=tuple(self.rows[table] for table in kept),
-                       bags=tuple(self.bags[table] for table in kept) if self.bags else (),
+        own = {field: tuple(of[table] for table in kept) if (of := getattr(self, field)) else ()
+               for field in ("rows", "bags", "dimensions", "poolings")}
+        return replace(self, name=name, **own,
                        request_tables=tuple(kept.index(table) for table in self.request_tables
                                             if table in kept))
 
@@ -185,9 +244,9 @@ def _in_range(name: str, value: object, low: int, high: int) -> None:
         raise ValueError(f"{name} must be between {low} and {high}, not {value!r}")
 
 
-def _pooling(pooling: object) -> None:
+def _pooling(name: str, pooling: object) -> None:
     if pooling not in POOLINGS:
-        raise ValueError(f"pooling must be {' or '.join(POOLINGS)}, not {pooling!r}")
+        raise ValueError(f"{name} must be {' or '.join(POOLINGS)}, not {pooling!r}")
 
 
 MODELS = {
@@ -225,7 +284,7 @@ class TableFile:
     bag: number of keys of a generated sample, or minimum and maximum.
     count: number of tables of this kind.
     request: whether all generated samples of a request have the same bag.
-    dimension, pooling: must equal the model's if given.
+    dimension, pooling: of the table; None means the model's.
     """
 
     rows: int
@@ -240,8 +299,10 @@ class TableFile:
         _in_range("rows", self.rows, 1, (1 << ROW_BITS) - 1)
         _bag("bag", self.keys)
         _in_range("count", self.count, 1, 1 << TABLE_BITS)
+        if self.dimension is not None:
+            check_dimension("dimension", self.dimension)
         if self.pooling is not None:
-            _pooling(self.pooling)
+            _pooling("pooling", self.pooling)
 
     @property
     def keys(self) -> tuple[int, int]:
@@ -272,14 +333,10 @@ class _ModelFile:
         if self.rows and self.tables:
             raise ValueError("rows and tables must not both be given")
         for index, table in enumerate(self.tables):
-            if table.dimension not in (None, self.dimension):
+            if self.interaction == "dot" and table.dimension not in (None, self.dimension):
                 raise ValueError(f"tables[{index}].dimension must be that of the model, "
-                                 f"{self.dimension}, not {table.dimension!r}: tables of different "
-                                 f"dimensions are not supported")
-            if table.pooling not in (None, self.pooling):
-                raise ValueError(f"tables[{index}].pooling must be that of the model, "
-                                 f"{self.pooling!r}, not {table.pooling!r}: the NIC pools all "
-                                 f"tables in the same way")
+                                 f"{self.dimension}, for the interaction dot, not "
+                                 f"{table.dimension}: use interaction = \"cat\"")
         tables = [table for table in self.tables for _ in range(table.count)]
         bags = tuple(table.keys for table in tables)
         model = Model(self.rows or tuple(table.rows for table in tables), self.dimension,
@@ -287,7 +344,9 @@ class _ModelFile:
                       () if set(bags) == {(1, 1)} else bags, self.pooling, self.interaction,
                       self.interaction_itself, self.rule, self.requests,
                       tuple(number for number, table in enumerate(tables) if table.request),
-                      self.mini_batches)
+                      self.mini_batches,
+                      tuple(table.dimension or self.dimension for table in tables),
+                      tuple(table.pooling or self.pooling for table in tables))
         object.__setattr__(self, "model", model)
 
 

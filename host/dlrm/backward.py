@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from host.dlrm.float32 import canonical, quiet
+from host.dlrm.interaction import unpadded
 from host.dlrm.mlp import Layer, forward, linear_fixed
 from host.model import Model
 
@@ -77,7 +78,11 @@ def interaction_backward(model: Model, dense: np.ndarray, pooled: np.ndarray,
         raise ValueError(f"gradient must have shape {(n, model.interaction_width)!r}, "
                          f"not {gradient.shape!r}")
     if model.interaction == "cat":
-        return gradient[:, :dimension], gradient[:, dimension:].reshape(n, tables, dimension)
+        vectors = gradient[:, dimension:]
+        if model.dimensions:
+            vectors = np.zeros((n, tables * model.width), np.float32)
+            vectors[:, unpadded(model)] = gradient[:, dimension:]
+        return gradient[:, :dimension], vectors.reshape(n, tables, model.width)
     result = np.empty((n, tables + 1, dimension), np.float32)
     for first in range(0, n, _BLOCK_SAMPLES):
         part = slice(first, first + _BLOCK_SAMPLES)

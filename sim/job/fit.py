@@ -63,9 +63,13 @@ def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workl
     if model.tables > config.tables:
         raise ValueError(f"tables of the model must be at most {config.tables} for config "
                          f"{config.name}, not {model.tables!r}")
-    if model.dimension > config.max_dimension:
+    if model.width > config.max_dimension:
         raise ValueError(f"dimension must be at most {config.max_dimension} for config "
-                         f"{config.name}, not {model.dimension!r}")
+                         f"{config.name}, not {model.width!r}")
+    if runtime.interaction and model.mixed:
+        raise ValueError("interaction must be false for tables of different dimensions or "
+                         "poolings, not True: NICs send sums of padded vectors, which hosts "
+                         "complete")
     if model.tables > config.sample_slots:
         raise ValueError(f"hold_vectors must be at least {2 * model.tables}, twice the slots of a "
                          f"sample of {model.tables} tables, not {config.hold_vectors!r}")

@@ -133,7 +133,7 @@ class Run:
     def _made(self, batches: Iterable[MiniBatch]) -> Iterator[Step]:
         """Make the steps of mini-batches."""
         first, nodes = self.options.workload.first_sample, self.options.workload.nodes
-        answer = ((self.model.tables, self.model.dimension) if self._layout is None else
+        answer = ((self.model.tables, self.model.width) if self._layout is None else
                   (self._layout.beats, LANES))
         for number, batch in enumerate(batches):
             samples, dense = batch.samples, None

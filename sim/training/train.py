@@ -74,6 +74,9 @@ class Training:
         source = SampleSource.of(workload)
         self.runtime, self.model = self.runtime.with_model(source.model)
         self._source = source.with_model(self.model)
+        if self.model.padding and optimizer.name != "sgd":
+            raise ValueError(f"optimizer must be sgd for tables of different dimensions, not "
+                             f"{optimizer.name!r}: a NIC averages squares over its whole vectors")
         self.backend = backend or choose(options.run)
         self.dense = DenseTrainer(self.model, workload.seed, optimizer.learning_rate,
                                   simulation.mlp, self.backend.numerics.linear)
