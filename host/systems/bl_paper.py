@@ -5,7 +5,7 @@ from host.systems.devices import Devices
 from host.systems.options import StepOptions
 from host.systems.program import Program
 from host.systems.stage import Step
-from host.systems.tables import INDEX, by_table, input_bytes, lookups, row_updates, vector_bytes
+from host.systems.tables import INDEX, by_table, input_bytes, bytes_of, lookups, row_updates
 from host.systems.workload import Workload
 
 __all__ = ["bl_paper"]
@@ -28,14 +28,14 @@ def bl_paper(w: Workload, d: Devices, options: StepOptions) -> Step:
         at = program.kernels([("indices by table", "irregular", [
             by_table(int(w.lookups.sum(axis=0).max()), d.kernels)])], at)
     at = program.kernels([("gather", "embedding_lookup", lookups(w, d.gpu, fused))], at)
-    size = vector_bytes(w)
-    at = program.exchange("pooled vectors", "embedding_all_to_all", size * w.bags.T, at, "mpi")
+    size = bytes_of(w, "bags")
+    at = program.exchange("pooled vectors", "embedding_all_to_all", size.T, at, "mpi")
     at = program.kernels([dense.bottom(), *dense.top()], at)
     if not options.training:
         dense.predictions(program, at)
         return program.step
     at = program.kernels(dense.backward(), at)
-    at = program.exchange("gradients", "backward_all_to_all", size * w.bags, at, "mpi")
+    at = program.exchange("gradients", "backward_all_to_all", size, at, "mpi")
     at = program.kernels([("row update", "backward_all_to_all",
                            row_updates(w, d.gpu, fused))], at)
     program.wait(dense.learn(program, at, options))

@@ -12,15 +12,16 @@ from host.systems.stage import Step
 from host.systems.tables import (
     INDEX,
     by_table,
+    bytes_of,
+    copied_values,
+    in_shares,
     input_bytes,
     lookups,
     row_updates,
     rows_of_tables,
-    vector_bytes,
 )
 from host.systems.tuning import Tuning
 from host.systems.workload import Workload
-from rtl.formats import DescriptorKind
 
 __all__ = ["bl_tuned"]
 
@@ -45,7 +46,7 @@ class _Tuned:
         self._options = replace(options, buckets=tuning.buckets, nccl=tuning.nccl)
         self._program, self._dense = Program(d), Dense(w, d.kernels)
         self._library = "nccl" if tuning.nccl else "mpi"
-        self._vectors = vector_bytes(w) * (w.requested if tuning.dedupe else w.bags)
+        self._vectors = bytes_of(w, "requested" if tuning.dedupe else "bags")
 
     def build(self) -> Step:
         """Return the step."""
@@ -94,7 +95,7 @@ class _Tuned:
             bottom = program.kernels([self._dense.bottom()], copied)
         if tuning.dedupe:
             at = program.kernels([("vectors to bags", "irregular", [
-                gather(most, int(w.bags.sum(axis=1).max()), w.model.dimension, 1)])], at)
+                in_shares(w, gather, "lookups", "bags")])], at)
         return at, bottom
 
     def _indices(self, after: After, library: str) -> tuple[int, ...]:
@@ -110,9 +111,8 @@ class _Tuned:
         w, program, tuning = self._w, self._program, self._tuning
         at = tuple(after)
         if tuning.dedupe:
-            rows, keys = int(w.lookups.sum(axis=1).max()), int(w.requested.sum(axis=1).max())
             at = program.kernels([("gradients of keys", "backward_all_to_all", [
-                segment_sum(rows, keys, w.model.dimension)])], at)
+                in_shares(w, segment_sum, "lookups", "requested")])], at)
         at = program.exchange("gradients", "backward_all_to_all", self._vectors, at,
                               self._library)
         return program.kernels([("row update", "backward_all_to_all", row_updates(
@@ -120,15 +120,10 @@ class _Tuned:
 
     def _copies(self, after: After) -> tuple[int, ...]:
         """Sum the gradients of copied tables over the nodes and apply them."""
-        w, rows = self._w, _copied_rows(self._w)
-        if w.nodes == 1 or not rows:
+        values = copied_values(self._w)
+        if self._w.nodes == 1 or not values:
             return tuple(after)
-        at = self._program.all_reduce("gradients of copies", vector_bytes(w) * rows, after,
+        at = self._program.all_reduce("gradients of copies", 4 * values, after,
                                       self._tuning.nccl)
         return self._program.kernels([("update of copies", "all_reduce", [
-            dense_update(rows * w.model.dimension)])], at)
-
-
-def _copied_rows(w: Workload) -> int:
-    """Return the number of rows in replicated tables."""
-    return sum(table.rows for table in w.plan.tables if table.kind == DescriptorKind.REPLICATED)
+            dense_update(values)])], at)

@@ -10,6 +10,7 @@ from host.model import Model
 from host.systems.devices import profiles_of
 from host.timing.cluster import Cluster as ClusterFile
 from host.toml.profile import load_profile, profile_hash
+from rtl.formats import DescriptorKind
 from sim.compare.reason import Counts, reason_of
 from sim.evaluation.fields import mini_batch_of
 from sim.evaluation.measure import measure_system
@@ -141,16 +142,22 @@ def _row(name: str, site: Site, point: Point, model: Model, memory: int) -> dict
         "network_bytes_per_sample": traffic / found["mini_batch"],
         "gpu_memory_bytes": held,
         "samples_per_second": found["samples_per_second"],
-        "options": _options(found, built), "why": None}
+        "options": _options(found, built, model.padding if point.kind.has_nics else None),
+        "why": None}
 
 
 def _memory(site: Site, built: Built, model: Model, point: Point) -> int:
     """Return the bytes of rows and MLPs of the fullest node, with the copies that were chosen."""
     copied = getattr(built.tuning, "copied_rows", point.system.copied_rows)
     plan = site.work.one_copied(copied, 0).plan
-    return max(node["bytes"] for node in node_bytes(model, plan, "none"))
+    # NICs that read rows themselves require padding; they read no row of a copied table.
+    padded = getattr(built.tuning, "reads", False)
+    dimensions = [model.width if padded and table.kind != DescriptorKind.REPLICATED else dimension
+                  for table, dimension in zip(plan.tables, model.table_dimensions)]
+    return max(node["bytes"] for node in node_bytes(model, plan, "none", dimensions))
 
 
-def _options(found: dict, built: Built) -> list[str]:
-    """Return the chosen options in words."""
-    return [f"{found['in_flight']} in flight", f"{found['per_graph']} per graph", *built.notes]
+def _options(found: dict, built: Built, padding: str | None) -> list[str]:
+    """Return the chosen options in words, and the padding of NICs."""
+    return [f"{found['in_flight']} in flight", f"{found['per_graph']} per graph", *built.notes,
+            *([padding] if padding else [])]

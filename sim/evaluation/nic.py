@@ -94,6 +94,7 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     count = len(trace.measured)
     many = 1 if point.workload.training else min(SATURATED, max(1, count // 2))
     rows, notes = cache_rows(point, nics, trace)
+    notes += [trace.model.padding] if trace.model.padding else []
     if point.system.persistent_gather:
         notes.append("a persistent kernel gathers on the GPU")
     gpu, called = serving(point, nics, devices, trace.model)
@@ -145,7 +146,7 @@ def serving(point: Fields, nics: Nics, devices: Devices,
     ``model``: model whose rows are gathered; None for the model of the point's data set.
     """
     gpu, called = _answering(point, nics, devices)
-    return as_nics_see(gpu, 4 * (model or model_of(point.workload.dataset)).dimension), called
+    return as_nics_see(gpu, 4 * (model or model_of(point.workload.dataset)).width), called
 
 
 SEEN_GIB = 16384.0
@@ -224,7 +225,7 @@ def _sizes(config: NicConfig, trace: Trace, interaction: bool,
            own: Sequence[str]) -> tuple[str, ...]:
     """Return sizes beyond ``config`` that the trace requires, but for those that ``own`` sets."""
     given = {each.partition("=")[0].strip() for each in own}
-    wanted = {"tables": trace.model.tables, "max_dimension": trace.model.dimension,
+    wanted = {"tables": trace.model.tables, "max_dimension": trace.model.width,
               "interaction_vectors": trace.model.tables + 1 if interaction else 0,
               "hold_vectors": 2 * max(int(batch.samples.slots.max()) for batch in trace.batches)}
     return sizes_beyond(config, {name: size for name, size in wanted.items()

@@ -13,7 +13,7 @@ from host.placement.shard import ShardPlan, key_hash
 from host.samples import Samples, first_lookups
 from host.systems import Workload, workload_of
 from host.systems.bl_tuned import Tuning
-from host.systems.tables import INDEX, vector_bytes
+from host.systems.tables import INDEX, bytes_of, vector_bytes
 from rtl.config import NicConfig
 from sim.evaluation.trace import Trace
 
@@ -230,7 +230,7 @@ def software_traffic(work: Sequence[Workload], training: bool,
     dedupe = tuning is not None and tuning.dedupe
     kinds = {"lookups": [], "vectors": []} | ({"gradients": []} if training else {})
     for w in work:
-        vectors = vector_bytes(w) * (w.requested if dedupe else w.bags)
+        vectors = bytes_of(w, "requested" if dedupe else "bags")
         kinds["lookups"].append(INDEX * (w.requested if dedupe else w.lookups + w.bags))
         kinds["vectors"].append(vectors)
         if training:

@@ -135,6 +135,11 @@ class Runtime:
         model = self.of_model(model)
         return replace(self, pooling="model" if model.poolings else model.pooling), model
 
+    def stored_dimensions(self, model: Model) -> tuple[int, ...]:
+        """Return the values of a row of each table in GPU memory; NICs that read rows require
+        padding."""
+        return (model.width,) * model.tables if self.row_reads else model.table_dimensions
+
     def check(self, config: NicConfig) -> None:
         """Raise ``ValueError`` for a value that the hardware of ``config`` does not have."""
         for name in ("local_cache_sets", "remote_cache_sets"):

@@ -88,7 +88,8 @@ class Run:
         self._layout = ResultLayout.of(self.model) if runtime.interaction else None
         self._unique = runtime.deliver == "unique"
         self.plan = source.plan()
-        check_memory(workload, self.model, self.plan)
+        check_memory(workload, self.model, self.plan,
+                     dimensions=runtime.stored_dimensions(self.model))
         self._dlrm = Dlrm(self.model, workload.seed, simulation.mlp, backend.numerics.linear)
         self._before: Samples | None = None
         self.batcher = batcher_of(workload)

@@ -106,7 +106,8 @@ class Training:
         workload = self.options.run.workload
         self.config = training_config(self.config, self.model, self.runtime, workload)
         plan = self._source.plan()
-        check_memory(workload, self.model, plan, self.options.learning.optimizer)
+        check_memory(workload, self.model, plan, self.options.learning.optimizer,
+                     self.runtime.stored_dimensions(self.model))
         return NicCluster(self.options, self.config, self.runtime, self.model, plan, rows,
                           self.backend)
 
