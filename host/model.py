@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from host.toml.schema import read_toml
-from rtl.config import ROW_BITS, TABLE_BITS, check_dimension
+from rtl.config import LANES, ROW_BITS, TABLE_BITS
 
-__all__ = ["AVAZU_ROWS", "INTERACTIONS", "KAGGLE_ROWS", "MODELS", "POOLINGS", "RULES",
-           "TERABYTE_ROWS", "Model", "TableFile", "load_model", "model_files", "model_names"]
+__all__ = ["AVAZU_ROWS", "INTERACTIONS", "KAGGLE_ROWS", "MODELS", "MOST_VALUES", "POOLINGS",
+           "RULES", "TERABYTE_ROWS", "Model", "TableFile", "load_model", "model_files",
+           "model_names", "padded"]
 
 KAGGLE_ROWS = (
     1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194, 27, 14992,
@@ -35,8 +36,20 @@ POOLINGS = ("sum", "mean")
 INTERACTIONS = ("dot", "cat")
 """Operations that combine a sample's dense and pooled vectors: DLRM's ``arch_interaction_op``."""
 
+MOST_VALUES = 256
+"""Values of a vector at most."""
+
 RULES = ("clicks", "first_key", "drawn", "histogram")
 """How generated samples draw the keys of a bag, see :mod:`host.data.rules`."""
+
+
+def padded(dimension: int) -> int:
+    """Return the dimension of a NIC for vectors of ``dimension`` values: 4, 8 or a multiple of 16.
+    """
+    for held in (4, 8):
+        if dimension <= held:
+            return held
+    return -(-dimension // LANES) * LANES
 
 
 @dataclass(frozen=True)
@@ -48,7 +61,7 @@ class Model:
     name: appears in reports and selects a reader's defaults.
     rows: rows of each embedding table.
     dimension: float32 values of a dense vector, and of the vectors of each table without an own
-        dimension: 4, 8 or a multiple of 16, at most 256.
+        dimension: 1 to 256.
     dense: number of dense features.
     bottom: widths of the bottom MLP's layers after its input; the last is ``dimension``.
     top: widths of the top MLP's layers after its input; the last is 1.
@@ -102,7 +115,7 @@ class Model:
             for index, item in enumerate(value):
                 _in_range(f"{field}[{index}]", item, 1, high)
         _in_range("rows (number of tables)", len(self.rows), 1, 1 << TABLE_BITS)
-        check_dimension("dimension", self.dimension)
+        _in_range("dimension", self.dimension, 1, MOST_VALUES)
         _in_range("dense", self.dense, 1, 1 << 16)
         if not self.bottom or self.bottom[-1] != self.dimension:
             raise ValueError(f"bottom must end in the dimension, {self.dimension}, "
@@ -143,11 +156,11 @@ class Model:
                 raise ValueError(f"{field} must have {len(self.rows)} entries, one per table, "
                                  f"not {getattr(self, field)!r}")
         for index, dimension in enumerate(self.dimensions):
-            check_dimension(f"dimensions[{index}]", dimension)
+            _in_range(f"dimensions[{index}]", dimension, 1, MOST_VALUES)
             if dimension != self.dimension and self.interaction == "dot":
-                raise ValueError(f"dimensions[{index}] must be that of the model, {self.dimension}, "
-                                 f"for the interaction dot, not {dimension}: use the interaction "
-                                 f"cat")
+                raise ValueError(f"dimensions[{index}] must be that of the model, "
+                                 f"{self.dimension}, for the interaction dot, not {dimension}: "
+                                 f"use the interaction cat")
         for index, pooling in enumerate(self.poolings):
             _pooling(f"poolings[{index}]", pooling)
         if set(self.dimensions) == {self.dimension}:
@@ -168,11 +181,10 @@ class Model:
 
     @property
     def width(self) -> int:
-        """Values of a vector in NICs: the largest dimension of the tables.
-
-        Narrower vectors are padded with zeros.
+        """Values of a vector in NICs: the largest dimension of the tables, at least 4, 8 or the
+        next multiple of 16. Narrower vectors are padded with zeros.
         """
-        return max(self.table_dimensions)
+        return padded(max(self.table_dimensions))
 
     @property
     def nic_pooling(self) -> str:
@@ -182,15 +194,17 @@ class Model:
     @property
     def mixed(self) -> bool:
         """Whether tables differ, so that NICs cannot compute the interaction."""
-        return bool(self.dimensions or self.poolings)
+        return bool(self.dimensions or self.poolings) or (
+            self.interaction == "cat" and self.width != self.dimension)
 
     @property
     def padding(self) -> str | None:
         """Sentence on the padding of vectors in NICs; None without padding."""
-        if len(set(self.dimensions)) < 2:
+        least, most = min(self.table_dimensions), max(self.table_dimensions)
+        if least == self.width:
             return None
-        return (f"NICs send vectors of {min(self.dimensions)} to {self.width} values padded with "
-                f"zeros to {self.width}")
+        return (f"NICs send vectors of {least}{f' to {most}' if most > least else ''} values "
+                f"padded with zeros to {self.width}")
 
     @property
     def mlp_parameters(self) -> int:
@@ -300,7 +314,7 @@ class TableFile:
         _bag("bag", self.keys)
         _in_range("count", self.count, 1, 1 << TABLE_BITS)
         if self.dimension is not None:
-            check_dimension("dimension", self.dimension)
+            _in_range("dimension", self.dimension, 1, MOST_VALUES)
         if self.pooling is not None:
             _pooling("pooling", self.pooling)
 

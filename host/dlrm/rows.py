@@ -33,14 +33,13 @@ class RowConstants(NamedTuple):
 
 @lru_cache(maxsize=16)
 def row_constants(rows: tuple[int, ...], dimensions: tuple[int, ...], seed: int) -> RowConstants:
-    """Return the constants of tables of ``rows`` rows of ``dimensions`` values, as read-only arrays.
-    """
+    """Return the constants of tables of ``rows`` rows of ``dimensions`` values; read-only."""
     sizes = np.array(rows, np.int64)
     return RowConstants(
         sizes,
         np.array([mix64_int(seed, 0x726F77, table) for table in range(len(rows))], np.uint64),
         np.sqrt(1.0 / sizes.astype(np.float64)) * 2.0 ** -24,
-        np.array([(i + 1) * GOLDEN & (1 << 64) - 1 for i in range(max(dimensions) // 2)],
+        np.array([(i + 1) * GOLDEN & (1 << 64) - 1 for i in range(-(-max(dimensions) // 2))],
                  np.uint64),
         np.array(dimensions, np.int64))
 
@@ -73,18 +72,18 @@ def row_values(model: Model, seed: int, tables: np.ndarray, rows: np.ndarray) ->
         at = int(wrong.argmax())
         raise ValueError(f"rows of table {tables[at]} must be below {sizes[tables[at]]}, "
                          f"not {rows[at]}")
-    vectors = np.empty((len(rows), model.width), np.float32)
+    vectors, most = np.zeros((len(rows), model.width), np.float32), int(lengths.max())
     for start in range(0, len(rows), _BLOCK):
         part = slice(start, start + _BLOCK)
         base = mix64(rows[part].astype(np.uint64) ^ seeds[tables[part]])
         hashes = mix64(base[:, None] + steps)
-        values = np.empty((len(base), model.width), np.float64)
+        values = np.empty((len(base), 2 * len(steps)), np.float64)
         values[:, 0::2] = hashes >> np.uint64(40)
         values[:, 1::2] = (hashes >> np.uint64(16)) & np.uint64(0xFFFFFF)
         values *= 2.0
         values -= float((1 << 24) - 1)
         values *= scales[tables[part]][:, None]
-        vectors[part] = values
+        vectors[part, :most] = values[:, :most]
     if model.dimensions:
         vectors[np.arange(model.width) >= lengths[tables][:, None]] = 0
     return vectors

@@ -133,8 +133,9 @@ class ShardPlan:
 
         Hashed and replicated tables do not change and do not count.
         """
-        owners = self.rule.owners({number: table.rows * table.values for number, table in enumerate(self.tables)
-                                   if table.kind == DescriptorKind.TABLE}, self.nodes)
+        owners = self.rule.owners({
+            number: table.rows * table.values for number, table in enumerate(self.tables)
+            if table.kind == DescriptorKind.TABLE}, self.nodes)
         return replace(self, tables=tuple(
             replace(table, owner=owners[number]) if number in owners else table
             for number, table in enumerate(self.tables)))

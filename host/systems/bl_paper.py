@@ -5,7 +5,7 @@ from host.systems.devices import Devices
 from host.systems.options import StepOptions
 from host.systems.program import Program
 from host.systems.stage import Step
-from host.systems.tables import INDEX, by_table, input_bytes, bytes_of, lookups, row_updates
+from host.systems.tables import INDEX, by_table, bytes_of, input_bytes, lookups, row_updates
 from host.systems.workload import Workload
 
 __all__ = ["bl_paper"]

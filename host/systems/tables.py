@@ -27,7 +27,7 @@ def vector_bytes(w: Workload) -> int:
 
 def bytes_of(w: Workload, counts: str) -> np.ndarray:
     """Return the bytes, without padding, of the vectors that a member of `Workload` counts."""
-    return sum(4 * dimension * getattr(part, counts) for dimension, part in w.parts)
+    return np.sum([4 * dimension * getattr(part, counts) for dimension, part in w.parts], axis=0)
 
 
 def copied_values(w: Workload) -> int:

@@ -39,6 +39,7 @@ inline void fill(const Rows& rows, uint64_t table, uint64_t row, float* __restri
         vector[2 * pair] = value(hash >> 40, scale);
         vector[2 * pair + 1] = value(hash >> 16 & 0xFFFFFF, scale);
     }
+    if (length % 2) vector[length - 1] = value(mix64(base + steps[length / 2]) >> 40, scale);
     std::fill(vector + length, vector + rows.dimension, 0.0f);
 }
 

@@ -139,9 +139,9 @@ class Run:
         for number, batch in enumerate(batches):
             samples, dense = batch.samples, None
             if self._layout is not None:
-                # Modelled NICs ignore values.
-                dense = (np.zeros((len(samples), self.model.dimension), np.float32)
-                         if self._modelled else self._dlrm.bottom(samples.dense))
+                dense = np.zeros((len(samples), self.model.width), np.float32)
+                if not self._modelled:  # modelled NICs ignore values
+                    dense[:, :self.model.dimension] = self._dlrm.bottom(samples.dense)
             step = Step.of(number, first, samples, nodes, answer, dense, batch,
                            unique=self._unique)
             if nodes > 1:

@@ -75,8 +75,8 @@ class Training:
         self.runtime, self.model = self.runtime.with_model(source.model)
         self._source = source.with_model(self.model)
         if self.model.padding and optimizer.name != "sgd":
-            raise ValueError(f"optimizer must be sgd for tables of different dimensions, not "
-                             f"{optimizer.name!r}: a NIC averages squares over its whole vectors")
+            raise ValueError(f"optimizer must be sgd for padded vectors, not "
+                             f"{optimizer.name!r}: a NIC averages squares over the padding too")
         self.backend = backend or choose(options.run)
         self.dense = DenseTrainer(self.model, workload.seed, optimizer.learning_rate,
                                   simulation.mlp, self.backend.numerics.linear)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from host.errors import InputError
@@ -40,9 +42,8 @@ def test_the_interaction_of_a_file(tmp_path):
 
 
 @pytest.mark.parametrize("change, message", [
-    ({"dimension": 20}, "dimension must be 4, 8 or a multiple of 16, not 20"),
-    ({"dimension": 272}, "dimension must be between 4 and 256, not 272"),
-    ({"dimension": 2}, "dimension must be between 4 and 256, not 2"),
+    ({"dimension": 257}, "dimension must be between 1 and 256, not 257"),
+    ({"dimension": 0}, "dimension must be between 1 and 256, not 0"),
     ({"dimension": 16.0}, "dimension must be an integer, not 16.0"),
     ({"rows": (10, 0)}, r"rows\[1\] must be between 1 and 68719476735, not 0"),
     ({"rows": ()}, r"rows \(number of tables\) must be between 1 and 4096, not 0"),
@@ -52,8 +53,8 @@ def test_the_interaction_of_a_file(tmp_path):
     ({"dense": 0}, "dense must be between 1 and 65536, not 0"),
     ({"name": 3}, "name must be a string, not 3"),
     ({"dimensions": (16,)}, r"dimensions must have 2 entries, one per table, not \(16,\)"),
-    ({"dimensions": (16, 20), "interaction": "cat"},
-     r"dimensions\[1\] must be 4, 8 or a multiple of 16, not 20"),
+    ({"dimensions": (16, 257), "interaction": "cat"},
+     r"dimensions\[1\] must be between 1 and 256, not 257"),
     ({"dimensions": (16, 32)}, r"dimensions\[1\] must be that of the model, 16, for the "
      "interaction dot, not 32: use the interaction cat"),
     ({"poolings": ("sum", "max")}, r"poolings\[1\] must be sum or mean, not 'max'"),
@@ -100,8 +101,8 @@ def test_tables_with_bags(tmp_path):
     ('"sum"\ndimension = 16', '"sum"\ndimension = 32',
      "tables[2].dimension must be that of the model, 16, for the interaction dot, not 32: "
      'use interaction = "cat"'),
-    ('"sum"\ndimension = 16', '"sum"\ndimension = 20',
-     "tables[2]: dimension must be 4, 8 or a multiple of 16, not 20"),
+    ('"sum"\ndimension = 16', '"sum"\ndimension = 257',
+     "tables[2]: dimension must be between 1 and 256, not 257"),
     ("rows = 20", "rows = 0", "tables[1]: rows must be between 1 and 68719476735, not 0"),
     ("bag = 2", "bag = -1", "tables[2]: bag must be between 0 and 4096, not -1"),
     ("[0, 3]", "[3, 0]", "tables[1]: bag must give the minimum first, not (3, 0)"),
@@ -146,6 +147,16 @@ def test_equal_dimensions_and_poolings_are_the_model_s():
     assert same.table_dimensions == (16, 16) and (same.width, same.nic_pooling) == (16, "mean")
 
 
+def test_nics_pad_other_dimensions():
+    for dimension, width in ((1, 4), (4, 4), (5, 8), (8, 8), (9, 16), (20, 32), (256, 256)):
+        model = Model((10, 20), dimension, 1, (dimension,), (1,))
+        assert model.width == width and not model.mixed
+        assert (model.padding is None) == (width == dimension)
+        assert replace(model, interaction="cat").mixed == (width != dimension)
+    assert Model((1,), 20, 1, (20,), (1,)).padding == (
+        "NICs send vectors of 20 values padded with zeros to 32")
+
+
 def test_pooling_of_a_model_file(tmp_path):
     path = tmp_path / "mean.toml"
     path.write_text('pooling = "mean"\n' + TABLES.replace('"sum"', '"mean"'))
@@ -169,8 +180,8 @@ def test_models_that_ship_as_files():
 
 def test_bad_file_and_bad_name(tmp_path):
     path = tmp_path / "bad.toml"
-    path.write_text("rows = [10]\ndimension = 20\ndense = 1\nbottom = [20]\ntop = [1]\n")
-    with pytest.raises(InputError, match=r"bad.toml: dimension must be 4, 8 or a multiple"):
+    path.write_text("rows = [10]\ndimension = 300\ndense = 1\nbottom = [300]\ntop = [1]\n")
+    with pytest.raises(InputError, match=r"bad.toml: dimension must be between 1 and 256, not 300"):
         load_model(path)
     with pytest.raises(ValueError, match=r"model must be one of kaggle, .* or a TOML file, not"):
         load_model("nope")

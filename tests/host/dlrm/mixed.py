@@ -1,6 +1,7 @@
 """Random models whose tables differ, and a plain reference that holds each table by itself."""
 
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import numpy as np
@@ -15,7 +16,7 @@ from host.dlrm.rows import row_values
 from host.model import Model
 from host.samples import Samples, rechunk
 
-DIMENSIONS = (4, 8, 16, 32, 48, 64)
+DIMENSIONS = (3, 4, 8, 10, 16, 32, 48, 64)
 
 
 def mixed_model(seed: int) -> Model:
@@ -84,7 +85,7 @@ class Plain:
         ends = np.cumsum((self.model.dimension, *self.model.table_dimensions))
         of_bottom, _ = mlp_backward(bottom, self.dlrm.bottom_layers, mixed[:, :ends[0]],
                                     inputs=False)
-        for table, (first, last) in enumerate(zip(ends, ends[1:])):
+        for table, (first, last) in enumerate(pairwise(ends.tolist())):
             lengths = samples.bag_lengths[:, table]
             bags = mixed[:, first:last]
             if self.model.poolings[table] == "mean":

@@ -89,5 +89,5 @@ def test_a_checkpoint_resumes(tmp_path):
     assert weights_sha256(then.dense, then.embeddings.rows) == weights_sha256(
         whole.dense, whole.embeddings.rows)
     other = replace(model, dimensions=())
-    with pytest.raises(ValueError, match="model.dimensions is"):
+    with pytest.raises(ValueError, match=r"model\.dimensions is"):
         load_checkpoint(tmp_path / "some.npz", DenseTrainer(other, 1), RowStore(other, 1), rule)

@@ -366,7 +366,7 @@ pooling = "mean"
     reads = plan(Workload.of(**given, settings=("row_reads=true",)))
     assert [node["row_bytes"] for node in reads["memory"]["nodes"]] == [102_400, 256_000]
     assert {check["what"]: check["need"] for check in found["checks"]}["dimension"] == 64
-    with pytest.raises(ValueError, match="^interaction must be false for tables of different"):
+    with pytest.raises(ValueError, match=r"^interaction must be false for tables of different"):
         plan(Workload.of(**given, settings=("interaction=true",)))
 
 

@@ -53,7 +53,7 @@ def test_fidelity_fast_moves_the_same_bytes(tmp_path):
 def test_nics_do_not_compute_the_interaction(tmp_path):
     path = tmp_path / "mixed.toml"
     path.write_text(toml_of(mixed_model(0)))
-    with pytest.raises(ValueError, match="^interaction must be false for tables of different "
+    with pytest.raises(ValueError, match=r"^interaction must be false for tables of different "
                                          "dimensions or poolings, not True"):
         api.run(config="tiny", model=path, samples=8, settings=["interaction=true"])
 
