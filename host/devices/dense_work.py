@@ -108,10 +108,10 @@ def interaction(samples: int, model: Model, level: int = 0) -> tuple[Operation, 
     which an index selects the pairs below the diagonal. ``cat`` needs only the first step. From
     level 2 on, a single kernel reads the vectors and writes the concatenated result.
     """
+    if model.interaction == "cat":
+        return (concat(samples * model.interaction_width),)
     vectors = model.tables + 1
     joined = concat(samples * vectors * model.dimension)
-    if model.interaction == "cat":
-        return (joined,)
     pairs = model.interaction_width - model.dimension
     if level >= 2:
         return (Operation(

@@ -87,15 +87,15 @@ def expanded_interaction(samples: int, model: Model, rows: int, bags: int, index
     GPU. The model's other bags are already pooled. From level 2 on, a single kernel does everything
     and writes only the interaction; otherwise an operator writes the pooled vectors first.
 
-    index_bytes: bytes of the indices.
+    index_bytes: bytes of the indices. Vectors have the width of the NICs'.
     """
-    added = (rows - bags) * model.dimension if rows > bags else 0
+    width = model.width
+    added = (rows - bags) * width if rows > bags else 0
     if level < 2 or model.interaction == "cat":
-        return (Operation("expand", index_bytes + 4 * model.dimension * bags, rows,
-                          4 * model.dimension, added, reads=_ROW_READS),
-                *interaction(samples, model, level))
+        return (Operation("expand", index_bytes + 4 * width * bags, rows, 4 * width, added,
+                          reads=_ROW_READS), *interaction(samples, model, level))
     (whole,) = interaction(samples, model, level)
-    return (replace(whole, name="expand and interaction", rows=rows, row_bytes=4 * model.dimension,
+    return (replace(whole, name="expand and interaction", rows=rows, row_bytes=4 * width,
                     reads=_ROW_READS,
-                    streamed_bytes=whole.streamed_bytes - 4 * model.dimension * bags + index_bytes,
+                    streamed_bytes=whole.streamed_bytes - 4 * width * bags + index_bytes,
                     flops=whole.flops + added),)

@@ -1,6 +1,6 @@
 """Device-independent work of a DLRM operator: bytes to move and arithmetic to do."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from host.bounds import check_least
 
@@ -22,6 +22,7 @@ class Operation:
     name: kind, for reports.
     streamed_bytes: bytes read and written in address order.
     rows, row_bytes: number of rows read or written at random addresses, and the bytes of each.
+    more_rows: further rows of other sizes, as pairs of the same two numbers.
     flops: float32 operations; a multiplication and an addition are two.
     operators: framework calls, each with its own kernels.
     kernels: kernels launched, at least ``operators``.
@@ -49,6 +50,7 @@ class Operation:
     tile_flops: float = 0
     fused_embedding: bool = False
     reads: int = 0
+    more_rows: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         check_least(self, streamed_bytes=0, rows=0, row_bytes=0, reads=0, flops=0, operators=1,
@@ -56,4 +58,11 @@ class Operation:
 
     def row_traffic(self, access_bytes: int) -> int:
         """Return the bytes that its rows move if an access moves at least ``access_bytes``."""
-        return self.rows * -(-self.row_bytes // access_bytes) * access_bytes
+        return sum(rows * -(-size // access_bytes) * access_bytes
+                   for rows, size in ((self.rows, self.row_bytes), *self.more_rows))
+
+    def with_work(self, other: "Operation") -> "Operation":
+        """Return this action with the work of ``other`` of the same kind, in the same kernels."""
+        return replace(self, streamed_bytes=self.streamed_bytes + other.streamed_bytes,
+                       flops=self.flops + other.flops, more_rows=(
+                           *self.more_rows, (other.rows, other.row_bytes), *other.more_rows))

@@ -7,7 +7,7 @@ __all__ = ["PLACEMENTS", "Rule", "check_placement", "described", "given_owners"]
 
 PLACEMENTS = {
     "even": "whole tables, the same number at each node",
-    "rows": "whole tables, rows balanced",
+    "rows": "whole tables, bytes of rows balanced",
     "lookups": "whole tables, lookups balanced",
     "row": "rows hashed over all nodes",
 }
@@ -78,7 +78,7 @@ class Rule:
         rows first, then the lower table; fewer rows first, then the lower number in a host, then
         the lower node. Listed nodes are used unchanged.
 
-        rows: rows of the tables to assign, by number.
+        rows: rows of the tables to assign, by number, weighted by the size of a row.
 
         Raises ``ValueError`` for a table without a listed node or without lookups.
         """

@@ -8,11 +8,11 @@ from host.systems.stage import Step
 from host.systems.tables import (
     INDEX,
     by_table,
+    bytes_of,
     input_bytes,
     lookups,
     pooled,
     row_updates,
-    vector_bytes,
 )
 from host.systems.workload import Workload
 
@@ -37,15 +37,15 @@ def bl_paper(w: Workload, d: Devices, options: StepOptions) -> Step:
         at = program.kernels([("indices by table", "irregular", [
             by_table(int(w.lookups.sum(axis=0).max()), d.kernels)])], at)
     at = program.kernels([("gather", "embedding_lookup", lookups(w, d.gpu, fused))], at)
-    size = vector_bytes(w)
-    at = program.exchange("pooled vectors", "embedding_all_to_all", size * w.bags.T, at, "mpi")
+    size = bytes_of(w, "bags")
+    at = program.exchange("pooled vectors", "embedding_all_to_all", size.T, at, "mpi")
     at = program.kernels([("sums of partial vectors", "irregular", pooled(w))] * bool(pooled(w))
                          + [dense.bottom(), *dense.top()], at)
     if not options.training:
         dense.predictions(program, at)
         return program.step
     at = program.kernels(dense.backward(), at)
-    at = program.exchange("gradients", "backward_all_to_all", size * w.bags, at, "mpi")
+    at = program.exchange("gradients", "backward_all_to_all", size, at, "mpi")
     at = program.kernels([("row update", "backward_all_to_all",
                            row_updates(w, d.gpu, fused))], at)
     program.wait(dense.learn(program, at, options))

@@ -13,16 +13,17 @@ from host.systems.program import After, Program
 from host.systems.stage import Step
 from host.systems.tables import (
     by_table,
+    bytes_of,
+    copied_values,
+    in_shares,
     input_bytes,
     lookups,
     pooled,
     row_updates,
     rows_of_tables,
-    vector_bytes,
 )
 from host.systems.tuning import WIRES, Tuning
 from host.systems.workload import Workload
-from rtl.formats import DescriptorKind
 
 __all__ = ["bl_tuned", "exchanged"]
 
@@ -42,10 +43,8 @@ def bl_tuned(w: Workload, d: Devices, options: StepOptions, tuning: Tuning) -> S
 def exchanged(w: Workload, tuning: Tuning) -> tuple[np.ndarray, np.ndarray]:
     """Return the bytes of keys, and of vectors or their gradients, ``[requester, owner]``."""
     w = w.once if tuning.bags_once else w
-    values = vector_bytes(w) * WIRES[tuning.wire] // WIRES["float32"]
-    if tuning.dedupe:
-        return tuning.key_bytes * w.requested, values * w.requested
-    return tuning.key_bytes * (w.lookups + w.bags), values * w.bags
+    keys, counts = (w.requested, "requested") if tuning.dedupe else (w.lookups + w.bags, "bags")
+    return tuning.key_bytes * keys, bytes_of(w, counts) * WIRES[tuning.wire] // WIRES["float32"]
 
 
 class _Tuned:
@@ -59,7 +58,6 @@ class _Tuned:
         self._options = replace(options, buckets=tuning.buckets, nccl=tuning.exchange != "mpi")
         self._program, self._dense = Program(d), Dense(w, d.kernels)
         self._keys, self._vectors = exchanged(w, tuning)
-        self._dimension = w.model.dimension
 
     def build(self) -> Step:
         """Return the step."""
@@ -117,19 +115,18 @@ class _Tuned:
         at = self._exchange("vectors", "embedding_all_to_all", self._vectors.T, at)
         if tuning.overlap and tuning.exchange != "mpi":
             bottom = program.kernels([self._dense.bottom()], copied)
-        return self._to_bags(at, most), bottom
+        return self._to_bags(at), bottom
 
-    def _to_bags(self, at: tuple[int, ...], most: int) -> tuple[int, ...]:
+    def _to_bags(self, at: tuple[int, ...]) -> tuple[int, ...]:
         """Pool the vectors of keys, or add partial vectors, and copy the vectors of equal bags."""
-        w, whole = self._w, int(self._all.whole.max())
+        w = self._w
         if self._tuning.dedupe:
-            work = [("vectors to bags", "irregular", [
-                gather(most, int(w.whole.max()), self._dimension, 1)])]
+            work = [("vectors to bags", "irregular", [in_shares(w, gather, "lookups", "whole")])]
         else:
             work = [("sums of partial vectors", "irregular", [each]) for each in pooled(w)]
         if w is not self._all:
             work.append(("vectors of equal bags", "irregular", [
-                gather(whole, whole, self._dimension)]))
+                in_shares(self._all, gather, "whole", "whole")]))
         return self._program.kernels(work, at)
 
     def _indices(self, after: After, library: str) -> tuple[int, ...]:
@@ -156,27 +153,21 @@ class _Tuned:
         w, program, tuning = self._w, self._program, self._tuning
         at, phase = tuple(after), "backward_all_to_all"
         if w is not self._all:
-            at = program.kernels([("gradients of equal bags", phase, [segment_sum(
-                int(self._all.whole.max()), int(w.whole.max()), self._dimension)])], at)
+            at = program.kernels([("gradients of equal bags", phase, [
+                in_shares(self._all, segment_sum, "whole", "distinct_bags")])], at)
         if tuning.dedupe:
-            rows, keys = int(w.lookups.sum(axis=1).max()), int(w.requested.sum(axis=1).max())
             at = program.kernels([("gradients of keys", phase, [
-                segment_sum(rows, keys, self._dimension)])], at)
+                in_shares(w, segment_sum, "lookups", "requested")])], at)
         at = self._exchange("gradients", phase, self._vectors, at)
         return program.kernels([("row update", phase, row_updates(
             w, self._d.gpu, tuning.fused or tuning.joined, tuning.dedupe))], at)
 
     def _copies(self, after: After) -> tuple[int, ...]:
         """Sum the gradients of copied tables over the nodes and apply them."""
-        w, rows = self._w, _copied_rows(self._w)
-        if w.nodes == 1 or not rows:
+        values = copied_values(self._w)
+        if self._w.nodes == 1 or not values:
             return tuple(after)
-        at = self._program.all_reduce("gradients of copies", vector_bytes(w) * rows, after,
+        at = self._program.all_reduce("gradients of copies", 4 * values, after,
                                       self._options.nccl)
         return self._program.kernels([("update of copies", "all_reduce", [
-            dense_update(rows * w.model.dimension)])], at)
-
-
-def _copied_rows(w: Workload) -> int:
-    """Return the number of rows in replicated tables."""
-    return sum(table.rows for table in w.plan.tables if table.kind == DescriptorKind.REPLICATED)
+            dense_update(values)])], at)

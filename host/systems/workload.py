@@ -37,6 +37,8 @@ class Workload:
         receives. One value for the mini-batch.
     repeats: ``(lookups, bags, whole)`` without bags that equal the bag of their table in the
         preceding sample of the share; None if there are no such bags.
+    by_dimension: for each dimension of a table, ascending, the counts of the tables of this
+        dimension; empty if all tables have the same.
     """
 
     model: Model
@@ -51,6 +53,12 @@ class Workload:
     whole: np.ndarray
     varies: bool = False
     repeats: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    by_dimension: tuple[tuple[int, "Workload"], ...] = ()
+
+    @property
+    def parts(self) -> tuple[tuple[int, "Workload"], ...]:
+        """Values of a vector, and the counts of the tables of this dimension."""
+        return self.by_dimension or ((self.model.width, self),)
 
     @property
     def nodes(self) -> int:
@@ -63,7 +71,14 @@ class Workload:
         if self.repeats is None:
             return self
         lookups, bags, whole = self.repeats
-        return replace(self, lookups=lookups, bags=bags, whole=whole, repeats=None)
+        return replace(self, lookups=lookups, bags=bags, whole=whole, repeats=None,
+                       by_dimension=tuple((dimension, part.once)
+                                          for dimension, part in self.by_dimension))
+
+    @property
+    def distinct_bags(self) -> np.ndarray:
+        """``whole`` of :attr:`once`."""
+        return self.once.whole
 
     @property
     def accesses(self) -> int:
@@ -79,29 +94,44 @@ class Workload:
 def workload_of(samples: Samples, model: Model, plan: ShardPlan) -> Workload:
     """Return the counts of a mini-batch whose samples are split over the nodes of ``plan``."""
     nodes = plan.nodes
-    shares = np.array(share_sizes(len(samples), nodes))
     requester = samples.requesters(nodes)
     owner = plan.owner_of(samples.tables, samples.rows, requester)
-    pair = requester * nodes + owner
     keys, number = samples.numbered
-    lengths = samples.bag_lengths
+    lengths, pair = samples.bag_lengths, requester * nodes + owner
     bag = np.repeat(np.arange(lengths.size), lengths.reshape(-1))
+    shares = np.array(share_sizes(len(samples), nodes))
     of_bag = np.repeat(np.arange(nodes), shares * lengths.shape[1])
+    filled, repeated = lengths.reshape(-1) > 0, repeated_bags(samples, nodes).reshape(-1)
+    varies = bool(len(lengths) and (lengths != lengths[0]).any())
 
     def counts(keys: slice | np.ndarray, bags: np.ndarray) -> tuple[np.ndarray, ...]:
         return (_square(pair[keys], nodes),
                 _square(_groups(pair[keys], bag[keys], lengths.size), nodes),
                 np.bincount(of_bag[bags], minlength=nodes))
 
-    filled = lengths.reshape(-1) > 0
-    lookups, bags, whole = counts(slice(None), filled)
-    repeated = repeated_bags(samples, nodes).reshape(-1)
-    return Workload(
-        model, plan, shares, lookups, bags, _square(_groups(pair, number, keys), nodes),
-        np.bincount(_groups(owner, number, keys), minlength=nodes),
-        _tables_held(plan), keys, whole,
-        bool(len(lengths) and (lengths != lengths[0]).any()),
-        counts(~repeated[bag], filled & ~repeated) if (filled & repeated).any() else None)
+    def part(tables: np.ndarray, mine: slice | np.ndarray, distinct: int) -> Workload:
+        """Return the counts of the keys ``mine`` in ``tables``."""
+        bags = filled & np.tile(np.isin(np.arange(model.tables), tables), len(samples))
+        new = ~repeated[bag]
+        if isinstance(mine, np.ndarray):
+            new &= mine
+        lookups, vectors, whole = counts(mine, bags)
+        return Workload(
+            model, plan, shares, lookups, vectors,
+            _square(_groups(pair[mine], number[mine], keys), nodes),
+            np.bincount(_groups(owner[mine], number[mine], keys), minlength=nodes),
+            _tables_held(plan, tables), distinct, whole, varies,
+            counts(new, bags & ~repeated) if (bags & repeated).any() else None)
+
+    found = part(np.arange(model.tables), slice(None), keys)
+    dimensions = np.array(model.table_dimensions)
+    if len(set(model.table_dimensions)) == 1:
+        return found
+    return replace(found, by_dimension=tuple(
+        (int(dimension), part(np.flatnonzero(dimensions == dimension), mine,
+                              len(np.unique(number[mine]))))
+        for dimension in np.unique(dimensions)
+        for mine in [dimensions[samples.tables] == dimension]))
 
 
 def repeated_bags(samples: Samples, nodes: int) -> np.ndarray:
@@ -141,9 +171,9 @@ def _groups(group: np.ndarray, item: np.ndarray, items: int) -> np.ndarray:
     return np.flatnonzero(there) // size
 
 
-def _tables_held(plan: ShardPlan) -> np.ndarray:
+def _tables_held(plan: ShardPlan, tables: np.ndarray) -> np.ndarray:
     held = np.zeros(plan.nodes, np.int64)
-    for table in plan.tables:
+    for table in (plan.tables[number] for number in tables):
         everywhere = table.kind == DescriptorKind.REPLICATED
         held[slice(None) if everywhere else slice(table.owner, table.owner + table.owners)] += 1
     return held

@@ -14,6 +14,7 @@ from host.systems.devices import profiles_of
 from host.timing.cluster import Cluster as ClusterFile
 from host.toml.profile import load_profile, profile_hash
 from rtl.config import LANES
+from rtl.formats import DescriptorKind
 from sim.evaluation.cluster import cluster_fields
 from sim.evaluation.fields import mini_batch_of
 from sim.evaluation.measure import measure_system
@@ -125,7 +126,7 @@ class Request:
         workload = "training" if self.training else "inference"
         size = self.mini_batch or mini_batch_of(self.model)
         keys = max(1, int(size * model.keys))
-        beats = keys * ceil(model.dimension / LANES)
+        beats = keys * ceil(model.width / LANES)
         count = self.measured or int(np.clip(_BEATS // beats, _FEWEST, _MOST))
         warm = count if self.measured else min(count, _WARM_KEYS // keys)
         halves = 0
@@ -192,7 +193,11 @@ def row_of(name: str, point: Point, model: Model, memory: int, runs: Store | Non
         return row | {"why": found["why"]}
     site = Site.of(point)
     plan = _plan(site, built, point)
-    if why := too_large(model, plan, memory):
+    # NICs that read rows themselves require padding; they read no row of a copied table.
+    padded = getattr(built.tuning, "reads", False)
+    stored = [model.width if padded and table.kind != DescriptorKind.REPLICATED else dimension
+              for table, dimension in zip(plan.tables, model.table_dimensions)]
+    if why := too_large(model, plan, memory, dimensions=stored):
         return row | {"why": why}
     bottleneck = found["bottleneck"] or dict.fromkeys(("resource", "us", "utilisation"))
     traffic = found["traffic"]["total"]["bytes"] if found["traffic"] else 0.0
@@ -201,7 +206,8 @@ def row_of(name: str, point: Point, model: Model, memory: int, runs: Store | Non
         "bottleneck": bottleneck["resource"], "bottleneck_us": bottleneck["us"],
         "utilisation": bottleneck["utilisation"],
         "network_bytes_per_sample": traffic / found["mini_batch"],
-        "gpu_memory_bytes": max(gpu["bytes"] for gpu in node_bytes(model, plan, "none")),
+        "gpu_memory_bytes": max(
+            gpu["bytes"] for gpu in node_bytes(model, plan, "none", stored)),
         "samples_per_second": found["samples_per_second"],
         "options": _options(found, site), "why": None}
 

@@ -76,7 +76,7 @@ def check_seen(site: Site, tuning: EnTuning) -> None:
     if tuning.reads:
         left = without_small(site.trace, tuning.copied_rows)
         point, _ = nic_point(site.point, site.devices, tuning)
-        check_bar(plan_of(point, left), left.model.dimension, site.devices.gpu.gpu)
+        check_bar(plan_of(point, left), left.model.width, site.devices.gpu.gpu)
 
 
 def deliveries(point: Fields, trace: Trace, copied_rows: int) -> list[Delivery]:
@@ -98,7 +98,7 @@ def least_times(model: Model, tuning: EnTuning, of: Delivery, samples: int) -> N
     ``samples``: samples of a share.
     """
     moved = of.vectors if tuning.deliver == "unique" else of.slots
-    us = max(of.slots, moved * max(1, model.dimension // LANES)) * CYCLE_NS / 1e3
+    us = max(of.slots, moved * max(1, model.width // LANES)) * CYCLE_NS / 1e3
     return NicTimes({"embedding_lookup": us}, us,
                     delivered_bytes=of.result_bytes(tuning.deliver, model, samples))
 

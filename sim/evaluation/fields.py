@@ -118,7 +118,7 @@ class Workload:
         """Preset of the NICs: the data set's, or the smaller one that holds the vectors."""
         if self.of_paper:
             return self.name
-        return preset_of(model_of(self.dataset).dimension)
+        return preset_of(model_of(self.dataset).width)
 
     @property
     def of_paper(self) -> bool:

@@ -184,7 +184,7 @@ class GradientPath:
         """
         d = self.devices
         pcie, network = (cycles_of_us(x.one_way_us) for x in (d.pcie, d.network))
-        beats, size = max(1, w.model.dimension // LANES), vector_bytes(w)
+        beats, size = max(1, w.model.width // LANES), vector_bytes(w)
         bags, lookups = w.bags.sum(axis=1), w.lookups.sum(axis=1)
         begun = pcie + _latency(_TO_NETWORK)
         intake = np.maximum(self._crossing((size + _RECORD) * bags), beats * lookups)

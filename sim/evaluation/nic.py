@@ -129,6 +129,7 @@ def nic_part(point: Fields, nics: Nics, trace: Trace, devices: Devices,
     many = 1 if point.workload.training else min(SATURATED, max(1, count // 2))
     rows, notes = cache_rows(point, nics, trace)
     sizes = sizes_for(point, nics, trace, interacts)
+    notes += [trace.model.padding] if trace.model.padding else []
     if sizes:
         notes.append(f"NICs beyond preset {point.workload.preset}: {', '.join(sizes)}")
     if point.system.sampled is not None:
@@ -192,7 +193,7 @@ def serving(point: Fields, nics: Nics, devices: Devices,
     """
     gpu, called = _answering(point, nics, devices)
     model = model or model_of(point.workload.dataset)
-    return as_nics_see(gpu.together(point.cluster.gpus_per_nic), 4 * model.dimension), called
+    return as_nics_see(gpu.together(point.cluster.gpus_per_nic), 4 * model.width), called
 
 
 SEEN_GIB = 16384.0
@@ -271,7 +272,7 @@ def sizes_for(point: Fields, nics: Nics, trace: Trace, interaction: bool) -> tup
     ``field=value``; a size that the point sets stays."""
     model, given = trace.model, set(map(setting_name, point.system.settings))
     wanted = {"nodes": point.cluster.all_nics, "tables": model.tables,
-              "max_dimension": model.dimension,
+              "max_dimension": model.width,
               "interaction_vectors": (
                   model.tables + 1 if interaction and model.interaction == "dot" else 0),
               "hold_vectors": 2 * max(int(batch.samples.slots.max()) for batch in trace.batches)}

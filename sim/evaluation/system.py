@@ -93,8 +93,9 @@ class System(ABC):
 
     def for_model(self, model: Model, workload: str) -> dict[str, Any]:
         """Return the system and options that serve a model: GPUs compute an interaction of more
-        vectors than `INTERACTION_VECTORS`."""
-        if workload == "inference" and model.tables + 1 > INTERACTION_VECTORS:
+        vectors than `INTERACTION_VECTORS`, or of tables that differ."""
+        if workload == "inference" and (model.mixed
+                                        or model.tables + 1 > INTERACTION_VECTORS):
             return self.without_interaction()
         return {"system": self.name}
 

@@ -1,5 +1,7 @@
 """GPU memory for the rows of a model and its MLPs."""
 
+from collections.abc import Sequence
+
 from host.model import Model
 from host.placement.shard import ShardPlan
 from host.timing.cluster import load_cluster, row_bytes
@@ -12,15 +14,19 @@ STATE_BYTES = {"none": 0, "sgd": 0, "rowwise-adagrad": 4}
 of its gradients (Naumov et al. 2019; FBGEMM)."""
 
 
-def node_bytes(model: Model, plan: ShardPlan, optimizer: str) -> list[dict]:
+def node_bytes(model: Model, plan: ShardPlan, optimizer: str,
+               dimensions: Sequence[int] = ()) -> list[dict]:
     """Return ``rows``, ``row_bytes``, ``optimizer_bytes``, ``mlp_bytes`` (weights of both MLPs,
     which every GPU has) and the sum ``bytes``, for each node of ``plan``, a GPU.
 
     For a GPU's part of a hashed table, the hash is taken as even.
+
+    dimensions: values of a stored row of each table; empty means without padding.
     """
     found = []
-    for rows in plan.rows_held():
-        parts = {"row_bytes": rows * row_bytes(model.dimension),
+    each = [row_bytes(dimension) for dimension in dimensions or model.table_dimensions]
+    for rows, size in zip(plan.rows_held(), plan.rows_held(each)):
+        parts = {"row_bytes": size,
                  "optimizer_bytes": rows * STATE_BYTES[optimizer],
                  "mlp_bytes": 4 * model.mlp_parameters}
         found.append({"rows": rows, **parts, "bytes": sum(parts.values())})
@@ -28,10 +34,10 @@ def node_bytes(model: Model, plan: ShardPlan, optimizer: str) -> list[dict]:
 
 
 def too_large(model: Model, plan: ShardPlan, memory: int, optimizer: str = "none",
-              cluster: str = "") -> str | None:
+              cluster: str = "", dimensions: Sequence[int] = ()) -> str | None:
     """Return the reason why rows and MLPs do not fit in ``memory`` bytes of each GPU of ``plan``;
-    None if they fit. ``cluster``: its name, if known."""
-    found = [node["bytes"] for node in node_bytes(model, plan, optimizer)]
+    None if they fit. ``cluster``: its name, if known. ``dimensions``: as of `node_bytes`."""
+    found = [node["bytes"] for node in node_bytes(model, plan, optimizer, dimensions)]
     if (most := max(found)) <= memory:
         return None
     return (f"bytes of a GPU must be at most the {memory:,} of GPU memory"
@@ -40,13 +46,14 @@ def too_large(model: Model, plan: ShardPlan, memory: int, optimizer: str = "none
 
 
 def check_memory(workload: Workload, model: Model, plan: ShardPlan,
-                 optimizer: str = "none") -> None:
+                 optimizer: str = "none", dimensions: Sequence[int] = ()) -> None:
     """Raise ``ValueError`` if rows and MLPs exceed the memory of a GPU of the cluster.
 
     plan: placement over the GPUs. Without a ``cluster``, the size of the memory is unknown.
+    dimensions: as of `node_bytes`.
     """
     if workload.cluster is None:
         return
     memory = load_cluster(workload.cluster, check_cluster).gpu_memory_bytes
-    if why := too_large(model, plan, memory, optimizer, str(workload.cluster)):
+    if why := too_large(model, plan, memory, optimizer, str(workload.cluster), dimensions):
         raise ValueError(why)

@@ -95,7 +95,8 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     plans = {name: source.plan(name)
              for name in dict.fromkeys((*PLACEMENTS, workload.placement))}
     traffic, loads = _replay(source, system, plans, hit_rate, progress)
-    nodes = node_bytes(model, source.gpu_plan(workload.placement), optimizer)
+    nodes = node_bytes(model, source.gpu_plan(workload.placement), optimizer,
+                       system.runtime.stored_dimensions(model))
     per_batch = {name: values / traffic.batches for name, values in traffic.counts.items()}
     resources = _resources(workload, system, model, traffic, per_batch)
     binds = max(resources, key=lambda resource: resource["least_us"])
@@ -107,7 +108,9 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     return {
         "schema": SCHEMA, "cluster": system.cluster.name, "config": system.config.name,
         "model": {"name": model.name, "tables": model.tables, "rows": sum(model.rows),
-                  "dimension": model.dimension},
+                  "dimension": model.dimension,
+                  "dimensions": list(model.dimensions), "poolings": list(model.poolings)},
+        "notes": [model.padding] if model.padding else [],
         "interaction": None if not system.runtime.interaction else {
             "mode": model.interaction, "itself": model.interaction_itself,
             "width": model.interaction_width},
@@ -182,7 +185,7 @@ def _replay(source: SampleSource, system: _System, plans: dict[str, ShardPlan],
     each placement."""
     workload, model = source.workload, source.model
     config, runtime, dealt = system.config, system.runtime, plans[workload.placement]
-    packing = Packing(config, runtime, workload.nodes, model.dimension,
+    packing = Packing(config, runtime, workload.nodes, model.width,
                       InteractionCost.of(config, model) if runtime.interaction else None)
     traffic = Traffic(dealt, packing, merge=workload.in_flight > 1)
     sets = (runtime.local_cache_sets or config.local_cache_sets) if runtime.local_cache else 0
@@ -242,9 +245,9 @@ def _resources(workload: Workload, system: _System, model: Model, traffic: Traff
     ``counts`` are those of ``traffic``, per mini-batch.
     """
     config, pcie, gpu, network = system.config, system.pcie, system.gpu, system.network
-    cycle_us, beats = CYCLE_NS / 1000, beats_of(model.dimension)
+    cycle_us, beats = CYCLE_NS / 1000, beats_of(model.width)
     pcie_bytes_us, network_bytes_us = pcie.bandwidth_gb_s * 1e3, network.bandwidth_gbit_s * 125
-    row = max(4 * model.dimension, gpu.access_bytes) / (
+    row = max(4 * model.width, gpu.access_bytes) / (
         gpu.memory_bandwidth_gb_s * gpu.gather_fraction * 1e3)
     network_us = network.one_way_us if workload.nodes > 1 else 0.0
     found = []

@@ -28,7 +28,7 @@ def checks(workload: Workload, config: NicConfig, runtime: Runtime, cluster: Clu
     found = [
         ("nodes", workload.nodes, config.nodes, "NIC", True),
         ("tables", model.tables, config.tables, "NIC", True),
-        ("dimension", model.dimension, config.max_dimension, "NIC", True),
+        ("dimension", model.width, config.max_dimension, "NIC", True),
         ("slots of a sample", most["sample_slots"], config.sample_slots,
          "half the hold buffer", True),
         ("bytes of a GPU", largest, cluster.gpu_memory_bytes, "GPU memory", True),

@@ -25,6 +25,7 @@ def plan_tables(result: dict) -> Group:
     return Group(
         _memory(result), "", _stores(result), "", _placements(result), "", _checks(result), "",
         _resources(result), "",
+        *result["notes"],
         f"local cache: {'-' if hit is None else f'{hit:.1%}'} of unique keys hit ({given})",
         f"bottleneck: {result['binds']}, at most {result['samples_per_second'] / 1e6:.3g} million "
         f"samples/s (expected: {result['samples_per_second_expected'] / 1e6:.3g})")

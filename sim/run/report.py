@@ -32,7 +32,7 @@ def summary(run: Measurements) -> dict:
     saved = remote["hits"] if run.counters and options.workload.nodes > 1 else None
     found["network"] |= {
         "saved_lookups": saved,
-        "saved_bytes": None if saved is None else saved_bytes(saved, model.dimension)}
+        "saved_bytes": None if saved is None else saved_bytes(saved, model.width)}
     return {
         "schema": SCHEMA,
         "complete": run.complete,
@@ -41,7 +41,9 @@ def summary(run: Measurements) -> dict:
         "under_way": run.under_way,
         "config": asdict(simulation.config) | {"runtime": asdict(runtime)},
         "model": {"name": model.name, "tables": model.tables,
-                  "rows": sum(model.rows), "dimension": model.dimension},
+                  "rows": sum(model.rows), "dimension": model.dimension,
+                  "dimensions": list(model.dimensions), "poolings": list(model.poolings)},
+        "notes": [model.padding] if model.padding else [],
         "options": options.as_dict(),
         "samples": run.samples,
         "lookups": run.lookups,

@@ -93,7 +93,8 @@ class Run:
         self._layout = ResultLayout.of(self.model) if runtime.interaction else None
         self._unique = runtime.deliver == "unique"
         self.plan = source.plan()
-        check_memory(workload, self.model, source.gpu_plan())
+        check_memory(workload, self.model, source.gpu_plan(),
+                     dimensions=runtime.stored_dimensions(self.model))
         self._dlrm = Dlrm(self.model, workload.seed, simulation.mlp, backend.numerics.linear)
         self._before: Samples | None = None
         self.batcher = batcher_of(workload)
@@ -149,14 +150,14 @@ class Run:
     def _made(self, batches: Iterable[MiniBatch]) -> Iterator[Step]:
         """Make the steps of mini-batches."""
         first, nodes = self.options.workload.first_sample, self.options.workload.nodes
-        answer = ((self.model.tables, self.model.dimension) if self._layout is None else
+        answer = ((self.model.tables, self.model.width) if self._layout is None else
                   (self._layout.beats, LANES))
         for number, batch in enumerate(batches):
             samples, dense = batch.samples, None
             if self._layout is not None:
-                # Modelled NICs ignore values.
-                dense = (np.zeros((len(samples), self.model.dimension), np.float32)
-                         if self._modelled else self._dlrm.bottom(samples.dense))
+                dense = np.zeros((len(samples), self.model.width), np.float32)
+                if not self._modelled:  # modelled NICs ignore values
+                    dense[:, :self.model.dimension] = self._dlrm.bottom(samples.dense)
             step = Step.of(number, first, samples, nodes, answer, dense, batch,
                            unique=self._unique)
             if nodes > 1:

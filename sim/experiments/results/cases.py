@@ -59,7 +59,7 @@ class Measured(Task):
     def values(self) -> float:
         """Values of the vectors that its trace looks up, about."""
         of, model = self.workload, model_of(self.workload.dataset)
-        return of.samples * (of.warmup + of.measured) * model.keys * model.dimension
+        return of.samples * (of.warmup + of.measured) * model.keys * model.width
 
     @property
     def effort(self) -> float:
