@@ -15,11 +15,13 @@ from host.samples import Samples, rechunk
 from host.systems import (
     Devices,
     StepOptions,
+    Tuning,
     Workload,
     bl_paper,
     bl_tuned,
     cpu_mpi,
-    tunings,
+    every,
+    tuning_variants,
     workload_of,
 )
 from host.systems.tables import bytes_of, copied_values, vector_bytes
@@ -102,8 +104,9 @@ def test_baselines_move_no_padding(training):
     step, d = StepOptions(training), Devices.load(2, "tuned", "gpu_rtx8000")
     slim, own, padded = (mixed(2, nodes=2, dimensions=of) for of in (
         (16,) * 4, (16, 64, 16, 32), (64,) * 4))
-    every = [tuning for tuning in tunings(training) if not tuning.copied_rows]
-    for build in (cpu_mpi, bl_paper, *(partial(bl_tuned, tuning=each) for each in every[::7])):
+    found = every(Tuning(), tuning_variants(training, copied_rows=(0,)), training)
+    for build in (cpu_mpi, bl_paper, *(partial(bl_tuned, tuning=each)
+                                       for each in found[::len(found) // 20])):
         costs = []
         for w in (slim, own, padded):
             stages = build(w, d, step).stages
