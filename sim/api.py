@@ -313,7 +313,7 @@ def reproduce(options: ReproduceOptions, **watch: Any) -> dict:
 def _results(options: ReproduceOptions, **watch: Any) -> dict:
     """Make the page of results."""
     from sim.evaluation.sweep import check_backend
-    from sim.experiments.results.request import requested
+    from sim.experiments.results_request import requested
     from sim.experiments.results.results import FILES, results
 
     cases, command = requested(options)
