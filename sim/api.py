@@ -313,8 +313,8 @@ def reproduce(options: ReproduceOptions, **watch: Any) -> dict:
 def _results(options: ReproduceOptions, **watch: Any) -> dict:
     """Make the page of results."""
     from sim.evaluation.sweep import check_backend
-    from sim.experiments.results_request import requested
     from sim.experiments.results.results import FILES, results
+    from sim.experiments.results_request import requested
 
     cases, command = requested(options)
     check_backend(options.backend, options.jobs)
@@ -504,7 +504,7 @@ def torch(options: TorchArguments, warn: Callable[[str], None] | None = None,
 def attach(options: AttachArguments, warn: Callable[[str], None] | None = None) -> Any:
     """Return a context in which the embedding bags of this program are on NICs.
 
-    ``with attach(system="EN") as program:`` captures the lookups inside. Afterwards
+    ``with attach(system="en") as program:`` captures the lookups inside. Afterwards
     ``program.result`` is the result of :func:`torch`, also if an exception left the context; it is
     None in all processes but the first. The options are those of :func:`torch`.
 

@@ -19,8 +19,8 @@ from dataclasses import replace
 from host.devices.operation import TILE, Operation
 from host.model import Model
 
-__all__ = ["LEVELS", "cast", "concat", "dense_update", "elementwise", "interaction", "interaction_backward",
-           "linear", "loss", "mlp", "mlp_backward", "product"]
+__all__ = ["LEVELS", "cast", "concat", "dense_update", "elementwise", "interaction",
+           "interaction_backward", "linear", "loss", "mlp", "mlp_backward", "product"]
 
 Layers = Sequence[tuple[int, int]]
 

@@ -141,8 +141,9 @@ def every(option: _T, variants: Sequence[Variants], training: bool = False) -> t
 
     Raises ``ValueError`` if there are none.
     """
-    found = tuple(each for chosen in product(*filter(None, variants)) if (each := replace(
-        option, **{name: value for own in chosen for name, value in own.items()})).possible(training))
+    found = (replace(option, **{name: value for own in chosen for name, value in own.items()})
+             for chosen in product(*filter(None, variants)))
+    found = tuple(each for each in found if each.possible(training))
     if not found:
         raise ValueError(f"fixed must leave consistent options in "
                          f"{'training' if training else 'inference'}, not {option.in_words()}")

@@ -224,8 +224,11 @@ MTU_PAYLOAD = 1472
 Traffic = dict[str, dict[str, float]]
 
 
-def software_traffic(work: Sequence[Workload], training: bool,
-                     tuning: Tuning = Tuning(dedupe=False), gpus: int = 1) -> Traffic:
+_PLAIN = Tuning(dedupe=False)
+
+
+def software_traffic(work: Sequence[Workload], training: bool, tuning: Tuning = _PLAIN,
+                     gpus: int = 1) -> Traffic:
     """Return bytes and packets that software exchanges per mini-batch between nodes of ``gpus``
     GPUs, all nodes."""
     kinds = {"lookups": [], "vectors": []} | ({"gradients": []} if training else {})

@@ -37,7 +37,7 @@ def request_of(found: evaluation.Setting, model: str | None, qps: Sequence[float
     fields = known | {name: value for name, value in fields.items() if value is not None}
     setting = Setting(dataset=dataset, data=source.data, format=source.format,
                       burst_us=_microseconds(burst_length, "burst_length"), **fields)
-    systems = _once(system, "system") if system is not None else [
+    systems = _once([*map(str.lower, system)], "system") if system is not None else [
         name for name in SYSTEMS
         if max(1, setting.nodes) >= (kind := system_of(canonical(name)[0])).least_nodes
         and (kind.of_endpoints or setting.gpus == 1)]

@@ -36,8 +36,8 @@ class Setting:
 
     Members
     -------
-    dataset, nodes, software, gpu, link, network, gpus, nics, inside, rdma, fidelity, in_flight, seed,
-        data, format: see :class:`sim.evaluation.point.Point`.
+    dataset, nodes, software, gpu, link, network, gpus, nics, inside, rdma, fidelity, in_flight,
+        seed, data, format: see :class:`sim.evaluation.point.Point`.
     arrivals, burst_rate, burst_share, burst_us: see :class:`sim.serving.arrivals.Arrivals`, which
         has the same seed.
     sizes: mini-batches that a system chooses from. requests: measured requests of a run.
