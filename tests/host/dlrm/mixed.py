@@ -82,6 +82,7 @@ class Plain:
         loss = binary_cross_entropy(top[-1][:, 0], samples.labels)
         of_top, mixed = mlp_backward(top, self.dlrm.top_layers, loss.gradient[:, None],
                                      last_relu=False)
+        assert mixed is not None  # gradients of the inputs
         ends = np.cumsum((self.model.dimension, *self.model.table_dimensions))
         of_bottom, _ = mlp_backward(bottom, self.dlrm.bottom_layers, mixed[:, :ends[0]],
                                     inputs=False)
