@@ -140,8 +140,8 @@ class Search(ABC):
     most ``changes`` alternatives, with each flight; it ends when none is faster. A bound that is
     cheap to compute excludes most of them.
 
-    The extreme mini-batches represent all mini-batches while options are compared. The two
-    finalists (the best with one mini-batch per graph, and the best overall) are then compared on
+    The extreme mini-batches represent all mini-batches while options are compared. The finalists of
+    each group (the best with one mini-batch per graph, and the best overall) are then compared on
     all mini-batches.
 
     Members
@@ -226,19 +226,22 @@ class Search(ABC):
         point, seeds = self.site.point, self.seeds() if start is None else (start,)
         if len(seeds) == len(self.near(seeds[0])) == 1:
             return self.whole(Choice(point.flights, seeds[0]))
+        starts = [[each for each in seeds if self.apart(each) == group]
+                  for group in dict.fromkeys(map(self.apart, seeds))]
         found: list[Choice] = []
         for flights in point.sets_of_flights:
-            starts = [[each for each in seeds if self.apart(each) == group]
-                      for group in dict.fromkeys(map(self.apart, seeds))]
-            found.append(best([self._climb(flights, own) for own in (
-                *starts, *([each.option] for each in found))], self._bound, self._cost))
+            found += [self._climb(flights, own)
+                      for own in (*starts, *([each.option] for each in found))]
         return self.pick([self.whole(choice) for choice in dict.fromkeys(found)])
 
     def _climb(self, flights: Flights, options: Sequence[Any]) -> Choice:
-        """Return the best of ``options``, improved until no similar option is faster."""
+        """Return the best of ``options``, improved until no similar option of its group is faster.
+        """
         chosen, before = self._compare(flights, options), None
         while chosen != before:
-            before, chosen = chosen, self._compare(flights, self.near(chosen.option))
+            group = self.apart(chosen.option)
+            before, chosen = chosen, self._compare(flights, [
+                each for each in self.near(chosen.option) if self.apart(each) == group])
         return chosen
 
     def _compare(self, flights: Flights, options: Sequence[Any]) -> Choice:

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from markupsafe import escape
 
+from host.systems.devices import SMARTNIC_LINK
 from sim import api
 from sim.evaluation.point import Point
 from sim.evaluation.store import Store
@@ -27,7 +28,7 @@ def told(task: Measured) -> dict:
     us = {"bl-tuned": 30.0, "fs": 60.0, "en": 15.0 if one_hot else 90.0}[task.system]
     if task.point.cluster.wire == "float16" and task.system == "bl-tuned":
         us /= 1.5
-    if task.point.cluster.link is None and task.system == "bl-tuned":
+    if task.point.cluster.link == SMARTNIC_LINK and task.system == "bl-tuned":
         us *= 7
     if task.system == "fs" and not one_hot:
         raise RuntimeError("the NIC is <away>")
