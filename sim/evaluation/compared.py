@@ -24,7 +24,7 @@ from sim.evaluation.store import Store
 from sim.evaluation.systems import canonical, fixed_for, system_of
 from sim.job.memory import node_bytes, too_large
 
-__all__ = ["Counts", "Request", "hashes_of", "row_of", "skew_note"]
+__all__ = ["METRICS", "Counts", "Request", "hashes_of", "row_of", "skew_note"]
 
 _BEATS = 5_000_000
 """Beats (16 values) of the vectors that NICs look up in a run, about: workloads of many or long
@@ -32,6 +32,11 @@ vectors measure fewer mini-batches, and NICs run mini-batches of fewer samples."
 _WARM_KEYS = 300_000
 """Keys after which caches are warm, about: a preset's cache has at most 32,768 rows."""
 _FEWEST, _MOST = 2, 32
+
+METRICS = ("interval_us", "service_us", "bottleneck", "bottleneck_us", "utilisation",
+           "network_bytes_per_sample", "gpu_memory_bytes", "samples_per_second", "options")
+"""Metrics of a system, see :func:`row_of`."""
+
 _SKEWED = 1.5
 """Rows of the busiest node, relative to the mean node, above which a comparison says so."""
 
@@ -182,9 +187,7 @@ def row_of(name: str, point: Point, model: Model, memory: int, runs: Store | Non
     ``gpu_memory_bytes`` (of the fullest GPU), ``samples_per_second``, ``options`` (chosen), and
     ``why`` (None, or the reason why the system cannot be built; all else is then None).
     """
-    row: dict[str, Any] = {"system": name, **dict.fromkeys((
-        "interval_us", "service_us", "bottleneck", "bottleneck_us", "utilisation",
-        "network_bytes_per_sample", "gpu_memory_bytes", "samples_per_second", "options"))}
+    row: dict[str, Any] = {"system": name, **dict.fromkeys(METRICS)}
     try:
         found, built = measure_system(point, runs)
     except ValueError as error:

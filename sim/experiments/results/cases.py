@@ -22,7 +22,7 @@ WORKLOADS = {
     "multi_hot": (512, 4096),
     "dcnv2": (),
     "dcnv2_independent": (),
-    "production": (),
+    "production": (512, 2048, 16384, 65536),
     "two_towers": (),
     "ranking": (),
 }

@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from sim.evaluation.compared import METRICS
 from sim.evaluation.store import Results
 from sim.experiments.results.cases import BASE, COMPARED, FULL, OWN, Case, Measured
 
@@ -71,10 +72,8 @@ def _metrics(task: Measured, results: Results) -> dict:
     outcome = results.get(task)
     if outcome is not None and outcome.metrics is not None:
         return dict(outcome.metrics)
-    return {"system": task.system, **dict.fromkeys((
-        "interval_us", "service_us", "bottleneck", "bottleneck_us", "network_bytes_per_sample",
-        "gpu_memory_bytes", "samples_per_second", "options")),
-        "why": "not measured" if outcome is None else outcome.error}
+    return {"system": task.system, **dict.fromkeys(METRICS),
+            "why": "not measured" if outcome is None else outcome.error}
 
 
 def _changes(case: Case, results: Results) -> Iterator[dict]:

@@ -18,6 +18,7 @@ from sim.experiments.results.changes import CHANGES
 from sim.experiments.results.picture import Line, chart_of, line_of
 from sim.experiments.results.results import FILES, results
 from sim.experiments.results.rows import COLUMNS
+from tests.browser import looked, needs_chromium
 
 MODELS = ("kaggle", "two_towers")
 
@@ -176,3 +177,12 @@ def test_the_answer_names_a_bottleneck_that_a_nic_does_not_relieve(made):
 def test_mistakes(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         api.reproduce(**{"figures": ["results"], "output": tmp_path} | options)
+
+
+@needs_chromium
+@pytest.mark.thorough
+def test_the_page_in_a_browser(made, tmp_path):
+    for look in looked(made[0] / "results.html", tmp_path):
+        assert (look.wrong, look.overflow, look.wide) == ([], 0, [])
+        assert look.plots == look.drawn == 1
+        assert "kaggle, 128 samples, h100: EN 2.00x" in look.hovers[0]
