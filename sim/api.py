@@ -476,7 +476,7 @@ def torch(options: TorchArguments, warn: Callable[[str], None] | None = None,
 def attach(options: AttachArguments, warn: Callable[[str], None] | None = None) -> Any:
     """Return a context in which the embedding bags of this program are on NICs.
 
-    ``with attach(system="EN") as program:`` captures the lookups inside. Afterwards
+    ``with attach(system="en") as program:`` captures the lookups inside. Afterwards
     ``program.result`` is the result of :func:`torch`, also if an exception left the context; it is
     None in all processes but the first. The options are those of :func:`torch`.
 

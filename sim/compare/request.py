@@ -32,7 +32,8 @@ def request_of(options: CompareOptions) -> tuple[Request, Model]:
     named = options.model if options.model in DATASETS else replace(
         load_model(options.model), rows=model.rows, bags=model.bags, dense=model.dense)
     request = Request(named, cluster, nodes, options.mini_batch, data, form, options.placement,
-                      options.training, tuple(options.system), options.measured, options.seed)
+                      options.training, tuple(map(str.lower, options.system)), options.measured,
+                      options.seed)
     request.points(model)
     return request, model
 

@@ -189,13 +189,13 @@ def canonical(name: str, workload: str = "inference") -> tuple[str, bool]:
     """Return the canonical name of a system, and whether the graph algorithm forms its
     mini-batches.
 
-    ``name``: one of `SYSTEMS`, with its parts in any order. ``ga`` may be added to any system
-    (``bl-tuned+ga``); alone it means ``bl-paper``. ``fs`` is every part that the workload allows,
-    with the graph algorithm.
+    ``name``: one of `SYSTEMS` in any case, with its parts in any order. ``ga`` may be added to any
+    system (``bl-tuned+ga``); alone it means ``bl-paper``. ``fs`` is every part that the workload
+    allows, with the graph algorithm.
 
     Raises ``ValueError`` for an unknown name, and for a remote cache in training.
     """
-    parts = name.split("+")
+    parts = name.lower().split("+")
     graph = "ga" in parts
     kept = [part for part in parts if part != "ga"]
     if FULL in kept:

@@ -30,7 +30,7 @@ def request_of(found: evaluation.Setting, model: str | None, qps: Sequence[float
     source = found.source(dataset) if found.sources else Source()
     setting = Setting(dataset=dataset, data=source.data, format=source.format,
                       burst_us=_microseconds(burst_length, "burst_length"), **fields)
-    systems = _once(system, "system") if system is not None else [
+    systems = _once([*map(str.lower, system)], "system") if system is not None else [
         name for name in SYSTEMS
         if max(1, setting.nodes) >= system_of(canonical(name)[0]).least_nodes]
     if not systems:

@@ -32,6 +32,7 @@ _ALONE = 4
 class TorchOptions(ProgramOptions):
     """Checked options of a program.
 
+    system: its label in `SYSTEMS`; given in any case.
     timed: setting in which its mini-batches are timed.
 
     Raises ``ValueError`` that names field, value and bound.
@@ -40,19 +41,22 @@ class TorchOptions(ProgramOptions):
     timed: Setting = field(init=False)
 
     def __post_init__(self) -> None:
-        check_known(self, system=SYSTEMS)
         check_bounds(self)
+        labels = {label.lower(): label for label in SYSTEMS}
+        object.__setattr__(self, "system", self.system.lower())
+        check_known(self, system=labels)
+        object.__setattr__(self, "system", labels[self.system])
         check_known(self, software=software_names(), gpu=profile_names("gpu_"))
         check_placement(self.placement)
         if given_owners(self.placement) is not None:
             raise ValueError(f"placement of a PyTorch program must be one of "
                              f"{', '.join(PLACEMENTS)}, not {self.placement!r}")
         if self.fidelity == "rtl" and self.system not in _NICS:
-            raise ValueError(f"system must be one of {', '.join(_NICS)} with fidelity rtl, "
-                             f"not {self.system!r}, which has no NIC")
+            raise ValueError(f"system must be one of {', '.join(_NICS).lower()} with fidelity "
+                             f"rtl, not {self.system!r}, which has no NIC")
         if self.optimizer_on == "nic" and self.system not in _NICS:
-            raise ValueError(f"system must be one of {', '.join(_NICS)} with optimizer_on nic, "
-                             f"not {self.system!r}, which has no NIC")
+            raise ValueError(f"system must be one of {', '.join(_NICS).lower()} with optimizer_on "
+                             f"nic, not {self.system!r}, which has no NIC")
         for each in self.set:
             name, _, value = each.partition("=")
             if name.strip() == "interaction":

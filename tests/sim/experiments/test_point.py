@@ -23,6 +23,8 @@ from sim.serving.setting import points_of
     ("rc+ga", "inference", ("rc", True)),
     ("bl-tuned+ga", "training", ("bl-tuned", True)),
     ("nic", "inference", ("nic", False)),
+    ("EN", "inference", ("en", False)),
+    ("BL-tuned+GA", "inference", ("bl-tuned", True)),
 ])
 def test_names_of_systems(name, workload, found):
     assert canonical(name, workload) == found

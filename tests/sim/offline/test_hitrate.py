@@ -158,7 +158,7 @@ def test_run_and_hitrate_name_both_counts_alike():
     for name in ("num_requested_indices", "num_unique_indices", "num_unique_misses"):
         assert ran["local_cache"][name] == row[name] > 0
     assert row["num_requested_indices"] == ran["lookups"] > row["num_unique_indices"]
-    shown = {tuple(column.cells)[0]: column.header for column in hitrate_table(
+    shown = {next(iter(column.cells)): column.header for column in hitrate_table(
         {"rows": [row], "nodes": 2, "samples": 256, "warmup": 0, "lookups": 1, "unique": 1}
     ).columns}
     labels = [f"local cache: {shown[f'{row[name]:.4f}']}" for name in HIT_RATES]

@@ -9,7 +9,14 @@ from tests.optional import absent
 pytest.importorskip("torch", reason=absent("torch"))
 
 from host.model import MODELS, Model
+from sim.compare.options import CompareOptions
+from sim.compare.request import request_of as comparison_of
+from sim.evaluation.systems import canonical
+from sim.experiments.request import setting_of
+from sim.serving.options import ServeOptions
+from sim.serving.request import request_of as serving_of
 from sim.torch.lookups.dense import Chains, with_mlps
+from sim.torch.options import TorchOptions
 from sim.torch.report.page import verdict
 from sim.torch.systems import SYSTEMS, Setting, times_of
 from tests.sim.torch.programs import ROWS, Dlrm, attached_to, mini_batches, trained
@@ -102,3 +109,16 @@ def test_mlps_that_are_not_there():
     assert len(notes) == 2
     found, notes = with_mlps(shape, chains((13, 16), (99, 1)), 16, kaggle)
     assert len(notes) == 1 and "99 values" in notes[0]
+
+
+@pytest.mark.parametrize("name", ["en", "EN", "En"])
+def test_systems_have_the_same_names_in_every_command(name):
+    """The label in a report is the same for each spelling."""
+    assert canonical(name) == ("en", False)
+    assert TorchOptions(system=name).system == "EN"
+    found, _ = comparison_of(CompareOptions(system=(name, "BL-Tuned")))
+    assert found.systems == ("en", "bl-tuned")
+    served = vars(ServeOptions(system=(name,)))
+    _, systems, *_ = serving_of(setting_of(None, None, None), **{name: served[name] for name in (
+        "model", "qps", "slo", "system", "nodes", "burst_length")})
+    assert systems == ["en"]
