@@ -20,6 +20,7 @@ __all__ = ["BlockText", "block_text", "blocks_markdown", "public_blocks"]
 _SECTIONS = ("Parameters", "Ports", "Members", "Raises")
 _RULED = re.compile(r"^(\w+)\n-{3,}$", re.MULTILINE)
 _LINE = re.compile(r"^(Parameters?|Ports?|Members?|Raises): ", re.MULTILINE)
+_BULLET = re.compile(r"^[*-] ", re.MULTILINE)
 _ENTRY = re.compile(r"^(?P<names>[\w*]+(?:, [\w*]+)*)(?: \([^)]*\))?: ?(?P<text>.*)$")
 
 
@@ -52,13 +53,20 @@ def block_text(kind: type) -> BlockText:
     text = _RULED.sub(r"\n\n\1\n---\n", _LINE.sub(lambda found: f"{found[1]}\n---\n", text))
     parts = re.split(r"^(\w+)\n---$", text, flags=re.MULTILINE)
     sections: dict[str, list[tuple[str, str]]] = {}
-    purpose = [plain(each) for each in parts[0].split("\n\n") if each.strip()]
+    purpose = [*map(_paragraph, filter(str.strip, parts[0].split("\n\n")))]
     for heading, body in zip(parts[1::2], parts[2::2]):
         paragraphs = body.strip("\n").split("\n\n")
         name = next((each for each in _SECTIONS if each.startswith(heading.rstrip("s"))), heading)
         sections.setdefault(name, []).extend(_entries(paragraphs[0]))
-        purpose += [plain(each) for each in paragraphs[1:] if each.strip()]
+        purpose += map(_paragraph, filter(str.strip, paragraphs[1:]))
     return BlockText(tuple(purpose), sections)
+
+
+def _paragraph(text: str) -> str:
+    """Return a paragraph of a docstring, or its list, as Markdown."""
+    if not _BULLET.match(text):
+        return plain(text)
+    return "\n".join(f"- {plain(item)}" for item in _BULLET.split(text)[1:])
 
 
 def _entries(text: str) -> Iterator[tuple[str, str]]:

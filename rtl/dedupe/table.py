@@ -47,6 +47,11 @@ class DedupeTable(Gateable, wiring.Component):
     steps later could hit an old entry, unless ``dedupe_ways`` new keys have passed through its set
     in between. Training, where rows change from step to step, clears the entries before that.
 
+    Parameters
+    ----------
+    config: sizes: ``dedupe_keys`` entries in sets of ``dedupe_ways``, ``dedupe_in_flight``,
+        ``scatter_entries`` and ``max_dimension``.
+
     Ports
     -----
     requests: input stream of :data:`rtl.formats.Request`.

@@ -74,7 +74,8 @@ class FrameReceiver(wiring.Component):
     epoch: epoch of the peers' packets (link only).
     peer: event :data:`rtl.network.link.renewal.PeerEpoch`: changes the epoch of one peer (link
         only). The other ports with ``link``: :func:`rtl.network.link.receiver.link_ports`.
-    counters: ``packets`` passed on, their payload ``beats`` (64 bits), and the reasons above.
+    counters: ``packets`` passed on, their payload ``beats`` (64 bits), and dropped packets by
+        reason, see :class:`FrameReceiver`.
     idle: inactive until an input changes.
     settled: as ``idle``, except for packets that are not accepted yet; foreign frames do not change
         it.

@@ -248,7 +248,8 @@ def test_frames_of_rows(bags):
 def test_a_frame_without_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"^sim\.api\.frame requires pandas: install "
-                                          r"the extra with pip install 'embernic\[pandas\]'$"):
+                                          r"the extra in the repository with "
+                                          r"pip install --editable '\.\[pandas\]'$"):
         api.frame({"schema": "embernic/run/1"})
 
 

@@ -10,6 +10,7 @@ from amaranth.lib.wiring import Out
 from gen.documents.__main__ import main
 from gen.documents.blocks import block_text, blocks_markdown, public_blocks
 from rtl.cache import EmbeddingCache
+from rtl.dedupe.table import DedupeTable
 from tests.rtl.test_figures import blocks
 
 pytestmark = pytest.mark.every
@@ -18,7 +19,11 @@ pytestmark = pytest.mark.every
 class Doubler(wiring.Component):
     """Double a number.
 
-    It never waits.
+    It never waits:
+
+    * for ``i``;
+    * for a reader of
+      ``o``.
 
     Parameters: ``width``, bits of the number,
     at least 1.
@@ -37,7 +42,8 @@ class Doubler(wiring.Component):
 
 def test_a_docstring_is_taken_apart():
     said = block_text(Doubler)
-    assert said.purpose == ("Double a number.", "It never waits.", "Both are unsigned.")
+    assert said.purpose == ("Double a number.", "It never waits:",
+                            "- for `i`;\n- for a reader of `o`.", "Both are unsigned.")
     assert said.sections == {"Parameters": [("", "`width`, bits of the number, at least 1.")],
                              "Ports": [("i, o", "the number, and its double. idle.")]}
 
@@ -55,6 +61,11 @@ def test_every_public_block_is_there_with_its_source(tmp_path):
         assert f"| `{name}` |" in cache
     for path, cycles in EmbeddingCache.LATENCY.items():
         assert f"{path[0]} → {path[1]}: {cycles}" in cache
+
+
+def test_the_dedupe_table_names_its_sizes():
+    [(names, text)] = block_text(DedupeTable).sections["Parameters"]
+    assert names == "config" and "`dedupe_keys`" in text
 
 
 def test_the_command_writes_it(tmp_path, capsys):
