@@ -27,9 +27,8 @@ def reproduce(given: dict[str, Any], shown: Shown) -> None:
 def _tell(console: Console, found: dict, output: str) -> None:
     for row in found["headlines"]:
         if row["mean"] is not None:
-            spread = "" if row["low"] is None else f" [{row['low']:.2f}, {row['high']:.2f}]"
             console.print(f"{row['system'].upper()} {row['workload']}, {row['software']} software, "
-                          f"over {row['base']}: {row['mean']:.2f}x{spread}", highlight=False,
+                          f"over {row['base']}: {row['mean']:.2f}x", highlight=False,
                           markup=False)
     for row in found["claims"]:
         verdict = {True: "agrees", False: "differs", None: "not measured"}[row["agrees"]]
