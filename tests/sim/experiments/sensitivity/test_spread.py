@@ -16,8 +16,8 @@ from sim.experiments.sensitivity.spread import Drawn, Spread, nic_constants, sca
 WIDTHS = (("nccl_network.put_us", 2.0), ("software_tuned_h100.doorbell_us", 4.0),
           ("mpi_ethernet.message_us", 1.5))
 
-COMMON = {"nodes": 2, "mini_batch": 32, "warmup": 2, "measured": 2, "in_flight": 4,
-          "per_graph": None, "software": "tuned_h100", "gpu": "gpu_h100", "rdma": True}
+COMMON = {"nodes": 2, "mini_batch": 32, "warmup": 2, "measured": 2, "in_flight": 16,
+          "per_graph": 1, "software": "tuned_h100", "gpu": "gpu_h100", "rdma": True}
 BASE, FULL, EN = (Point.named(system, COMMON) for system in ("bl-tuned", "fs", "en"))
 
 
